@@ -1,0 +1,136 @@
+//! What detection says of a text (PC-1).
+
+use crate::Format;
+
+/// Whether a text is whole, a valid beginning of something longer, or beyond repair (PC-1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing is missing.
+    Whole,
+    /// A valid beginning of something longer.
+    Truncated(Truncation),
+    /// No continuation could make it valid.
+    Malformed {
+        /// Byte offset of the first byte that cannot stand where it stands.
+        index: usize,
+        /// What is wrong with it: a lowercase fragment.
+        reason: String,
+    },
+}
+
+impl Verdict {
+    /// The literal name: `whole`, `truncated` or `malformed`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Truncated(_) => "truncated",
+            Self::Malformed { .. } => "malformed",
+        }
+    }
+
+    /// Whether nothing is missing.
+    pub fn is_whole(&self) -> bool {
+        matches!(self, Self::Whole)
+    }
+
+    /// Where and how the text is cut, if it is.
+    pub fn truncation(&self) -> Option<&Truncation> {
+        match self {
+            Self::Truncated(truncation) => Some(truncation),
+            Self::Whole | Self::Malformed { .. } => None,
+        }
+    }
+}
+
+/// Where and how a text is cut (PC-1). Offsets are UTF-8 bytes from the beginning of the text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Truncation {
+    /// Up to here every token is settled: none of them can change, whatever follows.
+    pub truncation_index: usize,
+    /// The last offset at which every bracket opened so far is closed; 0 if there is none.
+    pub balanced_index: usize,
+    /// The raw source of the last settled token; inside a string its settled part from the opening
+    /// quote, at most its last 200 characters. Empty only if the text is.
+    pub last_valid_token: String,
+    /// What is still open, outermost first.
+    pub open: Vec<Open>,
+    /// The kind of token the cut goes through, if it goes through one.
+    pub in_token: Option<InToken>,
+}
+
+/// A construct that was opened and not closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Open {
+    /// `{`
+    Object,
+    /// `[`
+    Array,
+    /// `"`
+    String,
+}
+
+impl Open {
+    /// The opening sign, as in the answers of `detect`.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Object => "{",
+            Self::Array => "[",
+            Self::String => "\"",
+        }
+    }
+}
+
+/// The kind of token a cut goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum InToken {
+    /// Inside a string, between two characters.
+    String,
+    /// Inside an escape sequence of a string, or between the halves of a surrogate pair.
+    Escape,
+    /// Inside a number, or right after one that may still go on.
+    Number,
+    /// Inside `true`, `false` or `null`.
+    Literal,
+    /// Inside a UTF-8 character.
+    Utf8,
+}
+
+impl InToken {
+    /// The literal name, as in the answers of `detect`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Escape => "escape",
+            Self::Number => "number",
+            Self::Literal => "literal",
+            Self::Utf8 => "utf8",
+        }
+    }
+}
+
+/// Something noticed that is no verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Hint {
+    /// Prose that stops in the middle of a sentence.
+    MidSentence,
+}
+
+impl Hint {
+    /// The literal name, as in the answers of `detect`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MidSentence => "mid_sentence",
+        }
+    }
+}
+
+/// The whole answer of detection: the verdict and what came with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detection {
+    /// Whole, truncated or malformed.
+    pub verdict: Verdict,
+    /// Something noticed that is no verdict.
+    pub hint: Option<Hint>,
+    /// What [`Format::Auto`] took the text for; none for any other format.
+    pub detected: Option<Format>,
+}

@@ -1,0 +1,1 @@
+//! The Endmark gateway: HTTP in, HTTP out, and every reply whole or honestly marked as cut.

@@ -1,0 +1,1 @@
+//! What Endmark remembers: recoveries of cut replies, and what upstreams were found to be able to do.

@@ -1,0 +1,1 @@
+//! What providers' bytes mean: server-sent events and wire formats, read and edited in place, without I/O.

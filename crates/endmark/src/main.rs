@@ -1,0 +1,2 @@
+//! The command `endmark`.
+fn main() {}

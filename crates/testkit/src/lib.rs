@@ -1,0 +1,1 @@
+//! A scripted and faulty upstream, for tests of the gateway.
