@@ -9,8 +9,28 @@
 
 mod ending;
 mod format;
+mod judge;
+mod pipeline;
+mod prompt;
+mod resume;
+mod stitch;
+mod validate;
 mod verdict;
 
 pub use ending::{Ending, Stop};
 pub use format::{Format, FormatError};
+pub use judge::{CutKind, Evidence, Judgement, judge};
+pub use pipeline::{
+    CorrectionAsk, MAX_CORRECTION_ATTEMPTS, PipelineOutcome, PipelinePolicy, PipelineResult, PipelineStep,
+};
+pub use prompt::{
+    INSTRUCTION_PLACEHOLDER, PromptTemplateError, TOKEN_PLACEHOLDER, build_resume_prompt,
+    check_prompt_template,
+};
+pub use resume::{
+    AskFailure, ExhaustedCause, Join, MAX_RESUME_ATTEMPTS, OnAmbiguous, PieceRecord, PieceRole, Reply,
+    ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep,
+};
+pub use stitch::{AskedFrom, MergeError, Merged, Seam, SeamStyle};
+pub use validate::{SchemaProblem, Validate};
 pub use verdict::{Detection, Hint, InToken, Open, Truncation, Verdict};

@@ -1,0 +1,177 @@
+use super::{CutKind, Evidence, Judgement, judge};
+use crate::{Ending, Stop, Truncation, Verdict};
+
+const WHOLE: Judgement = Judgement::Whole { disclosed: false };
+const DISCLOSED: Judgement = Judgement::Whole { disclosed: true };
+const LIMIT: Judgement = Judgement::Cut(CutKind::Limit);
+const DROPPED: Judgement = Judgement::Cut(CutKind::Dropped);
+const FORMAT: Judgement = Judgement::Cut(CutKind::Format);
+const MARKER: Judgement = Judgement::Cut(CutKind::Marker);
+const EMPTY: Judgement = Judgement::Cut(CutKind::Empty);
+const PASSED: Judgement = Judgement::Passed;
+
+const ENDINGS: [Ending; 6] = [
+    Ending::Clean,
+    Ending::UpstreamError,
+    Ending::Stalled,
+    Ending::Dropped,
+    Ending::Cancelled,
+    Ending::OverCap,
+];
+const BROKEN: &[Ending] =
+    &[Ending::UpstreamError, Ending::Stalled, Ending::Dropped, Ending::Cancelled, Ending::OverCap];
+const CLEAN: &[Ending] = &[Ending::Clean];
+
+const STOPS: [Option<Stop>; 6] = [
+    None,
+    Some(Stop::Normal),
+    Some(Stop::Sequence),
+    Some(Stop::Limit),
+    Some(Stop::Refused),
+    Some(Stop::Paused),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Grammar {
+    Not,
+    Whole,
+    Truncated,
+    Malformed,
+}
+use Grammar::{Malformed, Not, Truncated, Whole};
+const GRAMMARS: [Grammar; 4] = [Not, Whole, Truncated, Malformed];
+
+impl Grammar {
+    fn verdict(self) -> Option<Verdict> {
+        match self {
+            Not => None,
+            Whole => Some(Verdict::Whole),
+            Truncated => Some(Verdict::Truncated(Truncation::default())),
+            Malformed => Some(Verdict::Malformed { index: 0, reason: "wrong".to_owned() }),
+        }
+    }
+}
+
+/// Whether the output count reaches the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Count {
+    Below,
+    Reached,
+}
+const COUNTS: [Count; 2] = [Count::Below, Count::Reached];
+
+/// One row: which endings, stops, counts and grammars it covers, and what they are judged.
+struct Row {
+    endings: &'static [Ending],
+    stops: &'static [Option<Stop>],
+    counts: &'static [Count],
+    grammars: &'static [Grammar],
+    judged: Judgement,
+}
+
+/// The table of PC-8, with the rows it leaves open after the ones it has. Text came, no marker is demanded.
+#[rustfmt::skip]
+const TABLE: &[Row] = {
+    use Count::{Below, Reached};
+    const ANY_COUNT: &[Count] = &[Below, Reached];
+    const ANY: &[Grammar] = &[Not, Whole, Truncated, Malformed];
+    const NORMAL: Option<Stop> = Some(Stop::Normal);
+    &[
+        Row { endings: CLEAN,    stops: &[NORMAL],               counts: &[Below],   grammars: &[Not, Whole],             judged: WHOLE },
+        Row { endings: CLEAN,    stops: &[Some(Stop::Sequence)], counts: ANY_COUNT,  grammars: ANY,                       judged: WHOLE },
+        Row { endings: CLEAN,    stops: &[NORMAL],               counts: &[Below],   grammars: &[Truncated],              judged: FORMAT },
+        Row { endings: CLEAN,    stops: &[Some(Stop::Limit)],    counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
+        Row { endings: CLEAN,    stops: &[Some(Stop::Limit)],    counts: ANY_COUNT,  grammars: &[Truncated, Not],         judged: LIMIT },
+        Row { endings: CLEAN,    stops: &[NORMAL],               counts: &[Reached], grammars: &[Truncated, Not],         judged: LIMIT },
+        Row { endings: BROKEN,   stops: &[None],                 counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
+        Row { endings: BROKEN,   stops: &[None],                 counts: ANY_COUNT,  grammars: &[Not, Truncated, Malformed], judged: DROPPED },
+        Row { endings: &ENDINGS, stops: &[Some(Stop::Refused), Some(Stop::Paused)], counts: ANY_COUNT, grammars: ANY,     judged: PASSED },
+
+        // A normal stop at the limit of a text that is whole by its grammar.
+        Row { endings: CLEAN,    stops: &[NORMAL],               counts: &[Reached], grammars: &[Whole],                  judged: WHOLE },
+        // Malformed: validation's business after a normal stop, a cut after any other.
+        Row { endings: CLEAN,    stops: &[NORMAL],               counts: ANY_COUNT,  grammars: &[Malformed],              judged: WHOLE },
+        Row { endings: CLEAN,    stops: &[Some(Stop::Limit)],    counts: ANY_COUNT,  grammars: &[Malformed],              judged: LIMIT },
+        // A clean end without a word is a normal stop.
+        Row { endings: CLEAN,    stops: &[None],                 counts: ANY_COUNT,  grammars: &[Whole, Malformed],       judged: WHOLE },
+        Row { endings: CLEAN,    stops: &[None],                 counts: &[Below],   grammars: &[Not],                    judged: WHOLE },
+        Row { endings: CLEAN,    stops: &[None],                 counts: &[Below],   grammars: &[Truncated],              judged: FORMAT },
+        Row { endings: CLEAN,    stops: &[None],                 counts: &[Reached], grammars: &[Truncated, Not],         judged: LIMIT },
+        // The provider's word came, and then the stream broke.
+        Row { endings: BROKEN,   stops: &[Some(Stop::Sequence)], counts: ANY_COUNT,  grammars: ANY,                       judged: DISCLOSED },
+        Row { endings: BROKEN,   stops: &[Some(Stop::Limit)],    counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
+        Row { endings: BROKEN,   stops: &[Some(Stop::Limit)],    counts: ANY_COUNT,  grammars: &[Not, Truncated, Malformed], judged: LIMIT },
+        Row { endings: BROKEN,   stops: &[NORMAL],               counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
+        Row { endings: BROKEN,   stops: &[NORMAL],               counts: &[Below],   grammars: &[Not],                    judged: DISCLOSED },
+        Row { endings: BROKEN,   stops: &[NORMAL],               counts: &[Reached], grammars: &[Not],                    judged: LIMIT },
+        Row { endings: BROKEN,   stops: &[NORMAL],               counts: ANY_COUNT,  grammars: &[Truncated, Malformed],   judged: DROPPED },
+    ]
+};
+
+/// PC-8: every combination is in exactly one row of the table, and judged as it says; without text after
+/// reasoning, `limit` is `empty`, and with an end marker `format` is `marker`.
+#[test]
+fn every_combination_is_judged_as_the_table_says() {
+    let mut judged = 0;
+    for ending in ENDINGS {
+        for stop in STOPS {
+            for count in COUNTS {
+                for grammar in GRAMMARS {
+                    let rows: Vec<&Row> = TABLE
+                        .iter()
+                        .filter(|row| {
+                            row.endings.contains(&ending)
+                                && row.stops.contains(&stop)
+                                && row.counts.contains(&count)
+                                && row.grammars.contains(&grammar)
+                        })
+                        .collect();
+                    assert_eq!(rows.len(), 1, "{ending:?} {stop:?} {count:?} {grammar:?}");
+                    for (marker, has_text, reasoned) in flags() {
+                        let expected = match rows[0].judged {
+                            LIMIT if reasoned && !has_text => EMPTY,
+                            FORMAT if marker => MARKER,
+                            other => other,
+                        };
+                        let verdict = grammar.verdict();
+                        let evidence = Evidence {
+                            ending,
+                            stop,
+                            grammar: verdict.as_ref(),
+                            marker,
+                            output_tokens: Some(if count == Count::Reached { 20 } else { 19 }),
+                            limit: Some(20),
+                            has_text,
+                            reasoned,
+                        };
+                        assert_eq!(judge(&evidence), expected, "{evidence:?}");
+                        judged += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(judged, 6 * 6 * 2 * 4 * 8);
+}
+
+fn flags() -> impl Iterator<Item = (bool, bool, bool)> {
+    (0..8_u8).map(|bits| (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0))
+}
+
+/// PC-8: a count that is not known, or a limit that is not, says nothing.
+#[test]
+fn an_unknown_count_or_limit_makes_no_cut() {
+    for (output_tokens, limit) in [(None, Some(20)), (Some(20), None), (None, None), (Some(19), Some(20))] {
+        let evidence = Evidence {
+            ending: Ending::Clean,
+            stop: Some(Stop::Normal),
+            grammar: None,
+            marker: false,
+            output_tokens,
+            limit,
+            has_text: true,
+            reasoned: false,
+        };
+        assert_eq!(judge(&evidence), WHOLE);
+    }
+}

@@ -1,0 +1,74 @@
+use proptest::prelude::*;
+
+use super::{PromptTemplateError, build_resume_prompt, check_prompt_template};
+use crate::Format;
+
+const JSON_INSTRUCTION: &str = "Continue the JSON payload from the last valid token. Output ONLY the remaining JSON. Do not repeat any content before the last valid token.";
+
+/// PC-3: the exact token, and the exact instruction on one line.
+#[test]
+fn the_json_prompt_has_the_exact_token_and_instruction() {
+    let prompt = build_resume_prompt("\"content\":\"", &Format::Json, None);
+    assert!(prompt.contains("\"content\":\""));
+    assert_eq!(prompt.lines().last(), Some(JSON_INSTRUCTION));
+}
+
+/// PC-3: other formats have a prompt of the same shape.
+#[test]
+fn other_formats_have_the_same_shape() {
+    for format in [Format::Jsonl, Format::Text, Format::Auto, Format::Marker("<<END>>".to_owned())] {
+        let prompt = build_resume_prompt("the last words", &format, None);
+        let instruction = prompt.lines().last().unwrap();
+        assert!(prompt.contains("\nthe last words\n"), "{prompt}");
+        assert!(instruction.starts_with("Continue the "), "{instruction}");
+        assert!(instruction.contains(" from the last valid token. Output ONLY the remaining "));
+        assert!(instruction.ends_with("Do not repeat any content before the last valid token."));
+    }
+    let marker = build_resume_prompt("x", &Format::Marker("<<END>>".to_owned()), None);
+    assert!(marker.contains("its end marker <<END>>"));
+}
+
+/// PC-3: the prompt's text can be configured; what the token looks like changes nothing else.
+#[test]
+fn a_configured_prompt_is_filled_in() {
+    let template = "Weiter nach «{last_valid_token}».\n{instruction}";
+    assert_eq!(
+        build_resume_prompt("{instruction}", &Format::Json, Some(template)),
+        format!("Weiter nach «{{instruction}}».\n{JSON_INSTRUCTION}")
+    );
+    assert_eq!(build_resume_prompt("a", &Format::Json, Some("{last_valid_token}")), "a");
+}
+
+#[test]
+fn a_configured_prompt_is_checked() {
+    assert_eq!(check_prompt_template(""), Err(PromptTemplateError::NoToken));
+    assert_eq!(check_prompt_template("Go on. {instruction}"), Err(PromptTemplateError::NoToken));
+    assert_eq!(
+        check_prompt_template("{token} {last_valid_token}"),
+        Err(PromptTemplateError::UnknownPlaceholder("{token}".to_owned()))
+    );
+    assert_eq!(
+        check_prompt_template("{\"a\": {}} { x } {é} {last_valid_token"),
+        Err(PromptTemplateError::NoToken)
+    );
+    assert_eq!(check_prompt_template("Like {\"a\": {}}, after {{last_valid_token}}"), Ok(()));
+}
+
+/// PC-3: a prompt always says where to go on, even if the configured one does not.
+#[test]
+fn a_template_without_the_token_is_not_used() {
+    assert_eq!(
+        build_resume_prompt("tok", &Format::Text, Some("Continue!")),
+        build_resume_prompt("tok", &Format::Text, None)
+    );
+}
+
+proptest! {
+    /// PC-3: the token stands in the prompt exactly as it is.
+    #[test]
+    fn the_token_is_exact(token in "\\PC{0,200}") {
+        for format in [Format::Json, Format::Jsonl, Format::Text] {
+            prop_assert!(build_resume_prompt(&token, &format, None).contains(&token));
+        }
+    }
+}

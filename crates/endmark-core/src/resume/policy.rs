@@ -1,0 +1,50 @@
+//! What a resume may do (PC-5, PC-9).
+
+/// How many continuations are asked for by default (PC-5).
+pub const MAX_RESUME_ATTEMPTS: u32 = 2;
+
+/// What a resume may do (PC-5, PC-9).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResumePolicy {
+    /// How many continuations are asked for at most; 0 asks for none and only judges.
+    pub max_attempts: u32,
+    /// What to do where several seams are plausible and give different values.
+    pub on_ambiguous: OnAmbiguous,
+    /// How many bytes at the beginning of the first reply the client has already. A merge that would change
+    /// one of them is refused: what was sent is never retracted.
+    pub sent: usize,
+    /// The prompt that asks for the rest, if it is not the default one; see
+    /// [`check_prompt_template`](crate::check_prompt_template).
+    pub prompt: Option<String>,
+}
+
+impl Default for ResumePolicy {
+    fn default() -> Self {
+        Self {
+            max_attempts: MAX_RESUME_ATTEMPTS,
+            on_ambiguous: OnAmbiguous::default(),
+            sent: 0,
+            prompt: None,
+        }
+    }
+}
+
+/// What to do where several seams are plausible and give different values (PC-9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum OnAmbiguous {
+    /// Give up with the true beginning.
+    #[default]
+    Stop,
+    /// Take the best candidate; its seam says how many others there are.
+    Best,
+}
+
+impl OnAmbiguous {
+    /// The literal name, as in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Best => "best",
+        }
+    }
+}

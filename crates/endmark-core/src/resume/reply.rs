@@ -1,0 +1,74 @@
+//! What a driver feeds to the machines: replies as they were received, and calls that failed.
+
+use crate::{AskedFrom, Ending, Stop};
+
+/// One reply, or one continuation, as the driver received it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The text, or the arguments of the tool call.
+    pub text: String,
+    /// How the stream ended.
+    pub ending: Ending,
+    /// Why the provider says it stopped; none if it said nothing.
+    pub stop: Option<Stop>,
+    /// Output tokens, as the provider counted them.
+    pub output_tokens: Option<u64>,
+    /// The limit of output tokens that was sent upstream.
+    pub limit: Option<u64>,
+    /// Whether the model reasoned.
+    pub reasoned: bool,
+}
+
+impl Reply {
+    /// A reply that ended with the protocol's own end; nothing is known of its tokens.
+    pub fn stopped(text: impl Into<String>, stop: Stop) -> Self {
+        Self {
+            text: text.into(),
+            ending: Ending::Clean,
+            stop: Some(stop),
+            output_tokens: None,
+            limit: None,
+            reasoned: false,
+        }
+    }
+
+    /// A reply whose stream ended in another way, before the provider said why it stopped.
+    pub fn broken(text: impl Into<String>, ending: Ending) -> Self {
+        Self { text: text.into(), ending, stop: None, output_tokens: None, limit: None, reasoned: false }
+    }
+}
+
+/// How a continuation is joined to what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Join {
+    /// As it is: the server is proven to go on with the very message, and its echo is already stripped.
+    /// Only the grammar is checked.
+    Exact,
+    /// At a seam that has to be found (PC-4).
+    Stitched(AskedFrom),
+}
+
+impl Join {
+    /// The literal name, as in the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Stitched(_) => "stitched",
+        }
+    }
+}
+
+/// Why a call brought no reply at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AskFailure {
+    /// It was refused before anything was generated: the driver asks again in another way, and the call is
+    /// no attempt.
+    #[error("the request was refused: {0}")]
+    Rejected(String),
+    /// The upstream is gone; the call was an attempt.
+    #[error("the upstream is gone: {0}")]
+    Lost(String),
+    /// A budget does not allow the call: it is not made, and nothing more is asked.
+    #[error("no budget is left: {0}")]
+    Budget(String),
+}
