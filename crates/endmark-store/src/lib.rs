@@ -1,1 +1,34 @@
-//! What Endmark remembers: recoveries of cut replies, and what upstreams were found to be able to do.
+//! What Endmark remembers: cut replies and how they ended, and what upstreams can do.
+//!
+//! A [`Store`] is one SQLite file in WAL mode. One thread writes; requests hand it their rows through a
+//! bounded queue, and it commits as many as are waiting in one transaction (group commit). An answer means
+//! *committed*, and committed rows survive `kill -9`. When the queue is full, the request waits: no row is
+//! lost to save time.
+//!
+//! A cut reply is written twice: [`Store::begin_cut`] leaves a durable intent before the first continuation
+//! is asked for, and [`Store::settle_cut`] turns it into one row of `partial_completion_log` when the outcome
+//! is known (PC-7). If the process dies in between, the next [`Store::open`] finds the intent and logs the
+//! reply as `EXHAUSTED`. Intents of other processes that are still alive are left alone, so that several
+//! gateways can share a file.
+//!
+//! A [`Reader`] only reads, creates nothing, and blocks; it is what `endmark log` uses.
+
+mod capabilities;
+mod connection;
+mod error;
+mod fingerprint;
+mod location;
+mod migrate;
+mod owner;
+mod reader;
+mod records;
+mod recoveries;
+mod store;
+mod writer;
+
+pub use error::StoreError;
+pub use fingerprint::sha256_hex;
+pub use location::{LocationError, StoreLocation};
+pub use reader::{LogFilter, Reader};
+pub use records::{CutId, CutSettled, CutStarted, FinalStatus, Health, LogRow, LoggedPiece, Piece, Recovery};
+pub use store::Store;

@@ -1,0 +1,30 @@
+//! The statements about what an upstream can do with a model.
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use crate::error::Fault;
+
+/// What was learned last about prefill, if anything.
+pub(crate) fn prefill(connection: &Connection, upstream: &str, model: &str) -> Result<Option<String>, Fault> {
+    let prefill = connection
+        .prepare_cached("SELECT prefill FROM capabilities WHERE upstream = ?1 AND model = ?2")?
+        .query_row([upstream, model], |row| row.get(0))
+        .optional()?;
+    Ok(prefill)
+}
+
+/// Remembers it in place of what was known before.
+pub(crate) fn remember(
+    connection: &Connection,
+    upstream: &str,
+    model: &str,
+    prefill: &str,
+) -> Result<(), Fault> {
+    connection
+        .prepare_cached(
+            "INSERT INTO capabilities (upstream, model, prefill) VALUES (?1, ?2, ?3)
+             ON CONFLICT (upstream, model) DO UPDATE SET prefill = excluded.prefill, learned_at = datetime('now')",
+        )?
+        .execute([upstream, model, prefill])?;
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! What can go wrong with the store, each with the file it is about and a next step.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+use crate::records::CutId;
+
+/// A failure of the store. It can be cloned, since one failed commit answers every request in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The folder the file should be in is not there.
+    #[error("the folder of the store `{path}` does not exist: create it, or name another file in `store`")]
+    NoFolder {
+        /// The database's file.
+        path: PathBuf,
+    },
+    /// A reader was asked to open a store that nobody has written yet.
+    #[error(
+        "there is no store at `{path}`: start `endmark serve` with it once, or name another file in `store`"
+    )]
+    NoFile {
+        /// The database's file.
+        path: PathBuf,
+    },
+    /// The file, or its folder, may not be opened or written.
+    #[error(
+        "cannot open the store `{path}` for reading and writing ({detail}): check the permissions of the file and its folder, or name another file in `store`"
+    )]
+    Denied {
+        /// The file in question.
+        path: PathBuf,
+        /// The operating system's or SQLite's words.
+        detail: String,
+    },
+    /// The file is something else.
+    #[error("`{path}` is not a SQLite database: name another file in `store`, or move this one away")]
+    NotADatabase {
+        /// The database's file.
+        path: PathBuf,
+    },
+    /// The database is damaged.
+    #[error(
+        "the store `{path}` is damaged ({detail}): keep a copy, try `sqlite3 OLD .recover | sqlite3 NEW`, or name another file in `store`"
+    )]
+    Corrupt {
+        /// The database's file.
+        path: PathBuf,
+        /// SQLite's words.
+        detail: String,
+    },
+    /// The disk, or the quota, is full.
+    #[error("the disk of the store `{path}` is full: free some space; writing goes on by itself then")]
+    Full {
+        /// The database's file.
+        path: PathBuf,
+    },
+    /// Another process kept the database locked for longer than Endmark waits.
+    #[error(
+        "the store `{path}` stayed locked by another process: end whatever keeps a transaction open on it, then try again"
+    )]
+    Busy {
+        /// The database's file.
+        path: PathBuf,
+    },
+    /// The store has migrations that this version does not know.
+    #[error(
+        "the store `{path}` was written by a newer Endmark (schema {found}, this one knows {known}): update Endmark, or name another file in `store`"
+    )]
+    Newer {
+        /// The database's file.
+        path: PathBuf,
+        /// The newest migration in the store.
+        found: u32,
+        /// The newest migration this version knows.
+        known: u32,
+    },
+    /// The store lacks migrations, and a reader does not write.
+    #[error(
+        "the store `{path}` was written by an older Endmark (schema {found}, this one reads {known}): start `endmark serve` with it once, which brings it up to date"
+    )]
+    Older {
+        /// The database's file.
+        path: PathBuf,
+        /// The newest migration in the store.
+        found: u32,
+        /// The newest migration this version knows.
+        known: u32,
+    },
+    /// A migration that is in the store has another text in this version.
+    #[error(
+        "migration {version} of the store `{path}` is not the one this Endmark has: it was made by another build; use that one, or name another file in `store`"
+    )]
+    OtherMigration {
+        /// The database's file.
+        path: PathBuf,
+        /// The migration's number.
+        version: u32,
+    },
+    /// The intent is not, or no longer, open: it was settled before.
+    #[error("recovery {} is not open: it was settled already", .0.number())]
+    NoSuchCut(CutId),
+    /// The writer has been closed.
+    #[error("the store is closed")]
+    Closed,
+    /// Anything else that SQLite or the operating system reports.
+    #[error("the store `{path}` failed: {detail}")]
+    Failed {
+        /// The file in question.
+        path: PathBuf,
+        /// SQLite's or the operating system's words.
+        detail: String,
+    },
+}
+
+/// What a statement can fail with, before it is known which file it is about.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// SQLite says no.
+    Sqlite(rusqlite::Error),
+    /// There is no such intent.
+    NoSuchCut(CutId),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl StoreError {
+    pub(crate) fn of_fault(path: &Path, fault: &Fault) -> Self {
+        match fault {
+            Fault::Sqlite(error) => Self::of_sqlite(path, error),
+            Fault::NoSuchCut(id) => Self::NoSuchCut(*id),
+        }
+    }
+
+    pub(crate) fn of_sqlite(path: &Path, error: &rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        let detail = error.to_string();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => Self::NotADatabase { path },
+            Some(ErrorCode::DatabaseCorrupt) => Self::Corrupt { path, detail },
+            Some(ErrorCode::DiskFull) => Self::Full { path },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+                Self::Denied { path, detail }
+            }
+            _ => Self::Failed { path, detail },
+        }
+    }
+
+    pub(crate) fn of_io(path: &Path, error: &io::Error) -> Self {
+        let path = path.to_owned();
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::NoFolder { path },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path },
+            _ => Self::Denied { path, detail: error.to_string() },
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Where the store is: the word after `store =` in the configuration.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The place of a store, as `sqlite:PATH`.
+///
+/// ```
+/// use endmark_store::StoreLocation;
+/// let location = StoreLocation::parse("sqlite:endmark.db").unwrap();
+/// assert_eq!(location.path(), std::path::Path::new("endmark.db"));
+/// assert!(StoreLocation::parse("postgres://localhost/endmark").is_err());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreLocation {
+    path: PathBuf,
+}
+
+/// A place that cannot be a store.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LocationError {
+    /// No engine is named, or one that does not exist.
+    #[error("`{0}` does not say where the store is: write `sqlite:PATH`, for example `sqlite:endmark.db`")]
+    Unknown(String),
+    /// PostgreSQL is named, which this version does not have.
+    #[error(
+        "this version keeps its store in SQLite only: write `sqlite:PATH` instead of a PostgreSQL address"
+    )]
+    Postgres,
+    /// The engine is named, but no file.
+    #[error("`sqlite:` needs the path of a file, for example `sqlite:endmark.db`")]
+    NoPath,
+    /// SQLite's name for a database in memory, which no other process could read and no restart survives.
+    #[error("the store must be a file, since what it holds has to survive a restart: write `sqlite:PATH`")]
+    InMemory,
+}
+
+impl StoreLocation {
+    /// Reads `sqlite:PATH` (also `sqlite://PATH`); a relative path is relative to the working directory.
+    pub fn parse(text: &str) -> Result<Self, LocationError> {
+        let text = text.trim();
+        if text.starts_with("postgres:") || text.starts_with("postgresql:") {
+            return Err(LocationError::Postgres);
+        }
+        let Some(path) = text.strip_prefix("sqlite:") else {
+            return Err(LocationError::Unknown(text.to_owned()));
+        };
+        match path.strip_prefix("//").unwrap_or(path) {
+            "" => Err(LocationError::NoPath),
+            ":memory:" => Err(LocationError::InMemory),
+            path => Ok(Self::sqlite(path)),
+        }
+    }
+
+    /// The SQLite store in this file.
+    pub fn sqlite(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// The database's file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl FromStr for StoreLocation {
+    type Err = LocationError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for StoreLocation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "sqlite:{}", self.path.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_paths_with_and_without_slashes() {
+        for (text, path) in
+            [("sqlite:a.db", "a.db"), (" sqlite:/v/a b.db ", "/v/a b.db"), ("sqlite:///v/a.db", "/v/a.db")]
+        {
+            let location: StoreLocation = text.parse().unwrap();
+            assert_eq!(location.path(), Path::new(path), "{text}");
+        }
+        assert_eq!(StoreLocation::sqlite("a.db").to_string(), "sqlite:a.db");
+    }
+
+    #[test]
+    fn refuses_what_is_no_file_and_says_what_to_write() {
+        for (text, error) in [
+            ("endmark.db", LocationError::Unknown("endmark.db".to_owned())),
+            ("", LocationError::Unknown(String::new())),
+            ("postgresql://h/d", LocationError::Postgres),
+            ("sqlite:", LocationError::NoPath),
+            ("sqlite::memory:", LocationError::InMemory),
+        ] {
+            assert_eq!(StoreLocation::parse(text), Err(error.clone()), "{text}");
+            assert!(error.to_string().contains("sqlite:"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Which process an intent belongs to, and whether that process is still alive.
+//!
+//! Each open store holds an advisory lock on a small file of its own next to the database. The operating
+//! system lets go of it when the process ends, however it ends, so a lock that can be had means a dead owner.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Tells apart the stores that one process opens within one tick of the clock.
+static OPENED: AtomicU64 = AtomicU64::new(0);
+
+/// The sign of life of one open store.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    name: String,
+    path: PathBuf,
+    /// Held for its lock.
+    _file: File,
+}
+
+impl Owner {
+    /// Makes a new owner and its sign of life. To be called under the database's write lock, so that nobody
+    /// takes the file for a dead one's between its making and its locking.
+    pub(crate) fn register(database: &Path) -> io::Result<Self> {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let nth = OPENED.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{:x}-{nth}", process::id(), since_epoch.as_nanos());
+        let path = sign_of(database, &name);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path)?;
+        file.lock()?;
+        Ok(Self { name, path, _file: file })
+    }
+
+    /// The name that intents carry: process id, start and a count.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // A file that stays behind is swept away by the next start.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Whether the store that registered under this name is still open. What cannot be told counts as alive:
+/// an intent that waits is better than a recovery declared dead while it goes on.
+pub(crate) fn is_alive(database: &Path, name: &str) -> bool {
+    match File::open(sign_of(database, name)) {
+        Ok(file) => !matches!(file.try_lock(), Ok(())),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
+}
+
+/// Removes the signs that killed processes left behind. To be called under the database's write lock.
+pub(crate) fn sweep(database: &Path) -> io::Result<()> {
+    let prefix = sign_of(database, "");
+    let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else { return Ok(()) };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_sign = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_encoded_bytes()));
+        if is_sign && matches!(File::open(&path).map(|file| file.try_lock()), Ok(Ok(()))) {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+fn sign_of(database: &Path, name: &str) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push("-owner-");
+    path.push(name);
+    PathBuf::from(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_alive_until_it_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("a.db");
+        let first = Owner::register(&database).unwrap();
+        let second = Owner::register(&database).unwrap();
+        assert_ne!(first.name(), second.name());
+        assert!(is_alive(&database, first.name()));
+        let name = first.name().to_owned();
+        drop(first);
+        assert!(!is_alive(&database, &name));
+        assert!(is_alive(&database, second.name()));
+    }
+
+    #[test]
+    fn a_sweep_takes_the_dead_and_leaves_the_living() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("a.db");
+        let living = Owner::register(&database).unwrap();
+        let dead = sign_of(&database, "1-2-3");
+        let foreign = folder.path().join("a.db-other");
+        File::create(&dead).unwrap();
+        File::create(&foreign).unwrap();
+        sweep(&database).unwrap();
+        assert!(!dead.exists());
+        assert!(foreign.exists());
+        assert!(is_alive(&database, living.name()));
+        assert!(living.path.exists());
+    }
+}

@@ -1,0 +1,188 @@
+//! The statements that write cut replies: intent, outcome, and what a dead process left open.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use crate::error::Fault;
+use crate::owner;
+use crate::records::{CutId, CutSettled, CutStarted, FinalStatus, Piece};
+
+/// Leaves a durable intent.
+pub(crate) fn begin(connection: &Connection, owner: &str, cut: &CutStarted) -> Result<CutId, Fault> {
+    connection
+        .prepare_cached(
+            "INSERT INTO open_recoveries (owner, request_id, slot, task_id, turn_number, cut_at,
+               initial_chunk_length, model, provider, cut_kind)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        )?
+        .execute(params![
+            owner,
+            cut.request_id,
+            cut.slot,
+            cut.task_id,
+            cut.turn_number,
+            cut.truncation_index.map(integer),
+            integer(cut.initial_chunk_length),
+            cut.model,
+            cut.provider,
+            cut.cut_kind,
+        ])?;
+    Ok(CutId(connection.last_insert_rowid()))
+}
+
+/// Turns an intent into its row of the log; answers the row's number.
+pub(crate) fn settle(connection: &Connection, id: CutId, settled: &CutSettled) -> Result<i64, Fault> {
+    let cut = connection
+        .prepare_cached(
+            "DELETE FROM open_recoveries WHERE id = ?1
+             RETURNING request_id, slot, task_id, turn_number, cut_at, initial_chunk_length, model, provider,
+               cut_kind",
+        )?
+        .query_row([id.0], open_cut)
+        .optional()?
+        .ok_or(Fault::NoSuchCut(id))?;
+    Ok(log(connection, &cut, settled)?)
+}
+
+/// Logs as `EXHAUSTED` every intent whose owner is dead; answers how many there were. The caller holds the
+/// database's write lock.
+pub(crate) fn settle_interrupted(connection: &Connection, database: &Path) -> rusqlite::Result<usize> {
+    let owners: Vec<String> = connection
+        .prepare("SELECT DISTINCT owner FROM open_recoveries")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut interrupted = 0;
+    for owner in owners.iter().filter(|owner| !owner::is_alive(database, owner)) {
+        let cuts: Vec<CutStarted> = connection
+            .prepare(
+                "SELECT request_id, slot, task_id, turn_number, cut_at, initial_chunk_length, model, provider,
+                   cut_kind FROM open_recoveries WHERE owner = ?1 ORDER BY id",
+            )?
+            .query_map([owner], open_cut)?
+            .collect::<rusqlite::Result<_>>()?;
+        for cut in &cuts {
+            log(connection, cut, &interruption())?;
+        }
+        interrupted += connection.execute("DELETE FROM open_recoveries WHERE owner = ?1", [owner])?;
+    }
+    Ok(interrupted)
+}
+
+/// How many intents are open, of all processes.
+pub(crate) fn open_cuts(connection: &Connection) -> rusqlite::Result<u64> {
+    connection.query_row("SELECT count(*) FROM open_recoveries", [], |row| row.get::<_, i64>(0)).map(natural)
+}
+
+/// Forgets what was logged more than so many days ago; answers how many rows that were.
+pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fault> {
+    let forgotten = connection.execute(
+        "DELETE FROM partial_completion_log WHERE timestamp < datetime('now', '-' || ?1 || ' days')",
+        [keep_days],
+    )?;
+    Ok(forgotten as u64)
+}
+
+fn interruption() -> CutSettled {
+    CutSettled {
+        final_status: FinalStatus::Exhausted,
+        resume_attempts: 0,
+        outcome: "interrupted".to_owned(),
+        seam_style: None,
+        extra_prompt_tokens: 0,
+        extra_output_tokens: 0,
+        reason: "the process that was recovering this reply ended before its outcome was known".to_owned(),
+        pieces: Vec::new(),
+    }
+}
+
+fn open_cut(row: &Row<'_>) -> rusqlite::Result<CutStarted> {
+    Ok(CutStarted {
+        request_id: row.get(0)?,
+        slot: row.get(1)?,
+        task_id: row.get(2)?,
+        turn_number: row.get(3)?,
+        truncation_index: row.get::<_, Option<i64>>(4)?.map(natural),
+        initial_chunk_length: natural(row.get(5)?),
+        model: row.get(6)?,
+        provider: row.get(7)?,
+        cut_kind: row.get(8)?,
+    })
+}
+
+fn log(connection: &Connection, cut: &CutStarted, settled: &CutSettled) -> rusqlite::Result<i64> {
+    connection
+        .prepare_cached(
+            "INSERT INTO partial_completion_log (task_id, turn_number, truncation_index, initial_chunk_length,
+               resume_attempts, final_status)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            cut.task_id,
+            cut.turn_number,
+            cut.truncation_index.map(integer),
+            integer(cut.initial_chunk_length),
+            settled.resume_attempts,
+            settled.final_status.name(),
+        ])?;
+    let log_id = connection.last_insert_rowid();
+    connection
+        .prepare_cached(
+            "INSERT INTO recoveries (log_id, request_id, slot, model, provider, cut_kind, outcome, seam_style,
+               extra_prompt_tokens, extra_output_tokens, reason)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        )?
+        .execute(params![
+            log_id,
+            cut.request_id,
+            cut.slot,
+            cut.model,
+            cut.provider,
+            cut.cut_kind,
+            settled.outcome,
+            settled.seam_style,
+            integer(settled.extra_prompt_tokens),
+            integer(settled.extra_output_tokens),
+            settled.reason,
+        ])?;
+    for piece in &settled.pieces {
+        log_piece(connection, log_id, piece)?;
+    }
+    Ok(log_id)
+}
+
+fn log_piece(connection: &Connection, log_id: i64, piece: &Piece) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO recovery_pieces (log_id, ordinal, strategy, received_bytes, ending, stop, judged, why,
+               seam_at, seam_style, dropped_bytes, confidence, sha256, text)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        )?
+        .execute(params![
+            log_id,
+            piece.ordinal,
+            piece.strategy,
+            integer(piece.received_bytes),
+            piece.ending,
+            piece.stop,
+            piece.judged,
+            piece.why,
+            piece.seam_at.map(integer),
+            piece.seam_style,
+            integer(piece.dropped_bytes),
+            piece.confidence,
+            piece.sha256,
+            piece.text,
+        ])?;
+    Ok(())
+}
+
+/// SQLite's integers are signed; no length comes near their end.
+fn integer(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// The way back; a negative length can only be another program's doing.
+pub(crate) fn natural(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}

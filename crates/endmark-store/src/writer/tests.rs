@@ -1,0 +1,177 @@
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use crate::error::Fault;
+use crate::store::Tuning;
+use crate::{LogFilter, Store, StoreError, StoreLocation};
+
+const PATIENT: Tuning = Tuning { busy_timeout: Duration::from_secs(30), queue: 4 };
+
+fn location(folder: &tempfile::TempDir) -> StoreLocation {
+    StoreLocation::sqlite(folder.path().join("a.db"))
+}
+
+/// Keeps the database's write lock, so that the writer has to wait and its queue fills.
+fn locked(location: &StoreLocation) -> Connection {
+    let connection = Connection::open(location.path()).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    connection
+}
+
+fn remembered(location: &StoreLocation) -> i64 {
+    Connection::open(location.path())
+        .unwrap()
+        .query_row("SELECT count(*) FROM capabilities", [], |row| row.get(0))
+        .unwrap()
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_waits_is_committed_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = location(&folder);
+    let store = Store::open_with(&location, Tuning { queue: 200, ..PATIENT }).unwrap();
+    let lock = locked(&location);
+    let writes: Vec<_> = (0..100)
+        .map(|number| {
+            let store = store.clone();
+            tokio::spawn(async move { store.remember_capability("u", &number.to_string(), "plain").await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(writes.iter().all(|write| !write.is_finished()), "an answer means committed");
+    drop(lock);
+    for write in writes {
+        write.await.unwrap().unwrap();
+    }
+    let (commits, written) = store.writer.counts();
+    assert_eq!(written, 100);
+    assert!(commits <= 2, "one transaction for the first, one for those that waited; it took {commits}");
+    assert_eq!(remembered(&location), 100);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_full_queue_makes_callers_wait_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = location(&folder);
+    let store = Store::open_with(&location, PATIENT).unwrap();
+    let lock = locked(&location);
+    let writes: Vec<_> = (0..60)
+        .map(|number| {
+            let store = store.clone();
+            tokio::spawn(async move { store.remember_capability("u", &number.to_string(), "plain").await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(writes.iter().all(|write| !write.is_finished()));
+    drop(lock);
+    for write in writes {
+        write.await.unwrap().unwrap();
+    }
+    assert_eq!(remembered(&location), 60);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_caller_that_stops_waiting_does_not_undo_its_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = location(&folder);
+    let store = Store::open_with(&location, PATIENT).unwrap();
+    let lock = locked(&location);
+    let write = store.remember_capability("u", "m", "plain");
+    assert!(tokio::time::timeout(Duration::from_millis(50), write).await.is_err());
+    drop(lock);
+    store.close().await;
+    assert_eq!(remembered(&location), 1);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_failed_write_is_undone_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = location(&folder);
+    let store = Store::open_with(&location, PATIENT).unwrap();
+    let lock = locked(&location);
+    let insert = |model: &'static str, broken: bool| {
+        store.writer.write(move |connection: &Connection| -> Result<(), Fault> {
+            connection.execute(
+                "INSERT INTO capabilities (upstream, model, prefill) VALUES ('u', ?1, 'p')",
+                [model],
+            )?;
+            if broken {
+                connection.execute("INSERT INTO no_such_table VALUES (1)", [])?;
+            }
+            Ok(())
+        })
+    };
+    let release = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        drop(lock);
+    };
+    let (first, second, third, ()) =
+        tokio::join!(insert("a", false), insert("b", true), insert("c", false), release);
+    first.unwrap();
+    assert!(matches!(second, Err(StoreError::Failed { .. })), "{second:?}");
+    third.unwrap();
+    assert_eq!(remembered(&location), 2);
+    assert_eq!(store.capability("u", "b").await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_lock_that_lasts_and_a_full_disk_are_said_and_then_writing_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = location(&folder);
+    let impatient = Tuning { busy_timeout: Duration::from_millis(50), queue: 4 };
+    let store = Store::open_with(&location, impatient).unwrap();
+    let lock = locked(&location);
+    let busy = store.remember_capability("u", "m", "plain").await;
+    assert!(matches!(busy, Err(StoreError::Busy { .. })), "{busy:?}");
+    drop(lock);
+
+    let pages = |limit: u32| {
+        store.writer.write(move |connection: &Connection| {
+            connection.query_row(&format!("PRAGMA max_page_count = {limit}"), [], |_| Ok(()))?;
+            Ok(())
+        })
+    };
+    // SQLite does not go below the present size, so that nothing fits any more after this.
+    pages(1).await.unwrap();
+    let large = "x".repeat(1 << 20);
+    let full = store.remember_capability("u", "m", &large).await;
+    assert!(matches!(full, Err(StoreError::Full { .. })), "{full:?}");
+    assert_eq!(remembered(&location), 0);
+    pages(1_000_000).await.unwrap();
+    store.remember_capability("u", "m", &large).await.unwrap();
+    assert_eq!(remembered(&location), 1);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn closing_writes_what_waits_and_refuses_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = location(&folder);
+    let store = Store::open_with(&location, PATIENT).unwrap();
+    let lock = locked(&location);
+    let writes: Vec<_> = (0..20)
+        .map(|number| {
+            let store = store.clone();
+            tokio::spawn(async move { store.remember_capability("u", &number.to_string(), "plain").await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    drop(lock);
+    store.close().await;
+    store.close().await;
+    let mut kept = 0;
+    for write in writes {
+        match write.await.unwrap() {
+            Ok(()) => kept += 1,
+            Err(error) => assert_eq!(error, StoreError::Closed),
+        }
+    }
+    assert!(kept >= 4, "the queue's four were taken before the close");
+    assert_eq!(store.health().await, Err(StoreError::Closed));
+    let names: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 1, "journal and sign of life are gone: {names:?}");
+    assert_eq!(remembered(&location), kept);
+    // A reader that comes later needs no writer.
+    assert!(store.recent(1, &LogFilter::default()).unwrap().is_empty(), "reading needs no writer");
+}

@@ -1,0 +1,150 @@
+//! Opening a store: its files' modes, several processes at once, and everything that can be wrong with it.
+#![expect(clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use endmark_store::{CutStarted, FinalStatus, LogFilter, Reader, Store, StoreError, StoreLocation};
+
+fn cut() -> CutStarted {
+    CutStarted {
+        request_id: "req".to_owned(),
+        slot: "choice 0".to_owned(),
+        task_id: "task".to_owned(),
+        turn_number: 1,
+        truncation_index: None,
+        initial_chunk_length: 1,
+        model: "m".to_owned(),
+        provider: "p".to_owned(),
+        cut_kind: "dropped".to_owned(),
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn every_file_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("endmark.db");
+    fs::write(&path, "").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    for path in [path, folder.path().join("new.db")] {
+        let store = Store::open(&StoreLocation::sqlite(&path)).unwrap();
+        store.begin_cut(cut()).await.unwrap();
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder.path()).unwrap() {
+            let entry = entry.unwrap();
+            let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, 0o600, "{}", entry.path().display());
+            names.push(entry.file_name().into_string().unwrap());
+        }
+        let name = path.file_name().unwrap().to_str().unwrap();
+        for suffix in ["", "-wal", "-shm", "-owner-"] {
+            assert!(
+                names.iter().any(|found| found.starts_with(&format!("{name}{suffix}"))),
+                "{suffix}: {names:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_second_store_leaves_the_living_alone_and_logs_the_dead() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
+    let first = Store::open(&location).unwrap();
+    first.begin_cut(cut()).await.unwrap();
+    let second = Store::open(&location).unwrap();
+    assert_eq!(second.health().await.unwrap().open_cuts, 1);
+    assert!(second.recent(9, &LogFilter::default()).unwrap().is_empty());
+
+    first.close().await;
+    let third = Store::open(&location).unwrap();
+    assert_eq!(third.health().await.unwrap().open_cuts, 0);
+    let rows = second.recent(9, &LogFilter::default()).unwrap();
+    assert_eq!(rows.len(), 1);
+    assert_eq!((rows[0].final_status, rows[0].outcome.as_str()), (FinalStatus::Exhausted, "interrupted"));
+    drop(Store::open(&location).unwrap());
+    assert_eq!(third.recent(9, &LogFilter::default()).unwrap().len(), 1, "logged once");
+}
+
+#[test]
+fn many_can_open_a_new_file_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
+    let threads: Vec<_> = (0..12)
+        .map(|_| {
+            let location = location.clone();
+            thread::spawn(move || Store::open(&location).map(|_| ()))
+        })
+        .collect();
+    for thread in threads {
+        assert_eq!(thread.join().unwrap(), Ok(()));
+    }
+}
+
+/// Opens, expects to be refused, and checks that the message names the file and a next step.
+fn refused(path: &Path, next_step: &str) -> StoreError {
+    let error = Store::open(&StoreLocation::sqlite(path)).expect_err("must be refused");
+    let message = error.to_string();
+    assert!(message.contains(&path.display().to_string()), "{message}");
+    assert!(message.contains(next_step), "{message}");
+    error
+}
+
+#[test]
+fn a_missing_folder_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = refused(&folder.path().join("nowhere/endmark.db"), "create it");
+    assert!(matches!(error, StoreError::NoFolder { .. }), "{error:?}");
+}
+
+#[test]
+fn a_folder_in_the_files_place_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = refused(folder.path(), "name another file");
+    assert!(matches!(error, StoreError::Denied { .. }), "{error:?}");
+}
+
+/// Even the superuser, under whom tests often run, may not write here.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_that_cannot_be_written_is_said() {
+    let error = refused(Path::new("/sys/kernel/endmark.db"), "check the permissions");
+    assert!(matches!(error, StoreError::Denied { .. }), "{error:?}");
+}
+
+#[test]
+fn a_file_that_is_no_database_is_said_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.txt");
+    let notes = "not a database\n".repeat(500);
+    fs::write(&path, &notes).unwrap();
+    let error = refused(&path, "name another file");
+    assert!(matches!(error, StoreError::NotADatabase { .. }), "{error:?}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), notes);
+}
+
+#[test]
+fn a_damaged_database_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("endmark.db");
+    drop(Store::open(&StoreLocation::sqlite(&path)).unwrap());
+    let mut bytes = fs::read(&path).unwrap();
+    // The first page after the file's header: the schema.
+    bytes[100..4096].fill(0xa5);
+    fs::write(&path, bytes).unwrap();
+    let error = refused(&path, ".recover");
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
+}
+
+#[test]
+fn a_reader_creates_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("endmark.db");
+    let error = Reader::open(&StoreLocation::sqlite(&path)).expect_err("there is none");
+    assert_eq!(error, StoreError::NoFile { path: path.clone() });
+    assert!(error.to_string().contains("endmark serve"));
+    assert!(!path.exists());
+}
