@@ -7,6 +7,7 @@
 //! It knows no file, socket, clock, thread or async runtime. A state machine is fed what happened and
 //! answers what to do next; the gateway and the command are thin drivers of the same machines.
 
+pub mod detect;
 mod ending;
 mod format;
 mod judge;

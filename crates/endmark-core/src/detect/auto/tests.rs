@@ -1,0 +1,120 @@
+use super::*;
+
+/// What is said of `text`: the verdict's name, what it is taken for, and the settled end if it is cut.
+/// The same however the text is split.
+#[track_caller]
+fn judged(text: &str) -> (&'static str, &'static str, Option<usize>) {
+    let bytes = text.as_bytes();
+    let mut single_bytes = AutoMachine::default();
+    for byte in bytes {
+        single_bytes.push(&[*byte]);
+    }
+    for split in 0..=bytes.len() {
+        let mut machine = AutoMachine::default();
+        machine.push(&bytes[..split]);
+        machine.push(&bytes[split..]);
+        assert_eq!(machine.verdict(), single_bytes.verdict(), "{text:?} split at {split}");
+        assert_eq!(machine.detected(), single_bytes.detected(), "{text:?} split at {split}");
+        assert_eq!(machine.hint(), single_bytes.hint(), "{text:?} split at {split}");
+        assert_eq!(machine.is_whole(), machine.verdict().is_whole(), "{text:?} split at {split}");
+        assert_eq!(
+            machine.is_malformed(),
+            machine.verdict().name() == "malformed",
+            "{text:?} split at {split}"
+        );
+    }
+    let verdict = single_bytes.verdict();
+    let index = verdict.truncation().map(|truncation| truncation.truncation_index);
+    (verdict.name(), single_bytes.detected().name(), index)
+}
+
+#[test]
+fn a_text_that_begins_with_a_bracket_is_json_as_long_as_it_can_be() {
+    assert_eq!(judged("{\"a\": 1}\n"), ("whole", "json", None));
+    assert_eq!(judged("\u{FEFF} [1, 2"), ("truncated", "json", Some(8)));
+    assert_eq!(judged("{\"a\": \"Gr\u{fc}"), ("truncated", "json", Some(11)));
+    assert_eq!(judged("{\"a\":1}\n{\"a\":2}\n"), ("whole", "jsonl", None));
+    assert_eq!(judged("{\"a\":1}\n{\"a\":"), ("truncated", "jsonl", Some(13)));
+    assert_eq!(judged("[1]\n[2]\n[3"), ("truncated", "jsonl", Some(9)));
+    assert_eq!(judged("{\"a\": 1,}"), ("malformed", "json", None));
+    assert_eq!(judged("{\"a\":1}\n{\"a\":2]"), ("malformed", "jsonl", None));
+}
+
+#[test]
+fn json_is_found_within_fences() {
+    assert_eq!(judged("```json\n{\"a\": [1, 2"), ("truncated", "json", Some(18)));
+    assert_eq!(judged("```json\n{\"a\": 1}\n```"), ("whole", "json", None));
+    assert_eq!(judged("```json\n{\"a\": 1}\n"), ("whole", "json", None));
+    assert_eq!(judged("```\n[true, fal"), ("truncated", "json", Some(11)));
+    assert_eq!(judged("Here it is:\n\n```JSON\n[1, \"x"), ("truncated", "json", Some(27)));
+    assert_eq!(judged("Here it is:\n~~~~json\n{\"a\":1}\n~~~~\nDone."), ("whole", "json", None));
+    assert_eq!(judged("```jsonl\n{\"a\":1}\n{\"a\""), ("truncated", "jsonl", Some(21)));
+    assert_eq!(judged("```json\n{\"a\": [1\n```\n"), ("malformed", "json", None));
+    assert_eq!(judged("First:\n```json\n{}\n```\nThen:\n```json\n{\"b\""), ("truncated", "json", Some(40)));
+}
+
+#[test]
+fn json_is_found_within_prose() {
+    assert_eq!(judged("Sure! {\"a\": {\"b\": \"c"), ("truncated", "json", Some(20)));
+    assert_eq!(judged("The result:\n[{\"a\": 1}, "), ("truncated", "json", Some(23)));
+    assert_eq!(judged("{\"a\": 1}\n\nThat is all."), ("whole", "json", None));
+    assert_eq!(judged("Use {x} and {{\"a\": 1"), ("truncated", "json", Some(19)));
+}
+
+#[test]
+fn what_may_as_well_be_prose_is_text() {
+    for text in [
+        "The set {1, 2",
+        "See [1] and [2",
+        "[1] Knuth, Donald. The Art",
+        "[link](https://example.org)",
+        "- [ ] a task\n- [x] a",
+        "Two lines\n[\"a\", \"b",
+        "\"Well,\" she said",
+        "12",
+        "true",
+        "```python\nx = {\"a\": 1",
+        "```python\n{\"a\": 1",
+        "```\nsome output\n{\"a\": 1",
+        "Inline ```{\"a\"``` code",
+        "Say {\"a\": value} or {\"a\": ...}",
+        "{ not json",
+        "{} is the empty object",
+        "[Verse 1]\nLa la",
+    ] {
+        assert_eq!(judged(text), ("whole", "text", None), "{text:?}");
+    }
+    assert_eq!(judged(""), ("truncated", "text", Some(0)));
+    assert_eq!(judged(" \n"), ("truncated", "text", Some(0)));
+}
+
+#[test]
+fn a_closed_fence_is_prose_again() {
+    assert_eq!(judged("```python\nx\n```\n{\"a\": 1"), ("truncated", "json", Some(22)));
+    assert_eq!(judged("````\n```\n{\"a\": 1"), ("whole", "text", None));
+    assert_eq!(judged("```python\n``` x\n{\"a\": 1"), ("whole", "text", None));
+}
+
+#[test]
+fn offsets_count_from_the_beginning_of_the_text() {
+    let mut machine = AutoMachine::default();
+    machine.push(b"One:\n```json\n{\"a\":1}\n{\"b\": \"");
+    let verdict = machine.verdict();
+    let truncation = verdict.truncation().unwrap();
+    assert_eq!((truncation.truncation_index, truncation.balanced_index), (28, 20));
+    assert_eq!(truncation.last_valid_token, "\"b\": \"");
+    assert_eq!(truncation.open.iter().map(|open| open.sign()).collect::<String>(), "{\"");
+}
+
+#[test]
+fn broken_characters_are_malformed_wherever_they_stand() {
+    for text in [&b"prose \xFF"[..], b"{\"a\": \"\xFF", b"Sure: {\"a\": \"\xC3(", b"```x\n\xED\xA0"] {
+        let mut machine = AutoMachine::default();
+        machine.push(text);
+        assert_eq!(machine.verdict().name(), "malformed", "{text:x?}");
+        assert!(machine.is_malformed(), "{text:x?}");
+    }
+    let mut machine = AutoMachine::default();
+    machine.push(b"Sure: {\"a\": \"\xC3");
+    assert_eq!(machine.verdict().truncation().unwrap().truncation_index, 13);
+}

@@ -1,0 +1,168 @@
+//! The inside of a JSON string, cut anywhere.
+
+use super::super::utf8::{Utf8, Utf8Step};
+
+/// How far the inside of a string has come.
+#[derive(Debug, Clone, Copy)]
+enum Inside {
+    /// Between two characters.
+    Plain,
+    /// After a backslash.
+    Escape,
+    /// After `\u` and `digits` hexadecimal digits.
+    Unicode { digits: u8, unit: u16 },
+    /// After the escape of a high surrogate, whose partner may still come.
+    AfterHigh,
+    /// In a character of more than one byte.
+    Character(Utf8),
+}
+
+/// A string from its opening quote on. Lone surrogate escapes are grammatical (RFC 8259, section 8.2).
+#[derive(Debug, Clone)]
+pub(super) struct StringScanner {
+    inside: Inside,
+    /// Where the character or escape begins that is not complete.
+    pending: usize,
+    /// Where the escape begins that is not complete; after `pending` if a high surrogate is before it.
+    escape: usize,
+}
+
+/// Where a scan over a string stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StringScan {
+    /// At the end of the chunk.
+    Open,
+    /// After the closing quote: at this index.
+    Closed(usize),
+    /// At the byte at this index, which cannot stand there.
+    Invalid(usize, &'static str),
+}
+
+impl StringScanner {
+    /// A string of which only the opening quote was seen.
+    #[inline]
+    pub(super) fn new() -> Self {
+        Self { inside: Inside::Plain, pending: 0, escape: 0 }
+    }
+
+    /// Where the part ends that can no longer change, when `position` bytes of the text were seen.
+    pub(super) fn settled(&self, position: usize) -> usize {
+        match self.inside {
+            Inside::Plain => position,
+            _ => self.pending,
+        }
+    }
+
+    /// Whether the text ends inside an escape, or between the halves of a surrogate pair.
+    pub(super) fn in_escape(&self) -> bool {
+        matches!(self.inside, Inside::Escape | Inside::Unicode { .. } | Inside::AfterHigh)
+    }
+
+    /// Whether the text ends inside a character.
+    pub(super) fn in_character(&self) -> bool {
+        matches!(self.inside, Inside::Character(_))
+    }
+
+    /// Goes on with the bytes of `chunk` from `at`; the chunk begins at `base` in the text.
+    #[inline]
+    pub(super) fn scan(&mut self, chunk: &[u8], mut at: usize, base: usize) -> StringScan {
+        loop {
+            if matches!(self.inside, Inside::Plain) {
+                at += plain_length(&chunk[at..]);
+            }
+            let Some(&byte) = chunk.get(at) else { return StringScan::Open };
+            match self.inside {
+                Inside::Plain | Inside::AfterHigh => match byte {
+                    b'"' => return StringScan::Closed(at + 1),
+                    b'\\' => self.begin_escape(base + at),
+                    ..0x20 => return StringScan::Invalid(at, "an unescaped control character in a string"),
+                    0x20..0x80 => self.inside = Inside::Plain,
+                    0x80.. => match Utf8::begin(byte) {
+                        Some(character) => {
+                            self.pending = base + at;
+                            self.inside = Inside::Character(character);
+                        }
+                        None => return StringScan::Invalid(at, "invalid UTF-8"),
+                    },
+                },
+                Inside::Character(character) => match character.next(byte) {
+                    Utf8Step::Complete => self.inside = Inside::Plain,
+                    Utf8Step::Incomplete(next) => self.inside = Inside::Character(next),
+                    Utf8Step::Invalid => return StringScan::Invalid(at, "invalid UTF-8"),
+                },
+                Inside::Escape => match byte {
+                    b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.inside = Inside::Plain,
+                    b'u' => self.inside = Inside::Unicode { digits: 0, unit: 0 },
+                    _ => return StringScan::Invalid(at, "not an escape sequence"),
+                },
+                Inside::Unicode { digits, unit } => match hexadecimal(byte) {
+                    Some(digit) => self.unicode_digit(digits + 1, unit << 4 | digit),
+                    None => return StringScan::Invalid(at, "not a hexadecimal digit"),
+                },
+            }
+            at += 1;
+        }
+    }
+
+    fn begin_escape(&mut self, offset: usize) {
+        if !matches!(self.inside, Inside::AfterHigh) {
+            self.pending = offset;
+        }
+        self.escape = offset;
+        self.inside = Inside::Escape;
+    }
+
+    /// Takes the digit that made the escape `digits` digits long and worth `unit` so far.
+    fn unicode_digit(&mut self, digits: u8, unit: u16) {
+        // A high surrogate before this escape is settled as soon as this one cannot be its partner.
+        let may_be_low = match digits {
+            1 => unit == 0xD,
+            2 => (0xDC..=0xDF).contains(&unit),
+            _ => true,
+        };
+        if !may_be_low {
+            self.pending = self.escape;
+        }
+        self.inside = match digits {
+            4 if (0xD800..=0xDBFF).contains(&unit) => Inside::AfterHigh,
+            4 => Inside::Plain,
+            _ => Inside::Unicode { digits, unit },
+        };
+    }
+}
+
+fn hexadecimal(byte: u8) -> Option<u16> {
+    char::from(byte).to_digit(16).and_then(|digit| u16::try_from(digit).ok())
+}
+
+/// How many bytes at the beginning are characters of one byte that stand for themselves.
+#[inline]
+fn plain_length(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGHS: u64 = ONES << 7;
+    let mut length = 0;
+    let (words, _) = bytes.as_chunks::<8>();
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        let quotes = word ^ (ONES * u64::from(b'"'));
+        let backslashes = word ^ (ONES * u64::from(b'\\'));
+        // The lowest set bit is exact; the ones above it may be false, and are not looked at.
+        let special = (word.wrapping_sub(ONES * 0x20)
+            | quotes.wrapping_sub(ONES)
+            | backslashes.wrapping_sub(ONES)
+            | word)
+            & HIGHS;
+        if special != 0 {
+            return length + (special.trailing_zeros() / 8) as usize;
+        }
+        length += 8;
+    }
+    while let Some(&byte) = bytes.get(length)
+        && matches!(byte, 0x20..=0x7F)
+        && byte != b'"'
+        && byte != b'\\'
+    {
+        length += 1;
+    }
+    length
+}

@@ -1,0 +1,144 @@
+//! Text that must end in a marker.
+
+use std::sync::Arc;
+
+use super::text::TextMachine;
+use crate::Verdict;
+
+/// The machine for text that is whole when it ends in a marker, trailing whitespace aside.
+#[derive(Debug, Clone)]
+pub(super) struct MarkerMachine {
+    text: TextMachine,
+    marker: Arc<Marker>,
+    /// How many bytes of the marker the text ends in.
+    matched: usize,
+    /// Whether the marker was seen with nothing but whitespace after it.
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct Marker {
+    bytes: Vec<u8>,
+    /// For each number of matched bytes the next smaller number that matches as well (Knuth, Morris, Pratt).
+    shorter: Vec<usize>,
+}
+
+impl Marker {
+    fn new(marker: &str) -> Self {
+        let bytes = marker.trim_ascii_end().as_bytes().to_vec();
+        let mut shorter = vec![0; bytes.len() + 1];
+        for index in 1..bytes.len() {
+            let mut matched = shorter[index];
+            while matched > 0 && bytes[matched] != bytes[index] {
+                matched = shorter[matched];
+            }
+            shorter[index + 1] = matched + usize::from(bytes[matched] == bytes[index]);
+        }
+        Self { bytes, shorter }
+    }
+
+    /// How many bytes match after `byte`, when `matched` did before it.
+    fn step(&self, mut matched: usize, byte: u8) -> usize {
+        loop {
+            if self.bytes.get(matched) == Some(&byte) {
+                return matched + 1;
+            }
+            if matched == 0 {
+                return 0;
+            }
+            matched = self.shorter[matched];
+        }
+    }
+}
+
+impl MarkerMachine {
+    /// A machine before the text's first byte. Without a marker it is never whole.
+    pub(super) fn new(marker: &str) -> Self {
+        Self { text: TextMachine::default(), marker: Arc::new(Marker::new(marker)), matched: 0, ended: false }
+    }
+
+    /// Takes the text's next bytes.
+    pub(super) fn push(&mut self, chunk: &[u8]) {
+        self.text.push(chunk);
+        for &byte in chunk {
+            self.matched = self.marker.step(self.matched, byte);
+            if self.matched == self.marker.bytes.len() {
+                self.ended = self.matched > 0;
+            } else if !byte.is_ascii_whitespace() {
+                self.ended = false;
+            }
+        }
+    }
+
+    /// Bytes seen.
+    pub(super) fn position(&self) -> usize {
+        self.text.position()
+    }
+
+    /// Whether it is no UTF-8.
+    pub(super) fn is_malformed(&self) -> bool {
+        self.text.is_malformed()
+    }
+
+    /// Whether the text, should it end here, is whole.
+    pub(super) fn is_whole(&self) -> bool {
+        self.ended && self.text.is_whole()
+    }
+
+    /// What the text is, should it end here.
+    pub(super) fn verdict(&self) -> Verdict {
+        match self.text.verdict() {
+            Verdict::Whole if !self.ended => Verdict::Truncated(self.text.truncation()),
+            verdict => verdict,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(marker: &str, text: &str) -> MarkerMachine {
+        let mut machine = MarkerMachine::new(marker);
+        machine.push(text.as_bytes());
+        machine
+    }
+
+    #[test]
+    fn text_is_whole_when_it_ends_in_the_marker() {
+        for (text, whole) in [
+            ("report\n<END>", true),
+            ("report\n<END> \r\n\t", true),
+            ("<END>", true),
+            ("<END> and more", false),
+            ("<END> and more <END>", true),
+            ("report <EN", false),
+            ("report <<END>", true),
+            ("report <EN<END>", true),
+            ("report", false),
+            ("", false),
+        ] {
+            assert_eq!(machine("<END>", text).is_whole(), whole, "{text:?}");
+            assert_eq!(machine("<END>\n", text).is_whole(), whole, "{text:?}, marker with a newline");
+        }
+        assert!(machine("abab", "ababab").is_whole(), "occurrences may overlap");
+        assert!(machine("THE END", "x THE END ").is_whole(), "a marker may have whitespace in it");
+        assert!(!machine("THE END", "x THE  END").is_whole());
+    }
+
+    #[test]
+    fn a_missing_marker_is_a_cut_at_the_end_of_the_text() {
+        let verdict = machine("<END>", "one two").verdict();
+        let truncation = verdict.truncation().unwrap();
+        assert_eq!((truncation.truncation_index, truncation.last_valid_token.as_str()), (7, "one two"));
+        assert_eq!(truncation.in_token, None);
+    }
+
+    #[test]
+    fn the_marker_does_not_hide_broken_text() {
+        let mut machine = MarkerMachine::new("<END>");
+        machine.push(b"a\xFF<END>");
+        assert!(matches!(machine.verdict(), Verdict::Malformed { index: 1, .. }));
+        assert!(!machine.is_whole());
+    }
+}

@@ -1,0 +1,143 @@
+//! Detection: is this text whole, a valid beginning of something longer, or beyond repair? (PC-1, PC-2)
+//!
+//! [`detect`] answers for a text in one piece; a [`Detector`] is fed chunks of any size, down to one byte,
+//! and gives the same answer. Each format is a push machine of its own that reads every byte once,
+//! keeps no text but the last token's end, and recurses never.
+
+mod auto;
+mod json;
+mod marker;
+mod settled_tail;
+mod text;
+mod utf8;
+
+use auto::AutoMachine;
+use json::{JsonMachine, Values};
+use marker::MarkerMachine;
+use text::TextMachine;
+
+use crate::{Detection, Format, Verdict};
+
+/// Says whether `raw` is whole, truncated or malformed in the given format (PC-1).
+///
+/// ```
+/// use endmark_core::{Format, InToken, Verdict, detect::detect};
+///
+/// let cut = detect(br#"{"path": "a.rs", "line": 12"#, &Format::Json);
+/// let truncation = cut.verdict.truncation().unwrap();
+/// // The number touches the cut, so it may go on: settled is what stands before it.
+/// assert_eq!(truncation.truncation_index, 25);
+/// assert_eq!(truncation.last_valid_token, ":");
+/// assert_eq!(truncation.in_token, Some(InToken::Number));
+///
+/// assert_eq!(detect(b"[1, 2]", &Format::Json).verdict, Verdict::Whole);
+/// assert_eq!(detect(b"[1, 2}", &Format::Json).verdict.name(), "malformed");
+/// ```
+pub fn detect(raw: &[u8], format: &Format) -> Detection {
+    let mut detector = Detector::new(format);
+    detector.push(raw);
+    detector.detection()
+}
+
+/// Detection as a machine that is fed chunks and can be asked at any time (PC-2).
+///
+/// A clone is a saved state: it costs the nesting and the last token's end, however long the text was,
+/// and goes on from there independently.
+///
+/// ```
+/// use endmark_core::{Format, detect::Detector};
+///
+/// let mut detector = Detector::new(&Format::Json);
+/// detector.push(br#"{"name": "Ma"#);
+/// let mut at_the_cut = detector.clone();
+/// detector.push(br#"rie"}"#);
+/// assert!(detector.is_whole());
+/// at_the_cut.push(br#"", }"#);
+/// assert!(at_the_cut.is_malformed());
+/// ```
+#[derive(Debug, Clone)]
+pub struct Detector {
+    machine: Machine,
+}
+
+#[derive(Debug, Clone)]
+enum Machine {
+    Json(JsonMachine),
+    Text(TextMachine),
+    Marker(MarkerMachine),
+    Auto(Box<AutoMachine>),
+}
+
+impl Detector {
+    /// A detector before the text's first byte.
+    pub fn new(format: &Format) -> Self {
+        let machine = match format {
+            Format::Json => Machine::Json(JsonMachine::new(Values::One)),
+            Format::Jsonl => Machine::Json(JsonMachine::new(Values::Many)),
+            Format::Text => Machine::Text(TextMachine::default()),
+            Format::Marker(marker) => Machine::Marker(MarkerMachine::new(marker)),
+            Format::Auto => Machine::Auto(Box::default()),
+        };
+        Self { machine }
+    }
+
+    /// Takes the text's next bytes; they may begin and end anywhere, also inside a character.
+    pub fn push(&mut self, bytes: &[u8]) {
+        match &mut self.machine {
+            Machine::Json(machine) => machine.push(bytes),
+            Machine::Text(machine) => machine.push(bytes),
+            Machine::Marker(machine) => machine.push(bytes),
+            Machine::Auto(machine) => machine.push(bytes),
+        }
+    }
+
+    /// The answer as if the text ended here.
+    pub fn detection(&self) -> Detection {
+        let (hint, detected) = match &self.machine {
+            Machine::Json(_) | Machine::Marker(_) => (None, None),
+            Machine::Text(machine) => (machine.hint(), None),
+            Machine::Auto(machine) => (machine.hint(), Some(machine.detected())),
+        };
+        Detection { verdict: self.verdict(), hint, detected }
+    }
+
+    /// The verdict as if the text ended here.
+    pub fn verdict(&self) -> Verdict {
+        match &self.machine {
+            Machine::Json(machine) => machine.verdict(),
+            Machine::Text(machine) => machine.verdict(),
+            Machine::Marker(machine) => machine.verdict(),
+            Machine::Auto(machine) => machine.verdict(),
+        }
+    }
+
+    /// Bytes seen so far.
+    pub fn position(&self) -> usize {
+        match &self.machine {
+            Machine::Json(machine) => machine.position(),
+            Machine::Text(machine) => machine.position(),
+            Machine::Marker(machine) => machine.position(),
+            Machine::Auto(machine) => machine.position(),
+        }
+    }
+
+    /// Whether no continuation could make the text valid: once true it stays so. Costs nothing.
+    pub fn is_malformed(&self) -> bool {
+        match &self.machine {
+            Machine::Json(machine) => machine.is_malformed(),
+            Machine::Text(machine) => machine.is_malformed(),
+            Machine::Marker(machine) => machine.is_malformed(),
+            Machine::Auto(machine) => machine.is_malformed(),
+        }
+    }
+
+    /// Whether the text would be whole if it ended here. Costs nothing, unlike the full answer.
+    pub fn is_whole(&self) -> bool {
+        match &self.machine {
+            Machine::Json(machine) => machine.is_whole(),
+            Machine::Text(machine) => machine.is_whole(),
+            Machine::Marker(machine) => machine.is_whole(),
+            Machine::Auto(machine) => machine.is_whole(),
+        }
+    }
+}

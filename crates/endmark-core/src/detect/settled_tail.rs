@@ -1,0 +1,115 @@
+//! The end of the settled source, kept while chunks come and go.
+
+/// How many characters of a token's source are handed out, and so kept (PC-1).
+pub(super) const TOKEN_CHARACTERS: usize = 200;
+
+/// Enough bytes for [`TOKEN_CHARACTERS`] characters of any length. A buffer is cut back to this only
+/// when it has grown to twice as much, so that small chunks do not move it each time.
+const KEPT_BYTES: usize = 4 * TOKEN_CHARACTERS;
+
+/// The raw source of the last settled token, and of what follows it unsettled.
+///
+/// It is told after each chunk, not after each byte, which range is settled: what lies between costs
+/// nothing. What is kept never depends on how the text was split.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SettledTail {
+    /// The last bytes of the settled source, up to `end`.
+    settled: Vec<u8>,
+    /// Where the settled source ends in the text.
+    end: usize,
+    /// The last bytes of the text after `end`: whitespace, then a token that may still go on. It
+    /// begins at `end` unless it grew too long; then nothing before it is ever asked for.
+    rest: Vec<u8>,
+}
+
+impl SettledTail {
+    /// Takes the next `chunk`, which begins at `position`; the source `start..end` is settled now.
+    pub(super) fn advance(&mut self, chunk: &[u8], position: usize, start: usize, end: usize) {
+        let mut unsettled = chunk;
+        if end > self.end {
+            if start >= position {
+                self.settled.clear();
+                self.rest.clear();
+                append(&mut self.settled, &chunk[start - position..end - position]);
+            } else {
+                let rest_start = position - self.rest.len();
+                if rest_start > self.end {
+                    self.settled.clear();
+                }
+                let of_rest = end.min(position).saturating_sub(rest_start);
+                append(&mut self.settled, &self.rest[..of_rest]);
+                self.rest.drain(..of_rest);
+                append(&mut self.settled, &chunk[..end.saturating_sub(position)]);
+            }
+            unsettled = &chunk[end.saturating_sub(position)..];
+            self.end = end;
+        }
+        append(&mut self.rest, unsettled);
+    }
+
+    /// The last characters of the settled source that begins at `start`.
+    pub(super) fn settled_from(&self, start: usize) -> String {
+        let length = self.end.saturating_sub(start).min(self.settled.len());
+        last_characters(&self.settled[self.settled.len() - length..])
+    }
+
+    /// The last characters of what follows the settled source, without whitespace before it.
+    pub(super) fn unsettled(&self) -> String {
+        let token = self.rest.trim_ascii_start();
+        last_characters(if token.is_empty() { &self.rest } else { token })
+    }
+}
+
+fn append(buffer: &mut Vec<u8>, bytes: &[u8]) {
+    if bytes.len() >= KEPT_BYTES {
+        buffer.clear();
+        buffer.extend_from_slice(&bytes[bytes.len() - KEPT_BYTES..]);
+        return;
+    }
+    buffer.extend_from_slice(bytes);
+    if buffer.len() > 2 * KEPT_BYTES {
+        buffer.drain(..buffer.len() - KEPT_BYTES);
+    }
+}
+
+/// The last [`TOKEN_CHARACTERS`] characters of `bytes`; a character that is cut is shown as U+FFFD.
+fn last_characters(bytes: &[u8]) -> String {
+    let first = bytes
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|&(_, byte)| byte & 0xC0 != 0x80)
+        .nth(TOKEN_CHARACTERS - 1)
+        .map_or(0, |(index, _)| index);
+    String::from_utf8_lossy(&bytes[first..]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_over_many_chunks_keeps_its_last_characters() {
+        let text = "é".repeat(1_000);
+        let mut tail = SettledTail::default();
+        for (index, byte) in text.bytes().enumerate() {
+            tail.advance(&[byte], index, 0, index.next_multiple_of(2));
+        }
+        assert_eq!(tail.settled_from(0), "é".repeat(TOKEN_CHARACTERS));
+        assert_eq!(tail.settled_from(text.len() - 8), "é".repeat(4));
+        assert!(tail.settled.len() <= 2 * KEPT_BYTES);
+    }
+
+    #[test]
+    fn a_long_gap_after_the_token_neither_loses_it_nor_grows_memory() {
+        let mut tail = SettledTail::default();
+        tail.advance(b"true", 0, 0, 4);
+        for position in 4..10_000 {
+            tail.advance(b" ", position, 0, 4);
+        }
+        assert_eq!(tail.settled_from(0), "true");
+        assert!(tail.rest.len() <= 2 * KEPT_BYTES);
+        tail.advance(b",", 10_000, 0, 10_001);
+        assert_eq!(tail.settled_from(0), format!("{},", " ".repeat(TOKEN_CHARACTERS - 1)));
+    }
+}

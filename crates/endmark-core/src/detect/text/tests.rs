@@ -1,0 +1,76 @@
+use super::*;
+
+fn machine(text: &[u8]) -> TextMachine {
+    let mut machine = TextMachine::default();
+    machine.push(text);
+    machine
+}
+
+#[test]
+fn only_an_incomplete_character_is_a_cut() {
+    assert!(machine("Grüße,".as_bytes()).is_whole());
+    let verdict = machine(b"caf\xC3").verdict();
+    let truncation = verdict.truncation().unwrap();
+    assert_eq!(truncation.truncation_index, 3);
+    assert_eq!(truncation.last_valid_token, "caf");
+    assert_eq!(truncation.in_token, Some(InToken::Utf8));
+}
+
+#[test]
+fn no_text_is_a_cut_with_all_indexes_zero() {
+    for (text, token) in [(&b""[..], ""), (b" \n", " \n")] {
+        let verdict = machine(text).verdict();
+        let truncation = verdict.truncation().unwrap();
+        assert_eq!((truncation.truncation_index, truncation.balanced_index), (0, 0));
+        assert_eq!(truncation.last_valid_token, token);
+    }
+}
+
+#[test]
+fn a_lonely_beginning_of_a_character_still_has_a_token() {
+    let verdict = machine(b"\xF0\x9F").verdict();
+    let truncation = verdict.truncation().unwrap();
+    assert_eq!((truncation.truncation_index, truncation.last_valid_token.as_str()), (0, "\u{FFFD}"));
+}
+
+#[test]
+fn the_first_byte_that_cannot_stand_is_named_however_the_text_is_split() {
+    for (text, index) in [
+        (&b"a\xFFb"[..], 1),
+        (b"a\x80", 1),
+        (b"a\xC0\xAF", 1),
+        (b"a\xE0\x80\x80", 2),
+        (b"a\xED\xA0\x80", 2),
+        (b"a\xE2\x82 ", 3),
+        (b"a\xF0\x9F\x98A", 4),
+        (b"a\xF4\x90\x80\x80", 2),
+    ] {
+        for split in 0..=text.len() {
+            let mut machine = machine(&text[..split]);
+            assert_eq!(machine.is_malformed(), split > index, "{text:x?} split at {split}");
+            machine.push(&text[split..]);
+            assert_eq!(machine.malformed, Some(index), "{text:x?} split at {split}");
+        }
+    }
+}
+
+#[test]
+fn a_sentence_that_just_stops_is_a_hint_and_no_verdict() {
+    for (text, hinted) in [
+        ("The answer to your question is that the", true),
+        ("First of all,", true),
+        ("我们首先需要考虑的是", true),
+        ("The answer to your question is forty-two.", false),
+        ("The answer to your question is \"the end\"", false),
+        ("The answer to your question is that the\n", false),
+        ("Paris", false),
+        ("42", false),
+        ("- one more item of the list", false),
+        ("# A heading without any full stop", false),
+        ("| a | row of a table", false),
+        ("", false),
+    ] {
+        assert_eq!(machine(text.as_bytes()).hint().is_some(), hinted, "{text:?}");
+        assert_eq!(machine(text.as_bytes()).is_whole(), !text.is_empty(), "{text:?}");
+    }
+}

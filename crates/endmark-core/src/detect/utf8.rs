@@ -1,0 +1,85 @@
+//! One UTF-8 character at a time, cut anywhere.
+
+/// What is still expected of a character whose beginning was seen: exactly the well-formed sequences of
+/// RFC 3629, so neither overlong forms, nor surrogates, nor anything above U+10FFFF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Utf8 {
+    missing: u8,
+    lowest: u8,
+    highest: u8,
+}
+
+/// What a byte does to a character that was begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Utf8Step {
+    /// The character is complete with it.
+    Complete,
+    /// More bytes must follow.
+    Incomplete(Utf8),
+    /// It cannot stand there.
+    Invalid,
+}
+
+impl Utf8 {
+    /// Begins a character of more than one byte; none if no such character begins with `lead`.
+    pub(super) fn begin(lead: u8) -> Option<Self> {
+        let (missing, lowest, highest) = match lead {
+            0xC2..=0xDF => (1, 0x80, 0xBF),
+            0xE0 => (2, 0xA0, 0xBF),
+            0xE1..=0xEC | 0xEE | 0xEF => (2, 0x80, 0xBF),
+            0xED => (2, 0x80, 0x9F),
+            0xF0 => (3, 0x90, 0xBF),
+            0xF1..=0xF3 => (3, 0x80, 0xBF),
+            0xF4 => (3, 0x80, 0x8F),
+            _ => return None,
+        };
+        Some(Self { missing, lowest, highest })
+    }
+
+    /// Goes on with the character's next byte.
+    pub(super) fn next(self, byte: u8) -> Utf8Step {
+        if byte < self.lowest || byte > self.highest {
+            return Utf8Step::Invalid;
+        }
+        if self.missing == 1 {
+            return Utf8Step::Complete;
+        }
+        Utf8Step::Incomplete(Self { missing: self.missing - 1, lowest: 0x80, highest: 0xBF })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the machine takes `bytes` for exactly one character.
+    fn is_character(bytes: &[u8]) -> bool {
+        let Some(mut character) = Utf8::begin(bytes[0]) else { return false };
+        for (index, &byte) in bytes[1..].iter().enumerate() {
+            match character.next(byte) {
+                Utf8Step::Complete => return index + 2 == bytes.len(),
+                Utf8Step::Incomplete(next) => character = next,
+                Utf8Step::Invalid => return false,
+            }
+        }
+        false
+    }
+
+    #[test]
+    fn every_two_and_three_byte_sequence_is_judged_as_the_standard_library_does() {
+        for lead in 0x80..=0xFF_u8 {
+            for second in 0..=0xFF_u8 {
+                let two = [lead, second];
+                assert_eq!(is_character(&two), std::str::from_utf8(&two).is_ok(), "{two:x?}");
+                for third in [0x00, 0x41, 0x7F, 0x80, 0x9F, 0xA0, 0xBF, 0xC0, 0xFF] {
+                    let three = [lead, second, third];
+                    let expected = std::str::from_utf8(&three).is_ok_and(|text| text.chars().count() == 1);
+                    assert_eq!(is_character(&three), expected, "{three:x?}");
+                    let four = [lead, second, third, 0x80];
+                    let expected = std::str::from_utf8(&four).is_ok_and(|text| text.chars().count() == 1);
+                    assert_eq!(is_character(&four), expected, "{four:x?}");
+                }
+            }
+        }
+    }
+}
