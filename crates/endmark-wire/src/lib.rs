@@ -1,1 +1,11 @@
-//! What providers' bytes mean: server-sent events and wire formats, read and edited in place, without I/O.
+//! What language-model providers' bytes mean, without I/O: server-sent events and wire formats.
+//!
+//! A message is *viewed*, never turned into a tree and back: [`json`] finds values by their span in the
+//! bytes, [`edit`] changes single spans in place, so that unknown fields, field order, number spelling and
+//! whitespace survive. [`sse`] splits a stream into frames that keep every byte they were read from.
+//!
+//! Nothing here recurses over nesting that comes from outside, and every buffer has a limit in bytes.
+
+pub mod edit;
+pub mod json;
+pub mod sse;

@@ -1,0 +1,219 @@
+//! Edits of JSON bytes in place: what is not touched stays byte for byte (unknown fields, order, numbers,
+//! whitespace, duplicates).
+//!
+//! Edits are collected against the original bytes and written out once. Where a key stands twice, the last
+//! one is edited, since that is the one most parsers read; a removal removes all of them, since an earlier
+//! one would count otherwise.
+
+mod container;
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use crate::json::{JsonError, Kind, Step, Steps, Value, append_escaped, quoted};
+use container::ContainerEdit;
+
+/// Why an edit cannot be made. Nothing is changed then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    /// The bytes to edit are no JSON.
+    #[error("the document is no JSON: {0}")]
+    Document(#[source] JsonError),
+    /// What was to be written into them is no JSON.
+    #[error("the new value is no JSON: {0}")]
+    Value(#[source] JsonError),
+    /// The path leads to nothing, or to a value of another kind than the edit needs.
+    #[error("no place for this edit at `{0}`")]
+    NoPlace(String),
+}
+
+/// Edits of one JSON document, collected and then written out at once.
+///
+/// ```
+/// use endmark_wire::edit::Edits;
+/// let mut edits = Edits::new(br#"{ "n": 2,  "max_tokens":1e2, "messages": [ {"role":"user"} ] }"#)?;
+/// edits.set("max_tokens", "4096")?;
+/// edits.remove("n")?;
+/// edits.push("messages", r#"{"role":"assistant"}"#)?;
+/// edits.set("stream", "true")?;
+/// let expected = r#"{ "max_tokens":4096, "messages": [ {"role":"user"},{"role":"assistant"} ],"stream":true }"#;
+/// assert_eq!(String::from_utf8(edits.finish())?, expected);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Edits<'a> {
+    root: Value<'a>,
+    patches: Vec<Patch>,
+    containers: Vec<ContainerEdit<'a>>,
+}
+
+/// Bytes that take the place of a span of the document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Patch {
+    span: Range<usize>,
+    text: String,
+}
+
+impl<'a> Edits<'a> {
+    /// Begins to edit these bytes, which must be one JSON document.
+    pub fn new(bytes: &'a [u8]) -> Result<Self, EditError> {
+        Value::parse(bytes).map(Self::of).map_err(EditError::Document)
+    }
+
+    /// Begins to edit the document that this value is part of.
+    pub(crate) fn of(root: Value<'a>) -> Self {
+        Self { root, patches: Vec::new(), containers: Vec::new() }
+    }
+
+    /// The document as it is before the edits.
+    pub fn original(&self) -> Value<'a> {
+        self.root
+    }
+
+    /// Replaces the value at this path, or inserts it as the last field of the object the path leads into.
+    pub fn set(&mut self, path: &str, json: &str) -> Result<(), EditError> {
+        Value::parse_str(json).map_err(EditError::Value)?;
+        match self.parent(path)? {
+            (parent, Step::Field(name)) if parent.kind() == Kind::Object => {
+                self.set_field(parent, name, json);
+            }
+            (parent, Step::Item(position)) => match parent.item(position) {
+                Some(item) => self.replace(item, json),
+                None => return Err(EditError::NoPlace(path.to_owned())),
+            },
+            _ => return Err(EditError::NoPlace(path.to_owned())),
+        }
+        Ok(())
+    }
+
+    /// Removes the field at this path, every duplicate of it too; a field that is not there is no error.
+    pub fn remove(&mut self, path: &str) -> Result<(), EditError> {
+        match self.parent(path)? {
+            (parent, Step::Field(name)) if parent.kind() == Kind::Object => self.remove_field(parent, name),
+            _ => return Err(EditError::NoPlace(path.to_owned())),
+        }
+        Ok(())
+    }
+
+    /// Appends an item to the array at this path, right after its last one.
+    pub fn push(&mut self, path: &str, json: &str) -> Result<(), EditError> {
+        Value::parse_str(json).map_err(EditError::Value)?;
+        match self.root.at(path) {
+            Some(array) if array.kind() == Kind::Array => self.push_item(array, json),
+            _ => return Err(EditError::NoPlace(path.to_owned())),
+        }
+        Ok(())
+    }
+
+    /// Appends characters to the string at this path; what it holds already stays as it is written.
+    pub fn extend_string(&mut self, path: &str, text: &str) -> Result<(), EditError> {
+        match self.root.at(path) {
+            Some(string) if string.kind() == Kind::String => self.append_text(string, text),
+            _ => return Err(EditError::NoPlace(path.to_owned())),
+        }
+        Ok(())
+    }
+
+    /// Writes the document with its edits.
+    ///
+    /// An edit inside of a value that is itself replaced or removed is not seen in the result.
+    pub fn finish(self) -> Vec<u8> {
+        let document = self.root.document();
+        let mut patches = self.patches;
+        for container in &self.containers {
+            container.patches(&mut patches);
+        }
+        // Spans are apart from each other or one inside the other: the outer one comes first, and wins.
+        patches.sort_by_key(|patch| (patch.span.start, Reverse(patch.span.end)));
+        let added: usize = patches.iter().map(|patch| patch.text.len()).sum();
+        let mut bytes = Vec::with_capacity(document.len() + added);
+        let mut written = 0;
+        for patch in &patches {
+            if patch.span.start >= written {
+                bytes.extend_from_slice(
+                    document.get(written..patch.span.start).unwrap_or_default().as_bytes(),
+                );
+                bytes.extend_from_slice(patch.text.as_bytes());
+                written = patch.span.end;
+            }
+        }
+        bytes.extend_from_slice(document.get(written..).unwrap_or_default().as_bytes());
+        bytes
+    }
+
+    /// Replaces a value.
+    pub(crate) fn replace(&mut self, value: Value<'a>, json: &str) {
+        self.patches.retain(|patch| patch.span != value.span());
+        self.patches.push(Patch { span: value.span(), text: json.to_owned() });
+    }
+
+    /// Replaces or inserts a field of this object.
+    pub(crate) fn set_field(&mut self, object: Value<'a>, name: &str, json: &str) {
+        let container = self.container(object);
+        container.removed.retain(|removed| removed != name);
+        match object.field(name) {
+            Some(value) => self.replace(value, json),
+            None => container.add_field(name, json),
+        }
+    }
+
+    /// Removes all fields of this name from this object.
+    pub(crate) fn remove_field(&mut self, object: Value<'a>, name: &str) {
+        self.container(object).remove_field(name);
+    }
+
+    /// Appends an item to this array.
+    pub(crate) fn push_item(&mut self, array: Value<'a>, json: &str) {
+        self.container(array).added.push((None, json.to_owned()));
+    }
+
+    /// Appends characters to this string.
+    pub(crate) fn append_text(&mut self, string: Value<'a>, text: &str) {
+        let quote = string.span().end.saturating_sub(1);
+        let mut escaped = String::with_capacity(text.len());
+        append_escaped(&mut escaped, text);
+        self.patches.push(Patch { span: quote..quote, text: escaped });
+    }
+
+    /// Makes a string hold this text; where the text only goes on from what the string holds already, that
+    /// stays as it is written.
+    pub(crate) fn set_text(&mut self, value: Value<'a>, text: &str) {
+        let held = value.decoded().filter(|held| held.exact);
+        match held.as_ref().and_then(|held| text.strip_prefix(held.text.as_ref())) {
+            Some("") => {}
+            Some(rest) => self.append_text(value, rest),
+            None => self.replace(value, &quoted(text)),
+        }
+    }
+
+    fn container(&mut self, value: Value<'a>) -> &mut ContainerEdit<'a> {
+        let known = self.containers.iter().position(|edit| edit.container == value);
+        let position = known.unwrap_or_else(|| {
+            self.containers.push(ContainerEdit::new(value));
+            self.containers.len() - 1
+        });
+        &mut self.containers[position]
+    }
+
+    /// The value that the path's last step starts from, and that step.
+    fn parent<'p>(&self, path: &'p str) -> Result<(Value<'a>, Step<'p>), EditError> {
+        let no_place = || EditError::NoPlace(path.to_owned());
+        let mut steps = Steps::new(path).peekable();
+        let mut value = self.root;
+        while let Some(step) = steps.next() {
+            if steps.peek().is_none() {
+                return Ok((value, step));
+            }
+            value = match step {
+                Step::Field(name) => value.field(name),
+                Step::Item(position) => value.item(position),
+                Step::Invalid => None,
+            }
+            .ok_or_else(no_place)?;
+        }
+        Err(no_place())
+    }
+}
+
+#[cfg(test)]
+mod tests;

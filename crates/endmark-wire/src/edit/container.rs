@@ -1,0 +1,98 @@
+//! Fields and items that come and go, with the commas that this takes.
+
+use crate::edit::Patch;
+use crate::json::{Kind, Value, quoted};
+
+/// What is added to and removed from one object or array.
+#[derive(Debug, Clone)]
+pub(super) struct ContainerEdit<'a> {
+    pub(super) container: Value<'a>,
+    /// Names of fields that go.
+    pub(super) removed: Vec<String>,
+    /// Fields, with their names, or items that come after the last one.
+    pub(super) added: Vec<(Option<String>, String)>,
+}
+
+impl<'a> ContainerEdit<'a> {
+    pub(super) fn new(container: Value<'a>) -> Self {
+        Self { container, removed: Vec::new(), added: Vec::new() }
+    }
+
+    pub(super) fn add_field(&mut self, name: &str, json: &str) {
+        self.added.retain(|(added, _)| added.as_deref() != Some(name));
+        self.added.push((Some(name.to_owned()), json.to_owned()));
+    }
+
+    pub(super) fn remove_field(&mut self, name: &str) {
+        self.added.retain(|(added, _)| added.as_deref() != Some(name));
+        if !self.removed.iter().any(|removed| removed == name) {
+            self.removed.push(name.to_owned());
+        }
+    }
+
+    /// The patches of the document that make these changes.
+    ///
+    /// A run of removed fields goes together with the comma before it; a run that stands at the beginning
+    /// has none, and goes with the comma after it.
+    pub(super) fn patches(&self, patches: &mut Vec<Patch>) {
+        let mut kept_end = None;
+        let mut gone_from = None;
+        let mut end = self.container.span().start + 1;
+        for member in self.members() {
+            if member.goes {
+                gone_from.get_or_insert(kept_end.unwrap_or(member.start));
+            } else {
+                if let Some(from) = gone_from.take() {
+                    let until = if kept_end.is_some() { end } else { member.start };
+                    patches.push(Patch { span: from..until, text: String::new() });
+                }
+                kept_end = Some(member.end);
+            }
+            end = member.end;
+        }
+        let text = self.additions(kept_end.is_some());
+        let start = gone_from.unwrap_or(end);
+        if start != end || !text.is_empty() {
+            patches.push(Patch { span: start..end, text });
+        }
+    }
+
+    fn members(&self) -> Vec<Member> {
+        if self.container.kind() == Kind::Array {
+            let items = self.container.items().map(|item| Member {
+                start: item.span().start,
+                end: item.span().end,
+                goes: false,
+            });
+            return items.collect();
+        }
+        let fields = self.container.fields().map(|field| Member {
+            start: field.key.span().start,
+            end: field.value.span().end,
+            goes: self.removed.iter().any(|name| field.is(name)),
+        });
+        fields.collect()
+    }
+
+    fn additions(&self, after_others: bool) -> String {
+        let mut text = String::new();
+        for (name, json) in &self.added {
+            if after_others || !text.is_empty() {
+                text.push(',');
+            }
+            if let Some(name) = name {
+                text.push_str(&quoted(name));
+                text.push(':');
+            }
+            text.push_str(json);
+        }
+        text
+    }
+}
+
+/// A field or an item by its place in the document.
+struct Member {
+    start: usize,
+    end: usize,
+    goes: bool,
+}

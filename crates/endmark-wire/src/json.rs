@@ -1,0 +1,219 @@
+//! JSON as it stands in the bytes: values are spans, read without building a tree.
+//!
+//! [`Value::parse`] checks a whole document once, strictly (RFC 8259) and without recursion; everything
+//! after that only walks over bytes that are known to be valid. Where a key stands twice in an object the
+//! last one counts, as in most parsers.
+
+mod path;
+mod scan;
+mod string;
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+pub(crate) use path::{Step, Steps};
+pub(crate) use string::{append_escaped, quoted};
+
+/// Bytes that are no JSON document.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid JSON at byte {offset}: {reason}")]
+pub struct JsonError {
+    /// Byte offset of the first byte that cannot stand where it stands; the length if the text ends early.
+    pub offset: usize,
+    /// What is wrong there: a lowercase fragment.
+    pub reason: &'static str,
+}
+
+/// What kind of value a span holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `{…}`
+    Object,
+    /// `[…]`
+    Array,
+    /// `"…"`
+    String,
+    /// A number, however it is spelled.
+    Number,
+    /// `true` or `false`.
+    Bool,
+    /// `null`
+    Null,
+}
+
+/// A string's characters, and whether JSON's escapes could all be turned into characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decoded<'a> {
+    /// The characters; half a surrogate pair, which is no character, stands as U+FFFD.
+    pub text: Cow<'a, str>,
+    /// False if half a surrogate pair was replaced.
+    pub exact: bool,
+}
+
+/// One value inside a document that was checked as a whole.
+///
+/// ```
+/// use endmark_wire::json::Value;
+/// let body = br#"{"choices": [ {"message":{"content":"Hi \u00e9"}} ], "n": 1, "n": 2}"#;
+/// let root = Value::parse(body)?;
+/// assert_eq!(root.at("choices[0].message.content").and_then(Value::text).as_deref(), Some("Hi é"));
+/// assert_eq!(root.field("n").and_then(Value::as_u64), Some(2));
+/// # Ok::<(), endmark_wire::json::JsonError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Value<'a> {
+    document: &'a str,
+    start: usize,
+    end: usize,
+}
+
+impl<'a> Value<'a> {
+    /// Checks that the bytes are one JSON document, and gives its value; 100 000 levels deep is no problem.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, JsonError> {
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| JsonError { offset: error.valid_up_to(), reason: "not UTF-8" })?;
+        Self::parse_str(text)
+    }
+
+    /// The same for text that is known to be UTF-8.
+    pub fn parse_str(text: &'a str) -> Result<Self, JsonError> {
+        let span = scan::check(text.as_bytes())?;
+        Ok(Self { document: text, start: span.start, end: span.end })
+    }
+
+    /// The value at a span that an earlier check of the very same text gave.
+    pub(crate) fn checked_before(document: &'a str, span: Range<usize>) -> Self {
+        Self { document, start: span.start, end: span.end }
+    }
+
+    /// The whole document that the value is part of.
+    pub(crate) fn document(self) -> &'a str {
+        self.document
+    }
+
+    /// The value's bytes in the document.
+    pub fn span(self) -> Range<usize> {
+        self.start..self.end
+    }
+
+    /// The value as it is written.
+    pub fn raw(self) -> &'a str {
+        self.document.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// What kind of value it is.
+    pub fn kind(self) -> Kind {
+        match self.document.as_bytes().get(self.start) {
+            Some(b'{') => Kind::Object,
+            Some(b'[') => Kind::Array,
+            Some(b'"') => Kind::String,
+            Some(b't' | b'f') => Kind::Bool,
+            Some(b'n') => Kind::Null,
+            _ => Kind::Number,
+        }
+    }
+
+    /// Whether it is `null`.
+    pub fn is_null(self) -> bool {
+        self.kind() == Kind::Null
+    }
+
+    /// The value of a boolean.
+    pub fn as_bool(self) -> Option<bool> {
+        (self.kind() == Kind::Bool).then(|| self.raw() == "true")
+    }
+
+    /// The value of a whole number that is not negative; `4096.0` and `4e3` are whole numbers too.
+    pub fn as_u64(self) -> Option<u64> {
+        if self.kind() != Kind::Number {
+            return None;
+        }
+        self.raw().parse().ok().or_else(|| {
+            let number: f64 = self.raw().parse().ok()?;
+            #[expect(clippy::cast_precision_loss, reason = "a bound, far above any count of tokens")]
+            let fits = number.fract() == 0.0 && number >= 0.0 && number < (1_u64 << 53) as f64;
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+            fits.then_some(number as u64)
+        })
+    }
+
+    /// The characters of a string; none for any other kind.
+    pub fn text(self) -> Option<Cow<'a, str>> {
+        self.decoded().map(|decoded| decoded.text)
+    }
+
+    /// The characters of a string, and whether they are exactly what it holds; none for any other kind.
+    pub fn decoded(self) -> Option<Decoded<'a>> {
+        (self.kind() == Kind::String).then(|| string::decode(self.inside()))
+    }
+
+    /// The value of the last field of this name; none where this is no object.
+    pub fn field(self, name: &str) -> Option<Value<'a>> {
+        self.fields().filter(|field| field.is(name)).last().map(|field| field.value)
+    }
+
+    /// The item at this position; none where this is no array.
+    pub fn item(self, position: usize) -> Option<Value<'a>> {
+        self.items().nth(position)
+    }
+
+    /// The value at a path such as `choices[0].message["odd key"]`.
+    pub fn at(self, path: &str) -> Option<Value<'a>> {
+        Steps::new(path).try_fold(self, |value, step| match step {
+            Step::Field(name) => value.field(name),
+            Step::Item(position) => value.item(position),
+            Step::Invalid => None,
+        })
+    }
+
+    /// The fields of an object as they stand, duplicates too; nothing for any other kind.
+    pub fn fields(self) -> impl Iterator<Item = Field<'a>> {
+        let mut next = (self.kind() == Kind::Object).then_some(self.start + 1);
+        std::iter::from_fn(move || {
+            let key = self.value_at(scan::next_start(self.document.as_bytes(), next?)?);
+            let colon = scan::next_start(self.document.as_bytes(), key.end)?;
+            let value = self.value_at(scan::next_start(self.document.as_bytes(), colon + 1)?);
+            next = Some(value.end);
+            Some(Field { key, value })
+        })
+    }
+
+    /// The items of an array; nothing for any other kind.
+    pub fn items(self) -> impl Iterator<Item = Value<'a>> {
+        let mut next = (self.kind() == Kind::Array).then_some(self.start + 1);
+        std::iter::from_fn(move || {
+            let item = self.value_at(scan::next_start(self.document.as_bytes(), next?)?);
+            next = Some(item.end);
+            Some(item)
+        })
+    }
+
+    fn value_at(self, start: usize) -> Self {
+        Self { start, end: scan::value_end(self.document.as_bytes(), start), ..self }
+    }
+
+    /// What stands between the quotes.
+    fn inside(self) -> &'a str {
+        self.document.get(self.start + 1..self.end.saturating_sub(1)).unwrap_or_default()
+    }
+}
+
+/// One field of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The name, a string.
+    pub key: Value<'a>,
+    /// The value.
+    pub value: Value<'a>,
+}
+
+impl Field<'_> {
+    /// Whether this is the field's name, however it is escaped.
+    pub fn is(&self, name: &str) -> bool {
+        let inside = self.key.inside();
+        if inside.contains('\\') { string::decode(inside).text == name } else { inside == name }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! Paths such as `choices[0].message["odd key"]`.
+
+/// One step into a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Step<'p> {
+    /// Into the field of this name.
+    Field(&'p str),
+    /// Into the item at this position.
+    Item(usize),
+    /// The path itself is not well written: it leads nowhere.
+    Invalid,
+}
+
+/// The steps of a path, one after the other.
+#[derive(Debug, Clone)]
+pub(crate) struct Steps<'p> {
+    rest: &'p str,
+    first: bool,
+}
+
+impl<'p> Steps<'p> {
+    pub(crate) fn new(path: &'p str) -> Self {
+        Self { rest: path, first: true }
+    }
+}
+
+impl<'p> Iterator for Steps<'p> {
+    type Item = Step<'p>;
+
+    fn next(&mut self) -> Option<Step<'p>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let step = bracketed(self.rest).or_else(|| {
+            let named = if self.first { self.rest } else { self.rest.strip_prefix('.')? };
+            let length = named.find(['.', '[']).unwrap_or(named.len());
+            let (name, rest) = named.split_at(length);
+            (!name.is_empty()).then_some((Step::Field(name), rest))
+        });
+        self.first = false;
+        let (step, rest) = step.unwrap_or((Step::Invalid, ""));
+        self.rest = rest;
+        Some(step)
+    }
+}
+
+/// `[0]` or `["odd key"]` (a name without quotes in it), and what stands after it.
+fn bracketed(path: &str) -> Option<(Step<'_>, &str)> {
+    let inside = path.strip_prefix('[')?;
+    if let Some(quoted) = inside.strip_prefix('"') {
+        let (name, rest) = quoted.split_once("\"]")?;
+        return Some((Step::Field(name), rest));
+    }
+    let (digits, rest) = inside.split_once(']')?;
+    Some((Step::Item(digits.parse().ok()?), rest))
+}

@@ -1,0 +1,197 @@
+//! Walks over JSON bytes: a strict check of a whole document, then steps over what is known to be valid.
+
+use std::ops::Range;
+
+use super::JsonError;
+
+/// Checks that the bytes are one JSON value with nothing but whitespace around it; gives the value's span.
+///
+/// The nesting is kept in a vector, one byte a level, so that its depth is bounded by memory alone.
+pub(super) fn check(bytes: &[u8]) -> Result<Range<usize>, JsonError> {
+    let start = skip_space(bytes, 0);
+    let mut at = start;
+    let mut open: Vec<u8> = Vec::new();
+    'value: loop {
+        match bytes.get(at).copied() {
+            Some(sign @ (b'{' | b'[')) => {
+                let inside = skip_space(bytes, at + 1);
+                if bytes.get(inside).copied() == Some(sign + 2) {
+                    at = inside + 1;
+                } else {
+                    open.push(sign);
+                    at = if sign == b'{' { key(bytes, inside)? } else { inside };
+                    continue 'value;
+                }
+            }
+            Some(b'"') => at = string(bytes, at)?,
+            Some(b'-' | b'0'..=b'9') => at = number(bytes, at)?,
+            Some(b't') => at = literal(bytes, at, b"true")?,
+            Some(b'f') => at = literal(bytes, at, b"false")?,
+            Some(b'n') => at = literal(bytes, at, b"null")?,
+            _ => return Err(error(bytes, at, "a value was expected")),
+        }
+        // A value ends at `at`: close what ends with it, or go on to the next one.
+        loop {
+            let Some(&container) = open.last() else {
+                let rest = skip_space(bytes, at);
+                let span = start..at;
+                return if rest == bytes.len() {
+                    Ok(span)
+                } else {
+                    Err(error(bytes, rest, "the document has ended before"))
+                };
+            };
+            at = skip_space(bytes, at);
+            match bytes.get(at).copied() {
+                Some(b',') => {
+                    at = skip_space(bytes, at + 1);
+                    if container == b'{' {
+                        at = key(bytes, at)?;
+                    }
+                    continue 'value;
+                }
+                // `}` and `]` stand two after their opening signs in ASCII.
+                Some(sign) if sign == container + 2 => {
+                    open.pop();
+                    at += 1;
+                }
+                _ if container == b'{' => return Err(error(bytes, at, "`,` or `}` was expected")),
+                _ => return Err(error(bytes, at, "`,` or `]` was expected")),
+            }
+        }
+    }
+}
+
+/// Where the next field or item begins, after a container's opening sign or a value; none at its closing sign.
+///
+/// Only for bytes that passed [`check`].
+pub(super) fn next_start(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut at = skip_space(bytes, at);
+    if bytes.get(at) == Some(&b',') {
+        at = skip_space(bytes, at + 1);
+    }
+    match bytes.get(at)? {
+        b'}' | b']' => None,
+        _ => Some(at),
+    }
+}
+
+/// Where the value that begins at `start` ends. Only for bytes that passed [`check`].
+pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
+    match bytes.get(start) {
+        Some(b'"') => string_end(bytes, start),
+        Some(b'{' | b'[') => {
+            let mut depth = 0_usize;
+            let mut at = start;
+            while let Some(byte) = bytes.get(at) {
+                match byte {
+                    b'{' | b'[' => depth += 1,
+                    b'}' | b']' => {
+                        depth -= 1;
+                        if depth == 0 {
+                            return at + 1;
+                        }
+                    }
+                    b'"' => {
+                        at = string_end(bytes, at);
+                        continue;
+                    }
+                    _ => {}
+                }
+                at += 1;
+            }
+            bytes.len()
+        }
+        _ => bytes[start.min(bytes.len())..]
+            .iter()
+            .position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r'))
+            .map_or(bytes.len(), |length| start + length),
+    }
+}
+
+/// The end of the string whose opening quote stands at `start`, the closing quote included.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += found;
+        if bytes.get(at) == Some(&b'"') {
+            return at + 1;
+        }
+        at += 2;
+    }
+    bytes.len()
+}
+
+pub(super) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
+    while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+        at += 1;
+    }
+    at
+}
+
+/// Checks a key and its colon; gives where the field's value begins.
+fn key(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
+    if bytes.get(at) != Some(&b'"') {
+        return Err(error(bytes, at, "a field's name was expected"));
+    }
+    let colon = skip_space(bytes, string(bytes, at)?);
+    if bytes.get(colon) != Some(&b':') {
+        return Err(error(bytes, colon, "`:` was expected"));
+    }
+    Ok(skip_space(bytes, colon + 1))
+}
+
+fn string(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
+    let mut at = start + 1;
+    loop {
+        match bytes.get(at).copied() {
+            Some(b'"') => return Ok(at + 1),
+            Some(b'\\') => match bytes.get(at + 1).copied() {
+                Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => at += 2,
+                Some(b'u') => {
+                    let digits =
+                        bytes.iter().skip(at + 2).take(4).take_while(|byte| byte.is_ascii_hexdigit()).count();
+                    if digits < 4 {
+                        return Err(error(bytes, at + 2 + digits, "four hexadecimal digits were expected"));
+                    }
+                    at += 6;
+                }
+                _ => return Err(error(bytes, at + 1, "no such escape")),
+            },
+            Some(0x20..) => at += 1,
+            Some(_) => return Err(error(bytes, at, "a control character inside a string")),
+            None => return Err(error(bytes, at, "")),
+        }
+    }
+}
+
+fn number(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
+    let mut at = start + usize::from(bytes.get(start) == Some(&b'-'));
+    at = if bytes.get(at) == Some(&b'0') { at + 1 } else { digits(bytes, at)? };
+    if bytes.get(at) == Some(&b'.') {
+        at = digits(bytes, at + 1)?;
+    }
+    if matches!(bytes.get(at), Some(b'e' | b'E')) {
+        at += 1 + usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
+        at = digits(bytes, at)?;
+    }
+    Ok(at)
+}
+
+fn digits(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
+    let count = bytes.iter().skip(start).take_while(|byte| byte.is_ascii_digit()).count();
+    if count == 0 { Err(error(bytes, start, "a digit was expected")) } else { Ok(start + count) }
+}
+
+fn literal(bytes: &[u8], start: usize, word: &[u8]) -> Result<usize, JsonError> {
+    let same = bytes.iter().skip(start).zip(word).take_while(|(byte, wanted)| byte == wanted).count();
+    if same == word.len() { Ok(start + same) } else { Err(error(bytes, start + same, "no such literal")) }
+}
+
+fn error(bytes: &[u8], offset: usize, reason: &'static str) -> JsonError {
+    if offset >= bytes.len() {
+        JsonError { offset: bytes.len(), reason: "the text ends too early" }
+    } else {
+        JsonError { offset, reason }
+    }
+}

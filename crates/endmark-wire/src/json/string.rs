@@ -1,0 +1,87 @@
+//! JSON strings to characters and back.
+
+use std::borrow::Cow;
+
+use super::Decoded;
+
+/// Turns what stands between the quotes of a checked string into characters.
+pub(super) fn decode(inside: &str) -> Decoded<'_> {
+    let Some(first) = memchr::memchr(b'\\', inside.as_bytes()) else {
+        return Decoded { text: Cow::Borrowed(inside), exact: true };
+    };
+    let mut text = String::with_capacity(inside.len());
+    let mut exact = true;
+    let (plain, mut rest) = inside.split_at(first);
+    text.push_str(plain);
+    while let Some(escape) = rest.strip_prefix('\\') {
+        let sign = escape.chars().next().unwrap_or('\\');
+        rest = escape.get(sign.len_utf8()..).unwrap_or_default();
+        match sign {
+            'b' => text.push('\u{8}'),
+            'f' => text.push('\u{c}'),
+            'n' => text.push('\n'),
+            'r' => text.push('\r'),
+            't' => text.push('\t'),
+            'u' => {
+                let (character, after) = unicode(rest);
+                rest = after;
+                exact &= character.is_some();
+                text.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+            other => text.push(other),
+        }
+        let plain = memchr::memchr(b'\\', rest.as_bytes()).unwrap_or(rest.len());
+        let (before, after) = rest.split_at(plain);
+        text.push_str(before);
+        rest = after;
+    }
+    Decoded { text: Cow::Owned(text), exact }
+}
+
+/// The character of the `\u` escape whose digits begin here, and what stands after it; none for half a pair.
+fn unicode(rest: &str) -> (Option<char>, &str) {
+    let Some((unit, after)) = code_unit(rest) else { return (None, "") };
+    if let Some(character) = char::from_u32(unit) {
+        return (Some(character), after);
+    }
+    let low = after.strip_prefix("\\u").and_then(code_unit);
+    match low {
+        Some((low @ 0xDC00..=0xDFFF, after_both)) if unit < 0xDC00 => {
+            (char::from_u32(0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00)), after_both)
+        }
+        _ => (None, after),
+    }
+}
+
+fn code_unit(rest: &str) -> Option<(u32, &str)> {
+    let (digits, after) = (rest.get(..4)?, rest.get(4..)?);
+    Some((u32::from_str_radix(digits, 16).ok()?, after))
+}
+
+/// The text as a JSON string, quotes included.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    json.push('"');
+    append_escaped(&mut json, text);
+    json.push('"');
+    json
+}
+
+/// Appends the text as it stands between a JSON string's quotes.
+pub(crate) fn append_escaped(json: &mut String, text: &str) {
+    for character in text.chars() {
+        match character {
+            '"' => json.push_str("\\\""),
+            '\\' => json.push_str("\\\\"),
+            '\n' => json.push_str("\\n"),
+            '\r' => json.push_str("\\r"),
+            '\t' => json.push_str("\\t"),
+            control @ '\0'..='\u{1f}' => {
+                json.push_str("\\u00");
+                json.push(if control < '\u{10}' { '0' } else { '1' });
+                json.push(char::from_digit(u32::from(control) % 16, 16).unwrap_or('0'));
+            }
+            other => json.push(other),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn value(text: &str) -> Value<'_> {
+    Value::parse_str(text).unwrap()
+}
+
+#[test]
+fn strict_json_and_nothing_else() {
+    let valid = [
+        "0",
+        "-0.5e+10",
+        " [ ] ",
+        "{}",
+        "\"\\u00fF\\/\"",
+        "null",
+        "[1,\t2\r\n]",
+        "{\"\":{\"a\":[{}]}}",
+        "1E400",
+    ];
+    for text in valid {
+        assert!(Value::parse_str(text).is_ok(), "{text}");
+    }
+    let invalid = [
+        ("", 0),
+        ("[1,]", 3),
+        ("{\"a\":1,}", 7),
+        ("{a:1}", 1),
+        ("01", 1),
+        ("1.", 2),
+        (".5", 0),
+        ("+1", 0),
+        ("-", 1),
+        ("\"\\x\"", 2),
+        ("\"\\u12g4\"", 5),
+        ("\"a\nb\"", 2),
+        ("tru", 3),
+        ("nulL", 3),
+        ("[1 2]", 3),
+        ("{\"a\" 1}", 5),
+        ("[1}", 2),
+        ("{]", 1),
+        ("1 2", 2),
+        ("'a'", 0),
+        ("[", 1),
+        ("{\"a\":", 5),
+        ("\"open", 5),
+        ("NaN", 0),
+        ("\u{FEFF}1", 0),
+    ];
+    for (text, offset) in invalid {
+        assert_eq!(Value::parse_str(text).map_err(|error| error.offset), Err(offset), "{text}");
+    }
+    assert_eq!(Value::parse(b"\"\xff\"").unwrap_err(), JsonError { offset: 1, reason: "not UTF-8" });
+}
+
+#[test]
+fn a_hundred_thousand_levels_do_not_overflow() {
+    let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+    assert_eq!(value(&deep).items().count(), 1);
+    let objects = "{\"a\":".repeat(100_000) + "1" + &"}".repeat(100_000);
+    assert_eq!(value(&objects).field("a").unwrap().kind(), Kind::Object);
+    assert_eq!(Value::parse_str(&"[".repeat(100_000)).unwrap_err().offset, 100_000);
+}
+
+#[test]
+fn the_last_of_two_fields_counts() {
+    let root = value(r#"{"a":1,"\u0061":{"b":[2]},"b":3}"#);
+    assert_eq!(root.at("a.b[0]").and_then(Value::as_u64), Some(2));
+    assert_eq!(root.fields().count(), 3);
+}
+
+#[test]
+fn paths() {
+    let root = value(r#"{"a":[{"odd.key [0]":{"x":7}}]}"#);
+    assert_eq!(root.at("a[0][\"odd.key [0]\"].x").and_then(Value::as_u64), Some(7));
+    for nowhere in ["b", "a[1]", "a[x]", "a[0", "a..b", "a[0][\"odd.key [0]\"].x.y", "[0]", "a.", "."] {
+        assert_eq!(root.at(nowhere), None, "{nowhere}");
+    }
+    assert_eq!(root.at(""), Some(root));
+}
+
+#[test]
+fn whole_numbers_in_any_spelling() {
+    let read = |text| value(text).as_u64();
+    assert_eq!(
+        [read("4096"), read("4096.0"), read("4e3"), read("0")],
+        [Some(4096), Some(4096), Some(4000), Some(0)]
+    );
+    assert_eq!([read("-1"), read("1.5"), read("1e300"), read("\"7\""), read("null")], [None; 5]);
+    assert_eq!(read("18446744073709551615"), Some(u64::MAX));
+}
+
+#[test]
+fn half_a_surrogate_pair_is_said() {
+    let read = |text| value(text).decoded().unwrap();
+    assert_eq!(read(r#""\ud83d\ude00""#), Decoded { text: "😀".into(), exact: true });
+    for (half, text) in [
+        (r#""a\ud83d""#, "a\u{FFFD}"),
+        (r#""\ud83dx""#, "\u{FFFD}x"),
+        (r#""\ude00\ud83d""#, "\u{FFFD}\u{FFFD}"),
+        (r#""\ud83d\ud83d\ude00""#, "\u{FFFD}😀"),
+        (r#""\ud83d\n""#, "\u{FFFD}\n"),
+    ] {
+        assert_eq!(read(half), Decoded { text: text.into(), exact: false }, "{half}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_quoted_text_reads_as_it_was(text in any::<String>()) {
+        let json = quoted(&text);
+        prop_assert_eq!(value(&json).decoded().unwrap(), Decoded { text: text.clone().into(), exact: true });
+        prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+    }
+
+    /// On any mixture of JSON's own signs the check says what serde_json says.
+    #[test]
+    fn the_check_agrees_with_serde_json(
+        parts in prop::collection::vec(prop::sample::select(vec![
+            "{", "}", "[", "]", ",", ":", "\"", "\\", "\\u00e9", "a", "1", "-", "0", ".", "e", "true", "null", " ", "\"a\":", "\"b\"", "\n", "é",
+        ]), 0..12),
+    ) {
+        let text = parts.concat();
+        let theirs = serde_json::from_str::<serde_json::Value>(&text);
+        prop_assert_eq!(Value::parse_str(&text).is_ok(), theirs.is_ok(), "{}", text);
+    }
+}

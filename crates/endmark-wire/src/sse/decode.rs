@@ -1,0 +1,180 @@
+//! Splits the bytes of a stream into frames, however they were cut into pieces on their way.
+
+use std::collections::VecDeque;
+
+use super::Frame;
+use super::frame::BYTE_ORDER_MARK;
+
+/// A frame grew over the decoder's limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a frame of the event stream is longer than {limit} bytes")]
+pub struct FrameTooLong {
+    /// The limit, in bytes.
+    pub limit: usize,
+}
+
+/// What is left when a stream has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tail {
+    /// The stream ended with the end of a frame.
+    Clean,
+    /// The stream ended with the carriage return that ends this frame; until then a line feed could have
+    /// followed that belongs to it.
+    Frame(Frame),
+    /// The stream ended inside a frame. By the standard such a frame does not count;
+    /// [`Frame::read`] reads it all the same.
+    Residue(Vec<u8>),
+}
+
+/// Splits a stream into frames (WHATWG HTML, 9.2.6), without I/O and with a limit in bytes.
+///
+/// Any cutting of the input gives the same frames, and their [`Frame::raw`] and the [`Tail`] put together
+/// are the input. Lines end in LF, CRLF or CR; a byte order mark at the beginning is skipped.
+///
+/// ```
+/// use endmark_wire::sse::{Decoder, Tail};
+/// let mut decoder = Decoder::new(1024);
+/// decoder.push(b"data: {\"a\"")?;
+/// assert_eq!(decoder.next_frame(), None);
+/// decoder.push(b":1}\n\n: ping\n\nda")?;
+/// assert_eq!(decoder.next_frame().and_then(|frame| frame.data).as_deref(), Some("{\"a\":1}"));
+/// assert_eq!(decoder.next_frame().map(|frame| frame.raw).as_deref(), Some(&b": ping\n\n"[..]));
+/// assert_eq!(decoder.finish(), Tail::Residue(b"da".to_vec()));
+/// # Ok::<(), endmark_wire::sse::FrameTooLong>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    limit: usize,
+    buffer: Vec<u8>,
+    /// How much of `buffer` was given out as frames.
+    taken: usize,
+    /// Where the finished frames in `buffer` end.
+    ends: VecDeque<usize>,
+    /// How much of `buffer` was looked at.
+    scanned: usize,
+    /// Where the line begins that `scanned` stands in.
+    line: usize,
+    before: Before,
+    /// No line has ended so far: a byte order mark may stand in it.
+    first_line: bool,
+    /// No frame was given out so far.
+    first_frame: bool,
+    too_long: bool,
+}
+
+/// What stands right before the bytes that were not looked at yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// Nothing that matters.
+    Other,
+    /// A carriage return that ends a line: a line feed that follows belongs to it.
+    Return,
+    /// The same, and the line was blank: the frame ends there.
+    ReturnOfBlankLine,
+}
+
+impl Decoder {
+    /// A decoder that takes frames of at most this many bytes, their blank line included.
+    pub fn new(max_frame_bytes: usize) -> Self {
+        Self {
+            limit: max_frame_bytes,
+            buffer: Vec::new(),
+            taken: 0,
+            ends: VecDeque::new(),
+            scanned: 0,
+            line: 0,
+            before: Before::Other,
+            first_line: true,
+            first_frame: true,
+            too_long: false,
+        }
+    }
+
+    /// Takes the next bytes of the stream.
+    ///
+    /// # Errors
+    /// [`FrameTooLong`] once a frame grows over the limit. The frames before it can still be taken, and
+    /// [`Decoder::finish`] gives all bytes after them up to the end of `bytes`, so that the stream can go on
+    /// unread; what is pushed after that is not kept, and gives the error again.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), FrameTooLong> {
+        if !self.too_long {
+            self.buffer.extend_from_slice(bytes);
+            self.scan();
+        }
+        if self.too_long { Err(FrameTooLong { limit: self.limit }) } else { Ok(()) }
+    }
+
+    /// The next finished frame, in order; none when more bytes are needed.
+    pub fn next_frame(&mut self) -> Option<Frame> {
+        let end = self.ends.pop_front()?;
+        let raw = self.buffer.get(self.taken..end).unwrap_or_default().to_vec();
+        self.taken = end;
+        if self.ends.is_empty() {
+            // Only the beginning of one frame is left: cheap to move, and nothing given out stays in memory.
+            self.buffer.drain(..end);
+            self.scanned -= end;
+            self.line -= end;
+            self.taken = 0;
+        }
+        Some(Frame::at(raw, std::mem::replace(&mut self.first_frame, false)))
+    }
+
+    /// How many bytes are held at the moment.
+    pub fn buffered(&self) -> usize {
+        self.buffer.len() - self.taken
+    }
+
+    /// Ends the stream. Frames that were not taken before are part of the residue.
+    pub fn finish(self) -> Tail {
+        let raw = self.buffer.get(self.taken..).unwrap_or_default().to_vec();
+        if raw.is_empty() {
+            Tail::Clean
+        } else if self.before == Before::ReturnOfBlankLine && self.ends.is_empty() && !self.too_long {
+            Tail::Frame(Frame::at(raw, self.first_frame))
+        } else {
+            Tail::Residue(raw)
+        }
+    }
+
+    fn scan(&mut self) {
+        while let Some(rest) =
+            self.buffer.get(self.scanned..).filter(|rest| !rest.is_empty() && !self.too_long)
+        {
+            if self.before != Before::Other {
+                self.scanned += usize::from(rest.first() == Some(&b'\n'));
+                let before = std::mem::replace(&mut self.before, Before::Other);
+                self.line_ended(before == Before::ReturnOfBlankLine);
+                continue;
+            }
+            let Some(length) = memchr::memchr2(b'\n', b'\r', rest) else {
+                self.scanned = self.buffer.len();
+                break;
+            };
+            let at = self.scanned + length;
+            let line = self.buffer.get(self.line..at).unwrap_or_default();
+            let blank = line.is_empty() || self.first_line && line == BYTE_ORDER_MARK;
+            self.first_line = false;
+            self.scanned = at + 1;
+            if self.buffer.get(at) == Some(&b'\r') {
+                self.before = if blank { Before::ReturnOfBlankLine } else { Before::Return };
+            } else {
+                self.line_ended(blank);
+            }
+        }
+        self.too_long |= self.buffer.len() - self.frame_start() > self.limit;
+    }
+
+    fn line_ended(&mut self, blank: bool) {
+        self.line = self.scanned;
+        if blank {
+            self.too_long |= self.scanned - self.frame_start() > self.limit;
+            if !self.too_long {
+                self.ends.push_back(self.scanned);
+            }
+        }
+    }
+
+    fn frame_start(&self) -> usize {
+        self.ends.back().copied().unwrap_or(self.taken)
+    }
+}

@@ -1,0 +1,51 @@
+//! Writes frames of an event stream.
+
+/// A frame that carries this JSON; JSON of several lines becomes several lines of data.
+///
+/// ```
+/// assert_eq!(endmark_wire::sse::data_frame(b"{\"a\":1}"), b"data: {\"a\":1}\n\n");
+/// ```
+pub fn data_frame(json: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(json.len() + 8);
+    append_data(&mut bytes, json, b"\n");
+    bytes.push(b'\n');
+    bytes
+}
+
+/// A comment, which clients ignore: it keeps a silent connection alive.
+///
+/// ```
+/// assert_eq!(endmark_wire::sse::comment("endmark: resuming"), b": endmark: resuming\n\n");
+/// ```
+pub fn comment(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len() + 4);
+    for line in split_lines(text.as_bytes()) {
+        bytes.extend_from_slice(b": ");
+        bytes.extend_from_slice(line);
+        bytes.push(b'\n');
+    }
+    bytes.push(b'\n');
+    bytes
+}
+
+/// Appends the lines that carry this data, each with this end.
+pub(super) fn append_data(bytes: &mut Vec<u8>, data: &[u8], end: &[u8]) {
+    for line in split_lines(data) {
+        bytes.extend_from_slice(b"data: ");
+        bytes.extend_from_slice(line);
+        bytes.extend_from_slice(end);
+    }
+}
+
+/// The lines of a text, at every LF, CRLF or CR; at least one.
+fn split_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let length = memchr::memchr2(b'\n', b'\r', text);
+        let (line, after) = text.split_at(length.unwrap_or(text.len()));
+        let skip = if after.starts_with(b"\r\n") { 2 } else { 1 };
+        rest = length.and(after.get(skip..));
+        Some(line)
+    })
+}

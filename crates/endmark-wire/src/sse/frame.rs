@@ -1,0 +1,131 @@
+//! One frame of an event stream: the bytes as they came, and what they say.
+
+use super::encode::append_data;
+
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// One frame: everything up to and including a blank line.
+///
+/// ```
+/// use endmark_wire::sse::Frame;
+/// let frame = Frame::read(b"event: delta\r\ndata:one\r\ndata: two\r\n\r\n".to_vec());
+/// assert_eq!(frame.event.as_deref(), Some("delta"));
+/// assert_eq!(frame.data.as_deref(), Some("one\ntwo"));
+/// assert_eq!(frame.with_data(b"{}"), b"event: delta\r\ndata: {}\r\n\r\n");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// Every byte as it came, the blank line included.
+    pub raw: Vec<u8>,
+    /// The event's name; none if the frame names none.
+    pub event: Option<String>,
+    /// The lines of data joined by line feeds; none if there is no such line, as in a comment.
+    pub data: Option<String>,
+    /// The event's id.
+    pub id: Option<String>,
+    /// The time to wait before a new connection, in milliseconds.
+    pub retry: Option<u64>,
+    /// Bytes that are no UTF-8 stand as U+FFFD in the fields above; `raw` has them as they came.
+    pub damaged: bool,
+}
+
+impl Frame {
+    /// Reads the bytes of one frame; an end that is missing is no error here.
+    pub fn read(raw: Vec<u8>) -> Self {
+        Self::at(raw, false)
+    }
+
+    /// The same, where a byte order mark is skipped at the beginning of a stream.
+    pub(super) fn at(raw: Vec<u8>, beginning: bool) -> Self {
+        let mut frame =
+            Self { raw: Vec::new(), event: None, data: None, id: None, retry: None, damaged: false };
+        let mark = if beginning && raw.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        for line in lines(raw.get(mark..).unwrap_or_default()) {
+            frame.line(line.content);
+        }
+        frame.raw = raw;
+        frame
+    }
+
+    /// The frame with other data; its other lines and the way its lines end stay as they are.
+    pub fn with_data(&self, data: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.raw.len() + data.len());
+        let mut written = false;
+        for line in lines(&self.raw) {
+            if field(line.content).0 != b"data" {
+                bytes.extend_from_slice(line.content);
+                bytes.extend_from_slice(line.end);
+            } else if !written {
+                append_data(&mut bytes, data, if line.end.is_empty() { b"\n" } else { line.end });
+                written = true;
+            }
+        }
+        bytes
+    }
+
+    fn line(&mut self, content: &[u8]) {
+        let (name, value) = field(content);
+        match name {
+            b"data" => {
+                let value = self.text(value);
+                match &mut self.data {
+                    Some(data) => {
+                        data.push('\n');
+                        data.push_str(&value);
+                    }
+                    None => self.data = Some(value),
+                }
+            }
+            b"event" => self.event = Some(self.text(value)),
+            b"id" if !value.contains(&0) => self.id = Some(self.text(value)),
+            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
+                self.retry = self.text(value).parse().ok();
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, value: &[u8]) -> String {
+        if let Ok(text) = std::str::from_utf8(value) {
+            return text.to_owned();
+        }
+        self.damaged = true;
+        value.utf8_chunks().fold(String::new(), |mut text, chunk| {
+            text.push_str(chunk.valid());
+            text.push_str(if chunk.invalid().is_empty() { "" } else { "\u{FFFD}" });
+            text
+        })
+    }
+}
+
+/// A line's name and value: what stands around its first colon, without the one space after that.
+fn field(content: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memchr(b':', content) {
+        Some(colon) => {
+            let value = content.get(colon + 1..).unwrap_or_default();
+            (content.get(..colon).unwrap_or_default(), value.strip_prefix(b" ").unwrap_or(value))
+        }
+        None => (content, b""),
+    }
+}
+
+struct Line<'a> {
+    content: &'a [u8],
+    /// LF, CRLF or CR; empty where the bytes end inside the line.
+    end: &'a [u8],
+}
+
+fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let length = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+        let (content, after) = rest.split_at(length);
+        let end = if after.starts_with(b"\r\n") { 2 } else { after.len().min(1) };
+        let (end, after) = after.split_at(end);
+        rest = after;
+        Some(Line { content, end })
+    })
+}
