@@ -3,9 +3,12 @@
 //! A message is *viewed*, never turned into a tree and back: [`json`] finds values by their span in the
 //! bytes, [`edit`] changes single spans in place, so that unknown fields, field order, number spelling and
 //! whitespace survive. [`sse`] splits a stream into frames that keep every byte they were read from.
+//! [`openai_chat`] says what a Chat Completions request, response, stream and error mean, and builds the
+//! requests that ask for the rest of a cut reply (PC-3, PC-9).
 //!
 //! Nothing here recurses over nesting that comes from outside, and every buffer has a limit in bytes.
 
 pub mod edit;
 pub mod json;
+pub mod openai_chat;
 pub mod sse;

@@ -1,0 +1,38 @@
+//! The content of a message: a string, or parts of which some are text.
+
+use crate::json::{Kind, Value};
+
+/// A message's text, and whether its characters are exactly those that were sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Text {
+    pub(super) text: String,
+    /// False where half a surrogate pair stands as U+FFFD.
+    pub(super) exact: bool,
+}
+
+/// The text of a `content` value; parts of other kinds count as nothing. None for null and other kinds.
+pub(super) fn text_of(content: Value<'_>) -> Option<Text> {
+    match content.kind() {
+        Kind::String => {
+            content.decoded().map(|decoded| Text { text: decoded.text.into_owned(), exact: decoded.exact })
+        }
+        Kind::Array => {
+            let mut whole = Text { text: String::new(), exact: true };
+            for part in text_parts(content).filter_map(Value::decoded) {
+                whole.text.push_str(&part.text);
+                whole.exact &= part.exact;
+            }
+            Some(whole)
+        }
+        Kind::Object | Kind::Number | Kind::Bool | Kind::Null => None,
+    }
+}
+
+/// The strings of the text parts of a `content` array.
+pub(super) fn text_parts(content: Value<'_>) -> impl Iterator<Item = Value<'_>> {
+    content
+        .items()
+        .filter(|part| part.field("type").and_then(Value::text).as_deref() == Some("text"))
+        .filter_map(|part| part.field("text"))
+        .filter(|text| text.kind() == Kind::String)
+}

@@ -1,0 +1,319 @@
+//! Requests that ask for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
+//!
+//! Whatever the client sent that a continuation does not have to change stays byte for byte, and so does
+//! everything before the cut reply: a server's prompt cache still fits then, and with it the same text comes
+//! out. What does change, in all of them: the limit, `stream` and `stream_options`; `n` and `logprobs` go,
+//! since one choice is continued and only its text is joined.
+
+use super::ToolCall;
+use super::content::text_parts;
+use super::request::{ChatRequest, LimitField};
+use crate::edit::Edits;
+use crate::json::{Kind, Value, quoted};
+
+/// How a continuation is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// The limit of output tokens, written into the client's own field or fields; where the client set none,
+    /// into `max_completion_tokens`.
+    pub limit: u64,
+    /// Whether the answer is to be a stream.
+    pub stream: bool,
+    /// Whether a stream is to end with its usage.
+    pub include_usage: bool,
+}
+
+/// What was received of a reply, without what the client itself began it with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Partial<'a> {
+    /// The beginning of a text.
+    Text(&'a str),
+    /// A tool call that is not finished.
+    ToolCall {
+        /// The call, its arguments as far as they came.
+        call: &'a ToolCall,
+        /// The text before the calls.
+        content_before: &'a str,
+        /// The calls before it, all of them finished.
+        calls_before: &'a [ToolCall],
+    },
+}
+
+/// How a server is told to go on from the last message rather than to answer it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PrefillVariant {
+    /// A last message of the assistant is enough: llama.cpp, older Claude models.
+    Plain,
+    /// `continue_final_message: true` and `add_generation_prompt: false`: vLLM, SGLang.
+    ContinueFinalMessage,
+    /// `"prefix": true` on the message: DeepSeek, Mistral.
+    PrefixFlag,
+    /// `"partial": true` on the message: Qwen, Kimi.
+    PartialFlag,
+}
+
+impl PrefillVariant {
+    /// Every variant, the plain one first.
+    pub const ALL: [Self; 4] = [Self::Plain, Self::ContinueFinalMessage, Self::PrefixFlag, Self::PartialFlag];
+
+    /// The literal name, as it is remembered.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::ContinueFinalMessage => "continue_final_message",
+            Self::PrefixFlag => "prefix",
+            Self::PartialFlag => "partial",
+        }
+    }
+}
+
+/// How a cut tool call is shown to a server that is to go on with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ToolPrefill {
+    /// As the text the model itself wrote, `<tool_call>\n{"name": …, "arguments": …`. llama.cpp with a Qwen
+    /// or Hermes template goes on in it, and answers the whole call: the arguments begin with those it was
+    /// shown. Only for templates that write calls so.
+    Hermes,
+    /// As `tool_calls` of the last message. llama.cpp drops them and writes the whole call anew: costs as
+    /// much as the call, needs no knowledge of the template, and counts only if it begins with what was sent.
+    Calls,
+}
+
+impl ToolPrefill {
+    /// The literal name, as it is remembered.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hermes => "hermes",
+            Self::Calls => "calls",
+        }
+    }
+}
+
+/// Fields that offer tools or choose among them; a server refuses one without the others.
+const TOOL_FIELDS: [&str; 5] = ["tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"];
+
+/// Fields that force a grammar on the answer: a whole new document, where only the rest is wanted.
+const GRAMMAR_FIELDS: [&str; 9] = [
+    "response_format",
+    "grammar",
+    "json_schema",
+    "guided_json",
+    "guided_regex",
+    "guided_choice",
+    "guided_grammar",
+    "structured_outputs",
+    "prediction",
+];
+
+impl ChatRequest {
+    /// Asks the server to go on with the very message it was cut in: tools and grammar stay.
+    ///
+    /// If the client's own last message is the assistant's, that message is extended, since servers refuse
+    /// two in a row. Never ask so with nothing to show: to llama.cpp an empty last message is none.
+    ///
+    /// ```
+    /// use endmark_wire::openai_chat::{ChatRequest, Partial, PrefillVariant, Terms, ToolPrefill};
+    /// let request = ChatRequest::parse(br#"{"messages":[{"role":"user","content":"Hi"}], "n":2, "max_tokens":3}"#)?;
+    /// let terms = Terms { limit: 4096, stream: false, include_usage: false };
+    /// let body = request.with_prefill(&Partial::Text("Hello, "), terms, PrefillVariant::Plain, ToolPrefill::Hermes);
+    /// let expected = r#"{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello, "}], "max_tokens":4096}"#;
+    /// assert_eq!(String::from_utf8(body).unwrap(), expected);
+    /// # Ok::<(), endmark_wire::openai_chat::RequestError>(())
+    /// ```
+    pub fn with_prefill(
+        &self,
+        so_far: &Partial<'_>,
+        terms: Terms,
+        variant: PrefillVariant,
+        tool: ToolPrefill,
+    ) -> Vec<u8> {
+        let mut edits = self.on_terms(terms);
+        let (text, calls) = match (so_far, tool) {
+            (Partial::Text(text), _) => ((*text).to_owned(), None),
+            (Partial::ToolCall { .. }, ToolPrefill::Hermes) => (hermes_prefill(so_far), None),
+            (Partial::ToolCall { call, content_before, calls_before }, ToolPrefill::Calls) => {
+                let calls: Vec<String> = calls_before.iter().chain([*call]).map(ToolCall::json).collect();
+                ((*content_before).to_owned(), Some(format!("[{}]", calls.join(","))))
+            }
+        };
+        let mut fields: Vec<(&str, String)> = calls.map(|calls| ("tool_calls", calls)).into_iter().collect();
+        match variant {
+            PrefillVariant::Plain => {}
+            PrefillVariant::ContinueFinalMessage => {
+                edits.set_field(self.root(), "continue_final_message", "true");
+                edits.set_field(self.root(), "add_generation_prompt", "false");
+            }
+            PrefillVariant::PrefixFlag => fields.push(("prefix", "true".to_owned())),
+            PrefillVariant::PartialFlag => fields.push(("partial", "true".to_owned())),
+        }
+        self.show(&mut edits, &text, &fields);
+        edits.finish()
+    }
+
+    /// Asks for the rest in a user message after the cut reply (PC-3).
+    ///
+    /// A cut tool call is shown as quoted text, never as a call: a call without a result, and one whose
+    /// arguments are no JSON, are refused by servers for ever. Tools and grammars are left out, so that
+    /// the answer is the rest as text.
+    pub fn with_prompt(&self, so_far: &Partial<'_>, prompt: &str, terms: Terms) -> Vec<u8> {
+        let mut edits = self.on_terms(terms);
+        let root = self.root();
+        for name in TOOL_FIELDS.into_iter().chain(GRAMMAR_FIELDS) {
+            edits.remove_field(root, name);
+        }
+        self.show_and_ask(&mut edits, &quoted_text(so_far), prompt);
+        edits.finish()
+    }
+
+    /// Asks the same again on other terms: for a reply whose limit was used up before any text came
+    /// (PC-8 `empty`).
+    pub fn with_limit(&self, terms: Terms) -> Vec<u8> {
+        self.on_terms(terms).finish()
+    }
+
+    /// Asks for a corrected document in place of this one (PC-6). The grammar stays for a text; tools are
+    /// left out, so that the answer is text also where a tool call's arguments are corrected.
+    pub fn with_correction(&self, wrong: &Partial<'_>, prompt: &str, terms: Terms) -> Vec<u8> {
+        let mut edits = self.on_terms(terms);
+        for name in TOOL_FIELDS {
+            edits.remove_field(self.root(), name);
+        }
+        if matches!(wrong, Partial::ToolCall { .. }) {
+            for name in GRAMMAR_FIELDS {
+                edits.remove_field(self.root(), name);
+            }
+        }
+        self.show_and_ask(&mut edits, &quoted_text(wrong), prompt);
+        edits.finish()
+    }
+
+    /// The request with one choice, this limit, and a stream or none.
+    fn on_terms(&self, terms: Terms) -> Edits<'_> {
+        let mut edits = self.edits();
+        let root = self.root();
+        for name in ["n", "logprobs", "top_logprobs"] {
+            edits.remove_field(root, name);
+        }
+        let fields = [LimitField::MaxCompletionTokens, LimitField::MaxTokens].map(LimitField::name);
+        let own = fields.into_iter().filter(|name| root.field(name).is_some_and(|limit| !limit.is_null()));
+        let own: Vec<&str> = own.collect();
+        for name in if own.is_empty() { &fields[..1] } else { &own } {
+            edits.set_field(root, name, &terms.limit.to_string());
+        }
+        if terms.stream || root.field("stream").is_some() {
+            edits.set_field(root, "stream", if terms.stream { "true" } else { "false" });
+        }
+        match root.field("stream_options") {
+            _ if terms.stream && terms.include_usage => self.ask_for_usage(&mut edits),
+            Some(options) if terms.stream && options.kind() == Kind::Object => {
+                edits.remove_field(options, "include_usage");
+            }
+            Some(_) => edits.remove_field(root, "stream_options"),
+            None => {}
+        }
+        edits
+    }
+
+    /// Shows the model its own text as the last message, with these fields.
+    fn show<'a>(&'a self, edits: &mut Edits<'a>, text: &str, fields: &[(&str, String)]) {
+        if let Some(message) = self.last_assistant() {
+            extend(edits, message, text);
+            for (name, json) in fields {
+                edits.set_field(message, name, json);
+            }
+        } else if let Some(messages) = self.root().field("messages") {
+            let mut message = format!("{{\"role\":\"assistant\",\"content\":{}", quoted(text));
+            for (name, json) in fields {
+                message.extend([",", &quoted(name), ":", json]);
+            }
+            message.push('}');
+            edits.push_item(messages, &message);
+        }
+    }
+
+    /// Shows the model its own text, and asks after it.
+    fn show_and_ask<'a>(&'a self, edits: &mut Edits<'a>, text: &str, prompt: &str) {
+        let root = self.root();
+        // A user message comes last now: the client's own words for a prefill would be refused.
+        for name in ["continue_final_message", "add_generation_prompt"] {
+            edits.remove_field(root, name);
+        }
+        if let Some(message) = self.last_assistant() {
+            edits.remove_field(message, "prefix");
+            edits.remove_field(message, "partial");
+        }
+        if !text.is_empty() {
+            self.show(edits, text, &[]);
+        }
+        if let Some(messages) = root.field("messages") {
+            edits.push_item(messages, &format!("{{\"role\":\"user\",\"content\":{}}}", quoted(prompt)));
+        }
+    }
+}
+
+/// Lets a message go on with this text, in the form its content has.
+fn extend<'a>(edits: &mut Edits<'a>, message: Value<'a>, text: &str) {
+    let content = message.field("content");
+    match content.map(|content| (content, content.kind())) {
+        Some((content, Kind::String)) => edits.append_text(content, text),
+        Some((content, Kind::Array)) => match text_parts(content).last() {
+            Some(part) => edits.append_text(part, text),
+            None => edits.push_item(content, &format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text))),
+        },
+        Some((_, Kind::Object | Kind::Number | Kind::Bool | Kind::Null)) | None => {
+            edits.set_field(message, "content", &quoted(text));
+        }
+    }
+}
+
+/// A cut reply in the words a Hermes or Qwen template has for it.
+///
+/// Arguments that hold no text yet (`{`) are left out, and so is whitespace at their end: a model goes on
+/// badly from half a token, and finds it again by itself.
+///
+/// ```
+/// use endmark_wire::openai_chat::{Partial, ToolCall, hermes_prefill};
+/// let call = ToolCall { name: "write".to_owned(), arguments: "{\"path\": \"a".to_owned(), ..ToolCall::default() };
+/// let partial = Partial::ToolCall { call: &call, content_before: "Sure.\n", calls_before: &[] };
+/// assert_eq!(hermes_prefill(&partial), "Sure.\n<tool_call>\n{\"name\": \"write\", \"arguments\": {\"path\": \"a");
+/// ```
+pub fn hermes_prefill(partial: &Partial<'_>) -> String {
+    let (call, content_before, calls_before) = match partial {
+        Partial::Text(text) => return (*text).to_owned(),
+        Partial::ToolCall { call, content_before, calls_before } => (call, content_before, calls_before),
+    };
+    let mut text = (*content_before).to_owned();
+    for finished in *calls_before {
+        text.push_str(&hermes_call(&finished.name, &finished.arguments));
+        text.push_str("}\n</tool_call>\n");
+    }
+    let arguments = if call.arguments.contains('"') { call.arguments.trim_end() } else { "" };
+    text.push_str(hermes_call(&call.name, arguments).trim_end());
+    text
+}
+
+fn hermes_call(name: &str, arguments: &str) -> String {
+    format!("<tool_call>\n{{\"name\": {}, \"arguments\": {arguments}", quoted(name))
+}
+
+/// A cut reply as text alone: calls are quoted, one after the other.
+fn quoted_text(partial: &Partial<'_>) -> String {
+    let (call, content_before, calls_before) = match partial {
+        Partial::Text(text) => return (*text).to_owned(),
+        Partial::ToolCall { call, content_before, calls_before } => (call, content_before, calls_before),
+    };
+    let mut text = (*content_before).to_owned();
+    for call in calls_before.iter().chain([*call]) {
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        // The arguments stand last, so that the text ends where they are cut.
+        for part in ["Arguments of the call to `", &call.name, "`, as JSON:\n", &call.arguments] {
+            text.push_str(part);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! Errors in OpenAI's shape: those Endmark raises, and those a provider answers.
+
+use crate::json::{Kind, Value, quoted};
+
+/// An error's body in OpenAI's shape, so that client libraries raise their own exceptions.
+///
+/// `kind` begins with `endmark_`; the message says what to do next.
+///
+/// ```
+/// use endmark_wire::openai_chat::error_body;
+/// let body = error_body("the body is no JSON: send one JSON object", "endmark_invalid_request", None, Some("messages"));
+/// assert_eq!(
+///     String::from_utf8(body).unwrap(),
+///     r#"{"error":{"message":"the body is no JSON: send one JSON object","type":"endmark_invalid_request","param":"messages","code":null}}"#
+/// );
+/// ```
+pub fn error_body(message: &str, kind: &str, code: Option<&str>, param: Option<&str>) -> Vec<u8> {
+    let or_null = |text: Option<&str>| text.map_or_else(|| "null".to_owned(), quoted);
+    let (message, kind, param, code) = (quoted(message), quoted(kind), or_null(param), or_null(code));
+    format!("{{\"error\":{{\"message\":{message},\"type\":{kind},\"param\":{param},\"code\":{code}}}}}")
+        .into_bytes()
+}
+
+/// An error that a provider answered, or sent in the middle of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderError {
+    /// What the provider says.
+    pub message: String,
+    /// The kind of error, as `invalid_request_error`.
+    pub kind: Option<String>,
+    /// The error's code; a number stands here as its digits.
+    pub code: Option<String>,
+}
+
+impl ProviderError {
+    /// Whether the request was refused because it does not fit into the model's context (PC-8 `window`).
+    pub fn is_context_length(&self) -> bool {
+        let named = |word: &Option<String>| {
+            matches!(word.as_deref(), Some("context_length_exceeded" | "exceed_context_size_error"))
+        };
+        let message = self.message.to_ascii_lowercase();
+        named(&self.kind)
+            || named(&self.code)
+            || message.contains("maximum context length")
+            || message.contains("context size")
+            || message.contains("context window")
+    }
+}
+
+/// Reads an error body; none if the bytes hold no error in this shape.
+///
+/// ```
+/// use endmark_wire::openai_chat::read_error;
+/// let error = read_error(br#"{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}"#);
+/// assert_eq!(error.and_then(|error| error.code).as_deref(), Some("401"));
+/// assert_eq!(read_error(b"<html>Bad Gateway</html>"), None);
+/// ```
+pub fn read_error(body: &[u8]) -> Option<ProviderError> {
+    read_error_field(Value::parse(body).ok()?)
+}
+
+/// The `error` field of an object: an object with a message, or only the message.
+pub(super) fn read_error_field(root: Value<'_>) -> Option<ProviderError> {
+    let error = root.field("error").filter(|error| !error.is_null())?;
+    let word = |name: &str| error.field(name).and_then(word);
+    let message = error.text().map(std::borrow::Cow::into_owned).or_else(|| word("message"));
+    Some(ProviderError {
+        message: message.unwrap_or_else(|| error.raw().to_owned()),
+        kind: word("type"),
+        code: word("code"),
+    })
+}
+
+fn word(value: Value<'_>) -> Option<String> {
+    match value.kind() {
+        Kind::String => value.text().map(std::borrow::Cow::into_owned),
+        Kind::Number => Some(value.raw().to_owned()),
+        Kind::Object | Kind::Array | Kind::Bool | Kind::Null => None,
+    }
+}

@@ -1,0 +1,231 @@
+//! A request, viewed: what the gateway has to know about it, and the bytes it goes on with.
+
+use std::ops::Range;
+
+use endmark_core::Format;
+
+use super::content::text_of;
+use crate::edit::Edits;
+use crate::json::{Kind, Value};
+
+/// A body that is no Chat Completions request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct RequestError {
+    /// What is wrong: a lowercase fragment.
+    pub message: String,
+    /// What to do about it: a sentence.
+    pub hint: &'static str,
+}
+
+/// The fields that limit a reply's tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LimitField {
+    /// `max_completion_tokens`, which wins where both are there.
+    MaxCompletionTokens,
+    /// `max_tokens`, the older name.
+    MaxTokens,
+}
+
+impl LimitField {
+    /// The field's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MaxCompletionTokens => "max_completion_tokens",
+            Self::MaxTokens => "max_tokens",
+        }
+    }
+}
+
+/// A request as its client sent it (PC-9): a view, and the bytes themselves.
+///
+/// Only what makes it impossible to say what the request asks is an error. A field of a wrong kind counts as
+/// not there, and goes upstream as it is, where it is refused in the provider's own words.
+///
+/// ```
+/// use endmark_wire::openai_chat::ChatRequest;
+/// let body = br#"{"model":"m","max_tokens":20,"stream":true,"messages":[{"role":"user","content":"Hi"}]}"#;
+/// let request = ChatRequest::parse(body)?;
+/// assert_eq!((request.model.as_str(), request.stream, request.limit), ("m", true, Some(20)));
+/// assert_eq!(request.body(), body);
+/// # Ok::<(), endmark_wire::openai_chat::RequestError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the request")]
+pub struct ChatRequest {
+    body: String,
+    root: Range<usize>,
+    /// The model's name; empty where the request names none.
+    pub model: String,
+    /// Whether the answer is to be a stream.
+    pub stream: bool,
+    /// Whether the client asked for usage at the end of its stream.
+    pub include_usage: bool,
+    /// The client's own limit of output tokens.
+    pub limit: Option<u64>,
+    /// Where that limit stands.
+    pub limit_field: Option<LimitField>,
+    /// How many choices are asked for (`n`), 1 by default.
+    pub choices: u32,
+    /// Whether the request names stop sequences.
+    pub has_stop: bool,
+    /// Whether the request offers tools.
+    pub has_tools: bool,
+    /// How many messages are the assistant's.
+    pub assistant_turns: u32,
+    /// The text of an unfinished last message of the assistant, which the reply goes on from; none if empty.
+    pub prefill: Option<String>,
+    /// The grammar that the text of the reply must have: a JSON mode or schema.
+    pub demanded: Option<Format>,
+    /// The JSON Schema of that text, as it is written.
+    pub text_schema: Option<String>,
+    /// The text of the first user message, for recognising a session.
+    pub first_user_text: Option<String>,
+}
+
+impl ChatRequest {
+    /// Reads a request.
+    pub fn parse(body: &[u8]) -> Result<Self, RequestError> {
+        let root = Value::parse(body).map_err(|error| RequestError {
+            message: format!("the body is no JSON: {error}"),
+            hint: "Send one JSON object, encoded as UTF-8.",
+        })?;
+        if root.kind() != Kind::Object {
+            let message = "the body is no JSON object".to_owned();
+            return Err(RequestError { message, hint: "Send an object with `model` and `messages`." });
+        }
+        let Some(messages) = root.field("messages").filter(|messages| messages.kind() == Kind::Array) else {
+            let message = "`messages` is missing, or no array".to_owned();
+            return Err(RequestError {
+                message,
+                hint: "Send the conversation as an array named `messages`.",
+            });
+        };
+        let text = |path: &str| root.at(path).and_then(Value::text).map(std::borrow::Cow::into_owned);
+        let flag = |path: &str| root.at(path).and_then(Value::as_bool).unwrap_or(false);
+        let limit_in =
+            |field: LimitField| root.field(field.name()).and_then(Value::as_u64).map(|limit| (field, limit));
+        let limit = limit_in(LimitField::MaxCompletionTokens).or_else(|| limit_in(LimitField::MaxTokens));
+        let non_empty = |name: &str| root.field(name).is_some_and(|value| !is_empty(value));
+        let stream = flag("stream");
+        let first_user = messages.items().find(|message| role(*message) == "user");
+        let format = root.at("response_format.type").and_then(Value::text);
+        let schema =
+            root.at("response_format.json_schema.schema").or_else(|| root.at("response_format.schema"));
+        Ok(Self {
+            body: root.document().to_owned(),
+            root: root.span(),
+            model: text("model").unwrap_or_default(),
+            stream,
+            include_usage: stream && flag("stream_options.include_usage"),
+            limit: limit.map(|(_, limit)| limit),
+            limit_field: limit.map(|(field, _)| field),
+            choices: root
+                .field("n")
+                .and_then(Value::as_u64)
+                .and_then(|n| u32::try_from(n).ok())
+                .unwrap_or(1)
+                .max(1),
+            has_stop: non_empty("stop") || non_empty("stop_token_ids"),
+            has_tools: non_empty("tools") || non_empty("functions"),
+            assistant_turns: count(messages.items().filter(|message| role(*message) == "assistant")),
+            prefill: last_assistant(messages)
+                .and_then(|message| text_of(message.field("content")?))
+                .map(|content| content.text)
+                .filter(|content| !content.is_empty()),
+            demanded: matches!(format.as_deref(), Some("json_object" | "json_schema"))
+                .then_some(Format::Json),
+            text_schema: schema
+                .filter(|schema| schema.kind() == Kind::Object)
+                .map(|schema| schema.raw().to_owned()),
+            first_user_text: first_user
+                .and_then(|message| text_of(message.field("content")?))
+                .map(|content| content.text),
+        })
+    }
+
+    /// The request as its client sent it, byte for byte.
+    pub fn body(&self) -> &[u8] {
+        self.body.as_bytes()
+    }
+
+    /// The JSON Schema of a tool's arguments, as it is written; none for a tool the request does not name.
+    pub fn tool_schema(&self, name: &str) -> Option<String> {
+        let parameters = self
+            .functions()
+            .filter(|function| word(*function, "name") == name)
+            .last()?
+            .field("parameters")?;
+        (parameters.kind() == Kind::Object).then(|| parameters.raw().to_owned())
+    }
+
+    /// The names of the tools the request offers, in their order.
+    pub fn tool_names(&self) -> Vec<String> {
+        self.functions().map(|function| word(function, "name")).collect()
+    }
+
+    /// The request that also asks for usage at the end of its stream; otherwise as it is.
+    pub fn with_usage_asked(&self) -> Vec<u8> {
+        let mut edits = self.edits();
+        self.ask_for_usage(&mut edits);
+        edits.finish()
+    }
+
+    pub(super) fn root(&self) -> Value<'_> {
+        Value::checked_before(&self.body, self.root.clone())
+    }
+
+    pub(super) fn edits(&self) -> Edits<'_> {
+        Edits::of(self.root())
+    }
+
+    pub(super) fn ask_for_usage<'a>(&'a self, edits: &mut Edits<'a>) {
+        let root = self.root();
+        match root.field("stream_options").filter(|options| options.kind() == Kind::Object) {
+            Some(options) => edits.set_field(options, "include_usage", "true"),
+            None => edits.set_field(root, "stream_options", "{\"include_usage\":true}"),
+        }
+    }
+
+    /// The last message, if it is the assistant's and unfinished.
+    pub(super) fn last_assistant(&self) -> Option<Value<'_>> {
+        last_assistant(self.root().field("messages")?)
+    }
+
+    fn functions(&self) -> impl Iterator<Item = Value<'_>> {
+        let tools = self.root().field("tools").into_iter().flat_map(Value::items);
+        let legacy = self.root().field("functions").into_iter().flat_map(Value::items);
+        tools.filter_map(|tool| tool.field("function")).chain(legacy)
+    }
+}
+
+/// The last message, if it is the assistant's and calls no tool: the reply goes on from it.
+fn last_assistant(messages: Value<'_>) -> Option<Value<'_>> {
+    let last = messages.items().last().filter(|message| role(*message) == "assistant")?;
+    let calls = ["tool_calls", "function_call"]
+        .iter()
+        .any(|name| last.field(name).is_some_and(|call| !is_empty(call)));
+    (!calls).then_some(last)
+}
+
+fn role(message: Value<'_>) -> String {
+    word(message, "role")
+}
+
+fn word(object: Value<'_>, name: &str) -> String {
+    object.field(name).and_then(Value::text).map(std::borrow::Cow::into_owned).unwrap_or_default()
+}
+
+/// Whether a value says nothing: null, an empty string, an empty array.
+fn is_empty(value: Value<'_>) -> bool {
+    match value.kind() {
+        Kind::Null => true,
+        Kind::String => value.raw().len() == 2,
+        Kind::Array => value.items().next().is_none(),
+        Kind::Object | Kind::Number | Kind::Bool => false,
+    }
+}
+
+fn count(values: impl Iterator) -> u32 {
+    u32::try_from(values.count()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,169 @@
+//! A response that is not streamed: viewed, and edited in place.
+
+use std::ops::Range;
+
+use serde_json::value::RawValue;
+
+use super::choice::{Choice, index_of};
+use super::content::{text_of, text_parts};
+use super::tool_call::{CallView, ToolCall};
+use super::{ChatRequest, Usage};
+use crate::edit::Edits;
+use crate::json::{JsonError, Kind, Value, quoted};
+
+/// A body that is no Chat Completions response.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ResponseError {
+    /// The body is no JSON, as a gateway's HTML page, or a body that was cut itself.
+    #[error("the upstream's answer is no JSON: {0}")]
+    NotJson(#[source] JsonError),
+    /// The body is JSON without `choices`, as an error is.
+    #[error("the upstream's answer has no `choices`")]
+    NoChoices,
+}
+
+/// A response as its server sent it (PC-9): a view, and the bytes themselves.
+///
+/// ```
+/// use endmark_core::Stop;
+/// use endmark_wire::openai_chat::{ChatRequest, ChatResponse, Usage};
+/// let request = ChatRequest::parse(br#"{"model":"m","messages":[]}"#)?;
+/// let body = br#"{"choices":[{"index":0,"message":{"content":"Hello, "},"finish_reason":"length"}], "x": 1.0}"#;
+/// let response = ChatResponse::parse(body, &request)?;
+/// assert_eq!(response.choices[0].text, "Hello, ");
+/// assert_eq!(response.choices[0].finish.as_ref().and_then(|finish| finish.stop), Some(Stop::Limit));
+///
+/// let mut edit = response.edit();
+/// edit.set_text(0, "Hello, world");
+/// edit.set_finish(0, "stop");
+/// let mended = r#"{"choices":[{"index":0,"message":{"content":"Hello, world"},"finish_reason":"stop"}], "x": 1.0}"#;
+/// assert_eq!(edit.finish(), mended.as_bytes());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChatResponse {
+    body: String,
+    root: Range<usize>,
+    /// The response's id.
+    pub id: Option<String>,
+    /// The model's name; empty where the response names none.
+    pub model: String,
+    /// The choices, in the order of the response.
+    pub choices: Vec<Choice>,
+    /// Tokens, as the server counts them. With several choices some servers count only one of them.
+    pub usage: Option<Usage>,
+}
+
+impl ChatResponse {
+    /// Reads the response to this request, on which the meaning of `stop` depends.
+    pub fn parse(body: &[u8], request: &ChatRequest) -> Result<Self, ResponseError> {
+        let root = Value::parse(body).map_err(ResponseError::NotJson)?;
+        let choices = root.field("choices").filter(|choices| choices.kind() == Kind::Array);
+        let choices = choices.ok_or(ResponseError::NoChoices)?;
+        let text = |name: &str| root.field(name).and_then(Value::text).map(std::borrow::Cow::into_owned);
+        Ok(Self {
+            body: root.document().to_owned(),
+            root: root.span(),
+            id: text("id"),
+            model: text("model").unwrap_or_default(),
+            choices: (0..)
+                .zip(choices.items())
+                .map(|(position, choice)| Choice::read(choice, position, request.has_stop))
+                .collect(),
+            usage: root.field("usage").and_then(Usage::read),
+        })
+    }
+
+    /// The response as its server sent it, byte for byte.
+    pub fn body(&self) -> &[u8] {
+        self.body.as_bytes()
+    }
+
+    /// Begins to change the response in place.
+    pub fn edit(&self) -> ResponseEdit<'_> {
+        ResponseEdit { edits: Edits::of(Value::checked_before(&self.body, self.root.clone())) }
+    }
+}
+
+/// Changes to a response. What is not changed stays byte for byte; a choice or call that the response does
+/// not have is not changed.
+#[derive(Debug, Clone)]
+pub struct ResponseEdit<'a> {
+    edits: Edits<'a>,
+}
+
+impl<'a> ResponseEdit<'a> {
+    /// Sets a choice's text.
+    pub fn set_text(&mut self, choice: u32, text: &str) {
+        let Some(message) = self.message(choice) else { return };
+        match message.field("content") {
+            Some(content) if content.kind() == Kind::Array => self.set_parts(content, text),
+            Some(content) => self.edits.set_text(content, text),
+            None => self.edits.set_field(message, "content", &quoted(text)),
+        }
+    }
+
+    /// Sets the arguments of one of a choice's calls, by its [`ToolCall::index`].
+    pub fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str) {
+        let call = self
+            .message(choice)
+            .and_then(|message| (0..).zip(CallView::all(message)).find(|(index, _)| *index == call));
+        if let Some(value) = call.and_then(|(_, call)| call.arguments) {
+            self.edits.set_text(value, arguments);
+        }
+    }
+
+    /// Sets all calls of a choice, where a server took the beginning of a call for text.
+    pub fn set_tool_calls(&mut self, choice: u32, calls: &[ToolCall]) {
+        let Some(message) = self.message(choice) else { return };
+        let calls: Vec<String> = calls.iter().map(ToolCall::json).collect();
+        self.edits.set_field(message, "tool_calls", &format!("[{}]", calls.join(",")));
+    }
+
+    /// Sets a choice's `finish_reason`.
+    pub fn set_finish(&mut self, choice: u32, word: &str) {
+        if let Some(choice) = find_choice(self.edits.original(), choice) {
+            self.edits.set_field(choice, "finish_reason", &quoted(word));
+        }
+    }
+
+    /// Sets the counts of `usage`; its other details stay.
+    pub fn set_usage(&mut self, usage: &Usage) {
+        usage.write(&mut self.edits);
+    }
+
+    /// Sets the `endmark` object next to the provider's own fields.
+    pub fn set_endmark(&mut self, endmark: &RawValue) {
+        self.edits.set_field(self.edits.original(), "endmark", endmark.get());
+    }
+
+    /// The response with its changes.
+    pub fn finish(self) -> Vec<u8> {
+        self.edits.finish()
+    }
+
+    fn message(&self, choice: u32) -> Option<Value<'a>> {
+        find_choice(self.edits.original(), choice)?
+            .field("message")
+            .filter(|message| message.kind() == Kind::Object)
+    }
+
+    /// Lets the last text part go on where the text only goes on; otherwise one string takes the place of all.
+    fn set_parts(&mut self, content: Value<'a>, text: &str) {
+        let held = text_of(content).filter(|held| held.exact);
+        let rest = held.as_ref().and_then(|held| text.strip_prefix(held.text.as_str()));
+        match (rest, text_parts(content).last()) {
+            (Some(rest), Some(part)) => self.edits.append_text(part, rest),
+            _ => self.edits.replace(content, &quoted(text)),
+        }
+    }
+}
+
+/// The choice with this number; one that names no number has that of its position.
+pub(super) fn find_choice(root: Value<'_>, index: u32) -> Option<Value<'_>> {
+    let choices = (0..).zip(root.field("choices")?.items());
+    choices
+        .map(|(position, choice)| (index_of(choice).unwrap_or(position), choice))
+        .find(|(own, _)| *own == index)
+        .map(|(_, choice)| choice)
+}

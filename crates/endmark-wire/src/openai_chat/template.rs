@@ -1,0 +1,161 @@
+//! Chunks that go on with a stream where its own have ended, and changes to chunks in place.
+
+use serde_json::value::RawValue;
+
+use super::response::find_choice;
+use super::stream::ChunkError;
+use super::{ToolCall, Usage};
+use crate::edit::Edits;
+use crate::json::{Kind, Value, quoted};
+
+/// Fields that are the same in every chunk of a stream. Others say something of one chunk only.
+const ENVELOPE: [&str; 7] =
+    ["id", "object", "created", "model", "provider", "service_tier", "system_fingerprint"];
+
+/// A longer field is left out of what is made: it comes from outside, and would be kept for the whole stream.
+const MAX_FIELD_BYTES: usize = 4096;
+
+/// What the chunks of a stream have in common, as the server writes it: more of them are made from it.
+///
+/// Everything it makes is the JSON of one chunk; [`sse::data_frame`](crate::sse::data_frame) sends it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    /// The envelope's fields with the commas after them.
+    envelope: String,
+}
+
+impl Template {
+    /// A template for a stream of which no chunk was seen.
+    pub fn new(model: &str) -> Self {
+        let model = quoted(model);
+        let envelope = format!(
+            "\"id\":\"chatcmpl-endmark\",\"object\":\"chat.completion.chunk\",\"created\":0,\"model\":{model},"
+        );
+        Self { envelope }
+    }
+
+    /// The template of the stream that this chunk is part of.
+    pub(super) fn read(chunk: Value<'_>) -> Self {
+        let mut envelope = String::new();
+        for name in ENVELOPE {
+            if let Some(value) = chunk.field(name).filter(|value| value.raw().len() <= MAX_FIELD_BYTES) {
+                envelope.push_str(&quoted(name));
+                envelope.push(':');
+                envelope.push_str(value.raw());
+                envelope.push(',');
+            }
+        }
+        Self { envelope }
+    }
+
+    /// A chunk with the next characters of a choice's text.
+    pub fn text_chunk(&self, choice: u32, text: &str) -> Vec<u8> {
+        self.delta(choice, &format!("{{\"content\":{}}}", quoted(text)))
+    }
+
+    /// A chunk that begins a tool call: its id, its name and its arguments so far.
+    pub fn tool_call_chunk(&self, choice: u32, call: &ToolCall) -> Vec<u8> {
+        let function =
+            format!("{{\"name\":{},\"arguments\":{}}}", quoted(&call.name), quoted(&call.arguments));
+        if call.legacy {
+            return self.delta(choice, &format!("{{\"function_call\":{function}}}"));
+        }
+        let id = call.id.as_ref().map(|id| format!("\"id\":{},", quoted(id))).unwrap_or_default();
+        let call = format!("{{\"index\":{},{id}\"type\":\"function\",\"function\":{function}}}", call.index);
+        self.delta(choice, &format!("{{\"tool_calls\":[{call}]}}"))
+    }
+
+    /// A chunk with the next characters of a call's arguments; of `call` only the place is used.
+    pub fn tool_arguments_chunk(&self, choice: u32, call: &ToolCall, arguments: &str) -> Vec<u8> {
+        let function = format!("{{\"arguments\":{}}}", quoted(arguments));
+        if call.legacy {
+            return self.delta(choice, &format!("{{\"function_call\":{function}}}"));
+        }
+        self.delta(
+            choice,
+            &format!("{{\"tool_calls\":[{{\"index\":{},\"function\":{function}}}]}}", call.index),
+        )
+    }
+
+    /// A chunk that ends a choice, with what Endmark has to say of it.
+    pub fn finish_chunk(&self, choice: u32, word: &str, endmark: Option<&RawValue>) -> Vec<u8> {
+        let choice = format!("{{\"index\":{choice},\"delta\":{{}},\"finish_reason\":{}}}", quoted(word));
+        let endmark = endmark.map(|endmark| format!(",\"endmark\":{}", endmark.get())).unwrap_or_default();
+        self.chunk(&format!("\"choices\":[{choice}]{endmark}"))
+    }
+
+    /// A chunk without choices that counts the tokens of the whole reply.
+    pub fn usage_chunk(&self, usage: &Usage) -> Vec<u8> {
+        self.chunk(&format!("\"choices\":[],\"usage\":{}", usage.json()))
+    }
+
+    fn delta(&self, choice: u32, delta: &str) -> Vec<u8> {
+        self.chunk(&format!("\"choices\":[{{\"index\":{choice},\"delta\":{delta},\"finish_reason\":null}}]"))
+    }
+
+    fn chunk(&self, rest: &str) -> Vec<u8> {
+        format!("{{{}{rest}}}", self.envelope).into_bytes()
+    }
+}
+
+/// Changes to one chunk of a stream. What is not changed stays byte for byte; a choice that the chunk does
+/// not have is not changed.
+///
+/// ```
+/// use endmark_wire::openai_chat::ChunkEdit;
+/// let mut edit = ChunkEdit::new(r#"{"choices": [{"index":0, "delta":{}, "finish_reason":"length"}]}"#)?;
+/// edit.set_finish(0, Some("stop"));
+/// assert_eq!(edit.finish(), br#"{"choices": [{"index":0, "delta":{}, "finish_reason":"stop"}]}"#);
+/// # Ok::<(), endmark_wire::openai_chat::ChunkError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct ChunkEdit<'a> {
+    edits: Edits<'a>,
+}
+
+impl<'a> ChunkEdit<'a> {
+    /// Begins to change the chunk in this data.
+    pub fn new(data: &'a str) -> Result<Self, ChunkError> {
+        let root = Value::parse_str(data).map_err(ChunkError::NotJson)?;
+        if root.kind() == Kind::Object {
+            Ok(Self { edits: Edits::of(root) })
+        } else {
+            Err(ChunkError::NoObject)
+        }
+    }
+
+    /// Sets a choice's `finish_reason`; none leaves the choice open.
+    pub fn set_finish(&mut self, choice: u32, word: Option<&str>) {
+        if let Some(choice) = find_choice(self.edits.original(), choice) {
+            self.edits.set_field(choice, "finish_reason", &word.map_or_else(|| "null".to_owned(), quoted));
+        }
+    }
+
+    /// Sets the text of a choice's delta.
+    pub fn set_text(&mut self, choice: u32, text: &str) {
+        let delta = find_choice(self.edits.original(), choice).and_then(|choice| choice.field("delta"));
+        if let Some(delta) = delta.filter(|delta| delta.kind() == Kind::Object) {
+            self.edits.set_field(delta, "content", &quoted(text));
+        }
+    }
+
+    /// Sets the counts of `usage`; its other details stay.
+    pub fn set_usage(&mut self, usage: &Usage) {
+        usage.write(&mut self.edits);
+    }
+
+    /// Takes `usage` out, for a client that did not ask for it.
+    pub fn remove_usage(&mut self) {
+        self.edits.remove_field(self.edits.original(), "usage");
+    }
+
+    /// Sets the `endmark` object next to the provider's own fields.
+    pub fn set_endmark(&mut self, endmark: &RawValue) {
+        self.edits.set_field(self.edits.original(), "endmark", endmark.get());
+    }
+
+    /// The chunk's JSON with its changes.
+    pub fn finish(self) -> Vec<u8> {
+        self.edits.finish()
+    }
+}

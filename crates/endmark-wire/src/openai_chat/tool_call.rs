@@ -1,0 +1,75 @@
+//! A tool call, whole or cut.
+
+use crate::json::{Kind, Value, quoted};
+
+/// A call of a tool, as far as it was received.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolCall {
+    /// Its number among the calls of one choice.
+    pub index: u32,
+    /// The id that a tool's result refers to; the legacy `function_call` has none.
+    pub id: Option<String>,
+    /// The function's name.
+    pub name: String,
+    /// The arguments' source text, JSON when it is whole.
+    pub arguments: String,
+    /// Sent as the legacy `function_call`, and so to be answered in that form.
+    pub legacy: bool,
+}
+
+impl ToolCall {
+    /// The call as an item of a message's `tool_calls`.
+    pub(super) fn json(&self) -> String {
+        let id = self.id.as_ref().map(|id| format!("\"id\":{},", quoted(id))).unwrap_or_default();
+        format!(
+            "{{{id}\"type\":\"function\",\"function\":{{\"name\":{},\"arguments\":{}}}}}",
+            quoted(&self.name),
+            quoted(&self.arguments)
+        )
+    }
+}
+
+/// What an item of `tool_calls`, or a `function_call`, says; as much as is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CallView<'a> {
+    /// The index it names itself.
+    pub(super) index: Option<u32>,
+    pub(super) id: Option<String>,
+    pub(super) name: Option<String>,
+    /// The value that holds the arguments.
+    pub(super) arguments: Option<Value<'a>>,
+    pub(super) legacy: bool,
+}
+
+impl<'a> CallView<'a> {
+    /// The calls of a message or of a delta: `tool_calls`, and the legacy `function_call`.
+    pub(super) fn all(message: Value<'a>) -> impl Iterator<Item = CallView<'a>> {
+        let calls = message.field("tool_calls").into_iter().flat_map(Value::items).map(|call| CallView {
+            index: call.field("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok()),
+            id: non_empty(call.field("id")),
+            ..Self::function(call.field("function"), false)
+        });
+        let legacy = message.field("function_call").filter(|call| call.kind() == Kind::Object);
+        calls.chain(legacy.map(|call| Self::function(Some(call), true)))
+    }
+
+    fn function(function: Option<Value<'a>>, legacy: bool) -> Self {
+        let name = non_empty(function.and_then(|function| function.field("name")));
+        let arguments = function.and_then(|function| function.field("arguments"));
+        CallView { index: None, id: None, name, arguments, legacy }
+    }
+
+    /// The arguments' text, and whether it is exactly what was sent. Some servers send an object where the
+    /// format has a string: its source is the text then.
+    pub(super) fn arguments_text(&self) -> (String, bool) {
+        match self.arguments.map(|arguments| (arguments, arguments.decoded())) {
+            Some((_, Some(decoded))) => (decoded.text.into_owned(), decoded.exact),
+            Some((arguments, None)) if arguments.kind() == Kind::Object => (arguments.raw().to_owned(), true),
+            Some((_, None)) | None => (String::new(), true),
+        }
+    }
+}
+
+fn non_empty(value: Option<Value<'_>>) -> Option<String> {
+    value.and_then(Value::text).map(std::borrow::Cow::into_owned).filter(|text| !text.is_empty())
+}
