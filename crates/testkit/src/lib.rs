@@ -1,1 +1,54 @@
-//! A scripted and faulty upstream, for tests of the gateway.
+//! What tests need on both sides of a gateway: an upstream that answers by script and fails on command, a
+//! model that knows its text and behaves as real servers do, and a client that shows every byte it got.
+//!
+//! HTTP/1.1 is spoken by hand here, on purpose: a library would refuse to send half of these faults, and a
+//! client built on the library under test would share its mistakes. Everything listens on a free port of the
+//! loopback address, waits at most [`PATIENCE`], and fails a test by panicking.
+//!
+//! ```
+//! use testkit::{Answer, Request, Script, Upstream, chat_reply};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let script = Script::new()
+//!     .then(Answer::json(200, &chat_reply("Hello", "stop", (3, 1))))
+//!     .then(Answer::rate_limited(2));
+//! let upstream = Upstream::start(script).await;
+//!
+//! let reply = Request::get(upstream.address(), "/v1/models").send().await.read().await;
+//! assert_eq!(reply.json()["choices"][0]["message"]["content"], "Hello");
+//! let reply = Request::get(upstream.address(), "/v1/models").send().await.read().await;
+//! assert_eq!((reply.status, reply.header("retry-after")), (429, Some("2")));
+//! assert_eq!(upstream.requests()[1].path, "/v1/models");
+//! # }
+//! ```
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "a test fails by panicking"
+)]
+
+mod answer;
+mod chat;
+mod client;
+mod http1;
+mod model;
+mod script;
+mod send;
+mod tokens;
+mod upstream;
+
+use std::time::Duration;
+
+pub use answer::{Answer, Fault};
+pub use chat::{ChatFrames, chat_reply, chat_stream, chat_tool_reply, error_event};
+pub use client::{OpenReply, Reply, Request};
+pub use model::{Prefill, Prompted, ScriptedModel};
+pub use script::{Respond, Script};
+pub use tokens::tokens;
+pub use upstream::{Outcome, Received, Upstream};
+
+/// How long anything here waits before it fails the test: far above what a loaded machine needs.
+pub const PATIENCE: Duration = Duration::from_secs(30);

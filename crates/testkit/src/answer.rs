@@ -1,0 +1,210 @@
+//! What the upstream sends back, and how it fails while doing so.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// One scripted answer: status, header, body, pace and fault.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) parts: Vec<Vec<u8>>,
+    pub(crate) framing: Framing,
+    pub(crate) wait: Duration,
+    pub(crate) pause: Duration,
+    pub(crate) split: Option<usize>,
+    pub(crate) fault: Option<(FaultAt, Fault)>,
+}
+
+/// How an answer goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The connection is reset (RST).
+    Reset,
+    /// The connection is closed in order (FIN), though the body is not at its end.
+    Close,
+    /// Nothing more comes, and the connection stays open.
+    Stall,
+    /// The next chunk's size is not a number. In a body with a length, the same bytes stand for the rest.
+    MalformedChunk,
+}
+
+/// Where a fault strikes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FaultAt {
+    /// Instead of the status line.
+    Head,
+    /// After so many bytes of the body; at its end if it is shorter.
+    Body(usize),
+}
+
+/// How the end of the body is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    Length,
+    Chunked,
+    UntilClose,
+}
+
+impl Answer {
+    /// Any status, with a body of this type.
+    pub fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
+        Self {
+            status,
+            headers: vec![("content-type".to_owned(), content_type.to_owned())],
+            parts: vec![body.into()],
+            framing: Framing::Length,
+            wait: Duration::ZERO,
+            pause: Duration::ZERO,
+            split: None,
+            fault: None,
+        }
+    }
+
+    /// A JSON body with a `content-length`.
+    pub fn json(status: u16, body: &Value) -> Self {
+        Self::new(status, "application/json", body.to_string())
+    }
+
+    /// A stream of server-sent events: each frame, with its own blank line, is a chunk of its own.
+    pub fn sse<I>(frames: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: Into<String>,
+    {
+        let mut answer = Self::new(200, "text/event-stream; charset=utf-8", "");
+        answer.parts = frames.into_iter().map(|frame| frame.into().into_bytes()).collect();
+        answer.framing = Framing::Chunked;
+        answer
+    }
+
+    /// An HTML page, as a proxy in front of the provider sends it.
+    pub fn html(status: u16) -> Self {
+        let body = format!("<html><head><title>{status}</title></head><body><h1>{status}</h1></body></html>");
+        Self::new(status, "text/html", body)
+    }
+
+    /// 401, in OpenAI's shape.
+    pub fn unauthorized() -> Self {
+        Self::error(401, "invalid_request_error", Some("invalid_api_key"), "Incorrect API key provided")
+    }
+
+    /// 429 with `retry-after` in seconds.
+    pub fn rate_limited(retry_after: u32) -> Self {
+        Self::error(429, "rate_limit_error", Some("rate_limit_exceeded"), "Rate limit reached")
+            .header("retry-after", &retry_after.to_string())
+    }
+
+    /// 500, in OpenAI's shape.
+    pub fn server_error() -> Self {
+        Self::error(500, "server_error", None, "The server had an error while processing your request")
+    }
+
+    /// An error in OpenAI's shape.
+    pub fn error(status: u16, kind: &str, code: Option<&str>, message: &str) -> Self {
+        let error = json!({ "message": message, "type": kind, "param": null, "code": code });
+        Self::json(status, &json!({ "error": error }))
+    }
+
+    /// No status line at all: the fault strikes when the request has been read.
+    pub fn none(fault: Fault) -> Self {
+        let mut answer = Self::new(200, "text/plain", "");
+        answer.fault = Some((FaultAt::Head, fault));
+        answer
+    }
+
+    /// One more header field.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Waits before the status line.
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// Waits before each part of the body: before each frame, or each piece of a split body.
+    #[must_use]
+    pub fn pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    /// Sends the body in writes, and chunks, of so many bytes; 1 splits at every byte.
+    #[must_use]
+    pub fn split(mut self, bytes: usize) -> Self {
+        self.split = Some(bytes.max(1));
+        self
+    }
+
+    /// Sends the body in chunks, without a length.
+    #[must_use]
+    pub fn chunked(mut self) -> Self {
+        self.framing = Framing::Chunked;
+        self
+    }
+
+    /// Sends the body without a length, ended by closing the connection, as old servers do.
+    #[must_use]
+    pub fn until_close(mut self) -> Self {
+        self.framing = Framing::UntilClose;
+        self
+    }
+
+    /// Goes wrong after so many bytes of the body (without chunk sizes); at its end if it is shorter, but
+    /// before the end is told.
+    #[must_use]
+    pub fn fault(mut self, after: usize, fault: Fault) -> Self {
+        self.fault = Some((FaultAt::Body(after), fault));
+        self
+    }
+
+    /// Resets the connection after so many bytes of the body.
+    #[must_use]
+    pub fn reset_after(self, bytes: usize) -> Self {
+        self.fault(bytes, Fault::Reset)
+    }
+
+    /// Closes the connection after so many bytes of the body.
+    #[must_use]
+    pub fn close_after(self, bytes: usize) -> Self {
+        self.fault(bytes, Fault::Close)
+    }
+
+    /// Says nothing more after so many bytes of the body.
+    #[must_use]
+    pub fn stall_after(self, bytes: usize) -> Self {
+        self.fault(bytes, Fault::Stall)
+    }
+
+    /// Leaves out the frame `data: [DONE]`; the HTTP body ends in order all the same.
+    #[must_use]
+    pub fn without_done(mut self) -> Self {
+        self.parts.retain(|part| part.as_slice() != crate::chat::DONE.as_bytes());
+        self
+    }
+
+    /// Keeps the first so many parts of the body (frames) and ends the HTTP body in order after them.
+    #[must_use]
+    pub fn only_first(mut self, parts: usize) -> Self {
+        self.parts.truncate(parts);
+        self
+    }
+
+    /// Adds a frame, or more of the body, at the end.
+    #[must_use]
+    pub fn and(mut self, part: impl Into<Vec<u8>>) -> Self {
+        self.parts.push(part.into());
+        self
+    }
+
+    /// The whole body, as it would come without a fault.
+    pub fn body(&self) -> Vec<u8> {
+        self.parts.concat()
+    }
+}

@@ -1,0 +1,211 @@
+//! A plain client that hides nothing: bytes as they arrive, and how the body ended.
+
+use std::io;
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::PATIENCE;
+use crate::http1::{Body, Wire, find};
+
+/// A request to be sent on a connection of its own.
+#[derive(Debug, Clone)]
+pub struct Request {
+    address: SocketAddr,
+    method: String,
+    path: String,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+/// A reply whose body is still to be read. Dropping it is how a client goes away.
+pub struct OpenReply {
+    /// The status code.
+    pub status: u16,
+    /// The fields in their order.
+    pub headers: Vec<(String, String)>,
+    wire: Wire,
+    body: Body,
+    unread: Vec<u8>,
+}
+
+/// A reply read to its end, whichever that was.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// The status code.
+    pub status: u16,
+    /// The fields in their order.
+    pub headers: Vec<(String, String)>,
+    /// The body, out of its transfer coding.
+    pub body: Vec<u8>,
+    /// Whether the body came to the end that HTTP promised.
+    pub complete: bool,
+}
+
+impl Request {
+    /// A request without a body.
+    pub fn get(address: SocketAddr, path: &str) -> Self {
+        Self::new("GET", address, path)
+    }
+
+    /// A request with a body to be added.
+    pub fn post(address: SocketAddr, path: &str) -> Self {
+        Self::new("POST", address, path)
+    }
+
+    /// A request with any method.
+    pub fn new(method: &str, address: SocketAddr, path: &str) -> Self {
+        Self {
+            address,
+            method: method.to_owned(),
+            path: path.to_owned(),
+            headers: Vec::new(),
+            body: Vec::new(),
+        }
+    }
+
+    /// One more header field.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// A JSON body.
+    #[must_use]
+    pub fn json(self, body: &Value) -> Self {
+        self.header("content-type", "application/json").body(body.to_string())
+    }
+
+    /// Any body, whether it is valid or not.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// Sends it and reads the reply's head.
+    pub async fn send(self) -> OpenReply {
+        self.try_send().await.expect("the server answers")
+    }
+
+    /// Like [`Request::send`], for a server that may not answer at all.
+    pub async fn try_send(self) -> io::Result<OpenReply> {
+        patiently(async {
+            let mut wire = Wire::new(TcpStream::connect(self.address).await?);
+            let mut head = format!("{} {} HTTP/1.1\r\nhost: {}\r\n", self.method, self.path, self.address);
+            for (name, value) in &self.headers {
+                head.extend([name, ": ", value, "\r\n"]);
+            }
+            if !self.body.is_empty() {
+                head.extend(["content-length: ", &self.body.len().to_string(), "\r\n"]);
+            }
+            wire.stream.write_all((head + "\r\n").as_bytes()).await?;
+            // A server may answer, and close, before it has read the whole body (413).
+            let written = wire.stream.write_all(&self.body).await;
+            let Some(head) = wire.head().await? else {
+                return Err(written.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()));
+            };
+            let status = head.first_line.split(' ').nth(1).and_then(|word| word.parse().ok());
+            let status = status.unwrap_or_else(|| panic!("`{}` is no status line", head.first_line));
+            let has_no_body = self.method == "HEAD" || matches!(status, 204 | 304);
+            let body = if has_no_body { Body::Finished } else { head.body(Body::UntilClose) };
+            Ok(OpenReply { status, headers: head.headers, wire, body, unread: Vec::new() })
+        })
+        .await
+    }
+}
+
+impl OpenReply {
+    /// The first field of this name, in any case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        find(&self.headers, name)
+    }
+
+    /// The next bytes of the body as they come; none at its proper end, an error where it is cut.
+    pub async fn next_bytes(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if !self.unread.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.unread)));
+        }
+        patiently(self.wire.part(&mut self.body)).await
+    }
+
+    /// The next frame of an event stream, up to and including its blank line; none at the end.
+    pub async fn next_frame(&mut self) -> io::Result<Option<String>> {
+        let mut frame = Vec::new();
+        while let Some(bytes) = self.next_bytes().await? {
+            frame.extend_from_slice(&bytes);
+            if let Some(end) = frame.windows(2).position(|window| window == b"\n\n") {
+                self.unread = frame.split_off(end + 2);
+                return Ok(Some(text(frame)));
+            }
+        }
+        Ok((!frame.is_empty()).then(|| text(frame)))
+    }
+
+    /// Reads the rest.
+    pub async fn read(mut self) -> Reply {
+        let mut body = Vec::new();
+        let complete = loop {
+            match self.next_bytes().await {
+                Ok(Some(bytes)) => body.extend_from_slice(&bytes),
+                Ok(None) => break true,
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => panic!("{error}"),
+                Err(_) => break false,
+            }
+        };
+        Reply { status: self.status, headers: self.headers, body, complete }
+    }
+
+    /// Goes away without a word: the connection is reset (RST).
+    pub fn reset(self) {
+        self.wire.stream.set_zero_linger().expect("SO_LINGER can be set");
+    }
+}
+
+impl Reply {
+    /// The first field of this name, in any case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        find(&self.headers, name)
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        text(self.body.clone())
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    /// The data of each event of a stream, `[DONE]` included; comments and empty events left out.
+    pub fn events(&self) -> Vec<String> {
+        let data_of = |frame: &str| {
+            let lines = frame.lines().filter_map(|line| line.strip_prefix("data:"));
+            lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
+        };
+        let text = self.text().replace("\r\n", "\n");
+        text.split("\n\n").map(data_of).filter(|data| !data.is_empty()).collect()
+    }
+
+    /// The events that are JSON, which leaves out `[DONE]`.
+    pub fn json_events(&self) -> Vec<Value> {
+        let events = self.events();
+        let json = events.iter().filter(|data| *data != "[DONE]");
+        json.map(|data| serde_json::from_str(data).expect("an event is JSON")).collect()
+    }
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).expect("the body is UTF-8")
+}
+
+async fn patiently<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    let too_late = || Err(io::Error::new(io::ErrorKind::TimedOut, "waited in vain for the server"));
+    timeout(PATIENCE, work).await.unwrap_or_else(|_| too_late())
+}

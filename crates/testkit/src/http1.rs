@@ -1,0 +1,152 @@
+//! Just enough of HTTP/1.1 to read what the other side sends, strictly.
+
+use std::io;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+
+/// A connection with what was read ahead of need.
+pub(crate) struct Wire {
+    pub(crate) stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+/// A first line and the fields after it, as they were sent.
+pub(crate) struct Head {
+    pub(crate) first_line: String,
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+/// How far a body goes, and how much of it is still to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Body {
+    Length(usize),
+    Chunked,
+    UntilClose,
+    Finished,
+}
+
+impl Head {
+    /// The value of a field, whatever the case of its name.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        find(&self.headers, name)
+    }
+
+    /// What the fields say about the body; `otherwise` where they say nothing.
+    pub(crate) fn body(&self, otherwise: Body) -> Body {
+        if self.header("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked")) {
+            return Body::Chunked;
+        }
+        match self.header("content-length").map(str::parse) {
+            Some(Ok(length)) => Body::Length(length),
+            Some(Err(error)) => panic!("content-length: {error}"),
+            None => otherwise,
+        }
+    }
+}
+
+/// The first field of this name.
+pub(crate) fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+}
+
+impl Wire {
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        stream.set_nodelay(true).expect("TCP_NODELAY can be set");
+        Self { stream, buffer: Vec::new() }
+    }
+
+    /// Reads up to the empty line; none when the other side closed before the first byte.
+    pub(crate) async fn head(&mut self) -> io::Result<Option<Head>> {
+        loop {
+            if let Some(end) = position(&self.buffer, b"\r\n\r\n") {
+                let text: Vec<u8> = self.buffer.drain(..end + 4).collect();
+                let text = String::from_utf8(text).expect("a head is UTF-8");
+                let mut lines = text.trim_end().split("\r\n");
+                let first_line = lines.next().unwrap_or_default().to_owned();
+                let headers = lines
+                    .map(|line| {
+                        let (name, value) = line.split_once(':').expect("a field has a colon");
+                        (name.to_owned(), value.trim().to_owned())
+                    })
+                    .collect();
+                return Ok(Some(Head { first_line, headers }));
+            }
+            if self.more().await? == 0 {
+                return if self.buffer.is_empty() { Ok(None) } else { Err(cut("a head")) };
+            }
+        }
+    }
+
+    /// Reads the next part of a body as it comes; none at its proper end. An early end is an error.
+    pub(crate) async fn part(&mut self, body: &mut Body) -> io::Result<Option<Vec<u8>>> {
+        match *body {
+            Body::Finished | Body::Length(0) => {
+                *body = Body::Finished;
+                Ok(None)
+            }
+            Body::Length(left) => {
+                if self.buffer.is_empty() && self.more().await? == 0 {
+                    return Err(cut("a body with a length"));
+                }
+                let taken = left.min(self.buffer.len());
+                *body = Body::Length(left - taken);
+                Ok(Some(self.buffer.drain(..taken).collect()))
+            }
+            Body::UntilClose => {
+                if self.buffer.is_empty() && self.more().await? == 0 {
+                    *body = Body::Finished;
+                    return Ok(None);
+                }
+                Ok(Some(std::mem::take(&mut self.buffer)))
+            }
+            Body::Chunked => self.chunk(body).await,
+        }
+    }
+
+    async fn chunk(&mut self, body: &mut Body) -> io::Result<Option<Vec<u8>>> {
+        let line = self.line().await?;
+        let size = line.split(';').next().unwrap_or_default().trim();
+        let size = usize::from_str_radix(size, 16)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("`{line}` is no chunk size")))?;
+        if size == 0 {
+            while !self.line().await?.is_empty() {}
+            *body = Body::Finished;
+            return Ok(None);
+        }
+        while self.buffer.len() < size + 2 {
+            if self.more().await? == 0 {
+                return Err(cut("a chunk"));
+            }
+        }
+        let mut chunk: Vec<u8> = self.buffer.drain(..size + 2).collect();
+        if chunk.split_off(size) != b"\r\n" {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a chunk is longer than its size"));
+        }
+        Ok(Some(chunk))
+    }
+
+    async fn line(&mut self) -> io::Result<String> {
+        loop {
+            if let Some(end) = position(&self.buffer, b"\r\n") {
+                let line: Vec<u8> = self.buffer.drain(..end + 2).take(end).collect();
+                return Ok(String::from_utf8_lossy(&line).into_owned());
+            }
+            if self.more().await? == 0 {
+                return Err(cut("a chunked body"));
+            }
+        }
+    }
+
+    async fn more(&mut self) -> io::Result<usize> {
+        self.stream.read_buf(&mut self.buffer).await
+    }
+}
+
+fn cut(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, format!("the connection closed within {what}"))
+}
+
+fn position(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+    bytes.windows(needle.len()).position(|window| window == needle)
+}

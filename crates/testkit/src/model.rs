@@ -1,0 +1,291 @@
+//! A model that knows its text and treats limits, prefills and prompts as real servers do.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use serde_json::{Map, Value, json};
+
+use crate::answer::{Answer, Fault};
+use crate::chat::{ChatFrames, chat_reply, chat_tool_reply};
+use crate::script::Respond;
+use crate::tokens::tokens;
+use crate::upstream::Received;
+
+/// What the server does with an unfinished assistant message at the end of the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prefill {
+    /// Goes on with it, and answers only what is new.
+    Continues,
+    /// Goes on with it, and repeats it at the beginning of the answer (llama.cpp).
+    Echoes,
+    /// Refuses the request with 400.
+    Rejects,
+    /// Takes it for a finished turn, and writes a new message from the beginning.
+    Restarts,
+}
+
+/// How the model answers a user's turn that asks it to go on with the reply before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prompted {
+    /// Exactly with what is missing.
+    Exact,
+    /// Repeating so many tokens of what is there.
+    Repeats(usize),
+    /// From the beginning of the JSON token that was cut: right after the last `{`, `[`, `,` or `:`.
+    FromToken,
+    /// Exactly, inside a code fence of this language.
+    Fenced(&'static str),
+    /// Exactly, after this remark and an empty line.
+    Preamble(&'static str),
+    /// With the whole text from its beginning.
+    Restarts,
+    /// With nothing.
+    Silent,
+}
+
+/// A model that always says the same text, or calls a tool with it as arguments, as far as its limit lets it.
+///
+/// One token is one of [`tokens`]; it honours the smaller of `max_completion_tokens` and `max_tokens`, says
+/// `length` when it was cut, streams one token a frame when asked to, and counts its usage.
+///
+/// ```
+/// use testkit::{Prefill, Request, ScriptedModel, Upstream};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let model = ScriptedModel::new("one two three four").prefill(Prefill::Echoes);
+/// let upstream = Upstream::start(model).await;
+/// let body = serde_json::json!({ "max_tokens": 2, "messages": [{ "role": "user", "content": "Count." }] });
+/// let reply = Request::post(upstream.address(), "/v1/chat/completions").json(&body).send().await.read().await;
+/// assert_eq!(reply.json()["choices"][0]["message"]["content"], "one two");
+/// assert_eq!(reply.json()["choices"][0]["finish_reason"], "length");
+/// # }
+/// ```
+pub struct ScriptedModel {
+    text: String,
+    tool: Option<String>,
+    reasoning: String,
+    prefill: Prefill,
+    prefill_flag: Option<&'static str>,
+    prompted: Prompted,
+    own_limit: Option<u64>,
+    faults: BTreeMap<usize, (usize, Fault)>,
+    answered: Mutex<usize>,
+}
+
+/// What the model is going to say to one request.
+struct Turn<'a> {
+    /// Repeated from the request; costs nothing.
+    echo: &'a str,
+    text: String,
+    as_tool: bool,
+    reasons: bool,
+}
+
+impl ScriptedModel {
+    /// A model with this text; it continues prefills without echo, and answers prompts exactly.
+    pub fn new(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            tool: None,
+            reasoning: String::new(),
+            prefill: Prefill::Continues,
+            prefill_flag: None,
+            prompted: Prompted::Exact,
+            own_limit: None,
+            faults: BTreeMap::new(),
+            answered: Mutex::new(0),
+        }
+    }
+
+    /// Says its text as the arguments of a call of this tool, where the request has tools.
+    #[must_use]
+    pub fn calls(mut self, tool: &str) -> Self {
+        self.tool = Some(tool.to_owned());
+        self
+    }
+
+    /// Thinks this before a message of its own; it counts towards the limit.
+    #[must_use]
+    pub fn reasoning(mut self, reasoning: &str) -> Self {
+        reasoning.clone_into(&mut self.reasoning);
+        self
+    }
+
+    /// What it does with a prefill.
+    #[must_use]
+    pub fn prefill(mut self, prefill: Prefill) -> Self {
+        self.prefill = prefill;
+        self
+    }
+
+    /// Takes the last message for a prefill only when this field is true, in the request
+    /// (`continue_final_message`) or in the message (`prefix`, `partial`); without it, it restarts.
+    #[must_use]
+    pub fn prefill_flag(mut self, field: &'static str) -> Self {
+        self.prefill_flag = Some(field);
+        self
+    }
+
+    /// How it answers a prompt.
+    #[must_use]
+    pub fn prompted(mut self, prompted: Prompted) -> Self {
+        self.prompted = prompted;
+        self
+    }
+
+    /// A limit of the server's own, whatever the request says.
+    #[must_use]
+    pub fn own_limit(mut self, tokens: u64) -> Self {
+        self.own_limit = Some(tokens);
+        self
+    }
+
+    /// The answer to this request, counted from 0, goes wrong after so many bytes of its body.
+    #[must_use]
+    pub fn fault(mut self, request: usize, after: usize, fault: Fault) -> Self {
+        self.faults.insert(request, (after, fault));
+        self
+    }
+
+    /// What this request makes it say; an error is the reason for a refusal.
+    fn turn<'a>(&self, request: &'a Value) -> Result<Turn<'a>, &'static str> {
+        let messages = request["messages"].as_array().ok_or("messages: this field is required")?;
+        let last = messages.last().ok_or("messages: at least one message is required")?;
+        let whole = |text: &str| {
+            let as_tool = self.tool.is_some() && request.get("tools").is_some();
+            Turn { echo: "", text: text.to_owned(), as_tool, reasons: true }
+        };
+        if last["role"] == "assistant" {
+            let asked = self.prefill_flag.is_none_or(|flag| request[flag] == true || last[flag] == true);
+            let prefill = if asked { self.prefill } else { Prefill::Restarts };
+            let so_far = last["content"].as_str().ok_or("a tool call cannot be continued")?;
+            // A model knows how to go on with its own words only.
+            let rest = self.text.strip_prefix(so_far);
+            return match (prefill, rest) {
+                (Prefill::Rejects, _) => Err("the last message must not be from the assistant"),
+                (Prefill::Restarts, _) | (_, None) => Ok(whole(&self.text)),
+                (Prefill::Continues | Prefill::Echoes, Some(rest)) => {
+                    let echo = if prefill == Prefill::Echoes { so_far } else { "" };
+                    Ok(Turn { echo, text: rest.to_owned(), as_tool: false, reasons: false })
+                }
+            };
+        }
+        let earlier = messages.iter().rev().find(|message| message["role"] == "assistant");
+        let so_far = earlier.and_then(|message| message["content"].as_str());
+        match so_far.map(|quoted| self.said(quoted)) {
+            Some(said) if said > 0 => {
+                let text = self.prompted_text(said);
+                Ok(Turn { echo: "", text, as_tool: false, reasons: true })
+            }
+            _ => Ok(whole(&self.text)),
+        }
+    }
+
+    /// How much of the text, in bytes, is quoted here: the longest beginning of it that occurs.
+    fn said(&self, quoted: &str) -> usize {
+        let common = |start: usize| {
+            let pairs = self.text.chars().zip(quoted[start..].chars());
+            pairs.take_while(|(own, theirs)| own == theirs).map(|(own, _)| own.len_utf8()).sum()
+        };
+        quoted.char_indices().map(|(start, _)| common(start)).max().unwrap_or(0)
+    }
+
+    fn prompted_text(&self, said: usize) -> String {
+        let (so_far, rest) = self.text.split_at(said);
+        match self.prompted {
+            Prompted::Exact => rest.to_owned(),
+            Prompted::Repeats(count) => {
+                let said = tokens(so_far);
+                said[said.len().saturating_sub(count)..].concat() + rest
+            }
+            Prompted::FromToken => {
+                let token = so_far.rfind(['{', '[', ',', ':']).map_or(0, |at| at + 1);
+                self.text[token..].to_owned()
+            }
+            Prompted::Fenced(language) => format!("```{language}\n{rest}\n```"),
+            Prompted::Preamble(remark) => format!("{remark}\n\n{rest}"),
+            Prompted::Restarts => self.text.clone(),
+            Prompted::Silent => String::new(),
+        }
+    }
+
+    fn limit(&self, request: &Value) -> usize {
+        let asked = ["max_completion_tokens", "max_tokens"].map(|name| request[name].as_u64());
+        let limit = asked.into_iter().flatten().chain(self.own_limit).min();
+        limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+    }
+
+    fn answer(&self, request: &Value) -> Answer {
+        let turn = match self.turn(request) {
+            Ok(turn) => turn,
+            Err(reason) => return Answer::error(400, "invalid_request_error", None, reason),
+        };
+        let limit = self.limit(request);
+        let mut thoughts = if turn.reasons { tokens(&self.reasoning) } else { Vec::new() };
+        let mut said = tokens(&turn.text);
+        let cut = thoughts.len() + said.len() > limit;
+        thoughts.truncate(limit);
+        said.truncate(limit - thoughts.len());
+        let finish = match (cut, turn.as_tool) {
+            (true, _) => "length",
+            (false, true) => "tool_calls",
+            (false, false) => "stop",
+        };
+        let usage = (prompt_tokens(request), (thoughts.len() + said.len()) as u64);
+        let tool = self.tool.as_deref().filter(|_| turn.as_tool && !said.is_empty());
+        if request["stream"] == true {
+            let mut frames = ChatFrames::new();
+            frames = thoughts.iter().fold(frames, |frames, thought| frames.reasoning(thought));
+            if let Some(tool) = tool {
+                frames = frames.tool_call(0, "call_scripted", tool);
+                frames = said.iter().fold(frames, |frames, token| frames.arguments(0, token));
+            } else {
+                let echo = (!turn.echo.is_empty()).then_some(turn.echo);
+                let deltas = echo.into_iter().chain(said);
+                frames = deltas.fold(frames, ChatFrames::text);
+            }
+            frames = frames.finish(finish);
+            if request["stream_options"]["include_usage"] == true {
+                frames = frames.usage(usage);
+            }
+            return Answer::sse(frames.done());
+        }
+        let text = said.concat();
+        let mut reply = match tool {
+            Some(tool) => chat_tool_reply(&[("call_scripted", tool, &text)], finish, usage),
+            None => chat_reply(&(turn.echo.to_owned() + &text), finish, usage),
+        };
+        if !thoughts.is_empty() {
+            reply["choices"][0]["message"]["reasoning_content"] = json!(thoughts.concat());
+        }
+        Answer::json(200, &reply)
+    }
+}
+
+impl Respond for ScriptedModel {
+    fn respond(&self, request: &Received) -> Answer {
+        if request.method == "GET" {
+            let model = json!({ "id": "scripted", "object": "model", "created": 0, "owned_by": "testkit" });
+            return Answer::json(200, &json!({ "object": "list", "data": [model] }));
+        }
+        let number = {
+            let mut answered = self.answered.lock().unwrap();
+            *answered += 1;
+            *answered - 1
+        };
+        let answer = match serde_json::from_slice::<Map<String, Value>>(&request.body) {
+            Ok(body) => self.answer(&Value::Object(body)),
+            Err(error) => Answer::error(400, "invalid_request_error", None, &error.to_string()),
+        };
+        match self.faults.get(&number) {
+            Some((after, fault)) => answer.fault(*after, *fault),
+            None => answer,
+        }
+    }
+}
+
+/// Every text of the request, in tokens.
+fn prompt_tokens(request: &Value) -> u64 {
+    let messages = request["messages"].as_array().into_iter().flatten();
+    messages.filter_map(|message| message["content"].as_str()).map(|text| tokens(text).len() as u64).sum()
+}

@@ -1,0 +1,75 @@
+//! Which request gets which answer.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use crate::answer::Answer;
+use crate::upstream::Received;
+
+/// Decides what a request is answered with. Functions do, too: `Upstream::start(|request: &Received| …)`.
+pub trait Respond: Send + Sync + 'static {
+    /// The answer to this request.
+    fn respond(&self, request: &Received) -> Answer;
+}
+
+impl<F: Fn(&Received) -> Answer + Send + Sync + 'static> Respond for F {
+    fn respond(&self, request: &Received) -> Answer {
+        self(request)
+    }
+}
+
+type Predicate = Box<dyn Fn(&Received) -> bool + Send + Sync>;
+
+/// Answers in order, with exceptions: a predicate that fits goes first, then the list, then `otherwise`.
+///
+/// A request after the end of the list is answered with 500 and the words `no answer is scripted`.
+#[derive(Default)]
+pub struct Script {
+    exceptions: Vec<(Predicate, Answer)>,
+    list: Mutex<VecDeque<Answer>>,
+    otherwise: Option<Answer>,
+}
+
+impl Script {
+    /// A script without answers.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The next answer of the list; it is given once.
+    #[must_use]
+    pub fn then(mut self, answer: Answer) -> Self {
+        self.list.get_mut().unwrap().push_back(answer);
+        self
+    }
+
+    /// An answer to every request that fits.
+    #[must_use]
+    pub fn when(mut self, fits: impl Fn(&Received) -> bool + Send + Sync + 'static, answer: Answer) -> Self {
+        self.exceptions.push((Box::new(fits), answer));
+        self
+    }
+
+    /// The answer after the end of the list.
+    #[must_use]
+    pub fn otherwise(mut self, answer: Answer) -> Self {
+        self.otherwise = Some(answer);
+        self
+    }
+}
+
+impl Respond for Script {
+    fn respond(&self, request: &Received) -> Answer {
+        if let Some((_, answer)) = self.exceptions.iter().find(|(fits, _)| fits(request)) {
+            return answer.clone();
+        }
+        if let Some(answer) = self.list.lock().unwrap().pop_front() {
+            return answer;
+        }
+        let missing = || {
+            let message = format!("no answer is scripted for {} {}", request.method, request.path);
+            Answer::error(500, "testkit", None, &message)
+        };
+        self.otherwise.clone().unwrap_or_else(missing)
+    }
+}

@@ -1,0 +1,127 @@
+//! Sending an answer, faults included.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+use crate::answer::{Answer, Fault, FaultAt, Framing};
+use crate::upstream::Outcome;
+
+/// What was written gets this long to arrive before a reset, which may throw away what is under way.
+const BEFORE_RESET: Duration = Duration::from_millis(30);
+
+/// Sends the answer; tells how it went, and whether the connection can be used again.
+pub(crate) async fn send(stream: &mut TcpStream, answer: &Answer) -> (Outcome, bool) {
+    match try_send(stream, answer).await {
+        Ok(Sent::Whole) => (Outcome::Delivered, answer.framing != Framing::UntilClose),
+        Ok(Sent::Faulted) => (Outcome::Faulted, false),
+        Ok(Sent::ClientGone) | Err(_) => (Outcome::ClientGone, false),
+    }
+}
+
+enum Sent {
+    Whole,
+    Faulted,
+    ClientGone,
+}
+
+async fn try_send(stream: &mut TcpStream, answer: &Answer) -> io::Result<Sent> {
+    if !still_there(stream, answer.wait).await {
+        return Ok(Sent::ClientGone);
+    }
+    if let Some((FaultAt::Head, fault)) = answer.fault {
+        return fail(stream, fault).await;
+    }
+    stream.write_all(head(answer).as_bytes()).await?;
+    let mut left = match answer.fault {
+        Some((FaultAt::Body(after), _)) => after,
+        _ => usize::MAX,
+    };
+    for part in &answer.parts {
+        for piece in part.chunks(answer.split.unwrap_or(part.len()).max(1)) {
+            if !still_there(stream, answer.pause).await {
+                return Ok(Sent::ClientGone);
+            }
+            let piece = &piece[..piece.len().min(left)];
+            left -= piece.len();
+            if !piece.is_empty() {
+                write_piece(stream, piece, answer.framing).await?;
+            }
+            if let (0, Some((_, fault))) = (left, answer.fault) {
+                return fail(stream, fault).await;
+            }
+        }
+    }
+    if let Some((_, fault)) = answer.fault {
+        return fail(stream, fault).await;
+    }
+    if answer.framing == Framing::Chunked {
+        stream.write_all(b"0\r\n\r\n").await?;
+    }
+    Ok(Sent::Whole)
+}
+
+fn head(answer: &Answer) -> String {
+    let mut head = format!("HTTP/1.1 {} Scripted\r\n", answer.status);
+    let framing = match answer.framing {
+        Framing::Length => format!("content-length: {}\r\n", answer.body().len()),
+        Framing::Chunked => "transfer-encoding: chunked\r\n".to_owned(),
+        Framing::UntilClose => "connection: close\r\n".to_owned(),
+    };
+    for (name, value) in &answer.headers {
+        head.extend([name, ": ", value, "\r\n"]);
+    }
+    head + &framing + "\r\n"
+}
+
+async fn write_piece(stream: &mut TcpStream, piece: &[u8], framing: Framing) -> io::Result<()> {
+    if framing == Framing::Chunked {
+        let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
+        chunk.extend_from_slice(piece);
+        chunk.extend_from_slice(b"\r\n");
+        stream.write_all(&chunk).await
+    } else {
+        stream.write_all(piece).await
+    }
+}
+
+async fn fail(stream: &mut TcpStream, fault: Fault) -> io::Result<Sent> {
+    match fault {
+        Fault::Reset => {
+            sleep(BEFORE_RESET).await;
+            stream.set_zero_linger()?;
+        }
+        Fault::Close => stream.shutdown().await?,
+        Fault::Stall => {
+            gone(stream).await;
+            return Ok(Sent::ClientGone);
+        }
+        Fault::MalformedChunk => {
+            stream.write_all(b"not-a-size\r\n").await?;
+            stream.shutdown().await?;
+        }
+    }
+    Ok(Sent::Faulted)
+}
+
+/// Waits; false as soon as the client has gone away.
+async fn still_there(stream: &TcpStream, wait: Duration) -> bool {
+    if wait.is_zero() {
+        return true;
+    }
+    tokio::select! {
+        () = sleep(wait) => true,
+        () = gone(stream) => false,
+    }
+}
+
+/// Returns when the client has closed or reset the connection.
+async fn gone(stream: &TcpStream) {
+    // Zero bytes are the end, an error is a reset; a next request, sent ahead, is neither.
+    if let Ok(1..) = stream.peek(&mut [0]).await {
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,188 @@
+//! The server: accepts, records, answers.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
+
+use crate::PATIENCE;
+use crate::http1::{Body, Wire, find};
+use crate::script::Respond;
+use crate::send::send;
+
+/// A running upstream; it stops, and cuts its connections, when it is dropped.
+pub struct Upstream {
+    address: SocketAddr,
+    record: Arc<Record>,
+    task: JoinHandle<()>,
+}
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// The method, in capitals.
+    pub method: String,
+    /// The path with its query.
+    pub path: String,
+    /// The fields in their order, names as they were written.
+    pub headers: Vec<(String, String)>,
+    /// The body, out of its transfer coding.
+    pub body: Vec<u8>,
+}
+
+/// How an answer went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every byte was written.
+    Delivered,
+    /// The scripted fault was committed.
+    Faulted,
+    /// The client closed or reset the connection before.
+    ClientGone,
+}
+
+struct Record {
+    exchanges: Mutex<Vec<(Received, Option<Outcome>)>>,
+    connections: Mutex<usize>,
+    changed: watch::Sender<()>,
+}
+
+impl Received {
+    /// The first field of this name, in any case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        find(&self.headers, name)
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("the request's body is JSON")
+    }
+}
+
+impl Upstream {
+    /// Starts on a free port.
+    pub async fn start(respond: impl Respond) -> Self {
+        Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), respond).await
+    }
+
+    /// Starts on this address: a server that comes back after it was stopped.
+    pub async fn start_at(address: SocketAddr, respond: impl Respond) -> Self {
+        let listener = TcpListener::bind(address).await.expect("a loopback port is free");
+        let address = listener.local_addr().expect("a listener has an address");
+        let record = Arc::new(Record {
+            exchanges: Mutex::default(),
+            connections: Mutex::default(),
+            changed: watch::Sender::new(()),
+        });
+        let task = tokio::spawn(accept(listener, Arc::new(respond), Arc::clone(&record)));
+        Self { address, record, task }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What a client takes as its base URL: `http://127.0.0.1:PORT/v1`.
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Every request so far, in the order they were read.
+    pub fn requests(&self) -> Vec<Received> {
+        self.record.exchanges.lock().unwrap().iter().map(|(request, _)| request.clone()).collect()
+    }
+
+    /// How each of these requests was answered; none while that goes on.
+    pub fn outcomes(&self) -> Vec<Option<Outcome>> {
+        self.record.exchanges.lock().unwrap().iter().map(|(_, outcome)| *outcome).collect()
+    }
+
+    /// How many connections were accepted so far.
+    pub fn connections(&self) -> usize {
+        *self.record.connections.lock().unwrap()
+    }
+
+    /// Waits until so many requests have come.
+    pub async fn wait_for_requests(&self, count: usize) {
+        self.wait_until("requests", || self.outcomes().len() >= count).await;
+    }
+
+    /// Waits until the answer to this request, counted from 0, is over; tells how it went.
+    pub async fn wait_for_outcome(&self, request: usize) -> Outcome {
+        let outcome = || self.outcomes().get(request).copied().flatten();
+        self.wait_until("the outcome of a request", || outcome().is_some()).await;
+        outcome().expect("there is one now")
+    }
+
+    /// Stops listening and cuts every connection, as a killed server does; returns when that is done.
+    pub async fn stop(mut self) -> Vec<Received> {
+        self.task.abort();
+        // The error says that it was aborted.
+        let _ = (&mut self.task).await;
+        self.requests()
+    }
+
+    async fn wait_until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
+        let mut changed = self.record.changed.subscribe();
+        let waiting = async {
+            while !is_so() {
+                changed.changed().await.expect("the record is still there");
+            }
+        };
+        assert!(timeout(PATIENCE, waiting).await.is_ok(), "waited in vain for {what}");
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, respond: Arc<dyn Respond>, record: Arc<Record>) {
+    let mut connections = JoinSet::new();
+    loop {
+        let (stream, _) = listener.accept().await.expect("a connection can be accepted");
+        *record.connections.lock().unwrap() += 1;
+        connections.spawn(converse(stream, Arc::clone(&respond), Arc::clone(&record)));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+/// Answers one request after the other, until the client or an answer ends the connection.
+async fn converse(stream: TcpStream, respond: Arc<dyn Respond>, record: Arc<Record>) {
+    let mut wire = Wire::new(stream);
+    while let Some(request) = receive(&mut wire).await {
+        let answer = respond.respond(&request);
+        let number = {
+            let mut exchanges = record.exchanges.lock().unwrap();
+            exchanges.push((request, None));
+            exchanges.len() - 1
+        };
+        record.changed.send_replace(());
+        let (outcome, goes_on) = send(&mut wire.stream, &answer).await;
+        record.exchanges.lock().unwrap()[number].1 = Some(outcome);
+        record.changed.send_replace(());
+        if !goes_on {
+            return;
+        }
+    }
+}
+
+/// Reads a request; none when the client is gone, or goes away in the middle of it.
+async fn receive(wire: &mut Wire) -> Option<Received> {
+    let head = wire.head().await.ok()??;
+    let mut words = head.first_line.split(' ');
+    let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let mut body = head.body(Body::Length(0));
+    let mut bytes = Vec::new();
+    while let Some(part) = wire.part(&mut body).await.ok()? {
+        bytes.extend_from_slice(&part);
+    }
+    Some(Received { method, path, headers: head.headers, body: bytes })
+}

@@ -1,0 +1,183 @@
+//! The scripted model behaves as the servers it stands for.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+use serde_json::{Value, json};
+use testkit::{Fault, Prefill, Prompted, Reply, Request, ScriptedModel, Upstream, tokens};
+
+const TEXT: &str = "The quick brown fox jumps over the lazy dog.";
+const JSON: &str = r#"{"name":"Ada","tags":["x","y"]}"#;
+
+async fn ask(model: ScriptedModel, body: Value) -> Reply {
+    let upstream = Upstream::start(model).await;
+    Request::post(upstream.address(), "/v1/chat/completions").json(&body).send().await.read().await
+}
+
+/// The text and the finish reason of an answer that is not streamed.
+async fn said(model: ScriptedModel, body: Value) -> (String, String) {
+    let reply = ask(model, body).await.json();
+    let choice = &reply["choices"][0];
+    let text = choice["message"]["content"].as_str().unwrap().to_owned();
+    (text, choice["finish_reason"].as_str().unwrap().to_owned())
+}
+
+fn first() -> Value {
+    json!({ "messages": [{ "role": "user", "content": "Go." }] })
+}
+
+fn with_prefill(so_far: &str) -> Value {
+    let assistant = json!({ "role": "assistant", "content": so_far });
+    json!({ "messages": [{ "role": "user", "content": "Go." }, assistant] })
+}
+
+fn with_prompt(so_far: &str) -> Value {
+    let mut body = with_prefill(so_far);
+    let prompt = json!({ "role": "user", "content": "Go on." });
+    body["messages"].as_array_mut().unwrap().push(prompt);
+    body
+}
+
+#[test]
+fn tokens_are_the_text() {
+    for text in ["", " ", TEXT, JSON, "  twice", "länge ∎🎉\n\tx", "a b c d"] {
+        assert_eq!(tokens(text).concat(), text);
+    }
+    assert_eq!(tokens(TEXT)[..3], ["The", " quic", "k"]);
+}
+
+#[tokio::test]
+async fn a_limit_cuts_and_is_said() {
+    let whole = tokens(TEXT).len();
+    for limit in 0..=whole + 1 {
+        let mut body = first();
+        body["max_tokens"] = json!(limit);
+        body["max_completion_tokens"] = json!(1000);
+        let reply = ask(ScriptedModel::new(TEXT), body).await.json();
+        let choice = &reply["choices"][0];
+        assert_eq!(choice["message"]["content"], tokens(TEXT)[..limit.min(whole)].concat());
+        assert_eq!(choice["finish_reason"], if limit < whole { "length" } else { "stop" });
+        assert_eq!(reply["usage"]["completion_tokens"], limit.min(whole));
+        assert_eq!(reply["usage"]["prompt_tokens"], 2);
+    }
+    let (text, finish) = said(ScriptedModel::new(TEXT).own_limit(1), first()).await;
+    assert_eq!((text.as_str(), finish.as_str()), ("The", "length"));
+}
+
+#[tokio::test]
+async fn a_prefill_is_continued_echoed_rejected_or_ignored() {
+    let so_far = &TEXT[..12];
+    let rest = &TEXT[12..];
+    for (prefill, text) in [(Prefill::Continues, rest), (Prefill::Echoes, TEXT), (Prefill::Restarts, TEXT)] {
+        let answer = said(ScriptedModel::new(TEXT).prefill(prefill), with_prefill(so_far)).await;
+        assert_eq!(answer, (text.to_owned(), "stop".to_owned()), "{prefill:?}");
+    }
+    let refused = ask(ScriptedModel::new(TEXT).prefill(Prefill::Rejects), with_prefill(so_far)).await;
+    assert_eq!((refused.status, &refused.json()["error"]["type"]), (400, &json!("invalid_request_error")));
+    let foreign = said(ScriptedModel::new(TEXT), with_prefill("The slow")).await;
+    assert_eq!(foreign.0, TEXT, "words that are not its own are not continued");
+}
+
+#[tokio::test]
+async fn an_echo_costs_nothing() {
+    let mut body = with_prefill("The quick");
+    body["max_tokens"] = json!(2);
+    let reply = ask(ScriptedModel::new(TEXT).prefill(Prefill::Echoes), body).await.json();
+    assert_eq!(reply["choices"][0]["message"]["content"], "The quick brown fox"[..14].to_owned() + "n");
+    assert_eq!(reply["usage"]["completion_tokens"], 2);
+}
+
+#[tokio::test]
+async fn a_flag_can_be_what_makes_a_prefill() {
+    let model = || ScriptedModel::new(TEXT).prefill_flag("prefix");
+    assert_eq!(said(model(), with_prefill(&TEXT[..9])).await.0, TEXT);
+    let mut body = with_prefill(&TEXT[..9]);
+    body["messages"][1]["prefix"] = json!(true);
+    assert_eq!(said(model(), body).await.0, TEXT[9..]);
+    let model = ScriptedModel::new(TEXT).prefill_flag("continue_final_message");
+    let mut body = with_prefill(&TEXT[..9]);
+    body["continue_final_message"] = json!(true);
+    assert_eq!(said(model, body).await.0, TEXT[9..]);
+}
+
+#[tokio::test]
+async fn a_prompt_is_answered_in_the_chosen_style() {
+    // Cut within `"Ada"`.
+    let (so_far, rest) = JSON.split_at(10);
+    for (style, text) in [
+        (Prompted::Exact, rest.to_owned()),
+        (Prompted::Repeats(2), so_far[so_far.len() - 2..].to_owned() + rest),
+        (Prompted::Repeats(1000), JSON.to_owned()),
+        (Prompted::FromToken, r#""Ada","tags":["x","y"]}"#.to_owned()),
+        (Prompted::Fenced("json"), format!("```json\n{rest}\n```")),
+        (Prompted::Preamble("Sure:"), format!("Sure:\n\n{rest}")),
+        (Prompted::Restarts, JSON.to_owned()),
+        (Prompted::Silent, String::new()),
+    ] {
+        for quoted in [so_far.to_owned(), format!("I called find with {so_far}")] {
+            let answer = said(ScriptedModel::new(JSON).prompted(style), with_prompt(&quoted)).await;
+            assert_eq!(answer, (text.clone(), "stop".to_owned()), "{style:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_tool_is_called_where_there_are_tools() {
+    let mut body = first();
+    body["tools"] = json!([{ "type": "function", "function": { "name": "find" } }]);
+    let reply = ask(ScriptedModel::new(JSON).calls("find"), body.clone()).await.json();
+    let choice = &reply["choices"][0];
+    assert_eq!(choice["finish_reason"], "tool_calls");
+    assert_eq!(choice["message"]["tool_calls"][0]["function"], json!({ "name": "find", "arguments": JSON }));
+
+    body["stream"] = json!(true);
+    body["max_tokens"] = json!(5);
+    let events = ask(ScriptedModel::new(JSON).calls("find"), body).await.json_events();
+    let arguments: String = events
+        .iter()
+        .filter_map(|event| event["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"].as_str())
+        .collect();
+    assert_eq!(arguments, tokens(JSON)[..5].concat());
+    assert_eq!(events.last().unwrap()["choices"][0]["finish_reason"], "length");
+    assert_eq!(said(ScriptedModel::new(JSON).calls("find"), first()).await.0, JSON);
+}
+
+#[tokio::test]
+async fn a_stream_says_the_same_and_its_usage_only_when_asked() {
+    let mut body = first();
+    body["stream"] = json!(true);
+    let reply = ask(ScriptedModel::new(TEXT).reasoning("Hm."), body.clone()).await;
+    assert_eq!(reply.events().last().unwrap(), "[DONE]");
+    let events = reply.json_events();
+    let collect = |field: &str| -> String {
+        events.iter().filter_map(|event| event["choices"][0]["delta"][field].as_str()).collect()
+    };
+    assert_eq!((collect("content").as_str(), collect("reasoning_content").as_str()), (TEXT, "Hm."));
+    assert!(events.iter().all(|event| event.get("usage").is_none()));
+
+    body["stream_options"] = json!({ "include_usage": true });
+    let events = ask(ScriptedModel::new(TEXT), body).await.json_events();
+    assert_eq!(events.last().unwrap()["usage"]["completion_tokens"], tokens(TEXT).len());
+}
+
+#[tokio::test]
+async fn reasoning_uses_the_limit_up() {
+    let mut body = first();
+    body["max_tokens"] = json!(3);
+    let reply = ask(ScriptedModel::new(TEXT).reasoning("One two three four"), body).await.json();
+    let choice = &reply["choices"][0];
+    assert_eq!((&choice["message"]["content"], &choice["finish_reason"]), (&json!(""), &json!("length")));
+    assert_eq!(choice["message"]["reasoning_content"], "One two thre");
+}
+
+#[tokio::test]
+async fn a_fault_strikes_the_request_it_was_set_for() {
+    let model = ScriptedModel::new(TEXT).fault(1, 5, Fault::Close);
+    let upstream = Upstream::start(model).await;
+    for complete in [true, false, true] {
+        let request = Request::post(upstream.address(), "/v1/chat/completions").json(&first());
+        assert_eq!(request.send().await.read().await.complete, complete);
+    }
+    let models = Request::get(upstream.address(), "/v1/models").send().await.read().await;
+    assert_eq!(models.json()["data"][0]["id"], "scripted");
+    let broken = Request::post(upstream.address(), "/v1/chat/completions").body("{").send().await;
+    assert_eq!(broken.status, 400);
+}
