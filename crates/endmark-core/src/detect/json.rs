@@ -27,6 +27,8 @@ enum State {
     Start,
     /// That many bytes of a byte order mark.
     ByteOrderMark(u8),
+    /// A value, after a whole byte order mark.
+    Marked,
     /// A value.
     Value,
     /// A value, or the end of the array.
@@ -156,7 +158,7 @@ impl JsonMachine {
         match (&self.state, byte) {
             (State::Start, 0xEF) => self.state = State::ByteOrderMark(1),
             (State::ByteOrderMark(1), 0xBB) => self.state = State::ByteOrderMark(2),
-            (State::ByteOrderMark(2), 0xBF) => self.state = State::Value,
+            (State::ByteOrderMark(2), 0xBF) => self.state = State::Marked,
             (State::ByteOrderMark(_), _) => return Err("not a byte order mark"),
             (_, b' ' | b'\n' | b'\r' | b'\t') => self.whitespace(),
             (State::FirstKey | State::Key, b'"') => self.begin_string(offset, true),
@@ -267,7 +269,7 @@ impl JsonMachine {
     fn whitespace(&mut self) {
         match &mut self.state {
             State::Done { scalar } => *scalar = false,
-            State::Start => self.state = State::Value,
+            State::Start | State::Marked => self.state = State::Value,
             _ => {}
         }
     }
@@ -328,6 +330,10 @@ impl JsonMachine {
     pub(super) fn verdict(&self) -> Verdict {
         if let Some((index, reason)) = self.malformed() {
             return Verdict::Malformed { index, reason: reason.to_owned() };
+        }
+        if let State::Marked = self.state {
+            // By the grammar a mark is no beginning of a JSON text; it is only tolerated before one.
+            return Verdict::Malformed { index: 0, reason: "a byte order mark and nothing else".to_owned() };
         }
         if self.is_whole() {
             return Verdict::Whole;

@@ -122,6 +122,9 @@ impl Detector {
     }
 
     /// Whether no continuation could make the text valid: once true it stays so. Costs nothing.
+    ///
+    /// The verdict is malformed just then, but for one text: a byte order mark and nothing else, which is
+    /// malformed as it is, although a value may follow.
     pub fn is_malformed(&self) -> bool {
         match &self.machine {
             Machine::Json(machine) => machine.is_malformed(),
@@ -141,3 +144,6 @@ impl Detector {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

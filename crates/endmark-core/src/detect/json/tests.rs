@@ -83,7 +83,7 @@ fn the_settled_part_and_its_last_token() {
         (b"[1, \"", 5, "1, \"", Some(String)),
         // A byte order mark is no token.
         (b"\xEF\xBB", 0, "\u{FFFD}", Some(Utf8)),
-        (b"\xEF\xBB\xBF", 0, "\u{FEFF}", None),
+        (b"\xEF\xBB\xBF\n", 0, "\u{FEFF}\n", None),
         (b"\xEF\xBB\xBF[", 4, "[", None),
     ];
     for (text, index, token, in_token) in cases {
@@ -110,6 +110,16 @@ fn what_is_open_outermost_first() {
     assert_eq!(open(b"{\"a\":[{\"b"), [Open::Object, Open::Array, Open::Object, Open::String]);
     assert_eq!(open(b"[[1],{"), [Open::Array, Open::Object]);
     assert_eq!(open(b"\"\\u"), [Open::String]);
+}
+
+#[test]
+fn a_byte_order_mark_alone_is_malformed_and_before_a_value_allowed() {
+    let mut machine = JsonMachine::new(Values::One);
+    machine.push("\u{FEFF}".as_bytes());
+    assert!(matches!(machine.verdict(), Verdict::Malformed { index: 0, .. }));
+    assert!(!machine.is_malformed(), "something may still come");
+    machine.push(b"1");
+    assert_eq!(machine.verdict(), Verdict::Whole);
 }
 
 #[test]
@@ -172,10 +182,9 @@ fn what_no_continuation_can_repair() {
     for (text, index, reason) in cases {
         let expected = Verdict::Malformed { index, reason: reason.to_owned() };
         assert_eq!(verdict(text, Values::One), expected, "{:?}", String::from_utf8_lossy(text));
-        assert!(
-            !matches!(verdict(&text[..index], Values::One), Verdict::Malformed { .. }),
-            "{index} is the first"
-        );
+        let mut machine = JsonMachine::new(Values::One);
+        machine.push(&text[..index]);
+        assert!(!machine.is_malformed(), "{index} is the first");
     }
 }
 

@@ -1,0 +1,5 @@
+//! What holds for every format, and for whole suites of JSON.
+
+mod json_documents;
+mod json_test_suite;
+mod properties;

@@ -1,0 +1,88 @@
+//! Valid JSON documents as lists of atoms, so that a test knows by itself where each token ends.
+
+use proptest::prelude::*;
+
+/// A piece of a document: nothing inside it can be settled by itself.
+#[derive(Debug, Clone)]
+pub(super) struct Atom {
+    pub(super) source: String,
+    pub(super) kind: AtomKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AtomKind {
+    /// Brackets, signs, literals, quotes, and the characters and escapes of a string.
+    Fixed,
+    /// Settled only when something follows it.
+    Number,
+    Whitespace,
+}
+
+fn atom(source: impl Into<String>, kind: AtomKind) -> Atom {
+    Atom { source: source.into(), kind }
+}
+
+fn fixed(source: impl Into<String>) -> Vec<Atom> {
+    vec![atom(source, AtomKind::Fixed)]
+}
+
+/// The source of `atoms`.
+pub(super) fn source(atoms: &[Atom]) -> String {
+    atoms.iter().map(|atom| atom.source.as_str()).collect()
+}
+
+fn whitespace() -> impl Strategy<Value = Vec<Atom>> {
+    prop_oneof![
+        4 => Just(Vec::new()),
+        1 => "[ \n\r\t]{1,3}".prop_map(|source| vec![atom(source, AtomKind::Whitespace)]),
+    ]
+}
+
+fn string() -> impl Strategy<Value = Vec<Atom>> {
+    let character = prop_oneof![
+        6 => "[ -!#-\\[\\]-~]",
+        1 => any::<char>().prop_filter("must be escaped", |c| *c >= ' ' && *c != '"' && *c != '\\').prop_map(String::from),
+        2 => r#"\\["\\/bfnrt]"#,
+        1 => r"\\u[0-9a-cA-C][0-9a-fA-F]{3}",
+        1 => r"\\u[dD][c-fC-F][0-9a-fA-F]{2}",
+        1 => r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}",
+    ];
+    prop::collection::vec(character, 0..12).prop_map(|characters| {
+        let inside = characters.into_iter().flat_map(fixed);
+        fixed("\"").into_iter().chain(inside).chain(fixed("\"")).collect()
+    })
+}
+
+fn scalar() -> impl Strategy<Value = Vec<Atom>> {
+    prop_oneof![
+        prop::sample::select(vec!["true", "false", "null"]).prop_map(fixed),
+        r"-?(0|[1-9][0-9]{0,4})(\.[0-9]{1,3})?([eE][+-]?[0-9]{1,2})?"
+            .prop_map(|source| vec![atom(source, AtomKind::Number)]),
+        string(),
+    ]
+}
+
+/// Any value with whitespace around it.
+pub(super) fn document() -> impl Strategy<Value = Vec<Atom>> {
+    spaced(scalar()).prop_recursive(4, 40, 5, |value| {
+        let member =
+            (spaced(string()), value.clone()).prop_map(|(key, value)| [key, fixed(":"), value].concat());
+        spaced(prop_oneof![
+            (prop::collection::vec(value, 0..5), whitespace())
+                .prop_map(|(items, empty)| list("[", &items, empty, "]")),
+            (prop::collection::vec(member, 0..5), whitespace())
+                .prop_map(|(items, empty)| list("{", &items, empty, "}")),
+        ])
+    })
+}
+
+fn spaced(value: impl Strategy<Value = Vec<Atom>> + 'static) -> BoxedStrategy<Vec<Atom>> {
+    (whitespace(), value, whitespace())
+        .prop_map(|(before, value, after)| [before, value, after].concat())
+        .boxed()
+}
+
+fn list(open: &str, items: &[Vec<Atom>], empty: Vec<Atom>, close: &str) -> Vec<Atom> {
+    let inside = if items.is_empty() { empty } else { items.join(&fixed(",")[..]) };
+    [fixed(open), inside, fixed(close)].concat()
+}
