@@ -1,2 +1,23 @@
 //! The command `endmark`.
-fn main() {}
+
+mod answer;
+mod arguments;
+mod batch;
+mod checks;
+mod client;
+mod commands;
+mod config;
+mod context;
+mod error;
+mod exit;
+mod format;
+mod input;
+mod run;
+mod runtime;
+mod terminal;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    run::run(std::env::args_os().collect(), config::Environment::new(std::env::vars_os())).into()
+}

@@ -1,0 +1,222 @@
+//! What can be typed: every command, its arguments and its help.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// The formats a text can be in, as they are typed.
+const FORMATS: [&str; 5] = ["auto", "json", "jsonl", "text", "marker"];
+
+const ABOUT: &str = "Keeps the work of language-model agents whole";
+const LONG_ABOUT: &str = "\
+Keeps the work of language-model agents whole: notices a reply that was cut off, asks for the rest,
+stitches it on, and says so where that cannot be done with certainty.";
+const AFTER: &str = "\
+Examples:
+  endmark detect reply.json                    is this text whole?
+  endmark config                               the effective configuration, value by value
+
+Exit codes: 0 fine; 1 the answer is no; 2 bad usage or invalid input; 3 an upstream failed; 4 the store
+failed; 70 a bug in Endmark; 130 interrupted.";
+
+/// The command `endmark` as it was typed.
+#[derive(Debug, Parser)]
+#[command(name = "endmark", version, about = ABOUT, long_about = LONG_ABOUT, after_help = AFTER)]
+#[command(arg_required_else_help = true, propagate_version = true)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Read this configuration file and no other
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Set a key of the configuration, as in `resume.mode=on`; can be repeated
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
+    pub(crate) sets: Vec<String>,
+    /// Answer with one JSON envelope on standard output
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say nothing but the answer and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Log more; twice for all there is
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// When to colour; `auto`: on a terminal, unless `NO_COLOR` is set
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorChoice,
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Is this text whole?
+    #[command(after_help = "\
+Examples:
+  endmark detect reply.json
+  curl -s … | endmark detect --format json -
+  endmark detect --marker '<<END>>' report.txt
+  endmark detect --batch < replies.jsonl
+
+Batch: JSON Lines in, {\"id\",\"format\",\"text\"} or {\"id\",\"format\",\"base64\"}; one answer a line, in order.
+Exit codes: 0 whole; 1 truncated or malformed; 2 with --batch: a line was invalid.")]
+    Detect(Detect),
+    /// Show recoveries: which replies were cut, and what became of them
+    #[command(
+        args_conflicts_with_subcommands = true,
+        after_help = "\
+Examples:
+  endmark log
+  endmark log --limit 5 --status exhausted
+  endmark log show 17
+  endmark log show req_4f0c…        (the id in the header x-endmark-request)"
+    )]
+    Log(Log),
+    /// Show the effective configuration, and where each value came from
+    #[command(
+        args_conflicts_with_subcommands = true,
+        after_help = "\
+Examples:
+  endmark config
+  endmark config path
+  endmark --config other.toml config check"
+    )]
+    Config(Config),
+    /// Check the set-up: configuration, store, port, upstreams
+    #[command(after_help = "\
+Examples:
+  endmark doctor
+  endmark doctor --json | jq '.data.checks[] | select(.ok | not)'")]
+    Doctor,
+    /// Print the completions for a shell
+    #[command(after_help = "\
+Examples:
+  endmark completions bash > ~/.local/share/bash-completion/completions/endmark
+  endmark completions zsh > \"${fpath[1]}/_endmark\"")]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page
+    #[command(after_help = "\
+Examples:
+  endmark man | man -l -
+  endmark man detect > endmark-detect.1")]
+    Man {
+        /// The command whose page is printed, in place of the page for all
+        command: Option<String>,
+    },
+}
+
+/// How a text is to be understood.
+#[derive(Debug, Args)]
+pub(crate) struct FormatArguments {
+    /// What the text is; `auto` finds out and says so
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS))]
+    pub(crate) format: Option<String>,
+    /// The text has to end with this marker (implies `--format marker`)
+    #[arg(long, value_name = "MARKER")]
+    pub(crate) marker: Option<String>,
+}
+
+/// The arguments of `detect`.
+#[derive(Debug, Args)]
+pub(crate) struct Detect {
+    /// The text; standard input if it is `-` or not named
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) format: FormatArguments,
+    /// Read many texts as JSON Lines, and answer each with a line
+    #[arg(long)]
+    pub(crate) batch: bool,
+}
+
+/// The arguments of `log`.
+#[derive(Debug, Args)]
+pub(crate) struct Log {
+    #[command(subcommand)]
+    pub(crate) command: Option<LogCommand>,
+    /// Show at most so many, the newest first
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) limit: u32,
+    /// Only those that the client got whole (resolved), or did not (exhausted)
+    #[arg(long, value_name = "STATUS")]
+    pub(crate) status: Option<StatusChoice>,
+}
+
+/// How a recovery ended (PC-7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatusChoice {
+    Resolved,
+    Exhausted,
+}
+
+/// The subcommands of `log`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LogCommand {
+    /// Explain one recovery: what was received, what was judged and why, and where the seams are
+    Show {
+        /// The row's number, or the request's id from the header x-endmark-request
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+}
+
+/// The arguments of `config`.
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    pub(crate) command: Option<ConfigCommand>,
+}
+
+/// The subcommands of `config`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Every key with its value and where that came from, as TOML
+    Show,
+    /// The file that is read
+    Path,
+    /// Is the configuration usable as it is?
+    Check,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound_and_every_command_has_examples() {
+        Arguments::command().debug_assert();
+        for command in Arguments::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.starts_with("Examples:\n"), "{}", command.get_name());
+        }
+    }
+
+    #[test]
+    fn the_formats_that_can_be_typed_are_the_cores() {
+        for name in FORMATS {
+            assert_eq!(endmark_core::Format::parse(name, Some("∎")).unwrap().name(), name);
+        }
+    }
+}

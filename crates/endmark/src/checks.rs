@@ -1,0 +1,111 @@
+//! Checks of the set-up, each with what to do where it fails.
+
+use std::fs;
+
+use endmark_core::check_prompt_template;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::config::{ApiKey, Effective, Environment};
+use crate::terminal::{Paint, Painter};
+
+/// What one check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Check {
+    /// What was looked at.
+    pub(crate) name: String,
+    pub(crate) is_ok: bool,
+    /// What was found.
+    pub(crate) message: String,
+    /// What to do about it.
+    pub(crate) hint: Option<String>,
+}
+
+impl Check {
+    /// All is well.
+    pub(crate) fn passed(name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { name: name.into(), is_ok: true, message: message.into(), hint: None }
+    }
+
+    /// Something is wrong.
+    pub(crate) fn failed(
+        name: impl Into<String>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self { name: name.into(), is_ok: false, message: message.into(), hint: Some(hint.into()) }
+    }
+}
+
+/// Whether a configuration that could be read can also be used: the keys, schemas and texts it refers to.
+pub(crate) fn of_configuration(effective: &Effective, environment: &Environment) -> Vec<Check> {
+    let settings = &effective.settings;
+    let read = match &effective.file {
+        Some(path) => format!("`{}` is read", path.display()),
+        None => "no file is read; everything has its default".to_owned(),
+    };
+    let mut checks = vec![Check::passed("configuration", read)];
+    for upstream in &settings.upstreams {
+        if let Some(ApiKey::Environment(variable)) = &upstream.api_key {
+            let name = format!("upstreams.{}.api_key", upstream.name);
+            checks.push(match environment.get(variable) {
+                Some(_) => Check::passed(name, format!("the environment variable `{variable}` is set")),
+                None => Check::failed(
+                    name,
+                    format!("the environment variable `{variable}` is not set"),
+                    format!("Set `{variable}`, or name another one."),
+                ),
+            });
+        }
+    }
+    for schema in &settings.schemas {
+        let name = format!("schemas.{}", schema.name);
+        let path = schema.path.display();
+        let text = fs::read_to_string(&schema.path).map_err(|error| error.to_string());
+        let parsed =
+            text.and_then(|text| serde_json::from_str::<Value>(&text).map_err(|error| error.to_string()));
+        checks.push(match parsed {
+            Ok(_) => Check::passed(name, format!("`{path}` is JSON")),
+            Err(error) => Check::failed(
+                name,
+                format!("`{path}` cannot be used: {error}"),
+                "Name a file that holds a JSON Schema.",
+            ),
+        });
+    }
+    if let Some(template) = &settings.resume.prompt {
+        checks.push(match check_prompt_template(template) {
+            Ok(()) => Check::passed("resume.prompt", "the text can be used"),
+            Err(error) => Check::failed(
+                "resume.prompt",
+                error.to_string(),
+                "Leave `resume.prompt` out to use the built-in text.",
+            ),
+        });
+    }
+    checks
+}
+
+/// The checks as an answer: yes if all passed.
+pub(crate) fn answer(checks: &[Check], painter: Painter) -> Answer {
+    let all: Vec<Value> = checks
+        .iter()
+        .map(|check| json!({"name": check.name, "ok": check.is_ok, "message": check.message, "hint": check.hint}))
+        .collect();
+    let data = json!({"checks": all});
+    let mut text = String::new();
+    for check in checks {
+        let word =
+            if check.is_ok { painter.paint(Paint::Good, "ok  ") } else { painter.paint(Paint::Bad, "FAIL") };
+        let name = painter.paint(Paint::Strong, &check.name);
+        text.extend([word.as_str(), "  ", &name, ": ", &check.message, "\n"]);
+        if let Some(hint) = &check.hint {
+            text.extend(["      hint: ", hint, "\n"]);
+        }
+    }
+    match checks.iter().filter(|check| !check.is_ok).count() {
+        0 => Answer::yes(data, text),
+        1 => Answer::no_in_text(data, text, "check_failed", "a check failed"),
+        failed => Answer::no_in_text(data, text, "check_failed", format!("{failed} checks failed")),
+    }
+}

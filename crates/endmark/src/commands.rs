@@ -1,0 +1,25 @@
+//! The subcommands, one file each.
+
+mod completions;
+mod config;
+mod detect;
+mod doctor;
+mod log;
+mod man;
+
+use crate::answer::Outcome;
+use crate::arguments::Command;
+use crate::context::Context;
+use crate::error::CommandError;
+
+/// Runs one subcommand.
+pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, CommandError> {
+    match command {
+        Command::Detect(arguments) => detect::run(context, &arguments),
+        Command::Log(arguments) => log::run(context, &arguments).map(Outcome::from),
+        Command::Config(arguments) => config::run(context, &arguments).map(Outcome::from),
+        Command::Doctor => doctor::run(context).map(Outcome::from),
+        Command::Completions { shell } => completions::run(shell).map(Outcome::from),
+        Command::Man { command } => man::run(command.as_deref()).map(Outcome::from),
+    }
+}

@@ -1,0 +1,180 @@
+//! `endmark detect`: is this text whole? (PC-1)
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use endmark_core::detect::detect;
+use endmark_core::{Detection, Format, InToken, Verdict};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::answer::{Answer, Outcome};
+use crate::arguments::Detect;
+use crate::batch::{self, LineAnswer, LineError};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::format;
+use crate::input::Input;
+use crate::terminal::{Paint, Painter, in_one_line};
+
+/// Answers for one text, or for one a line.
+pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, CommandError> {
+    let format = format::of_arguments(&arguments.format)?;
+    let input = Input::open(arguments.file.as_deref(), context.terminal)?;
+    if arguments.batch {
+        return batch::run(input, |line| answer_line(line, &format)).map(Outcome::Streamed);
+    }
+    let detection = detect(&input.bytes()?, &format);
+    let data = to_value(&Report::of(&detection, None))?;
+    let text = for_people(&detection, context.terminal.output);
+    Ok(Outcome::Answer(match &detection.verdict {
+        Verdict::Whole => Answer::yes(data, text),
+        verdict => Answer::no_in_text(data, text, verdict.name(), summary(verdict)),
+    }))
+}
+
+/// One line of a batch.
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(default)]
+    id: Value,
+    format: Option<String>,
+    marker: Option<String>,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    base64: Option<String>,
+}
+
+fn answer_line(line: &str, default: &Format) -> Result<LineAnswer, LineError> {
+    let request: Request<'_> =
+        serde_json::from_str(line).map_err(|error| LineError::of_line(line, error.to_string()))?;
+    let failed = |message: String| LineError { id: request.id.clone(), message };
+    let format = format::named(request.format.as_deref(), request.marker.as_deref(), default)
+        .map_err(|error| failed(error.to_string()))?;
+    let raw = match (&request.text, &request.base64) {
+        (Some(text), None) => Cow::Borrowed(text.as_bytes()),
+        (None, Some(base64)) => Cow::Owned(
+            STANDARD
+                .decode(base64)
+                .map_err(|error| failed(format!("`base64` cannot be decoded: {error}")))?,
+        ),
+        (Some(_), Some(_)) => return Err(failed("`text` and `base64` exclude each other".to_owned())),
+        (None, None) => return Err(failed("`text` is missing, and so is `base64`".to_owned())),
+    };
+    let detection = detect(&raw, &format);
+    let json = serde_json::to_string(&Report::of(&detection, Some(&request.id)))
+        .map_err(|error| failed(error.to_string()))?;
+    Ok(LineAnswer { json, is_yes: detection.verdict.is_whole() })
+}
+
+/// What detection says, under the names that others rely on. Offsets are UTF-8 bytes.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a Value>,
+    verdict: &'static str,
+    truncation_index: Option<usize>,
+    balanced_index: Option<usize>,
+    last_valid_token: Option<&'a str>,
+    open: Vec<&'static str>,
+    in_token: Option<&'static str>,
+    /// Of a malformed text: the first byte that cannot stand where it stands.
+    index: Option<usize>,
+    reason: Option<&'a str>,
+    hint: Option<&'static str>,
+    detected: Option<&'static str>,
+}
+
+impl<'a> Report<'a> {
+    fn of(detection: &'a Detection, id: Option<&'a Value>) -> Self {
+        let truncation = detection.verdict.truncation();
+        let (index, reason) = match &detection.verdict {
+            Verdict::Malformed { index, reason } => (Some(*index), Some(reason.as_str())),
+            Verdict::Whole | Verdict::Truncated(_) => (None, None),
+        };
+        Self {
+            id,
+            verdict: detection.verdict.name(),
+            truncation_index: truncation.map(|truncation| truncation.truncation_index),
+            balanced_index: truncation.map(|truncation| truncation.balanced_index),
+            last_valid_token: truncation.map(|truncation| truncation.last_valid_token.as_str()),
+            open: truncation
+                .map(|truncation| truncation.open.iter().map(|open| open.sign()).collect())
+                .unwrap_or_default(),
+            in_token: truncation.and_then(|truncation| truncation.in_token).map(InToken::name),
+            index,
+            reason,
+            hint: detection.hint.map(endmark_core::Hint::name),
+            detected: detection.detected.as_ref().map(Format::name),
+        }
+    }
+}
+
+fn to_value(report: &Report<'_>) -> Result<Value, CommandError> {
+    serde_json::to_value(report).map_err(|error| CommandError::Bug(error.to_string()))
+}
+
+/// The verdict in one line.
+fn summary(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Whole => "whole".to_owned(),
+        Verdict::Truncated(truncation) => {
+            format!("truncated: settled up to byte {}", truncation.truncation_index)
+        }
+        Verdict::Malformed { index, reason } => format!("malformed at byte {index}: {reason}"),
+    }
+}
+
+fn for_people(detection: &Detection, painter: Painter) -> String {
+    let paint = match detection.verdict {
+        Verdict::Whole => Paint::Good,
+        Verdict::Truncated(_) => Paint::Doubt,
+        Verdict::Malformed { .. } => Paint::Bad,
+    };
+    let line = summary(&detection.verdict);
+    let (word, rest) = line.split_at(detection.verdict.name().len());
+    let mut text = format!("{}{rest}\n", painter.paint(paint, word));
+    let mut detail = |name: &str, value: &str| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {}  {value}", painter.paint(Paint::Faint, &format!("{name:<10}")));
+    };
+    if let Some(truncation) = detection.verdict.truncation() {
+        detail("last token", &shown_token(&truncation.last_valid_token));
+        if !truncation.open.is_empty() {
+            detail("still open", &signs(truncation));
+        }
+        if let Some(token) = truncation.in_token {
+            detail("cut inside", token.name());
+        }
+        if truncation.balanced_index > 0 {
+            detail("balanced", &format!("up to byte {}", truncation.balanced_index));
+        }
+    }
+    if let Some(hint) = detection.hint {
+        detail("hint", &hint.name().replace('_', " "));
+    }
+    if let Some(detected) = &detection.detected {
+        detail("format", detected.name());
+    }
+    text
+}
+
+/// How many characters of the last token are worth reading.
+const SHOWN_TOKEN: usize = 72;
+
+fn shown_token(token: &str) -> String {
+    let more = token.chars().count().saturating_sub(SHOWN_TOKEN);
+    let end: String = token.chars().skip(more).collect();
+    format!("{}{}", if more == 0 { "" } else { "…" }, in_one_line(&end))
+}
+
+/// How many signs of open brackets are worth reading.
+const SHOWN_SIGNS: usize = 40;
+
+fn signs(truncation: &endmark_core::Truncation) -> String {
+    let more = truncation.open.len().saturating_sub(SHOWN_SIGNS);
+    let innermost: Vec<&str> = truncation.open.iter().skip(more).map(|open| open.sign()).collect();
+    if more == 0 { innermost.join(" ") } else { format!("{more} more, then {}", innermost.join(" ")) }
+}

@@ -1,0 +1,133 @@
+//! `endmark doctor`: what stands in the way of serving, and what to do about it.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use bytes::Bytes;
+use endmark_store::{Reader, StoreError};
+use http::Request;
+use http_body_util::Full;
+
+use crate::answer::Answer;
+use crate::checks::{self, Check};
+use crate::client::{Client, ClientError};
+use crate::config::{Effective, Upstream};
+use crate::context::{Context, configuration_warnings};
+use crate::error::CommandError;
+use crate::runtime;
+
+/// How long an upstream may take to answer at all.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Makes every check; none keeps the others from being made.
+pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
+    let effective = match context.configuration(Vec::new()) {
+        Ok(effective) => effective,
+        Err(error) => {
+            let body = error.body();
+            let check = Check {
+                name: "configuration".to_owned(),
+                is_ok: false,
+                message: body.message,
+                hint: body.hints.into_iter().next(),
+            };
+            return Ok(checks::answer(&[check], context.terminal.output));
+        }
+    };
+    let mut checks = checks::of_configuration(&effective, &context.environment);
+    checks.push(store(&effective));
+    checks.push(listen(&effective));
+    checks.extend(runtime::block_on(upstreams(&effective.settings.upstreams))?);
+    let answer = checks::answer(&checks, context.terminal.output);
+    Ok(answer.with_warnings(configuration_warnings(&effective)))
+}
+
+/// Whether the store can be used. One that does not exist yet is not created here.
+fn store(effective: &Effective) -> Check {
+    let location = &effective.settings.store;
+    let folder = location.path().parent().filter(|folder| !folder.as_os_str().is_empty());
+    match Reader::open(location) {
+        Err(StoreError::NoFile { .. }) if folder.is_none_or(std::path::Path::is_dir) => {
+            Check::passed("store", format!("`{location}` does not exist yet; `endmark serve` creates it"))
+        }
+        Err(StoreError::NoFile { .. }) => Check::failed(
+            "store",
+            format!("the folder of `{location}` does not exist"),
+            "Create the folder, or name another file with `store`.",
+        ),
+        Err(error) => told_by_store(&error),
+        Ok(reader) => match reader.check() {
+            Ok(faults) if faults.is_empty() => Check::passed("store", format!("`{location}` is sound")),
+            Ok(faults) => Check::failed(
+                "store",
+                format!("`{location}` is damaged: {}", faults.join("; ")),
+                "Keep a copy, and name another file with `store`.",
+            ),
+            Err(error) => told_by_store(&error),
+        },
+    }
+}
+
+/// The store's errors say themselves what to do.
+fn told_by_store(error: &StoreError) -> Check {
+    Check { name: "store".to_owned(), is_ok: false, message: error.to_string(), hint: None }
+}
+
+fn listen(effective: &Effective) -> Check {
+    let address = effective.settings.listen;
+    match TcpListener::bind(address) {
+        Ok(_) if address.ip().is_loopback() => Check::passed("listen", format!("{address} is free")),
+        Ok(_) => Check::passed("listen", format!("{address} is free; everybody who reaches it can use it")),
+        Err(error) => Check::failed(
+            "listen",
+            format!("cannot listen on {address}: {error}"),
+            "If it is no `endmark serve` of yours, end what listens there, or set another `listen`.",
+        ),
+    }
+}
+
+async fn upstreams(upstreams: &[Upstream]) -> Vec<Check> {
+    let client = match Client::new() {
+        Ok(client) => client,
+        Err(error) => {
+            return vec![Check::failed("tls", error.to_string(), "Use upstreams with http for now.")];
+        }
+    };
+    let mut checks = Vec::new();
+    for upstream in upstreams {
+        checks.push(reach(&client, upstream).await);
+    }
+    checks
+}
+
+/// Whether a server answers there at all: without a key, "unauthorized" is as good an answer as any.
+async fn reach(client: &Client, upstream: &Upstream) -> Check {
+    let name = format!("upstreams.{}", upstream.name);
+    let url = format!("{}/models", upstream.base_url);
+    let request = match Request::get(&url).body(Full::<Bytes>::default()) {
+        Ok(request) => request,
+        Err(error) => return Check::failed(name, format!("{url}: {error}"), "Correct its `base_url`."),
+    };
+    match client.send(request, PATIENCE).await {
+        Ok(answer) if answer.status().as_u16() == 404 => Check::passed(
+            name,
+            format!(
+                "{url} answers 404; if requests fail, look whether `base_url` ends in the version, as in /v1"
+            ),
+        ),
+        Ok(answer) if answer.status().is_server_error() => Check::failed(
+            name,
+            format!("{url} answers {}", answer.status()),
+            "The server is there and in trouble: look at its own log.",
+        ),
+        Ok(answer) => Check::passed(name, format!("{url} answers {}", answer.status().as_u16())),
+        Err(error @ ClientError::Tls(_)) => {
+            Check::failed(name, error.to_string(), "Look at the system's TLS set-up.")
+        }
+        Err(error) => Check::failed(
+            name,
+            format!("{url} cannot be reached: {error}"),
+            "Look whether the server runs and whether `base_url` is right.",
+        ),
+    }
+}

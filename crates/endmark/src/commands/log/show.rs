@@ -1,0 +1,148 @@
+//! One recovery explained: what was received, what was judged and why, and where the seams are.
+
+use std::fmt::Write;
+
+use endmark_store::{FinalStatus, LogRow, Piece, Recovery};
+use serde_json::{Value, json};
+
+use crate::terminal::{Paint, Painter, in_lines};
+
+/// How much of a kept text is shown around its ends, in characters.
+const EXCERPT: usize = 160;
+
+/// The recovery for programs.
+pub(crate) fn data(recovery: &Recovery) -> Value {
+    let rows = recovery.rows.iter().map(|row| {
+        let mut data = super::row_data(row);
+        data["pieces"] = recovery.pieces_of(row.id).map(piece_data).collect();
+        data
+    });
+    json!({"rows": rows.collect::<Vec<_>>()})
+}
+
+fn piece_data(piece: &Piece) -> Value {
+    json!({
+        "ordinal": piece.ordinal,
+        "strategy": piece.strategy,
+        "received_bytes": piece.received_bytes,
+        "ending": piece.ending,
+        "stop": piece.stop,
+        "judged": piece.judged,
+        "why": piece.why,
+        "seam": piece.seam_at.map(|at| json!({
+            "at": at,
+            "style": piece.seam_style,
+            "dropped_bytes": piece.dropped_bytes,
+            "confidence": piece.confidence,
+        })),
+        "sha256": piece.sha256,
+        "text": piece.text,
+    })
+}
+
+/// The recovery for people.
+pub(crate) fn text(recovery: &Recovery, painter: Painter) -> String {
+    let mut text = String::new();
+    for row in &recovery.rows {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        heading(&mut text, row, painter);
+        for piece in recovery.pieces_of(row.id) {
+            piece_text(&mut text, piece, painter);
+        }
+    }
+    text
+}
+
+/// Adds one line; writing to a string cannot fail.
+macro_rules! add {
+    ($text:expr, $($format:tt)*) => {{ let _ = writeln!($text, $($format)*); }};
+}
+
+fn heading(text: &mut String, row: &LogRow, painter: Painter) {
+    let paint = match row.final_status {
+        FinalStatus::Resolved => Paint::Good,
+        FinalStatus::Exhausted => Paint::Bad,
+    };
+    let status = painter.paint(paint, row.final_status.name());
+    add!(text, "{} {}  {status}  {}", painter.paint(Paint::Strong, "recovery"), row.id, row.outcome);
+    let mut detail = |name: &str, value: &str| {
+        if !value.is_empty() {
+            add!(text, "  {}  {value}", painter.paint(Paint::Faint, &format!("{name:<8}")));
+        }
+    };
+    detail("request", &row.request_id);
+    detail("time", &format!("{} UTC", row.timestamp));
+    detail("task", &format!("{}, turn {}", row.task_id, row.turn_number));
+    detail("model", &format!("{} at {}", row.model, row.provider));
+    detail("part", &row.slot);
+    detail("cut", &cut(row));
+    detail("calls", &calls(row));
+    detail("reason", &row.reason);
+}
+
+fn cut(row: &LogRow) -> String {
+    let length = row.initial_chunk_length.map(|length| format!(" after {length} bytes")).unwrap_or_default();
+    let settled =
+        row.truncation_index.map(|index| format!(", settled up to byte {index}")).unwrap_or_default();
+    format!("{}{length}{settled}", row.cut_kind)
+}
+
+fn calls(row: &LogRow) -> String {
+    format!(
+        "{} more, for {} prompt and {} output tokens",
+        row.resume_attempts, row.extra_prompt_tokens, row.extra_output_tokens
+    )
+}
+
+fn piece_text(text: &mut String, piece: &Piece, painter: Painter) {
+    let title = painter.paint(Paint::Strong, &format!("piece {}", piece.ordinal));
+    add!(text, "\n  {title}  {}, {} bytes", piece.strategy, piece.received_bytes);
+    let stop = piece.stop.as_deref().unwrap_or("nothing");
+    add!(text, "    ended {}; the provider said {stop}", piece.ending);
+    add!(text, "    judged {}: {}", painter.paint(Paint::Strong, &piece.judged), piece.why);
+    if let Some(at) = piece.seam_at {
+        let style = piece.seam_style.as_deref().unwrap_or("unknown");
+        let sure =
+            piece.confidence.map(|confidence| format!(", confidence {confidence:.2}")).unwrap_or_default();
+        let dropped = match piece.dropped_bytes {
+            0 => String::new(),
+            bytes => format!(", {bytes} bytes dropped"),
+        };
+        add!(text, "    {} at byte {at}: {style}{dropped}{sure}", painter.paint(Paint::Doubt, "seam"));
+    }
+    match &piece.text {
+        Some(kept) => add!(text, "    {}", in_lines(&excerpt(kept)).replace('\n', "\n    ")),
+        None => add!(
+            text,
+            "    {}",
+            painter.paint(Paint::Faint, &format!("text not kept; sha256 {}", piece.sha256))
+        ),
+    }
+}
+
+/// A text, or its two ends with what is left out between them said.
+fn excerpt(text: &str) -> String {
+    let length = text.chars().count();
+    if length <= 2 * EXCERPT {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(EXCERPT).collect();
+    let tail: String = text.chars().skip(length - EXCERPT).collect();
+    format!("{head}\n[… {} characters …]\n{tail}", length - 2 * EXCERPT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_shown_by_its_ends_and_says_what_is_left_out() {
+        let text = format!("{}{}", "ä".repeat(EXCERPT), "b".repeat(EXCERPT + 5));
+        let shown = excerpt(&text);
+        assert!(shown.starts_with("ää") && shown.ends_with('b'));
+        assert!(shown.contains("[… 5 characters …]"));
+        assert_eq!(excerpt("short"), "short");
+    }
+}

@@ -1,0 +1,35 @@
+//! `endmark man`: the manual pages.
+
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use serde_json::json;
+
+use crate::answer::Answer;
+use crate::arguments::Arguments;
+use crate::error::CommandError;
+
+/// Prints the page of this command, or of all.
+pub(crate) fn run(named: Option<&str>) -> Result<Answer, CommandError> {
+    let mut all = Arguments::command();
+    // Subcommands get their global options and full names only once the whole has been built.
+    all.build();
+    let command = match named {
+        None => all,
+        Some(name) => page_of(&all, name)?,
+    };
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+    let mut page = Vec::new();
+    Man::new(command).render(&mut page).map_err(|error| CommandError::Bug(error.to_string()))?;
+    let page = String::from_utf8(page).map_err(|error| CommandError::Bug(error.to_string()))?;
+    Ok(Answer::yes(json!({"name": name, "page": page}), page.as_str()))
+}
+
+fn page_of(all: &Command, name: &str) -> Result<Command, CommandError> {
+    all.find_subcommand(name).cloned().ok_or_else(|| {
+        CommandError::input(
+            "unknown_command",
+            format!("there is no command `{name}`"),
+            "`endmark --help` lists the commands.",
+        )
+    })
+}

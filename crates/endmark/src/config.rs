@@ -1,0 +1,100 @@
+//! The configuration: read in layers, each value with the place it came from.
+
+mod environment;
+mod error;
+mod file;
+mod given;
+mod keys;
+mod layers;
+mod nearest;
+mod provenance;
+mod secret;
+mod settings;
+mod show;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub(crate) use environment::Environment;
+pub(crate) use error::ConfigError;
+use given::Given;
+use layers::Layers;
+pub(crate) use provenance::{Origin, Provenance};
+pub(crate) use settings::{ApiKey, Settings, Upstream};
+pub(crate) use show::{Shown, shown};
+
+/// The configuration as it is in effect.
+#[derive(Debug)]
+pub(crate) struct Effective {
+    pub(crate) settings: Settings,
+    pub(crate) provenance: Provenance,
+    /// The file that was read, if there is one.
+    pub(crate) file: Option<PathBuf>,
+    /// What looks like a mistake and is none for certain.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A key set on the command line.
+#[derive(Debug, Clone)]
+pub(crate) struct Override {
+    /// The flag, as in `--listen`.
+    pub(crate) flag: String,
+    /// The key's full name.
+    pub(crate) key: String,
+    pub(crate) value: String,
+}
+
+impl Override {
+    /// Reads `KEY=VALUE`, as `--set` takes it.
+    pub(crate) fn parse(assignment: &str) -> Result<Self, ConfigError> {
+        let (key, value) =
+            assignment.split_once('=').ok_or_else(|| ConfigError::NotAnAssignment(assignment.to_owned()))?;
+        Ok(Self { flag: "--set".to_owned(), key: key.trim().to_owned(), value: value.to_owned() })
+    }
+}
+
+/// Reads the configuration: defaults, then the file, then the environment, then the flags.
+pub(crate) fn load(
+    environment: &Environment,
+    named: Option<&Path>,
+    overrides: &[Override],
+) -> Result<Effective, ConfigError> {
+    let file = find(environment, named);
+    let mut layers = Layers::default();
+    if let Some(path) = &file {
+        let text =
+            fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.clone(), source })?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        for assignment in file::read(path, &text)? {
+            let origin = Origin::File { path: path.clone(), line: assignment.line };
+            layers.set(&assignment.name, &assignment.given, origin, folder)?;
+        }
+    }
+    let warnings = layers.set_environment(environment)?;
+    for Override { flag, key, value } in overrides {
+        layers.set(key, &Given::Written(value.clone()), Origin::Flag(flag.clone()), None)?;
+    }
+    layers.finish()?;
+    Ok(Effective { settings: layers.settings, provenance: layers.provenance, file, warnings })
+}
+
+/// The configuration file: the one that is named, which must exist, or the first that exists.
+fn find(environment: &Environment, named: Option<&Path>) -> Option<PathBuf> {
+    named
+        .map(Path::to_owned)
+        .or_else(|| environment.get(environment::CONFIG).map(PathBuf::from))
+        .or_else(|| searched(environment).into_iter().find(|path| path.is_file()))
+}
+
+/// Where a configuration file is looked for when none is named, in order.
+pub(crate) fn searched(environment: &Environment) -> Vec<PathBuf> {
+    let folder = environment
+        .get("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| environment.get("HOME").map(|home| Path::new(home).join(".config")));
+    let mut paths = vec![PathBuf::from("endmark.toml")];
+    paths.extend(folder.map(|folder| folder.join("endmark").join("endmark.toml")));
+    paths
+}

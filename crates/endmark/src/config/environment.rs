@@ -1,0 +1,93 @@
+//! The environment variables that Endmark reads, by name.
+//!
+//! A name is systematic: `ENDMARK_`, the section and the key, joined by `_`, in capitals. An upstream's
+//! are `ENDMARK_UPSTREAMS_<NAME>_<KEY>`, a schema's `ENDMARK_SCHEMAS_<NAME>`.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+/// What every name of ours begins with.
+pub(crate) const PREFIX: &str = "ENDMARK_";
+/// The configuration file, in place of the ones that are looked for.
+pub(crate) const CONFIG: &str = "ENDMARK_CONFIG";
+/// What is logged to standard error, as `level` or `target=level,…`.
+pub(crate) const LOG: &str = "ENDMARK_LOG";
+/// Address and port to listen on.
+pub(crate) const LISTEN: &str = "ENDMARK_LISTEN";
+/// Where recoveries are recorded.
+pub(crate) const STORE: &str = "ENDMARK_STORE";
+/// What the variables of an upstream begin with; its name and one of its keys follow.
+pub(crate) const UPSTREAMS: &str = "ENDMARK_UPSTREAMS_";
+/// What the variable of a schema begins with; its name follows.
+pub(crate) const SCHEMAS: &str = "ENDMARK_SCHEMAS_";
+/// When a cut reply is resumed.
+pub(crate) const RESUME_MODE: &str = "ENDMARK_RESUME_MODE";
+/// Continuation calls made before a reply is given up.
+pub(crate) const RESUME_MAX_ATTEMPTS: &str = "ENDMARK_RESUME_MAX_ATTEMPTS";
+/// Output limit of a continuation call, in tokens.
+pub(crate) const RESUME_CONTINUATION_TOKENS: &str = "ENDMARK_RESUME_CONTINUATION_TOKENS";
+/// Output limit of all continuation calls of a request together, in tokens.
+pub(crate) const RESUME_MAX_EXTRA_TOKENS: &str = "ENDMARK_RESUME_MAX_EXTRA_TOKENS";
+/// What is done with an ambiguous seam.
+pub(crate) const RESUME_ON_AMBIGUOUS: &str = "ENDMARK_RESUME_ON_AMBIGUOUS";
+/// The text that asks a model to continue.
+pub(crate) const RESUME_PROMPT: &str = "ENDMARK_RESUME_PROMPT";
+/// Formatting corrections tried.
+pub(crate) const CORRECT_MAX_ATTEMPTS: &str = "ENDMARK_CORRECT_MAX_ATTEMPTS";
+/// Whether tool calls in a stream are held until they are whole.
+pub(crate) const TOOLS_HOLD: &str = "ENDMARK_TOOLS_HOLD";
+/// Largest request header.
+pub(crate) const LIMITS_HEADER_BYTES: &str = "ENDMARK_LIMITS_HEADER_BYTES";
+/// Largest request body.
+pub(crate) const LIMITS_BODY_BYTES: &str = "ENDMARK_LIMITS_BODY_BYTES";
+/// Largest reply that can still be mended.
+pub(crate) const LIMITS_REPLY_BYTES: &str = "ENDMARK_LIMITS_REPLY_BYTES";
+/// Time for a client to send its header.
+pub(crate) const LIMITS_HEADER_SECONDS: &str = "ENDMARK_LIMITS_HEADER_SECONDS";
+/// Time for an upstream to begin its answer.
+pub(crate) const LIMITS_FIRST_BYTE_SECONDS: &str = "ENDMARK_LIMITS_FIRST_BYTE_SECONDS";
+/// Silence in an answer after which it counts as stalled.
+pub(crate) const LIMITS_IDLE_SECONDS: &str = "ENDMARK_LIMITS_IDLE_SECONDS";
+/// Time for a whole request.
+pub(crate) const LIMITS_TOTAL_SECONDS: &str = "ENDMARK_LIMITS_TOTAL_SECONDS";
+/// Silence towards a client after which a comment is sent.
+pub(crate) const LIMITS_HEARTBEAT_SECONDS: &str = "ENDMARK_LIMITS_HEARTBEAT_SECONDS";
+/// Time for an upstream that broke off to come back.
+pub(crate) const LIMITS_RECONNECT_SECONDS: &str = "ENDMARK_LIMITS_RECONNECT_SECONDS";
+/// Time for replies under way to end after a request to stop.
+pub(crate) const LIMITS_DRAIN_SECONDS: &str = "ENDMARK_LIMITS_DRAIN_SECONDS";
+/// Client connections at the same time.
+pub(crate) const LIMITS_CONNECTIONS: &str = "ENDMARK_LIMITS_CONNECTIONS";
+/// Whether a reply that needed nothing is marked as well.
+pub(crate) const DISCLOSE_ALWAYS: &str = "ENDMARK_DISCLOSE_ALWAYS";
+/// Whether the texts of cut replies are stored.
+pub(crate) const STORE_POLICY_KEEP_TEXT: &str = "ENDMARK_STORE_POLICY_KEEP_TEXT";
+/// For how long records are kept.
+pub(crate) const STORE_POLICY_KEEP_DAYS: &str = "ENDMARK_STORE_POLICY_KEEP_DAYS";
+
+/// The environment as it was when the process began, so that what is read from it can be tested.
+#[derive(Clone, Default)]
+pub(crate) struct Environment(BTreeMap<String, String>);
+
+impl Environment {
+    /// Takes these variables; those that are not UTF-8 are none of ours.
+    pub(crate) fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let readable =
+            |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+        Self(variables.into_iter().filter_map(readable).collect())
+    }
+
+    /// The value of this variable; one that is empty counts as not set.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Every variable that is set and whose name begins like this, in order of the names.
+    pub(crate) fn beginning_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.0
+            .range(prefix.to_owned()..)
+            .take_while(move |(name, _)| name.starts_with(prefix))
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}

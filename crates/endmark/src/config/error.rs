@@ -1,0 +1,58 @@
+//! What can be wrong with a configuration.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::provenance::Origin;
+
+/// Why a configuration cannot be used. Each variant knows where the fault is and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    #[error("cannot read the configuration `{}`: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{}:{line}:{column}: {message}", path.display())]
+    Syntax { path: PathBuf, line: usize, column: usize, message: String },
+    #[error("{origin}: unknown key `{key}`")]
+    UnknownKey { key: String, origin: Origin, nearest: Option<String> },
+    #[error("{origin}: `{key}` must be {expected}")]
+    Value { key: String, origin: Origin, expected: String },
+    #[error("{origin}: `{name}` cannot be the name of {what}")]
+    Name { name: String, what: &'static str, origin: Origin },
+    #[error("{origin}: the upstream `{name}` has no `base_url`")]
+    NoBaseUrl { name: String, origin: Origin },
+    #[error("flag --set: `{0}` is not KEY=VALUE")]
+    NotAnAssignment(String),
+}
+
+impl ConfigError {
+    /// The word for programs.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::Read { .. } => "config_unreadable",
+            Self::Syntax { .. } => "config_syntax",
+            Self::UnknownKey { .. } => "unknown_key",
+            Self::Value { .. } | Self::Name { .. } | Self::NotAnAssignment(_) => "invalid_value",
+            Self::NoBaseUrl { .. } => "missing_key",
+        }
+    }
+
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Read { .. } => Some("Name a file that exists with `--config`, or leave it out.".to_owned()),
+            Self::Syntax { .. } | Self::Value { .. } => None,
+            Self::UnknownKey { nearest: Some(nearest), .. } => Some(match nearest.rsplit_once('.') {
+                Some((section, key)) => format!("Did you mean `{key}` in `[{section}]`?"),
+                None => format!("Did you mean `{nearest}`?"),
+            }),
+            Self::UnknownKey { nearest: None, .. } => {
+                Some("`endmark config show` lists every key there is.".to_owned())
+            }
+            Self::Name { .. } => Some("A name is made of letters, digits, `-` and `_`.".to_owned()),
+            Self::NoBaseUrl { .. } => {
+                Some("Say where it is, like `base_url = \"http://127.0.0.1:8080/v1\"`.".to_owned())
+            }
+            Self::NotAnAssignment(_) => Some("Write it like `--set resume.mode=on`.".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Reads a TOML file into keys, each with the line it stands on.
+
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::ConfigError;
+use super::given::Given;
+
+/// One assignment of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Assignment {
+    /// Section and key, joined by dots.
+    pub(crate) name: String,
+    pub(crate) given: Given,
+    /// Line, from 1.
+    pub(crate) line: usize,
+}
+
+/// Reads the assignments of a file's text, in the order in which they stand in it.
+pub(crate) fn read(path: &Path, text: &str) -> Result<Vec<Assignment>, ConfigError> {
+    let document = DeTable::parse(text).map_err(|error| syntax(path, text, &error))?;
+    let mut assignments = Vec::new();
+    // TOML's parser bounds the nesting, so this list of open tables is bounded too.
+    let mut open = vec![(String::new(), document.get_ref())];
+    while let Some((section, table)) = open.pop() {
+        for (key, value) in table {
+            let name = if section.is_empty() {
+                key.get_ref().to_string()
+            } else {
+                format!("{section}.{}", key.get_ref())
+            };
+            match value.get_ref() {
+                DeValue::Table(inner) if !inner.is_empty() && reference(inner).is_none() => {
+                    open.push((name, inner));
+                }
+                _ => assignments.push((key.span().start, name, given(value))),
+            }
+        }
+    }
+    assignments.sort_by_key(|(offset, ..)| *offset);
+    let located = |(offset, name, given)| Assignment { name, given, line: position(text, offset).0 };
+    Ok(assignments.into_iter().map(located).collect())
+}
+
+fn given(value: &Spanned<DeValue<'_>>) -> Given {
+    match value.get_ref() {
+        DeValue::String(text) => Given::Text(text.to_string()),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map_or(Given::Other("integer"), Given::Integer),
+        DeValue::Boolean(flag) => Given::Boolean(*flag),
+        DeValue::Table(table) => reference(table).map_or(Given::Other("table"), Given::FromEnvironment),
+        other => Given::Other(other.type_str()),
+    }
+}
+
+/// The name in `{ env = "NAME" }`.
+fn reference(table: &DeTable<'_>) -> Option<String> {
+    let name = table.get("env").filter(|_| table.len() == 1)?;
+    name.get_ref().as_str().map(str::to_owned)
+}
+
+fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    let (line, column) = position(text, error.span().map_or(0, |span| span.start));
+    let message = error.message().lines().collect::<Vec<_>>().join("; ");
+    ConfigError::Syntax { path: PathBuf::from(path), line, column, message }
+}
+
+/// Line and column (in characters) of a byte offset, both from 1.
+fn position(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset.min(text.len())).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assignments_stand_in_the_files_order_with_their_lines() {
+        let text = "store = \"sqlite:a.db\"\n\n[upstreams.z]\nbase_url = [\"m\"]\n[upstreams.a]\napi_key = { env = \"K\" }\n\n[tools]\n";
+        let read = read(Path::new("e.toml"), text).unwrap();
+        let found: Vec<_> = read.iter().map(|it| (it.name.as_str(), it.line)).collect();
+        assert_eq!(
+            found,
+            [("store", 1), ("upstreams.z.base_url", 4), ("upstreams.a.api_key", 6), ("tools", 8)]
+        );
+        assert_eq!(read[2].given, Given::FromEnvironment("K".into()));
+        assert_eq!(read[3].given, Given::Other("table"));
+    }
+
+    #[test]
+    fn what_is_no_toml_is_named_with_line_and_column() {
+        let error = read(Path::new("e.toml"), "listen = \"a\"\nstore = = 1\n").unwrap_err();
+        assert!(error.to_string().starts_with("e.toml:2:9: "), "{error}");
+    }
+}

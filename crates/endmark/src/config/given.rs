@@ -1,0 +1,118 @@
+//! A value as it was given, before it is known what it is for.
+
+use std::net::SocketAddr;
+
+use endmark_store::StoreLocation;
+
+use super::settings::Choice;
+
+/// A value as a file, a variable or a flag gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// Written where everything is text (a variable, a flag): read as whatever the key needs.
+    Written(String),
+    /// A TOML string.
+    Text(String),
+    /// A TOML integer.
+    Integer(i64),
+    /// A TOML boolean.
+    Boolean(bool),
+    /// The TOML table `{ env = "NAME" }`.
+    FromEnvironment(String),
+    /// Anything else that TOML can say, by the name of its type.
+    Other(&'static str),
+}
+
+/// What a key needs and did not get: completes "… must be …".
+pub(crate) type Expected = String;
+
+impl Given {
+    /// The value as a text.
+    pub(crate) fn text(&self) -> Result<String, Expected> {
+        match self {
+            Self::Written(text) | Self::Text(text) => Ok(text.clone()),
+            _ => Err("a string".to_owned()),
+        }
+    }
+
+    /// The value as a text that is not empty; an empty one is nothing.
+    pub(crate) fn optional_text(&self) -> Result<Option<String>, Expected> {
+        self.text().map(|text| Some(text).filter(|text| !text.is_empty()))
+    }
+
+    /// The value as a whole number from `least` on; `_` and `,` may stand between digits of a written one.
+    pub(crate) fn count(&self, least: u64) -> Result<u64, Expected> {
+        let count = match self {
+            Self::Integer(number) => u64::try_from(*number).ok(),
+            Self::Written(text) => text.replace(['_', ','], "").trim().parse().ok(),
+            _ => None,
+        };
+        count.filter(|count| *count >= least).ok_or_else(|| format!("a whole number, {least} or more"))
+    }
+
+    /// The value as yes or no.
+    pub(crate) fn flag(&self) -> Result<bool, Expected> {
+        match self {
+            Self::Boolean(flag) => Ok(*flag),
+            Self::Written(text) => match text.trim() {
+                "true" | "1" | "yes" | "on" => Ok(true),
+                "false" | "0" | "no" | "off" => Ok(false),
+                _ => Err("`true` or `false`".to_owned()),
+            },
+            _ => Err("`true` or `false`".to_owned()),
+        }
+    }
+
+    /// The value as one word out of a few.
+    pub(crate) fn choice<C: Choice>(&self) -> Result<C, Expected> {
+        let word = self.text().unwrap_or_default();
+        C::from_word(word.trim()).ok_or_else(|| {
+            let words: Vec<String> = C::WORDS.iter().map(|(word, _)| format!("`{word}`")).collect();
+            match words.as_slice() {
+                [one] => one.clone(),
+                words => format!("one of {}", words.join(", ")),
+            }
+        })
+    }
+
+    /// The value as the place of a store.
+    pub(crate) fn store(&self) -> Result<StoreLocation, Expected> {
+        let expected = || "the path of a SQLite file, like \"sqlite:endmark.db\"".to_owned();
+        StoreLocation::parse(&self.text()?).map_err(|_| expected())
+    }
+
+    /// The value as an address with a port.
+    pub(crate) fn address(&self) -> Result<SocketAddr, Expected> {
+        let text = self.text().unwrap_or_default();
+        let numeric = text.trim().strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+        let text = numeric.as_deref().unwrap_or(text.trim());
+        text.parse().map_err(|_| "an IP address and a port, like \"127.0.0.1:4141\"".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::settings::ResumeMode;
+
+    #[test]
+    fn written_values_are_read_as_what_the_key_needs() {
+        assert_eq!(Given::Written("850_000".into()).count(0), Ok(850_000));
+        assert_eq!(Given::Written("850,000".into()).count(0), Ok(850_000));
+        assert_eq!(Given::Written("yes".into()).flag(), Ok(true));
+        assert_eq!(Given::Written("warn".into()).choice(), Ok(ResumeMode::Warn));
+        assert_eq!(Given::Written("localhost:80".into()).address(), Ok("127.0.0.1:80".parse().unwrap()));
+    }
+
+    #[test]
+    fn a_type_that_toml_states_is_not_guessed_away() {
+        assert!(Given::Text("2".into()).count(0).is_err());
+        assert!(Given::Text("true".into()).flag().is_err());
+        assert!(Given::Integer(2).text().is_err());
+        assert_eq!(Given::Integer(-1).count(0), Err("a whole number, 0 or more".into()));
+        assert_eq!(
+            Given::Text("often".into()).choice::<ResumeMode>(),
+            Err("one of `auto`, `on`, `off`, `warn`".into())
+        );
+    }
+}

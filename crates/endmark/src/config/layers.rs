@@ -1,0 +1,201 @@
+//! One layer upon the other: what is said later wins, and each value remembers who said it.
+
+use std::path::{Path, PathBuf};
+
+use endmark_store::StoreLocation;
+
+use super::environment::{self, Environment};
+use super::error::ConfigError;
+use super::given::{Expected, Given};
+use super::keys::{KEYS, Key};
+use super::nearest::nearest;
+use super::provenance::{Origin, Provenance};
+use super::secret::Secret;
+use super::settings::{ApiKey, Schema, Settings, Upstream};
+
+/// The keys that every upstream has.
+pub(crate) const UPSTREAM_KEYS: [&str; 4] = ["format", "base_url", "api_key", "prefill"];
+
+/// Settings in the making.
+#[derive(Debug, Default)]
+pub(crate) struct Layers {
+    pub(crate) settings: Settings,
+    pub(crate) provenance: Provenance,
+}
+
+impl Layers {
+    /// Sets one key, given by its full name; paths are relative to `folder`.
+    pub(crate) fn set(
+        &mut self,
+        name: &str,
+        given: &Given,
+        origin: Origin,
+        folder: Option<&Path>,
+    ) -> Result<(), ConfigError> {
+        let expected = match name.split('.').collect::<Vec<_>>()[..] {
+            ["upstreams", upstream, key] if UPSTREAM_KEYS.contains(&key) => {
+                check_name(upstream, "an upstream", &origin)?;
+                set_upstream(self.upstream(upstream), key, given)
+            }
+            ["schemas", schema] => {
+                check_name(schema, "a schema", &origin)?;
+                self.set_schema(schema, given, folder)
+            }
+            _ => match Key::named(name) {
+                Some(key) => key.set(&mut self.settings, given),
+                None if is_section(name) && matches!(given, Given::Other("table")) => return Ok(()),
+                None => return Err(unknown(name, given, origin)),
+            },
+        };
+        expected.map_err(|expected| ConfigError::Value {
+            key: name.to_owned(),
+            origin: origin.clone(),
+            expected,
+        })?;
+        if name == "store" {
+            self.settings.store = StoreLocation::sqlite(below(folder, self.settings.store.path()));
+        }
+        self.provenance.set(name, origin);
+        Ok(())
+    }
+
+    /// Sets what the environment says; answers with a warning for each name that means nothing.
+    pub(crate) fn set_environment(&mut self, environment: &Environment) -> Result<Vec<String>, ConfigError> {
+        let mut warnings = Vec::new();
+        for (variable, value) in environment.beginning_with(environment::PREFIX) {
+            let origin = Origin::Environment(variable.to_owned());
+            let given = Given::Written(value.to_owned());
+            if let Some(name) = self.key_of_variable(variable) {
+                self.set(&name, &given, origin, None)?;
+            } else if ![environment::CONFIG, environment::LOG].contains(&variable) {
+                let known =
+                    KEYS.iter().map(|key| key.environment).chain([environment::CONFIG, environment::LOG]);
+                let nearest = nearest(variable, known.map(str::to_owned));
+                let hint = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+                warnings
+                    .push(format!("the environment variable `{variable}` means nothing to Endmark{hint}"));
+            }
+        }
+        Ok(warnings)
+    }
+
+    /// Fills in what only stands where nothing was said, and checks what only the whole can tell.
+    pub(crate) fn finish(&mut self) -> Result<(), ConfigError> {
+        if self.settings.upstreams.is_empty() {
+            let mut upstream = Upstream::new("openai");
+            "https://api.openai.com/v1".clone_into(&mut upstream.base_url);
+            self.settings.upstreams.push(upstream);
+        }
+        for upstream in &self.settings.upstreams {
+            if upstream.base_url.is_empty() {
+                let said = UPSTREAM_KEYS
+                    .iter()
+                    .map(|key| self.provenance.of(&format!("upstreams.{}.{key}", upstream.name)));
+                let origin =
+                    said.into_iter().find(|origin| *origin != Origin::Default).unwrap_or(Origin::Default);
+                return Err(ConfigError::NoBaseUrl { name: upstream.name.clone(), origin });
+            }
+        }
+        Ok(())
+    }
+
+    /// The full name of the key that this variable sets.
+    fn key_of_variable(&self, variable: &str) -> Option<String> {
+        if let Some(key) = Key::of_variable(variable) {
+            return Some(key.name.to_owned());
+        }
+        if let Some(schema) = variable.strip_prefix(environment::SCHEMAS) {
+            return Some(format!("schemas.{}", schema.to_lowercase()));
+        }
+        let rest = variable.strip_prefix(environment::UPSTREAMS)?;
+        let ends_with = |key: &&str| {
+            rest.strip_suffix(&format!("_{}", key.to_uppercase())).is_some_and(|name| !name.is_empty())
+        };
+        let key = UPSTREAM_KEYS.into_iter().find(ends_with)?;
+        let name = &rest[..rest.len() - key.len() - 1];
+        let is_meant = |upstream: &&Upstream| upstream.name.replace('-', "_").eq_ignore_ascii_case(name);
+        let existing = self.settings.upstreams.iter().find(is_meant).map(|upstream| upstream.name.clone());
+        Some(format!("upstreams.{}.{key}", existing.unwrap_or_else(|| name.to_lowercase())))
+    }
+
+    fn upstream(&mut self, name: &str) -> &mut Upstream {
+        let upstreams = &mut self.settings.upstreams;
+        let index = upstreams.iter().position(|upstream| upstream.name == name).unwrap_or_else(|| {
+            upstreams.push(Upstream::new(name));
+            upstreams.len() - 1
+        });
+        &mut upstreams[index]
+    }
+
+    fn set_schema(&mut self, name: &str, given: &Given, folder: Option<&Path>) -> Result<(), Expected> {
+        let path = below(folder, given.text().map_err(|_| "the path of a JSON Schema")?.as_ref());
+        self.settings.schemas.retain(|schema| schema.name != name);
+        self.settings.schemas.push(Schema { name: name.to_owned(), path });
+        Ok(())
+    }
+}
+
+fn set_upstream(upstream: &mut Upstream, key: &str, given: &Given) -> Result<(), Expected> {
+    match key {
+        "format" => upstream.format = given.choice()?,
+        "base_url" => upstream.base_url = base_url(&given.text()?)?,
+        "prefill" => upstream.prefill = given.choice()?,
+        _ => {
+            upstream.api_key = Some(match given {
+                Given::FromEnvironment(name) => ApiKey::Environment(name.clone()),
+                given => ApiKey::Value(Secret::new(
+                    given.text().map_err(|_| "a string, or { env = \"NAME\" }".to_owned())?,
+                )),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A base URL without the slash at its end, if it is one that can be asked.
+fn base_url(text: &str) -> Result<String, Expected> {
+    let expected = || "an http or https URL without query, like \"http://127.0.0.1:8080/v1\"".to_owned();
+    let url: http::Uri = text.trim().parse().map_err(|_| expected())?;
+    let is_http = matches!(url.scheme_str(), Some("http" | "https"));
+    let has_host = url.host().is_some_and(|host| !host.is_empty());
+    if !is_http || !has_host || url.query().is_some() {
+        return Err(expected());
+    }
+    Ok(text.trim().trim_end_matches('/').to_owned())
+}
+
+fn check_name(name: &str, what: &'static str, origin: &Origin) -> Result<(), ConfigError> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if name.is_empty() || !name.bytes().all(fits) {
+        return Err(ConfigError::Name { name: name.to_owned(), what, origin: origin.clone() });
+    }
+    Ok(())
+}
+
+/// Whether this is the name of a section, which may be empty.
+fn is_section(name: &str) -> bool {
+    let is_below = |key: &Key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+    name == "upstreams" || name == "schemas" || KEYS.iter().any(is_below)
+}
+
+fn unknown(name: &str, given: &Given, origin: Origin) -> ConfigError {
+    if is_section(name) {
+        let expected = format!("a table: write its keys under `[{name}]`");
+        return ConfigError::Value { key: name.to_owned(), origin, expected };
+    }
+    if matches!(given, Given::Other("table")) && !name.contains('.') {
+        let sections = KEYS.iter().filter_map(|key| key.name.split_once('.')).map(|(section, _)| section);
+        let sections = sections.chain(["upstreams", "schemas"]).map(str::to_owned);
+        return ConfigError::UnknownKey { key: name.to_owned(), origin, nearest: nearest(name, sections) };
+    }
+    let mut known: Vec<String> = KEYS.iter().map(|key| key.name.to_owned()).collect();
+    if let [_, upstream, _] = name.split('.').collect::<Vec<_>>()[..] {
+        known.extend(UPSTREAM_KEYS.iter().map(|key| format!("upstreams.{upstream}.{key}")));
+    }
+    ConfigError::UnknownKey { key: name.to_owned(), origin, nearest: nearest(name, known) }
+}
+
+/// A path as it is meant by a file in this folder.
+fn below(folder: Option<&Path>, path: &Path) -> PathBuf {
+    folder.map_or_else(|| path.to_owned(), |folder| folder.join(path))
+}

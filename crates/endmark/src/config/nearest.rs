@@ -1,0 +1,39 @@
+//! What somebody may have meant.
+
+/// Below this share of equal characters two names have nothing to do with each other.
+const LEAST_LIKENESS: f64 = 0.6;
+
+/// The known name that is most like this one, if any is much like it.
+///
+/// A name whose last part is right and that only stands in the wrong section is as good as the same.
+pub(crate) fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> Option<String> {
+    let last = |name: &str| name.rsplit('.').next().map(str::to_owned);
+    let likeness = |candidate: &String| {
+        let whole = strsim::normalized_damerau_levenshtein(name, candidate);
+        if last(name) == last(candidate) { whole.max(0.9) } else { whole }
+    };
+    known
+        .into_iter()
+        .map(|candidate| (likeness(&candidate), candidate))
+        .filter(|(likeness, _)| *likeness >= LEAST_LIKENESS)
+        .max_by(|(left, _), (right, _)| left.total_cmp(right))
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> Vec<String> {
+        ["listen", "resume.mode", "resume.max_attempts", "correct.max_attempts"].map(str::to_owned).to_vec()
+    }
+
+    #[test]
+    fn a_slip_finds_what_was_meant_and_nonsense_finds_nothing() {
+        assert_eq!(nearest("resume.max_atempts", known()).as_deref(), Some("resume.max_attempts"));
+        assert_eq!(nearest("resum.mode", known()).as_deref(), Some("resume.mode"));
+        assert_eq!(nearest("mode", known()).as_deref(), Some("resume.mode"));
+        assert_eq!(nearest("lisetn", known()).as_deref(), Some("listen"));
+        assert_eq!(nearest("colour.of.sky", known()), None);
+    }
+}

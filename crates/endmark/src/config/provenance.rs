@@ -1,0 +1,61 @@
+//! Where each value came from.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+/// Where one value was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Nowhere: it is the default.
+    Default,
+    /// In a file, on this line (from 1).
+    File { path: PathBuf, line: usize },
+    /// In the environment variable of this name.
+    Environment(String),
+    /// By this flag.
+    Flag(String),
+}
+
+impl Origin {
+    /// The same for programs.
+    pub(crate) fn to_json(&self) -> Value {
+        match self {
+            Self::Default => json!({"kind": "default"}),
+            Self::File { path, line } => {
+                json!({"kind": "file", "path": path.to_string_lossy(), "line": line})
+            }
+            Self::Environment(name) => json!({"kind": "environment", "name": name}),
+            Self::Flag(name) => json!({"kind": "flag", "name": name}),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => formatter.write_str("default"),
+            Self::File { path, line } => write!(formatter, "{}:{line}", path.display()),
+            Self::Environment(name) => write!(formatter, "environment {name}"),
+            Self::Flag(name) => write!(formatter, "flag {name}"),
+        }
+    }
+}
+
+/// The origin of every value that is not a default, by the key's full name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Provenance(BTreeMap<String, Origin>);
+
+impl Provenance {
+    /// Notes that the value of this key now comes from here.
+    pub(crate) fn set(&mut self, key: &str, origin: Origin) {
+        self.0.insert(key.to_owned(), origin);
+    }
+
+    /// Where the value of this key came from.
+    pub(crate) fn of(&self, key: &str) -> Origin {
+        self.0.get(key).cloned().unwrap_or(Origin::Default)
+    }
+}

@@ -1,0 +1,55 @@
+//! The effective configuration as a list that can be shown.
+
+use serde_json::{Value, json};
+
+use super::Effective;
+use super::keys::KEYS;
+use super::provenance::Origin;
+use super::settings::{ApiKey, Choice, Upstream};
+
+/// One key with its value, where that came from, and what it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Shown {
+    /// The full name.
+    pub(crate) key: String,
+    /// Null where nothing is set. Secrets are `***`.
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
+    pub(crate) summary: &'static str,
+}
+
+/// Every key that has a value or could have one, section by section.
+pub(crate) fn shown(effective: &Effective) -> Vec<Shown> {
+    let show = |key: String, value: Value, summary: &'static str| {
+        let origin = effective.provenance.of(&key);
+        Shown { key, value, origin, summary }
+    };
+    let mut all: Vec<Shown> = KEYS
+        .iter()
+        .map(|key| show(key.name.to_owned(), key.value(&effective.settings), key.summary))
+        .collect();
+    for upstream in &effective.settings.upstreams {
+        for (key, value, summary) in upstream_values(upstream) {
+            all.push(show(format!("upstreams.{}.{key}", upstream.name), value, summary));
+        }
+    }
+    for schema in &effective.settings.schemas {
+        let key = format!("schemas.{}", schema.name);
+        all.push(show(key, json!(schema.path.to_string_lossy()), "a JSON Schema that a request can name"));
+    }
+    all
+}
+
+fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str); 4] {
+    let api_key = match &upstream.api_key {
+        None => Value::Null,
+        Some(ApiKey::Value(secret)) => json!(secret.to_string()),
+        Some(ApiKey::Environment(name)) => json!({"env": name}),
+    };
+    [
+        ("format", json!(upstream.format.word()), "the wire format it speaks"),
+        ("base_url", json!(upstream.base_url), "where it is, with the version"),
+        ("api_key", api_key, "its own key, in place of the client's"),
+        ("prefill", json!(upstream.prefill.word()), "how it is asked to continue an unfinished message"),
+    ]
+}

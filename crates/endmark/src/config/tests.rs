@@ -1,0 +1,118 @@
+//! The layers together, over files of their own.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::secret::Secret;
+use super::settings::{ApiKey, ResumeMode};
+use super::*;
+
+fn environment(variables: &[(&str, &str)]) -> Environment {
+    Environment::new(variables.iter().map(|(name, value)| ((*name).into(), (*value).into())))
+}
+
+fn file(text: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("endmark.toml");
+    fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+fn load_text(text: &str, variables: &[(&str, &str)], sets: &[&str]) -> Result<Effective, ConfigError> {
+    let (_folder, path) = file(text);
+    let overrides = sets.iter().map(|set| Override::parse(set)).collect::<Result<Vec<_>, _>>()?;
+    load(&environment(variables), Some(&path), &overrides)
+}
+
+#[test]
+fn without_anything_said_the_public_endpoint_is_served() {
+    let effective = load(&environment(&[("XDG_CONFIG_HOME", "/nowhere")]), None, &[]).unwrap();
+    let upstream = &effective.settings.upstreams[0];
+    assert_eq!((upstream.name.as_str(), upstream.base_url.as_str()), ("openai", "https://api.openai.com/v1"));
+    assert_eq!(effective.settings.resume.max_attempts, 2);
+    assert_eq!(effective.provenance.of("listen"), Origin::Default);
+}
+
+#[test]
+fn the_later_layer_wins_and_is_remembered() {
+    let text = "[resume]\nmode = \"off\"\nmax_attempts = 3\ncontinuation_tokens = 9\n";
+    let variables = [("ENDMARK_RESUME_MODE", "warn"), ("ENDMARK_RESUME_MAX_ATTEMPTS", "4")];
+    let effective = load_text(text, &variables, &["resume.max_attempts=5"]).unwrap();
+    let Settings { resume, .. } = &effective.settings;
+    assert_eq!((resume.mode, resume.max_attempts, resume.continuation_tokens), (ResumeMode::Warn, 5, 9));
+    assert!(matches!(effective.provenance.of("resume.continuation_tokens"), Origin::File { line: 4, .. }));
+    assert_eq!(effective.provenance.of("resume.mode"), Origin::Environment("ENDMARK_RESUME_MODE".into()));
+    assert_eq!(effective.provenance.of("resume.max_attempts"), Origin::Flag("--set".into()));
+}
+
+#[test]
+fn upstreams_keep_their_order_and_can_be_completed_from_outside() {
+    let text = "[upstreams.z-one]\nbase_url = \"http://127.0.0.1:1/v1/\"\n[upstreams.a]\nbase_url = \"http://a/v1\"\n";
+    let variables =
+        [("ENDMARK_UPSTREAMS_Z_ONE_API_KEY", "sk-secret"), ("ENDMARK_UPSTREAMS_NEW_BASE_URL", "http://n")];
+    let effective = load_text(text, &variables, &[]).unwrap();
+    let names: Vec<&str> =
+        effective.settings.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
+    assert_eq!(names, ["z-one", "a", "new"]);
+    assert_eq!(effective.settings.upstreams[0].base_url, "http://127.0.0.1:1/v1");
+    assert_eq!(effective.settings.upstreams[0].api_key, Some(ApiKey::Value(Secret::new("sk-secret"))));
+    assert!(!format!("{effective:?}").contains("sk-secret"));
+    let key = shown(&effective).into_iter().find(|shown| shown.key == "upstreams.z-one.api_key").unwrap();
+    assert_eq!(key.value, json!("***"));
+}
+
+#[test]
+fn a_typo_names_the_nearest_key_the_file_and_the_line() {
+    let error = load_text("listen = \"127.0.0.1:1\"\n[resume]\nmax_atempts = 3\n", &[], &[]).unwrap_err();
+    assert!(error.to_string().ends_with("endmark.toml:3: unknown key `resume.max_atempts`"), "{error}");
+    assert_eq!(error.hint().unwrap(), "Did you mean `max_attempts` in `[resume]`?");
+    for (text, hint) in [
+        ("lisen = \"127.0.0.1:1\"", "Did you mean `listen`?"),
+        ("[upstreams.local]\nbase_ulr = \"http://a\"", "Did you mean `base_url` in `[upstreams.local]`?"),
+        ("[upstream.local]\nbase_url = \"http://a\"", "Did you mean `base_url` in `[upstreams.local]`?"),
+        ("[resmue]", "Did you mean `resume`?"),
+        ("[sky]\ncolour = 1", "`endmark config show` lists every key there is."),
+    ] {
+        assert_eq!(load_text(text, &[], &[]).unwrap_err().hint().as_deref(), Some(hint), "{text}");
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_says_what_is_wanted() {
+    for (text, message) in [
+        ("[resume]\nmode = \"often\"", "2: `resume.mode` must be one of `auto`, `on`, `off`, `warn`"),
+        ("[resume]\nmax_attempts = \"2\"", "2: `resume.max_attempts` must be a whole number, 0 or more"),
+        ("resume = 3", "1: `resume` must be a table: write its keys under `[resume]`"),
+        ("[upstreams.a]\nprefill = \"never\"", "2: the upstream `a` has no `base_url`"),
+        ("[upstreams.\"a b\"]\nbase_url = \"http://a\"", "2: `a b` cannot be the name of an upstream"),
+        ("[upstreams.a]\napi_key = 7", "2: `upstreams.a.api_key` must be a string, or { env = \"NAME\" }"),
+    ] {
+        let error = load_text(text, &[], &[]).unwrap_err().to_string();
+        assert!(error.ends_with(message), "{error}");
+    }
+    for url in ["", "127.0.0.1:8080", "ftp://host/v1", "http://host/v1?key=1"] {
+        assert!(load_text("", &[], &[&format!("upstreams.a.base_url={url}")]).is_err(), "{url}");
+    }
+}
+
+#[test]
+fn an_unknown_variable_is_a_warning_that_names_the_nearest() {
+    let effective = load_text("", &[("ENDMARK_RESUME_MOD", "on")], &[]).unwrap();
+    assert_eq!(
+        effective.warnings,
+        [
+            "the environment variable `ENDMARK_RESUME_MOD` means nothing to Endmark; did you mean `ENDMARK_RESUME_MODE`?"
+        ]
+    );
+}
+
+#[test]
+fn paths_in_a_file_are_relative_to_the_file() {
+    let (folder, path) = file("store = \"sqlite:log.db\"\n[schemas]\nticket = \"ticket.json\"\n");
+    let effective = load(&environment(&[]), Some(&path), &[]).unwrap();
+    assert_eq!(effective.settings.store.path(), folder.path().join("log.db"));
+    assert_eq!(effective.settings.schemas[0].path, folder.path().join("ticket.json"));
+}

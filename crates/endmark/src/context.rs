@@ -1,0 +1,30 @@
+//! What every command has at hand.
+
+use endmark_envelope::Warning;
+
+use crate::arguments::Global;
+use crate::config::{self, Effective, Environment, Override};
+use crate::error::CommandError;
+use crate::terminal::Terminal;
+
+/// What every command has at hand.
+pub(crate) struct Context {
+    pub(crate) terminal: Terminal,
+    pub(crate) environment: Environment,
+    pub(crate) global: Global,
+}
+
+impl Context {
+    /// Reads the configuration, with these flags of the command itself on top.
+    pub(crate) fn configuration(&self, flags: Vec<Override>) -> Result<Effective, CommandError> {
+        let mut overrides =
+            self.global.sets.iter().map(|set| Override::parse(set)).collect::<Result<Vec<_>, _>>()?;
+        overrides.extend(flags);
+        Ok(config::load(&self.environment, self.global.config.as_deref(), &overrides)?)
+    }
+}
+
+/// What looks like a mistake in a configuration, as warnings of an answer.
+pub(crate) fn configuration_warnings(effective: &Effective) -> Vec<Warning> {
+    effective.warnings.iter().map(|message| Warning::notice("CONFIGURATION", message)).collect()
+}

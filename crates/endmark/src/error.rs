@@ -1,0 +1,77 @@
+//! Why a command could not do what it was asked, with what to do next.
+
+use std::io;
+use std::path::PathBuf;
+
+use endmark_envelope::ErrorBody;
+use endmark_store::StoreError;
+
+use crate::config::ConfigError;
+use crate::exit::Exit;
+
+/// Why a command could not do what it was asked. It is rendered in one place: [`crate::terminal`].
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CommandError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The arguments do not fit together, or the input is not what it has to be.
+    #[error("{message}")]
+    Input { code: &'static str, message: String, hint: Option<String> },
+    /// A file, or standard input, cannot be read.
+    #[error("cannot read `{}`: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    /// Standard output cannot be written.
+    #[error("cannot write to standard output: {0}")]
+    Write(io::Error),
+    /// Something outside did not do its part.
+    #[error("{message}")]
+    Upstream { message: String, hint: Option<String> },
+    /// The record of recoveries cannot be used.
+    #[error("{message}")]
+    Store { message: String, hint: Option<String> },
+    /// A bug.
+    #[error("{0}")]
+    Bug(String),
+}
+
+impl CommandError {
+    /// An error in what the user gave.
+    pub(crate) fn input(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Input { code, message: message.into(), hint: Some(hint.into()) }
+    }
+
+    /// An error of the store, which says itself what to do.
+    pub(crate) fn of_store(error: &StoreError) -> Self {
+        Self::Store { message: error.to_string(), hint: None }
+    }
+
+    /// How the process ends with this error; a reader that went away is no error at all.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Config(_) | Self::Input { .. } | Self::Read { .. } => Exit::Usage,
+            Self::Write(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
+            Self::Write(_) | Self::Upstream { .. } => Exit::Upstream,
+            Self::Store { .. } => Exit::Store,
+            Self::Bug(_) => Exit::Bug,
+        }
+    }
+
+    /// The same for an envelope and for people.
+    pub(crate) fn body(&self) -> ErrorBody {
+        let (code, hint) = match self {
+            Self::Config(error) => (error.code(), error.hint()),
+            Self::Input { code, hint, .. } => (*code, hint.clone()),
+            Self::Read { .. } => ("unreadable", None),
+            Self::Write(_) => ("unwritable", None),
+            Self::Upstream { hint, .. } => ("upstream", hint.clone()),
+            Self::Store { hint, .. } => ("store", hint.clone()),
+            Self::Bug(_) => ("bug", Some("This is a bug in Endmark: please report it.".to_owned())),
+        };
+        let body = ErrorBody::new(code, self.exit().code(), self.to_string());
+        match hint {
+            Some(hint) => body.with_hint(hint),
+            None => body,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The exit codes, the same for every command.
+
+use std::process::ExitCode;
+
+/// How the process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Exit {
+    /// Fine; also where the reader of the output went away.
+    Success,
+    /// The answer is no: truncated, not whole, not recovered.
+    No,
+    /// Bad usage or invalid input; nothing was done.
+    Usage,
+    /// An upstream, or something else outside, failed.
+    Upstream,
+    /// The store failed.
+    Store,
+    /// A bug in Endmark.
+    Bug,
+}
+
+impl Exit {
+    /// The number that the shell sees.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::No => 1,
+            Self::Usage => 2,
+            Self::Upstream => 3,
+            Self::Store => 4,
+            Self::Bug => 70,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}

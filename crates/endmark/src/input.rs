@@ -1,0 +1,80 @@
+//! What a command reads: a file, or standard input.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use crate::error::CommandError;
+use crate::terminal::Terminal;
+
+/// How much is read at once.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// A file, or standard input where no file is named or its name is `-`.
+pub(crate) struct Input {
+    path: PathBuf,
+    reader: BufReader<Box<dyn Read>>,
+}
+
+impl Input {
+    /// Opens what is named.
+    pub(crate) fn open(path: Option<&Path>, terminal: Terminal) -> Result<Self, CommandError> {
+        let Some(path) = path.filter(|path| *path != Path::new("-")) else {
+            let input = io::stdin();
+            if input.is_terminal() {
+                terminal.progress("Reading standard input; end it with Ctrl-D.");
+            }
+            return Ok(Self::new("standard input".into(), Box::new(input)));
+        };
+        let file = File::open(path).map_err(|source| CommandError::Read { path: path.into(), source })?;
+        Ok(Self::new(path.into(), Box::new(file)))
+    }
+
+    fn new(path: PathBuf, source: Box<dyn Read>) -> Self {
+        Self { path, reader: BufReader::with_capacity(BUFFER_BYTES, source) }
+    }
+
+    /// Everything there is.
+    pub(crate) fn bytes(mut self) -> Result<Vec<u8>, CommandError> {
+        let mut bytes = Vec::new();
+        match self.reader.read_to_end(&mut bytes) {
+            Ok(_) => Ok(bytes),
+            Err(source) => Err(CommandError::Read { path: self.path, source }),
+        }
+    }
+
+    /// The next line, without its newline, of at most `limit` bytes; none at the end.
+    pub(crate) fn line(&mut self, limit: u64, line: &mut Vec<u8>) -> Result<Option<Line>, CommandError> {
+        line.clear();
+        let read = self.reader.by_ref().take(limit).read_until(b'\n', line);
+        let count = read.map_err(|source| CommandError::Read { path: self.path.clone(), source })?;
+        let has_newline = line.pop_if(|byte| *byte == b'\n').is_some();
+        if count == 0 {
+            return Ok(None);
+        }
+        if has_newline || u64::try_from(count).is_ok_and(|count| count < limit) {
+            return Ok(Some(Line::Complete));
+        }
+        self.skip_line()?;
+        Ok(Some(Line::TooLong))
+    }
+
+    /// Whether the next read may have to wait.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.reader.buffer().is_empty()
+    }
+
+    fn skip_line(&mut self) -> Result<(), CommandError> {
+        let skipped = self.reader.skip_until(b'\n');
+        skipped.map(|_| ()).map_err(|source| CommandError::Read { path: self.path.clone(), source })
+    }
+}
+
+/// What became of a line that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// It is there in full.
+    Complete,
+    /// Only its beginning is there; the rest was skipped.
+    TooLong,
+}

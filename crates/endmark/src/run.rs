@@ -1,0 +1,101 @@
+//! From what was typed to how the process ends.
+
+use std::any::Any;
+use std::ffi::OsString;
+use std::panic::{self, AssertUnwindSafe};
+use std::time::Instant;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
+
+use crate::answer::Outcome;
+use crate::arguments::{Arguments, ColorChoice};
+use crate::commands;
+use crate::config::Environment;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::terminal::Terminal;
+
+/// Runs the command that was typed, shows what it came to, and says how the process ends.
+pub(crate) fn run(typed: Vec<OsString>, environment: Environment) -> Exit {
+    let started = Instant::now();
+    let early = Early::of(&typed);
+    let arguments = match parse(typed, early.color) {
+        Ok(arguments) => arguments,
+        Err(error) => return misused(&error, early, &environment, started),
+    };
+    let global = &arguments.global;
+    let terminal = Terminal::new(global.json, global.quiet, global.color, &environment);
+    let context = Context { terminal, environment, global: arguments.global };
+    let ran = panic::catch_unwind(AssertUnwindSafe(|| commands::run(&context, arguments.command)));
+    let shown = match ran.unwrap_or_else(|panic| Err(CommandError::Bug(panic_message(&*panic)))) {
+        Ok(Outcome::Answer(answer)) => terminal.show(&answer, started.elapsed()),
+        Ok(Outcome::Streamed(exit)) => Ok(exit),
+        Err(error) => Err(error),
+    };
+    shown.unwrap_or_else(|error| terminal.fail(&error, Vec::new(), started.elapsed()))
+}
+
+/// What has to be known before the arguments are, so that an error in them is shown as it was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Early {
+    json: bool,
+    color: ColorChoice,
+}
+
+impl Early {
+    fn of(typed: &[OsString]) -> Self {
+        let words: Vec<&str> =
+            typed.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--").collect();
+        let is_color = |choice: &str| {
+            words.contains(&format!("--color={choice}").as_str())
+                || words.windows(2).any(|pair| pair == ["--color", choice])
+        };
+        let color = match (is_color("never"), is_color("always")) {
+            (true, _) => ColorChoice::Never,
+            (false, true) => ColorChoice::Always,
+            (false, false) => ColorChoice::Auto,
+        };
+        Self { json: words.contains(&"--json"), color }
+    }
+}
+
+fn parse(typed: Vec<OsString>, color: ColorChoice) -> Result<Arguments, clap::Error> {
+    let color = match color {
+        ColorChoice::Auto => clap::ColorChoice::Auto,
+        ColorChoice::Always => clap::ColorChoice::Always,
+        ColorChoice::Never => clap::ColorChoice::Never,
+    };
+    let mut matches = Arguments::command().color(color).try_get_matches_from(typed)?;
+    Arguments::from_arg_matches_mut(&mut matches)
+}
+
+/// Shows clap's own error, help or version.
+fn misused(error: &clap::Error, early: Early, environment: &Environment, started: Instant) -> Exit {
+    let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if early.json && !is_asked_for {
+        let text = error.render().to_string();
+        // The first paragraph says what is wrong; the others repeat the usage.
+        let paragraph = text.trim_start_matches("error: ").lines().take_while(|line| !line.trim().is_empty());
+        let message = paragraph.map(str::trim).collect::<Vec<_>>().join(" ");
+        let error = CommandError::input(
+            "usage",
+            message,
+            "`endmark --help` lists the commands, `endmark COMMAND --help` their arguments.",
+        );
+        return Terminal::new(true, false, early.color, environment).fail(
+            &error,
+            Vec::new(),
+            started.elapsed(),
+        );
+    }
+    // A closed pipe is fine here too, and for anything else there is nowhere left to say it.
+    let _ = error.print();
+    if is_asked_for { Exit::Success } else { Exit::Usage }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it panicked".to_owned())
+}

@@ -1,0 +1,200 @@
+//! What is shown, and where: answers on standard output, everything else on standard error.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use endmark_envelope::{Envelope, ErrorBody, Warning};
+
+use crate::answer::Answer;
+use crate::arguments::ColorChoice;
+use crate::config::Environment;
+use crate::error::CommandError;
+use crate::exit::Exit;
+
+/// How answers, errors and progress are shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terminal {
+    /// One envelope on standard output, in place of text for people.
+    pub(crate) json: bool,
+    /// No progress and no warnings.
+    pub(crate) quiet: bool,
+    /// What is written to standard output may be coloured.
+    pub(crate) output: Painter,
+    /// What is written to standard error may be coloured.
+    pub(crate) errors: Painter,
+}
+
+/// Colours text, or leaves it alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Painter {
+    is_on: bool,
+}
+
+/// What a colour means. Everything can be read without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Paint {
+    /// Fine, whole.
+    Good,
+    /// Wrong, cut.
+    Bad,
+    /// Doubtful.
+    Doubt,
+    /// A heading or the word that counts.
+    Strong,
+    /// Beside the point.
+    Faint,
+}
+
+impl Painter {
+    fn new(choice: ColorChoice, is_terminal: bool, environment: &Environment) -> Self {
+        let is_wanted =
+            is_terminal && environment.get("NO_COLOR").is_none() && environment.get("TERM") != Some("dumb");
+        Self {
+            is_on: match choice {
+                ColorChoice::Always => true,
+                ColorChoice::Never => false,
+                ColorChoice::Auto => is_wanted,
+            },
+        }
+    }
+
+    /// The text in the colour of its meaning.
+    pub(crate) fn paint(self, paint: Paint, text: &str) -> String {
+        if !self.is_on || text.is_empty() {
+            return text.to_owned();
+        }
+        let code = match paint {
+            Paint::Good => "1;32",
+            Paint::Bad => "1;31",
+            Paint::Doubt => "1;33",
+            Paint::Strong => "1",
+            Paint::Faint => "2",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}
+
+impl Terminal {
+    /// What the flags and the environment ask for.
+    pub(crate) fn new(json: bool, quiet: bool, color: ColorChoice, environment: &Environment) -> Self {
+        Self {
+            json,
+            quiet,
+            output: Painter::new(color, io::stdout().is_terminal(), environment),
+            errors: Painter::new(color, io::stderr().is_terminal(), environment),
+        }
+    }
+
+    /// Shows an answer in the form that was asked for, and says how the process ends.
+    pub(crate) fn show(self, answer: &Answer, duration: Duration) -> Result<Exit, CommandError> {
+        let mut output = io::stdout().lock();
+        if self.json {
+            let envelope = match &answer.refusal {
+                Some(refusal) => Envelope::refusal(&answer.data, refusal.body()),
+                None => Envelope::success(&answer.data),
+            };
+            let envelope = envelope.with_warnings(answer.warnings.iter().cloned()).with_duration(duration);
+            envelope.write_to(&mut output).map_err(CommandError::Write)?;
+            return Ok(answer.exit());
+        }
+        output
+            .write_all(answer.text.as_bytes())
+            .and_then(|()| output.flush())
+            .map_err(CommandError::Write)?;
+        for warning in &answer.warnings {
+            self.warn(&warning.message);
+        }
+        if let Some(refusal) = answer.refusal.as_ref().filter(|refusal| !refusal.is_in_text) {
+            self.complain(&refusal.body());
+        }
+        Ok(answer.exit())
+    }
+
+    /// Shows an error in the form that was asked for, and says how the process ends.
+    pub(crate) fn fail(self, error: &CommandError, warnings: Vec<Warning>, duration: Duration) -> Exit {
+        let exit = error.exit();
+        if exit == Exit::Success {
+            return exit;
+        }
+        if !self.json {
+            self.complain(&error.body());
+            return exit;
+        }
+        let envelope = Envelope::<()>::failure(error.body()).with_warnings(warnings).with_duration(duration);
+        if envelope.write_to(&mut io::stdout().lock()).is_err() {
+            self.complain(&error.body());
+        }
+        exit
+    }
+
+    /// Says what goes on, unless it is to be quiet.
+    pub(crate) fn progress(self, message: &str) {
+        if !self.quiet {
+            say(message);
+        }
+    }
+
+    /// Says what looks wrong and was no reason to stop, unless it is to be quiet or in the envelope.
+    pub(crate) fn warn(self, message: &str) {
+        if !self.quiet && !self.json {
+            say(&format!("{} {message}", self.errors.paint(Paint::Doubt, "warning:")));
+        }
+    }
+
+    fn complain(self, body: &ErrorBody) {
+        let mut text = format!("{} {}", self.errors.paint(Paint::Bad, "error:"), body.message);
+        for hint in &body.hints {
+            text.extend(["\n", &self.errors.paint(Paint::Strong, "hint:"), " ", hint]);
+        }
+        say(&text);
+    }
+}
+
+/// A text in one line, with nothing in it that a terminal would act upon.
+pub(crate) fn in_one_line(text: &str) -> String {
+    text.chars().flat_map(visible).collect()
+}
+
+/// A text in its lines, with nothing else in it that a terminal would act upon.
+pub(crate) fn in_lines(text: &str) -> String {
+    text.split('\n').map(in_one_line).collect::<Vec<_>>().join("\n")
+}
+
+/// A character as it can be shown: control characters by their escape.
+fn visible(character: char) -> Vec<char> {
+    if character.is_control() { character.escape_default().collect() } else { vec![character] }
+}
+
+/// Writes one message to standard error; where even that is closed there is nobody left to tell.
+fn say(message: &str) {
+    let _ = writeln!(io::stderr().lock(), "{message}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_model_wrote_cannot_command_the_terminal() {
+        assert_eq!(in_one_line("a\x1b[2Jb\nc\u{9b}é"), "a\\u{1b}[2Jb\\nc\\u{9b}é");
+        assert_eq!(in_lines("a\r\nb\tc"), "a\\r\nb\\tc");
+    }
+
+    fn environment(variables: &[(&str, &str)]) -> Environment {
+        Environment::new(variables.iter().map(|(name, value)| ((*name).into(), (*value).into())))
+    }
+
+    #[test]
+    fn colour_is_for_terminals_and_no_color_is_heeded_unless_overruled() {
+        let is_on = |choice, is_terminal, variables: &[_]| {
+            Painter::new(choice, is_terminal, &environment(variables)).is_on
+        };
+        assert!(is_on(ColorChoice::Auto, true, &[]));
+        assert!(!is_on(ColorChoice::Auto, false, &[]));
+        assert!(!is_on(ColorChoice::Auto, true, &[("NO_COLOR", "1")]));
+        assert!(is_on(ColorChoice::Auto, true, &[("NO_COLOR", "")]));
+        assert!(!is_on(ColorChoice::Auto, true, &[("TERM", "dumb")]));
+        assert!(is_on(ColorChoice::Always, false, &[("NO_COLOR", "1")]));
+        assert!(!is_on(ColorChoice::Never, true, &[]));
+    }
+}

@@ -1,0 +1,115 @@
+//! The configuration: layers, origins, mistakes.
+
+use serde_json::{Value, json};
+
+use crate::run::Place;
+
+fn value<'a>(envelope: &'a Value, key: &str) -> &'a Value {
+    let values = envelope["data"]["values"].as_array().unwrap();
+    values.iter().find(|value| value["key"] == key).unwrap()
+}
+
+#[test]
+fn a_typo_names_the_nearest_key_the_file_and_the_line() {
+    let place =
+        Place::new().with_file("endmark.toml", "listen = \"127.0.0.1:1\"\n\n[resume]\nmax_atempts = 3\n");
+    let run = place.run(&["config"]);
+    assert_eq!((run.code, run.output.as_str()), (2, ""));
+    assert_eq!(
+        run.errors,
+        "error: endmark.toml:4: unknown key `resume.max_atempts`\nhint: Did you mean `max_attempts` in `[resume]`?\n"
+    );
+    let envelope = place.run(&["config", "--json"]).envelope();
+    assert_eq!(envelope["error"]["code"], "unknown_key");
+    assert_eq!(envelope["error"]["hints"], json!(["Did you mean `max_attempts` in `[resume]`?"]));
+}
+
+#[test]
+fn every_value_says_where_it_came_from() {
+    let place = Place::new()
+        .with_file(
+            "endmark.toml",
+            "[resume]\nmode = \"off\"\n\n[upstreams.local]\nbase_url = \"http://127.0.0.1:9/v1\"\n",
+        )
+        .with_variable("ENDMARK_RESUME_MAX_ATTEMPTS", "5");
+    let envelope = place.run(&["config", "--json", "--set", "tools.hold=true"]).envelope();
+    let origin = |key| value(&envelope, key)["origin"].clone();
+    assert_eq!(origin("resume.mode"), json!({"kind": "file", "path": "endmark.toml", "line": 2}));
+    assert_eq!(
+        origin("resume.max_attempts"),
+        json!({"kind": "environment", "name": "ENDMARK_RESUME_MAX_ATTEMPTS"})
+    );
+    assert_eq!(origin("tools.hold"), json!({"kind": "flag", "name": "--set"}));
+    assert_eq!(origin("listen"), json!({"kind": "default"}));
+    assert_eq!(value(&envelope, "resume.max_attempts")["value"], 5);
+    assert!(place.run(&["config"]).output.contains("max_attempts = 5"));
+}
+
+#[test]
+fn what_is_shown_can_be_read_again() {
+    let shown = Place::new().run(&["config", "show"]);
+    assert_eq!(shown.code, 0);
+    let again = Place::new().with_file("other.toml", &shown.output).run(&[
+        "--config",
+        "other.toml",
+        "config",
+        "--json",
+    ]);
+    assert_eq!(value(&again.envelope(), "listen")["origin"]["path"], "other.toml");
+}
+
+#[test]
+fn a_key_is_never_shown() {
+    let place = Place::new()
+        .with_file(
+            "endmark.toml",
+            "[upstreams.a]\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key = \"sk-in-the-file\"\n",
+        )
+        .with_variable("ENDMARK_UPSTREAMS_B_BASE_URL", "http://127.0.0.1:9/v1")
+        .with_variable("ENDMARK_UPSTREAMS_B_API_KEY", "sk-in-the-environment");
+    for arguments in [&["config"][..], &["config", "--json"], &["config", "check", "-vv"], &["doctor"]] {
+        let run = place.run(arguments);
+        assert!(!format!("{}{}", run.output, run.errors).contains("sk-in"), "{arguments:?}: {}", run.output);
+    }
+    assert!(place.run(&["config"]).output.contains("api_key = \"***\""));
+}
+
+#[test]
+fn a_key_or_schema_that_is_not_there_fails_the_check() {
+    let text = "[upstreams.a]\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key = { env = \"A_KEY\" }\n[schemas]\nticket = \"ticket.json\"\n";
+    let place = Place::new().with_file("endmark.toml", text);
+    let run = place.run(&["config", "check"]);
+    assert_eq!(run.code, 1);
+    assert!(run.output.contains("the environment variable `A_KEY` is not set"), "{}", run.output);
+    assert!(run.output.contains("`ticket.json` cannot be used"), "{}", run.output);
+    let place = place.with_file("ticket.json", "{\"type\":\"object\"}").with_variable("A_KEY", "k");
+    assert_eq!(place.run(&["config", "check"]).code, 0);
+}
+
+#[test]
+fn the_file_is_the_named_one_or_the_first_that_is_found() {
+    let place = Place::new();
+    let none = place.run(&["config", "path", "--json"]);
+    assert_eq!((none.code, none.envelope()["error"]["code"].as_str()), (1, Some("no_file")));
+    std::fs::create_dir_all(place.path().join(".config/endmark")).unwrap();
+    let place = place.with_file(".config/endmark/endmark.toml", "");
+    assert!(place.run(&["config", "path"]).output.ends_with(".config/endmark/endmark.toml\n"));
+    let place = place.with_file("endmark.toml", "").with_file("named.toml", "").with_file("flag.toml", "");
+    assert_eq!(place.run(&["config", "path"]).output, "endmark.toml\n");
+    let place = place.with_variable("ENDMARK_CONFIG", "named.toml");
+    assert_eq!(place.run(&["config", "path"]).output, "named.toml\n");
+    assert_eq!(place.run(&["config", "path", "--config", "flag.toml"]).output, "flag.toml\n");
+    let missing = place.run(&["config", "path", "--config", "missing.toml"]);
+    assert_eq!(missing.code, 2);
+    assert!(missing.errors.contains("cannot read the configuration `missing.toml`"), "{}", missing.errors);
+}
+
+#[test]
+fn a_variable_that_means_nothing_is_warned_of() {
+    let place = Place::new().with_variable("ENDMARK_RESUM_MODE", "on");
+    let run = place.run(&["config"]);
+    assert_eq!(run.code, 0);
+    assert!(run.errors.contains("did you mean `ENDMARK_RESUME_MODE`?"), "{}", run.errors);
+    assert_eq!(place.run(&["config", "-q"]).errors, "");
+    assert_eq!(place.run(&["config", "--json"]).envelope()["warnings"][0]["code"], "CONFIGURATION");
+}

@@ -1,0 +1,9 @@
+//! The built command, from outside: what it is given, what it answers, how it ends.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+mod config;
+mod detect;
+mod log;
+mod output;
+mod run;

@@ -1,0 +1,102 @@
+//! What all commands have in common: exit codes, envelopes, colours, pipes.
+
+use std::io::Read;
+
+use crate::run::Place;
+
+const COMMANDS: [&str; 6] = ["detect", "log", "config", "doctor", "completions", "man"];
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let place = Place::new();
+    for command in COMMANDS {
+        let run = place.run(&[command, "--help"]);
+        assert_eq!((run.code, run.errors.as_str()), (0, ""), "{command}");
+        assert!(run.output.contains("Examples:\n  endmark"), "{command}: {}", run.output);
+    }
+    let nothing = place.run(&[]);
+    assert_eq!((nothing.code, nothing.output.as_str()), (2, ""));
+    assert!(nothing.errors.contains("Usage: endmark"), "{}", nothing.errors);
+}
+
+#[test]
+fn completions_and_manual_pages_are_there() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let run = place.run(&["completions", shell]);
+        assert_eq!(run.code, 0);
+        assert!(run.output.contains("endmark") && run.output.contains("detect"), "{shell}");
+    }
+    assert!(place.run(&["man"]).output.contains(".TH endmark 1"));
+    for command in COMMANDS {
+        assert!(
+            place.run(&["man", command]).output.contains(&format!(".TH endmark-{command} 1")),
+            "{command}"
+        );
+    }
+    let unknown = place.run(&["man", "nonsense"]);
+    assert_eq!((unknown.code, unknown.output.as_str()), (2, ""));
+}
+
+#[test]
+fn every_command_answers_in_an_envelope_whatever_happens() {
+    let place = Place::new().with_file("cut.json", "[1,").with_file("bad.toml", "[resume");
+    let cases: &[(&[&str], i32)] = &[
+        (&["detect", "cut.json"], 1),
+        (&["detect", "missing.json"], 2),
+        (&["log"], 4),
+        (&["log", "show", "1"], 4),
+        (&["config"], 0),
+        (&["config", "path"], 1),
+        (&["config", "check"], 0),
+        (&["config", "--config", "bad.toml"], 2),
+        (&["config", "--set", "nonsense"], 2),
+        (&["doctor", "--config", "bad.toml"], 1),
+        (&["doctor", "--set", "upstreams.openai.base_url=http://127.0.0.1:9/v1"], 1),
+        (&["completions", "bash"], 0),
+        (&["completions", "csh"], 2),
+        (&["man"], 0),
+        (&["nonsense"], 2),
+        (&["detect", "--nonsense"], 2),
+        (&[], 2),
+    ];
+    for (arguments, code) in cases {
+        let run = place.run(&[*arguments, &["--json"]].concat());
+        assert_eq!(run.code, *code, "{arguments:?}: {} {}", run.output, run.errors);
+        run.envelope();
+        assert_eq!(run.errors, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn colour_is_only_where_it_is_wanted() {
+    let place = Place::new().with_file("cut.json", "[1,");
+    let is_coloured = |place: &Place, arguments: &[&str]| {
+        let run = place.run(arguments);
+        run.output.contains('\u{1b}') || run.errors.contains('\u{1b}')
+    };
+    assert!(!is_coloured(&place, &["detect", "cut.json"]));
+    assert!(is_coloured(&place, &["detect", "cut.json", "--color", "always"]));
+    assert!(is_coloured(&place, &["detect", "missing", "--color=always"]));
+    assert!(!is_coloured(&place, &["detect", "cut.json", "--color", "never"]));
+    assert!(!is_coloured(&place, &["--help", "--color", "never"]));
+    assert!(!is_coloured(&place, &["detect", "cut.json", "--json", "--color", "always"]));
+    let place = place.with_variable("NO_COLOR", "1");
+    assert!(!is_coloured(&place, &["detect", "cut.json"]));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let place = Place::new();
+    let lines = "{\"id\":1,\"format\":\"json\",\"text\":\"[\"}\n".repeat(20_000);
+    let place = place.with_file("lines.jsonl", lines);
+    for arguments in
+        [&["detect", "--batch", "lines.jsonl"][..], &["completions", "bash"], &["config", "--json"]]
+    {
+        let mut child = place.command(arguments).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut errors = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        assert_eq!((child.wait().unwrap().code(), errors.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+}

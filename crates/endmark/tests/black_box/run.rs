@@ -1,0 +1,94 @@
+//! Runs the built command in an empty folder and an empty environment.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder of its own, with nothing of the machine's configuration in reach.
+pub(crate) struct Place {
+    folder: TempDir,
+    variables: Vec<(String, String)>,
+}
+
+/// What one run came to.
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) output: String,
+    pub(crate) errors: String,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), variables: Vec::new() }
+    }
+
+    pub(crate) fn with_file(self, name: &str, text: impl AsRef<[u8]>) -> Self {
+        std::fs::write(self.folder.path().join(name), text).unwrap();
+        self
+    }
+
+    pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The command with these arguments, ready to be started.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_endmark"));
+        command.args(arguments).current_dir(self.folder.path()).env_clear();
+        command.env("HOME", self.folder.path()).envs(self.variables.iter().cloned());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        self.run_with_input(arguments, "")
+    }
+
+    pub(crate) fn run_with_input(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Run {
+        let mut child = self.command(arguments).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.as_ref().to_vec();
+        let writer = std::thread::spawn(move || {
+            // A command that does not read its input closes the pipe.
+            let _ = stdin.write_all(&input);
+        });
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        Run::of(&output)
+    }
+}
+
+impl Run {
+    fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code().unwrap(),
+            output: String::from_utf8(output.stdout.clone()).unwrap(),
+            errors: String::from_utf8(output.stderr.clone()).unwrap(),
+        }
+    }
+
+    /// The envelope on standard output, which is checked to be one and to agree with the exit code (EN-1).
+    pub(crate) fn envelope(&self) -> Value {
+        let envelope: Value = serde_json::from_str(&self.output)
+            .unwrap_or_else(|error| panic!("{error} in {:?}, standard error {:?}", self.output, self.errors));
+        let names: Vec<&String> = envelope.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["ok", "data", "error", "warnings", "meta"]);
+        assert_eq!(envelope["ok"], self.code == 0, "{}", self.output);
+        if self.code == 0 {
+            assert!(envelope["error"].is_null(), "{}", self.output);
+        } else {
+            assert_eq!(envelope["error"]["exit_code"], self.code, "{}", self.output);
+            assert!(!envelope["error"]["code"].as_str().unwrap().is_empty());
+        }
+        assert!(envelope["meta"]["truncated"].is_boolean() && envelope["meta"]["duration_ms"].is_u64());
+        envelope
+    }
+}
