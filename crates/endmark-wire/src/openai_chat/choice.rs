@@ -21,8 +21,11 @@ pub struct Choice {
     /// How it ended; none while it has not.
     pub finish: Option<Finish>,
     /// Whether `text` and `tool_calls` are all that was received, character for character. If not (too long
-    /// to be kept, or half a surrogate pair in it) the choice can only be passed on.
+    /// to be kept, a chunk that could not be read, half a surrogate pair) the choice can only be passed on,
+    /// and both may be empty.
     pub mendable: bool,
+    /// How many bytes of text and arguments were received, kept or not.
+    pub received: usize,
 }
 
 impl Choice {
@@ -36,6 +39,7 @@ impl Choice {
             refused: false,
             finish: None,
             mendable: true,
+            received: 0,
         }
     }
 
@@ -70,6 +74,8 @@ impl Choice {
             choice.reasoned = reasoning_of(message).is_some();
             choice.refused = said(message, "refusal").is_some();
         }
+        let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());
+        choice.received = choice.text.len() + arguments.sum::<usize>();
         choice.end(read_finish(value, choice.index, has_stop, choice.refused));
         choice
     }

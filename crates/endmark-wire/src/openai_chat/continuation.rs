@@ -205,11 +205,11 @@ impl ChatRequest {
         }
         match root.field("stream_options") {
             _ if terms.stream && terms.include_usage => self.ask_for_usage(&mut edits),
-            Some(options) if terms.stream && options.kind() == Kind::Object => {
-                edits.remove_field(options, "include_usage");
+            Some(options) if terms.stream && self.include_usage => {
+                edits.set_field(options, "include_usage", "false");
             }
-            Some(_) => edits.remove_field(root, "stream_options"),
-            None => {}
+            Some(_) if !terms.stream => edits.remove_field(root, "stream_options"),
+            Some(_) | None => {}
         }
         edits
     }

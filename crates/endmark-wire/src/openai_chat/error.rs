@@ -59,9 +59,12 @@ pub fn read_error(body: &[u8]) -> Option<ProviderError> {
     read_error_field(Value::parse(body).ok()?)
 }
 
-/// The `error` field of an object: an object with a message, or only the message.
+/// The error in an object: in its field `error`, as an object or only a message; older vLLM says
+/// `"object":"error"` and puts the message next to it.
 pub(super) fn read_error_field(root: Value<'_>) -> Option<ProviderError> {
-    let error = root.field("error").filter(|error| !error.is_null())?;
+    let is_error = || root.field("object").and_then(Value::text).as_deref() == Some("error");
+    let error =
+        root.field("error").filter(|error| !error.is_null()).or_else(|| is_error().then_some(root))?;
     let word = |name: &str| error.field(name).and_then(word);
     let message = error.text().map(std::borrow::Cow::into_owned).or_else(|| word("message"));
     Some(ProviderError {

@@ -36,20 +36,18 @@ pub enum StoppedBy {
     Sequence,
 }
 
-/// Reads vLLM's `stop_reason` (null: the model's own end; else the sequence or token of the request) and
-/// SGLang's `matched_stop` (a number is the model's own end token; a string the sequence).
+/// Reads vLLM's `stop_reason` (null: the model's own end) and SGLang's `matched_stop`. In both a string is
+/// the request's stop sequence, and a number a token: the request's, or one of several that end a turn.
 fn stopped_by(choice: Value<'_>) -> StoppedBy {
     if let Some(reason) = choice.field("stop_reason") {
         return match reason.kind() {
-            Kind::String | Kind::Number => StoppedBy::Sequence,
-            Kind::Null | Kind::Object | Kind::Array | Kind::Bool => StoppedBy::Model,
+            Kind::String => StoppedBy::Sequence,
+            Kind::Null => StoppedBy::Model,
+            Kind::Number | Kind::Object | Kind::Array | Kind::Bool => StoppedBy::Unsaid,
         };
     }
-    match choice.field("matched_stop").map(Value::kind) {
-        Some(Kind::String) => StoppedBy::Sequence,
-        Some(Kind::Number) => StoppedBy::Model,
-        _ => StoppedBy::Unsaid,
-    }
+    let matched = choice.field("matched_stop").map(Value::kind);
+    if matched == Some(Kind::String) { StoppedBy::Sequence } else { StoppedBy::Unsaid }
 }
 
 /// What a `finish_reason` means (PC-8). `has_stop` is whether the request names stop sequences.
@@ -82,5 +80,46 @@ pub fn finish_of(word: &str, stopped_by: StoppedBy, has_stop: bool) -> Option<St
         "pause_turn" => Some(Stop::Paused),
         "error" | "abort" | "insufficient_system_resource" => None,
         _ => Some(Stop::Normal),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_has_a_meaning() {
+        let meaning = |word| finish_of(word, StoppedBy::Unsaid, false);
+        for word in ["stop", "tool_calls", "function_call", "end_turn", "a word nobody knows", ""] {
+            assert_eq!(meaning(word), Some(Stop::Normal), "{word}");
+        }
+        for word in ["length", "max_tokens", "MAX_TOKENS", "model_length", "incomplete"] {
+            assert_eq!(meaning(word), Some(Stop::Limit), "{word}");
+        }
+        for word in ["content_filter", "SAFETY", "RECITATION", "refusal"] {
+            assert_eq!(meaning(word), Some(Stop::Refused), "{word}");
+        }
+        for word in ["error", "abort", "insufficient_system_resource"] {
+            assert_eq!(meaning(word), None, "{word}");
+        }
+        assert_eq!(meaning("pause_turn"), Some(Stop::Paused));
+        assert_eq!(meaning("stop_sequence"), Some(Stop::Sequence));
+    }
+
+    #[test]
+    fn who_stopped() {
+        let stop = |fields: &str, has_stop| {
+            let choice = format!("{{\"finish_reason\":\"stop\"{fields}}}");
+            let choice = Value::parse_str(&choice).unwrap();
+            read_finish(choice, 0, has_stop, false).unwrap().stop
+        };
+        assert_eq!(stop("", false), Some(Stop::Normal));
+        assert_eq!(stop("", true), Some(Stop::Sequence));
+        assert_eq!(stop(r#","stop_reason":null"#, true), Some(Stop::Normal));
+        assert_eq!(stop(r#","stop_reason":"END""#, true), Some(Stop::Sequence));
+        assert_eq!(stop(r#","stop_reason":128009"#, false), Some(Stop::Normal));
+        assert_eq!(stop(r#","stop_reason":128009"#, true), Some(Stop::Sequence));
+        assert_eq!(stop(r#","matched_stop":2"#, true), Some(Stop::Sequence));
+        assert_eq!(stop(r#","matched_stop":"END""#, true), Some(Stop::Sequence));
     }
 }

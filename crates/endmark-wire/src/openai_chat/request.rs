@@ -164,10 +164,12 @@ impl ChatRequest {
         self.functions().map(|function| word(function, "name")).collect()
     }
 
-    /// The request that also asks for usage at the end of its stream; otherwise as it is.
+    /// The request that also asks for usage at the end of its stream; one that wants no stream stays as it is.
     pub fn with_usage_asked(&self) -> Vec<u8> {
         let mut edits = self.edits();
-        self.ask_for_usage(&mut edits);
+        if self.stream {
+            self.ask_for_usage(&mut edits);
+        }
         edits.finish()
     }
 
@@ -229,3 +231,6 @@ fn is_empty(value: Value<'_>) -> bool {
 fn count(values: impl Iterator) -> u32 {
     u32::try_from(values.count()).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,8 +9,11 @@ use super::{ChatRequest, Finish, ProviderError, Template, Usage};
 use crate::json::{JsonError, Kind, Value};
 use crate::sse::Frame;
 
-/// What a choice or a call costs of the limit on what is kept, besides its text.
+/// What a call costs of the limit on what is kept, besides its text.
 const ENTRY_BYTES: usize = 64;
+
+/// More choices than a request can ask for; of others nothing is kept.
+const MAX_CHOICES: usize = 128;
 
 /// A frame of a stream that cannot be read. Its bytes can still be passed on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +55,7 @@ pub struct Delta {
     pub piece: Piece,
 }
 
-/// What came of a choice; never empty.
+/// What came of a choice. Texts are never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     /// Text.
@@ -96,7 +99,7 @@ pub enum Piece {
 pub struct ChatStream {
     has_stop: bool,
     choices: Vec<Choice>,
-    /// How many bytes may still be kept; none once they were used up.
+    /// How many bytes may still be kept; none once they were used up, or a frame could not be read.
     room: Option<usize>,
     usage: Option<Usage>,
     output_tokens: Option<u64>,
@@ -120,25 +123,31 @@ impl ChatStream {
         }
     }
 
-    /// Reads a frame; a comment says nothing.
+    /// Reads a frame; a comment says nothing. After a frame that cannot be read no choice is mendable, since
+    /// what it held is missing in what is kept.
     pub fn frame(&mut self, frame: &Frame) -> Result<Chunk, ChunkError> {
         match &frame.data {
-            Some(_) if frame.damaged => Err(ChunkError::NotUtf8),
+            Some(_) if frame.damaged => Err(self.unreadable(ChunkError::NotUtf8)),
             Some(data) => self.chunk(data),
             None => Ok(Chunk::default()),
         }
     }
 
-    /// Reads the data of a frame.
+    /// Reads the data of a frame; see [`ChatStream::frame`].
     pub fn chunk(&mut self, data: &str) -> Result<Chunk, ChunkError> {
-        if data.trim() == "[DONE]" {
-            self.done = true;
-            return Ok(Chunk { done: true, ..Chunk::default() });
+        match data.trim() {
+            "" => return Ok(Chunk::default()),
+            "[DONE]" => {
+                self.done = true;
+                return Ok(Chunk { done: true, ..Chunk::default() });
+            }
+            _ => {}
         }
-        let root = Value::parse_str(data).map_err(ChunkError::NotJson)?;
-        if root.kind() != Kind::Object {
-            return Err(ChunkError::NoObject);
-        }
+        let root = match Value::parse_str(data) {
+            Ok(root) if root.kind() == Kind::Object => root,
+            Ok(_) => return Err(self.unreadable(ChunkError::NoObject)),
+            Err(error) => return Err(self.unreadable(ChunkError::NotJson(error))),
+        };
         let mut chunk = Chunk { no_choices: true, error: read_error_field(root), ..Chunk::default() };
         for (position, choice) in (0..).zip(root.field("choices").into_iter().flat_map(Value::items)) {
             chunk.no_choices = false;
@@ -170,7 +179,8 @@ impl ChatStream {
         self.usage
     }
 
-    /// Tokens that were generated, by the usage or by what else a server says.
+    /// Tokens that were generated, by the usage or by what else a server says. Of a reply with several choices
+    /// llama.cpp counts one.
     pub fn output_tokens(&self) -> Option<u64> {
         self.output_tokens
     }
@@ -185,6 +195,20 @@ impl ChatStream {
         self.template.as_ref().unwrap_or(&self.fallback)
     }
 
+    fn unreadable(&mut self, error: ChunkError) -> ChunkError {
+        self.room = None;
+        self.keep_nothing();
+        error
+    }
+
+    fn keep_nothing(&mut self) {
+        for choice in &mut self.choices {
+            choice.mendable = false;
+            choice.text = String::new();
+            choice.tool_calls = Vec::new();
+        }
+    }
+
     fn choice(&mut self, value: Value<'_>, index: u32, chunk: &mut Chunk) {
         let pieces_before = chunk.pieces.len();
         let mut exact = true;
@@ -192,12 +216,11 @@ impl ChatStream {
             self.pieces(delta, index, &mut exact, &mut chunk.pieces);
         }
         let pieces = chunk.pieces.get(pieces_before..).unwrap_or_default();
-        let refusing = pieces.iter().any(|delta| matches!(delta.piece, Piece::Refusal(_)));
-        let refused = refusing || self.choice_at(index).is_some_and(|choice| choice.refused);
-        let finish = read_finish(value, index, self.has_stop, refused);
-        chunk.finishes.extend(finish.clone());
         let legacy = value.at("delta.function_call").is_some_and(|call| !call.is_null());
         self.keep(index, pieces, legacy);
+        let refused = self.choice_at(index).is_some_and(|choice| choice.refused);
+        let finish = read_finish(value, index, self.has_stop, refused);
+        chunk.finishes.extend(finish.clone());
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.mendable &= exact;
             choice.end(finish);
@@ -235,64 +258,72 @@ impl ChatStream {
 
     /// Adds pieces to what is kept of a choice.
     fn keep(&mut self, index: u32, pieces: &[Delta], legacy: bool) {
-        let is_new = self.choice_at(index).is_none();
-        let cost = if is_new { ENTRY_BYTES } else { 0 }
-            + pieces.iter().map(|delta| delta.piece.cost()).sum::<usize>();
+        let known = self.choice_at(index);
+        let calls = known.map(|choice| choice.tool_calls.as_slice()).unwrap_or_default();
+        let cost: usize = pieces.iter().map(|delta| delta.piece.cost(calls)).sum();
+        if known.is_none() && self.choices.len() < MAX_CHOICES {
+            self.choices.push(Choice { mendable: self.room.is_some(), ..Choice::new(index) });
+        }
         self.room = self.room.and_then(|room| room.checked_sub(cost));
         if self.room.is_none() {
-            for choice in &mut self.choices {
-                choice.mendable = false;
-                choice.text = String::new();
-                choice.tool_calls = Vec::new();
-            }
-            return;
+            self.keep_nothing();
         }
-        if is_new {
-            self.choices.push(Choice::new(index));
-        }
+        let keep = self.room.is_some();
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             for delta in pieces {
-                choice.add(&delta.piece, legacy);
+                choice.add(&delta.piece, legacy, keep);
             }
         }
     }
 }
 
 impl Piece {
-    fn cost(&self) -> usize {
+    /// How many bytes it takes to keep this, next to these calls.
+    fn cost(&self, calls: &[ToolCall]) -> usize {
         match self {
             Self::Text(text) => text.len(),
             Self::Reasoning(_) | Self::Refusal(_) => 0,
-            Self::ToolCall { id, name, arguments, .. } => {
+            Self::ToolCall { index, id, name, arguments } => {
                 let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-                // What begins a call names it: only then a new entry may be needed.
-                let entry = if id.is_some() || name.is_some() { ENTRY_BYTES } else { 0 };
-                entry + length(id) + length(name) + arguments.len()
+                let is_new = !calls.iter().any(|call| call.index == *index);
+                arguments.len() + length(id) + length(name) + if is_new { ENTRY_BYTES } else { 0 }
             }
         }
     }
 }
 
 impl Choice {
-    fn add(&mut self, piece: &Piece, legacy: bool) {
+    /// Adds a piece; its text only if it is to be kept.
+    fn add(&mut self, piece: &Piece, legacy: bool, keep: bool) {
         match piece {
-            Piece::Text(text) => self.text.push_str(text),
+            Piece::Text(text) => {
+                self.received += text.len();
+                self.text.push_str(if keep { text } else { "" });
+            }
             Piece::Reasoning(_) => self.reasoned = true,
             Piece::Refusal(_) => self.refused = true,
             Piece::ToolCall { index, id, name, arguments } => {
-                let known = self.tool_calls.iter().position(|call| call.index == *index);
-                let position = known.unwrap_or_else(|| {
-                    self.tool_calls.push(ToolCall { index: *index, legacy, ..ToolCall::default() });
-                    self.tool_calls.len() - 1
-                });
-                let call = &mut self.tool_calls[position];
-                call.id = call.id.take().or_else(|| id.clone());
-                if let Some(name) = name.as_ref().filter(|_| call.name.is_empty()) {
-                    call.name.clone_from(name);
+                self.received += arguments.len();
+                if keep {
+                    let call = self.call(*index, legacy);
+                    call.id = call.id.take().or_else(|| id.clone());
+                    if let Some(name) = name.as_ref().filter(|_| call.name.is_empty()) {
+                        call.name.clone_from(name);
+                    }
+                    call.arguments.push_str(arguments);
                 }
-                call.arguments.push_str(arguments);
             }
         }
+    }
+
+    /// The call with this number; a new one if there is none.
+    fn call(&mut self, index: u32, legacy: bool) -> &mut ToolCall {
+        let known = self.tool_calls.iter().position(|call| call.index == index);
+        let position = known.unwrap_or_else(|| {
+            self.tool_calls.push(ToolCall { index, legacy, ..ToolCall::default() });
+            self.tool_calls.len() - 1
+        });
+        &mut self.tool_calls[position]
     }
 }
 

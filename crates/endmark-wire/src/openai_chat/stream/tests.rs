@@ -1,1 +1,126 @@
+use endmark_core::Stop;
 
+use super::*;
+
+fn stream(keep_bytes: usize) -> ChatStream {
+    ChatStream::new(&ChatRequest::parse(br#"{"model":"m","messages":[],"stream":true}"#).unwrap(), keep_bytes)
+}
+
+fn text(index: u32, text: &str) -> String {
+    format!("{{\"choices\":[{{\"index\":{index},\"delta\":{{\"content\":\"{text}\"}}}}]}}")
+}
+
+#[test]
+fn past_the_limit_nothing_is_kept_and_everything_is_read() {
+    let mut stream = stream(10);
+    stream.chunk(&text(0, "12345")).unwrap();
+    stream.chunk(&text(1, "12345")).unwrap();
+    assert!(stream.choices().iter().all(|choice| choice.mendable && choice.text == "12345"));
+    let chunk = stream.chunk(&text(0, "6")).unwrap();
+    assert_eq!(chunk.pieces, [Delta { choice: 0, piece: Piece::Text("6".to_owned()) }]);
+    stream.chunk(&text(2, "new")).unwrap();
+    let kept: Vec<_> =
+        stream.choices().iter().map(|choice| (choice.mendable, &*choice.text, choice.received)).collect();
+    assert_eq!(kept, [(false, "", 6), (false, "", 5), (false, "", 3)]);
+    let end = r#"{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}"#;
+    assert_eq!(stream.chunk(end).unwrap().finishes[0].stop, Some(Stop::Normal));
+    assert_eq!(stream.choice_at(1).unwrap().finish.as_ref().unwrap().word, "stop");
+}
+
+#[test]
+fn calls_and_choices_from_outside_are_bounded() {
+    let mut stream = stream(1000);
+    for index in 0..1000 {
+        let call =
+            format!("{{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":{index}}}]}}}}]}}");
+        stream.chunk(&call).unwrap();
+        stream.chunk(&text(index, "")).unwrap();
+    }
+    assert_eq!(stream.choices().len(), MAX_CHOICES);
+    assert_eq!(stream.choices()[0].tool_calls.len(), 0);
+    assert!(!stream.choices()[0].mendable);
+}
+
+#[test]
+fn after_a_chunk_that_cannot_be_read_nothing_is_mendable() {
+    for data in ["{\"choices\":[", "[]", "nonsense"] {
+        let mut stream = stream(1000);
+        stream.chunk(&text(0, "one")).unwrap();
+        assert!(stream.chunk(data).is_err(), "{data}");
+        stream.chunk(&text(0, " three")).unwrap();
+        stream.chunk(&text(1, "other")).unwrap();
+        assert!(stream.choices().iter().all(|choice| !choice.mendable && choice.text.is_empty()), "{data}");
+    }
+    let damaged =
+        Frame::read(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\xFF\"}}]}\n\n".to_vec());
+    assert_eq!(stream(1000).frame(&damaged), Err(ChunkError::NotUtf8));
+}
+
+#[test]
+fn frames_that_say_nothing() {
+    let mut stream = stream(1000);
+    for raw in
+        [": ping\n\n", "\n", "event: ping\n\n", "data:\n\n", "data: {}\n\n", "data: {\"choices\":null}\n\n"]
+    {
+        let chunk = stream.frame(&Frame::read(raw.as_bytes().to_vec())).unwrap();
+        assert_eq!(chunk, Chunk { no_choices: chunk.no_choices, ..Chunk::default() }, "{raw:?}");
+    }
+    assert_eq!(stream.choices(), []);
+    assert!(stream.frame(&Frame::read(b"data:[DONE]".to_vec())).unwrap().done);
+    assert!(stream.is_done());
+}
+
+#[test]
+fn a_stream_without_chunks_has_a_template() {
+    let made = stream(10).template().text_chunk(3, "ü\"");
+    let expected = r#"{"id":"chatcmpl-endmark","object":"chat.completion.chunk","created":0,"model":"m","choices":[{"index":3,"delta":{"content":"ü\""},"finish_reason":null}]}"#;
+    assert_eq!(String::from_utf8(made).unwrap(), expected);
+}
+
+#[test]
+fn what_a_template_makes_is_read_as_it_was_meant() {
+    let mut first = stream(1000);
+    first.chunk(r#"{"id":"a","model":"m","choices":[{"index":0,"delta":{"role":"assistant"}}]}"#).unwrap();
+    let template = first.template().clone();
+    let call = ToolCall {
+        index: 1,
+        id: Some("c".to_owned()),
+        name: "read".to_owned(),
+        arguments: "{\"a\":".to_owned(),
+        legacy: false,
+    };
+    let usage = Usage { prompt: 1, completion: 2, total: 3, cached: Some(1), reasoning: Some(0) };
+    let endmark = serde_json::value::to_raw_value(&serde_json::json!({"outcome": "resumed"})).unwrap();
+    let made = [
+        template.text_chunk(0, "Hi \u{0}\u{1f}\"\\\n"),
+        template.tool_call_chunk(0, &call),
+        template.tool_arguments_chunk(0, &call, "1}"),
+        template.finish_chunk(0, "tool_calls", Some(&endmark)),
+        template.usage_chunk(&usage),
+    ];
+    let mut second = stream(1000);
+    for chunk in made {
+        serde_json::from_slice::<serde_json::Value>(&chunk).unwrap();
+        second.chunk(std::str::from_utf8(&chunk).unwrap()).unwrap();
+    }
+    let choice = &second.choices()[0];
+    assert_eq!(choice.text, "Hi \u{0}\u{1f}\"\\\n");
+    assert_eq!(choice.tool_calls, [ToolCall { arguments: "{\"a\":1}".to_owned(), ..call }]);
+    assert_eq!(choice.finish.as_ref().unwrap().stop, Some(Stop::Normal));
+    assert_eq!(second.usage(), Some(usage));
+    assert_eq!(second.template(), &template);
+}
+
+#[test]
+fn a_chunk_is_changed_in_place() {
+    let data = r#"{"choices": [{"index":1,"delta":{"content":"x"},"finish_reason":"length"}], "usage":null, "extra" : 1.50}"#;
+    let mut edit = super::super::ChunkEdit::new(data).unwrap();
+    edit.set_finish(1, None);
+    edit.set_text(1, "y");
+    edit.set_finish(7, Some("not there"));
+    edit.remove_usage();
+    let endmark = serde_json::value::to_raw_value(&serde_json::json!({"outcome": "cut"})).unwrap();
+    edit.set_endmark(&endmark);
+    let expected = r#"{"choices": [{"index":1,"delta":{"content":"y"},"finish_reason":null}], "extra" : 1.50,"endmark":{"outcome":"cut"}}"#;
+    assert_eq!(String::from_utf8(edit.finish()).unwrap(), expected);
+}
