@@ -198,6 +198,22 @@ impl<'a> Value<'a> {
     }
 }
 
+/// All fields of an object, found in one walk: for asking after many of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fields<'a>(Vec<Field<'a>>);
+
+impl<'a> Fields<'a> {
+    /// The fields of this object; none for any other kind.
+    pub(crate) fn of(object: Value<'a>) -> Self {
+        Self(object.fields().collect())
+    }
+
+    /// The value of the last field of this name.
+    pub(crate) fn get(&self, name: &str) -> Option<Value<'a>> {
+        self.0.iter().rfind(|field| field.is(name)).map(|field| field.value)
+    }
+}
+
 /// One field of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field<'a> {

@@ -26,3 +26,6 @@ pub use stream::{ChatStream, Chunk, ChunkError, Delta, Piece};
 pub use template::{ChunkEdit, Template};
 pub use tool_call::ToolCall;
 pub use usage::Usage;
+
+#[cfg(test)]
+mod tests;

@@ -191,6 +191,7 @@ fn stream(bytes: &[u8]) -> Result<String, std::fmt::Error> {
     writeln!(out, "\n== kept\ndone {}, output tokens {:?}", stream.is_done(), stream.output_tokens())?;
     for choice in stream.choices() {
         choice_lines(&mut out, choice)?;
+        writeln!(out, "  ending {}", stream.ending(choice.index).name())?;
     }
     writeln!(out, "\n== made")?;
     for choice in stream.choices() {

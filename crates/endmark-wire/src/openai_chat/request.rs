@@ -6,7 +6,7 @@ use endmark_core::Format;
 
 use super::content::text_of;
 use crate::edit::Edits;
-use crate::json::{Kind, Value};
+use crate::json::{Fields, Kind, Value};
 
 /// A body that is no Chat Completions request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -94,53 +94,56 @@ impl ChatRequest {
             let message = "the body is no JSON object".to_owned();
             return Err(RequestError { message, hint: "Send an object with `model` and `messages`." });
         }
-        let Some(messages) = root.field("messages").filter(|messages| messages.kind() == Kind::Array) else {
+        let fields = Fields::of(root);
+        let Some(messages) = fields.get("messages").filter(|messages| messages.kind() == Kind::Array) else {
             let message = "`messages` is missing, or no array".to_owned();
             return Err(RequestError {
                 message,
                 hint: "Send the conversation as an array named `messages`.",
             });
         };
-        let text = |path: &str| root.at(path).and_then(Value::text).map(std::borrow::Cow::into_owned);
-        let flag = |path: &str| root.at(path).and_then(Value::as_bool).unwrap_or(false);
-        let limit_in =
-            |field: LimitField| root.field(field.name()).and_then(Value::as_u64).map(|limit| (field, limit));
+        let messages: Vec<(String, Value<'_>)> =
+            messages.items().map(|message| (word(message, "role"), message)).collect();
+        let message_text =
+            |message: Value<'_>| text_of(message.field("content")?).map(|content| content.text);
+        let first_user = messages.iter().find(|(role, _)| role == "user");
+        let last = messages.last().filter(|(role, message)| is_unfinished(role, *message));
+
+        let limit_in = |field: LimitField| Some((field, fields.get(field.name())?.as_u64()?));
         let limit = limit_in(LimitField::MaxCompletionTokens).or_else(|| limit_in(LimitField::MaxTokens));
-        let non_empty = |name: &str| root.field(name).is_some_and(|value| !is_empty(value));
-        let stream = flag("stream");
-        let first_user = messages.items().find(|message| role(*message) == "user");
-        let format = root.at("response_format.type").and_then(Value::text);
-        let schema =
-            root.at("response_format.json_schema.schema").or_else(|| root.at("response_format.schema"));
+        let non_empty = |name: &str| fields.get(name).is_some_and(|value| !is_empty(value));
+        let stream = fields.get("stream").and_then(Value::as_bool).unwrap_or(false);
+        let asks_for_usage =
+            fields.get("stream_options").and_then(|options| options.field("include_usage")?.as_bool());
+        let response_format = fields.get("response_format").map(Fields::of);
+        let format = response_format.as_ref().and_then(|format| format.get("type")?.text());
+        let schema = response_format.as_ref().and_then(|format| {
+            format.get("json_schema").and_then(|named| named.field("schema")).or_else(|| format.get("schema"))
+        });
         Ok(Self {
             body: root.document().to_owned(),
             root: root.span(),
-            model: text("model").unwrap_or_default(),
+            model: word(root, "model"),
             stream,
-            include_usage: stream && flag("stream_options.include_usage"),
+            include_usage: stream && asks_for_usage == Some(true),
             limit: limit.map(|(_, limit)| limit),
             limit_field: limit.map(|(field, _)| field),
-            choices: root
-                .field("n")
+            choices: fields
+                .get("n")
                 .and_then(Value::as_u64)
                 .and_then(|n| u32::try_from(n).ok())
                 .unwrap_or(1)
                 .max(1),
             has_stop: non_empty("stop") || non_empty("stop_token_ids"),
             has_tools: non_empty("tools") || non_empty("functions"),
-            assistant_turns: count(messages.items().filter(|message| role(*message) == "assistant")),
-            prefill: last_assistant(messages)
-                .and_then(|message| text_of(message.field("content")?))
-                .map(|content| content.text)
-                .filter(|content| !content.is_empty()),
+            assistant_turns: count(messages.iter().filter(|(role, _)| role == "assistant")),
+            prefill: last.and_then(|(_, message)| message_text(*message)).filter(|text| !text.is_empty()),
             demanded: matches!(format.as_deref(), Some("json_object" | "json_schema"))
                 .then_some(Format::Json),
             text_schema: schema
                 .filter(|schema| schema.kind() == Kind::Object)
                 .map(|schema| schema.raw().to_owned()),
-            first_user_text: first_user
-                .and_then(|message| text_of(message.field("content")?))
-                .map(|content| content.text),
+            first_user_text: first_user.and_then(|(_, message)| message_text(*message)),
         })
     }
 
@@ -191,7 +194,8 @@ impl ChatRequest {
 
     /// The last message, if it is the assistant's and unfinished.
     pub(super) fn last_assistant(&self) -> Option<Value<'_>> {
-        last_assistant(self.root().field("messages")?)
+        let last = self.root().field("messages")?.items().last()?;
+        is_unfinished(&word(last, "role"), last).then_some(last)
     }
 
     fn functions(&self) -> impl Iterator<Item = Value<'_>> {
@@ -201,17 +205,14 @@ impl ChatRequest {
     }
 }
 
-/// The last message, if it is the assistant's and calls no tool: the reply goes on from it.
-fn last_assistant(messages: Value<'_>) -> Option<Value<'_>> {
-    let last = messages.items().last().filter(|message| role(*message) == "assistant")?;
-    let calls = ["tool_calls", "function_call"]
-        .iter()
-        .any(|name| last.field(name).is_some_and(|call| !is_empty(call)));
-    (!calls).then_some(last)
-}
-
-fn role(message: Value<'_>) -> String {
-    word(message, "role")
+/// Whether a reply to this last message goes on from it: the assistant's, and no call of a tool.
+fn is_unfinished(role: &str, message: Value<'_>) -> bool {
+    let calls = || {
+        ["tool_calls", "function_call"]
+            .iter()
+            .any(|name| message.field(name).is_some_and(|call| !is_empty(call)))
+    };
+    role == "assistant" && !calls()
 }
 
 fn word(object: Value<'_>, name: &str) -> String {

@@ -1,5 +1,7 @@
 //! A streamed reply, chunk by chunk.
 
+use endmark_core::Ending;
+
 use super::choice::{Choice, index_of, reasoning_of, said};
 use super::content::text_of;
 use super::error::read_error_field;
@@ -103,6 +105,7 @@ pub struct ChatStream {
     room: Option<usize>,
     usage: Option<Usage>,
     output_tokens: Option<u64>,
+    failed: bool,
     template: Option<Template>,
     fallback: Template,
     done: bool,
@@ -117,6 +120,7 @@ impl ChatStream {
             room: Some(keep_bytes),
             usage: None,
             output_tokens: None,
+            failed: false,
             template: None,
             fallback: Template::new(&request.model),
             done: false,
@@ -156,6 +160,7 @@ impl ChatStream {
         if !chunk.no_choices && self.template.is_none() {
             self.template = Some(Template::read(root));
         }
+        self.failed |= chunk.error.is_some();
         chunk.usage = root.field("usage").and_then(Usage::read);
         self.usage = chunk.usage.or(self.usage);
         // llama.cpp counts here where usage was not asked for.
@@ -183,6 +188,19 @@ impl ChatStream {
     /// llama.cpp counts one.
     pub fn output_tokens(&self) -> Option<u64> {
         self.output_tokens
+    }
+
+    /// How a choice has ended if the stream's bytes end here: cleanly with its finish reason or with the
+    /// stream's own end; else by an error the server reported; else it was dropped.
+    pub fn ending(&self, choice: u32) -> Ending {
+        let finish = self.choice_at(choice).and_then(|choice| choice.finish.as_ref());
+        match finish.map(|finish| finish.stop) {
+            Some(Some(_)) => Ending::Clean,
+            Some(None) => Ending::UpstreamError,
+            None if self.failed => Ending::UpstreamError,
+            None if self.done => Ending::Clean,
+            None => Ending::Dropped,
+        }
     }
 
     /// Whether the stream's own end was seen.

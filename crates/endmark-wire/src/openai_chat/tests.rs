@@ -1,0 +1,106 @@
+//! Whatever servers send.
+
+use proptest::prelude::*;
+use serde_json::{Value as Tree, json};
+
+use super::*;
+
+/// A value that stands where a chunk has something else, or what it should have.
+fn any_field() -> impl Strategy<Value = Tree> {
+    let leaf = prop_oneof![
+        Just(json!(null)),
+        Just(json!("text")),
+        Just(json!("")),
+        Just(json!("length")),
+        (0..3).prop_map(Tree::from),
+        Just(json!(true)),
+    ];
+    leaf.prop_recursive(4, 24, 3, |inner| {
+        let name = prop::sample::select(vec![
+            "index",
+            "delta",
+            "message",
+            "content",
+            "tool_calls",
+            "function",
+            "arguments",
+            "name",
+            "id",
+            "finish_reason",
+            "refusal",
+            "reasoning",
+            "type",
+            "text",
+            "error",
+        ]);
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Tree::from),
+            prop::collection::btree_map(name.prop_map(str::to_owned), inner, 0..6).prop_map(Tree::from_iter),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever stands in chunks: what is kept is what the pieces said, all of it.
+    #[test]
+    fn what_is_kept_is_what_came(
+        chunks in prop::collection::vec(prop::collection::vec((0..2_u32, any_field(), any_field()), 0..3), 0..5),
+    ) {
+        let request = ChatRequest::parse(br#"{"messages":[]}"#).unwrap();
+        let mut stream = ChatStream::new(&request, 1 << 20);
+        let mut texts = [String::new(), String::new()];
+        let mut arguments = texts.clone();
+        for choices in &chunks {
+            let choices: Vec<Tree> = choices.iter().map(|(index, delta, finish)| {
+                json!({"index": index, "delta": delta, "finish_reason": finish})
+            }).collect();
+            let chunk = stream.chunk(&json!({"choices": choices}).to_string()).unwrap();
+            for delta in chunk.pieces {
+                match delta.piece {
+                    Piece::Text(text) => texts[delta.choice as usize].push_str(&text),
+                    Piece::ToolCall { arguments: more, .. } => arguments[delta.choice as usize].push_str(&more),
+                    Piece::Reasoning(_) | Piece::Refusal(_) => {}
+                }
+            }
+        }
+        for choice in stream.choices() {
+            let index = choice.index as usize;
+            prop_assert_eq!(&choice.text, &texts[index]);
+            let kept: usize = choice.tool_calls.iter().map(|call| call.arguments.len()).sum();
+            prop_assert_eq!(kept, arguments[index].len());
+            prop_assert_eq!(choice.received, kept + choice.text.len());
+            prop_assert!(choice.mendable);
+        }
+    }
+
+    /// Whatever stands in a response: it can be changed, and is JSON afterwards.
+    #[test]
+    fn any_response_can_be_changed(choices in prop::collection::vec((any_field(), any_field()), 0..3), usage in any_field()) {
+        let choices: Vec<Tree> =
+            choices.iter().map(|(message, finish)| json!({"message": message, "finish_reason": finish})).collect();
+        let body = json!({"choices": choices, "usage": usage}).to_string();
+        let request = ChatRequest::parse(br#"{"messages":[]}"#).unwrap();
+        let response = ChatResponse::parse(body.as_bytes(), &request).unwrap();
+        let mut edit = response.edit();
+        for choice in &response.choices {
+            edit.set_text(choice.index, "new");
+            edit.set_finish(choice.index, "stop");
+            for call in &choice.tool_calls {
+                edit.set_arguments(choice.index, call.index, "{}");
+            }
+        }
+        edit.set_usage(&Usage { prompt: 1, completion: 2, total: 3, cached: Some(4), reasoning: Some(5) });
+        let changed = ChatResponse::parse(&edit.finish(), &request).unwrap();
+        prop_assert_eq!(changed.usage.unwrap().reasoning, Some(5));
+        for (choice, before) in changed.choices.iter().zip(&choices) {
+            if before["message"].is_object() {
+                prop_assert_eq!(&choice.text, "new");
+            }
+            prop_assert_eq!(&choice.finish.as_ref().unwrap().word, "stop");
+            let set = choice.tool_calls.iter().all(|call| call.arguments.is_empty() || call.arguments == "{}");
+            prop_assert!(set);
+        }
+    }
+}
