@@ -98,6 +98,7 @@ fn half_a_surrogate_pair_is_said() {
     assert_eq!(read(r#""\ud83d\ude00""#), Decoded { text: "😀".into(), exact: true });
     for (half, text) in [
         (r#""a\ud83d""#, "a\u{FFFD}"),
+        (r#""\ude00\ude00""#, "\u{FFFD}\u{FFFD}"),
         (r#""\ud83dx""#, "\u{FFFD}x"),
         (r#""\ude00\ud83d""#, "\u{FFFD}\u{FFFD}"),
         (r#""\ud83d\ud83d\ude00""#, "\u{FFFD}😀"),

@@ -101,3 +101,38 @@ impl std::ops::Add for Usage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Option<Usage> {
+        Usage::read(Value::parse_str(json).unwrap())
+    }
+
+    #[test]
+    fn counts_under_every_name() {
+        let counts = Usage { prompt: 10, completion: 3, total: 13, cached: Some(8), reasoning: None };
+        assert_eq!(
+            read(r#"{"prompt_tokens":10,"completion_tokens":3,"prompt_cache_hit_tokens":8}"#),
+            Some(counts)
+        );
+        assert_eq!(read(&counts.json()), Some(counts));
+        assert_eq!(read(r#"{"prompt_tokens":1}"#), Some(Usage { prompt: 1, total: 1, ..Usage::default() }));
+        for nothing in ["null", "{}", "[]", r#"{"prompt_tokens":"many"}"#] {
+            assert_eq!(read(nothing), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn a_sum_does_not_overflow() {
+        let most = Usage {
+            prompt: u64::MAX,
+            completion: u64::MAX,
+            total: u64::MAX,
+            cached: Some(u64::MAX),
+            reasoning: None,
+        };
+        assert_eq!(most + most, most);
+    }
+}

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use super::Frame;
-use super::frame::BYTE_ORDER_MARK;
 
 /// A frame grew over the decoder's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -55,9 +54,7 @@ pub struct Decoder {
     /// Where the line begins that `scanned` stands in.
     line: usize,
     before: Before,
-    /// No line has ended so far: a byte order mark may stand in it.
-    first_line: bool,
-    /// No frame was given out so far.
+    /// No frame was given out so far: a byte order mark may stand before it.
     first_frame: bool,
     too_long: bool,
 }
@@ -84,7 +81,6 @@ impl Decoder {
             scanned: 0,
             line: 0,
             before: Before::Other,
-            first_line: true,
             first_frame: true,
             too_long: false,
         }
@@ -151,9 +147,7 @@ impl Decoder {
                 break;
             };
             let at = self.scanned + length;
-            let line = self.buffer.get(self.line..at).unwrap_or_default();
-            let blank = line.is_empty() || self.first_line && line == BYTE_ORDER_MARK;
-            self.first_line = false;
+            let blank = at == self.line;
             self.scanned = at + 1;
             if self.buffer.get(at) == Some(&b'\r') {
                 self.before = if blank { Before::ReturnOfBlankLine } else { Before::Return };

@@ -2,7 +2,7 @@
 
 use super::encode::append_data;
 
-pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// One frame: everything up to and including a blank line.
 ///

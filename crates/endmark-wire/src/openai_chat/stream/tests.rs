@@ -78,6 +78,17 @@ fn a_stream_without_chunks_has_a_template() {
 }
 
 #[test]
+fn a_template_holds_what_is_the_same_in_every_chunk_and_short() {
+    let mut stream = stream(10);
+    let long = "x".repeat(5000);
+    let first =
+        r#"{"id":"a","created":1.0,"obfuscation":"x","usage":null,"choices":[{"index":0}],"model":"LONG"}"#;
+    stream.chunk(&first.replace("LONG", &long)).unwrap();
+    let made = String::from_utf8(stream.template().finish_chunk(0, "stop", None)).unwrap();
+    assert_eq!(made, r#"{"id":"a","created":1.0,"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#);
+}
+
+#[test]
 fn what_a_template_makes_is_read_as_it_was_meant() {
     let mut first = stream(1000);
     first.chunk(r#"{"id":"a","model":"m","choices":[{"index":0,"delta":{"role":"assistant"}}]}"#).unwrap();
