@@ -1,2 +1,70 @@
-//! Checks.
-fn main() {}
+//! `cargo xtask check`: what a machine can check of the project's shape, in seconds.
+//!
+//! Each check is one file in `check/`. A failure names the place and a next step.
+
+mod check;
+mod source;
+mod workspace;
+
+use std::env;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use check::{CHECKS, Check};
+use workspace::Workspace;
+
+const USAGE: &str = "usage: cargo xtask check [NAME…]";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(message) => {
+            // Nothing can be done about a standard error that is closed.
+            let _ = writeln!(io::stderr(), "{message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Answers whether every chosen check passed.
+fn run(arguments: &[String]) -> Result<bool, String> {
+    let (command, names) = arguments.split_first().ok_or(USAGE)?;
+    if command != "check" {
+        return Err(format!("there is no task `{command}`; {USAGE}"));
+    }
+    let chosen = choose(names)?;
+    let workspace = Workspace::load().map_err(|error| error.to_string())?;
+    let mut passed = true;
+    for check in chosen {
+        let started = Instant::now();
+        let failures = (check.run)(&workspace).map_err(|error| format!("{}: {error}", check.name))?;
+        let verdict = if failures.is_empty() { "ok" } else { "FAILED" };
+        say(&format!("{:<14} {verdict} ({:.1} s)", check.name, started.elapsed().as_secs_f64()))?;
+        for failure in &failures {
+            say(&format!("  {failure}"))?;
+        }
+        passed &= failures.is_empty();
+    }
+    Ok(passed)
+}
+
+/// The named checks, or all of them.
+fn choose(names: &[String]) -> Result<Vec<&'static Check>, String> {
+    if names.is_empty() {
+        return Ok(CHECKS.iter().collect());
+    }
+    let find = |name: &String| {
+        CHECKS.iter().find(|check| check.name == name).ok_or_else(|| {
+            let known: Vec<_> = CHECKS.iter().map(|check| check.name).collect();
+            format!("there is no check `{name}`: there are {}", known.join(", "))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+fn say(line: &str) -> Result<(), String> {
+    writeln!(io::stdout(), "{line}").map_err(|error| format!("cannot write to standard output: {error}"))
+}

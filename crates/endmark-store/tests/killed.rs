@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 use endmark_store::{CutSettled, CutStarted, FinalStatus, LogFilter, Reader, Store, StoreLocation};
 
 const CHILD: &str = "ENDMARK_TEST_STORE_OF_CHILD";
+/// How often to kill; five times without it.
+const KILLS: &str = "ENDMARK_TEST_KILLS";
 const TEST: &str = "a_killed_process_loses_no_cut_and_logs_none_twice";
 
 /// The test starts itself once more as the process to be killed.
@@ -19,7 +21,8 @@ fn a_killed_process_loses_no_cut_and_logs_none_twice() {
         write_until_killed(&StoreLocation::sqlite(path));
         return;
     }
-    for lines_before_kill in [1, 2, 17, 100, 400] {
+    let kills = env::var(KILLS).map_or(5, |kills| kills.parse().expect("a number of kills"));
+    for lines_before_kill in [1, 2, 17, 100, 400].into_iter().cycle().take(kills) {
         kill_after(lines_before_kill);
     }
 }

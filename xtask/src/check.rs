@@ -1,0 +1,27 @@
+//! The checks, in the order they are run.
+
+mod core_dependencies;
+mod crate_count;
+mod file_size;
+mod layering;
+mod purity;
+mod words;
+
+use crate::workspace::{Workspace, WorkspaceError};
+
+/// One check.
+pub(crate) struct Check {
+    pub(crate) name: &'static str,
+    /// Answers the failures, one sentence each with a next step.
+    pub(crate) run: fn(&Workspace) -> Result<Vec<String>, WorkspaceError>,
+}
+
+/// All of them.
+pub(crate) const CHECKS: &[Check] = &[
+    Check { name: "layering", run: layering::run },
+    Check { name: "purity", run: purity::run },
+    Check { name: "core-deps", run: core_dependencies::run },
+    Check { name: "crate-count", run: crate_count::run },
+    Check { name: "file-size", run: file_size::run },
+    Check { name: "words", run: words::run },
+];

@@ -1,0 +1,40 @@
+//! The product's tree stays small: what nobody compiles, nobody has to trust.
+
+use std::collections::BTreeSet;
+
+use crate::workspace::{Workspace, WorkspaceError};
+
+const PRODUCT: &str = "endmark";
+const AT_MOST: usize = 250;
+
+pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
+    let arguments = ["tree", "-p", PRODUCT, "-e", "normal,build", "--prefix", "none", "--format", "{p}"];
+    let count = crates(&workspace.cargo(&arguments)?).len();
+    let failure = format!(
+        "`{PRODUCT}` is built from {count} crates, at most {AT_MOST}: see which one brought them with `cargo tree -p {PRODUCT} -e normal,build`, and leave it or its features out"
+    );
+    Ok((count > AT_MOST).then_some(failure).into_iter().collect())
+}
+
+/// Names and versions; one that cargo printed before has `(*)` after it.
+fn crates(tree: &str) -> BTreeSet<(&str, &str)> {
+    let name_and_version = |line: &'_ str| -> Option<(usize, usize)> {
+        let name = line.find(' ')?;
+        let version = line[name + 1..].find(' ').map_or(line.len(), |end| name + 1 + end);
+        Some((name, version))
+    };
+    tree.lines()
+        .filter_map(|line| name_and_version(line).map(|(n, v)| (&line[..n], &line[n + 1..v])))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_counts_once_a_version() {
+        let tree = "endmark v0.1.0 (/x)\na v1.0.0\nb v1.0.0 (proc-macro)\na v1.0.0 (*)\n\na v2.0.0\n";
+        assert_eq!(crates(tree).len(), 4);
+    }
+}

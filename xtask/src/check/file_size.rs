@@ -1,0 +1,39 @@
+//! A file has one subject and can be read in one sitting.
+
+use std::path::Path;
+
+use crate::source::{is_test_file, lines_without_tests};
+use crate::workspace::{Workspace, WorkspaceError};
+
+/// Lines of a file without its tests.
+const AT_MOST: usize = 600;
+
+pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
+    let files = workspace.rust_files()?;
+    Ok(files.iter().filter_map(|(file, text)| failure(file, text)).collect())
+}
+
+fn failure(file: &Path, text: &str) -> Option<String> {
+    let lines = if is_test_file(file) { 0 } else { lines_without_tests(text).len() };
+    (lines > AT_MOST).then(|| {
+        format!(
+            "{} has {lines} lines without its tests, at most {AT_MOST}: split it by subject",
+            file.display()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_do_not_count() {
+        let code = "fn a() {}\n".repeat(AT_MOST);
+        let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "    fn b() {}\n".repeat(100));
+        let file = Path::new("src/a.rs");
+        assert_eq!(failure(file, &(code.clone() + &tests)), None);
+        assert!(failure(file, &(code.clone() + "fn c() {}\n" + &tests)).is_some());
+        assert_eq!(failure(Path::new("tests/a.rs"), &code.repeat(2)), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! Which crate may see which: the arrows go one way.
+
+use crate::workspace::{Package, Workspace, WorkspaceError};
+
+/// The arrows. A crate that is not here is not known yet.
+const MAY_SEE: &[(&str, &[&str])] = &[
+    ("endmark-envelope", &[]),
+    ("endmark-core", &["endmark-envelope"]),
+    ("endmark-wire", &["endmark-core"]),
+    ("endmark-store", &["endmark-core"]),
+    ("endmark-gateway", &["endmark-core", "endmark-store", "endmark-wire"]),
+    ("endmark-runs", &["endmark-core", "endmark-store", "endmark-wire"]),
+    (
+        "endmark",
+        &[
+            "endmark-core",
+            "endmark-envelope",
+            "endmark-gateway",
+            "endmark-runs",
+            "endmark-store",
+            "endmark-wire",
+        ],
+    ),
+    ("testkit", &[]),
+    ("xtask", &[]),
+];
+
+/// Crates whose tests need an upstream.
+const MAY_TEST_WITH_TESTKIT: &[&str] = &["endmark-gateway", "endmark-runs", "endmark"];
+
+#[expect(clippy::unnecessary_wraps, reason = "all checks have one signature")]
+pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
+    Ok(workspace.members().flat_map(failures_of).collect())
+}
+
+fn failures_of(package: &Package) -> Vec<String> {
+    let name = package.name.as_str();
+    let Some((_, may_see)) = MAY_SEE.iter().find(|(known, _)| *known == name) else {
+        return vec![format!(
+            "the crate `{name}` has no place in the layers: give it one in MAY_SEE (xtask/src/check/layering.rs) and in ARCHITECTURE.md"
+        )];
+    };
+    let is_wrong = |seen: &str, for_tests: bool| {
+        let may_test = for_tests && seen == "testkit" && MAY_TEST_WITH_TESTKIT.contains(&name);
+        !may_see.contains(&seen) && !may_test
+    };
+    let ours = package.dependencies.iter().filter(|dependency| dependency.is_ours());
+    let wrong = ours.filter(|dependency| is_wrong(&dependency.name, dependency.is_for_tests()));
+    wrong
+        .map(|dependency| {
+            let section = if dependency.is_for_tests() { "dev-dependencies" } else { "dependencies" };
+            let allowed = if may_see.is_empty() { "no crate of ours".to_owned() } else { may_see.join(", ") };
+            format!(
+                "`{name}` must not see `{}` ([{section}]); it may see {allowed}: move what it needs down a layer, or pass it in through a trait",
+                dependency.name
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failures(name: &str, dependency: &str, kind: &str) -> Vec<String> {
+        let package = format!(
+            r#"{{"id":"p","name":"{name}","manifest_path":"/p/Cargo.toml","dependencies":[
+                {{"name":"{dependency}","kind":{kind},"path":"/d"}},{{"name":"serde","kind":null}}]}}"#
+        );
+        failures_of(&serde_json::from_str(&package).unwrap())
+    }
+
+    #[test]
+    fn arrows_go_one_way() {
+        for (name, dependency, kind, failures_expected) in [
+            ("endmark", "endmark-gateway", "null", 0),
+            ("endmark-gateway", "endmark", "null", 1),
+            ("endmark-wire", "endmark-store", "null", 1),
+            ("endmark-wire", "endmark-store", r#""dev""#, 1),
+            ("endmark-core", "endmark-wire", r#""build""#, 1),
+            ("endmark-gateway", "testkit", r#""dev""#, 0),
+            ("endmark-gateway", "testkit", "null", 1),
+            ("endmark-core", "testkit", r#""dev""#, 1),
+            ("newcomer", "endmark-core", "null", 1),
+        ] {
+            let found = failures(name, dependency, kind);
+            assert_eq!(found.len(), failures_expected, "{name} -> {dependency}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The pure crates see no runtime, socket, file, clock or environment, and nothing that does.
+
+use std::path::Path;
+
+use crate::source::{is_test_file, lines_without_tests};
+use crate::workspace::{Workspace, WorkspaceError};
+
+/// Crates in which every decision is a function of its arguments.
+const PURE: &[&str] = &["endmark-core", "endmark-envelope", "endmark-wire"];
+
+/// Packages that do I/O, read clocks or keep state of the process; none may be below a pure crate.
+const IMPURE: &[&str] = &[
+    "async-std",
+    "axum",
+    "chrono",
+    "getrandom",
+    "http-body",
+    "hyper",
+    "hyper-rustls",
+    "hyper-util",
+    "jiff",
+    "log",
+    "mio",
+    "postgres",
+    "rand",
+    "reqwest",
+    "rusqlite",
+    "rustls",
+    "signal-hook",
+    "smol",
+    "socket2",
+    "tempfile",
+    "time",
+    "tokio",
+    "tokio-postgres",
+    "tower",
+    "tracing",
+    "ureq",
+];
+
+/// Modules of the standard library that a pure crate does not name.
+const MODULES: &[&str] = &["env", "fs", "net", "os", "process", "thread"];
+
+/// Its clocks.
+const CLOCKS: &[&str] = &["Instant", "SystemTime"];
+
+pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
+    let mut failures = Vec::new();
+    let files = workspace.rust_files()?;
+    for name in PURE {
+        let package = workspace.member(name)?;
+        let below = workspace.closure(package);
+        failures.extend(IMPURE.iter().filter(|name| below.contains(*name)).map(|name| {
+            format!(
+                "`{}` is pure, but `{name}` is among its dependencies: take the feature or crate out that brings it (`cargo tree -p {} -e normal,build -i {name}`)",
+                package.name, package.name
+            )
+        }));
+        let source = package.folder(workspace).join("src");
+        for (file, text) in files.iter().filter(|(file, _)| file.starts_with(&source) && !is_test_file(file))
+        {
+            failures.extend(impurities(text).into_iter().map(|(line, name)| failure(file, line, &name)));
+        }
+    }
+    Ok(failures)
+}
+
+fn failure(file: &Path, line: usize, name: &str) -> String {
+    format!(
+        "{}:{line} names `{name}` in a pure crate: let the caller pass in what it needs to know",
+        file.display()
+    )
+}
+
+/// Where the text, tests aside, names what it must not.
+fn impurities(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut in_group_of_std = false;
+    for (number, line) in lines_without_tests(text) {
+        let code = line.split("//").next().unwrap_or_default();
+        let words = words(code);
+        if code.trim_start().starts_with("use std::{") || code.trim_start().starts_with("pub use std::{") {
+            in_group_of_std = true;
+        }
+        for (at, word) in words.iter().enumerate() {
+            let of_std = at > 0 && words[at - 1] == "std" && code.contains(&format!("std::{word}"));
+            if MODULES.contains(word) && (in_group_of_std || of_std) {
+                found.push((number, format!("std::{word}")));
+            }
+            if CLOCKS.contains(word) {
+                found.push((number, (*word).to_owned()));
+            }
+        }
+        in_group_of_std &= !code.contains(';');
+    }
+    found
+}
+
+fn words(code: &str) -> Vec<&str> {
+    let is_part = |character: char| character.is_alphanumeric() || character == '_';
+    code.split(|character| !is_part(character)).filter(|word| !word.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_sockets_clocks_and_the_environment_are_found() {
+        for (text, names) in [
+            ("use std::fs;", vec!["std::fs"]),
+            ("    let x = std::env::var(\"A\");", vec!["std::env"]),
+            ("use std::{\n    fmt,\n    net::TcpStream,\n};\nlet fs = 1;", vec!["std::net"]),
+            ("use std::time::{Duration, Instant};", vec!["Instant"]),
+            ("let now: SystemTime = now();", vec!["SystemTime"]),
+            ("use std::time::Duration; // not std::fs", vec![]),
+            ("let instant = env!(\"X\"); offset(process);", vec![]),
+            ("#[cfg(test)]\nmod tests {\n    use std::fs;\n}", vec![]),
+        ] {
+            let found: Vec<String> = impurities(text).into_iter().map(|(_, name)| name).collect();
+            assert_eq!(found, names, "{text}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What cargo and git know about the workspace, asked once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+
+/// The packages, their graph, and the files.
+pub(crate) struct Workspace {
+    pub(crate) root: PathBuf,
+    metadata: Metadata,
+}
+
+/// Something the checks stand on cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkspaceError {
+    /// A program is missing or cannot be started.
+    #[error("cannot run `{0}` ({1}): install it")]
+    Start(String, io::Error),
+    /// A program says no.
+    #[error("`{0}` failed: {1}")]
+    Failed(String, String),
+    /// Cargo's answer has another shape than it had.
+    #[error("cannot read the answer of `cargo metadata`: {0}")]
+    Metadata(#[from] serde_json::Error),
+    /// A crate that a check is about is gone.
+    #[error("there is no crate `{0}` in the workspace: put its new name into xtask/src/check/")]
+    NoMember(&'static str),
+    /// A file cannot be read.
+    #[error("cannot read {0}: {1}")]
+    File(PathBuf, io::Error),
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    workspace_root: PathBuf,
+    workspace_members: BTreeSet<String>,
+    packages: Vec<Package>,
+    resolve: Resolve,
+}
+
+/// A package as its manifest has it.
+#[derive(Deserialize)]
+pub(crate) struct Package {
+    id: String,
+    pub(crate) name: String,
+    manifest_path: PathBuf,
+    pub(crate) dependencies: Vec<Dependency>,
+}
+
+/// A dependency as the manifest names it.
+#[derive(Deserialize)]
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    /// Nothing for a normal one, else `dev` or `build`.
+    pub(crate) kind: Option<String>,
+    /// Where it is, if it is in a folder of this machine.
+    path: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    id: String,
+    deps: Vec<Edge>,
+}
+
+#[derive(Deserialize)]
+struct Edge {
+    pkg: String,
+    dep_kinds: Vec<EdgeKind>,
+}
+
+#[derive(Deserialize)]
+struct EdgeKind {
+    kind: Option<String>,
+}
+
+impl Workspace {
+    /// Asks cargo.
+    pub(crate) fn load() -> Result<Self, WorkspaceError> {
+        let answer =
+            output(&cargo(), &["metadata", "--format-version", "1", "--all-features"], Path::new("."))?;
+        Self::parse(&answer)
+    }
+
+    /// Reads cargo's answer.
+    pub(crate) fn parse(answer: &str) -> Result<Self, WorkspaceError> {
+        let metadata: Metadata = serde_json::from_str(answer)?;
+        Ok(Self { root: metadata.workspace_root.clone(), metadata })
+    }
+
+    /// The workspace's own packages.
+    pub(crate) fn members(&self) -> impl Iterator<Item = &Package> {
+        self.metadata.packages.iter().filter(|package| self.metadata.workspace_members.contains(&package.id))
+    }
+
+    /// The member of this name.
+    pub(crate) fn member(&self, name: &'static str) -> Result<&Package, WorkspaceError> {
+        self.members().find(|package| package.name == name).ok_or(WorkspaceError::NoMember(name))
+    }
+
+    /// The names of all packages that this one is built with, through normal and build dependencies.
+    pub(crate) fn closure(&self, package: &Package) -> BTreeSet<&str> {
+        let nodes: BTreeMap<&str, &Node> =
+            self.metadata.resolve.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
+        let mut seen = BTreeSet::new();
+        let mut open = vec![package.id.as_str()];
+        while let Some(id) = open.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            let edges = nodes.get(id).into_iter().flat_map(|node| &node.deps);
+            let built =
+                edges.filter(|edge| edge.dep_kinds.iter().any(|kind| kind.kind.as_deref() != Some("dev")));
+            open.extend(built.map(|edge| edge.pkg.as_str()));
+        }
+        let others = self.metadata.packages.iter().filter(|other| seen.contains(other.id.as_str()));
+        others.map(|other| other.name.as_str()).collect()
+    }
+
+    /// The files under version control, and those that would be if they were added now; relative to the root.
+    pub(crate) fn files(&self) -> Result<Vec<PathBuf>, WorkspaceError> {
+        let arguments = ["-c", "safe.directory=*", "ls-files", "-co", "--exclude-standard", "-z"];
+        let listing = output("git", &arguments, &self.root)?;
+        let files: BTreeSet<PathBuf> =
+            listing.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect();
+        // A file that was deleted but not yet committed is still listed.
+        Ok(files.into_iter().filter(|file| self.root.join(file).is_file()).collect())
+    }
+
+    /// The Rust files among them, with their text.
+    pub(crate) fn rust_files(&self) -> Result<Vec<(PathBuf, String)>, WorkspaceError> {
+        let files =
+            self.files()?.into_iter().filter(|file| file.extension().is_some_and(|ending| ending == "rs"));
+        files.map(|file| self.read(&file).map(|text| (file, text))).collect()
+    }
+
+    /// A file's text; what is not UTF-8 in it is replaced.
+    pub(crate) fn read(&self, file: &Path) -> Result<String, WorkspaceError> {
+        let bytes = std::fs::read(self.root.join(file));
+        let bytes = bytes.map_err(|error| WorkspaceError::File(file.to_owned(), error))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// What cargo prints, run at the root.
+    pub(crate) fn cargo(&self, arguments: &[&str]) -> Result<String, WorkspaceError> {
+        output(&cargo(), arguments, &self.root)
+    }
+}
+
+impl Package {
+    /// The package's folder, relative to the root.
+    pub(crate) fn folder<'a>(&'a self, workspace: &Workspace) -> &'a Path {
+        let folder = self.manifest_path.parent().unwrap_or(&self.manifest_path);
+        folder.strip_prefix(&workspace.root).unwrap_or(folder)
+    }
+}
+
+impl Dependency {
+    /// Whether it is a package of this workspace.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.path.is_some()
+    }
+
+    /// Whether only tests, examples and benchmarks see it.
+    pub(crate) fn is_for_tests(&self) -> bool {
+        self.kind.as_deref() == Some("dev")
+    }
+}
+
+/// The cargo that runs this task.
+fn cargo() -> String {
+    std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
+}
+
+fn output(program: &str, arguments: &[&str], folder: &Path) -> Result<String, WorkspaceError> {
+    let command = format!("{program} {}", arguments.join(" "));
+    let output = Command::new(program).args(arguments).current_dir(folder).output();
+    let output = output.map_err(|error| WorkspaceError::Start(program.to_owned(), error))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(WorkspaceError::Failed(command, String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    }
+}
