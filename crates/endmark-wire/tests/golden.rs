@@ -65,6 +65,7 @@ fn request(bytes: &[u8]) -> Result<String, std::fmt::Error> {
         request.choices, request.has_stop, request.assistant_turns
     )?;
     writeln!(out, "prefill {:?}, first user text {:?}", request.prefill, request.first_user_text)?;
+    writeln!(out, "echoes {:?}", request.echoes("Mercury, \"V"))?;
     writeln!(
         out,
         "demanded {:?}, schema {}",

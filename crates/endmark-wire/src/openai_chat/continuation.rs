@@ -150,6 +150,32 @@ impl ChatRequest {
         edits.finish()
     }
 
+    /// What a server that echoes puts before its continuation of this text: the client's own prefill and the
+    /// text. The first is the plain one; llama.cpp puts blank lines between the parts of a prefill in parts.
+    ///
+    /// With an empty text it is what such a server puts before its very first reply to a prefill; it has to
+    /// be stripped from what is given as [`Partial`].
+    ///
+    /// ```
+    /// use endmark_wire::openai_chat::ChatRequest;
+    /// let request = ChatRequest::parse(br#"{"messages":[{"role":"assistant","content":"The planets "}]}"#)?;
+    /// assert_eq!(request.echoes("are "), ["The planets are "]);
+    /// # Ok::<(), endmark_wire::openai_chat::RequestError>(())
+    /// ```
+    pub fn echoes(&self, so_far: &str) -> Vec<String> {
+        let content = self.last_assistant().and_then(|message| message.field("content"));
+        let parts: Vec<_> = content.into_iter().flat_map(text_parts).filter_map(Value::text).collect();
+        let plain = self.prefill.clone().unwrap_or_default();
+        let mut echoes = vec![plain, parts.join("\n"), parts.join("\n\n")];
+        if parts.len() < 2 {
+            echoes.truncate(1);
+        }
+        for echo in &mut echoes {
+            echo.push_str(so_far);
+        }
+        echoes
+    }
+
     /// Asks for the rest in a user message after the cut reply (PC-3).
     ///
     /// A cut tool call is shown as quoted text, never as a call: a call without a result, and one whose
