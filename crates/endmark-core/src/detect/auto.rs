@@ -69,9 +69,9 @@ impl Candidate {
         let base = self.machine.position();
         self.machine.push(bytes);
         let taken = self.machine.malformed().map_or(bytes.len(), |(index, _)| index - base);
-        let line = memchr::memrchr(b'\n', &bytes[..taken]);
-        self.blank_line = (self.blank_line || line.is_some())
-            && bytes[line.map_or(0, |newline| newline + 1)..taken].trim_ascii().is_empty();
+        if let Some(&byte) = bytes[..taken].iter().rfind(|byte| !matches!(byte, b' ' | b'\t' | b'\r')) {
+            self.blank_line = byte == b'\n';
+        }
         taken
     }
 

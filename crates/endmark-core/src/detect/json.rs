@@ -2,10 +2,12 @@
 
 mod nesting;
 mod number;
+mod plain;
 mod string;
 
 use nesting::Nesting;
 use number::{Number, NumberScan};
+use plain::plain_length;
 use string::{StringScan, StringScanner};
 
 use super::settled_tail::SettledTail;
@@ -21,7 +23,7 @@ pub(super) enum Values {
 }
 
 /// What may come next, or what token the text ends in.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// The beginning of the text: a byte order mark, whitespace or a value.
     Start,
@@ -45,13 +47,20 @@ enum State {
     /// it must stand apart.
     Done { scalar: bool },
     /// Inside a string.
-    String { scanner: StringScanner, key: bool },
+    String { key: bool },
     /// Inside a number, or right after one.
     Number(Number),
-    /// Inside `true`, `false` or `null`, of which `left` is missing.
-    Literal { left: &'static [u8] },
+    /// Inside `true`, `false` or `null`.
+    Literal,
     /// Beyond repair.
-    Malformed { index: usize, reason: &'static str },
+    Malformed,
+}
+
+/// Bytes, and where they begin in the text.
+#[derive(Clone, Copy)]
+struct Chunk<'c> {
+    bytes: &'c [u8],
+    base: usize,
 }
 
 /// Which source was settled last.
@@ -72,6 +81,10 @@ struct Settled {
 pub(super) struct JsonMachine {
     values: Values,
     state: State,
+    /// The string that the text ends in, if it does.
+    string: StringScanner,
+    /// What is missing of the literal that the text ends in, if it does.
+    literal: &'static [u8],
     nesting: Nesting,
     /// Bytes seen.
     position: usize,
@@ -83,6 +96,8 @@ pub(super) struct JsonMachine {
     tail: SettledTail,
     /// Whether an object's member was seen, as far as its colon.
     member: bool,
+    /// The first byte that cannot stand where it stands, and why.
+    malformed: Option<(usize, &'static str)>,
 }
 
 impl JsonMachine {
@@ -91,6 +106,8 @@ impl JsonMachine {
         Self {
             values,
             state: State::Start,
+            string: StringScanner::new(),
+            literal: b"",
             nesting: Nesting::default(),
             position: 0,
             pending: 0,
@@ -98,100 +115,73 @@ impl JsonMachine {
             settled: Settled::default(),
             tail: SettledTail::default(),
             member: false,
+            malformed: None,
         }
     }
 
     /// Takes the text's next bytes.
-    pub(super) fn push(&mut self, chunk: &[u8]) {
-        let base = self.position;
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let chunk = Chunk { bytes, base: self.position };
+        self.position += bytes.len();
         let mut at = 0;
-        while at < chunk.len() {
-            at = match &mut self.state {
-                State::String { scanner, key } => {
-                    let key = *key;
-                    match scanner.scan(chunk, at, base) {
-                        StringScan::Open => chunk.len(),
-                        StringScan::Closed(after) => {
-                            self.end_string(key, base + after);
-                            after
-                        }
-                        StringScan::Invalid(index, reason) => self.fail(base + index, reason, chunk),
-                    }
-                }
-                State::Number(number) => match number.scan(chunk, at) {
-                    NumberScan::Open(number) => {
-                        self.state = State::Number(number);
-                        chunk.len()
-                    }
-                    NumberScan::Ended(after) => {
-                        self.end_scalar(base + after);
-                        after
-                    }
-                    NumberScan::Invalid(index) => self.fail(base + index, "not a number", chunk),
-                },
-                State::Literal { left } => match left {
-                    [expected, rest @ ..] if *expected == chunk[at] => {
-                        *left = rest;
-                        if rest.is_empty() {
-                            self.end_scalar(base + at + 1);
-                        }
-                        at + 1
-                    }
-                    _ => self.fail(base + at, "neither `true`, `false` nor `null`", chunk),
-                },
-                State::Malformed { .. } => chunk.len(),
-                _ => match self.between(chunk[at], base + at) {
-                    Ok(()) => at + 1,
-                    Err(reason) => self.fail(base + at, reason, chunk),
-                },
+        while at < bytes.len() {
+            at = match self.state {
+                State::String { key } => self.string(chunk, at, key),
+                State::Number(number) => self.number(chunk, at, number),
+                State::Literal => self.literal(chunk, at),
+                State::ByteOrderMark(seen) => self.byte_order_mark(chunk, at, seen),
+                State::Malformed => return,
+                _ if matches!(bytes[at], b' ' | b'\n' | b'\r' | b'\t') => self.whitespace(at),
+                State::Start if bytes[at] == 0xEF => self.byte_order_mark(chunk, at, 0),
+                _ => self.token(chunk, at),
             };
         }
-        self.position += chunk.len();
-        if let State::String { scanner, .. } = &self.state {
-            self.settled.end = scanner.settled(self.position);
+        if matches!(self.state, State::String { .. }) {
+            self.settled.end = self.string.settled(self.position);
         }
-        self.tail.advance(chunk, base, self.kept_from(), self.settled.end);
+        self.tail.advance(bytes, chunk.base, self.kept_from(), self.settled.end);
     }
 
-    /// Takes a byte between two tokens: whitespace, or the beginning of the next one.
-    fn between(&mut self, byte: u8, offset: usize) -> Result<(), &'static str> {
-        match (&self.state, byte) {
-            (State::Start, 0xEF) => self.state = State::ByteOrderMark(1),
-            (State::ByteOrderMark(1), 0xBB) => self.state = State::ByteOrderMark(2),
-            (State::ByteOrderMark(2), 0xBF) => self.state = State::Marked,
-            (State::ByteOrderMark(_), _) => return Err("not a byte order mark"),
-            (_, b' ' | b'\n' | b'\r' | b'\t') => self.whitespace(),
-            (State::FirstKey | State::Key, b'"') => self.begin_string(offset, true),
-            (State::FirstKey, b'}') | (State::FirstElement, b']') => self.close(offset),
-            (State::FirstKey, _) => return Err("neither a key nor `}`"),
-            (State::Key, _) => return Err("not a key"),
+    /// Takes the token that begins at `at`, or as much of it as is there at once.
+    #[inline]
+    fn token(&mut self, chunk: Chunk<'_>, at: usize) -> usize {
+        match (self.state, chunk.bytes[at]) {
+            (State::FirstKey | State::Key, b'"') => return self.begin_string(chunk, at, true),
+            (State::FirstKey, b'}') | (State::FirstElement, b']') => self.close(chunk.base + at),
+            (State::FirstKey, _) => return self.fail(chunk, at, "neither a key nor `}`"),
+            (State::Key, _) => return self.fail(chunk, at, "not a key"),
             (State::Colon, b':') => {
-                self.settle_sign(offset);
+                self.settle_sign(chunk.base + at);
                 self.member = true;
                 self.state = State::Value;
             }
-            (State::Colon, _) => return Err("not the colon after a key"),
+            (State::Colon, _) => return self.fail(chunk, at, "not the colon after a key"),
             (State::AfterValue, b',') => {
-                self.settle_sign(offset);
+                self.settle_sign(chunk.base + at);
                 self.state = if self.nesting.in_object() { State::Key } else { State::Value };
             }
-            (State::AfterValue, b'}') if self.nesting.in_object() => self.close(offset),
-            (State::AfterValue, b']') if !self.nesting.in_object() => self.close(offset),
-            (State::AfterValue, _) if self.nesting.in_object() => return Err("neither a comma nor `}`"),
-            (State::AfterValue, _) => return Err("neither a comma nor `]`"),
-            (State::Done { .. }, _) if self.values == Values::One => return Err("text after the value"),
-            (State::Done { scalar: true }, byte) if !matches!(byte, b'"' | b'[' | b'{') => {
-                return Err("not apart from the value before it");
+            (State::AfterValue, b'}') if self.nesting.in_object() => self.close(chunk.base + at),
+            (State::AfterValue, b']') if !self.nesting.in_object() => self.close(chunk.base + at),
+            (State::AfterValue, _) if self.nesting.in_object() => {
+                return self.fail(chunk, at, "neither a comma nor `}`");
             }
-            (State::FirstElement, byte) => self.begin_value(byte, offset, "neither a value nor `]`")?,
-            (_, byte) => self.begin_value(byte, offset, "not a value")?,
+            (State::AfterValue, _) => return self.fail(chunk, at, "neither a comma nor `]`"),
+            (State::Done { .. }, _) if self.values == Values::One => {
+                return self.fail(chunk, at, "text after the value");
+            }
+            (State::Done { scalar: true }, byte) if !matches!(byte, b'"' | b'[' | b'{') => {
+                return self.fail(chunk, at, "not apart from the value before it");
+            }
+            _ => return self.begin_value(chunk, at),
         }
-        Ok(())
+        at + 1
     }
 
-    fn begin_value(&mut self, byte: u8, offset: usize, otherwise: &'static str) -> Result<(), &'static str> {
-        match byte {
-            b'"' => self.begin_string(offset, false),
+    #[inline]
+    fn begin_value(&mut self, chunk: Chunk<'_>, at: usize) -> usize {
+        let offset = chunk.base + at;
+        match chunk.bytes[at] {
+            b'"' => return self.begin_string(chunk, at, false),
             b'{' => {
                 self.settle_speaking(offset, offset + 1);
                 self.nesting.enter(true);
@@ -202,49 +192,140 @@ impl JsonMachine {
                 self.nesting.enter(false);
                 self.state = State::FirstElement;
             }
-            b't' => self.begin_literal(offset, b"rue"),
-            b'f' => self.begin_literal(offset, b"alse"),
-            b'n' => self.begin_literal(offset, b"ull"),
-            _ => {
-                self.state = State::Number(Number::begin(byte).ok_or(otherwise)?);
-                self.pending = offset;
-            }
+            b't' => return self.begin_literal(chunk, at, b"true"),
+            b'f' => return self.begin_literal(chunk, at, b"false"),
+            b'n' => return self.begin_literal(chunk, at, b"null"),
+            byte => match Number::begin(byte) {
+                Some(number) => {
+                    self.pending = offset;
+                    return self.number(chunk, at + 1, number);
+                }
+                None if self.state == State::FirstElement => {
+                    return self.fail(chunk, at, "neither a value nor `]`");
+                }
+                None => return self.fail(chunk, at, "not a value"),
+            },
         }
-        Ok(())
+        at + 1
     }
 
-    fn begin_literal(&mut self, offset: usize, left: &'static [u8]) {
-        self.pending = offset;
-        self.state = State::Literal { left };
-    }
-
-    fn begin_string(&mut self, offset: usize, key: bool) {
+    #[inline]
+    fn begin_string(&mut self, chunk: Chunk<'_>, at: usize, key: bool) -> usize {
+        let offset = chunk.base + at;
         let before = if self.settled.end == 0 { offset } else { self.settled.speaking };
+        let inside = &chunk.bytes[at + 1..];
+        let length = plain_length(inside);
         self.settle_speaking(offset, offset + 1);
+        if inside.get(length) == Some(&b'"') {
+            return self.end_string(chunk, at + length + 2, key);
+        }
         self.settled.speaking_before = before;
-        self.state = State::String { scanner: StringScanner::new(), key };
+        self.string = StringScanner::new();
+        self.state = State::String { key };
+        at + 1 + length
     }
 
-    fn end_string(&mut self, key: bool, end: usize) {
-        self.settled.end = end;
+    fn string(&mut self, chunk: Chunk<'_>, at: usize, key: bool) -> usize {
+        match self.string.scan(chunk.bytes, at, chunk.base) {
+            StringScan::Open => chunk.bytes.len(),
+            StringScan::Closed(end) => self.end_string(chunk, end, key),
+            StringScan::Invalid(index, reason) => self.fail(chunk, index, reason),
+        }
+    }
+
+    #[inline]
+    fn end_string(&mut self, chunk: Chunk<'_>, end: usize, key: bool) -> usize {
+        self.settled.end = chunk.base + end;
         if key {
             self.state = State::Colon;
         } else {
-            self.end_value(end, false);
+            self.end_value(chunk.base + end, false);
+        }
+        end
+    }
+
+    #[inline]
+    fn number(&mut self, chunk: Chunk<'_>, at: usize, number: Number) -> usize {
+        match number.scan(chunk.bytes, at) {
+            NumberScan::Open(number) => {
+                self.state = State::Number(number);
+                chunk.bytes.len()
+            }
+            NumberScan::Ended(end) => {
+                self.end_scalar(chunk.base + end);
+                end
+            }
+            NumberScan::Invalid(index) => self.fail(chunk, index, "not a number"),
         }
     }
 
+    #[inline]
+    fn begin_literal(&mut self, chunk: Chunk<'_>, at: usize, word: &'static [u8]) -> usize {
+        self.pending = chunk.base + at;
+        if chunk.bytes[at..].starts_with(word) {
+            self.end_scalar(self.pending + word.len());
+            return at + word.len();
+        }
+        self.literal = &word[1..];
+        self.state = State::Literal;
+        at + 1
+    }
+
+    fn literal(&mut self, chunk: Chunk<'_>, at: usize) -> usize {
+        match self.literal {
+            [expected, left @ ..] if *expected == chunk.bytes[at] => {
+                self.literal = left;
+                if left.is_empty() {
+                    self.end_scalar(chunk.base + at + 1);
+                }
+                at + 1
+            }
+            _ => self.fail(chunk, at, "neither `true`, `false` nor `null`"),
+        }
+    }
+
+    fn byte_order_mark(&mut self, chunk: Chunk<'_>, at: usize, seen: u8) -> usize {
+        self.state = match (seen, chunk.bytes[at]) {
+            (0, 0xEF) => State::ByteOrderMark(1),
+            (1, 0xBB) => State::ByteOrderMark(2),
+            (2, 0xBF) => State::Marked,
+            _ => return self.fail(chunk, at, "not a byte order mark"),
+        };
+        at + 1
+    }
+
+    /// Whitespace sets values apart, and ends the place of a byte order mark.
+    #[inline]
+    fn whitespace(&mut self, at: usize) -> usize {
+        match self.state {
+            State::Done { .. } => self.state = State::Done { scalar: false },
+            State::Start | State::Marked => self.state = State::Value,
+            _ => {}
+        }
+        at + 1
+    }
+
+    #[cold]
+    fn fail(&mut self, chunk: Chunk<'_>, at: usize, reason: &'static str) -> usize {
+        self.state = State::Malformed;
+        self.malformed = Some((chunk.base + at, reason));
+        chunk.bytes.len()
+    }
+
+    #[inline]
     fn end_scalar(&mut self, end: usize) {
         self.settle_speaking(self.pending, end);
         self.end_value(end, true);
     }
 
+    #[inline]
     fn close(&mut self, offset: usize) {
         self.settle_speaking(offset, offset + 1);
         self.nesting.leave();
         self.end_value(offset + 1, false);
     }
 
+    #[inline]
     fn end_value(&mut self, end: usize, scalar: bool) {
         if self.nesting.depth() > 0 {
             self.state = State::AfterValue;
@@ -254,29 +335,17 @@ impl JsonMachine {
         }
     }
 
+    #[inline]
     fn settle_sign(&mut self, offset: usize) {
         self.settled.token = offset;
         self.settled.end = offset + 1;
     }
 
+    #[inline]
     fn settle_speaking(&mut self, start: usize, end: usize) {
         self.settled.token = start;
         self.settled.end = end;
         self.settled.speaking = start;
-    }
-
-    /// Whitespace sets values apart, and ends the place of a byte order mark.
-    fn whitespace(&mut self) {
-        match &mut self.state {
-            State::Done { scalar } => *scalar = false,
-            State::Start | State::Marked => self.state = State::Value,
-            _ => {}
-        }
-    }
-
-    fn fail(&mut self, index: usize, reason: &'static str, chunk: &[u8]) -> usize {
-        self.state = State::Malformed { index, reason };
-        chunk.len()
     }
 
     /// Whether the text ends inside a string of which nothing but the quote is settled.
@@ -294,17 +363,9 @@ impl JsonMachine {
         self.position
     }
 
-    /// Whether no continuation could make it valid.
-    pub(super) fn is_malformed(&self) -> bool {
-        self.malformed().is_some()
-    }
-
-    /// The first byte that cannot stand where it stands, and why.
+    /// The first byte that cannot stand where it stands, and why, if no continuation makes it valid.
     pub(super) fn malformed(&self) -> Option<(usize, &'static str)> {
-        match self.state {
-            State::Malformed { index, reason } => Some((index, reason)),
-            _ => None,
-        }
+        self.malformed
     }
 
     /// Where the last value ended, also in a text that is malformed after it.
@@ -328,7 +389,7 @@ impl JsonMachine {
 
     /// What the text is, should it end here.
     pub(super) fn verdict(&self) -> Verdict {
-        if let Some((index, reason)) = self.malformed() {
+        if let Some((index, reason)) = self.malformed {
             return Verdict::Malformed { index, reason: reason.to_owned() };
         }
         if let State::Marked = self.state {
@@ -354,7 +415,7 @@ impl JsonMachine {
     fn truncation_index(&self) -> usize {
         match &self.state {
             State::String { .. } => self.settled.end,
-            State::Number(_) | State::Literal { .. } => self.pending,
+            State::Number(_) | State::Literal => self.pending,
             _ if self.settled.end == 0 => 0,
             _ => self.position,
         }
@@ -372,11 +433,11 @@ impl JsonMachine {
 
     fn in_token(&self) -> Option<InToken> {
         match &self.state {
-            State::String { scanner, .. } if scanner.in_escape() => Some(InToken::Escape),
-            State::String { scanner, .. } if scanner.in_character() => Some(InToken::Utf8),
+            State::String { .. } if self.string.in_escape() => Some(InToken::Escape),
+            State::String { .. } if self.string.in_character() => Some(InToken::Utf8),
             State::String { .. } => Some(InToken::String),
             State::Number(_) => Some(InToken::Number),
-            State::Literal { .. } => Some(InToken::Literal),
+            State::Literal => Some(InToken::Literal),
             State::ByteOrderMark(_) => Some(InToken::Utf8),
             _ => None,
         }

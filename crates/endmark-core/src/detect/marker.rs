@@ -60,13 +60,23 @@ impl MarkerMachine {
     /// Takes the text's next bytes.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         self.text.push(chunk);
-        for &byte in chunk {
+        let text = chunk.trim_ascii_end();
+        if !text.is_empty() {
+            self.match_on(text);
+            self.ended = self.matched > 0 && self.matched == self.marker.bytes.len();
+        }
+        self.match_on(&chunk[text.len()..]);
+    }
+
+    /// Goes on with `bytes`. How much of the marker matches after them depends on no more of them than
+    /// the marker is long.
+    fn match_on(&mut self, bytes: &[u8]) {
+        let skipped = bytes.len().saturating_sub(self.marker.bytes.len());
+        if skipped > 0 {
+            self.matched = 0;
+        }
+        for &byte in &bytes[skipped..] {
             self.matched = self.marker.step(self.matched, byte);
-            if self.matched == self.marker.bytes.len() {
-                self.ended = self.matched > 0;
-            } else if !byte.is_ascii_whitespace() {
-                self.ended = false;
-            }
         }
     }
 

@@ -127,7 +127,7 @@ impl Detector {
     /// malformed as it is, although a value may follow.
     pub fn is_malformed(&self) -> bool {
         match &self.machine {
-            Machine::Json(machine) => machine.is_malformed(),
+            Machine::Json(machine) => machine.malformed().is_some(),
             Machine::Text(machine) => machine.is_malformed(),
             Machine::Marker(machine) => machine.is_malformed(),
             Machine::Auto(machine) => machine.is_malformed(),

@@ -1,6 +1,7 @@
 //! The inside of a JSON string, cut anywhere.
 
 use super::super::utf8::{Utf8, Utf8Step};
+use super::plain::{plain_length, wide_length};
 
 /// How far the inside of a string has come.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +69,7 @@ impl StringScanner {
     pub(super) fn scan(&mut self, chunk: &[u8], mut at: usize, base: usize) -> StringScan {
         loop {
             if matches!(self.inside, Inside::Plain) {
-                at += plain_length(&chunk[at..]);
+                at += settled_length(&chunk[at..]);
             }
             let Some(&byte) = chunk.get(at) else { return StringScan::Open };
             match self.inside {
@@ -135,34 +136,19 @@ fn hexadecimal(byte: u8) -> Option<u16> {
     char::from(byte).to_digit(16).and_then(|digit| u16::try_from(digit).ok())
 }
 
-/// How many bytes at the beginning are characters of one byte that stand for themselves.
+/// How many bytes at the beginning are whole characters and short escapes.
 #[inline]
-fn plain_length(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::MAX / 255;
-    const HIGHS: u64 = ONES << 7;
+fn settled_length(bytes: &[u8]) -> usize {
     let mut length = 0;
-    let (words, _) = bytes.as_chunks::<8>();
-    for word in words {
-        let word = u64::from_le_bytes(*word);
-        let quotes = word ^ (ONES * u64::from(b'"'));
-        let backslashes = word ^ (ONES * u64::from(b'\\'));
-        // The lowest set bit is exact; the ones above it may be false, and are not looked at.
-        let special = (word.wrapping_sub(ONES * 0x20)
-            | quotes.wrapping_sub(ONES)
-            | backslashes.wrapping_sub(ONES)
-            | word)
-            & HIGHS;
-        if special != 0 {
-            return length + (special.trailing_zeros() / 8) as usize;
-        }
-        length += 8;
+    loop {
+        length += plain_length(&bytes[length..]);
+        length += match bytes[length..] {
+            [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
+            [0x80..=0xFF, ..] => match wide_length(&bytes[length..]) {
+                0 => return length,
+                wide => wide,
+            },
+            _ => return length,
+        };
     }
-    while let Some(&byte) = bytes.get(length)
-        && matches!(byte, 0x20..=0x7F)
-        && byte != b'"'
-        && byte != b'\\'
-    {
-        length += 1;
-    }
-    length
 }
