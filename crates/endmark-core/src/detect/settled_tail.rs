@@ -32,19 +32,28 @@ impl SettledTail {
                 self.rest.clear();
                 append(&mut self.settled, &chunk[start - position..end - position]);
             } else {
-                let rest_start = position - self.rest.len();
-                if rest_start > self.end {
-                    self.settled.clear();
+                if !self.rest.is_empty() {
+                    self.settle_rest(position, end);
                 }
-                let of_rest = end.min(position).saturating_sub(rest_start);
-                append(&mut self.settled, &self.rest[..of_rest]);
-                self.rest.drain(..of_rest);
                 append(&mut self.settled, &chunk[..end.saturating_sub(position)]);
             }
             unsettled = &chunk[end.saturating_sub(position)..];
             self.end = end;
         }
-        append(&mut self.rest, unsettled);
+        if !unsettled.is_empty() {
+            append(&mut self.rest, unsettled);
+        }
+    }
+
+    /// Settles what of the rest, which ends at `position`, stands before `end`.
+    fn settle_rest(&mut self, position: usize, end: usize) {
+        let rest_start = position - self.rest.len();
+        if rest_start > self.end {
+            self.settled.clear();
+        }
+        let length = end.min(position).saturating_sub(rest_start);
+        append(&mut self.settled, &self.rest[..length]);
+        self.rest.drain(..length);
     }
 
     /// The last characters of the settled source that begins at `start`.

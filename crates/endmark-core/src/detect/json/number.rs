@@ -52,23 +52,32 @@ impl Number {
     /// Goes on with the bytes of `chunk` from `at`.
     #[inline]
     pub(super) fn scan(mut self, chunk: &[u8], mut at: usize) -> NumberScan {
-        while let Some(&byte) = chunk.get(at) {
+        loop {
+            if self.takes_digits() {
+                at += chunk[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            }
+            let Some(&byte) = chunk.get(at) else { return NumberScan::Open(self) };
             self = match (self, byte) {
-                (Self::Integer, b'0'..=b'9') | (Self::Minus, b'1'..=b'9') => Self::Integer,
-                (Self::Fraction | Self::Point, b'0'..=b'9') => Self::Fraction,
-                (Self::Exponent | Self::ExponentSign | Self::ExponentDigits, b'0'..=b'9') => {
-                    Self::ExponentDigits
-                }
-                (Self::Minus, b'0') => Self::Zero,
                 (Self::Zero | Self::Integer, b'.') => Self::Point,
                 (Self::Zero | Self::Integer | Self::Fraction, b'e' | b'E') => Self::Exponent,
-                (Self::Exponent, b'+' | b'-') => Self::ExponentSign,
                 (Self::Zero, b'0'..=b'9') => return NumberScan::Invalid(at),
-                _ if self.is_whole() => return NumberScan::Ended(at),
+                (Self::Zero | Self::Integer | Self::Fraction | Self::ExponentDigits, _) => {
+                    return NumberScan::Ended(at);
+                }
+                (Self::Minus, b'0') => Self::Zero,
+                (Self::Minus, b'1'..=b'9') => Self::Integer,
+                (Self::Point, b'0'..=b'9') => Self::Fraction,
+                (Self::Exponent, b'+' | b'-') => Self::ExponentSign,
+                (Self::Exponent | Self::ExponentSign, b'0'..=b'9') => Self::ExponentDigits,
                 _ => return NumberScan::Invalid(at),
             };
             at += 1;
         }
-        NumberScan::Open(self)
+    }
+
+    /// Whether any number of digits may follow.
+    #[inline]
+    fn takes_digits(self) -> bool {
+        matches!(self, Self::Integer | Self::Fraction | Self::ExponentDigits)
     }
 }

@@ -6,14 +6,15 @@ const ONES: u64 = u64::MAX / 255;
 /// How many bytes at the beginning are ASCII and neither a quote, nor a backslash, nor a control.
 #[inline]
 pub(super) fn plain_length(bytes: &[u8]) -> usize {
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
+    let mut length = 0;
+    while let Some(word) = bytes[length..].first_chunk() {
         let special = special_bytes(u64::from_le_bytes(*word));
         if special != 0 {
-            return index * 8 + special.trailing_zeros() as usize / 8;
+            return length + special.trailing_zeros() as usize / 8;
         }
+        length += 8;
     }
-    bytes.len() - rest.len() + rest.iter().take_while(|byte| is_plain(**byte)).count()
+    length + bytes[length..].iter().take_while(|byte| is_plain(**byte)).count()
 }
 
 /// The high bit of each byte that is not plain. Only the lowest is exact: a borrow may set those above it.

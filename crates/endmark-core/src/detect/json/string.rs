@@ -142,13 +142,19 @@ fn settled_length(bytes: &[u8]) -> usize {
     let mut length = 0;
     loop {
         length += plain_length(&bytes[length..]);
-        length += match bytes[length..] {
-            [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
-            [0x80..=0xFF, ..] => match wide_length(&bytes[length..]) {
+        let Some(&first) = bytes.get(length) else { return length };
+        if first == b'\\' {
+            match bytes.get(length + 1) {
+                Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => length += 2,
+                _ => return length,
+            }
+        } else if first >= 0x80 {
+            match wide_length(&bytes[length..]) {
                 0 => return length,
-                wide => wide,
-            },
-            _ => return length,
-        };
+                wide => length += wide,
+            }
+        } else {
+            return length;
+        }
     }
 }

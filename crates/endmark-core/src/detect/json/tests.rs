@@ -1,4 +1,5 @@
 use super::*;
+use crate::{InToken, Open, Truncation, Verdict};
 
 fn verdict(text: &[u8], values: Values) -> Verdict {
     let mut machine = JsonMachine::new(values);

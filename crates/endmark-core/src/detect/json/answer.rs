@@ -1,0 +1,112 @@
+//! What the machine answers, as if the text ended where it stands.
+
+use super::{JsonMachine, State, Values};
+use crate::{InToken, Open, Truncation, Verdict};
+
+impl JsonMachine {
+    /// Whether the text ends inside a string of which nothing but the quote is settled.
+    fn only_quote(&self) -> bool {
+        matches!(self.state, State::String { .. }) && self.settled.end == self.settled.speaking + 1
+    }
+
+    /// Where the source begins that a later answer may have to show.
+    pub(super) fn kept_from(&self) -> usize {
+        if self.only_quote() { self.settled.speaking_before } else { self.settled.speaking }
+    }
+
+    /// Bytes seen.
+    pub(in crate::detect) fn position(&self) -> usize {
+        self.position
+    }
+
+    /// The first byte that cannot stand where it stands, and why, if no continuation makes it valid.
+    pub(in crate::detect) fn malformed(&self) -> Option<(usize, &'static str)> {
+        self.malformed
+    }
+
+    /// Where the last value ended, also in a text that is malformed after it.
+    pub(in crate::detect) fn value_end(&self) -> Option<usize> {
+        (self.balanced > 0).then_some(self.balanced)
+    }
+
+    /// Whether the text, should it end here, is whole.
+    pub(in crate::detect) fn is_whole(&self) -> bool {
+        match &self.state {
+            State::Done { .. } => true,
+            State::Number(number) => self.nesting.depth() == 0 && number.is_whole(),
+            _ => false,
+        }
+    }
+
+    /// Whether an object's member was seen, as far as its colon: hardly anything but JSON has one.
+    pub(in crate::detect) fn has_member(&self) -> bool {
+        self.member
+    }
+
+    /// What the text is, should it end here.
+    pub(in crate::detect) fn verdict(&self) -> Verdict {
+        if let Some((index, reason)) = self.malformed {
+            return Verdict::Malformed { index, reason: reason.to_owned() };
+        }
+        if let State::Marked = self.state {
+            // By the grammar a mark is no beginning of a JSON text; it is only tolerated before one.
+            return Verdict::Malformed { index: 0, reason: "a byte order mark and nothing else".to_owned() };
+        }
+        if self.is_whole() {
+            return Verdict::Whole;
+        }
+        let mut open = self.nesting.open();
+        if matches!(self.state, State::String { .. }) {
+            open.push(Open::String);
+        }
+        Verdict::Truncated(Truncation {
+            truncation_index: self.truncation_index(),
+            balanced_index: if self.values == Values::One { 0 } else { self.balanced },
+            last_valid_token: self.last_valid_token(),
+            open,
+            in_token: self.in_token(),
+        })
+    }
+
+    fn truncation_index(&self) -> usize {
+        match &self.state {
+            State::String { .. } => self.settled.end,
+            State::Number(_) | State::Literal => self.pending,
+            _ if self.settled.end == 0 => 0,
+            _ => self.position,
+        }
+    }
+
+    fn last_valid_token(&self) -> String {
+        if self.settled.end == 0 {
+            self.tail.unsettled()
+        } else if self.only_quote() {
+            self.tail.settled_from(self.settled.speaking_before)
+        } else {
+            self.tail.settled_from(self.settled_token())
+        }
+    }
+
+    /// Where the last settled token begins.
+    fn settled_token(&self) -> usize {
+        let after_sign = match self.state {
+            State::Key | State::Value => true,
+            // Before it stands a comma, a colon or `[`, unless it is one of many values.
+            State::Number(_) | State::Literal => self.nesting.depth() > 0,
+            _ => false,
+        };
+        if after_sign { self.settled.end - 1 } else { self.settled.speaking }
+    }
+
+    fn in_token(&self) -> Option<InToken> {
+        match &self.state {
+            State::String { .. } if self.string.in_escape() => Some(InToken::Escape),
+            State::String { .. } if self.string.in_character() => Some(InToken::Utf8),
+            State::String { .. } => Some(InToken::String),
+            State::Number(_) => Some(InToken::Number),
+            State::Literal => Some(InToken::Literal),
+            State::ByteOrderMark(_) => Some(InToken::Utf8),
+            _ => None,
+        }
+    }
+}
