@@ -60,8 +60,8 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Switches to write-ahead logging. Two processes that do so at once on a new file can refuse each other
-/// without waiting, since SQLite does not call the busy handler here; so this one waits itself.
+/// Switches to write-ahead logging. While another connection writes to a database that is not in WAL mode yet,
+/// SQLite refuses at once, without asking the busy handler; so the waiting is done here.
 fn use_wal(connection: &Connection, patience: Duration) -> rusqlite::Result<()> {
     let deadline = Instant::now() + patience;
     loop {

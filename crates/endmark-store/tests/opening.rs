@@ -3,7 +3,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Barrier;
 use std::thread;
+use std::time::Duration;
 
 use endmark_store::{CutStarted, FinalStatus, LogFilter, Reader, Store, StoreError, StoreLocation};
 
@@ -71,17 +73,37 @@ async fn a_second_store_leaves_the_living_alone_and_logs_the_dead() {
 
 #[test]
 fn many_can_open_a_new_file_at_once() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
+        let start = Barrier::new(12);
+        thread::scope(|scope| {
+            let open = || {
+                start.wait();
+                Store::open(&location).map(|_| ())
+            };
+            let threads: Vec<_> = (0..12).map(|_| scope.spawn(open)).collect();
+            for thread in threads {
+                assert_eq!(thread.join().unwrap(), Ok(()));
+            }
+        });
+    }
+}
+
+/// SQLite does not wait by itself for the write lock of a database that is not in WAL mode yet.
+#[test]
+fn opening_waits_for_another_writer() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
-    let threads: Vec<_> = (0..12)
-        .map(|_| {
-            let location = location.clone();
-            thread::spawn(move || Store::open(&location).map(|_| ()))
-        })
-        .collect();
-    for thread in threads {
-        assert_eq!(thread.join().unwrap(), Ok(()));
-    }
+    let other = rusqlite::Connection::open(location.path()).unwrap();
+    other.execute_batch("CREATE TABLE other (x); BEGIN IMMEDIATE; INSERT INTO other VALUES (1)").unwrap();
+    thread::scope(|scope| {
+        let opening = scope.spawn(|| Store::open(&location).map(|_| ()));
+        thread::sleep(Duration::from_millis(100));
+        assert!(!opening.is_finished());
+        other.execute_batch("COMMIT").unwrap();
+        assert_eq!(opening.join().unwrap(), Ok(()));
+    });
 }
 
 /// Opens, expects to be refused, and checks that the message names the file and a next step.
