@@ -171,7 +171,8 @@ impl AutoMachine {
 
     /// Whether prose seems to stop in the middle of a sentence.
     pub(super) fn hint(&self) -> Option<Hint> {
-        if self.ends_in().is_some() || self.is_malformed() { None } else { self.text.hint() }
+        let is_prose = self.ends_in().is_none() && !self.is_malformed() && !self.markdown.in_fence();
+        if is_prose { self.text.hint() } else { None }
     }
 
     /// What the text is, should it end here.

@@ -187,6 +187,11 @@ impl Markdown {
         }
     }
 
+    /// Whether a fence is open.
+    pub(super) fn in_fence(&self) -> bool {
+        self.fence.is_some()
+    }
+
     /// Goes on after bytes that were taken for JSON; `blank_line` says that the current line has none of
     /// them.
     pub(super) fn resume(&mut self, blank_line: bool) {

@@ -118,3 +118,17 @@ fn broken_characters_are_malformed_wherever_they_stand() {
     machine.push(b"Sure: {\"a\": \"\xC3");
     assert_eq!(machine.verdict().truncation().unwrap().truncation_index, 13);
 }
+
+#[test]
+fn only_prose_stops_in_a_sentence() {
+    for (text, hinted) in [
+        ("The result is not what we", true),
+        ("Here it is:\n```json\n{}\n```\nThe result is not what we", true),
+        ("```text\nThe result is not what we", false),
+        ("Here: {\"a\": \"The result is not what we", false),
+    ] {
+        let mut machine = AutoMachine::default();
+        machine.push(text.as_bytes());
+        assert_eq!(machine.hint().is_some(), hinted, "{text:?}");
+    }
+}

@@ -176,7 +176,9 @@ proptest! {
             let expected = detect(&text, &format);
             let mut single_bytes = Detector::new(&format);
             for (cut, byte) in text.iter().enumerate() {
-                prop_assert_eq!(single_bytes.detection(), detect(&text[..cut], &format), "{} cut at {}", format, cut);
+                if text.len() < 150 {
+                    prop_assert_eq!(single_bytes.detection(), detect(&text[..cut], &format), "{} at {}", format, cut);
+                }
                 single_bytes.push(&[*byte]);
             }
             prop_assert_eq!(&single_bytes.detection(), &expected, "{} in single bytes", format);
