@@ -14,7 +14,7 @@ mod judge;
 mod pipeline;
 mod prompt;
 mod resume;
-mod stitch;
+pub mod stitch;
 mod validate;
 mod verdict;
 
@@ -32,6 +32,8 @@ pub use resume::{
     AskFailure, ExhaustedCause, Join, MAX_RESUME_ATTEMPTS, OnAmbiguous, PieceRecord, PieceRole, Reply,
     ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep,
 };
-pub use stitch::{AskedFrom, MergeError, Merged, Seam, SeamStyle};
+pub use stitch::{
+    AskedFrom, MergeError, Merged, Outcome, Seam, SeamStyle, StitchError, Stitched, merge_chunks, stitch,
+};
 pub use validate::{SchemaProblem, Validate};
 pub use verdict::{Detection, Hint, InToken, Open, Truncation, Verdict};

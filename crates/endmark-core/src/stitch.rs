@@ -1,5 +1,111 @@
-//! Joins the pieces of a cut text (PC-4).
+//! Joining a cut reply with its continuation, never silently wrong (PC-4).
+//!
+//! A seam is not found by string tricks. Every way to join the two parts that has a story is a candidate
+//! (`candidate`): as it stands, behind an announcement, a fence, dots, a repeated part of any length, at the
+//! last settled token. Each is run on from the detector's saved state at the cut (`survivor`); those that
+//! the grammar accepts are weighed against each other (`evidence`). What the evidence does not settle is
+//! answered as ambiguous.
 
+mod batch;
+mod candidate;
+mod ellipsis;
+mod evidence;
+mod fence;
+mod joint;
+mod opening;
+mod overlap;
+mod preamble;
+mod restart;
 mod seam;
+mod survivor;
+mod texture;
+mod units;
 
+#[cfg(test)]
+mod tests;
+
+pub use batch::{Outcome, StitchError, Stitched, stitch};
 pub use seam::{AskedFrom, MergeError, Merged, Seam, SeamStyle};
+
+use crate::{Format, Verdict};
+
+use joint::Joint;
+
+/// Joins a cut text with its continuation (PC-4).
+///
+/// `from` says where the model was asked to go on. For a format with a grammar `Ok` means that the text is
+/// whole; for text without one, that it was joined without doubt, though the continuation may be cut itself.
+///
+/// # Errors
+/// [`MergeError`] says what stands in the way and carries everything received.
+///
+/// ```
+/// use endmark_core::{Format, stitch::{AskedFrom, SeamStyle, merge_chunks}};
+/// let merged = merge_chunks(
+///     r#"{"city": "San Fran"#,
+///     "Sure, here is the rest:\n```json\n\"city\": \"San Francisco\"}\n```",
+///     &Format::Json,
+///     AskedFrom::Token,
+/// )?;
+/// assert_eq!(merged.text, r#"{"city": "San Francisco"}"#);
+/// assert_eq!(merged.seam.style, SeamStyle::Preamble);
+/// # Ok::<(), endmark_core::stitch::MergeError>(())
+/// ```
+pub fn merge_chunks(
+    initial: &str,
+    continuation: &str,
+    format: &Format,
+    from: AskedFrom,
+) -> Result<Merged, MergeError> {
+    let joint = Joint::new(initial, continuation, format, from);
+    if let Verdict::Malformed { index, reason } = &joint.verdict {
+        let reason = format!("the first part is malformed at byte {index}: {reason}");
+        return Err(MergeError::Malformed {
+            attempt: [initial, continuation].concat(),
+            verified_len: *index,
+            reason,
+        });
+    }
+    if joint.continuation.trim().is_empty() && !joint.verdict.is_whole() {
+        return Err(no_seam(&joint, initial, continuation, "it is empty"));
+    }
+    let candidates = candidate::propose(&joint);
+    let survivors: Vec<_> =
+        candidates.into_iter().filter_map(|candidate| survivor::verify(&joint, candidate)).collect();
+    let Some(weighed) = evidence::weigh(&joint, &survivors) else {
+        return Err(rejected(&joint, initial, continuation));
+    };
+    let best = &survivors[weighed.best];
+    if weighed.something_else {
+        return Err(no_seam(&joint, initial, continuation, "it begins something of its own"));
+    }
+    let merged = Box::new(survivor::merged(&joint, best, weighed.confidence, weighed.alternatives));
+    if !weighed.settled {
+        return Err(MergeError::Ambiguous { best: merged, alternatives: weighed.alternatives });
+    }
+    match merged.verdict {
+        Verdict::Whole => Ok(*merged),
+        // Only a grammar has an end to be at; text is joined as far as it goes.
+        _ if joint.format == Format::Text => Ok(*merged),
+        _ => Err(MergeError::StillTruncated { merged }),
+    }
+}
+
+/// Why the grammar rejects every candidate.
+fn rejected(joint: &Joint<'_>, initial: &str, continuation: &str) -> MergeError {
+    let mut detector = joint.state_at(joint.initial.len());
+    detector.push(joint.continuation.as_bytes());
+    let reason = match detector.verdict() {
+        Verdict::Malformed { index, reason } => format!("joined as it stands, byte {index}: {reason}"),
+        _ => "every candidate leaves the grammar".to_owned(),
+    };
+    MergeError::Malformed { attempt: [initial, continuation].concat(), verified_len: joint.settled, reason }
+}
+
+fn no_seam(joint: &Joint<'_>, initial: &str, continuation: &str, reason: &str) -> MergeError {
+    MergeError::NoSeam {
+        attempt: [initial, continuation].concat(),
+        verified_len: joint.settled,
+        reason: reason.to_owned(),
+    }
+}

@@ -1,22 +1,30 @@
-//! What joining two pieces of a text gives: the merged text and its seam, or why there is none (PC-4).
+//! What stitching answers with: the seam, the merged text, and the reasons not to merge (PC-4).
 
 use crate::Verdict;
 
 /// Where the model was asked to go on (PC-4).
-///
-/// `[1, 2` and the answer `3]` make `[1, 23]` from the cut, and `[1, 3]` from the last token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AskedFrom {
-    /// At the cut: the model continues an unfinished message.
+    /// At the cut itself: an unfinished message that the provider continues.
     Cut,
-    /// After the last valid token: a prompt asked for the rest.
+    /// After the last valid token: what a resume prompt asks for.
     Token,
-    /// It is not known; both are candidates.
+    /// Not known; both are candidates.
     Unknown,
 }
 
 impl AskedFrom {
-    /// The literal name, as in commands and the log.
+    /// Reads the literal name; none for any other word.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "cut" => Some(Self::Cut),
+            "token" => Some(Self::Token),
+            "unknown" => Some(Self::Unknown),
+            _ => None,
+        }
+    }
+
+    /// The literal name: `cut`, `token` or `unknown`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cut => "cut",
@@ -26,105 +34,129 @@ impl AskedFrom {
     }
 }
 
-/// Where and how a continuation was joined (PC-4).
-#[derive(Debug, Clone, PartialEq)]
-pub struct Seam {
-    /// Byte offset in the merged text where the continuation's part begins.
-    pub at: usize,
-    /// What the continuation looked like there.
-    pub style: SeamStyle,
-    /// Bytes left out on both sides: what was repeated, a fence, a preamble.
-    pub dropped_bytes: usize,
-    /// How sure the seam is, from 0 to 1.
-    pub confidence: f64,
-    /// Other seams that survived and give a different value.
-    pub alternatives: usize,
-}
-
-/// How a continuation began, as seen from the text before it (PC-4).
+/// How a continuation was joined. Where several things were undone, the outermost names the seam.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SeamStyle {
-    /// It went on exactly at the cut.
+    /// At the cut, as it stands.
     Exact,
-    /// It went on after the last valid token.
+    /// After the last settled token, whose unfinished successor the continuation wrote anew.
     Token,
-    /// It repeated the end of the text before it.
+    /// After the end of the first part, which the continuation repeats.
     Overlap,
-    /// It was wrapped in a code fence.
-    Fence,
-    /// It began with a remark of its own.
-    Preamble,
-    /// It began with an ellipsis.
-    Ellipsis,
-    /// It began again: the open string, an object, or the whole text.
+    /// The continuation begins the document, or an open object, array or string, anew.
     Restart,
-    /// The whitespace at the seam was lost or doubled.
+    /// After whitespace that was added, or with whitespace that was lost.
     Whitespace,
+    /// After dots of omission.
+    Ellipsis,
+    /// Inside a code fence.
+    Fence,
+    /// After an announcement or an apology.
+    Preamble,
+    /// As it stands, without the remark that follows the end of the document.
+    Remark,
 }
 
 impl SeamStyle {
-    /// The literal name, as in the log and the answers of `stitch`.
+    /// The literal name, as in answers and in the log.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
             Self::Token => "token",
             Self::Overlap => "overlap",
-            Self::Fence => "fence",
-            Self::Preamble => "preamble",
-            Self::Ellipsis => "ellipsis",
             Self::Restart => "restart",
             Self::Whitespace => "whitespace",
+            Self::Ellipsis => "ellipsis",
+            Self::Fence => "fence",
+            Self::Preamble => "preamble",
+            Self::Remark => "remark",
         }
     }
 }
 
-/// Two pieces joined at a settled seam (PC-4).
+/// Where a continuation was joined, and how sure that is (PC-4).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seam {
+    /// Byte offset in the merged text where the continuation's part begins.
+    pub at: usize,
+    /// How it was joined.
+    pub style: SeamStyle,
+    /// Bytes of both sides that are not in the merged text.
+    pub dropped_bytes: usize,
+    /// The share of the evidence that speaks for this seam, 0 to 1.
+    pub confidence: f64,
+    /// Other seams that survived and give a different value.
+    pub alternatives: usize,
+}
+
+/// Two parts joined to one text (PC-4).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Merged {
-    /// The joined text.
+    /// The text.
     pub text: String,
     /// Where and how it was joined.
     pub seam: Seam,
-    /// The verdict on the joined text.
+    /// What detection says of the text.
     pub verdict: Verdict,
 }
 
-/// Why two pieces could not be joined into a whole text (PC-4).
+/// Why two parts were not joined to a verified text (PC-4). Nothing received is lost with it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum MergeError {
-    /// More than one seam is plausible, and they give different values.
-    #[error("{alternatives} other seams are as plausible and give different values")]
+    /// Several seams are plausible and give different values.
+    #[error("the seam is ambiguous: {} could be right as well as the best", other_seams(*.alternatives))]
     Ambiguous {
         /// The best candidate.
         best: Box<Merged>,
-        /// How many others there are.
+        /// Other plausible seams with a different value; 0: only that the best one is itself in doubt.
         alternatives: usize,
     },
-    /// The seam is settled, and the text is not at its end yet: the next continuation goes on from it.
-    #[error("joined, and the text is still not at its end")]
+    /// Joined at a settled seam, but the grammar says that the text is not at its end yet: the next
+    /// continuation goes on from the merged text.
+    #[error("the continuation is itself cut: the seam is settled, the text is not at its end")]
     StillTruncated {
-        /// What was joined so far.
+        /// The joined text.
         merged: Box<Merged>,
     },
-    /// Joined at the best seam, the text is not valid.
-    #[error("joined at the best seam, the text is not valid: {reason}")]
+    /// No seam gives a text that the grammar accepts.
+    #[error("no seam gives a valid text: {reason}")]
     Malformed {
-        /// The merged attempt.
+        /// Everything received, one part after the other.
         attempt: String,
-        /// The first bytes of the attempt that are verified.
+        /// The length in bytes of the longest beginning of the attempt that is verified.
         verified_len: usize,
-        /// What is wrong: a lowercase fragment.
+        /// What is wrong.
         reason: String,
     },
-    /// The continuation fits nowhere.
-    #[error("the continuation fits nowhere: {reason}")]
+    /// The continuation does not go on from the first part.
+    #[error("the continuation does not go on from the first part: {reason}")]
     NoSeam {
-        /// The merged attempt.
+        /// Everything received, one part after the other.
         attempt: String,
-        /// The first bytes of the attempt that are verified.
+        /// The length in bytes of the longest beginning of the attempt that is verified.
         verified_len: usize,
-        /// Why not: a lowercase fragment.
+        /// What is wrong.
         reason: String,
     },
+}
+
+impl MergeError {
+    /// The literal code: `ambiguous`, `still_truncated`, `malformed` or `no_seam`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Ambiguous { .. } => "ambiguous",
+            Self::StillTruncated { .. } => "still_truncated",
+            Self::Malformed { .. } => "malformed",
+            Self::NoSeam { .. } => "no_seam",
+        }
+    }
+}
+
+fn other_seams(alternatives: usize) -> String {
+    match alternatives {
+        0 => "something else".to_owned(),
+        1 => "another seam".to_owned(),
+        several => format!("{several} other seams"),
+    }
 }

@@ -1,0 +1,221 @@
+//! Candidate seams: every way of joining the two parts that has a story, with what the story costs.
+
+use super::joint::Joint;
+use super::opening::{Opening, openings};
+use super::overlap::overlaps;
+use super::restart;
+use super::seam::{AskedFrom, SeamStyle};
+use super::units::{Units, character};
+
+/// Joining the first `keep` bytes of the first part, `glue`, and a range of the continuation.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Candidate {
+    pub(super) keep: usize,
+    pub(super) glue: &'static str,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) style: SeamStyle,
+    /// How unlikely the story is beforehand, in bits.
+    pub(super) cost: f64,
+    /// Where the continuation's own text begins, before any repeated part is taken from it.
+    pub(super) opening: usize,
+    /// Bytes of the first part that the continuation repeats, by this story.
+    pub(super) repeated: usize,
+    /// Whether this is the story that was asked for: nothing undone, joined where it was asked.
+    pub(super) is_asked: bool,
+    /// Whether a fence around it was undone.
+    pub(super) fenced: bool,
+}
+
+/// All candidates of a joint.
+pub(super) fn propose(joint: &Joint<'_>) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for opening in openings(joint) {
+        as_it_stands(joint, opening, &mut found);
+        behind_repetition(joint, opening, &mut found);
+        if !joint.has_grammar() {
+            behind_reflowed_restart(joint, opening, &mut found);
+        }
+    }
+    // The same join may have several stories; the likeliest is enough.
+    let place = |candidate: &Candidate| (candidate.keep, candidate.glue, candidate.start, candidate.fenced);
+    found.sort_by(|left, right| place(left).cmp(&place(right)).then(left.cost.total_cmp(&right.cost)));
+    found.dedup_by(|second, first| place(second) == place(first) && !second.is_asked);
+    found
+}
+
+/// The places in the first part where a continuation can begin: the cut, and the end of what is settled.
+fn places(joint: &Joint<'_>) -> impl Iterator<Item = usize> + use<> {
+    let settled = joint.has_unsettled().then_some(joint.settled);
+    std::iter::once(joint.initial.len()).chain(settled)
+}
+
+/// How unlikely it is beforehand that the model goes on at this place.
+fn place_cost(joint: &Joint<'_>, keep: usize) -> f64 {
+    let at_cut = keep == joint.initial.len();
+    match joint.from {
+        AskedFrom::Unknown if at_cut => 0.5,
+        AskedFrom::Unknown => 1.5,
+        AskedFrom::Cut if at_cut => 0.0,
+        AskedFrom::Cut => 6.0,
+        AskedFrom::Token if at_cut && joint.has_unsettled() => 4.0,
+        AskedFrom::Token => 0.0,
+    }
+}
+
+fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>) {
+    for keep in places(joint) {
+        let at_cut = keep == joint.initial.len();
+        // An escape that is written anew begins with its backslash.
+        let begins_escape = joint.continuation[opening.start..].starts_with('\\');
+        let odd = if !at_cut && joint.in_text && !begins_escape { 6.0 } else { 0.0 };
+        let asked_here = match joint.from {
+            AskedFrom::Cut => at_cut,
+            AskedFrom::Token => keep == joint.settled,
+            AskedFrom::Unknown => false,
+        };
+        let exact = if at_cut { SeamStyle::Exact } else { SeamStyle::Token };
+        let plain = Candidate {
+            keep,
+            glue: "",
+            start: opening.start,
+            end: joint.continuation.len(),
+            style: opening.style.unwrap_or(exact),
+            cost: opening.cost + place_cost(joint, keep) + odd,
+            opening: opening.start,
+            repeated: 0,
+            is_asked: asked_here && opening.is_bare(),
+            fenced: opening.fenced,
+        };
+        if at_cut && joint.in_text && lost_whitespace_is_possible(joint, opening) {
+            let lost = match (opening.is_bare(), joint.from) {
+                (false, _) => 11.0,
+                (true, AskedFrom::Cut) => 5.0,
+                (true, _) => 3.5,
+            };
+            let cost = plain.cost + lost;
+            let style = opening.style.unwrap_or(SeamStyle::Whitespace);
+            found.push(Candidate { glue: " ", style, cost, is_asked: false, ..plain.clone() });
+            let line_break = if joint.has_grammar() { "\\n" } else { "\n" };
+            found.push(Candidate {
+                glue: line_break,
+                style,
+                cost: cost + 1.0,
+                is_asked: false,
+                ..plain.clone()
+            });
+        }
+        found.push(plain);
+    }
+}
+
+/// Whether both sides of the seam are without whitespace, so that some may have been lost.
+fn lost_whitespace_is_possible(joint: &Joint<'_>, opening: Opening) -> bool {
+    let ends_bare = !joint.initial.ends_with(char::is_whitespace) && !joint.initial.is_empty();
+    let rest = &joint.continuation[opening.start..];
+    ends_bare && !rest.starts_with(char::is_whitespace) && !rest.is_empty() && !rest.starts_with(['"', '\\'])
+}
+
+fn behind_repetition(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>) {
+    let body = &joint.continuation[opening.start..];
+    for reading in joint.readings() {
+        let again = Units::read(body, *reading);
+        for keep in places(joint) {
+            if keep == joint.initial.len() && joint.in_text && joint.has_unsettled() {
+                // Half an escape is no unit; it is written anew behind the settled part.
+                continue;
+            }
+            let units = joint.units_at(keep, *reading);
+            for count in overlaps(&units.codes, &again.codes) {
+                found.push(repetition(joint, opening, (keep, units), &again, count));
+            }
+        }
+    }
+}
+
+fn repetition(
+    joint: &Joint<'_>,
+    opening: Opening,
+    (keep, units): (usize, &Units),
+    again: &Units,
+    count: usize,
+) -> Candidate {
+    let first = units.len() - count;
+    let beginning = units.start_of(first);
+    let letters = units.chars(first..units.len()).filter(|sign| sign.is_alphanumeric()).take(4).count();
+    let is_all = first == 0;
+    let style = if is_all || begins_part(units, first) && count > 1 {
+        SeamStyle::Restart
+    } else {
+        SeamStyle::Overlap
+    };
+    let mut start = opening.start + again.end_of(count);
+    let rest = &joint.continuation[start..];
+    if !joint.in_text && joint.initial[..keep].ends_with(char::is_whitespace) {
+        // Between tokens the whitespace that is there already is enough.
+        start += rest.len() - rest.trim_start().len();
+    }
+    let mut cost = opening.cost;
+    if keep < joint.initial.len() && !joint.in_text && !writes_anew(joint, start) {
+        cost += 4.0;
+    }
+    cost += match joint.from {
+        _ if !opening.is_bare() => 1.5,
+        AskedFrom::Cut => 4.0,
+        AskedFrom::Token | AskedFrom::Unknown => 1.5,
+    };
+    cost += if keep == joint.initial.len() { 0.0 } else { 0.5 };
+    cost += if is_all || begins_word(units, first) { 0.0 } else { 2.5 };
+    cost += if letters < 3 && count < 8 { 2.0 } else { 0.0 };
+    Candidate {
+        keep,
+        glue: "",
+        start,
+        end: joint.continuation.len(),
+        style: opening.style.unwrap_or(style),
+        cost,
+        opening: opening.start,
+        repeated: keep - beginning,
+        is_asked: false,
+        fenced: opening.fenced,
+    }
+}
+
+/// Whether the continuation writes the token anew, from this place on, that the cut went through.
+fn writes_anew(joint: &Joint<'_>, start: usize) -> bool {
+    let unsettled = &joint.initial.as_bytes()[joint.settled..];
+    joint.continuation[start..].trim_start().bytes().next() == unsettled.first().copied()
+}
+
+/// Whether an open object, array or string begins at this unit.
+fn begins_part(units: &Units, index: usize) -> bool {
+    units
+        .codes
+        .get(index)
+        .is_some_and(|code| *code == u32::from('{') || *code == u32::from('[') || *code == u32::from('"'))
+}
+
+/// Whether a model that repeats words would begin to do so at this unit.
+fn begins_word(units: &Units, index: usize) -> bool {
+    let Some(sign) = units.codes.get(index).map(|code| character(*code)) else { return true };
+    let before = index.checked_sub(1).and_then(|before| units.codes.get(before)).map(|code| character(*code));
+    !sign.is_alphanumeric() || before.is_none_or(|before| !before.is_alphanumeric())
+}
+
+fn behind_reflowed_restart(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>) {
+    let body = &joint.continuation[opening.start..];
+    if let Some(length) = restart::behind_reflowed_restart(joint.initial, body) {
+        found.push(Candidate {
+            keep: joint.initial.len(),
+            glue: "",
+            start: opening.start + length,
+            end: joint.continuation.len(),
+            style: opening.style.unwrap_or(SeamStyle::Restart),
+            cost: opening.cost + 2.0,
+            opening: opening.start,
+            repeated: joint.initial.len(),
+            is_asked: false,
+            fenced: opening.fenced,
+        });
+    }
+}

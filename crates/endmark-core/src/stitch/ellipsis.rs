@@ -1,0 +1,17 @@
+//! Dots of omission at the beginning of a continuation: "...and so on".
+
+/// The place behind dots of omission that a text begins with.
+pub(super) fn after(text: &str) -> Option<usize> {
+    let rest = text.trim_start();
+    let indent = text.len() - rest.len();
+    if let Some(bracketed) =
+        ["[...]", "(...)", "[\u{2026}]", "(\u{2026})"].iter().find(|sign| rest.starts_with(**sign))
+    {
+        return Some(indent + bracketed.len());
+    }
+    if rest.starts_with('\u{2026}') {
+        return Some(indent + '\u{2026}'.len_utf8());
+    }
+    let dots = rest.len() - rest.trim_start_matches('.').len();
+    (3..=6).contains(&dots).then_some(indent + dots)
+}

@@ -1,0 +1,159 @@
+//! The two parts that are to be joined, and what is known of them before any seam is proposed.
+
+use crate::detect::Detector;
+use crate::{Format, Verdict};
+
+use super::fence;
+use super::seam::AskedFrom;
+use super::units::{Reading, Units};
+
+/// Two parts to be joined.
+pub(super) struct Joint<'a> {
+    /// The first part, without the remains of a character that the cut went through.
+    pub(super) initial: &'a str,
+    /// The continuation, without such remains at its end.
+    pub(super) continuation: &'a str,
+    /// What the merged text is to be; never [`Format::Auto`].
+    pub(super) format: Format,
+    pub(super) from: AskedFrom,
+    /// Up to here the first part is settled.
+    pub(super) settled: usize,
+    /// The detector's state where the first part ends, and where its settled part ends.
+    at_cut: Detector,
+    at_settled: Detector,
+    /// What detection says of the first part.
+    pub(super) verdict: Verdict,
+    /// The units of the settled part of the first part, and of all of it.
+    pub(super) settled_units: Units,
+    pub(super) units: Units,
+    /// Where the cut goes through a string, the letters of the settled part, escapes as written.
+    letters: Units,
+    /// Whether the cut goes through a text: a string of a grammar, or text without grammar.
+    pub(super) in_text: bool,
+    /// Whether the cut stands inside a code fence; in text without grammar.
+    pub(super) fence_is_open: bool,
+    /// Bytes dropped of both sides before anything else.
+    pub(super) dropped: usize,
+    /// Whether both sides show remains of one character: it cannot be known any more.
+    pub(super) lost_character: bool,
+}
+
+impl<'a> Joint<'a> {
+    pub(super) fn new(initial: &'a str, continuation: &'a str, format: &Format, from: AskedFrom) -> Self {
+        let sound_initial = initial.trim_end_matches(char::REPLACEMENT_CHARACTER);
+        let sound_continuation = continuation.trim_end_matches(char::REPLACEMENT_CHARACTER);
+        let dropped = initial.len() - sound_initial.len() + continuation.len() - sound_continuation.len();
+        let lost_character =
+            sound_initial.len() < initial.len() && continuation.starts_with(char::REPLACEMENT_CHARACTER);
+        let format = resolved(format, sound_initial);
+        let mut at_cut = Detector::new(&format);
+        at_cut.push(sound_initial.as_bytes());
+        let verdict = at_cut.verdict();
+        let has_grammar = matches!(format, Format::Json | Format::Jsonl);
+        let settled = match &verdict {
+            Verdict::Truncated(truncation) if has_grammar => {
+                sound_initial.floor_char_boundary(truncation.truncation_index)
+            }
+            _ => sound_initial.len(),
+        };
+        let mut at_settled = Detector::new(&format);
+        at_settled.push(&sound_initial.as_bytes()[..settled]);
+        let reading = if has_grammar { Reading::Structure } else { Reading::Plain };
+        let settled_units = Units::read(&sound_initial[..settled], reading);
+        let units = if settled == sound_initial.len() {
+            Units::default()
+        } else {
+            Units::read(sound_initial, reading)
+        };
+        let in_string = has_grammar && settled_units.ends_in_content;
+        let letters =
+            if in_string { Units::read(&sound_initial[..settled], Reading::Plain) } else { Units::default() };
+        Self {
+            letters,
+            in_text: settled_units.ends_in_content,
+            fence_is_open: !has_grammar && fence::lines(sound_initial) % 2 == 1,
+            initial: sound_initial,
+            continuation: sound_continuation,
+            format,
+            from,
+            settled,
+            at_cut,
+            at_settled,
+            verdict,
+            settled_units,
+            units,
+            dropped,
+            lost_character,
+        }
+    }
+
+    /// Whether the grammar of JSON decides about a seam.
+    pub(super) fn has_grammar(&self) -> bool {
+        matches!(self.format, Format::Json | Format::Jsonl)
+    }
+
+    /// Whether the first part ends in a token that may still change.
+    pub(super) fn has_unsettled(&self) -> bool {
+        self.settled < self.initial.len()
+    }
+
+    /// The saved state of the detector behind the first `keep` bytes of the first part.
+    pub(super) fn state_at(&self, keep: usize) -> Detector {
+        if keep == self.initial.len() { self.at_cut.clone() } else { self.at_settled.clone() }
+    }
+
+    /// The units of the first `keep` bytes of the first part.
+    pub(super) fn units_at(&self, keep: usize, reading: Reading) -> &Units {
+        match reading {
+            Reading::Plain if self.has_grammar() => &self.letters,
+            _ if keep == self.settled => &self.settled_units,
+            _ => &self.units,
+        }
+    }
+
+    /// The ways to read text in this format, at a place where it is not known what is open.
+    pub(super) fn readings(&self) -> &'static [Reading] {
+        match (self.has_grammar(), self.in_text) {
+            // Letter by letter as well: what is repeated in a string may begin in the middle of an escape.
+            (true, true) => &[Reading::Structure, Reading::Content, Reading::Plain],
+            (true, false) => &[Reading::Structure, Reading::Content],
+            (false, _) => &[Reading::Plain],
+        }
+    }
+
+    /// The reading of a whole text in this format.
+    pub(super) fn whole_reading(&self) -> Reading {
+        if self.has_grammar() { Reading::Structure } else { Reading::Plain }
+    }
+
+    /// Whether a fence that the continuation begins with would stand in a line of its own, joined as it is.
+    pub(super) fn fence_stands_alone(&self) -> bool {
+        let blank = self.continuation.len() - self.continuation.trim_start().len();
+        self.initial.is_empty() || self.initial.ends_with('\n') || self.continuation[..blank].contains('\n')
+    }
+
+    /// Whether the continuation is one code block from its beginning to its end, which nothing in the first
+    /// part announced, so that the block is a wrapper rather than a part of the text.
+    pub(super) fn looks_wrapped(&self) -> bool {
+        let Some(length) = fence::opening(self.continuation) else { return false };
+        let closed = fence::before_closing(&self.continuation[length..]).is_some();
+        closed && fence::lines(self.initial) == 0 && !self.initial.trim_end().ends_with(':')
+    }
+}
+
+/// The format that `auto` stands for: what the first part can be a beginning of.
+fn resolved(format: &Format, initial: &str) -> Format {
+    if *format != Format::Auto {
+        return format.clone();
+    }
+    let could_be = |format: Format| {
+        let mut detector = Detector::new(&format);
+        detector.push(initial.as_bytes());
+        (!detector.is_malformed()).then_some(format)
+    };
+    let begins_like_json = initial.trim_start().starts_with(['{', '[']);
+    if !begins_like_json {
+        return Format::Text;
+    }
+    could_be(Format::Json).or_else(|| could_be(Format::Jsonl)).unwrap_or(Format::Text)
+}

@@ -1,0 +1,301 @@
+//! Announcements and apologies: what a model says before it goes on, and remarks after it is done.
+
+/// How far into a continuation an announcement can reach, in bytes.
+const REACH: usize = 800;
+/// How many lines an announcement can have.
+const MOST_LINES: usize = 6;
+
+/// How certain it is that a piece of prose speaks about the continuation and is no part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Certainty {
+    /// It has the form of an announcement, but none of the usual words.
+    Form,
+    /// It begins as announcements do.
+    Opener,
+    /// It begins as announcements do and speaks of continuing.
+    Certain,
+}
+
+/// Words that announcements begin with.
+const OPENERS: &[&str] = &[
+    "absolutely",
+    "alright",
+    "apologies",
+    "as requested",
+    "below is",
+    "certainly",
+    "continuation",
+    "continued",
+    "continuing",
+    "got it",
+    "great",
+    "here are",
+    "here is",
+    "here's",
+    "here it is",
+    "here you go",
+    "i apologize",
+    "i apologise",
+    "i will continue",
+    "i'll continue",
+    "i'll complete",
+    "i'll pick up",
+    "i'm sorry",
+    "i am sorry",
+    "i'm continuing",
+    "let me continue",
+    "let me complete",
+    "let me finish",
+    "let me pick",
+    "let's continue",
+    "my apologies",
+    "no problem",
+    "of course",
+    "ok,",
+    "ok.",
+    "ok!",
+    "okay",
+    "picking up",
+    "please find",
+    "resuming",
+    "right,",
+    "sorry",
+    "sure",
+    "thanks",
+    "thank you",
+    "the continuation",
+    "the remaining",
+    "the rest",
+    "the remainder",
+    "to continue",
+    "understood",
+    "yes,",
+    "yes!",
+    "you're right",
+    "remaining",
+    "this is the rest",
+    "this is the continuation",
+    "going on",
+];
+
+/// Words that speak of continuing.
+const ABOUT_CONTINUING: &[&str] = &[
+    "continu",
+    "left off",
+    "the rest",
+    "rest of",
+    "remaining",
+    "remainder",
+    "cut off",
+    "truncat",
+    "where i ",
+    "where we ",
+    "where it ",
+    "picking up",
+    "pick up",
+    "resum",
+    "apolog",
+    "interrupt",
+    "complet",
+    "missing part",
+    "previous response",
+    "last valid token",
+    "went wrong",
+    "the full",
+    "starting from",
+    "for the interruption",
+];
+
+/// Beginnings of a new turn that carry nothing of the text at all.
+const NEW_TURNS: &[&str] = &[
+    "i'm ready",
+    "i am ready",
+    "i'm so glad",
+    "i'm glad",
+    "i am glad",
+    "i'm here to",
+    "i'm happy to",
+    "i am happy to",
+    "i'd be happy",
+    "i'd be glad",
+    "how can i",
+    "how may i",
+    "what would you",
+    "would you like",
+    "please provide",
+    "please share",
+    "please let me",
+    "could you",
+    "as an ai",
+    "i'm sorry",
+    "i am sorry",
+    "i apologize",
+    "i can't",
+    "i cannot",
+    "i can not",
+    "i'm unable",
+    "i am unable",
+    "i'm not sure what",
+    "i don't have",
+    "it seems you",
+    "it seems that you",
+    "it seems like you",
+    "it looks like you",
+    "it looks like your",
+    "you're welcome",
+    "you are welcome",
+    "thank you",
+    "hello",
+    "hi!",
+    "hi,",
+    "hi there",
+    "your message",
+    "your previous",
+    "i'm a",
+    "i don't see",
+    "i understand",
+    "i see that you",
+    "i think you",
+    "i'll ",
+    "i will ",
+    "i've ",
+    "the response was",
+    "the text was",
+    "there is nothing",
+    "my previous",
+    "my last",
+    "as requested",
+];
+
+/// What a piece of prose at the very beginning of a continuation is.
+pub(super) fn announcement(prose: &str) -> Option<Certainty> {
+    let line = plain(prose);
+    let lower = line.to_lowercase().replace('\u{2019}', "'");
+    let first = line.chars().next()?;
+    if !first.is_alphabetic()
+        || line.contains(['{', '}', '[', ']', '"', '\\', ';', '=', '<']) && !line.ends_with(':')
+    {
+        return None;
+    }
+    let opens = OPENERS.iter().any(|opener| begins_with_word(&lower, opener));
+    let speaks = ABOUT_CONTINUING.iter().any(|word| lower.contains(word));
+    let words = line.split_whitespace().count();
+    let closes = line.ends_with([':', '.', '!', '\u{2026}', '\u{ff1a}']);
+    match (opens, speaks) {
+        (true, true) => Some(Certainty::Certain),
+        (true, false) => Some(Certainty::Opener),
+        (false, true) if closes && first.is_uppercase() => Some(Certainty::Opener),
+        _ if closes && words >= 2 && !first.is_lowercase() && !line.contains(['"', '{', '\\']) => {
+            Some(Certainty::Form)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a continuation begins a turn of its own, such as an offer of help or a refusal.
+pub(super) fn begins_new_turn(continuation: &str) -> bool {
+    let lower = head(continuation, 80).trim_start().to_lowercase().replace('\u{2019}', "'");
+    continuation.trim_start().starts_with(char::is_uppercase)
+        && NEW_TURNS.iter().any(|turn| lower.starts_with(turn))
+}
+
+/// Whether the first sentence of a continuation is an announcement, though the text may go on in its line.
+pub(super) fn begins_with_announcement(continuation: &str) -> Option<Certainty> {
+    let start = head(continuation, 200).trim_start();
+    let line = start.lines().next().unwrap_or_default();
+    let lower = plain(line).to_lowercase().replace('\u{2019}', "'");
+    if !plain(line).starts_with(char::is_uppercase)
+        || !OPENERS.iter().any(|opener| begins_with_word(&lower, opener))
+    {
+        return None;
+    }
+    let speaks = ABOUT_CONTINUING.iter().any(|word| lower.contains(word));
+    Some(if speaks { Certainty::Certain } else { Certainty::Opener })
+}
+
+/// The places behind an announcement at the beginning of a continuation, with the line breaks after it
+/// still ahead where it ends its line, and whether it ends its line.
+pub(super) fn ends(continuation: &str) -> Vec<(usize, Certainty, bool)> {
+    let mut found = Vec::new();
+    let reach = head(continuation, REACH);
+    let indent = reach.len() - reach.trim_start().len();
+    let first_line_end = reach[indent..].find('\n').map_or(reach.len(), |at| indent + at);
+    let first_line = &reach[indent..first_line_end];
+    if let Some(colon) = first_line.find(": ").filter(|colon| *colon <= 160)
+        && let Some(certainty) = announcement(&first_line[..=colon]).filter(|found| *found > Certainty::Form)
+    {
+        found.push((indent + colon + 1, certainty, false));
+    }
+    let mut certainty = None;
+    let mut line_start = indent;
+    for _ in 0..MOST_LINES {
+        let Some(length) = reach[line_start..].find('\n') else { break };
+        let line = &reach[line_start..line_start + length];
+        if !line.trim().is_empty() {
+            // Each further line must have the form of one as well: unescaped code is no announcement.
+            let Some(of_line) = announcement(line) else { break };
+            certainty = Some(certainty.map_or(of_line, |before: Certainty| before.max(of_line)));
+            if let Some(certainty) = certainty {
+                found.push((line_start + length, certainty, true));
+            }
+        }
+        line_start += length + 1;
+    }
+    found
+}
+
+/// Whether what follows the end of a document is a remark about it, or the end of its fence.
+pub(super) fn is_remark(rest: &str) -> bool {
+    let text = rest.trim();
+    let Some(first) = text.chars().next() else { return true };
+    if let Some(after) = super::fence::closing(text) {
+        return is_remark(after);
+    }
+    let separated = rest.starts_with(char::is_whitespace);
+    let words = text.split_whitespace().take(2).count();
+    let prose = first.is_alphabetic()
+        || matches!(first, '*' | '#' | '(' | '>' | '_' | '\u{2014}')
+        || (first as u32) > 0x2000;
+    prose && (separated || words == 2)
+}
+
+/// Whether the last paragraph of a text speaks about the text having been completed.
+pub(super) fn ends_with_remark(text: &str) -> Option<usize> {
+    const REMARKS: &[&str] = &[
+        "that's the rest",
+        "that is the rest",
+        "this completes",
+        "that completes",
+        "this concludes the",
+        "the above completes",
+        "that's the complete",
+        "this is the rest",
+        "the response is now complete",
+        "this is the end of the",
+        "i've completed the",
+        "that should complete",
+        "(end of",
+        "[end of",
+    ];
+    let text = text.trim_end();
+    let start = text.rfind("\n\n")?;
+    let paragraph = text[start..].trim_start().to_lowercase().replace('\u{2019}', "'");
+    REMARKS.iter().any(|remark| paragraph.starts_with(remark)).then_some(start)
+}
+
+fn begins_with_word(text: &str, word: &str) -> bool {
+    text.strip_prefix(word).is_some_and(|rest| {
+        !word.ends_with(char::is_alphabetic)
+            || !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_' || next == '(')
+    })
+}
+
+/// The line without the signs of emphasis, heading and comment around it.
+fn plain(line: &str) -> &str {
+    line.trim().trim_matches(|sign: char| matches!(sign, '*' | '_' | '#' | '>' | '(' | ')' | '[' | ']' | ' '))
+}
+
+/// At most this many bytes of the beginning, ending between characters.
+pub(super) fn head(text: &str, most: usize) -> &str {
+    text.get(..text.floor_char_boundary(most)).unwrap_or(text)
+}

@@ -1,0 +1,71 @@
+//! Restarts: the continuation begins the text, a string, a line or a sentence anew.
+//!
+//! One that runs through the cut is a repeated tail like any other. What is found here are those that
+//! leave the first part's path before the cut, which are no seam, and restarts of a text without grammar
+//! with other whitespace, which are.
+
+use super::texture::in_word;
+use super::units::{Units, character, is_content};
+
+/// A beginning shared by chance is shorter than this, in characters.
+const SHARED_BY_CHANCE: usize = 14;
+
+/// How much of a text is searched for other places of a beginning, in units.
+const REACH: usize = 64_000;
+
+/// Whether the continuation begins the text that is cut, or its last line or sentence, anew, and goes another
+/// way before it has reached the cut.
+pub(super) fn diverges(initial: &Units, continuation: &Units) -> bool {
+    let text_start = initial.codes.iter().rposition(|code| !is_content(*code)).map_or(0, |quote| quote + 1);
+    let text = &initial.codes[text_start..];
+    let line = text.iter().rposition(|code| character(*code) == '\n').map_or(0, |at| at + 1);
+    let sentence = (1..text.len()).rev().find(|at| {
+        matches!(character(text[at - 1]), '.' | '!' | '?') && character(text[*at]).is_whitespace()
+    });
+    [Some(0), Some(line), sentence.map(|at| at + 1)]
+        .into_iter()
+        .flatten()
+        .any(|anchor| leaves(text.get(anchor..).unwrap_or_default(), &continuation.codes, text))
+}
+
+/// Whether the continuation begins the whole document anew and goes another way before the cut.
+pub(super) fn diverges_from_start(initial: &Units, continuation: &Units) -> bool {
+    leaves(&initial.codes, &continuation.codes, &initial.codes)
+}
+
+/// Whether `head` begins like `path` for longer than by chance, and leaves it before its end.
+fn leaves(path: &[u32], head: &[u32], text: &[u32]) -> bool {
+    let shared = path.iter().zip(head).take_while(|(left, right)| left == right).count();
+    if shared == path.len() || shared == head.len() || shared < SHARED_BY_CHANCE {
+        return false;
+    }
+    let beginning: Vec<char> = path[..shared.min(80)].iter().map(|code| character(*code)).collect();
+    let words = beginning.split(|sign| !in_word(*sign)).filter(|word| !word.is_empty()).count();
+    // A beginning that the text repeats itself, such as that of a list's items, says nothing.
+    let sample = &path[..shared.min(64)];
+    let searched = &text[text.len().saturating_sub(REACH)..];
+    let places = searched.windows(sample.len()).filter(|window| *window == sample).take(3).count();
+    words >= 3 && places < 3
+}
+
+/// Where in the continuation the first part ends, if the continuation says it all again with other whitespace.
+pub(super) fn behind_reflowed_restart(initial: &str, continuation: &str) -> Option<usize> {
+    const LEAST: usize = 40;
+    let mut again = continuation.char_indices().filter(|(_, sign)| !sign.is_whitespace());
+    let mut end = 0;
+    let mut count = 0;
+    for sign in initial.chars().filter(|sign| !sign.is_whitespace()) {
+        let (at, same) = again.next()?;
+        if same != sign {
+            return None;
+        }
+        end = at + same.len_utf8();
+        count += 1;
+    }
+    if count < LEAST {
+        return None;
+    }
+    let rest = &continuation[end..];
+    let spaces = rest.len() - rest.trim_start().len();
+    Some(if initial.ends_with(char::is_whitespace) { end + spaces } else { end })
+}

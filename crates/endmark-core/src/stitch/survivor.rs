@@ -1,0 +1,122 @@
+//! Candidates that the grammar accepts: each is run on from the detector's saved state.
+
+use crate::{Format, Verdict};
+
+use super::candidate::Candidate;
+use super::joint::Joint;
+use super::seam::{Merged, Seam, SeamStyle};
+use super::units::{Reading, identity};
+use super::{fence, preamble};
+
+/// A candidate whose text is whole or a valid beginning.
+#[derive(Debug)]
+pub(super) struct Survivor {
+    pub(super) candidate: Candidate,
+    pub(super) verdict: Verdict,
+    /// Equal for survivors that give the same value.
+    pub(super) identity: u128,
+    /// Whether a remark behind the end was left out.
+    pub(super) left_out_remark: bool,
+}
+
+/// Runs a candidate on from the saved state; none where the grammar rejects it.
+pub(super) fn verify(joint: &Joint<'_>, mut candidate: Candidate) -> Option<Survivor> {
+    if candidate.start > candidate.end {
+        return None;
+    }
+    if candidate.fenced && !joint.has_grammar() {
+        candidate.end = end_of_wrapped(joint, &candidate);
+    }
+    let mut left_out_remark = false;
+    let mut verdict = run(joint, &candidate);
+    if let Some(end) = end_before_remark(joint, &candidate, &verdict) {
+        candidate.end = end;
+        left_out_remark = true;
+        verdict = run(joint, &candidate);
+    }
+    if matches!(verdict, Verdict::Malformed { .. }) || left_out_remark && !verdict.is_whole() {
+        return None;
+    }
+    if left_out_remark && candidate.style == SeamStyle::Exact {
+        candidate.style = SeamStyle::Remark;
+    }
+    let identity = identity(&text_of(joint, &candidate), joint.whole_reading());
+    Some(Survivor { candidate, verdict, identity, left_out_remark })
+}
+
+/// Where a text without grammar ends that came in a fence: before the fence's last line, unless the text needs
+/// that line to close a code block of its own.
+fn end_of_wrapped(joint: &Joint<'_>, candidate: &Candidate) -> usize {
+    let part = &joint.continuation[candidate.start..];
+    let fences = fence::lines(&joint.initial[..candidate.keep]) + fence::lines(part);
+    match fence::before_closing(part) {
+        Some(end) if fences % 2 == 1 => candidate.start + end,
+        _ => candidate.end,
+    }
+}
+
+fn run(joint: &Joint<'_>, candidate: &Candidate) -> Verdict {
+    let mut detector = joint.state_at(candidate.keep);
+    detector.push(candidate.glue.as_bytes());
+    detector.push(&joint.continuation.as_bytes()[candidate.start..candidate.end]);
+    detector.verdict()
+}
+
+/// Where the document ends in the continuation, if only a remark follows.
+fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, verdict: &Verdict) -> Option<usize> {
+    let end = match (verdict, &joint.format) {
+        (Verdict::Malformed { index, .. }, Format::Json | Format::Jsonl) => {
+            // The remark's own white space belongs to it, so that it can be told from a broken document.
+            let offset = index.checked_sub(candidate.keep + candidate.glue.len())?;
+            let body = joint.continuation.get(candidate.start..candidate.start + offset)?;
+            candidate.start + body.trim_end().len()
+        }
+        (Verdict::Truncated(_), Format::Marker(marker)) => {
+            let body = &joint.continuation[candidate.start..candidate.end];
+            candidate.start + body.find(marker.trim())? + marker.trim().len()
+        }
+        _ => return None,
+    };
+    let rest = joint.continuation.get(end..candidate.end)?;
+    (end < candidate.end && preamble::is_remark(rest)).then_some(end)
+}
+
+/// The joined text of a candidate.
+pub(super) fn text_of(joint: &Joint<'_>, candidate: &Candidate) -> String {
+    let kept = &joint.initial[..candidate.keep];
+    let part = &joint.continuation[candidate.start..candidate.end];
+    let mut text = String::with_capacity(kept.len() + candidate.glue.len() + part.len());
+    text.push_str(kept);
+    text.push_str(candidate.glue);
+    text.push_str(part);
+    text
+}
+
+/// What follows the seam in the joined text, as characters, at most so many.
+pub(super) fn after_seam(joint: &Joint<'_>, candidate: &Candidate, most: usize) -> Vec<char> {
+    let part = preamble::head(&joint.continuation[candidate.start..candidate.end], most * 4);
+    if !joint.has_grammar() {
+        return candidate.glue.chars().chain(part.chars()).take(most).collect();
+    }
+    let text = format!("{}{part}", candidate.glue);
+    let units = super::units::Units::read(&text, Reading::Content);
+    units.chars(0..units.len()).take(most).collect()
+}
+
+/// The merged text of a survivor with its seam.
+pub(super) fn merged(joint: &Joint<'_>, survivor: &Survivor, confidence: f64, alternatives: usize) -> Merged {
+    let candidate = &survivor.candidate;
+    let used = candidate.keep + candidate.end - candidate.start;
+    let received = joint.initial.len() + joint.continuation.len() + joint.dropped;
+    Merged {
+        text: text_of(joint, candidate),
+        seam: Seam {
+            at: candidate.keep + candidate.glue.len(),
+            style: candidate.style,
+            dropped_bytes: received - used,
+            confidence,
+            alternatives,
+        },
+        verdict: survivor.verdict.clone(),
+    }
+}

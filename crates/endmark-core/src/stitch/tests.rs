@@ -1,0 +1,3 @@
+mod generator;
+mod properties;
+mod worked;

@@ -1,0 +1,176 @@
+//! What holds for generated documents, cuts and styles: never silently wrong, and exact where the text decides.
+
+use std::collections::BTreeMap;
+
+use super::super::{AskedFrom, MergeError, merge_chunks};
+use super::generator::{JSON_KINDS, Kind, Random, STYLES, Style, TEXT_KINDS, continuation, document};
+use crate::Format;
+use crate::detect::detect;
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Count {
+    exact: usize,
+    honest: usize,
+    wrong: usize,
+}
+
+fn format_of(kind: Kind) -> Format {
+    match kind {
+        Kind::ToolCall | Kind::Records | Kind::Nested => Format::Json,
+        Kind::Lines => Format::Jsonl,
+        Kind::Prose | Kind::Markdown | Kind::Code => Format::Text,
+    }
+}
+
+fn same_value(format: &Format, left: &str, right: &str) -> bool {
+    let values = |text: &str| -> Option<Vec<serde_json::Value>> {
+        serde_json::Deserializer::from_str(text).into_iter().collect::<Result<_, _>>().ok()
+    };
+    left == right || *format != Format::Text && values(left).is_some_and(|left| Some(left) == values(right))
+}
+
+/// Styles whose text alone says what was meant. In the others a space or a few letters are as likely to
+/// belong there as not.
+fn decidable(style: Style, kind: Kind, from: AskedFrom) -> bool {
+    let in_text = TEXT_KINDS.contains(&kind);
+    match style {
+        Style::Exact => from != AskedFrom::Unknown,
+        Style::RepeatedTwenty
+        | Style::RepeatedLine
+        | Style::RepeatedSixHundred
+        | Style::Restart
+        | Style::FencedRestart
+        | Style::FenceOverlap => true,
+        Style::Fence
+        | Style::Preamble
+        | Style::PreambleFence
+        | Style::PreambleFenceOverlap
+        | Style::PreambleRestart
+        | Style::OpenObject
+        | Style::OpenString
+        | Style::OtherEscapes
+        | Style::FenceRemark => !in_text,
+        Style::Remark => !in_text && from != AskedFrom::Unknown,
+        _ => false,
+    }
+}
+
+/// Joins in every style at cuts of generated documents and counts what comes of it.
+fn measure(
+    kinds: &[Kind],
+    styles: &[Style],
+    froms: &[AskedFrom],
+    rounds: usize,
+) -> BTreeMap<(Style, &'static str), Count> {
+    let mut counts: BTreeMap<(Style, &'static str), Count> = BTreeMap::new();
+    let mut random = Random::new(20);
+    for kind in kinds {
+        let format = format_of(*kind);
+        for _ in 0..rounds {
+            let whole = document(*kind, &mut random);
+            for style in styles {
+                for from in froms {
+                    let cut = whole.floor_char_boundary(whole.len() / 8 + random.below(whole.len() * 7 / 8));
+                    let verdict = detect(&whole.as_bytes()[..cut], &format).verdict;
+                    if format != Format::Text && verdict.is_whole() || !decidable(*style, *kind, *from) {
+                        continue;
+                    }
+                    let settled = verdict.truncation().map_or(cut, |truncation| truncation.truncation_index);
+                    if *style == Style::Exact && *from == AskedFrom::Token && settled != cut {
+                        continue;
+                    }
+                    let Some(continuation) = continuation(*style, *kind, &whole, cut, settled, &mut random)
+                    else {
+                        continue;
+                    };
+                    let count = counts.entry((*style, from.name())).or_default();
+                    match merge_chunks(&whole[..cut], &continuation, &format, *from) {
+                        Ok(merged) if same_value(&format, &merged.text, &whole) => count.exact += 1,
+                        Ok(merged) => {
+                            count.wrong += 1;
+                            println!(
+                                "{style:?} {kind:?} {from:?}: {:?}\n + {continuation:?}\n = {merged:?}",
+                                &whole[..cut]
+                            );
+                        }
+                        Err(_) => count.honest += 1,
+                    }
+                }
+            }
+        }
+    }
+    counts
+}
+
+fn total(counts: &BTreeMap<(Style, &'static str), Count>) -> Count {
+    counts.values().fold(Count::default(), |sum, count| Count {
+        exact: sum.exact + count.exact,
+        honest: sum.honest + count.honest,
+        wrong: sum.wrong + count.wrong,
+    })
+}
+
+const ALL: &[AskedFrom] = &[AskedFrom::Cut, AskedFrom::Token, AskedFrom::Unknown];
+
+#[test]
+fn json_is_exact_where_the_text_decides_and_never_silently_wrong() {
+    let counts = measure(JSON_KINDS, STYLES, ALL, 8);
+    let sum = total(&counts);
+    assert_eq!(sum.wrong, 0, "{counts:#?}");
+    assert!(sum.exact * 100 >= 98 * (sum.exact + sum.honest), "{sum:?} {counts:#?}");
+}
+
+#[test]
+fn text_is_exact_where_it_decides_and_never_silently_wrong() {
+    let counts = measure(TEXT_KINDS, STYLES, &[AskedFrom::Cut, AskedFrom::Unknown], 8);
+    let sum = total(&counts);
+    assert_eq!(sum.wrong, 0, "{counts:#?}");
+    assert!(sum.exact * 100 >= 96 * (sum.exact + sum.honest), "{sum:?} {counts:#?}");
+}
+
+#[test]
+fn clean_continuations_from_the_cut_are_left_alone() {
+    let kinds: Vec<Kind> = JSON_KINDS.iter().chain(TEXT_KINDS).copied().collect();
+    let counts = measure(&kinds, &[Style::Exact; 8], &[AskedFrom::Cut], 8);
+    let sum = total(&counts);
+    assert_eq!(sum.wrong, 0, "{counts:#?}");
+    assert!(sum.exact * 100 >= 99 * (sum.exact + sum.honest), "{sum:?}");
+}
+
+#[test]
+fn other_documents_and_answers_are_never_taken_for_json() {
+    let mut random = Random::new(5);
+    for kind in JSON_KINDS {
+        let format = format_of(*kind);
+        for _ in 0..6 {
+            let whole = document(*kind, &mut random);
+            for style in [Style::Divergent, Style::Answer] {
+                let cut = whole.floor_char_boundary(whole.len() / 8 + random.below(whole.len() * 7 / 8));
+                if detect(&whole.as_bytes()[..cut], &format).verdict.is_whole() {
+                    continue;
+                }
+                let Some(continuation) = continuation(style, *kind, &whole, cut, cut, &mut random) else {
+                    continue;
+                };
+                let found = merge_chunks(&whole[..cut], &continuation, &format, AskedFrom::Unknown);
+                assert!(found.is_err(), "{:?} + {continuation:?} = {found:?}", &whole[..cut]);
+            }
+        }
+    }
+}
+
+#[test]
+fn long_and_repetitive_parts_take_linear_time() {
+    let rows = "{\"a\": 0, \"b\": [0, 0]}, ".repeat(20_000);
+    let initial = format!("[{rows}{{\"a\": 0, ");
+    let merged = merge_chunks(&initial, "\"b\": [0, 0]}]", &Format::Json, AskedFrom::Cut).unwrap();
+    assert!(merged.text.ends_with("{\"a\": 0, \"b\": [0, 0]}]"));
+    let restarted = format!("{initial}\"b\": [0, 0]}}]");
+    let merged = merge_chunks(&initial, &restarted, &Format::Json, AskedFrom::Cut).unwrap();
+    assert_eq!(merged.text, restarted);
+    let found = merge_chunks(&"ha ".repeat(50_000), &"ha ".repeat(50_000), &Format::Text, AskedFrom::Unknown);
+    assert!(
+        matches!(found, Err(MergeError::Ambiguous { .. } | MergeError::NoSeam { .. })),
+        "periodic text decides nothing"
+    );
+}

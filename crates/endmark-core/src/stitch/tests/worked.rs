@@ -1,0 +1,292 @@
+//! Worked cases, one table for each family of seams. Each line reads: first part, continuation, where the
+//! model was asked to go on, what comes of it.
+
+use super::super::{AskedFrom, MergeError, Merged, SeamStyle, merge_chunks};
+use crate::Format;
+use AskedFrom::{Cut, Token, Unknown};
+use Expected::{Ambiguous, Malformed, NoSeam, StillTruncated, Whole};
+
+/// What a case is expected to give.
+#[derive(Debug, Clone, Copy)]
+enum Expected {
+    Whole(SeamStyle, &'static str),
+    StillTruncated(&'static str),
+    Ambiguous,
+    NoSeam,
+    Malformed,
+}
+
+fn check(format: &Format, cases: &[(&str, &str, AskedFrom, Expected)]) {
+    for (initial, continuation, from, expected) in cases {
+        let found = merge_chunks(initial, continuation, format, *from);
+        let same = match (&found, expected) {
+            (Ok(Merged { text, seam, .. }), Whole(style, whole)) => text == whole && seam.style == *style,
+            (Err(MergeError::StillTruncated { merged }), StillTruncated(text)) => merged.text == *text,
+            (Err(MergeError::Ambiguous { .. }), Ambiguous)
+            | (Err(MergeError::NoSeam { .. }), NoSeam)
+            | (Err(MergeError::Malformed { .. }), Malformed) => true,
+            _ => false,
+        };
+        assert!(
+            same,
+            "{initial:?} + {continuation:?} from {from:?}\n expected {expected:?}\n found    {found:?}"
+        );
+    }
+}
+
+#[test]
+fn exact() {
+    let whole = |text| Whole(SeamStyle::Exact, text);
+    check(
+        &Format::Json,
+        &[
+            (r#"{"a": [1, 2"#, r"3]}", Cut, whole(r#"{"a": [1, 23]}"#)),
+            (r#"{"city": "San Fran"#, r#"cisco"}"#, Cut, whole(r#"{"city": "San Francisco"}"#)),
+            (r#"{"city": "San Fran"#, r#"cisco"}"#, Token, whole(r#"{"city": "San Francisco"}"#)),
+            (
+                r#"{"city": "San Francisco", "#,
+                r#""zip": 94103}"#,
+                Unknown,
+                whole(r#"{"city": "San Francisco", "zip": 94103}"#),
+            ),
+            // Repeated letters that belong there stay.
+            (r#"{"word": "bal"#, r#"loon"}"#, Cut, whole(r#"{"word": "balloon"}"#)),
+            (r#"{"matrix": [0, 0, "#, "0, 0, 1]}", Cut, whole(r#"{"matrix": [0, 0, 0, 0, 1]}"#)),
+            (
+                r#"{"code": "a:\n    b\n    "#,
+                r#"    c\n"}"#,
+                Cut,
+                whole(r#"{"code": "a:\n    b\n        c\n"}"#),
+            ),
+            // Through an escape, and through a surrogate pair.
+            (r#"{"a": "caf\u00"#, r#"e9 noir"}"#, Cut, whole(r#"{"a": "caf\u00e9 noir"}"#)),
+            (r#"{"a": "\ud83d\"#, r#"ude00"}"#, Cut, whole(r#"{"a": "\ud83d\ude00"}"#)),
+            (r#"{"a": "line\"#, r#"nnext"}"#, Cut, whole(r#"{"a": "line\nnext"}"#)),
+            (r#"{"a": tr"#, "ue}", Cut, whole(r#"{"a": true}"#)),
+            (r#"{"a": tr"#, "ue}", Token, whole(r#"{"a": true}"#)),
+        ],
+    );
+}
+
+#[test]
+fn last_valid_token() {
+    check(
+        &Format::Json,
+        &[
+            ("[1, 2", "3]", Cut, Whole(SeamStyle::Exact, "[1, 23]")),
+            ("[1, 2", "3]", Token, Whole(SeamStyle::Token, "[1, 3]")),
+            ("[1, 2", "3]", Unknown, Ambiguous),
+            ("[1, 2", ", 3]", Unknown, Whole(SeamStyle::Exact, "[1, 2, 3]")),
+            (r#"{"a": tr"#, "true}", Token, Whole(SeamStyle::Token, r#"{"a": true}"#)),
+            (r#"{"a": tr"#, "true}", Unknown, Whole(SeamStyle::Token, r#"{"a": true}"#)),
+            (
+                r#"{"a": "x\ud83d"#,
+                r#"\ud83d\ude00"}"#,
+                Token,
+                Whole(SeamStyle::Token, r#"{"a": "x\ud83d\ude00"}"#),
+            ),
+            (r#"{"a": "x\u00"#, r#"\u00e9"}"#, Unknown, Whole(SeamStyle::Token, r#"{"a": "x\u00e9"}"#)),
+        ],
+    );
+}
+
+#[test]
+fn repeated_tail() {
+    let whole = |text| Whole(SeamStyle::Overlap, text);
+    check(
+        &Format::Json,
+        &[
+            ("[1,", ", 2]", Cut, whole("[1, 2]")),
+            (r#"{"a": "x", "b": "#, r#", "b": 2}"#, Unknown, whole(r#"{"a": "x", "b": 2}"#)),
+            (
+                r#"{"text": "The quick brown fox jumps over"#,
+                r#"brown fox jumps over the lazy dog."}"#,
+                Unknown,
+                whole(r#"{"text": "The quick brown fox jumps over the lazy dog."}"#),
+            ),
+            (
+                r#"{"text": "Un caf\u00e9 noir et du pain pour le pe"#,
+                r#"café noir et du pain pour le petit déjeuner."}"#,
+                Cut,
+                whole(r#"{"text": "Un caf\u00e9 noir et du pain pour le petit déjeuner."}"#),
+            ),
+        ],
+    );
+    check(
+        &Format::Text,
+        &[(
+            "Open the window.\nThen measure the length of the bri",
+            "Then measure the length of the bridge twice.\n",
+            Unknown,
+            whole("Open the window.\nThen measure the length of the bridge twice.\n"),
+        )],
+    );
+}
+
+#[test]
+fn restart() {
+    let whole = |text| Whole(SeamStyle::Restart, text);
+    check(
+        &Format::Json,
+        &[
+            (r#"{"a": "hello wor"#, r#"{"a": "hello world"}"#, Unknown, whole(r#"{"a": "hello world"}"#)),
+            (
+                r#"{"a": "hello wor"#,
+                "{\n  \"a\": \"hello world\"\n}",
+                Cut,
+                whole("{\"a\": \"hello world\"\n}"),
+            ),
+            (r#"{"a": "hello wor"#, r#""hello world"}"#, Token, whole(r#"{"a": "hello world"}"#)),
+            (
+                r#"[{"id": 1, "name": "al"}, {"id": 2, "na"#,
+                r#"{"id": 2, "name": "bob"}]"#,
+                Token,
+                whole(r#"[{"id": 1, "name": "al"}, {"id": 2, "name": "bob"}]"#),
+            ),
+            // Another document is no continuation.
+            (r#"{"a": "hello wor"#, r#"{"a": "good night", "b": 1}"#, Unknown, Malformed),
+        ],
+    );
+    let story = "Once upon a time there was a small village by the sea, and nobody kn";
+    let rest = "ew who had built it.";
+    let merged = merge_chunks(story, &format!("{story}{rest}"), &Format::Text, Cut).unwrap();
+    assert_eq!(merged.text, format!("{story}{rest}"));
+    let other = "Once upon a time there was a small village in the mountains, and a king ruled it.";
+    assert!(merge_chunks(story, other, &Format::Text, Cut).is_err());
+}
+
+#[test]
+fn fence_and_announcement() {
+    let json = r#"{"city": "San Francisco"}"#;
+    let fence = Whole(SeamStyle::Fence, json);
+    let preamble = Whole(SeamStyle::Preamble, json);
+    check(
+        &Format::Json,
+        &[
+            (r#"{"city": "San Fran"#, "```json\ncisco\"}\n```", Cut, fence),
+            (r#"{"city": "San Fran"#, "```json\nSan Francisco\"}\n```\n\nHope this helps!", Token, fence),
+            (r#"{"city": "San Fran"#, "```\n{\"city\": \"San Francisco\"}\n```", Unknown, fence),
+            (r#"{"city": "San Fran"#, "Sure, here is the rest:\n\ncisco\"}", Cut, preamble),
+            (
+                r#"{"city": "San Fran"#,
+                "Apologies for the cut-off. Continuing:\n```json\n\"city\": \"San Francisco\"}\n```",
+                Token,
+                preamble,
+            ),
+            (
+                r#"{"city": "#,
+                "Here is the complete JSON:\n\n{\"city\": \"San Francisco\"}",
+                Unknown,
+                preamble,
+            ),
+            // A refusal continues nothing.
+            (r#"{"city": "San Fran"#, "I'm sorry, but I can't help with that.", Cut, NoSeam),
+            (r#"{"city": "#, "I'm sorry, but I can't help with that.", Cut, Malformed),
+        ],
+    );
+    check(
+        &Format::Text,
+        &[
+            (
+                "The bridge was built in 1894 by a comp",
+                "Sure, continuing from where I left off:\n\nany from the north. It still stands.",
+                Cut,
+                Whole(
+                    SeamStyle::Preamble,
+                    "The bridge was built in 1894 by a company from the north. It still stands.",
+                ),
+            ),
+            (
+                "Use this:\n\n```python\ndef total(items):\n    result = 0\n    for item in it",
+                "```python\nems:\n        result += item\n    return result\n```",
+                Cut,
+                Whole(
+                    SeamStyle::Fence,
+                    "Use this:\n\n```python\ndef total(items):\n    result = 0\n    for item in items:\n        result += item\n    return result\n```",
+                ),
+            ),
+            (
+                "The bridge was built in 1894 by a comp",
+                "I'm ready to help! What would you like to know?",
+                Cut,
+                NoSeam,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn remarks_and_dots() {
+    check(
+        &Format::Json,
+        &[
+            (
+                "[1, 2, ",
+                "3]\n\nLet me know if you need anything else!",
+                Cut,
+                Whole(SeamStyle::Remark, "[1, 2, 3]"),
+            ),
+            (r#"{"a": "x", "#, "...\"b\": 2}", Unknown, Whole(SeamStyle::Ellipsis, r#"{"a": "x", "b": 2}"#)),
+            // What follows is no remark but a broken document.
+            ("[1, 2, ", "3]]", Cut, Malformed),
+        ],
+    );
+    let marker = Format::Marker("===END===".to_owned());
+    check(
+        &marker,
+        &[
+            (
+                "a: 1\nb: tw",
+                "o\n===END===\n\nThat is all.",
+                Cut,
+                Whole(SeamStyle::Remark, "a: 1\nb: two\n===END==="),
+            ),
+            ("a: 1\nb: tw", "o\nc: three", Cut, StillTruncated("a: 1\nb: two\nc: three")),
+        ],
+    );
+}
+
+#[test]
+fn continuations_that_are_cut() {
+    check(
+        &Format::Json,
+        &[
+            ("[1, 2, ", "3, 4, ", Cut, StillTruncated("[1, 2, 3, 4, ")),
+            (r#"{"a": "one two thr"#, r"ee four fi", Cut, StillTruncated(r#"{"a": "one two three four fi"#)),
+            (r#"{"a": "one "#, "two \u{fffd}", Cut, StillTruncated(r#"{"a": "one two "#)),
+            (r#"{"a": "one"#, "", Cut, NoSeam),
+        ],
+    );
+    // A character that the cut went through is written anew, or lost; a lost one cannot be guessed.
+    check(
+        &Format::Json,
+        &[
+            ("{\"a\": \"go \u{fffd}", "🚀 now\"}", Cut, Whole(SeamStyle::Exact, r#"{"a": "go 🚀 now"}"#)),
+            ("{\"a\": \"go \u{fffd}", "\u{fffd}\u{fffd} now\"}", Cut, Ambiguous),
+        ],
+    );
+}
+
+#[test]
+fn json_lines_and_auto() {
+    check(
+        &Format::Jsonl,
+        &[
+            ("{\"a\": 1}\n{\"a\"", ": 2}\n", Cut, Whole(SeamStyle::Exact, "{\"a\": 1}\n{\"a\": 2}\n")),
+            (
+                "{\"a\": 1}\n{\"b\": \"tw",
+                "{\"b\": \"two\"}\n",
+                Token,
+                Whole(SeamStyle::Restart, "{\"a\": 1}\n{\"b\": \"two\"}\n"),
+            ),
+        ],
+    );
+    check(&Format::Auto, &[("[1, ", "2]", Cut, Whole(SeamStyle::Exact, "[1, 2]"))]);
+}
+
+#[test]
+fn a_broken_first_part_is_said_to_be_broken() {
+    let error = merge_chunks("{\"a\" 1, ", "\"b\": 2}", &Format::Json, Cut).unwrap_err();
+    let MergeError::Malformed { verified_len, attempt, .. } = error else { panic!("{error:?}") };
+    assert_eq!((verified_len, attempt.as_str()), (5, "{\"a\" 1, \"b\": 2}"));
+}

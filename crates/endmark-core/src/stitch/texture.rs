@@ -1,0 +1,183 @@
+//! What a text is made of, so that a seam can be judged by whether it looks like the rest of it.
+//!
+//! Two measures, both in bits of surprise: how unusual the letters across the seam are (counted sequences of
+//! up to four characters), and whether the words that meet there are words of this text.
+
+use std::collections::HashMap;
+
+use memchr::memmem;
+
+/// How many characters of each side are read.
+pub(super) const WINDOW: usize = 12_000;
+/// How many places where a repeated part stands in the text are looked at.
+const MOST_PLACES: usize = 4_096;
+/// The longest sequence that is counted.
+const ORDER: usize = 4;
+/// Slots for counts; a power of two.
+const SLOTS: usize = 1 << 16;
+/// How open every context is to a character that never followed it.
+const LEAST_OPEN: f64 = 0.5;
+
+/// A little of what most texts are made of, for first parts that are too short to tell.
+const PRIMER: &str = include_str!("primer.txt");
+
+/// The words and sequences of a text.
+pub(super) struct Texture {
+    words: HashMap<String, u32>,
+    counts: Vec<u16>,
+    /// How many different characters follow a context.
+    followers: Vec<u16>,
+    /// Lower-case letters with a letter behind them, and those with an upper-case one.
+    lower: u32,
+    lower_upper: u32,
+}
+
+impl Texture {
+    /// Reads both sides of a seam. What touches the seam is not counted.
+    pub(super) fn of(before: &[char], after: &[char]) -> Self {
+        let mut texture = Self {
+            words: HashMap::new(),
+            counts: vec![0; SLOTS * ORDER],
+            followers: vec![0; SLOTS * ORDER],
+            lower: 0,
+            lower_upper: 0,
+        };
+        let primer: Vec<char> = PRIMER.chars().collect();
+        texture.read(&primer, &primer);
+        let before = &before[before.len().saturating_sub(WINDOW)..];
+        let last_word = before.iter().rev().take_while(|sign| in_word(**sign)).count();
+        texture.read(&before[..before.len() - last_word], before);
+        let after = &after[..after.len().min(WINDOW)];
+        let first_word = after.iter().take_while(|sign| in_word(**sign)).count();
+        texture.read(&after[first_word..], after);
+        texture
+    }
+
+    fn read(&mut self, whole_words: &[char], text: &[char]) {
+        for word in whole_words.split(|sign| !in_word(*sign)).filter(|word| !word.is_empty()) {
+            *self.words.entry(word.iter().collect()).or_default() += 1;
+        }
+        for pair in text.windows(2).filter(|pair| pair[0].is_lowercase() && pair[1].is_alphabetic()) {
+            self.lower += 1;
+            self.lower_upper += u32::from(pair[1].is_uppercase());
+        }
+        for end in 1..=text.len() {
+            for length in 1..=ORDER.min(end) {
+                let (context, last) = (&text[end - length..end - 1], text[end - 1]);
+                let with = slot(context, Some(last));
+                let without = slot(context, None);
+                self.followers[without] =
+                    self.followers[without].saturating_add(u16::from(self.counts[with] == 0));
+                self.counts[with] = self.counts[with].saturating_add(1);
+                self.counts[without] = self.counts[without].saturating_add(1);
+            }
+        }
+    }
+
+    /// How often a word stands in the text, in lower case where it may have been put first.
+    fn known(&self, word: &str) -> u32 {
+        let lower = word.to_lowercase();
+        let as_first = if lower == word { 0 } else { self.words.get(&lower).copied().unwrap_or(0) };
+        self.words.get(word).copied().unwrap_or(0) + as_first
+    }
+
+    /// How unlikely it is, in bits, that `after` follows `before` in this text.
+    pub(super) fn surprise(&self, before: &[char], after: &[char]) -> f64 {
+        let mut text: Vec<char> = before[before.len().saturating_sub(ORDER)..].to_vec();
+        let mut bits = 0.0;
+        for sign in after {
+            bits -= self.share(&text, *sign).log2();
+            text.push(*sign);
+        }
+        bits
+    }
+
+    fn share(&self, text: &[char], next: char) -> f64 {
+        let mut share = 1.0 / 200.0;
+        for length in 0..ORDER.min(text.len() + 1) {
+            let context = &text[text.len() - length..];
+            let all = f64::from(self.counts[slot(context, None)]);
+            let these = f64::from(self.counts[slot(context, Some(next))]).min(all);
+            // A context that many characters have followed is likely to be followed by a new one.
+            let open = f64::from(self.followers[slot(context, None)]) + LEAST_OPEN;
+            share = (these + open * share) / (all + open);
+        }
+        share
+    }
+
+    /// What a capital letter right behind a small one says against a seam, in bits: a text without such words
+    /// is begun anew there.
+    pub(super) fn case_at(&self, before: &[char], after: &[char]) -> f64 {
+        match (before.last(), after.first()) {
+            (Some(last), Some(first)) if last.is_lowercase() && first.is_uppercase() => {
+                let share = (f64::from(self.lower_upper) + 0.3) / (f64::from(self.lower) + 1.0);
+                (-share.log2() - 4.0).clamp(0.0, 8.0)
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// What the words that meet at a seam say about it, in bits: above zero against it, below for it.
+    pub(super) fn words_at(&self, before: &[char], after: &[char]) -> f64 {
+        let length = before.iter().rev().take_while(|sign| in_word(**sign)).count();
+        let left: String = before[before.len() - length..].iter().collect();
+        let right: String = after.iter().take_while(|sign| in_word(**sign)).collect();
+        if left.is_empty() || right.is_empty() {
+            return if left.chars().count() > 1 && self.known(&left) == 0 { 1.0 } else { 0.0 };
+        }
+        let joined = self.known(&format!("{left}{right}"));
+        match (joined, self.known(&left), self.known(&right)) {
+            (0, 1.., 1..) => 3.0,
+            (0, ..) => 0.5,
+            (_, 0, _) | (_, _, 0) => -2.0,
+            _ => 0.0,
+        }
+    }
+}
+
+/// The slot that counts a context, or a context and what follows it.
+fn slot(context: &[char], next: Option<char>) -> usize {
+    let mut sum: u64 = if next.is_some() { 0x9e37_79b9_7f4a_7c15 } else { 0x2545_f491_4f6c_dd1d };
+    for sign in context.iter().chain(next.as_ref()) {
+        sum = (sum ^ u64::from(u32::from(*sign))).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
+    }
+    sum ^= sum >> 29;
+    context.len() * SLOTS + usize::try_from(sum % SLOTS as u64).unwrap_or(0)
+}
+
+/// How unlikely it is, in bits, that a text goes on by saying its own last `length` bytes once more, judged
+/// by how it went on in other places where it said the same. A table of zeros is likely to, a sentence is not.
+pub(super) fn surprise_of_repetition(text: &str, length: usize) -> f64 {
+    let start = text.floor_char_boundary(text.len().saturating_sub(length));
+    let repeated = &text[start..];
+    if repeated.is_empty() {
+        return 0.0;
+    }
+    let (mut places, mut again) = (0_u32, 0_u32);
+    for place in memmem::find_iter(&text.as_bytes()[..start], repeated.as_bytes()).take(MOST_PLACES) {
+        places += 1;
+        again += u32::from(text.as_bytes()[place + repeated.len()..].starts_with(repeated.as_bytes()));
+    }
+    let unseen = (-weight(repeated)).exp2();
+    let share = (f64::from(again) + unseen) / (f64::from(places) + 1.0);
+    -share.min(1.0).log2()
+}
+
+/// How much a text says, in bits, at most as much as makes a coincidence as unlikely as it ever is.
+fn weight(text: &str) -> f64 {
+    let mut bits = 0.0;
+    for (count, character) in text.chars().take(400).enumerate() {
+        bits += match character {
+            white if white.is_whitespace() => 0.3,
+            word if word.is_alphanumeric() && count < 12 => 1.7,
+            word if word.is_alphanumeric() => 0.5,
+            _ => 0.6,
+        };
+    }
+    f64::min(bits, 13.0 + bits / 6.0)
+}
+
+/// Whether a character is part of a word.
+pub(super) fn in_word(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
