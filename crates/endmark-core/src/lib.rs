@@ -7,6 +7,7 @@
 //! It knows no file, socket, clock, thread or async runtime. A state machine is fed what happened and
 //! answers what to do next; the gateway and the command are thin drivers of the same machines.
 
+mod correction;
 pub mod detect;
 mod ending;
 mod format;
@@ -18,11 +19,13 @@ pub mod stitch;
 mod validate;
 mod verdict;
 
+pub use correction::{build_correction_prompt, extract_json};
 pub use ending::{Ending, Stop};
 pub use format::{Format, FormatError};
 pub use judge::{CutKind, Evidence, Judgement, judge};
 pub use pipeline::{
-    CorrectionAsk, MAX_CORRECTION_ATTEMPTS, PipelineOutcome, PipelinePolicy, PipelineResult, PipelineStep,
+    CorrectionAsk, MAX_CORRECTION_ATTEMPTS, Pipeline, PipelineOutcome, PipelinePolicy, PipelineResult,
+    PipelineStep,
 };
 pub use prompt::{
     INSTRUCTION_PLACEHOLDER, PromptTemplateError, TOKEN_PLACEHOLDER, build_resume_prompt,
@@ -30,7 +33,7 @@ pub use prompt::{
 };
 pub use resume::{
     AskFailure, ExhaustedCause, Join, MAX_RESUME_ATTEMPTS, OnAmbiguous, PieceRecord, PieceRole, Reply,
-    ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep,
+    Resume, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, resume_if_truncated,
 };
 pub use stitch::{
     AskedFrom, MergeError, Merged, Outcome, Seam, SeamStyle, StitchError, Stitched, merge_chunks, stitch,

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{PromptTemplateError, build_resume_prompt, check_prompt_template};
+use super::{PromptTemplateError, build_resume_prompt, check_prompt_template, tail};
 use crate::Format;
 
 const JSON_INSTRUCTION: &str = "Continue the JSON payload from the last valid token. Output ONLY the remaining JSON. Do not repeat any content before the last valid token.";
@@ -63,7 +63,29 @@ fn a_template_without_the_token_is_not_used() {
     );
 }
 
+#[test]
+fn a_tail_begins_with_a_word() {
+    assert_eq!(tail("The quick brown fox jumps"), "fox jumps");
+    assert_eq!(tail("The quick brown fox "), "brown fox ");
+    assert_eq!(tail("Hello wor"), "wor");
+    assert_eq!(tail("Hello"), "llo");
+    assert_eq!(tail("a"), "a");
+    assert_eq!(tail(""), "");
+    assert_eq!(tail("äöüß €uro"), "€uro");
+}
+
 proptest! {
+    /// PC-3: never the whole reply, never more than 200 characters, always its very end.
+    #[test]
+    fn a_tail_is_the_end_and_never_the_whole(text in "\\PC{0,900}") {
+        let tail = tail(&text);
+        prop_assert!(text.ends_with(tail));
+        prop_assert!(tail.chars().count() <= 200);
+        if text.chars().count() > 1 {
+            prop_assert!(tail.len() < text.len() && !tail.is_empty());
+        }
+    }
+
     /// PC-3: the token stands in the prompt exactly as it is.
     #[test]
     fn the_token_is_exact(token in "\\PC{0,200}") {

@@ -1,6 +1,6 @@
 //! What a driver feeds to the machines: replies as they were received, and calls that failed.
 
-use crate::{AskedFrom, Ending, Stop};
+use crate::{AskedFrom, Ending, Evidence, Stop, Verdict};
 
 /// One reply, or one continuation, as the driver received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +35,20 @@ impl Reply {
     /// A reply whose stream ended in another way, before the provider said why it stopped.
     pub fn broken(text: impl Into<String>, ending: Ending) -> Self {
         Self { text: text.into(), ending, stop: None, output_tokens: None, limit: None, reasoned: false }
+    }
+
+    /// What this reply is judged by, with the verdict of the demanded grammar, if one is demanded (PC-8).
+    pub(crate) fn evidence<'a>(&self, grammar: Option<&'a Verdict>, marker: bool) -> Evidence<'a> {
+        Evidence {
+            ending: self.ending,
+            stop: self.stop,
+            grammar,
+            marker,
+            output_tokens: self.output_tokens,
+            limit: self.limit,
+            has_text: !self.text.trim().is_empty(),
+            reasoned: self.reasoned,
+        }
     }
 }
 

@@ -87,7 +87,8 @@ pub enum ExhaustedCause {
     Rejected,
     /// A budget does not allow another call.
     Budget,
-    /// The client is gone, or the reply grew over its size: more would help nobody.
+    /// The client is gone, the reply grew over its size, or the client has part of a continuation that could
+    /// not be joined: more would help nobody.
     Stopped,
 }
 

@@ -1,0 +1,109 @@
+use proptest::prelude::*;
+
+use super::{build_correction_prompt, closed_for_validation, extract_json};
+use crate::detect::detect;
+use crate::{Format, SchemaProblem};
+
+fn problem(path: &str, message: &str) -> SchemaProblem {
+    SchemaProblem { path: path.to_owned(), message: message.to_owned() }
+}
+
+/// PC-6: the schema's own messages, in a stable order.
+#[test]
+fn problems_are_listed_by_path_then_message() {
+    let sorted =
+        [problem("", "\"x\" is required"), problem("/a", "one"), problem("/a", "two"), problem("/b", "0")];
+    let mut shuffled = sorted.to_vec();
+    shuffled.reverse();
+    shuffled.push(problem("/a", "one"));
+    let prompt = build_correction_prompt(&shuffled);
+    assert_eq!(prompt, build_correction_prompt(&sorted));
+    let lines: Vec<&str> = prompt.lines().collect();
+    assert_eq!(lines[1..5], ["- \"x\" is required", "- /a: one", "- /a: two", "- /b: 0"]);
+    assert!(lines[5].ends_with("Output ONLY the JSON."));
+}
+
+#[test]
+fn many_and_long_problems_are_cut_visibly() {
+    let many: Vec<SchemaProblem> = (10..60).map(|n| problem(&format!("/{n}"), "wrong")).collect();
+    let prompt = build_correction_prompt(&many);
+    assert!(prompt.contains("- /29: wrong\n- and 30 more of the same kind\n"), "{prompt}");
+    let long =
+        build_correction_prompt(&[problem("/a", &format!("{}\n{}", "é".repeat(400), "b".repeat(400)))]);
+    let line = long.lines().nth(1).unwrap();
+    assert_eq!(line.chars().count(), "- ".len() + 500 + 1);
+    assert!(line.ends_with("b…"));
+}
+
+#[test]
+fn a_document_is_found_in_a_reply() {
+    for reply in [
+        "{\"a\": [1]}",
+        "  {\"a\": [1]}\n",
+        "```json\n{\"a\": [1]}\n```",
+        "Sure:\n```\n{\"a\": [1]}\n```\nAnything else?",
+        "First the schema:\n```yaml\na: list\n```\nThen:\n  ```json\n  {\"a\": [1]}\n  ```",
+        "Here it is: {\"a\": [1]} Done.",
+    ] {
+        assert_eq!(extract_json(reply), Some("{\"a\": [1]}"), "{reply}");
+    }
+    assert_eq!(extract_json("{\"fence\": \"```\\n\"}"), Some("{\"fence\": \"```\\n\"}"));
+}
+
+#[test]
+fn nothing_is_found_where_there_is_no_one_document() {
+    for reply in [
+        "",
+        "I cannot do that.",
+        "{\"a\": [1",
+        "```json\n{\"a\": [1\n```",
+        "```json\n{\"a\": 1}\n```\nor\n```json\n{\"a\": 2}\n```",
+        "} and {",
+        "{\"a\": 1} or {\"a\": 2}",
+    ] {
+        assert_eq!(extract_json(reply), None, "{reply}");
+    }
+}
+
+#[test]
+fn a_cut_document_is_closed_for_the_validator() {
+    for (cut, closed) in [
+        ("{\"a\": [1, 2], \"b\": {\"c\": \"x", "{\"a\": [1, 2], \"b\": {\"c\": \"x\"}}"),
+        ("{\"a\": [1, ", "{\"a\": [1]}"),
+        ("{\"a\": ", "{\"a\":null}"),
+        ("{\"a\"", "{\"a\":null}"),
+        ("{\"a", "{\"a\":null}"),
+        ("[", "[]"),
+        ("{\"a\": true} and so on", "{\"a\": true}"),
+    ] {
+        assert_eq!(
+            closed_for_validation(cut).map(|text| text.trim_end().to_owned()).as_deref(),
+            Some(closed)
+        );
+    }
+    assert_eq!(closed_for_validation(""), None);
+    assert_eq!(closed_for_validation("Sorry, no."), None);
+}
+
+proptest! {
+    /// What is closed for the validator is a document, whatever was cut where.
+    #[test]
+    fn every_beginning_of_a_document_can_be_closed(
+        (document, beginning) in crate::resume::tests_support::cut_document(),
+    ) {
+        let closed = closed_for_validation(&beginning);
+        if beginning.trim().is_empty() {
+            prop_assert_eq!(closed, None);
+        } else {
+            let closed = closed.unwrap();
+            prop_assert!(detect(closed.as_bytes(), &Format::Json).verdict.is_whole(), "{document} {closed}");
+        }
+    }
+
+    #[test]
+    fn extraction_never_gives_less_than_a_document(reply in "(```json\n|\\{|\\}|\\[|\\]|\"a\"|:|1|,|\n|```\n|x){0,24}") {
+        if let Some(document) = extract_json(&reply) {
+            prop_assert!(detect(document.as_bytes(), &Format::Json).verdict.is_whole());
+        }
+    }
+}

@@ -1,0 +1,327 @@
+use proptest::prelude::*;
+
+use super::{Pipeline, PipelineOutcome, PipelinePolicy, PipelineResult, PipelineStep};
+use crate::resume::tests_support::{answer, behaviour, cut_document};
+use crate::{
+    AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, ExhaustedCause, Format, Join, PieceRole, Reply,
+    ResumePolicy, SchemaProblem, Stop, Validate,
+};
+
+/// Demands fields by name, and says so in reverse order.
+struct Requires(&'static [&'static str]);
+
+impl Validate for Requires {
+    fn validate(&self, json: &str) -> Vec<SchemaProblem> {
+        let missing = self.0.iter().rev().filter(|field| !json.contains(&format!("\"{field}\"")));
+        missing
+            .map(|field| SchemaProblem { path: String::new(), message: format!("\"{field}\" is required") })
+            .collect()
+    }
+}
+
+fn normal(text: &str) -> Reply {
+    Reply::stopped(text, Stop::Normal)
+}
+
+fn limit(text: &str) -> Reply {
+    Reply::stopped(text, Stop::Limit)
+}
+
+fn pipeline(fields: &'static [&'static str], first: Reply) -> Pipeline {
+    Pipeline::new(PipelinePolicy::default(), Some(Format::Json), Some(Box::new(Requires(fields))), first)
+}
+
+fn correction(pipeline: &Pipeline) -> CorrectionAsk {
+    match pipeline.next() {
+        PipelineStep::Correct(ask) => ask,
+        other => panic!("no correction is asked for: {other:?}"),
+    }
+}
+
+fn outcome(pipeline: &Pipeline) -> PipelineOutcome {
+    match pipeline.next() {
+        PipelineStep::Done(outcome) => outcome,
+        other => panic!("not at its end: {other:?}"),
+    }
+}
+
+fn resumes(pipeline: &Pipeline) -> bool {
+    matches!(pipeline.next(), PipelineStep::Resume(_))
+}
+
+#[test]
+fn a_whole_and_valid_reply_passes_through() {
+    let end = outcome(&pipeline(&["a"], normal("{\"a\": 1}")));
+    assert_eq!((end.text.as_str(), &end.result), ("{\"a\": 1}", &PipelineResult::Whole));
+    assert_eq!((end.attempts, end.corrections, end.cut, end.pieces.len()), (0, 0, None, 1));
+}
+
+/// PC-6: a truncated reply never reaches correction first, whatever the schema would say of it.
+#[test]
+fn a_truncated_reply_is_resumed_before_it_is_validated() {
+    let mut pipeline = pipeline(&["a", "b"], limit("{\"a\": 1, "));
+    assert!(resumes(&pipeline));
+    pipeline.resumed(normal("\"b\": 2}"), Join::Exact);
+    let end = outcome(&pipeline);
+    assert_eq!((end.text.as_str(), &end.result), ("{\"a\": 1, \"b\": 2}", &PipelineResult::Resumed));
+    assert_eq!((end.attempts, end.cut, end.seams.len()), (1, Some(CutKind::Limit), 1));
+}
+
+/// PC-6: resumed, then validated, then corrected, with the schema's own messages in a stable order.
+#[test]
+fn a_resumed_reply_that_the_schema_refuses_is_corrected() {
+    let mut pipeline = pipeline(&["a", "b", "c"], limit("{\"a\": "));
+    pipeline.resumed(normal("1}"), Join::Exact);
+    let ask = correction(&pipeline);
+    assert_eq!((ask.attempt, ask.text.as_str()), (1, "{\"a\": 1}"));
+    assert!(ask.prompt.contains("- \"b\" is required\n- \"c\" is required\n"), "{}", ask.prompt);
+    pipeline.corrected(normal("```json\n{\"a\": 1, \"b\": 2, \"c\": 3}\n```"));
+    let end = outcome(&pipeline);
+    assert_eq!(end.text, "{\"a\": 1, \"b\": 2, \"c\": 3}");
+    assert_eq!((end.result, end.attempts, end.corrections), (PipelineResult::Corrected, 1, 1));
+    let problems: Vec<&str> = end.problems.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(problems, ["\"b\" is required", "\"c\" is required"]);
+    let roles: Vec<PieceRole> = end.pieces.iter().map(|piece| piece.role).collect();
+    assert_eq!(roles, [PieceRole::First, PieceRole::Continuation, PieceRole::Correction]);
+}
+
+/// PC-6: at most one correction; the text stays the original one.
+#[test]
+fn a_correction_that_fails_leaves_the_original_text() {
+    let wrong = "{\"a\":  1}";
+    for reply in [
+        normal("{\"a\": 2}"),
+        normal("Sorry."),
+        limit("{\"a\": 2, \"b"),
+        Reply::stopped("{\"a\":1,\"b\":1}", Stop::Refused),
+    ] {
+        let mut pipeline = pipeline(&["a", "b"], normal(wrong));
+        pipeline.corrected(reply);
+        let end = outcome(&pipeline);
+        assert_eq!((end.text.as_str(), &end.result), (wrong, &PipelineResult::Invalid));
+        assert_eq!((end.corrections, end.pieces.len()), (1, 2));
+        assert_eq!(end.problems[0].message, "\"b\" is required");
+    }
+    for (failure, corrections) in [
+        (AskFailure::Lost("gone".to_owned()), 1),
+        (AskFailure::Rejected("no".to_owned()), 0),
+        (AskFailure::Budget("none".to_owned()), 0),
+    ] {
+        let mut pipeline = pipeline(&["a", "b"], normal(wrong));
+        pipeline.failed(failure);
+        let end = outcome(&pipeline);
+        assert_eq!(
+            (end.text.as_str(), end.result, end.corrections),
+            (wrong, PipelineResult::Invalid, corrections)
+        );
+    }
+}
+
+#[test]
+fn a_further_correction_starts_from_the_better_document() {
+    let policy = PipelinePolicy { max_corrections: 2, ..PipelinePolicy::default() };
+    let mut pipeline =
+        Pipeline::new(policy, Some(Format::Json), Some(Box::new(Requires(&["a", "b"]))), normal("{}"));
+    pipeline.corrected(normal("{\"a\": 1}"));
+    let ask = correction(&pipeline);
+    assert_eq!((ask.attempt, ask.text.as_str()), (2, "{\"a\": 1}"));
+    assert!(!ask.prompt.contains("\"a\" is required"));
+    pipeline.corrected(normal("nothing"));
+    let end = outcome(&pipeline);
+    assert_eq!((end.text.as_str(), end.problems.len()), ("{}", 2));
+}
+
+/// PC-6: an exhausted resume escalates to correction, with everything received and what it lacks.
+#[test]
+fn an_exhausted_resume_is_corrected_as_the_fallback() {
+    let mut pipeline = pipeline(&["a", "b"], limit("{\"a\": [1, "));
+    pipeline.resumed(normal("nonsense"), Join::Exact);
+    assert!(resumes(&pipeline));
+    pipeline.resumed(normal("nonsense"), Join::Exact);
+    let ask = correction(&pipeline);
+    assert_eq!(ask.text, "{\"a\": [1, nonsensenonsense");
+    assert!(ask.prompt.contains("not valid JSON"), "{}", ask.prompt);
+    assert!(ask.prompt.contains("- \"b\" is required\n"), "{}", ask.prompt);
+
+    pipeline.corrected(normal("{\"a\": [1], \"b\": 1}"));
+    let end = outcome(&pipeline);
+    assert_eq!((end.text.as_str(), &end.result), ("{\"a\": [1], \"b\": 1}", &PipelineResult::Corrected));
+    assert_eq!((end.attempts, end.corrections), (2, 1));
+}
+
+/// A document by luck is none yet: two seams are plausible, and nobody knows which is true.
+#[test]
+fn an_ambiguous_text_that_happens_to_be_a_document_is_asked_about() {
+    let mut pipeline = pipeline(&[], limit("[1, 2"));
+    pipeline.resumed(normal("3]"), Join::Stitched(AskedFrom::Unknown));
+    let ask = correction(&pipeline);
+    assert_eq!(ask.text, "[1, 23]");
+    assert!(ask.prompt.contains("- it came in pieces"), "{}", ask.prompt);
+    pipeline.corrected(normal("sorry"));
+    assert_eq!(outcome(&pipeline).text, "[1, 2");
+}
+
+#[test]
+fn an_exhausted_resume_hands_over_the_true_beginning() {
+    let mut pipeline = pipeline(&["a"], limit("{\"a\": [1, "));
+    pipeline.resumed(limit("2, "), Join::Exact);
+    pipeline.resumed(normal("nonsense"), Join::Exact);
+    pipeline.corrected(normal("nonsense"));
+    let end = outcome(&pipeline);
+    assert_eq!(end.text, "{\"a\": [1, 2, n");
+    let PipelineResult::Exhausted(exhausted) = end.result else { panic!("{:?}", end.result) };
+    assert_eq!(&exhausted.merged_raw[..exhausted.verified_len], end.text);
+    assert_eq!(exhausted.merged_raw, "{\"a\": [1, 2, nonsense");
+}
+
+#[test]
+fn where_no_correction_is_allowed_none_is_asked_for() {
+    let policy = || PipelinePolicy { max_corrections: 0, ..PipelinePolicy::default() };
+    let invalid = Pipeline::new(policy(), Some(Format::Json), None, normal("not json"));
+    assert_eq!(outcome(&invalid).result, PipelineResult::Invalid);
+    assert_eq!(outcome(&invalid).text, "not json");
+    let mut exhausted = Pipeline::new(policy(), Some(Format::Json), None, limit("{"));
+    exhausted.resumed(normal(""), Join::Exact);
+    assert!(matches!(outcome(&exhausted).result, PipelineResult::Exhausted(_)));
+}
+
+/// PC-6: a cut reply that may not be resumed is not corrected either: that would invent its end.
+#[test]
+fn a_truncated_reply_that_may_not_be_resumed_is_not_corrected() {
+    let resume = ResumePolicy { max_attempts: 0, ..ResumePolicy::default() };
+    let policy = PipelinePolicy { resume, ..PipelinePolicy::default() };
+    let end = outcome(&Pipeline::new(policy, Some(Format::Json), None, limit("{\"a\": ")));
+    assert!(matches!(end.result, PipelineResult::Exhausted(_)));
+    assert_eq!((end.text.as_str(), end.corrections), ("{\"a\": ", 0));
+}
+
+/// A refusal stands, an empty budget stays empty: neither is followed by another question.
+#[test]
+fn a_refusal_or_an_empty_budget_is_not_corrected() {
+    let mut refused = pipeline(&[], limit("{\"a\": "));
+    refused.resumed(Reply::stopped("I cannot", Stop::Refused), Join::Exact);
+    let PipelineResult::Exhausted(end) = outcome(&refused).result else { panic!("{refused:?}") };
+    assert_eq!(end.cause, ExhaustedCause::Refused);
+
+    let mut broke = pipeline(&[], limit("{\"a\": "));
+    broke.failed(AskFailure::Budget("none".to_owned()));
+    assert!(matches!(outcome(&broke).result, PipelineResult::Exhausted(_)));
+}
+
+#[test]
+fn a_passed_reply_is_passed_as_it_is() {
+    let end = outcome(&pipeline(&["a"], Reply::stopped("I cannot", Stop::Refused)));
+    assert_eq!((end.text.as_str(), end.result), ("I cannot", PipelineResult::Passed));
+}
+
+/// PC-8: what the client's own stop sequence ended is whole, however it looks.
+#[test]
+fn a_reply_stopped_by_the_clients_sequence_is_not_corrected() {
+    let end = outcome(&pipeline(&["a", "b"], Reply::stopped("{\"a\": 1", Stop::Sequence)));
+    assert_eq!((end.text.as_str(), end.result), ("{\"a\": 1", PipelineResult::Whole));
+}
+
+#[test]
+fn text_without_a_grammar_is_not_validated() {
+    for demanded in [None, Some(Format::Text), Some(Format::Jsonl)] {
+        let first = normal("{\"x\": 1}\n");
+        let pipeline =
+            Pipeline::new(PipelinePolicy::default(), demanded, Some(Box::new(Requires(&["a"]))), first);
+        assert_eq!(outcome(&pipeline).result, PipelineResult::Whole);
+    }
+}
+
+/// Where the client has a part already, a corrected document must begin with it.
+#[test]
+fn a_correction_that_changes_what_was_sent_is_refused() {
+    for (corrected, result) in
+        [("{\"a\":1}", PipelineResult::Invalid), ("{\"x\":1, \"a\":1}", PipelineResult::Corrected)]
+    {
+        let resume = ResumePolicy { sent: 5, ..ResumePolicy::default() };
+        let policy = PipelinePolicy { resume, ..PipelinePolicy::default() };
+        let first = normal("{\"x\":1}");
+        let mut pipeline = Pipeline::new(policy, Some(Format::Json), Some(Box::new(Requires(&["a"]))), first);
+        pipeline.corrected(normal(corrected));
+        assert_eq!(outcome(&pipeline).result, result);
+    }
+}
+
+#[test]
+fn what_was_not_asked_for_changes_nothing() {
+    let mut pipeline = pipeline(&["a"], limit("{\"a\": "));
+    let before = pipeline.next();
+    pipeline.corrected(normal("{\"a\": 1}"));
+    assert_eq!(pipeline.next(), before);
+    pipeline.resumed(normal("1}"), Join::Exact);
+    let end = pipeline.next();
+    pipeline.resumed(normal("1}"), Join::Exact);
+    pipeline.failed(AskFailure::Lost("gone".to_owned()));
+    assert_eq!(pipeline.next(), end);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// PC-6: every pipeline ends within its bounds; a truncated reply is never corrected first, and what is
+    /// handed over as valid is.
+    #[test]
+    fn every_pipeline_ends(
+        (document, beginning) in cut_document(),
+        max_attempts in 0..4_u32,
+        max_corrections in 0..3_u32,
+        validated in any::<bool>(),
+        join in prop_oneof![
+            Just(Join::Exact),
+            Just(Join::Stitched(AskedFrom::Token)),
+            Just(Join::Stitched(AskedFrom::Cut)),
+        ],
+        behaviours in prop::collection::vec(behaviour(), 1..6),
+    ) {
+        let resume = ResumePolicy { max_attempts, ..ResumePolicy::default() };
+        let policy = PipelinePolicy { resume, max_corrections };
+        let validator: Option<Box<dyn Validate + Send + Sync>> =
+            if validated { Some(Box::new(Requires(&["value", "more"]))) } else { None };
+        let first = Reply::stopped(beginning, Stop::Limit);
+        let mut pipeline = Pipeline::new(policy, Some(Format::Json), validator, first);
+        for behaviour in behaviours.iter().cycle().take(100) {
+            prop_assert_eq!(pipeline.next(), pipeline.next());
+            match pipeline.next() {
+                PipelineStep::Resume(ask) => match answer(behaviour, &document, &ask.so_far) {
+                    Ok(reply) => pipeline.resumed(reply, join),
+                    Err(failure) => pipeline.failed(failure),
+                },
+                PipelineStep::Correct(ask) => {
+                    prop_assert!(pipeline.resume.history().len() > 1, "resumed before it is corrected");
+                    prop_assert!(ask.attempt <= max_corrections);
+                    match answer(behaviour, &document, "") {
+                        Ok(reply) => pipeline.corrected(reply),
+                        Err(failure) => pipeline.failed(failure),
+                    }
+                }
+                PipelineStep::Done(_) => break,
+            }
+        }
+        let end = outcome(&pipeline);
+        prop_assert!(end.attempts <= max_attempts && end.corrections <= max_corrections);
+        let valid = !validated || Requires(&["value", "more"]).validate(&end.text).is_empty();
+        if end.result == PipelineResult::Corrected {
+            prop_assert!(valid);
+        }
+        if let PipelineResult::Exhausted(exhausted) = &end.result {
+            prop_assert!(end.text.starts_with(&exhausted.merged_raw[..exhausted.verified_len]));
+        }
+    }
+}
+
+/// The endings and stops of the pieces are in the outcome, for the log.
+#[test]
+fn the_outcome_has_every_piece() {
+    let mut pipeline = pipeline(&["a"], Reply::broken("{\"a\": ", Ending::Dropped));
+    pipeline.failed(AskFailure::Rejected("no prefill".to_owned()));
+    pipeline.resumed(normal("1}"), Join::Exact);
+    let end = outcome(&pipeline);
+    let endings: Vec<Ending> = end.pieces.iter().map(|piece| piece.ending).collect();
+    assert_eq!(endings, [Ending::Dropped, Ending::UpstreamError, Ending::Clean]);
+    assert!(end.pieces[1].why.contains("no prefill"));
+    assert_eq!((end.cut, end.attempts), (Some(CutKind::Dropped), 1));
+}

@@ -1,0 +1,280 @@
+//! The text of a cut reply as far as it is joined, and what was received and fitted nowhere (PC-5).
+
+use crate::detect::detect;
+use crate::prompt::tail;
+use crate::stitch::merge_chunks;
+use crate::{AskedFrom, Format, Join, MergeError, Merged, Seam, SeamStyle, Verdict};
+
+/// What a server leaves where it cut through a character.
+const CUT_CHARACTER: char = char::REPLACEMENT_CHARACTER;
+
+/// The most of them that one character leaves: one for each byte that was there.
+const MAX_CUT_BYTES: usize = 3;
+
+/// The joined text, and everything else that came.
+#[derive(Debug, Clone)]
+pub(super) struct Body {
+    /// The demanded grammar; none if there is none, or if the text has broken it already.
+    grammar: Option<Format>,
+    text: String,
+    /// The verdict of the grammar on `text`.
+    verdict: Option<Verdict>,
+    /// How many bytes are with the client.
+    sent: usize,
+    /// What stood behind `text` for a character that was cut.
+    cut_character: String,
+    seams: Vec<Seam>,
+    /// What came and fitted nowhere, in order.
+    unplaced: Vec<String>,
+    /// Which of them was the first to come after `text` as it is now, and how many of its bytes are known to
+    /// follow it.
+    following: Option<(usize, usize)>,
+}
+
+/// Why a piece was not joined.
+pub(super) enum Refusal {
+    /// Several seams are plausible.
+    Ambiguous { best: Box<Merged>, alternatives: usize },
+    /// None is; the first `proven` bytes of the piece are known to follow all the same.
+    Unjoined { reason: String, proven: usize },
+}
+
+impl Body {
+    pub(super) fn new(grammar: Option<Format>, text: String, sent: usize) -> Self {
+        let sent = sent.min(text.len());
+        let verdict = grammar.as_ref().map(|format| detect(text.as_bytes(), format).verdict);
+        Self {
+            grammar,
+            text,
+            verdict,
+            sent,
+            cut_character: String::new(),
+            seams: Vec::new(),
+            unplaced: Vec::new(),
+            following: None,
+        }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn grammar(&self) -> Option<&Format> {
+        self.grammar.as_ref()
+    }
+
+    pub(super) fn verdict(&self) -> Option<&Verdict> {
+        self.verdict.as_ref()
+    }
+
+    pub(super) fn seams(&self) -> &[Seam] {
+        &self.seams
+    }
+
+    /// Whether nothing came that could be continued.
+    pub(super) fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
+    /// Raises the number of bytes that are with the client. It may be more than there is of the text, where a
+    /// continuation was passed on as it came and is joined only now.
+    pub(super) fn mark_sent(&mut self, bytes: usize) {
+        self.sent = self.sent.max(bytes);
+    }
+
+    pub(super) fn sent(&self) -> usize {
+        self.sent
+    }
+
+    /// Whether the client has bytes of a piece that could not be joined: then nothing else can be, either.
+    pub(super) fn is_sent_beyond(&self) -> bool {
+        self.sent > self.text.len()
+    }
+
+    /// From here on the text is one without a grammar: it has broken the demanded one, which therefore
+    /// cannot say any more where it ends.
+    pub(super) fn give_up_grammar(&mut self) {
+        self.grammar = None;
+        self.verdict = None;
+    }
+
+    fn verdict_of(&self, text: &str) -> Option<Verdict> {
+        self.grammar.as_ref().map(|format| detect(text.as_bytes(), format).verdict)
+    }
+
+    /// Leaves the replacement characters of a cut character out of the text: the model goes on with the
+    /// character itself. One that was sent stays.
+    pub(super) fn leave_out_cut_character(&mut self) {
+        let kept = without_cut_character(&self.text).len().max(self.sent);
+        if self.text.is_char_boundary(kept) && kept < self.text.len() {
+            self.cut_character = self.text.split_off(kept);
+            self.verdict = self.verdict_of(&self.text);
+        }
+    }
+
+    /// Notes what stood behind the text for a character that was cut; if it was sent, it is part of the text.
+    pub(super) fn set_cut_character(&mut self, cut_character: &str) {
+        if self.is_sent_beyond() {
+            self.text.push_str(cut_character);
+            self.verdict = self.verdict_of(&self.text);
+        } else {
+            cut_character.clone_into(&mut self.cut_character);
+        }
+    }
+
+    /// Where a prompt asks to go on: after the last token where there are tokens, else at the cut.
+    pub(super) fn asked_from(&self) -> AskedFrom {
+        match self.grammar {
+            Some(Format::Json | Format::Jsonl) => AskedFrom::Token,
+            Some(Format::Text | Format::Marker(_) | Format::Auto) | None => AskedFrom::Cut,
+        }
+    }
+
+    /// The last valid token, as a prompt names it (PC-3).
+    pub(super) fn last_valid_token(&self) -> &str {
+        let token =
+            self.verdict.as_ref().and_then(Verdict::truncation).map(|cut| cut.last_valid_token.as_str());
+        match (self.asked_from(), token) {
+            (AskedFrom::Token, Some(token)) if !token.is_empty() => token,
+            _ => tail(&self.text),
+        }
+    }
+
+    /// The format a piece is joined as.
+    pub(super) fn format(&self) -> &Format {
+        self.grammar.as_ref().unwrap_or(&Format::Text)
+    }
+
+    /// Tries to join a piece; changes nothing.
+    pub(super) fn join(&self, piece: &str, join: Join) -> Result<Merged, Refusal> {
+        let merged = match join {
+            Join::Exact => self.join_exactly(piece)?,
+            Join::Stitched(from) => match merge_chunks(&self.text, piece, self.format(), from) {
+                Ok(merged) => merged,
+                Err(MergeError::StillTruncated { merged }) => *merged,
+                Err(MergeError::Ambiguous { best, alternatives }) => {
+                    return Err(Refusal::Ambiguous { best, alternatives });
+                }
+                Err(MergeError::Malformed { reason, .. } | MergeError::NoSeam { reason, .. }) => {
+                    return Err(Refusal::Unjoined { reason, proven: 0 });
+                }
+            },
+        };
+        self.checked(merged)
+    }
+
+    /// A merge that keeps what was sent and what the grammar allows.
+    pub(super) fn checked(&self, merged: Merged) -> Result<Merged, Refusal> {
+        if !self.keeps_sent(&merged.text) {
+            let reason = format!("it would change one of the {} bytes that the client has", self.sent);
+            return Err(Refusal::Unjoined { reason, proven: 0 });
+        }
+        match (&self.grammar, &merged.verdict) {
+            (Some(format), Verdict::Malformed { index, reason }) => {
+                let reason = format!("the text would not be valid {format} at byte {index}: {reason}");
+                Err(Refusal::Unjoined { reason, proven: 0 })
+            }
+            (Some(_), Verdict::Whole | Verdict::Truncated(_)) | (None, _) => Ok(merged),
+        }
+    }
+
+    fn join_exactly(&self, piece: &str) -> Result<Merged, Refusal> {
+        let text = format!("{}{piece}", self.text);
+        let verdict = self.verdict_of(&text).unwrap_or(Verdict::Whole);
+        if let Verdict::Malformed { index, reason } = &verdict {
+            let reason = format!("the text is not valid {} at byte {index}: {reason}", self.format());
+            let valid = text.floor_char_boundary(*index);
+            return Err(Refusal::Unjoined { reason, proven: valid.saturating_sub(self.text.len()) });
+        }
+        Ok(Merged { text, seam: exact_seam(self.text.len()), verdict })
+    }
+
+    /// Whether a text begins with what the client has of this one.
+    pub(super) fn keeps_sent(&self, text: &str) -> bool {
+        let sent = self.text.as_bytes().get(..self.sent).unwrap_or(self.text.as_bytes());
+        text.as_bytes().starts_with(sent)
+    }
+
+    /// Whether a merge brings anything: more text, or more of it settled.
+    pub(super) fn is_progress(&self, merged: &Merged) -> bool {
+        let settled = |verdict: &Verdict| verdict.truncation().map(|cut| cut.truncation_index);
+        let settled_more = match (self.verdict.as_ref().and_then(settled), settled(&merged.verdict)) {
+            (Some(before), Some(after)) => after > before,
+            (None, _) | (_, None) => false,
+        };
+        merged.text.len() > self.text.len() || settled_more
+    }
+
+    /// Takes a merge as the text from now on.
+    pub(super) fn accept(&mut self, merged: Merged) {
+        // A seam may lie before an earlier one, whose place is then gone.
+        for seam in &mut self.seams {
+            seam.at = seam.at.min(merged.seam.at);
+        }
+        self.seams.push(merged.seam);
+        self.text = merged.text;
+        self.verdict = self.grammar.is_some().then_some(merged.verdict);
+        self.cut_character.clear();
+        self.following = None;
+    }
+
+    /// The model had nothing to add: the text was at its end. What looked like a cut character was none.
+    pub(super) fn accept_end(&mut self, whitespace: &str) {
+        let cut_character = std::mem::take(&mut self.cut_character);
+        self.text.push_str(&cut_character);
+        self.seams.push(exact_seam(self.text.len()));
+        self.text.push_str(whitespace);
+    }
+
+    /// Keeps a piece that fitted nowhere, though its first `proven` bytes are known to follow.
+    pub(super) fn keep_unplaced(&mut self, piece: String, proven: usize) {
+        if piece.is_empty() {
+            return;
+        }
+        self.following.get_or_insert((self.unplaced.len(), proven));
+        self.unplaced.push(piece);
+    }
+
+    /// Keeps what came of a text that this one replaces: its blank text too, unless that stands in front of
+    /// this one.
+    pub(super) fn keep_replaced(&mut self, replaced: Self, kept_in_front: bool) {
+        let blank = if kept_in_front { None } else { Some(replaced.text) };
+        self.unplaced.extend(blank.into_iter().chain(replaced.unplaced).filter(|piece| !piece.is_empty()));
+    }
+
+    /// Everything received, and how much of its beginning is verified.
+    pub(super) fn into_merged_raw(mut self) -> (String, usize) {
+        let mut raw = self.text;
+        let mut verified_len = raw.len();
+        if let Some((index, proven @ 1..)) = self.following {
+            verified_len += proven;
+            raw.push_str(&self.unplaced.remove(index));
+        }
+        raw.push_str(&self.cut_character);
+        raw.extend(self.unplaced);
+        (raw, verified_len)
+    }
+
+    /// The true beginning, to be handed over where the text stays cut; what was sent is in it.
+    pub(super) fn beginning(&self) -> String {
+        let sent_beyond = self.sent.saturating_sub(self.text.len());
+        let following = self.following.and_then(|(index, proven)| {
+            let piece = self.unplaced.get(index)?;
+            piece.get(..piece.ceil_char_boundary(proven.max(sent_beyond)))
+        });
+        match following {
+            Some(end) if !end.is_empty() => format!("{}{end}", self.text),
+            Some(_) | None => format!("{}{}", self.text, self.cut_character),
+        }
+    }
+}
+
+/// A text without the replacement characters that stand at its end for a cut character.
+pub(super) fn without_cut_character(text: &str) -> &str {
+    let cut = text.chars().rev().take(MAX_CUT_BYTES).take_while(|c| *c == CUT_CHARACTER).count();
+    text.get(..text.len() - cut * CUT_CHARACTER.len_utf8()).unwrap_or(text)
+}
+
+fn exact_seam(at: usize) -> Seam {
+    Seam { at, style: SeamStyle::Exact, dropped_bytes: 0, confidence: 1.0, alternatives: 0 }
+}

@@ -1,0 +1,402 @@
+use super::{Resume, resume_if_truncated};
+use crate::{
+    AskFailure, AskedFrom, CutKind, Ending, ExhaustedCause, Format, Join, Judgement, OnAmbiguous, PieceRole,
+    Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Stop,
+};
+
+mod guards;
+pub(crate) mod properties;
+
+const TOKEN: Join = Join::Stitched(AskedFrom::Token);
+const CUT: Join = Join::Stitched(AskedFrom::Cut);
+
+fn limit(text: &str) -> Reply {
+    Reply::stopped(text, Stop::Limit)
+}
+
+fn normal(text: &str) -> Reply {
+    Reply::stopped(text, Stop::Normal)
+}
+
+fn json(first: Reply) -> Resume {
+    Resume::new(ResumePolicy::default(), Some(Format::Json), first)
+}
+
+fn text(first: Reply) -> Resume {
+    Resume::new(ResumePolicy::default(), None, first)
+}
+
+fn ask(resume: &Resume) -> ResumeAsk {
+    match resume.next() {
+        ResumeStep::Ask(ask) => ask,
+        ResumeStep::Done(outcome) => panic!("nothing is asked: {outcome:?}"),
+    }
+}
+
+fn outcome(resume: &Resume) -> ResumeOutcome {
+    match resume.next() {
+        ResumeStep::Done(outcome) => outcome,
+        ResumeStep::Ask(ask) => panic!("not at its end: {ask:?}"),
+    }
+}
+
+/// The text, the attempts and whether it is disclosed.
+fn whole(resume: &Resume) -> (String, u32, bool) {
+    match outcome(resume) {
+        ResumeOutcome::Whole { text, attempts, disclosed, .. } => (text, attempts, disclosed),
+        other => panic!("not whole: {other:?}"),
+    }
+}
+
+fn exhausted(resume: &Resume) -> ResumeExhausted {
+    match outcome(resume) {
+        ResumeOutcome::Exhausted(exhausted) => exhausted,
+        other => panic!("not exhausted: {other:?}"),
+    }
+}
+
+#[test]
+fn a_whole_reply_asks_for_nothing() {
+    let resume = json(normal("{\"a\": 1}"));
+    assert_eq!(whole(&resume), ("{\"a\": 1}".to_owned(), 0, false));
+    assert_eq!(resume.history().len(), 1);
+    assert_eq!(resume.history()[0].judged, Judgement::Whole { disclosed: false });
+    assert_eq!(resume.cut(), None);
+}
+
+/// PC-8: whole by a demanded grammar beats what the provider says.
+#[test]
+fn a_whole_reply_with_a_limit_stop_is_whole_and_disclosed() {
+    assert_eq!(whole(&json(limit("[1, 2]"))), ("[1, 2]".to_owned(), 0, true));
+}
+
+/// PC-8: safety stops, refusals and paused turns are never resumed.
+#[test]
+fn a_refused_reply_is_passed() {
+    for stop in [Stop::Refused, Stop::Paused] {
+        assert_eq!(outcome(&json(Reply::stopped("{\"a", stop))), ResumeOutcome::Passed);
+    }
+}
+
+/// PC-5: detect, prompt, stitch.
+#[test]
+fn a_cut_document_is_asked_for_after_its_last_token_and_stitched() {
+    let mut resume = json(limit("{\"name\": \"hello wor"));
+    let request = ask(&resume);
+    assert_eq!((request.attempt, request.kind, request.again), (1, CutKind::Limit, false));
+    assert_eq!((request.from, request.so_far.as_str()), (AskedFrom::Token, "{\"name\": \"hello wor"));
+    assert!(request.prompt.contains("\"hello wor"));
+    assert!(request.prompt.contains("Continue the JSON payload from the last valid token."));
+    resume.reply(normal("ld\", \"n\": 1}"), TOKEN);
+    assert_eq!(whole(&resume), ("{\"name\": \"hello world\", \"n\": 1}".to_owned(), 1, false));
+    let piece = &resume.history()[1];
+    assert_eq!((piece.role, piece.attempt, piece.received_bytes()), (PieceRole::Continuation, 1, 12));
+    assert_eq!(piece.seam.as_ref().map(|seam| seam.at), Some(19));
+}
+
+#[test]
+fn a_continuation_that_is_cut_too_is_gone_on_from() {
+    let mut resume = json(limit("{\"a\": [1, "));
+    resume.reply(limit("2, 3"), Join::Exact);
+    let request = ask(&resume);
+    assert_eq!((request.attempt, request.so_far.as_str()), (2, "{\"a\": [1, 2, 3"));
+    resume.reply(normal("4]}"), Join::Exact);
+    assert_eq!(whole(&resume), ("{\"a\": [1, 2, 34]}".to_owned(), 2, false));
+}
+
+/// PC-8: a demanded grammar at its end ends it, however the continuation ended.
+#[test]
+fn a_continuation_that_makes_it_whole_may_itself_be_cut() {
+    for (reply, disclosed) in [
+        (limit("2]"), true),
+        (Reply::broken("2]", Ending::Dropped), true),
+        (Reply::broken("2]", Ending::Stalled), true),
+        (normal("2]"), false),
+    ] {
+        for join in [Join::Exact, TOKEN] {
+            let mut resume = json(limit("[1, "));
+            resume.reply(reply.clone(), join);
+            assert_eq!(whole(&resume), ("[1, 2]".to_owned(), 1, disclosed));
+        }
+    }
+}
+
+/// PC-5: text without a grammar is whole when its continuation is.
+#[test]
+fn text_is_whole_when_its_continuation_is() {
+    let mut resume = text(limit("The quick brown fox ju"));
+    assert_eq!(ask(&resume).from, AskedFrom::Cut);
+    resume.reply(limit("mps over the la"), Join::Exact);
+    assert_eq!(ask(&resume).so_far, "The quick brown fox jumps over the la");
+    resume.reply(normal("zy dog."), CUT);
+    assert_eq!(whole(&resume).0, "The quick brown fox jumps over the lazy dog.");
+}
+
+#[test]
+fn text_that_stays_cut_is_exhausted_with_all_of_it_verified() {
+    let mut resume = text(limit("one two "));
+    resume.reply(limit("three four "), Join::Exact);
+    resume.reply(Reply::broken("five", Ending::Dropped), Join::Exact);
+    let end = exhausted(&resume);
+    assert_eq!((end.cause, end.attempts), (ExhaustedCause::Attempts, 2));
+    assert_eq!(end.merged_raw, "one two three four five");
+    assert_eq!(end.verified_len, end.merged_raw.len());
+    assert_eq!(resume.beginning(), end.merged_raw);
+}
+
+/// The model was at the end of its own message when the limit was reached.
+#[test]
+fn a_continued_message_with_nothing_to_add_is_whole() {
+    let mut resume = text(limit("All is said.\u{fffd}"));
+    resume.reply(normal(""), Join::Exact);
+    assert_eq!(whole(&resume), ("All is said.\u{fffd}".to_owned(), 1, false));
+}
+
+#[test]
+fn no_attempts_only_judge() {
+    let policy = ResumePolicy { max_attempts: 0, ..ResumePolicy::default() };
+    let end = exhausted(&Resume::new(policy, None, limit("cut he")));
+    assert_eq!((end.attempts, end.verified_len, end.merged_raw.as_str()), (0, 6, "cut he"));
+    assert!(end.reason.starts_with("no continuation may be asked for"));
+}
+
+/// PC-8 `empty`: the answer replaces, there is nothing to stitch.
+#[test]
+fn an_empty_reply_is_asked_for_again() {
+    let mut resume = text(Reply { reasoned: true, ..limit("") });
+    let request = ask(&resume);
+    assert_eq!((request.kind, request.again, request.prompt.as_str()), (CutKind::Empty, true, ""));
+    resume.reply(normal("Here it is."), Join::Exact);
+    assert_eq!(whole(&resume), ("Here it is.".to_owned(), 1, false));
+    assert_eq!(resume.history()[1].role, PieceRole::Again);
+    assert!(resume.seams().is_empty());
+    assert_eq!(resume.cut(), Some(CutKind::Empty));
+}
+
+#[test]
+fn an_answer_to_the_same_request_may_be_cut_and_is_then_continued() {
+    let mut resume = json(Reply { reasoned: true, ..limit("") });
+    resume.reply(limit("{\"a\": "), CUT);
+    assert_eq!((ask(&resume).kind, ask(&resume).again), (CutKind::Limit, false));
+    resume.reply(normal("1}"), Join::Exact);
+    assert_eq!(whole(&resume), ("{\"a\": 1}".to_owned(), 2, false));
+}
+
+#[test]
+fn a_stream_that_dropped_before_any_text_is_asked_for_again() {
+    let policy = ResumePolicy { sent: 1, ..ResumePolicy::default() };
+    let mut resume = Resume::new(policy, None, Reply::broken("\n", Ending::Dropped));
+    assert!(ask(&resume).again);
+    resume.reply(normal("Hello."), Join::Exact);
+    assert_eq!(whole(&resume).0, "\nHello.");
+}
+
+/// A refusal in a continuation ends it: it is never asked again.
+#[test]
+fn a_refused_continuation_ends_it() {
+    for stop in [Stop::Refused, Stop::Paused] {
+        let mut resume = text(limit("How to "));
+        resume.reply(Reply::stopped("I cannot", stop), Join::Exact);
+        let end = exhausted(&resume);
+        assert_eq!((end.cause, end.attempts), (ExhaustedCause::Refused, 1));
+        assert_eq!((end.merged_raw.as_str(), end.verified_len), ("How to I cannot", 7));
+        assert_eq!(resume.beginning(), "How to ");
+        assert!(!end.cause.allows_correction());
+    }
+}
+
+#[test]
+fn the_clients_own_stop_sequence_ends_a_continuation() {
+    let mut resume = text(limit("one, "));
+    resume.reply(Reply::stopped("two", Stop::Sequence), Join::Exact);
+    assert_eq!(whole(&resume).0, "one, two");
+}
+
+/// A rejected call is no attempt; a lost one is.
+#[test]
+fn failures_count_as_what_they_are() {
+    let mut resume = json(limit("[1, "));
+    resume.failed(AskFailure::Rejected("prefill is not supported".to_owned()));
+    assert_eq!(ask(&resume).attempt, 1);
+    resume.reply(limit("2, "), TOKEN);
+    resume.failed(AskFailure::Rejected("no".to_owned()));
+    assert_eq!(ask(&resume).attempt, 2);
+    resume.failed(AskFailure::Lost("connection refused".to_owned()));
+    let end = exhausted(&resume);
+    assert_eq!((end.cause, end.attempts, end.merged_raw.as_str()), (ExhaustedCause::Attempts, 2, "[1, 2, "));
+    assert_eq!(resume.history().len(), 5);
+}
+
+#[test]
+fn rejections_end_it_too() {
+    let mut resume = json(limit("[1, "));
+    resume.failed(AskFailure::Rejected("no prefill".to_owned()));
+    resume.failed(AskFailure::Rejected("no prompt".to_owned()));
+    let end = exhausted(&resume);
+    assert_eq!((end.cause, end.attempts), (ExhaustedCause::Rejected, 0));
+    assert!(end.reason.contains("no prompt"), "{}", end.reason);
+}
+
+#[test]
+fn an_empty_budget_ends_it_at_once() {
+    let mut resume = json(limit("[1, "));
+    resume.failed(AskFailure::Budget("4096 tokens wanted, 100 left".to_owned()));
+    assert_eq!(exhausted(&resume).cause, ExhaustedCause::Budget);
+}
+
+/// Where a server is proven to go on with the message, what stays valid is known to be the reply's.
+#[test]
+fn an_exact_continuation_that_breaks_the_grammar_is_kept_and_verified_up_to_there() {
+    let mut resume = json(limit("{\"a\": 1"));
+    resume.reply(normal("2} and"), Join::Exact);
+    assert_eq!(ask(&resume).so_far, "{\"a\": 1");
+    resume.reply(normal("nonsense"), Join::Exact);
+    let end = exhausted(&resume);
+    assert_eq!(end.merged_raw, "{\"a\": 12} andnonsense");
+    assert_eq!(&end.merged_raw[..end.verified_len], "{\"a\": 12} ");
+    assert_eq!(resume.beginning(), "{\"a\": 12} ");
+}
+
+/// What follows one text is not known to follow the text that it has become.
+#[test]
+fn a_later_join_takes_back_what_was_known_of_an_earlier_piece() {
+    let policy = ResumePolicy { max_attempts: 3, ..ResumePolicy::default() };
+    let mut resume = Resume::new(policy, Some(Format::Json), limit("[1"));
+    resume.reply(normal(", 2] and"), Join::Exact);
+    assert_eq!(resume.beginning(), "[1, 2] ");
+    resume.reply(limit("0, 3"), Join::Exact);
+    assert_eq!(resume.beginning(), "[10, 3");
+    resume.reply(normal("] or"), Join::Exact);
+    let end = exhausted(&resume);
+    assert_eq!((end.merged_raw.as_str(), end.verified_len), ("[10, 3] or, 2] and", "[10, 3] ".len()));
+    assert_eq!(resume.beginning(), "[10, 3] ");
+}
+
+/// A text that has broken its grammar cannot be ended by it: it is continued like any text.
+#[test]
+fn a_malformed_cut_reply_is_continued_as_text() {
+    let mut resume = json(limit("```json\n{\"a\": "));
+    let request = ask(&resume);
+    assert!(request.prompt.contains("Continue the text"));
+    resume.reply(normal("1}\n```"), Join::Exact);
+    assert_eq!(whole(&resume).0, "```json\n{\"a\": 1}\n```");
+}
+
+/// PC-9: bytes already sent are never retracted.
+#[test]
+fn a_merge_that_changes_what_was_sent_is_refused() {
+    let policy = |sent| ResumePolicy { sent, max_attempts: 1, ..ResumePolicy::default() };
+    let mut free = Resume::new(policy(4), Some(Format::Json), limit("[1, 2"));
+    free.reply(normal("3]"), TOKEN);
+    assert_eq!(whole(&free).0, "[1, 3]");
+
+    let mut sent = Resume::new(policy(5), Some(Format::Json), limit("[1, 2"));
+    sent.reply(normal("3]"), TOKEN);
+    assert_eq!(exhausted(&sent).merged_raw, "[1, 23]");
+    assert_eq!(sent.beginning(), "[1, 2");
+    assert!(sent.history()[1].why.contains("bytes that the client has"));
+
+    let mut later = Resume::new(policy(0), Some(Format::Json), limit("[1, 2"));
+    later.mark_sent(5);
+    later.reply(normal("3]"), TOKEN);
+    assert_eq!(later.beginning(), "[1, 2");
+}
+
+/// Some servers leave a replacement character for one that their limit cut through.
+#[test]
+fn a_cut_character_is_left_out_unless_it_was_sent() {
+    let first = || limit("{\"a\": \"caf\u{fffd}");
+    let mut resume = json(first());
+    assert_eq!(ask(&resume).so_far, "{\"a\": \"caf");
+    resume.reply(limit("é au l\u{fffd}\u{fffd}"), Join::Exact);
+    assert_eq!(ask(&resume).so_far, "{\"a\": \"café au l");
+    resume.reply(normal("ait\"}"), TOKEN);
+    assert_eq!(whole(&resume).0, "{\"a\": \"café au lait\"}");
+
+    let mut replaced = json(first());
+    replaced.reply(Reply::broken("é", Ending::Dropped), Join::Exact);
+    replaced.failed(AskFailure::Budget("none".to_owned()));
+    assert_eq!(exhausted(&replaced).merged_raw, "{\"a\": \"café");
+
+    let policy = ResumePolicy { sent: first().text.len(), ..ResumePolicy::default() };
+    let sent = Resume::new(policy, Some(Format::Json), first());
+    assert_eq!(ask(&sent).so_far, first().text);
+
+    let mut never = json(first());
+    never.failed(AskFailure::Budget("none".to_owned()));
+    let end = exhausted(&never);
+    assert_eq!(end.merged_raw, first().text);
+    assert_eq!(&end.merged_raw[..end.verified_len], "{\"a\": \"caf");
+    assert_eq!(never.beginning(), first().text);
+}
+
+/// PC-9: a continuation that was passed on as it came is what the client has, however it is joined.
+#[test]
+fn a_continuation_that_was_sent_stays() {
+    let mut joined = json(limit("{\"a\": \"x"));
+    joined.mark_sent("{\"a\": \"xy\u{fffd}".len());
+    joined.reply(limit("y\u{fffd}"), Join::Exact);
+    assert_eq!(ask(&joined).so_far, "{\"a\": \"xy\u{fffd}");
+    joined.reply(normal("z\"}"), Join::Exact);
+    assert_eq!(whole(&joined).0, "{\"a\": \"xy\u{fffd}z\"}");
+
+    let mut unjoined = json(limit("{\"a\": 1"));
+    unjoined.mark_sent("{\"a\": 1] no".len());
+    unjoined.reply(normal("] nonsense"), Join::Exact);
+    assert_eq!(exhausted(&unjoined).cause, ExhaustedCause::Stopped);
+    assert_eq!(unjoined.beginning(), "{\"a\": 1] no");
+    assert!(!unjoined.keeps_sent("{\"a\": 1}"));
+}
+
+/// PC-5, PC-9: two seams with different values are no seam, unless the policy takes the best.
+#[test]
+fn an_ambiguous_seam_stops_or_takes_the_best() {
+    let unknown = Join::Stitched(AskedFrom::Unknown);
+    let mut stops = json(limit("[1, 2"));
+    stops.reply(normal("3]"), unknown);
+    let end = exhausted(&stops);
+    assert_eq!((end.cause, end.attempts), (ExhaustedCause::Ambiguous, 1));
+    assert_eq!((end.merged_raw.as_str(), end.verified_len), ("[1, 23]", 5));
+    assert!(matches!(end.best.as_deref(), Some("[1, 23]" | "[1, 3]")), "{:?}", end.best);
+    assert_eq!(stops.beginning(), "[1, 2");
+
+    let policy = ResumePolicy { on_ambiguous: OnAmbiguous::Best, ..ResumePolicy::default() };
+    let mut takes = Resume::new(policy, Some(Format::Json), limit("[1, 2"));
+    takes.reply(normal("3]"), unknown);
+    assert_eq!(Some(whole(&takes).0), end.best);
+    assert!(takes.seams()[0].alternatives > 0);
+}
+
+#[test]
+fn a_marker_ends_a_text() {
+    let format = Format::Marker("<<END>>".to_owned());
+    let mut resume = Resume::new(ResumePolicy::default(), Some(format), normal("one\ntwo"));
+    let request = ask(&resume);
+    assert_eq!((request.kind, request.from), (CutKind::Marker, AskedFrom::Cut));
+    assert!(request.prompt.contains("<<END>>"));
+    resume.reply(limit("\nthree\n<<END>>"), Join::Exact);
+    assert_eq!(whole(&resume), ("one\ntwo\nthree\n<<END>>".to_owned(), 1, true));
+}
+
+#[test]
+fn after_the_end_nothing_changes() {
+    let mut resume = json(normal("{}"));
+    let before = resume.next();
+    resume.reply(normal("x"), Join::Exact);
+    resume.failed(AskFailure::Lost("x".to_owned()));
+    assert_eq!((resume.next(), resume.history().len()), (before, 1));
+}
+
+/// PC-5: the orchestration as one call.
+#[test]
+fn resume_if_truncated_drives_to_the_end() {
+    let mut pieces = vec!["c\"]", "b"];
+    let outcome =
+        resume_if_truncated(ResumePolicy::default(), Some(Format::Json), limit("[\"a"), |request| {
+            let piece = pieces.pop().ok_or(AskFailure::Lost("gone".to_owned()))?;
+            Ok((if request.attempt == 1 { limit(piece) } else { normal(piece) }, Join::Exact))
+        });
+    let ResumeOutcome::Whole { text, attempts, cut, seams, .. } = outcome else { panic!("{outcome:?}") };
+    assert_eq!((text.as_str(), attempts, cut), ("[\"abc\"]", 2, Some(CutKind::Limit)));
+    assert_eq!(seams.iter().map(|seam| seam.at).collect::<Vec<_>>(), [3, 4]);
+}

@@ -1,0 +1,220 @@
+//! What a reply means for a resume: a first one, and a continuation (PC-5).
+
+use super::body::{Refusal, without_cut_character};
+use super::{Resume, why};
+use crate::resume::body::Body;
+use crate::{
+    CutKind, Ending, ExhaustedCause, Join, Judgement, Merged, OnAmbiguous, PieceRecord, PieceRole, Reply,
+    ResumeOutcome, ResumeStep, Verdict, judge,
+};
+
+impl Resume {
+    /// Takes a reply that stands for itself: the first one, or the answer to the same request again.
+    pub(super) fn begin(&mut self, mut reply: Reply, role: PieceRole) {
+        let received = reply.text.clone();
+        let mut kept_in_front = false;
+        let alone = judge(&reply.evidence(None, false));
+        if role == PieceRole::Again {
+            if alone == Judgement::Passed {
+                let why = why::judged(alone, &reply, None);
+                self.body.keep_unplaced(received, 0);
+                self.record(role, reply, None, alone, why);
+                return self.exhaust(ExhaustedCause::Refused);
+            }
+            // What is there is blank, and its sent part stays in front of the answer.
+            kept_in_front = !self.body.keeps_sent(&reply.text);
+            if kept_in_front {
+                reply.text.insert_str(0, self.body.text());
+            }
+        }
+        let sent = if role == PieceRole::First { self.policy.sent } else { self.body.sent() };
+        let body = Body::new(self.demanded.clone(), reply.text.clone(), sent);
+        let replaced = std::mem::replace(&mut self.body, body);
+        self.body.keep_replaced(replaced, kept_in_front);
+        let verdict = self.body.verdict().cloned();
+        let judged = judge(&reply.evidence(verdict.as_ref(), self.demands_marker()));
+        let why = why::judged(judged, &reply, self.demanded.as_ref().zip(verdict.as_ref()));
+        let ending = reply.ending;
+        reply.text = received;
+        self.record(role, reply, None, judged, why);
+        match judged {
+            Judgement::Whole { disclosed } => self.whole(disclosed),
+            Judgement::Passed => self.step = ResumeStep::Done(ResumeOutcome::Passed),
+            Judgement::Cut(kind) => {
+                self.first_cut = self.first_cut.or(Some(kind));
+                if matches!(verdict, Some(Verdict::Malformed { .. })) {
+                    self.body.give_up_grammar();
+                }
+                if kind == CutKind::Limit {
+                    self.body.leave_out_cut_character();
+                }
+                self.ask_unless_stopped(kind, ending);
+            }
+        }
+    }
+
+    /// Takes a continuation of a text with this kind of cut.
+    pub(super) fn go_on(&mut self, reply: Reply, join: Join, cut: CutKind) {
+        let alone = judge(&reply.evidence(None, false));
+        if alone == Judgement::Passed {
+            let why = why::judged(alone, &reply, None);
+            self.body.keep_unplaced(reply.text.clone(), 0);
+            self.record(PieceRole::Continuation, reply, Some(join), alone, why);
+            return self.exhaust(ExhaustedCause::Refused);
+        }
+        let piece = match alone {
+            Judgement::Cut(CutKind::Limit) => without_cut_character(&reply.text).to_owned(),
+            Judgement::Cut(_) | Judgement::Whole { .. } | Judgement::Passed => reply.text.clone(),
+        };
+        if piece.trim().is_empty() {
+            return self.take_nothing(reply, join, alone, cut);
+        }
+        let repeats = self.last_piece.as_ref() == Some(&piece);
+        let joined = match self.body.join(&piece, join) {
+            Err(Refusal::Ambiguous { best, .. }) if self.policy.on_ambiguous == OnAmbiguous::Best => {
+                self.body.checked(*best)
+            }
+            other => other,
+        };
+        self.last_piece = Some(piece);
+        match joined {
+            Ok(merged) => self.take_merged(reply, join, cut, merged, repeats),
+            Err(Refusal::Unjoined { reason, proven }) => {
+                let why = format!("{}, and it could not be joined: {reason}", why::ended(&reply));
+                let ending = reply.ending;
+                self.keep_unjoined(reply, join, cut, proven, why);
+                if repeats {
+                    self.exhaust(ExhaustedCause::NoProgress);
+                } else {
+                    self.ask_unless_stopped(cut, ending);
+                }
+            }
+            Err(Refusal::Ambiguous { .. }) if repeats => {
+                let why = format!("{}, and it is the same text as the one before", why::ended(&reply));
+                self.keep_unjoined(reply, join, cut, 0, why);
+                self.exhaust(ExhaustedCause::NoProgress);
+            }
+            Err(Refusal::Ambiguous { best, alternatives }) => {
+                let why = format!(
+                    "{}, and it can be joined in {} ways that give different values",
+                    why::ended(&reply),
+                    alternatives + 1
+                );
+                self.keep_unjoined(reply, join, cut, 0, why);
+                let best = self.body.checked(*best).ok().map(|best| best.text);
+                self.exhaust_with(ExhaustedCause::Ambiguous, best);
+            }
+        }
+    }
+
+    /// Takes a continuation without any text.
+    fn take_nothing(&mut self, reply: Reply, join: Join, alone: Judgement, cut: CutKind) {
+        let ending = reply.ending;
+        let exactly_ended = matches!(alone, Judgement::Whole { .. }) && join == Join::Exact;
+        if exactly_ended && self.body.grammar().is_none() {
+            // The model went on with its own message, and its message was at its end.
+            self.body.accept_end(&reply.text);
+            let why = format!("{}: nothing was missing", why::ended(&reply));
+            let disclosed = alone == (Judgement::Whole { disclosed: true });
+            let judged = Judgement::Whole { disclosed };
+            self.record(PieceRole::Continuation, reply, Some(join), judged, why);
+            self.set_last_seam();
+            return self.whole(disclosed);
+        }
+        let why = format!("{}, and no text came", why::ended(&reply));
+        match (ending, alone) {
+            (_, Judgement::Cut(CutKind::Empty)) => {
+                self.keep_unjoined(reply, join, CutKind::Empty, 0, why);
+                self.ask_unless_stopped(CutKind::Empty, ending);
+            }
+            // A call that broke says nothing about the model's progress.
+            (
+                Ending::UpstreamError
+                | Ending::Stalled
+                | Ending::Dropped
+                | Ending::Cancelled
+                | Ending::OverCap,
+                _,
+            ) => {
+                self.keep_unjoined(reply, join, cut, 0, why);
+                self.ask_unless_stopped(cut, ending);
+            }
+            (Ending::Clean, _) => {
+                self.keep_unjoined(reply, join, cut, 0, why);
+                self.exhaust(ExhaustedCause::NoProgress);
+            }
+        }
+    }
+
+    /// Takes a continuation that was joined: the text is whole, or goes on from there.
+    pub(super) fn take_merged(
+        &mut self,
+        reply: Reply,
+        join: Join,
+        cut: CutKind,
+        merged: Merged,
+        repeats: bool,
+    ) {
+        let verdict = self.body.grammar().is_some().then(|| merged.verdict.clone());
+        let judged = judge(&reply.evidence(verdict.as_ref(), self.demands_marker()));
+        let progress = self.body.is_progress(&merged);
+        let stitched = matches!(join, Join::Stitched(_));
+        // A grammar that is at its end settles it. Nothing else shows that a model which was asked for the
+        // rest by a prompt, and only said again what is there, had nothing more to say.
+        let whole_by_grammar = verdict.as_ref().is_some_and(Verdict::is_whole);
+        let stuck =
+            !whole_by_grammar && reply.ending == Ending::Clean && (!progress || (stitched && repeats));
+        if stuck {
+            let why = format!("{}, and it brought nothing new", why::ended(&reply));
+            if merged.text == self.body.text() {
+                // All of it is there already.
+                self.record(PieceRole::Continuation, reply, Some(join), Judgement::Cut(cut), why);
+            } else {
+                self.keep_unjoined(reply, join, cut, 0, why);
+            }
+            return self.exhaust(ExhaustedCause::NoProgress);
+        }
+        let why = why::judged(judged, &reply, self.body.grammar().zip(verdict.as_ref()));
+        let ending = reply.ending;
+        let cut_character =
+            reply.text.get(without_cut_character(&reply.text).len()..).unwrap_or_default().to_owned();
+        self.body.accept(merged);
+        self.record(PieceRole::Continuation, reply, Some(join), judged, why);
+        self.set_last_seam();
+        match judged {
+            Judgement::Whole { disclosed } => self.whole(disclosed),
+            Judgement::Cut(kind) => {
+                if kind == CutKind::Limit {
+                    self.body.set_cut_character(&cut_character);
+                }
+                self.ask_unless_stopped(kind, ending);
+            }
+            Judgement::Passed => self.exhaust(ExhaustedCause::Refused),
+        }
+    }
+
+    fn keep_unjoined(&mut self, reply: Reply, join: Join, cut: CutKind, proven: usize, why: String) {
+        self.body.keep_unplaced(reply.text.clone(), proven);
+        self.record(PieceRole::Continuation, reply, Some(join), Judgement::Cut(cut), why);
+    }
+
+    fn record(&mut self, role: PieceRole, reply: Reply, join: Option<Join>, judged: Judgement, why: String) {
+        self.history.push(PieceRecord {
+            role,
+            attempt: self.attempts,
+            text: reply.text,
+            ending: reply.ending,
+            stop: reply.stop,
+            judged,
+            why,
+            join,
+            seam: None,
+        });
+    }
+
+    fn set_last_seam(&mut self) {
+        if let Some(piece) = self.history.last_mut() {
+            piece.seam = self.body.seams().last().cloned();
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The sentences that say why a piece was judged as it was, for the log and for people.
+
+use crate::{CutKind, Ending, Format, Judgement, Reply, Stop, Verdict};
+
+/// Why a text was judged so, with this reply as its last piece.
+pub(super) fn judged(judgement: Judgement, reply: &Reply, grammar: Option<(&Format, &Verdict)>) -> String {
+    let end = ended(reply);
+    let text = match grammar {
+        Some((format, Verdict::Whole)) => format!("is whole {format}"),
+        Some((format, Verdict::Truncated(cut))) => {
+            format!("is {format} that is cut (settled up to byte {})", cut.truncation_index)
+        }
+        Some((format, Verdict::Malformed { index, reason })) => {
+            format!("is not valid {format} at byte {index}: {reason}")
+        }
+        None => "has no demanded grammar".to_owned(),
+    };
+    match judgement {
+        Judgement::Passed => format!("{end}: passed on as it is, never resumed"),
+        Judgement::Cut(CutKind::Empty) => format!("{end}: reasoning used up the limit, no text came"),
+        Judgement::Whole { .. } | Judgement::Cut(_) => format!("{end}, and the text {text}"),
+    }
+}
+
+/// How a reply ended, as the beginning of a sentence.
+pub(super) fn ended(reply: &Reply) -> String {
+    let stream = match reply.ending {
+        Ending::Clean => None,
+        Ending::UpstreamError => Some("the upstream reported an error in mid-reply"),
+        Ending::Stalled => Some("the stream stalled"),
+        Ending::Dropped => Some("the stream ended without its last event"),
+        Ending::Cancelled => Some("the client went away"),
+        Ending::OverCap => Some("the reply grew over its size"),
+    };
+    let said = match reply.stop {
+        None => None,
+        Some(Stop::Normal) => Some("the provider says it stopped normally"),
+        Some(Stop::Sequence) => Some("it was stopped by the client's own stop sequence"),
+        Some(Stop::Limit) => Some("the provider says its limit was reached"),
+        Some(Stop::Refused) => Some("the provider refused or filtered it"),
+        Some(Stop::Paused) => Some("the provider paused its turn"),
+    };
+    let count = match (reply.stop, reply.output_tokens, reply.limit) {
+        (Some(Stop::Normal) | None, Some(output), Some(limit)) if output >= limit => {
+            Some(format!("its {output} output tokens reach the limit"))
+        }
+        _ => None,
+    };
+    let parts: Vec<&str> = [said, count.as_deref(), stream].into_iter().flatten().collect();
+    if parts.is_empty() { "the stream ended cleanly".to_owned() } else { parts.join(", ") }
+}
