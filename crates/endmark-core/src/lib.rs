@@ -1,7 +1,7 @@
 //! The pure core of Endmark: every decision about cut replies, and no I/O.
 //!
 //! An *end mark* (∎) is the sign a printer sets where a text is complete. This crate decides whether a
-//! text has one: it [detects](detect) a cut, builds the prompt that asks for the rest, [stitches](stitch)
+//! text has one: it [detects](detect) a cut, builds the prompt that asks for the rest, [stitches](mod@stitch)
 //! the answer to what is already there, and says so where that cannot be done with certainty.
 //!
 //! It knows no file, socket, clock, thread or async runtime. A state machine is fed what happened and
