@@ -1,1 +1,25 @@
 //! The Endmark gateway: HTTP in, HTTP out, and every reply whole or honestly marked as cut.
+//!
+//! A client's request reads from top to bottom in `stack`: it is admitted, forwarded byte for byte,
+//! observed while its answer passes, judged at the end, resumed where that is needed and allowed, settled
+//! in the log and disclosed to the client. What is decided is decided in `endmark-core`; what bytes mean is
+//! known to `endmark-wire`; this crate moves them.
+
+mod body;
+mod chat;
+mod edge;
+mod gateway;
+mod health;
+mod recovery;
+mod rescue;
+mod route;
+mod settings;
+mod stack;
+mod upstream;
+
+pub use edge::{ServeError, serve};
+pub use gateway::{BuildError, Gateway};
+pub use settings::{
+    BaseUrl, BaseUrlError, Limits, Mode, Prefill, ResumeSettings, Secret, Settings, UnknownMode,
+    UnknownPrefill, Upstream,
+};

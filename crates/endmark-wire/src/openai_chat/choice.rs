@@ -30,7 +30,7 @@ pub struct Choice {
 
 impl Choice {
     /// A choice of which nothing has come yet.
-    pub(super) fn new(index: u32) -> Self {
+    pub fn new(index: u32) -> Self {
         Self {
             index,
             text: String::new(),

@@ -1,0 +1,23 @@
+//! OpenAI Chat Completions through the gateway: admitted, observed, judged, made whole, disclosed.
+
+mod admit;
+mod client;
+mod disclose;
+mod exchange;
+mod identity;
+mod observe;
+mod refused;
+mod settle;
+mod slot;
+mod streamed;
+mod suspects;
+mod whole;
+
+pub(crate) use admit::admit;
+pub(crate) use client::LiveSlot;
+pub(crate) use disclose::Outcome;
+pub(crate) use exchange::Exchange;
+pub(crate) use refused::refused;
+pub(crate) use slot::{Part, Slot};
+pub(crate) use streamed::streamed;
+pub(crate) use whole::whole;

@@ -1,0 +1,123 @@
+//! Admission: what a chat request is, and what Endmark may do for it.
+
+use std::sync::Arc;
+
+use endmark_core::Format;
+use endmark_wire::openai_chat::ChatRequest;
+use http::{HeaderMap, HeaderValue, Request, header};
+use hyper::body::Incoming;
+
+use super::exchange::Exchange;
+use super::identity;
+use crate::gateway::Gateway;
+use crate::recovery::Schema;
+use crate::rescue::Refusal;
+use crate::route::Target;
+use crate::settings::Mode;
+use crate::stack;
+use crate::upstream::{ReadError, for_upstream, read_whole};
+
+/// Reads a request to the end of its body and decides what is to be done with its reply.
+pub(crate) async fn admit(
+    gateway: &Arc<Gateway>,
+    target: &Target<'_>,
+    request: Request<Incoming>,
+) -> Result<Exchange, Refusal> {
+    let (head, body) = request.into_parts();
+    if let Some(encoding) = head.headers.get(header::CONTENT_ENCODING)
+        && encoding != "identity"
+    {
+        return Err(Refusal::Encoding(String::from_utf8_lossy(encoding.as_bytes()).into_owned()));
+    }
+    let limits = &gateway.settings.limits;
+    let body = read_whole(body, limits.body_bytes, limits.idle).await.map_err(|error| match error {
+        ReadError::TooLong(cap) => Refusal::BodyTooLong(cap),
+        other => Refusal::BodyLost(other.to_string()),
+    })?;
+    let request = ChatRequest::parse(&body)
+        .map_err(|error| Refusal::BadRequest(format!("the request is not a chat completion: {error}")))?;
+
+    let mode = match named(&head.headers, "x-endmark-resume")? {
+        Some(mode) => {
+            mode.parse::<Mode>().map_err(|error| Refusal::BadRequest(format!("x-endmark-resume: {error}")))?
+        }
+        None => gateway.settings.resume.mode,
+    };
+    let demanded = match named(&head.headers, "x-endmark-format")? {
+        Some(format) => demanded_by_name(format, named(&head.headers, "x-endmark-marker")?)?,
+        None => request.demanded.clone(),
+    };
+    let schema = schema_of_text(gateway, &request, named(&head.headers, "x-endmark-schema")?)?;
+    let turn_number = match named(&head.headers, "x-endmark-turn")? {
+        Some(turn) => turn
+            .parse()
+            .map_err(|_| Refusal::BadRequest(format!("x-endmark-turn is `{turn}`: use a whole number")))?,
+        None => request.assistant_turns.saturating_add(1),
+    };
+    let session =
+        identity::session(&head.headers, named(&head.headers, "x-endmark-session")?, &conversation(&request));
+
+    let mut headers = for_upstream(&head.headers, target.upstream);
+    headers.remove(header::CONTENT_LENGTH);
+    if mode != Mode::Off {
+        // A reply can only be observed in plain bytes.
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
+    Ok(Exchange {
+        id: identity::new_request_id(),
+        task_id: named(&head.headers, "x-endmark-task")?.map_or(session, str::to_owned),
+        turn_number,
+        mode,
+        uri: stack::address(target)?,
+        headers,
+        upstream: target.upstream.clone(),
+        demanded: schema.as_ref().map(|_| Format::Json).or(demanded),
+        schema,
+        request,
+        gateway: Arc::clone(gateway),
+    })
+}
+
+/// What tells one conversation from another: its first user message and its tools. Not the system text,
+/// which often carries a date.
+fn conversation(request: &ChatRequest) -> String {
+    let mut parts = vec![request.first_user_text.clone().unwrap_or_default()];
+    parts.extend(request.tool_names());
+    parts.join("\n")
+}
+
+/// The value of one of Endmark's own headers.
+fn named<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Refusal> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    match value.to_str() {
+        Ok(text) if !text.trim().is_empty() => Ok(Some(text.trim())),
+        _ => Err(Refusal::BadRequest(format!("the header {name} has no readable value"))),
+    }
+}
+
+/// A format named by the client is a demanded grammar, unless it has none.
+fn demanded_by_name(name: &str, marker: Option<&str>) -> Result<Option<Format>, Refusal> {
+    let format = Format::parse(name, marker).map_err(|error| {
+        Refusal::BadRequest(format!("x-endmark-format: {error} (the marker goes into x-endmark-marker)"))
+    })?;
+    Ok(format.has_grammar().then_some(format))
+}
+
+/// The schema of the message text: the request's own, else the configured one that the client names.
+fn schema_of_text(
+    gateway: &Gateway,
+    request: &ChatRequest,
+    name: Option<&str>,
+) -> Result<Option<Schema>, Refusal> {
+    if let Some(text) = &request.text_schema {
+        // A schema that cannot be compiled is the provider's to judge; without one there is no validation.
+        return Ok(Schema::compile(text).ok());
+    }
+    let Some(name) = name else { return Ok(None) };
+    match gateway.schemas.get(name) {
+        Some(schema) => Ok(Some(schema.clone())),
+        None => Err(Refusal::BadRequest(format!(
+            "x-endmark-schema names `{name}`, which is not in [schemas] of the configuration"
+        ))),
+    }
+}

@@ -1,0 +1,153 @@
+//! What a client is told of what was done for its reply (PC-9).
+
+use endmark_core::CutKind;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::json;
+
+use super::exchange::Exchange;
+use crate::recovery::{Account, Mended};
+
+/// How a reply ended up, from best to worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome {
+    /// Nothing was missing.
+    Whole,
+    /// The rest was asked for and joined.
+    Resumed,
+    /// The form was corrected.
+    Corrected,
+    /// Cut, and left so.
+    Cut,
+    /// Cut, and the rest was asked for in vain.
+    Exhausted,
+}
+
+impl Outcome {
+    /// The literal name, in headers, streams and the log.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Resumed => "resumed",
+            Self::Corrected => "corrected",
+            Self::Cut => "cut",
+            Self::Exhausted => "exhausted",
+        }
+    }
+
+    /// Whether the client has a whole reply.
+    pub(crate) fn is_delivered_whole(self) -> bool {
+        match self {
+            Self::Whole | Self::Resumed | Self::Corrected => true,
+            Self::Cut | Self::Exhausted => false,
+        }
+    }
+}
+
+/// What is to be told, over all parts of a reply.
+#[derive(Debug, Clone)]
+pub(crate) struct Disclosure {
+    request: String,
+    outcome: Outcome,
+    attempts: u32,
+    kind: Option<CutKind>,
+    reason: Option<String>,
+    invalid: bool,
+    limit_sent: Option<u64>,
+    /// Whether there is anything to tell.
+    something: bool,
+}
+
+impl Disclosure {
+    /// Nothing was done yet.
+    pub(crate) fn new(exchange: &Exchange) -> Self {
+        Self {
+            request: exchange.id.clone(),
+            outcome: Outcome::Whole,
+            attempts: 0,
+            kind: None,
+            reason: None,
+            invalid: false,
+            limit_sent: None,
+            something: exchange.gateway.settings.disclose_always,
+        }
+    }
+
+    /// Adds what was done for one part; the worst outcome stands for the reply.
+    pub(crate) fn add(&mut self, mended: &Mended, account: &Account) {
+        let Some(outcome) = mended.outcome else { return };
+        self.something = true;
+        self.outcome = self.outcome.max(outcome);
+        self.attempts += mended.attempts;
+        self.kind = self.kind.or(mended.kind);
+        if self.reason.is_none() {
+            self.reason.clone_from(&mended.reason);
+        }
+        self.invalid |= mended.invalid;
+        self.limit_sent = account.limit_sent;
+    }
+
+    /// Notes that the reply broke off where nothing could be done for it.
+    pub(crate) fn broke_off(&mut self) {
+        self.something = true;
+        self.outcome = self.outcome.max(Outcome::Cut);
+    }
+
+    /// Whether the client is told anything.
+    pub(crate) fn has_something(&self) -> bool {
+        self.something
+    }
+
+    /// As response headers.
+    pub(crate) fn write_headers(&self, headers: &mut HeaderMap) {
+        if !self.something {
+            return;
+        }
+        let mut set = |name: &'static str, value: String| {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        };
+        set("x-endmark-request", self.request.clone());
+        set("x-endmark-outcome", self.outcome.word().to_owned());
+        set("x-endmark-attempts", self.attempts.to_string());
+        if let Some(kind) = self.kind {
+            set("x-endmark-cut", kind.name().to_owned());
+        }
+        if let Some(limit) = self.limit_sent {
+            set("x-endmark-continuation-limit", limit.to_string());
+        }
+        if self.invalid {
+            set("x-endmark-schema", "invalid".to_owned());
+        }
+    }
+
+    /// As the `endmark` object of a stream's last chunk.
+    pub(crate) fn json(&self) -> Option<String> {
+        if !self.something {
+            return None;
+        }
+        let mut told = json!({
+            "request": self.request,
+            "outcome": self.outcome.word(),
+            "attempts": self.attempts,
+        });
+        if let Some(kind) = self.kind {
+            told["cut"] = kind.name().into();
+        }
+        if let Some(limit) = self.limit_sent {
+            told["continuation_limit"] = limit.into();
+        }
+        if let Some(reason) = &self.reason {
+            told["reason"] = reason.as_str().into();
+        }
+        if self.invalid {
+            told["schema"] = "invalid".into();
+        }
+        Some(told.to_string())
+    }
+
+    /// Why the reply is not whole, for an error's message.
+    pub(crate) fn reason(&self) -> &str {
+        self.reason.as_deref().unwrap_or("the upstream broke off")
+    }
+}

@@ -1,0 +1,42 @@
+//! Answers that are no replies: the upstream's own errors.
+
+use http::{Response, header};
+
+use super::exchange::Exchange;
+use crate::body::{AnyBody, full};
+use crate::rescue::{Refusal, error_response};
+use crate::upstream::read_whole;
+
+/// An error body is read to its end to see what it is; no provider's error is longer.
+const MAX_ERROR_BYTES: usize = 1024 * 1024;
+
+/// Passes an upstream's error on: a JSON error byte for byte, anything else (a proxy's HTML page) in the
+/// provider's shape, with the same status and `Retry-After`.
+pub(crate) async fn refused(
+    exchange: &Exchange,
+    answer: Response<AnyBody>,
+) -> Result<Response<AnyBody>, Refusal> {
+    let (head, body) = answer.into_parts();
+    let idle = exchange.gateway.settings.limits.idle;
+    let body = read_whole(body, MAX_ERROR_BYTES, idle)
+        .await
+        .map_err(|error| Refusal::AnswerLost { upstream: exchange.upstream.name.clone(), error })?;
+    let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
+    if is_json {
+        return Ok(Response::from_parts(head, full(body)));
+    }
+    let what = head
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or("no content type");
+    let message = format!(
+        "the upstream `{}` at {} answered {} with {what} instead of a JSON error: check that its base_url points at an API, and try again",
+        exchange.upstream.name, exchange.upstream.base_url, head.status,
+    );
+    let mut response = error_response(head.status, "endmark_upstream_error", &message);
+    if let Some(wait) = head.headers.get(header::RETRY_AFTER) {
+        response.headers_mut().insert(header::RETRY_AFTER, wait.clone());
+    }
+    Ok(response)
+}

@@ -1,0 +1,105 @@
+//! One choice of a reply from its parts' judgement to what the client is given for it.
+
+use endmark_core::{Ending, Reply, Stop};
+use endmark_wire::openai_chat::{Choice, ToolCall};
+
+use super::disclose::{Disclosure, Outcome};
+use super::exchange::Exchange;
+use super::slot::Part;
+use super::suspects::call_suspect;
+use crate::recovery::{Account, ClientGone, Finish, Flow, Following, Mended, Suspect, mend};
+
+/// What the client is given for a choice, where it is another than was received.
+#[derive(Debug, Default)]
+pub(crate) struct Settled {
+    /// The message text, with the client's own beginning of it.
+    pub(crate) text: Option<String>,
+    /// The arguments of calls that were received, by the call's index.
+    pub(crate) arguments: Vec<(u32, String)>,
+    /// Calls that were not received at first.
+    pub(crate) new_calls: Vec<ToolCall>,
+    /// The text was the beginning of a call, and is none.
+    pub(crate) text_became_call: bool,
+    /// The client of a stream has read more of it than its own stream gave.
+    pub(crate) went_on: bool,
+    /// The word of the protocol for how the choice ended; none where the provider's own stays.
+    pub(crate) finish: Option<&'static str>,
+}
+
+impl Settled {
+    /// Whether the client is given more than was received at first, or other.
+    pub(crate) fn has_more(&self) -> bool {
+        self.went_on || self.text.is_some() || !self.arguments.is_empty() || !self.new_calls.is_empty()
+    }
+}
+
+/// Adds what came of one part.
+pub(crate) async fn add(
+    exchange: &Exchange,
+    choice: &Choice,
+    suspect: &Suspect,
+    mended: Mended,
+    account: &mut Account,
+    disclosure: &mut Disclosure,
+    settled: &mut Settled,
+) -> Result<(), ClientGone> {
+    disclosure.add(&mended, account);
+    match mended.finish {
+        Finish::AsItWas => {}
+        Finish::Normal => settled.finish = Some(choice.normal_word()),
+        Finish::Cut => settled.finish = Some("length"),
+    }
+    match (&suspect.slot.part, mended.text) {
+        (_, None) => {}
+        (Part::Text, Some(text)) => settled.text = Some(text),
+        (Part::ToolCall(call), Some(arguments)) => settled.arguments.push((call.index, arguments)),
+    }
+    if let Some(following) = mended.following {
+        followed(exchange, choice, following, account, disclosure, settled).await?;
+    }
+    Ok(())
+}
+
+/// Tool calls that came where the rest of a text was asked for: the last of them may be cut itself.
+async fn followed(
+    exchange: &Exchange,
+    choice: &Choice,
+    following: Following,
+    account: &mut Account,
+    disclosure: &mut Disclosure,
+    settled: &mut Settled,
+) -> Result<(), ClientGone> {
+    settled.text_became_call = following.instead_of_text;
+    settled.finish = Some("tool_calls");
+    let content_before = if following.instead_of_text { "" } else { settled.text.as_deref().unwrap_or("") };
+    let content_before = content_before.to_owned();
+    let last = following.calls.len().saturating_sub(1);
+    for (position, mut call) in following.calls.into_iter().enumerate() {
+        let (ending, stop) = if position == last {
+            (following.ending, following.stop)
+        } else {
+            (Ending::Clean, Some(Stop::Normal))
+        };
+        let reply = Reply {
+            text: call.arguments.clone(),
+            ending,
+            stop,
+            output_tokens: None,
+            limit: account.limit_sent,
+            reasoned: false,
+        };
+        let before = settled.new_calls.clone();
+        let suspect = call_suspect(exchange, choice.index, &call, reply, &content_before, &before);
+        // The parts of a part cannot follow one another without end: what follows a call is not looked at.
+        let mended = Box::pin(mend(exchange, &suspect, account, &mut Flow::Waiting)).await?;
+        disclosure.add(&mended, account);
+        if mended.outcome.is_some_and(|outcome| outcome > Outcome::Corrected) {
+            settled.finish = Some("length");
+        }
+        if let Some(arguments) = mended.text {
+            call.arguments = arguments;
+        }
+        settled.new_calls.push(call);
+    }
+    Ok(())
+}

@@ -1,0 +1,287 @@
+//! Replies that come as a stream, and go to the client as one, whatever it took to make them whole.
+
+use std::sync::Arc;
+
+use endmark_core::Ending;
+use endmark_wire::openai_chat::{Choice, ChunkEdit, error_body};
+use http::{Response, header};
+use http_body_util::channel::Channel;
+use serde_json::value::RawValue;
+
+use super::client::{ClientStream, LiveSlot};
+use super::disclose::Disclosure;
+use super::exchange::Exchange;
+use super::observe::{Held, Observed, Says, observe};
+use super::settle::{self, Settled};
+use super::slot::Part;
+use super::suspects::{lead, suspects};
+use crate::body::{AnyBody, passing};
+use crate::recovery::{Account, ClientGone, Flow, Suspect, mend};
+
+/// Events on their way to a client that does not read: few, so that it slows its upstream and not the
+/// memory; more than one, so that a fast client never waits for the next.
+const EVENTS_UNDER_WAY: usize = 8;
+
+/// Answers with the stream's head at once; the rest follows as it comes.
+pub(crate) fn streamed(exchange: Arc<Exchange>, answer: Response<AnyBody>) -> Response<AnyBody> {
+    let (mut head, upstream) = answer.into_parts();
+    head.headers.remove(header::CONTENT_LENGTH);
+    let (sender, channel) = Channel::new(EVENTS_UNDER_WAY);
+    tokio::spawn(async move {
+        let mut client = ClientStream::new(sender);
+        match relay(&exchange, upstream, &mut client).await {
+            Ok(End::Orderly) => {}
+            Ok(End::Broken) => client.abort("the upstream broke off"),
+            Err(ClientGone) => tracing::debug!(request = exchange.id, "the client went away"),
+        }
+    });
+    Response::from_parts(head, passing(channel))
+}
+
+/// How the client's stream ends.
+enum End {
+    /// As the protocol ends one, with an error event or without.
+    Orderly,
+    /// By breaking off, since it passed unread and so did its end.
+    Broken,
+}
+
+async fn relay(exchange: &Exchange, upstream: AnyBody, client: &mut ClientStream) -> Result<End, ClientGone> {
+    let observed = observe(exchange, upstream, client).await?;
+    if observed.unread {
+        return Ok(if observed.ending == Ending::Dropped { End::Broken } else { End::Orderly });
+    }
+    let mut account = Account::new(exchange.gateway.settings.resume.max_extra_tokens);
+    account.first = observed.stream.usage();
+    let mut closing =
+        Closing { exchange, observed: &observed, client, account, touched: false, failed: None };
+    closing.choices().await?;
+    closing.end().await?;
+    Ok(End::Orderly)
+}
+
+/// The end of a stream: what was held back, and what was done for it.
+struct Closing<'a> {
+    exchange: &'a Exchange,
+    observed: &'a Observed,
+    client: &'a mut ClientStream,
+    account: Account,
+    /// Some choice got another end than its own.
+    touched: bool,
+    /// Why the reply is not whole, where its own stream did not say that it ended.
+    failed: Option<Disclosure>,
+}
+
+impl Closing<'_> {
+    /// Every choice to its end.
+    async fn choices(&mut self) -> Result<(), ClientGone> {
+        let output_tokens = self.observed.stream.output_tokens();
+        let mut untouched = Vec::new();
+        let nothing = [Choice::new(0)];
+        let choices = match self.observed.stream.choices() {
+            // A stream that broke off before its first chunk is one reply, cut before its first character.
+            [] if matches!(self.observed.ending, Ending::Dropped | Ending::Stalled) => &nothing,
+            choices => choices,
+        };
+        for choice in choices {
+            let ending = if choice.finish.is_some() { Ending::Clean } else { self.observed.ending };
+            let parts = suspects(self.exchange, choice, ending, output_tokens);
+            let mut disclosure = Disclosure::new(self.exchange);
+            let mut settled = Settled::default();
+            for part in &parts {
+                let mended = {
+                    let template = self.observed.stream.template();
+                    let had = self.sent(choice, part);
+                    let mut flow = match had {
+                        Some(sent) => {
+                            Flow::Live(LiveSlot { client: self.client, template, slot: &part.slot, sent })
+                        }
+                        None => Flow::Waiting,
+                    };
+                    let mended = mend(self.exchange, part, &mut self.account, &mut flow).await?;
+                    if let (Flow::Live(slot), Some(text)) = (&mut flow, &mended.text) {
+                        let sent = slot.sent();
+                        // What the client has is the beginning of the text: the core refuses any other join.
+                        slot.extend(text.get(sent..).unwrap_or_default()).await?;
+                    }
+                    if let Flow::Live(slot) = &flow {
+                        settled.went_on |= Some(slot.sent()) > had;
+                    }
+                    mended
+                };
+                settle::add(
+                    self.exchange,
+                    choice,
+                    part,
+                    mended,
+                    &mut self.account,
+                    &mut disclosure,
+                    &mut settled,
+                )
+                .await?;
+            }
+            if disclosure.has_something() {
+                self.touched = true;
+                self.choice(choice, &settled, &disclosure).await?;
+            } else {
+                untouched.push(choice.index);
+            }
+        }
+        let unfinished =
+            |index: &u32| self.observed.stream.choice_at(*index).is_none_or(|choice| choice.finish.is_none());
+        if self.observed.ending != Ending::Clean && untouched.iter().any(unfinished) {
+            let mut disclosure = Disclosure::new(self.exchange);
+            disclosure.broke_off();
+            self.failed.get_or_insert(disclosure);
+        }
+        if self.touched {
+            for held in self.observed.held.iter().filter(|held| held.ends_one_of(&untouched)) {
+                self.client.send(held.frame.raw.clone()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of a part that the client has; none where calls are held until they are whole.
+    fn sent(&self, choice: &Choice, part: &Suspect) -> Option<usize> {
+        match &part.slot.part {
+            Part::Text => {
+                Some(lead(self.exchange, &choice.text).len() + self.observed.sent.of(choice.index, None))
+            }
+            Part::ToolCall(_) if self.exchange.gateway.settings.hold_tool_calls => None,
+            Part::ToolCall(call) => Some(self.observed.sent.of(choice.index, Some(call.index))),
+        }
+    }
+
+    /// The end of a choice for which something was done, or of which something is to be told.
+    async fn choice(
+        &mut self,
+        choice: &Choice,
+        settled: &Settled,
+        disclosure: &Disclosure,
+    ) -> Result<(), ClientGone> {
+        let template = self.observed.stream.template();
+        let endmark = disclosure.json().and_then(|json| RawValue::from_string(json).ok());
+        let own_end = self.observed.held.iter().find(|held| held.ends_one_of(&[choice.index]));
+        if !settled.has_more()
+            && let (Some(held), Some(endmark)) = (own_end, &endmark)
+        {
+            self.held_calls(choice, settled).await?;
+            return self.own_end(held, choice.index, settled.finish, endmark).await;
+        }
+        self.held_calls(choice, settled).await?;
+        for call in &settled.new_calls {
+            self.client.send_chunk(&template.tool_call_chunk(choice.index, call)).await?;
+        }
+        let own_word = choice.finish.as_ref().map(|finish| finish.word.as_str());
+        if let Some(word) = settled.finish.or(own_word) {
+            let chunk = template.finish_chunk(choice.index, word, endmark.as_deref());
+            return self.client.send_chunk(&chunk).await;
+        }
+        // Cut off, and not mended: there is no word of the protocol for that but an error.
+        self.failed.get_or_insert_with(|| disclosure.clone());
+        Ok(())
+    }
+
+    /// Calls that were held until they are whole, or as far as they came.
+    async fn held_calls(&mut self, choice: &Choice, settled: &Settled) -> Result<(), ClientGone> {
+        if !self.exchange.gateway.settings.hold_tool_calls {
+            return Ok(());
+        }
+        for call in &choice.tool_calls {
+            let mut call = call.clone();
+            if let Some((_, arguments)) = settled.arguments.iter().find(|(index, _)| *index == call.index) {
+                call.arguments.clone_from(arguments);
+            }
+            let chunk = self.observed.stream.template().tool_call_chunk(choice.index, &call);
+            self.client.send_chunk(&chunk).await?;
+        }
+        Ok(())
+    }
+
+    /// The provider's own last chunk of a choice, with what is to be told written into it.
+    async fn own_end(
+        &mut self,
+        held: &Held,
+        choice: u32,
+        finish: Option<&str>,
+        endmark: &RawValue,
+    ) -> Result<(), ClientGone> {
+        let data = held.frame.data.as_deref().unwrap_or_default();
+        let bytes = match ChunkEdit::new(data) {
+            Ok(mut edit) => {
+                if let Some(word) = finish {
+                    edit.set_finish(choice, Some(word));
+                }
+                edit.set_endmark(endmark);
+                held.frame.with_data(&edit.finish())
+            }
+            Err(_) => held.frame.raw.clone(),
+        };
+        self.client.send(bytes).await
+    }
+
+    /// The end of the stream itself.
+    async fn end(&mut self) -> Result<(), ClientGone> {
+        if !self.touched && self.failed.is_none() {
+            for held in &self.observed.held {
+                self.client.send(held.frame.raw.clone()).await?;
+            }
+            return self.client.send(self.observed.residue.clone()).await;
+        }
+        if let Some(disclosure) = self.failed.take() {
+            return self.error(&disclosure).await;
+        }
+        self.usage().await?;
+        match self.observed.held.iter().find(|held| matches!(held.says, Says::Done)) {
+            Some(done) => self.client.send(done.frame.raw.clone()).await,
+            None => self.client.send_chunk(b"[DONE]").await,
+        }
+    }
+
+    /// The tokens of all calls, for a client that asked for them.
+    async fn usage(&mut self) -> Result<(), ClientGone> {
+        let own = self.observed.held.iter().find(|held| held.only_counts());
+        if !self.account.has_further_calls() {
+            return match own {
+                Some(held) => self.client.send(held.frame.raw.clone()).await,
+                None => Ok(()),
+            };
+        }
+        if !self.exchange.request.include_usage {
+            return Ok(());
+        }
+        let chunk = self.observed.stream.template().usage_chunk(&self.account.total());
+        self.client.send_chunk(&chunk).await
+    }
+
+    /// The end of a stream that broke off: the upstream's own error where there is one, never `[DONE]`.
+    async fn error(&mut self, disclosure: &Disclosure) -> Result<(), ClientGone> {
+        if let Some(error) = self.observed.held.iter().find(|held| matches!(held.says, Says::Error)) {
+            return self.client.send(error.frame.raw.clone()).await;
+        }
+        let message = format!(
+            "the reply of the upstream `{}` is cut: its stream ended {} ({}); send the request again",
+            self.exchange.upstream.name,
+            self.observed.ending.name(),
+            disclosure.reason(),
+        );
+        let error = error_body(&message, "endmark_reply_cut", None, None);
+        let bytes = match disclosure.json().and_then(|json| RawValue::from_string(json).ok()) {
+            Some(endmark) => with_endmark(&error, &endmark),
+            None => error,
+        };
+        self.client.send_chunk(&bytes).await
+    }
+}
+
+fn with_endmark(error: &[u8], endmark: &RawValue) -> Vec<u8> {
+    let text = String::from_utf8_lossy(error);
+    match ChunkEdit::new(&text) {
+        Ok(mut edit) => {
+            edit.set_endmark(endmark);
+            edit.finish()
+        }
+        Err(_) => error.to_vec(),
+    }
+}

@@ -1,0 +1,91 @@
+//! Which parts of a choice may be cut, each with what is demanded of it.
+
+use endmark_core::{Ending, Format, Reply, Stop};
+use endmark_wire::openai_chat::{Choice, ToolCall};
+
+use super::exchange::Exchange;
+use super::slot::{Part, Slot};
+use crate::recovery::{Schema, Suspect};
+
+/// The parts of a choice that may be cut: its text, or, where it calls tools, the arguments of each call.
+///
+/// Text before a call is complete, and so is every call but the last: the model went on after it.
+pub(crate) fn suspects(
+    exchange: &Exchange,
+    choice: &Choice,
+    ending: Ending,
+    output_tokens: Option<u64>,
+) -> Vec<Suspect> {
+    if !choice.mendable {
+        return Vec::new();
+    }
+    let stop = choice.finish.as_ref().and_then(|finish| finish.stop);
+    // Some servers have a finish reason for "it went wrong".
+    let went_wrong = choice.finish.is_some() && stop.is_none();
+    let ending = if went_wrong { Ending::UpstreamError } else { ending };
+    let stop = if choice.refused { Some(Stop::Refused) } else { stop };
+    let reply = |text: String| Reply {
+        text,
+        ending,
+        stop,
+        output_tokens,
+        limit: exchange.limit_of_one_reply(),
+        reasoned: choice.reasoned,
+    };
+    if choice.tool_calls.is_empty() {
+        let reply = reply(with_lead(exchange, &choice.text));
+        let slot = Slot { choice: choice.index, part: Part::Text };
+        return vec![Suspect {
+            slot,
+            reply,
+            demanded: exchange.demanded.clone(),
+            schema: exchange.schema.clone(),
+            content_before: String::new(),
+            calls_before: Vec::new(),
+        }];
+    }
+    let last = choice.tool_calls.len() - 1;
+    let of_call = |(position, call): (usize, &ToolCall)| {
+        let mut reply = reply(call.arguments.clone());
+        if position < last {
+            (reply.ending, reply.stop, reply.output_tokens) = (Ending::Clean, Some(Stop::Normal), None);
+        }
+        call_suspect(exchange, choice.index, call, reply, &choice.text, &choice.tool_calls[..position])
+    };
+    choice.tool_calls.iter().enumerate().map(of_call).collect()
+}
+
+/// One tool call as a part that may be cut.
+pub(crate) fn call_suspect(
+    exchange: &Exchange,
+    choice: u32,
+    call: &ToolCall,
+    reply: Reply,
+    content_before: &str,
+    calls_before: &[ToolCall],
+) -> Suspect {
+    // A finished call without arguments has an empty text from some servers, and is whole.
+    let without_arguments = reply.text.is_empty() && reply.stop == Some(Stop::Normal);
+    let schema = exchange.request.tool_schema(&call.name).and_then(|text| Schema::compile(&text).ok());
+    Suspect {
+        slot: Slot { choice, part: Part::ToolCall(call.clone()) },
+        reply,
+        demanded: (!without_arguments).then_some(Format::Json),
+        schema: schema.filter(|_| !without_arguments),
+        content_before: content_before.to_owned(),
+        calls_before: calls_before.to_vec(),
+    }
+}
+
+/// The text with what the client itself began it with, whether or not the server repeated that.
+fn with_lead(exchange: &Exchange, text: &str) -> String {
+    format!("{}{text}", lead(exchange, text))
+}
+
+/// What stands before the received text and was not received: the client's own beginning of the reply.
+pub(crate) fn lead<'a>(exchange: &'a Exchange, text: &str) -> &'a str {
+    match exchange.request.prefill.as_deref() {
+        Some(prefill) if !text.starts_with(prefill) => prefill,
+        _ => "",
+    }
+}

@@ -1,0 +1,68 @@
+//! What one request costs: its own tokens and those of the continuations.
+
+use endmark_wire::openai_chat::Usage;
+
+/// The tokens of one request, over all its upstream calls.
+#[derive(Debug)]
+pub(crate) struct Account {
+    /// As the first call reported them, if it did.
+    pub(crate) first: Option<Usage>,
+    /// Of all further calls.
+    pub(crate) extra: Usage,
+    /// The output limit that the last further call carried.
+    pub(crate) limit_sent: Option<u64>,
+    allowance: u64,
+    further_calls: u32,
+}
+
+impl Account {
+    /// An account with an allowance of output tokens for further calls.
+    pub(crate) fn new(allowance: u64) -> Self {
+        Self { first: None, extra: Usage::default(), limit_sent: None, allowance, further_calls: 0 }
+    }
+
+    /// The output limit for the next call: `wanted`, or what is left of the allowance; none if nothing is.
+    pub(super) fn limit(&mut self, wanted: u64) -> Option<u64> {
+        let limit = wanted.min(self.allowance);
+        if limit == 0 {
+            return None;
+        }
+        self.limit_sent = Some(limit);
+        Some(limit)
+    }
+
+    /// Books a further call: what it reported, or else all it was allowed.
+    pub(super) fn book(&mut self, usage: Option<&Usage>, limit: u64) {
+        let spent = usage.map_or(limit, |usage| usage.completion);
+        self.further_calls += 1;
+        self.allowance = self.allowance.saturating_sub(spent);
+        if let Some(usage) = usage {
+            self.extra = self.extra + *usage;
+        }
+    }
+
+    /// Whether there was any call but the first.
+    pub(crate) fn has_further_calls(&self) -> bool {
+        self.further_calls > 0
+    }
+
+    /// The usage to report to the client: the sum over all calls, as far as they reported any.
+    pub(crate) fn total(&self) -> Usage {
+        self.first.unwrap_or_default() + self.extra
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn further_calls_share_one_allowance() {
+        let mut account = Account::new(100);
+        assert_eq!(account.limit(60), Some(60));
+        account.book(Some(&Usage { completion: 30, ..Usage::default() }), 60);
+        assert_eq!(account.limit(90), Some(70));
+        account.book(None, 70);
+        assert_eq!(account.limit(1), None);
+    }
+}

@@ -1,0 +1,293 @@
+//! How the rest of a cut part is asked for: by prefill where the upstream can go on with an unfinished
+//! message, else in a user turn (PC-3).
+
+use endmark_core::{AskFailure, AskedFrom, CorrectionAsk, Ending, Join, Reply, ResumeAsk, SeamStyle, Stop};
+use endmark_wire::openai_chat::{Partial, PrefillVariant, ProviderError, Terms, ToolCall, ToolPrefill};
+use http::StatusCode;
+
+use super::account::Account;
+use super::call::CallFailure;
+use super::capabilities::Capability;
+use super::continuation::{Continuation, Expected, call};
+use super::flow::{ClientGone, Flow};
+use super::mend::Suspect;
+use crate::chat::{Exchange, Part};
+use crate::settings::Prefill;
+
+/// Tool calls that came where the rest of a text was asked for.
+#[derive(Debug)]
+pub(crate) struct Following {
+    pub(crate) calls: Vec<ToolCall>,
+    pub(crate) ending: Ending,
+    pub(crate) stop: Option<Stop>,
+    /// The text before them was the beginning of the call itself, not yet recognised as one.
+    pub(crate) instead_of_text: bool,
+}
+
+/// Asks for the rest of one part.
+pub(super) struct Asker<'a> {
+    exchange: &'a Exchange,
+    suspect: &'a Suspect,
+    account: &'a mut Account,
+    capability: Capability,
+    /// The upstream refused a prefill in this very exchange.
+    prefill_refused: bool,
+    /// Whether the last answer will tell what the upstream does with a prefill.
+    to_learn: bool,
+    /// How each answer was asked for.
+    pub(super) strategies: Vec<&'static str>,
+    pub(super) following: Option<Following>,
+}
+
+/// Why a step could not be answered.
+pub(super) enum Unanswered {
+    /// The machine decides how to go on.
+    Failed(AskFailure),
+    /// Nobody is left to answer.
+    ClientGone,
+}
+
+impl From<ClientGone> for Unanswered {
+    fn from(_: ClientGone) -> Self {
+        Self::ClientGone
+    }
+}
+
+impl<'a> Asker<'a> {
+    pub(super) async fn new(exchange: &'a Exchange, suspect: &'a Suspect, account: &'a mut Account) -> Self {
+        let capability =
+            exchange.gateway.capabilities.of(&exchange.upstream.name, &subject(exchange, suspect)).await;
+        Self {
+            exchange,
+            suspect,
+            account,
+            capability,
+            prefill_refused: false,
+            to_learn: false,
+            strategies: Vec::new(),
+            following: None,
+        }
+    }
+
+    /// Asks for the rest of what `ask` says is there so far.
+    pub(super) async fn resume(
+        &mut self,
+        ask: &ResumeAsk,
+        flow: &mut Flow<'_>,
+    ) -> Result<(Reply, Join), Unanswered> {
+        let (request, suspect) = (&self.exchange.request, self.suspect);
+        let own = request.limit.unwrap_or(0);
+        let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
+        if ask.again || ask.so_far.is_empty() {
+            // There is nothing to go on from; the same request with more room is the whole remedy.
+            let limit = self.limit(own.saturating_mul(2).max(at_least))?;
+            let body = request.with_limit(terms(limit, flow.is_live()));
+            let continuation = self.call(body, "again", limit, &expecting(suspect, "", ask), flow).await?;
+            return Ok((self.reply(continuation, limit), Join::Exact));
+        }
+        let limit = self.limit(own.max(at_least))?;
+        let rest = ask.so_far.strip_prefix(request.prefill.as_deref().unwrap_or("")).unwrap_or(&ask.so_far);
+        let partial = self.partial(rest);
+        if let Some(variant) = self.prefill() {
+            let body =
+                request.with_prefill(&partial, terms(limit, flow.is_live()), variant, tool_prefill(rest));
+            let expected = expecting(suspect, &ask.so_far, ask);
+            let continuation = self.call(body, "prefill", limit, &expected, flow).await?;
+            let join = self.join_of_prefill(&continuation).await;
+            Ok((self.reply(continuation, limit), join))
+        } else {
+            let body = request.with_prompt(&partial, &ask.prompt, terms(limit, flow.is_live()));
+            let continuation =
+                self.call(body, "user_turn", limit, &expecting(suspect, "", ask), flow).await?;
+            Ok((self.reply(continuation, limit), Join::Stitched(ask.from)))
+        }
+    }
+
+    /// Asks for the same content in the demanded form.
+    pub(super) async fn correct(
+        &mut self,
+        ask: &CorrectionAsk,
+        flow: &mut Flow<'_>,
+    ) -> Result<Reply, Unanswered> {
+        let request = &self.exchange.request;
+        let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
+        let limit = self.limit(request.limit.unwrap_or(0).max(at_least))?;
+        let body = request.with_correction(&self.partial(&ask.text), &ask.prompt, terms(limit, false));
+        let expected = Expected { echo: "", so_far: "", demanded: None, arguments: self.is_call() };
+        let continuation = self.call(body, "correction", limit, &expected, flow).await?;
+        Ok(self.reply(continuation, limit))
+    }
+
+    /// Draws the lesson from how the last answer could be joined, when there was one to draw.
+    pub(super) async fn learn(&mut self, joined: Option<SeamStyle>) {
+        if std::mem::take(&mut self.to_learn) {
+            let found =
+                if joined == Some(SeamStyle::Exact) { Capability::Continues } else { Capability::None };
+            self.found(found).await;
+        }
+    }
+
+    fn limit(&mut self, wanted: u64) -> Result<u64, Unanswered> {
+        self.account.limit(wanted).ok_or_else(|| {
+            Unanswered::Failed(AskFailure::Budget(
+                "the request has used up [resume] max_extra_tokens".to_owned(),
+            ))
+        })
+    }
+
+    fn is_call(&self) -> bool {
+        matches!(self.suspect.slot.part, Part::ToolCall(_))
+    }
+
+    fn partial<'b>(&'b self, so_far: &'b str) -> Partial<'b> {
+        match &self.suspect.slot.part {
+            Part::Text => Partial::Text(so_far),
+            Part::ToolCall(call) => Partial::ToolCall {
+                call,
+                content_before: &self.suspect.content_before,
+                calls_before: &self.suspect.calls_before,
+            },
+        }
+    }
+
+    /// The way to prefill, unless the upstream is known not to take one.
+    fn prefill(&self) -> Option<PrefillVariant> {
+        if self.prefill_refused {
+            return None;
+        }
+        match self.exchange.upstream.prefill {
+            Prefill::Never => None,
+            Prefill::Auto if self.capability == Capability::None => None,
+            Prefill::Auto | Prefill::Assistant => Some(PrefillVariant::Plain),
+            Prefill::ContinueFinalMessage => Some(PrefillVariant::ContinueFinalMessage),
+            Prefill::Prefix => Some(PrefillVariant::PrefixFlag),
+            Prefill::Partial => Some(PrefillVariant::PartialFlag),
+        }
+    }
+
+    /// How far an answer to a prefill can be trusted to go on from the cut.
+    async fn join_of_prefill(&mut self, continuation: &Continuation) -> Join {
+        if continuation.echoed {
+            if self.capability == Capability::Unknown {
+                self.found(Capability::Echoes).await;
+            }
+            return Join::Exact;
+        }
+        if self.became_calls(continuation) {
+            return Join::Exact;
+        }
+        match self.capability {
+            Capability::Continues => Join::Stitched(AskedFrom::Cut),
+            // An upstream that echoes and now does not has answered something else.
+            Capability::Echoes | Capability::None => Join::Stitched(AskedFrom::Unknown),
+            Capability::Unknown => {
+                self.to_learn = true;
+                Join::Stitched(AskedFrom::Unknown)
+            }
+        }
+    }
+
+    /// Whether the upstream read the unfinished text as a tool call and finished that.
+    fn became_calls(&self, continuation: &Continuation) -> bool {
+        !self.is_call() && !continuation.calls.is_empty() && continuation.text.is_empty()
+    }
+
+    async fn call(
+        &mut self,
+        body: Vec<u8>,
+        strategy: &'static str,
+        limit: u64,
+        expected: &Expected<'_>,
+        flow: &mut Flow<'_>,
+    ) -> Result<Continuation, Unanswered> {
+        match call(self.exchange, body, expected, flow).await {
+            Ok(continuation) => {
+                self.account.book(continuation.usage.as_ref(), limit);
+                self.strategies.push(strategy);
+                Ok(continuation)
+            }
+            Err(CallFailure::ClientGone(_)) => Err(Unanswered::ClientGone),
+            Err(CallFailure::Lost(why)) => Err(Unanswered::Failed(AskFailure::Lost(why))),
+            Err(CallFailure::Rejected { status, error }) => {
+                let why = format!("the upstream refused with {status}: {}", error.message);
+                if strategy != "prefill" || !is_about_the_prefill(status, &error) {
+                    return Err(Unanswered::Failed(AskFailure::Lost(why)));
+                }
+                self.prefill_refused = true;
+                if self.capability == Capability::Unknown && status != StatusCode::INTERNAL_SERVER_ERROR {
+                    self.found(Capability::None).await;
+                }
+                Err(Unanswered::Failed(AskFailure::Rejected(why)))
+            }
+        }
+    }
+
+    async fn found(&mut self, capability: Capability) {
+        self.capability = capability;
+        let gateway = &self.exchange.gateway;
+        let subject = subject(self.exchange, self.suspect);
+        gateway.capabilities.learn(&self.exchange.upstream.name, &subject, capability).await;
+    }
+
+    /// The answer as the machine takes it. Tool calls after a text are kept for later: the text before them
+    /// is complete.
+    fn reply(&mut self, continuation: Continuation, limit: u64) -> Reply {
+        let instead_of_text = self.became_calls(&continuation) && !continuation.echoed;
+        let mut stop = continuation.stop;
+        let mut ending = continuation.ending;
+        if !self.is_call() && !continuation.calls.is_empty() {
+            self.following = Some(Following {
+                calls: continuation.calls,
+                ending: std::mem::replace(&mut ending, Ending::Clean),
+                stop: stop.replace(Stop::Normal),
+                instead_of_text,
+            });
+        }
+        Reply {
+            text: continuation.text,
+            ending,
+            stop,
+            output_tokens: continuation.usage.map(|usage| usage.completion),
+            limit: Some(limit),
+            reasoned: continuation.reasoned,
+        }
+    }
+}
+
+/// What a capability is remembered for: tool calls are continued differently from text.
+fn subject(exchange: &Exchange, suspect: &Suspect) -> String {
+    let model = &exchange.request.model;
+    match suspect.slot.part {
+        Part::Text => model.clone(),
+        Part::ToolCall(_) => format!("{model}#tool_calls"),
+    }
+}
+
+fn expecting<'a>(suspect: &'a Suspect, echo: &'a str, ask: &'a ResumeAsk) -> Expected<'a> {
+    let arguments = matches!(suspect.slot.part, Part::ToolCall(_));
+    Expected { echo, so_far: &ask.so_far, demanded: suspect.demanded.as_ref(), arguments }
+}
+
+/// Whether a refusal can have the prefill for its reason, and another way of asking may be taken: not where
+/// the credential, the model or the length is what the upstream minds.
+fn is_about_the_prefill(status: StatusCode, error: &ProviderError) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::INTERNAL_SERVER_ERROR
+    ) && !error.is_context_length()
+}
+
+fn terms(limit: u64, stream: bool) -> Terms {
+    // The usage of every call counts, whether or not the client asked for it.
+    Terms { limit, stream, include_usage: stream }
+}
+
+/// How a cut tool call is shown. Where the template writes calls as text, the model goes on in the middle of
+/// one; with nothing said yet, or cut after a blank, it would go astray there, and writes the call anew.
+fn tool_prefill(arguments: &str) -> ToolPrefill {
+    if arguments.contains('"') && !arguments.ends_with(char::is_whitespace) {
+        ToolPrefill::Hermes
+    } else {
+        ToolPrefill::Calls
+    }
+}

@@ -1,0 +1,113 @@
+//! Sending one further upstream call, with patience: an upstream that broke off is given time to come back.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use endmark_wire::openai_chat::{ProviderError, read_error};
+use http::{Method, Request, Response, StatusCode, header};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::flow::{ClientGone, Flow};
+use crate::body::{AnyBody, full};
+use crate::chat::Exchange;
+use crate::upstream::{UpstreamError, read_whole};
+
+/// The first pause before a broken-off upstream is tried again; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Between two tries: a server that loads its model is found soon after it is there.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// No provider's error message is longer.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+
+/// Why a further call gave nothing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CallFailure {
+    /// The upstream says that the request cannot be served as it is.
+    #[error("the upstream refused with {status}: {}", .error.message)]
+    Rejected { status: StatusCode, error: ProviderError },
+    /// The upstream is not there, or not able, or its answer was lost.
+    #[error("{0}")]
+    Lost(String),
+    /// Nobody is left to answer.
+    #[error(transparent)]
+    ClientGone(#[from] ClientGone),
+}
+
+/// Sends until there is an answer: an upstream that broke off is given time to come back.
+pub(super) async fn send(
+    exchange: &Exchange,
+    body: Bytes,
+    flow: &mut Flow<'_>,
+) -> Result<Response<AnyBody>, CallFailure> {
+    let limits = &exchange.gateway.settings.limits;
+    let deadline = Instant::now() + limits.reconnect;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let mut request = Request::new(full(body.clone()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = exchange.uri.clone();
+        *request.headers_mut() = exchange.headers.clone();
+        let sent = exchange.gateway.client.send(request);
+        let (problem, wait) = match while_alive(limits.heartbeat, flow, sent).await? {
+            Ok(answer) if answer.status().is_success() => return Ok(answer),
+            Ok(answer) => {
+                let wait = retry_after(&answer);
+                let status = answer.status();
+                let error = read_refusal(answer, limits.idle).await;
+                if !may_pass(status) {
+                    return Err(CallFailure::Rejected { status, error });
+                }
+                (format!("the upstream answered {status}: {}", error.message), wait)
+            }
+            Err(error @ UpstreamError::Silent(_)) => return Err(CallFailure::Lost(error.to_string())),
+            Err(error) => (format!("the upstream cannot be reached: {error}"), None),
+        };
+        let wait = wait.unwrap_or(pause);
+        if Instant::now() + wait > deadline {
+            return Err(CallFailure::Lost(problem));
+        }
+        while_alive(limits.heartbeat, flow, sleep(wait)).await?;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Refusals that a little later may be none: rates, and servers that are starting or overloaded.
+fn may_pass(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT
+    )
+}
+
+fn retry_after(answer: &Response<AnyBody>) -> Option<Duration> {
+    let seconds = answer.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+async fn read_refusal(answer: Response<AnyBody>, idle: Duration) -> ProviderError {
+    let unknown = |message: String| ProviderError { message, kind: None, code: None };
+    match read_whole(answer.into_body(), MAX_ERROR_BYTES, idle).await {
+        Ok(body) => read_error(&body).unwrap_or_else(|| unknown("no error message in it".to_owned())),
+        Err(error) => unknown(error.to_string()),
+    }
+}
+
+/// Waits for `work`, and tells a live client every now and then that it is being worked on.
+pub(super) async fn while_alive<T>(
+    heartbeat: Duration,
+    flow: &mut Flow<'_>,
+    work: impl Future<Output = T>,
+) -> Result<T, ClientGone> {
+    let mut work = std::pin::pin!(work);
+    loop {
+        match timeout(heartbeat, &mut work).await {
+            Ok(done) => return Ok(done),
+            Err(_) => flow.keep_alive().await?,
+        }
+    }
+}

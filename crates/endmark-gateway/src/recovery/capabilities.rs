@@ -1,0 +1,91 @@
+//! What upstreams were found to do with an unfinished assistant message, by upstream and model.
+//!
+//! Published tables of who supports prefill contradict each other and age, so it is tried once and
+//! remembered, also over a restart.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use endmark_store::Store;
+
+/// What an upstream does with an unfinished assistant message of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Capability {
+    /// Not tried yet.
+    Unknown,
+    /// Goes on with it, and repeats it at the beginning of its answer.
+    Echoes,
+    /// Goes on with it, without repeating it.
+    Continues,
+    /// Refuses it, or begins a new answer.
+    None,
+}
+
+impl Capability {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Echoes => "echoes",
+            Self::Continues => "continues",
+            Self::None => "none",
+        }
+    }
+
+    fn from_word(word: &str) -> Self {
+        match word {
+            "echoes" => Self::Echoes,
+            "continues" => Self::Continues,
+            "none" => Self::None,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// The capabilities found so far.
+pub(crate) struct Capabilities {
+    store: Store,
+    known: Mutex<HashMap<(String, String), Capability>>,
+}
+
+impl Capabilities {
+    /// What is in the store counts from the beginning.
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store, known: Mutex::new(HashMap::new()) }
+    }
+
+    /// What `upstream` does for `model`. A store that fails only costs a try.
+    pub(crate) async fn of(&self, upstream: &str, model: &str) -> Capability {
+        let key = (upstream.to_owned(), model.to_owned());
+        if let Some(known) = self.lock().get(&key) {
+            return *known;
+        }
+        let remembered = match self.store.capability(upstream, model).await {
+            Ok(word) => word.as_deref().map_or(Capability::Unknown, Capability::from_word),
+            Err(error) => {
+                tracing::error!(%error, "the store does not tell a capability");
+                Capability::Unknown
+            }
+        };
+        self.lock().insert(key, remembered);
+        remembered
+    }
+
+    /// Remembers what was found.
+    pub(crate) async fn learn(&self, upstream: &str, model: &str, capability: Capability) {
+        tracing::info!(
+            upstream,
+            model,
+            prefill = capability.word(),
+            "found out how a reply can be continued"
+        );
+        self.lock().insert((upstream.to_owned(), model.to_owned()), capability);
+        if let Err(error) = self.store.remember_capability(upstream, model, capability.word()).await {
+            tracing::error!(%error, "the store does not take a capability");
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), Capability>> {
+        // The map is whole after every single operation, so a panic elsewhere cannot have spoilt it.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

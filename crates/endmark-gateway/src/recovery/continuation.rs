@@ -1,0 +1,168 @@
+//! One further upstream call, from its request to the end of its answer, the echo taken off.
+
+use bytes::Bytes;
+use endmark_core::{Ending, Format, Stop};
+use endmark_wire::openai_chat::{ChatResponse, ChatStream, Choice, ToolCall, Usage};
+use endmark_wire::sse;
+use http::{Response, header};
+use http_body_util::BodyExt;
+use tokio::time::timeout;
+
+use super::call::{CallFailure, send, while_alive};
+use super::flow::Flow;
+use super::passing::Passing;
+use crate::body::AnyBody;
+use crate::chat::Exchange;
+use crate::upstream::read_whole;
+
+/// What a further call gave.
+pub(super) struct Continuation {
+    /// The text of the message, or the arguments of its first tool call, without the echo.
+    pub(super) text: String,
+    /// Whether the upstream repeated what it was given to go on with.
+    pub(super) echoed: bool,
+    /// The tool calls of the message.
+    pub(super) calls: Vec<ToolCall>,
+    pub(super) ending: Ending,
+    pub(super) stop: Option<Stop>,
+    pub(super) usage: Option<Usage>,
+    pub(super) reasoned: bool,
+}
+
+/// What the answer is expected to begin with, and where it may flow to.
+pub(super) struct Expected<'a> {
+    /// What a prefill repeats before it goes on, if it repeats anything.
+    pub(super) echo: &'a str,
+    /// The joined text so far, which an echoed continuation goes on from.
+    pub(super) so_far: &'a str,
+    /// The grammar that says where to stop handing on.
+    pub(super) demanded: Option<&'a Format>,
+    /// Whether the part is a tool call's arguments.
+    pub(super) arguments: bool,
+}
+
+/// Sends `body` as one more call of the exchange and reads the answer.
+pub(super) async fn call(
+    exchange: &Exchange,
+    body: Vec<u8>,
+    expected: &Expected<'_>,
+    flow: &mut Flow<'_>,
+) -> Result<Continuation, CallFailure> {
+    let answer = send(exchange, Bytes::from(body), flow).await?;
+    if is_event_stream(&answer) {
+        streamed(exchange, answer, expected, flow).await
+    } else {
+        whole(exchange, answer, expected, flow).await
+    }
+}
+
+fn is_event_stream(answer: &Response<AnyBody>) -> bool {
+    answer
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+/// Reads an answer that comes as a whole.
+async fn whole(
+    exchange: &Exchange,
+    answer: Response<AnyBody>,
+    expected: &Expected<'_>,
+    flow: &mut Flow<'_>,
+) -> Result<Continuation, CallFailure> {
+    let limits = &exchange.gateway.settings.limits;
+    let read = read_whole(answer.into_body(), limits.reply_bytes, limits.idle);
+    let body = while_alive(limits.heartbeat, flow, read)
+        .await?
+        .map_err(|error| CallFailure::Lost(format!("the continuation was lost: {error}")))?;
+    let response = ChatResponse::parse(&body, &exchange.request)
+        .map_err(|error| CallFailure::Lost(format!("the continuation cannot be read: {error}")))?;
+    let Some(choice) = response.choices.first() else {
+        return Err(CallFailure::Lost("the continuation has no choice".to_owned()));
+    };
+    Ok(continuation(choice, Ending::Clean, response.usage, expected))
+}
+
+/// What a choice says about the part that is continued.
+fn continuation(
+    choice: &Choice,
+    ending: Ending,
+    usage: Option<Usage>,
+    expected: &Expected<'_>,
+) -> Continuation {
+    let received = received(choice, expected);
+    let (text, echoed) = match received.strip_prefix(expected.echo) {
+        Some(rest) if !expected.echo.is_empty() => (rest, true),
+        _ => (received, false),
+    };
+    Continuation {
+        text: text.to_owned(),
+        echoed,
+        calls: choice.tool_calls.clone(),
+        ending,
+        stop: choice.finish.as_ref().and_then(|finish| finish.stop),
+        usage,
+        reasoned: choice.reasoned,
+    }
+}
+
+/// The part that is continued: the text, or the arguments of the call that came.
+fn received<'a>(choice: &'a Choice, expected: &Expected<'_>) -> &'a str {
+    match choice.tool_calls.first() {
+        Some(call) if expected.arguments => &call.arguments,
+        _ => &choice.text,
+    }
+}
+
+/// Reads an answer that comes as a stream; what is certain is handed on at once.
+async fn streamed(
+    exchange: &Exchange,
+    answer: Response<AnyBody>,
+    expected: &Expected<'_>,
+    flow: &mut Flow<'_>,
+) -> Result<Continuation, CallFailure> {
+    let limits = &exchange.gateway.settings.limits;
+    let mut body = answer.into_body();
+    let mut decoder = sse::Decoder::new(limits.reply_bytes);
+    let mut stream = ChatStream::new(&exchange.request, limits.reply_bytes);
+    let mut passing = Passing::new(expected);
+    let ending = 'reading: loop {
+        let next = timeout(limits.idle, while_alive(limits.heartbeat, flow, body.frame())).await;
+        let frame = match next {
+            Err(_) => break Ending::Stalled,
+            Ok(alive) => match alive? {
+                None if stream.choices().first().is_some_and(|choice| choice.finish.is_some()) => {
+                    break Ending::Clean;
+                }
+                None | Some(Err(_)) => break Ending::Dropped,
+                Some(Ok(frame)) => frame,
+            },
+        };
+        let Ok(data) = frame.into_data() else { continue };
+        if decoder.push(&data).is_err() {
+            break Ending::OverCap;
+        }
+        while let Some(event) = decoder.next_frame() {
+            match stream.frame(&event) {
+                Err(_) => break 'reading Ending::UpstreamError,
+                Ok(chunk) if chunk.error.is_some() => break 'reading Ending::UpstreamError,
+                Ok(chunk) if chunk.done => break 'reading Ending::Clean,
+                Ok(_) => {}
+            }
+            let Some(choice) = stream.choices().first() else { continue };
+            if !choice.mendable {
+                break 'reading Ending::OverCap;
+            }
+            passing.pass(received(choice, expected), flow).await?;
+        }
+    };
+    match stream.choices().first() {
+        Some(choice) if choice.mendable => Ok(continuation(choice, ending, stream.usage(), expected)),
+        Some(_) => Err(CallFailure::Lost("the continuation is over [limits] reply_bytes".to_owned())),
+        None => Err(CallFailure::Lost(format!(
+            "the continuation's stream ended {} with nothing in it",
+            ending.name()
+        ))),
+    }
+}

@@ -1,0 +1,36 @@
+//! Drives the core's pipeline: it says what to ask, this asks.
+
+use endmark_core::{Pipeline, PipelineOutcome, PipelineStep};
+
+use super::ask::{Asker, Unanswered};
+use super::flow::{ClientGone, Flow};
+
+/// Asks and answers until the pipeline is done.
+pub(super) async fn drive(
+    mut pipeline: Pipeline,
+    asker: &mut Asker<'_>,
+    flow: &mut Flow<'_>,
+) -> Result<PipelineOutcome, ClientGone> {
+    loop {
+        match pipeline.next() {
+            PipelineStep::Resume(ask) => match asker.resume(&ask, flow).await {
+                Ok((reply, join)) => {
+                    // What was handed on while it came can no more be changed by how it is joined.
+                    pipeline.mark_sent(flow.sent());
+                    pipeline.resumed(reply, join);
+                    let joined =
+                        pipeline.pieces().last().and_then(|piece| piece.seam.as_ref()).map(|seam| seam.style);
+                    asker.learn(joined).await;
+                }
+                Err(Unanswered::Failed(failure)) => pipeline.failed(failure),
+                Err(Unanswered::ClientGone) => return Err(ClientGone),
+            },
+            PipelineStep::Correct(ask) => match asker.correct(&ask, flow).await {
+                Ok(reply) => pipeline.corrected(reply),
+                Err(Unanswered::Failed(failure)) => pipeline.failed(failure),
+                Err(Unanswered::ClientGone) => return Err(ClientGone),
+            },
+            PipelineStep::Done(outcome) => return Ok(outcome),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Where a continuation goes while it is still coming.
+
+use crate::chat::LiveSlot;
+
+/// The client of a reply under recovery.
+pub(crate) enum Flow<'a> {
+    /// Gets the reply when it is whole.
+    Waiting,
+    /// Has read a part of it already, and reads on as soon as more is certain.
+    Live(LiveSlot<'a>),
+}
+
+/// The client has closed its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the client went away")]
+pub(crate) struct ClientGone;
+
+impl Flow<'_> {
+    /// Bytes of this part that the client has.
+    pub(super) fn sent(&self) -> usize {
+        match self {
+            Self::Waiting => 0,
+            Self::Live(slot) => slot.sent(),
+        }
+    }
+
+    /// Hands on what follows the bytes that the client has.
+    pub(super) async fn extend(&mut self, text: &str) -> Result<(), ClientGone> {
+        match self {
+            Self::Waiting => Ok(()),
+            Self::Live(slot) => slot.extend(text).await,
+        }
+    }
+
+    /// Tells the client that its reply is still being worked on.
+    pub(super) async fn keep_alive(&mut self) -> Result<(), ClientGone> {
+        match self {
+            Self::Waiting => Ok(()),
+            Self::Live(slot) => slot.keep_alive().await,
+        }
+    }
+
+    /// Whether continuations are best read as streams.
+    pub(super) fn is_live(&self) -> bool {
+        matches!(self, Self::Live(_))
+    }
+}

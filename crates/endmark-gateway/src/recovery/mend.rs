@@ -1,0 +1,290 @@
+//! One part of a reply from its judgement to its end: judged, resumed if that is right, and written down.
+
+use endmark_core::detect::Detector;
+use endmark_core::{
+    CutKind, Evidence, Format, Judgement, PieceRecord, PieceRole, Pipeline, PipelineOutcome, PipelinePolicy,
+    PipelineResult, Reply, ResumePolicy, Validate, Verdict, judge,
+};
+use endmark_wire::openai_chat::ToolCall;
+
+use super::account::Account;
+use super::ask::{Asker, Following};
+use super::drive::drive;
+use super::flow::{ClientGone, Flow};
+use super::record::{Closing, Record};
+use super::schema::Schema;
+use super::when::{Action, action};
+use crate::chat::{Exchange, Outcome, Slot};
+use crate::settings::Mode;
+
+/// A part of a reply as it was received.
+pub(crate) struct Suspect {
+    pub(crate) slot: Slot,
+    /// Its text, with what the client itself began it with.
+    pub(crate) reply: Reply,
+    pub(crate) demanded: Option<Format>,
+    pub(crate) schema: Option<Schema>,
+    /// The message's text before a tool call.
+    pub(crate) content_before: String,
+    /// The message's calls before a tool call.
+    pub(crate) calls_before: Vec<ToolCall>,
+}
+
+/// What is to be said about why a part ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// What the provider said.
+    AsItWas,
+    /// That it ended normally.
+    Normal,
+    /// That it is cut, in the protocol's own word.
+    Cut,
+}
+
+/// A part of a reply after all that could be done for it.
+#[derive(Debug)]
+pub(crate) struct Mended {
+    /// The text to hand over, where it is another than was received.
+    pub(crate) text: Option<String>,
+    pub(crate) finish: Finish,
+    /// None where the part needed nothing.
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) kind: Option<CutKind>,
+    /// Calls made for it.
+    pub(crate) attempts: u32,
+    /// Why it is not whole, where it is not.
+    pub(crate) reason: Option<String>,
+    /// It is whole, and not as the schema demands.
+    pub(crate) invalid: bool,
+    /// Tool calls that the rest of the text turned out to be.
+    pub(crate) following: Option<Following>,
+}
+
+impl Mended {
+    fn untouched() -> Self {
+        Self {
+            text: None,
+            finish: Finish::AsItWas,
+            outcome: None,
+            kind: None,
+            attempts: 0,
+            reason: None,
+            invalid: false,
+            following: None,
+        }
+    }
+}
+
+/// Judges one part of a reply and does what is right for it.
+///
+/// # Errors
+/// [`ClientGone`] if the client closed its connection meanwhile; that is in the log then.
+pub(crate) async fn mend(
+    exchange: &Exchange,
+    suspect: &Suspect,
+    account: &mut Account,
+    flow: &mut Flow<'_>,
+) -> Result<Mended, ClientGone> {
+    let (judgement, truncation_index) = judged(suspect);
+    match judgement {
+        Judgement::Passed => Ok(Mended::untouched()),
+        Judgement::Whole { disclosed } => whole(exchange, suspect, account, flow, disclosed).await,
+        Judgement::Cut(kind) => {
+            let set_limit = exchange.request.limit.is_some();
+            let record =
+                Record::open(exchange, &suspect.slot, kind, truncation_index, suspect.reply.text.len()).await;
+            match action(exchange.mode, kind, set_limit, suspect.demanded.is_some()) {
+                Action::Disclose => Ok(disclosed(record, suspect, kind).await),
+                Action::Resume => resumed(exchange, suspect, account, flow, kind, record).await,
+            }
+        }
+    }
+}
+
+/// The judgement of one part as it was received.
+pub(crate) fn judgement(suspect: &Suspect) -> Judgement {
+    judged(suspect).0
+}
+
+/// The judgement, and up to where the text is settled.
+fn judged(suspect: &Suspect) -> (Judgement, Option<usize>) {
+    let mut detector = Detector::new(suspect.demanded.as_ref().unwrap_or(&Format::Text));
+    detector.push(suspect.reply.text.as_bytes());
+    let verdict = detector.verdict();
+    let settled = match &verdict {
+        Verdict::Truncated(truncation) => Some(truncation.truncation_index),
+        Verdict::Whole => Some(suspect.reply.text.len()),
+        Verdict::Malformed { .. } => None,
+    };
+    let reply = &suspect.reply;
+    let judgement = judge(&Evidence {
+        ending: reply.ending,
+        stop: reply.stop,
+        grammar: suspect.demanded.is_some().then_some(&verdict),
+        marker: matches!(suspect.demanded, Some(Format::Marker(_))),
+        output_tokens: reply.output_tokens,
+        limit: reply.limit,
+        has_text: !reply.text.is_empty(),
+        reasoned: reply.reasoned,
+    });
+    (judgement, settled)
+}
+
+/// A part that is whole: only its form may be in question.
+async fn whole(
+    exchange: &Exchange,
+    suspect: &Suspect,
+    account: &mut Account,
+    flow: &mut Flow<'_>,
+    disclosed: bool,
+) -> Result<Mended, ClientGone> {
+    let mut mended = Mended::untouched();
+    if disclosed {
+        mended.finish = Finish::Normal;
+        mended.outcome = Some(Outcome::Whole);
+    }
+    let invalid =
+        suspect.schema.as_ref().is_some_and(|schema| !schema.validate(&suspect.reply.text).is_empty());
+    if !invalid {
+        return Ok(mended);
+    }
+    mended.invalid = true;
+    mended.outcome = Some(Outcome::Whole);
+    if exchange.mode == Mode::Warn || corrections(exchange, flow) == 0 {
+        return Ok(mended);
+    }
+    let mut asker = Asker::new(exchange, suspect, account).await;
+    let outcome = drive(pipeline(exchange, suspect, flow), &mut asker, flow).await?;
+    if outcome.result == PipelineResult::Corrected {
+        mended.text = Some(outcome.text);
+        mended.outcome = Some(Outcome::Corrected);
+        mended.invalid = false;
+    }
+    mended.attempts = outcome.corrections;
+    Ok(mended)
+}
+
+/// A cut part that is left as it is.
+async fn disclosed(record: Record, suspect: &Suspect, kind: CutKind) -> Mended {
+    let reason = "the client's own limit, or the mode, says not to ask for more".to_owned();
+    let reply = &suspect.reply;
+    let pieces = [PieceRecord {
+        role: PieceRole::First,
+        attempt: 0,
+        text: reply.text.clone(),
+        ending: reply.ending,
+        stop: reply.stop,
+        judged: Judgement::Cut(kind),
+        why: reason.clone(),
+        join: None,
+        seam: None,
+    }];
+    let closing = Closing {
+        resolved: false,
+        outcome: Outcome::Cut.word(),
+        attempts: 0,
+        extra_prompt_tokens: 0,
+        extra_output_tokens: 0,
+        reason: reason.clone(),
+        pieces: &pieces,
+        strategies: &[],
+    };
+    record.close(closing).await;
+    Mended { outcome: Some(Outcome::Cut), kind: Some(kind), reason: Some(reason), ..Mended::untouched() }
+}
+
+/// A cut part for whose rest is asked.
+async fn resumed(
+    exchange: &Exchange,
+    suspect: &Suspect,
+    account: &mut Account,
+    flow: &mut Flow<'_>,
+    kind: CutKind,
+    record: Record,
+) -> Result<Mended, ClientGone> {
+    let (prompt_before, output_before) = (account.extra.prompt, account.extra.completion);
+    let mut asker = Asker::new(exchange, suspect, account).await;
+    let outcome = drive(pipeline(exchange, suspect, flow), &mut asker, flow).await?;
+    let (strategies, following) = (asker.strategies, asker.following);
+    let pieces = outcome.pieces.clone();
+    let mended = mended(suspect, kind, outcome, following);
+    let reason = mended.reason.clone().unwrap_or_else(|| "the rest was received and joined".to_owned());
+    let outcome_word = mended.outcome.map_or("whole", Outcome::word);
+    record
+        .close(Closing {
+            resolved: mended.outcome.is_some_and(Outcome::is_delivered_whole),
+            outcome: outcome_word,
+            attempts: mended.attempts,
+            extra_prompt_tokens: account.extra.prompt - prompt_before,
+            extra_output_tokens: account.extra.completion - output_before,
+            reason,
+            pieces: &pieces,
+            strategies: &strategies,
+        })
+        .await;
+    Ok(mended)
+}
+
+/// The core's machine for this part, with what the settings and the client's reading allow.
+fn pipeline(exchange: &Exchange, suspect: &Suspect, flow: &Flow<'_>) -> Pipeline {
+    let settings = &exchange.gateway.settings;
+    let policy = PipelinePolicy {
+        resume: ResumePolicy {
+            max_attempts: settings.resume.max_attempts,
+            on_ambiguous: settings.resume.on_ambiguous,
+            sent: flow.sent(),
+            prompt: settings.resume.prompt.clone(),
+        },
+        max_corrections: corrections(exchange, flow),
+    };
+    let schema = suspect.schema.clone().map(|schema| Box::new(schema) as Box<dyn Validate + Send + Sync>);
+    Pipeline::new(policy, suspect.demanded.clone(), schema, suspect.reply.clone())
+}
+
+/// What was sent cannot be corrected any more.
+fn corrections(exchange: &Exchange, flow: &Flow<'_>) -> u32 {
+    if flow.sent() == 0 { exchange.gateway.settings.max_corrections } else { 0 }
+}
+
+fn mended(
+    suspect: &Suspect,
+    kind: CutKind,
+    outcome: PipelineOutcome,
+    following: Option<Following>,
+) -> Mended {
+    let mut mended = Mended {
+        kind: Some(kind),
+        attempts: outcome.attempts + outcome.corrections,
+        following,
+        ..Mended::untouched()
+    };
+    match outcome.result {
+        PipelineResult::Passed => {}
+        PipelineResult::Whole | PipelineResult::Resumed | PipelineResult::Invalid => {
+            mended.invalid = outcome.result == PipelineResult::Invalid;
+            mended.outcome = Some(Outcome::Resumed);
+            mended.finish = Finish::Normal;
+            mended.text = Some(outcome.text);
+        }
+        PipelineResult::Corrected => {
+            mended.outcome = Some(Outcome::Corrected);
+            mended.finish = Finish::Normal;
+            mended.text = Some(outcome.text);
+        }
+        PipelineResult::Exhausted(exhausted) => {
+            mended.outcome = Some(Outcome::Exhausted);
+            mended.finish = if says_finished(suspect, kind) { Finish::Cut } else { Finish::AsItWas };
+            let verified = exhausted.merged_raw.get(..exhausted.verified_len).unwrap_or_default();
+            if verified.len() > suspect.reply.text.len() && verified.starts_with(&suspect.reply.text) {
+                mended.text = Some(verified.to_owned());
+            }
+            mended.reason = Some(exhausted.reason);
+        }
+    }
+    mended
+}
+
+/// A provider that called a cut text finished is not repeated: a client would act on half a tool call.
+fn says_finished(suspect: &Suspect, kind: CutKind) -> bool {
+    matches!(kind, CutKind::Format | CutKind::Limit) && suspect.demanded.is_some()
+}

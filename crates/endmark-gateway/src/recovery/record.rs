@@ -1,0 +1,138 @@
+//! One row of the log for each cut part: opened when the cut is seen, closed exactly once.
+
+use endmark_core::{CutKind, PieceRecord};
+use endmark_store::{CutId, CutSettled, CutStarted, FinalStatus, Piece, Store};
+
+use crate::chat::{Exchange, Slot};
+
+/// An open row. If it is dropped before it is closed, the client has gone away, and that is written.
+pub(super) struct Record {
+    store: Store,
+    open: Option<CutId>,
+    keep_text: bool,
+}
+
+/// How a cut part ended up.
+pub(super) struct Closing<'a> {
+    pub(super) resolved: bool,
+    pub(super) outcome: &'static str,
+    pub(super) attempts: u32,
+    pub(super) extra_prompt_tokens: u64,
+    pub(super) extra_output_tokens: u64,
+    pub(super) reason: String,
+    pub(super) pieces: &'a [PieceRecord],
+    /// How each piece after the first was asked for.
+    pub(super) strategies: &'a [&'static str],
+}
+
+impl Record {
+    /// Opens a row, durably, so that a killed process is found out at the next start. A store that fails
+    /// does not cost the client its reply.
+    pub(super) async fn open(
+        exchange: &Exchange,
+        slot: &Slot,
+        kind: CutKind,
+        truncation_index: Option<usize>,
+        received: usize,
+    ) -> Self {
+        let store = exchange.gateway.store.clone();
+        let started = CutStarted {
+            request_id: exchange.id.clone(),
+            slot: slot.to_string(),
+            task_id: exchange.task_id.clone(),
+            turn_number: exchange.turn_number,
+            truncation_index: truncation_index.map(|index| index as u64),
+            initial_chunk_length: received as u64,
+            model: exchange.request.model.clone(),
+            provider: exchange.upstream.name.clone(),
+            cut_kind: kind.name().to_owned(),
+        };
+        let open = match store.begin_cut(started).await {
+            Ok(id) => Some(id),
+            Err(error) => {
+                tracing::error!(request = exchange.id, %error, "the store does not take a cut reply's row");
+                None
+            }
+        };
+        Self { store, open, keep_text: exchange.gateway.settings.keep_text }
+    }
+
+    /// Closes the row.
+    pub(super) async fn close(mut self, closing: Closing<'_>) {
+        let Some(id) = self.open.take() else { return };
+        let settled = settled(&closing, self.keep_text);
+        if let Err(error) = self.store.settle_cut(id, settled).await {
+            tracing::error!(%error, "the store does not take how a cut reply ended");
+        }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let Some(id) = self.open.take() else { return };
+        let store = self.store.clone();
+        let gone = Closing {
+            resolved: false,
+            outcome: "cancelled",
+            attempts: 0,
+            extra_prompt_tokens: 0,
+            extra_output_tokens: 0,
+            reason: "the client went away".to_owned(),
+            pieces: &[],
+            strategies: &[],
+        };
+        let settled = settled(&gone, false);
+        // Outside a runtime the process is ending, and the next start finds the open row.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = store.settle_cut(id, settled).await {
+                    tracing::error!(%error, "the store does not take how a cut reply ended");
+                }
+            });
+        }
+    }
+}
+
+fn settled(closing: &Closing<'_>, keep_text: bool) -> CutSettled {
+    let pieces: Vec<Piece> = closing
+        .pieces
+        .iter()
+        .enumerate()
+        .map(|(index, record)| {
+            let strategy = match index {
+                0 => "first",
+                later => closing.strategies.get(later - 1).copied().unwrap_or("unknown"),
+            };
+            piece(index, strategy, record, keep_text)
+        })
+        .collect();
+    CutSettled {
+        final_status: if closing.resolved { FinalStatus::Resolved } else { FinalStatus::Exhausted },
+        resume_attempts: closing.attempts,
+        outcome: closing.outcome.to_owned(),
+        seam_style: pieces.iter().rev().find_map(|piece| piece.seam_style.clone()),
+        extra_prompt_tokens: closing.extra_prompt_tokens,
+        extra_output_tokens: closing.extra_output_tokens,
+        reason: closing.reason.clone(),
+        pieces,
+    }
+}
+
+fn piece(index: usize, strategy: &str, record: &PieceRecord, keep_text: bool) -> Piece {
+    let seam = record.seam.as_ref();
+    Piece {
+        ordinal: u32::try_from(index).unwrap_or(u32::MAX),
+        strategy: strategy.to_owned(),
+        received_bytes: record.text.len() as u64,
+        ending: record.ending.name().to_owned(),
+        stop: record.stop.map(|stop| stop.name().to_owned()),
+        judged: record.judged.name().to_owned(),
+        why: record.why.clone(),
+        seam_at: seam.map(|seam| seam.at as u64),
+        seam_style: seam.map(|seam| seam.style.name().to_owned()),
+        dropped_bytes: seam.map_or(0, |seam| seam.dropped_bytes as u64),
+        confidence: seam.map(|seam| seam.confidence),
+        sha256: endmark_store::sha256_hex(record.text.as_bytes()),
+        text: keep_text.then(|| record.text.clone()),
+    }
+}

@@ -1,0 +1,61 @@
+//! When a cut reply is resumed (PC-9).
+
+use endmark_core::CutKind;
+
+use crate::settings::Mode;
+
+/// What is to be done about a cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Ask for the rest.
+    Resume,
+    /// Hand the cut reply over as it is, and say that it is cut.
+    Disclose,
+}
+
+/// Decides what to do about a cut of `kind`: in `auto` a client that limited plain text wanted it to end
+/// there, and gets it so.
+pub(super) fn action(mode: Mode, kind: CutKind, client_set_limit: bool, grammar_demanded: bool) -> Action {
+    match (mode, kind) {
+        (Mode::Off | Mode::Warn, _) | (_, CutKind::Window) => Action::Disclose,
+        (Mode::On, _) | (Mode::Auto, CutKind::Dropped | CutKind::Format | CutKind::Marker) => Action::Resume,
+        (Mode::Auto, CutKind::Limit | CutKind::Empty) => {
+            if client_set_limit && !grammar_demanded {
+                Action::Disclose
+            } else {
+                Action::Resume
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rule_reads_like_the_requirement() {
+        use Action::{Disclose, Resume};
+        let limited = true;
+        let demanded = true;
+        let cases = [
+            (Mode::Auto, CutKind::Limit, !limited, !demanded, Resume),
+            (Mode::Auto, CutKind::Limit, limited, !demanded, Disclose),
+            (Mode::Auto, CutKind::Limit, limited, demanded, Resume),
+            (Mode::Auto, CutKind::Empty, limited, !demanded, Disclose),
+            (Mode::Auto, CutKind::Dropped, limited, !demanded, Resume),
+            (Mode::Auto, CutKind::Format, limited, demanded, Resume),
+            (Mode::On, CutKind::Limit, limited, !demanded, Resume),
+            (Mode::On, CutKind::Window, !limited, !demanded, Disclose),
+            (Mode::Warn, CutKind::Dropped, !limited, demanded, Disclose),
+            (Mode::Off, CutKind::Limit, !limited, !demanded, Disclose),
+        ];
+        for (mode, kind, limited, demanded, expected) in cases {
+            assert_eq!(
+                action(mode, kind, limited, demanded),
+                expected,
+                "{mode:?} {kind:?} {limited} {demanded}"
+            );
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Which part of the gateway a path belongs to.
+
+use http::{Method, Uri};
+
+use crate::gateway::Gateway;
+use crate::settings::Upstream;
+
+/// The part of the gateway that answers.
+#[derive(Debug)]
+pub(crate) enum Route<'a> {
+    /// `/endmark/healthz`: the process answers.
+    Health,
+    /// `/endmark/readyz`: it can also do its work.
+    Ready,
+    /// `OpenAI` Chat Completions at an upstream.
+    Chat(Target<'a>),
+    /// Any other path of an upstream.
+    PassThrough(Target<'a>),
+    /// A path below `/endmark/` or `/u/` that nothing has.
+    Unknown(String),
+}
+
+/// A path at an upstream.
+#[derive(Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) upstream: &'a Upstream,
+    pub(crate) path_and_query: String,
+}
+
+/// Finds the part that answers `method` on `uri`. The upstream comes from the configuration alone; nothing
+/// in a request can name another host.
+pub(crate) fn find<'a>(gateway: &'a Gateway, method: &Method, uri: &Uri) -> Route<'a> {
+    let path_and_query = uri.path_and_query().map_or("/", |path| path.as_str());
+    match uri.path() {
+        "/endmark/healthz" => return Route::Health,
+        "/endmark/readyz" => return Route::Ready,
+        path if path == "/endmark" || path.starts_with("/endmark/") => {
+            return Route::Unknown(format!("{path} is not a page of Endmark"));
+        }
+        _ => {}
+    }
+    let target = match path_and_query.strip_prefix("/u/") {
+        Some(named) => {
+            let (name, rest) = named.find(['/', '?']).map_or((named, ""), |at| named.split_at(at));
+            let Some(upstream) = gateway.upstream(name) else {
+                let known: Vec<&str> = gateway.settings.upstreams.iter().map(|u| u.name.as_str()).collect();
+                return Route::Unknown(format!(
+                    "no upstream is called `{name}`; configured are: {}",
+                    known.join(", ")
+                ));
+            };
+            Target {
+                upstream,
+                path_and_query: if rest.is_empty() { "/".to_owned() } else { rest.to_owned() },
+            }
+        }
+        None => match gateway.default_upstream() {
+            Some(upstream) => Target { upstream, path_and_query: path_and_query.to_owned() },
+            None => return Route::Unknown("no upstream is configured".to_owned()),
+        },
+    };
+    let path = target.path_and_query.split('?').next().unwrap_or_default();
+    if method == Method::POST && path == "/v1/chat/completions" {
+        Route::Chat(target)
+    } else {
+        Route::PassThrough(target)
+    }
+}

@@ -1,0 +1,146 @@
+//! Bad requests, bad upstreams: always an answer in the provider's shape that says what to do.
+
+mod support;
+
+use endmark_gateway::{Prefill, Upstream as Target};
+use serde_json::json;
+use support::{Endmark, request};
+use testkit::{Answer, Reply, Request, Script, ScriptedModel, chat_reply};
+
+fn message(reply: &Reply) -> String {
+    let error = reply.json()["error"].clone();
+    assert!(error["type"].is_string(), "{error}");
+    error["message"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_json_is_refused_with_the_place() {
+    let endmark = Endmark::start(ScriptedModel::new("x")).await;
+    let reply =
+        Request::post(endmark.address, "/v1/chat/completions").body("{\"model\": ").send().await.read().await;
+    assert_eq!(reply.status, 400);
+    assert_eq!(reply.json()["error"]["type"], "endmark_bad_request");
+    assert!(message(&reply).contains("JSON"), "{}", message(&reply));
+    assert_eq!(endmark.calls(), 0);
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused_with_the_limit() {
+    let endmark =
+        Endmark::start_with(ScriptedModel::new("x"), |settings| settings.limits.body_bytes = 1_000).await;
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": "x".repeat(2_000)}]});
+    let reply = endmark.ask(&body).await;
+    assert_eq!(reply.status, 413);
+    assert!(message(&reply).contains("1000 bytes"), "{}", message(&reply));
+}
+
+#[tokio::test]
+async fn a_head_over_the_limit_is_refused() {
+    let endmark =
+        Endmark::start_with(ScriptedModel::new("x"), |settings| settings.limits.header_bytes = 2_000).await;
+    let reply = endmark.chat(&request(5)).header("x-long", &"x".repeat(4_000)).send().await.read().await;
+    assert_eq!(reply.status, 431);
+}
+
+#[tokio::test]
+async fn unreadable_endmark_headers_are_refused() {
+    let endmark = Endmark::start(ScriptedModel::new("x")).await;
+    for (name, value) in [
+        ("x-endmark-resume", "sometimes"),
+        ("x-endmark-format", "yaml"),
+        ("x-endmark-format", "marker"),
+        ("x-endmark-turn", "first"),
+        ("x-endmark-schema", "unknown"),
+    ] {
+        let reply = endmark.chat(&request(5)).header(name, value).send().await.read().await;
+        assert_eq!(reply.status, 400, "{name}: {value}");
+        assert!(message(&reply).contains(name), "{}", message(&reply));
+    }
+    assert_eq!(endmark.calls(), 0);
+}
+
+#[tokio::test]
+async fn an_upstream_that_answers_html_is_told_apart_from_an_api() {
+    let page = Answer::new(200, "text/html", "<html>Welcome</html>");
+    let endmark = Endmark::start(Script::new().otherwise(page)).await;
+    let reply = endmark.ask(&request(5)).await;
+    assert_eq!(reply.status, 502);
+    assert!(message(&reply).contains("base_url"), "{}", message(&reply));
+
+    let endmark = Endmark::start(Script::new().otherwise(Answer::html(502))).await;
+    let reply = endmark.ask(&request(5)).await;
+    assert_eq!(reply.status, 502);
+    assert!(message(&reply).contains("base_url"), "{}", message(&reply));
+}
+
+#[tokio::test]
+async fn an_upstreams_own_errors_pass_byte_for_byte() {
+    for answer in [Answer::unauthorized(), Answer::rate_limited(7), Answer::server_error()] {
+        let bytes = answer.body();
+        let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+        let reply = endmark.ask(&request(5)).await;
+        assert_eq!(reply.body, bytes);
+        assert!([401, 429, 500].contains(&reply.status));
+        if reply.status == 429 {
+            assert_eq!(reply.header("retry-after"), Some("7"));
+        }
+        assert_eq!(endmark.calls(), 1);
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_not_there_is_named() {
+    let nobody = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap()
+    };
+    let endmark = Endmark::start_with(Script::new(), |settings| {
+        settings.upstreams = vec![Target {
+            name: "absent".to_owned(),
+            base_url: format!("http://{nobody}/v1").parse().unwrap(),
+            api_key: None,
+            prefill: Prefill::Auto,
+        }];
+    })
+    .await;
+    let reply = endmark.ask(&request(5)).await;
+    assert_eq!(reply.status, 502);
+    let message = message(&reply);
+    assert!(message.contains("absent") && message.contains(&nobody.to_string()), "{message}");
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_an_error_and_not_half_a_reply() {
+    let answer = Answer::json(200, &chat_reply("Hello", "stop", (1, 1))).close_after(40);
+    let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+    let reply = endmark.ask(&request(5)).await;
+    assert_eq!(reply.status, 502);
+    assert_eq!(reply.json()["error"]["type"], "endmark_upstream_answer_lost");
+}
+
+#[tokio::test]
+async fn a_compressed_request_is_refused_rather_than_misread() {
+    let endmark = Endmark::start(ScriptedModel::new("x")).await;
+    let reply = endmark.chat(&request(5)).header("content-encoding", "gzip").send().await.read().await;
+    assert_eq!(reply.status, 415);
+}
+
+#[tokio::test]
+async fn random_bodies_never_end_in_a_panic() {
+    let endmark = Endmark::start(ScriptedModel::new("x")).await;
+    for body in [
+        "",
+        "null",
+        "[]",
+        "{}",
+        "\"x\"",
+        "{\"messages\":null}",
+        "{\"messages\":[null]}",
+        "{\"messages\":[{}],\"max_tokens\":-1}",
+        "{\"messages\":[],\"n\":99999999999}",
+    ] {
+        let reply =
+            Request::post(endmark.address, "/v1/chat/completions").body(body).send().await.read().await;
+        assert!(reply.status < 600, "{body}");
+    }
+}

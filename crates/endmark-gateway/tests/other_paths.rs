@@ -1,0 +1,97 @@
+//! Paths that are no chat completions: the gateway's own, and those of the upstreams.
+
+mod support;
+
+use endmark_gateway::{Secret, Upstream as Target};
+use support::{Endmark, request};
+use testkit::{Answer, Request, Script, ScriptedModel};
+
+#[tokio::test]
+async fn the_gateway_says_that_it_lives_and_is_ready() {
+    let endmark = Endmark::start(Script::new()).await;
+    for path in ["/endmark/healthz", "/endmark/readyz"] {
+        let reply = Request::get(endmark.address, path).send().await.read().await;
+        assert_eq!(reply.status, 200, "{path}");
+    }
+    assert_eq!(endmark.calls(), 0);
+    let reply = Request::get(endmark.address, "/endmark/nothing").send().await.read().await;
+    assert_eq!(reply.status, 404);
+}
+
+#[tokio::test]
+async fn every_other_path_passes_untouched() {
+    let body = b"\x00\x01 any bytes \xff".to_vec();
+    let answer = Answer::new(201, "application/x-any", body.clone()).header("x-own", "1");
+    let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+    let reply = Request::new("PUT", endmark.address, "/v1/files/7?part=%2F2")
+        .header("x-client", "yes")
+        .body(body.clone())
+        .send()
+        .await
+        .read()
+        .await;
+    assert_eq!((reply.status, &reply.body), (201, &body));
+    assert_eq!(reply.header("x-own"), Some("1"));
+    let received = endmark.upstream.requests().remove(0);
+    assert_eq!((received.method.as_str(), received.path.as_str()), ("PUT", "/v1/files/7?part=%2F2"));
+    assert_eq!(received.header("x-client"), Some("yes"));
+    assert_eq!(received.body, body);
+}
+
+#[tokio::test]
+async fn a_named_upstream_is_reached_by_its_name_and_no_other_host_by_anything() {
+    let endmark = Endmark::start(ScriptedModel::new("Hello")).await;
+    let reply = Request::post(endmark.address, "/u/scripted/v1/chat/completions")
+        .json(&request(50))
+        .send()
+        .await
+        .read()
+        .await;
+    assert_eq!(support::text(&reply), "Hello");
+    let reply = Request::get(endmark.address, "/u/elsewhere/v1/models").send().await.read().await;
+    assert_eq!(reply.status, 404);
+    assert!(reply.text().contains("scripted"), "{}", reply.text());
+    let reply =
+        Request::get(endmark.address, "/v1/models").header("host", "example.org").send().await.read().await;
+    assert_eq!(reply.status, 200);
+}
+
+#[tokio::test]
+async fn own_headers_stay_here_and_an_upstreams_key_takes_the_clients_place() {
+    let endmark = Endmark::start_with(ScriptedModel::new("Hello"), |settings| {
+        let own: &mut Target = &mut settings.upstreams[0];
+        own.api_key = Some(Secret::new("sk-own".to_owned()));
+    })
+    .await;
+    endmark
+        .chat(&request(50))
+        .header("x-endmark-resume", "on")
+        .header("x-endmark-task", "T")
+        .send()
+        .await
+        .read()
+        .await;
+    let received = endmark.upstream.requests().remove(0);
+    assert_eq!(received.header("authorization"), Some("Bearer sk-own"));
+    assert!(received.headers.iter().all(|(name, _)| !name.to_ascii_lowercase().starts_with("x-endmark")));
+}
+
+#[tokio::test]
+async fn in_off_nothing_is_looked_at() {
+    let endmark = Endmark::start(ScriptedModel::new("one two three four")).await;
+    let reply = endmark.chat(&request(2)).header("x-endmark-resume", "off").send().await.read().await;
+    assert_eq!(support::finish(&reply), "length");
+    assert_eq!(reply.header("x-endmark-outcome"), None);
+    assert_eq!(endmark.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_stop_lets_a_reply_under_way_end() {
+    let answer = Answer::sse(testkit::chat_stream(&["one", " two"], "stop"))
+        .pause(std::time::Duration::from_millis(100));
+    let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+    let open = endmark.chat(&support::stream_request(50)).send().await;
+    let reading = tokio::spawn(open.read());
+    endmark.stop().await;
+    assert!(support::streamed(&reading.await.unwrap()).done);
+}

@@ -1,0 +1,261 @@
+//! Replies that come as a stream: resumed into the same stream, never retracted, never ended as whole when
+//! they are not.
+
+mod support;
+
+use std::time::Duration;
+
+use endmark_gateway::Mode;
+use endmark_store::FinalStatus;
+use serde_json::json;
+use support::{Endmark, stream_request, streamed};
+use testkit::{Answer, ChatFrames, Fault, Prefill, Prompted, Script, ScriptedModel, chat_stream};
+
+const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
+Mira counted the nets twice, because her father had taught her to count everything twice.";
+
+#[tokio::test]
+async fn a_cut_stream_goes_on_in_the_same_stream() {
+    let endmark = Endmark::resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+    let reply = endmark.ask(&stream_request(7)).await;
+    let read = streamed(&reply);
+    assert_eq!(read.text, STORY);
+    assert_eq!((read.finish.as_deref(), read.done), (Some("stop"), true));
+    let endmark_object = read.endmark.unwrap();
+    assert_eq!(endmark_object["outcome"], "resumed");
+    assert_eq!(endmark_object["attempts"], 1);
+    assert_eq!(read.usage, None, "a client that did not ask for usage gets none");
+    let ids: std::collections::BTreeSet<String> =
+        reply.json_events().iter().map(|event| event["id"].to_string()).collect();
+    assert_eq!(ids.len(), 1, "one stream, one id");
+}
+
+#[tokio::test]
+async fn usage_in_a_stream_is_the_sum_over_all_calls() {
+    let endmark = Endmark::resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+    let mut body = stream_request(7);
+    body["stream_options"] = json!({"include_usage": true});
+    let read = streamed(&endmark.ask(&body).await);
+    assert_eq!(read.text, STORY);
+    assert_eq!(read.usage.unwrap()["completion_tokens"], testkit::tokens(STORY).len());
+}
+
+#[tokio::test]
+async fn a_stream_that_needs_nothing_is_byte_identical() {
+    let frames = chat_stream(&["Yes", ", ", "it is."], "stop");
+    let bytes: Vec<u8> = frames.concat().into_bytes();
+    for split in [1, 7, 4_096] {
+        let endmark = Endmark::start(Script::new().otherwise(Answer::sse(frames.clone()).split(split))).await;
+        let reply = endmark.ask(&stream_request(100)).await;
+        assert_eq!(reply.body, bytes);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_with_comments_and_usage_that_needs_nothing_is_byte_identical() {
+    let mut frames = vec![": ping\n\n".to_owned()];
+    frames.extend(ChatFrames::new().text("Yes.").finish("stop").usage((3, 2)).done());
+    let bytes: Vec<u8> = frames.concat().into_bytes();
+    let endmark = Endmark::start(Script::new().otherwise(Answer::sse(frames))).await;
+    let mut body = stream_request(100);
+    body["stream_options"] = json!({"include_usage": true});
+    assert_eq!(endmark.ask(&body).await.body, bytes);
+}
+
+#[tokio::test]
+async fn a_dropped_stream_is_resumed() {
+    for fault in [Fault::Close, Fault::Reset] {
+        let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes).fault(0, 1_500, fault);
+        let endmark = Endmark::start(model).await;
+        let read = streamed(&endmark.ask(&stream_request(500)).await);
+        assert_eq!(read.text, STORY, "{fault:?}");
+        assert_eq!((read.finish.as_deref(), read.done), (Some("stop"), true), "{fault:?}");
+        assert_eq!(read.endmark.unwrap()["cut"], "dropped");
+        assert_eq!(endmark.log(1).await[0].final_status, FinalStatus::Resolved);
+    }
+}
+
+#[tokio::test]
+async fn a_stalled_stream_is_resumed() {
+    let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes).fault(0, 1_500, Fault::Stall);
+    let endmark =
+        Endmark::start_with(model, |settings| settings.limits.idle = Duration::from_millis(300)).await;
+    let read = streamed(&endmark.ask(&stream_request(500)).await);
+    assert_eq!(read.text, STORY);
+}
+
+#[tokio::test]
+async fn a_stream_that_broke_off_and_cannot_be_mended_ends_in_an_error_and_not_in_done() {
+    let frames = ChatFrames::new().text("The harbour ").text("was").cut();
+    let script = Script::new().then(Answer::sse(frames)).otherwise(Answer::error(
+        401,
+        "authentication_error",
+        None,
+        "no",
+    ));
+    let endmark = Endmark::start(script).await;
+    let read = streamed(&endmark.ask(&stream_request(500)).await);
+    assert_eq!(read.text, "The harbour was");
+    assert!(!read.done);
+    assert_eq!(read.finish, None);
+    let error = read.error.unwrap();
+    assert_eq!(error["type"], "endmark_reply_cut");
+    assert_eq!(endmark.log(1).await[0].final_status, FinalStatus::Exhausted);
+}
+
+#[tokio::test]
+async fn a_limit_cut_that_cannot_be_mended_ends_as_the_protocol_says_and_is_told() {
+    let cut = chat_stream(&["The harbour ", "was"], "length");
+    let script = Script::new().then(Answer::sse(cut)).otherwise(Answer::error(
+        401,
+        "authentication_error",
+        None,
+        "no",
+    ));
+    let endmark = Endmark::resuming(script).await;
+    let read = streamed(&endmark.ask(&stream_request(2)).await);
+    assert_eq!(
+        (read.text.as_str(), read.finish.as_deref(), read.done),
+        ("The harbour was", Some("length"), true)
+    );
+    assert_eq!(read.endmark.unwrap()["outcome"], "exhausted");
+}
+
+#[tokio::test]
+async fn in_auto_a_limited_plain_text_stream_passes_and_is_told_to_be_cut() {
+    let endmark = Endmark::start(ScriptedModel::new(STORY)).await;
+    let read = streamed(&endmark.ask(&stream_request(3)).await);
+    assert_eq!((read.finish.as_deref(), read.done), (Some("length"), true));
+    assert_eq!(read.endmark.unwrap()["outcome"], "cut");
+    assert_eq!(endmark.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_cut_tool_call_in_a_stream_is_completed_by_extending_its_bytes() {
+    let arguments = r#"{"path": "sea.txt", "content": "The harbour was quiet that morning."}"#;
+    let model = ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects);
+    let endmark = Endmark::resuming(model).await;
+    let mut body = stream_request(9);
+    body["tools"] =
+        json!([{"type": "function", "function": {"name": "write_file", "parameters": {"type": "object"}}}]);
+    let read = streamed(&endmark.ask(&body).await);
+    assert_eq!((read.tool.as_str(), read.arguments.as_str()), ("write_file", arguments));
+    assert_eq!((read.finish.as_deref(), read.done), (Some("tool_calls"), true));
+}
+
+#[tokio::test]
+async fn held_tool_calls_come_whole_or_not_at_all_before_their_end() {
+    let arguments = r#"{"path": "sea.txt", "content": "The harbour was quiet that morning."}"#;
+    for limit in [9, 500] {
+        let model = ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects);
+        let endmark = Endmark::start_with(model, |settings| {
+            settings.resume.mode = Mode::On;
+            settings.hold_tool_calls = true;
+        })
+        .await;
+        let mut body = stream_request(limit);
+        body["tools"] = json!([{"type": "function", "function": {"name": "write_file", "parameters": {"type": "object"}}}]);
+        let read = streamed(&endmark.ask(&body).await);
+        assert_eq!((read.tool.as_str(), read.arguments.as_str()), ("write_file", arguments), "{limit}");
+        assert_eq!((read.finish.as_deref(), read.done), (Some("tool_calls"), true));
+    }
+}
+
+#[tokio::test]
+async fn json_in_a_stream_is_continued_in_a_user_turn_without_its_wrapping() {
+    let document = r#"{"title": "Harbour", "tags": ["gulls", "nets", "boats"], "count": 42}"#;
+    for prompted in [
+        Prompted::Exact,
+        Prompted::Fenced("json"),
+        Prompted::Preamble("Here is the rest:"),
+        Prompted::Restarts,
+    ] {
+        let model = ScriptedModel::new(document).prefill(Prefill::Rejects).prompted(prompted);
+        let endmark = Endmark::resuming(model).await;
+        let mut body = stream_request(9);
+        body["response_format"] = json!({"type": "json_object"});
+        let read = streamed(&endmark.ask(&body).await);
+        assert_eq!(read.text, document, "{prompted:?}");
+        assert_eq!((read.finish.as_deref(), read.done), (Some("stop"), true), "{prompted:?}");
+    }
+}
+
+#[tokio::test]
+async fn several_choices_are_judged_and_resumed_each_on_its_own() {
+    let frames = ChatFrames::new()
+        .choice(0)
+        .text("A whole one.")
+        .choice(1)
+        .text("The harbour ")
+        .text("was")
+        .choice(0)
+        .finish("stop")
+        .choice(1)
+        .finish("length")
+        .done();
+    let rest = chat_stream(&["The harbour was", " quiet."], "stop");
+    let endmark =
+        Endmark::resuming(Script::new().then(Answer::sse(frames)).otherwise(Answer::sse(rest))).await;
+    let mut body = stream_request(4);
+    body["n"] = json!(2);
+    let reply = endmark.ask(&body).await;
+    let text = |index: u64| -> String {
+        reply
+            .json_events()
+            .iter()
+            .flat_map(|event| event["choices"].as_array().cloned().unwrap_or_default())
+            .filter(|choice| choice["index"] == index)
+            .map(|choice| choice["delta"]["content"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    };
+    assert_eq!((text(0).as_str(), text(1).as_str()), ("A whole one.", "The harbour was quiet."));
+    let asked = endmark.upstream.requests()[1].json();
+    assert_eq!(asked.get("n"), None);
+}
+
+#[tokio::test]
+async fn a_waiting_client_gets_a_sign_of_life() {
+    let cut = chat_stream(&["The harbour ", "was"], "length");
+    let rest =
+        Answer::sse(chat_stream(&["The harbour was", " quiet."], "stop")).wait(Duration::from_millis(700));
+    let endmark = Endmark::start_with(Script::new().then(Answer::sse(cut)).otherwise(rest), |settings| {
+        settings.resume.mode = Mode::On;
+        settings.limits.heartbeat = Duration::from_millis(100);
+    })
+    .await;
+    let reply = endmark.ask(&stream_request(2)).await;
+    assert_eq!(streamed(&reply).text, "The harbour was quiet.");
+    assert!(reply.text().contains("\n: "), "{}", reply.text());
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_during_a_resume_is_in_the_log() {
+    let cut = chat_stream(&["The harbour ", "was"], "length");
+    let rest = Answer::sse(chat_stream(&[" quiet."], "stop")).wait(Duration::from_secs(20));
+    let endmark = Endmark::start_with(Script::new().then(Answer::sse(cut)).otherwise(rest), |settings| {
+        settings.resume.mode = Mode::On;
+        settings.limits.heartbeat = Duration::from_millis(50);
+    })
+    .await;
+    let mut open = endmark.chat(&stream_request(2)).send().await;
+    open.next_frame().await.unwrap();
+    endmark.upstream.wait_for_requests(2).await;
+    open.reset();
+    let row = endmark.log(1).await.remove(0);
+    assert_eq!(row.final_status, FinalStatus::Exhausted);
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_restarted_is_waited_for() {
+    let model = || ScriptedModel::new(STORY).prefill(Prefill::Echoes);
+    let mut endmark = Endmark::start(model().fault(0, 1_500, Fault::Stall)).await;
+    let address = endmark.upstream.address();
+    let open = endmark.chat(&stream_request(500)).send().await;
+    endmark.upstream.wait_for_requests(1).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let dead = std::mem::replace(&mut endmark.upstream, testkit::Upstream::start(Script::new()).await);
+    dead.stop().await;
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    let _back = testkit::Upstream::start_at(address, model()).await;
+    assert_eq!(streamed(&open.read().await).text, STORY);
+}

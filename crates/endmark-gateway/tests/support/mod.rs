@@ -1,0 +1,170 @@
+//! A gateway on a free port, before a scripted upstream, with a real SQLite file.
+#![expect(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests fail by panicking; each uses its own part"
+)]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use endmark_gateway::{Gateway, Mode, Settings, Upstream as Target, serve};
+use endmark_store::{LogFilter, LogRow, Store, StoreLocation};
+use serde_json::{Value, json};
+use testkit::{Reply, Request, Respond, Upstream};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// A running gateway; it stops when it is dropped.
+pub(crate) struct Endmark {
+    pub(crate) address: SocketAddr,
+    pub(crate) upstream: Upstream,
+    pub(crate) store: Store,
+    task: JoinHandle<()>,
+    stop: Option<oneshot::Sender<()>>,
+    _folder: tempfile::TempDir,
+}
+
+impl Endmark {
+    /// Before an upstream that answers so, with the default settings but for what `change` changes.
+    pub(crate) async fn start_with(respond: impl Respond, change: impl FnOnce(&mut Settings)) -> Self {
+        let upstream = Upstream::start(respond).await;
+        let mut settings = Settings {
+            upstreams: vec![Target {
+                name: "scripted".to_owned(),
+                base_url: upstream.base_url().parse().unwrap(),
+                api_key: None,
+                prefill: endmark_gateway::Prefill::Auto,
+            }],
+            ..Settings::default()
+        };
+        change(&mut settings);
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&StoreLocation::sqlite(folder.path().join("endmark.db"))).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let gateway = Gateway::new(settings, store.clone()).unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            let until = async {
+                let _ = stopped.await;
+            };
+            let _ = serve(listener, Arc::clone(&gateway), until).await;
+        });
+        Self { address, upstream, store, task, stop: Some(stop), _folder: folder }
+    }
+
+    /// Before an upstream that answers so, with `x-endmark-resume: on` for every request.
+    pub(crate) async fn resuming(respond: impl Respond) -> Self {
+        Self::start_with(respond, |settings| settings.resume.mode = Mode::On).await
+    }
+
+    /// With the default settings.
+    pub(crate) async fn start(respond: impl Respond) -> Self {
+        Self::start_with(respond, |_| {}).await
+    }
+
+    /// A chat request.
+    pub(crate) fn chat(&self, body: &Value) -> Request {
+        Request::post(self.address, "/v1/chat/completions").header("authorization", "Bearer key").json(body)
+    }
+
+    /// Sends a chat request and reads the answer to its end.
+    pub(crate) async fn ask(&self, body: &Value) -> Reply {
+        self.chat(body).send().await.read().await
+    }
+
+    /// The log, newest first, once it has so many rows.
+    pub(crate) async fn log(&self, rows: usize) -> Vec<LogRow> {
+        for _ in 0..200 {
+            let log = self.store.recent(100, &LogFilter::default()).unwrap();
+            if log.len() >= rows {
+                return log;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+        }
+        panic!("the log never had {rows} rows: {:?}", self.store.recent(100, &LogFilter::default()));
+    }
+
+    /// How many requests the upstream got.
+    pub(crate) fn calls(&self) -> usize {
+        self.upstream.requests().len()
+    }
+
+    /// Asks the gateway to stop and waits until it has.
+    pub(crate) async fn stop(mut self) {
+        drop(self.stop.take());
+        (&mut self.task).await.unwrap();
+    }
+}
+
+impl Drop for Endmark {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A request with one user message.
+pub(crate) fn request(max_tokens: u64) -> Value {
+    json!({"model": "scripted", "max_tokens": max_tokens, "messages": [{"role": "user", "content": "Tell."}]})
+}
+
+/// The same, as a stream.
+pub(crate) fn stream_request(max_tokens: u64) -> Value {
+    let mut body = request(max_tokens);
+    body["stream"] = json!(true);
+    body
+}
+
+/// The text of the first choice.
+pub(crate) fn text(reply: &Reply) -> String {
+    reply.json()["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The finish reason of the first choice.
+pub(crate) fn finish(reply: &Reply) -> String {
+    reply.json()["choices"][0]["finish_reason"].as_str().unwrap_or_default().to_owned()
+}
+
+/// What a client puts together from a stream.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Streamed {
+    pub(crate) text: String,
+    pub(crate) arguments: String,
+    pub(crate) tool: String,
+    pub(crate) finish: Option<String>,
+    pub(crate) endmark: Option<Value>,
+    pub(crate) error: Option<Value>,
+    pub(crate) usage: Option<Value>,
+    pub(crate) done: bool,
+}
+
+/// Reads a stream as a client does.
+pub(crate) fn streamed(reply: &Reply) -> Streamed {
+    let mut streamed = Streamed {
+        done: reply.events().last().is_some_and(|event| event == "[DONE]"),
+        ..Streamed::default()
+    };
+    for event in reply.json_events() {
+        if let Some(error) = event.get("error") {
+            streamed.error = Some(error.clone());
+        }
+        if let Some(endmark) = event.get("endmark") {
+            streamed.endmark = Some(endmark.clone());
+        }
+        if let Some(usage) = event.get("usage").filter(|usage| !usage.is_null()) {
+            streamed.usage = Some(usage.clone());
+        }
+        let choice = &event["choices"][0];
+        streamed.text += choice["delta"]["content"].as_str().unwrap_or_default();
+        let function = &choice["delta"]["tool_calls"][0]["function"];
+        streamed.tool += function["name"].as_str().unwrap_or_default();
+        streamed.arguments += function["arguments"].as_str().unwrap_or_default();
+        if let Some(finish) = choice["finish_reason"].as_str() {
+            streamed.finish = Some(finish.to_owned());
+        }
+    }
+    streamed
+}

@@ -1,0 +1,272 @@
+//! Replies that come as a whole: cut ones are made whole, others pass byte for byte.
+
+mod support;
+
+use endmark_gateway::Mode;
+use endmark_store::FinalStatus;
+use serde_json::json;
+use support::{Endmark, finish, request, text};
+use testkit::{Answer, Prefill, Prompted, Script, ScriptedModel, chat_reply, chat_tool_reply};
+
+const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
+Mira counted the nets twice, because her father had taught her to count everything twice.";
+
+#[tokio::test]
+async fn a_cut_text_is_continued_by_prefill_and_its_echo_is_stripped() {
+    let endmark = Endmark::resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+    let reply = endmark.ask(&request(7)).await;
+    assert_eq!(reply.status, 200);
+    assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), (STORY, "stop"));
+    assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"));
+    assert_eq!(reply.header("x-endmark-attempts"), Some("1"));
+    assert_eq!(reply.header("x-endmark-cut"), Some("limit"));
+    assert_eq!(reply.header("x-endmark-continuation-limit"), Some("4096"));
+    let asked = endmark.upstream.requests()[1].json();
+    let last = asked["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["role"], "assistant");
+    assert!(STORY.starts_with(last["content"].as_str().unwrap()));
+    assert_eq!(asked["max_tokens"], 4096);
+}
+
+#[tokio::test]
+async fn usage_is_the_sum_over_all_calls() {
+    let endmark = Endmark::resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+    let reply = endmark.ask(&request(7)).await;
+    let usage = reply.json()["usage"].clone();
+    assert_eq!(usage["completion_tokens"], testkit::tokens(STORY).len());
+    assert_eq!(
+        usage["total_tokens"].as_u64().unwrap(),
+        usage["prompt_tokens"].as_u64().unwrap() + usage["completion_tokens"].as_u64().unwrap()
+    );
+}
+
+#[tokio::test]
+async fn what_an_upstream_does_with_a_prefill_is_tried_once_and_remembered() {
+    let model =
+        ScriptedModel::new(r#"{"city": "Lyon", "rivers": ["Rhone", "Saone"]}"#).prefill(Prefill::Rejects);
+    let endmark = Endmark::resuming(model).await;
+    let mut body = request(5);
+    body["response_format"] = json!({"type": "json_object"});
+    for _ in 0..2 {
+        let reply = endmark.ask(&body).await;
+        assert_eq!(text(&reply), r#"{"city": "Lyon", "rivers": ["Rhone", "Saone"]}"#);
+        assert_eq!(reply.header("x-endmark-attempts"), Some("1"), "a refused prefill is no attempt");
+    }
+    let last_roles: Vec<String> = endmark
+        .upstream
+        .requests()
+        .iter()
+        .map(|request| {
+            request.json()["messages"].as_array().unwrap().last().unwrap()["role"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    assert_eq!(last_roles, ["user", "assistant", "user", "user", "user"]);
+}
+
+#[tokio::test]
+async fn json_is_continued_in_a_user_turn_whatever_the_model_wraps_it_in() {
+    let document = r#"{"title": "Harbour", "tags": ["gulls", "nets", "boats"], "count": 42}"#;
+    for prompted in [
+        Prompted::Exact,
+        Prompted::FromToken,
+        Prompted::Fenced("json"),
+        Prompted::Preamble("Sure, here is the rest:"),
+        Prompted::Restarts,
+    ] {
+        let model = ScriptedModel::new(document).prefill(Prefill::Rejects).prompted(prompted);
+        let endmark = Endmark::resuming(model).await;
+        let mut body = request(9);
+        body["response_format"] = json!({"type": "json_object"});
+        let reply = endmark.ask(&body).await;
+        let value: serde_json::Value = serde_json::from_str(&text(&reply)).unwrap_or_default();
+        assert_eq!(value, serde_json::from_str::<serde_json::Value>(document).unwrap(), "{prompted:?}");
+        assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"), "{prompted:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_cut_tool_call_is_completed_and_never_handed_over_half() {
+    let arguments = r#"{"path": "sea.txt", "content": "The harbour was quiet that morning."}"#;
+    let model = ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects);
+    let endmark = Endmark::resuming(model).await;
+    let mut body = request(9);
+    body["tools"] =
+        json!([{"type": "function", "function": {"name": "write_file", "parameters": {"type": "object"}}}]);
+    let reply = endmark.ask(&body).await;
+    let call = reply.json()["choices"][0]["message"]["tool_calls"][0].clone();
+    assert_eq!(call["function"]["arguments"], arguments);
+    assert_eq!(call["id"], "call_scripted");
+    assert_eq!(finish(&reply), "tool_calls");
+}
+
+#[tokio::test]
+async fn a_tool_call_that_cannot_be_completed_says_length_even_if_the_provider_did_not() {
+    let half = chat_tool_reply(&[("call_1", "write_file", r#"{"path": "sea.t"#)], "tool_calls", (9, 9));
+    let nothing = chat_reply("", "stop", (9, 1));
+    let script = Script::new().then(Answer::json(200, &half)).otherwise(Answer::json(200, &nothing));
+    let endmark = Endmark::start(script).await;
+    let mut body = request(500);
+    body["tools"] = json!([{"type": "function", "function": {"name": "write_file"}}]);
+    let reply = endmark.ask(&body).await;
+    assert_eq!(finish(&reply), "length");
+    assert_eq!(reply.header("x-endmark-outcome"), Some("exhausted"));
+    assert_eq!(endmark.log(1).await[0].final_status, FinalStatus::Exhausted);
+}
+
+#[tokio::test]
+async fn in_auto_a_client_that_limits_plain_text_gets_what_it_asked_for() {
+    let endmark = Endmark::start(ScriptedModel::new(STORY)).await;
+    let reply = endmark.ask(&request(1)).await;
+    assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), ("The", "length"));
+    assert_eq!(reply.header("x-endmark-outcome"), Some("cut"));
+    assert_eq!(reply.header("x-endmark-attempts"), Some("0"));
+    assert_eq!(endmark.calls(), 1);
+}
+
+#[tokio::test]
+async fn in_auto_a_limit_that_the_client_did_not_set_is_mended() {
+    let model = ScriptedModel::new(STORY).own_limit(20).prefill(Prefill::Continues);
+    let endmark = Endmark::start(model).await;
+    let body = json!({"model": "scripted", "messages": [{"role": "user", "content": "Tell."}]});
+    let reply = endmark.ask(&body).await;
+    assert!(STORY.starts_with(&text(&reply)), "{}", text(&reply));
+    assert!(text(&reply).len() > 60);
+}
+
+#[tokio::test]
+async fn in_warn_nothing_is_asked_and_the_cut_is_told() {
+    let endmark =
+        Endmark::start_with(ScriptedModel::new(STORY), |settings| settings.resume.mode = Mode::Warn).await;
+    let body =
+        json!({"model": "scripted", "max_tokens": 3, "messages": [{"role": "user", "content": "Tell."}]});
+    let reply = endmark.ask(&body).await;
+    assert_eq!(finish(&reply), "length");
+    assert_eq!(reply.header("x-endmark-outcome"), Some("cut"));
+    assert_eq!(endmark.calls(), 1);
+}
+
+#[tokio::test]
+async fn safety_stops_refusals_and_the_clients_own_stop_are_never_resumed() {
+    let filtered = chat_reply("I could", "content_filter", (3, 2));
+    let mut refused = chat_reply("", "length", (3, 2));
+    refused["choices"][0]["message"]["refusal"] = json!("I will not");
+    let stopped = chat_reply("one, two", "stop", (3, 4));
+    for (answer, extra) in
+        [(filtered, json!({})), (refused, json!({})), (stopped, json!({"stop": ["three"]}))]
+    {
+        let bytes = serde_json::to_vec(&answer).unwrap();
+        let endmark = Endmark::resuming(Script::new().otherwise(Answer::json(200, &answer))).await;
+        let mut body = request(4);
+        for (name, value) in extra.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        let reply = endmark.ask(&body).await;
+        assert_eq!(reply.body, bytes);
+        assert_eq!(endmark.calls(), 1, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_needs_nothing_is_byte_identical() {
+    let body = b"{ \"choices\" : [ {\"index\":0, \"message\":{\"content\":\"Yes.\", \"x\":1.50}, \"finish_reason\":\"stop\"} ], \"zeta\":1e2,\"a\":null }";
+    let endmark =
+        Endmark::start(Script::new().otherwise(Answer::new(200, "application/json", &body[..]))).await;
+    let reply = endmark.ask(&request(500)).await;
+    assert_eq!(reply.body, body);
+    assert_eq!(reply.header("x-endmark-outcome"), None);
+    assert_eq!(endmark.upstream.requests()[0].body, serde_json::to_vec(&request(500)).unwrap());
+}
+
+#[tokio::test]
+async fn a_text_that_is_whole_by_its_grammar_is_not_resumed_though_the_provider_says_length() {
+    let endmark = Endmark::start(
+        Script::new().otherwise(Answer::json(200, &chat_reply("{\"a\":1}", "length", (3, 5)))),
+    )
+    .await;
+    let mut body = request(5);
+    body["response_format"] = json!({"type": "json_object"});
+    let reply = endmark.ask(&body).await;
+    assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), ("{\"a\":1}", "stop"));
+    assert_eq!(endmark.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_lying_stop_is_found_out_by_the_count() {
+    let lie = chat_reply("The harbour was", "stop", (3, 4));
+    let rest = chat_reply("The harbour was quiet.", "stop", (8, 3));
+    let endmark =
+        Endmark::resuming(Script::new().then(Answer::json(200, &lie)).otherwise(Answer::json(200, &rest)))
+            .await;
+    let reply = endmark.ask(&request(4)).await;
+    assert_eq!(text(&reply), "The harbour was quiet.");
+}
+
+#[tokio::test]
+async fn reasoning_that_used_up_the_limit_is_asked_again_with_more() {
+    let model = ScriptedModel::new("It is 42.")
+        .reasoning("Let me think about that for a good long while, twice over.");
+    let endmark = Endmark::resuming(model).await;
+    let reply = endmark.ask(&request(5)).await;
+    assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), ("It is 42.", "stop"));
+    assert_eq!(reply.header("x-endmark-cut"), Some("empty"));
+}
+
+#[tokio::test]
+async fn a_reply_against_its_schema_is_corrected_with_the_validators_words() {
+    let wrong = chat_reply(r#"{"age": "four"}"#, "stop", (3, 5));
+    let right = chat_reply("```json\n{\"age\": 4}\n```", "stop", (3, 5));
+    let endmark =
+        Endmark::start(Script::new().then(Answer::json(200, &wrong)).otherwise(Answer::json(200, &right)))
+            .await;
+    let mut body = request(500);
+    body["response_format"] = json!({"type": "json_schema", "json_schema": {"name": "age", "schema":
+        {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}}});
+    let reply = endmark.ask(&body).await;
+    assert_eq!(text(&reply), "{\"age\": 4}");
+    assert_eq!(reply.header("x-endmark-outcome"), Some("corrected"));
+    let asked = endmark.upstream.requests()[1].json();
+    let prompt =
+        asked["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
+    assert!(prompt.contains("integer"), "{prompt}");
+}
+
+#[tokio::test]
+async fn extra_tokens_are_bounded_for_a_request() {
+    let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes);
+    let endmark = Endmark::start_with(model, |settings| {
+        settings.resume.mode = Mode::On;
+        settings.resume.max_extra_tokens = 5;
+    })
+    .await;
+    let reply = endmark.ask(&request(5)).await;
+    assert_eq!(finish(&reply), "length");
+    assert!(STORY.starts_with(&text(&reply)));
+    assert_eq!(endmark.upstream.requests()[1].json()["max_tokens"], 5);
+    assert_eq!(endmark.calls(), 2);
+}
+
+#[tokio::test]
+async fn every_cut_reply_has_one_row() {
+    let endmark = Endmark::resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+    let body = request(7);
+    let reply = endmark
+        .chat(&body)
+        .header("x-endmark-task", "T-1")
+        .header("x-endmark-turn", "3")
+        .send()
+        .await
+        .read()
+        .await;
+    let log = endmark.log(1).await;
+    assert_eq!(log.len(), 1);
+    let first = testkit::tokens(STORY)[..7].concat();
+    assert_eq!((log[0].task_id.as_str(), log[0].turn_number), ("T-1", 3));
+    assert_eq!(log[0].initial_chunk_length, Some(i64::try_from(first.len()).unwrap()));
+    assert_eq!(log[0].truncation_index, Some(i64::try_from(first.len()).unwrap()));
+    assert_eq!((log[0].final_status, log[0].resume_attempts), (FinalStatus::Resolved, 1));
+    let shown = endmark.store.show(reply.header("x-endmark-request").unwrap()).unwrap().unwrap();
+    assert_eq!(shown.pieces.len(), 2);
+}
