@@ -15,8 +15,10 @@ Keeps the work of language-model agents whole: notices a reply that was cut off,
 stitches it on, and says so where that cannot be done with certainty.";
 const AFTER: &str = "\
 Examples:
+  endmark demo                                 the whole story in a minute, without account or network
+  endmark serve                                a gateway on 127.0.0.1:4141 that hands out whole replies
   endmark detect reply.json                    is this text whole?
-  endmark config                               the effective configuration, value by value
+  endmark stitch first.json rest.json          join the pieces of a reply
 
 Exit codes: 0 fine; 1 the answer is no; 2 bad usage or invalid input; 3 an upstream failed; 4 the store
 failed; 70 a bug in Endmark; 130 interrupted.";
@@ -67,6 +69,19 @@ pub(crate) enum ColorChoice {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Serve the gateway: point a client at it, and its cut replies come out whole
+    #[command(after_help = "\
+Examples:
+  endmark serve
+  endmark serve --upstream http://127.0.0.1:8080/v1
+  OPENAI_BASE_URL=http://127.0.0.1:4141/v1 my-agent")]
+    Serve(Serve),
+    /// Show cut replies being recovered, next to what the client would have got; no account, no network
+    #[command(after_help = "\
+Examples:
+  endmark demo
+  endmark demo --json | jq '.data.scenes[].whole'")]
+    Demo,
     /// Is this text whole?
     #[command(after_help = "\
 Examples:
@@ -78,6 +93,22 @@ Examples:
 Batch: JSON Lines in, {\"id\",\"format\",\"text\"} or {\"id\",\"format\",\"base64\"}; one answer a line, in order.
 Exit codes: 0 whole; 1 truncated or malformed; 2 with --batch: a line was invalid.")]
     Detect(Detect),
+    /// Join the pieces of a reply
+    #[command(after_help = "\
+Examples:
+  endmark stitch first.json rest.json > whole.json
+  endmark stitch --from token --format json first.json rest.json
+  endmark stitch --batch < pieces.jsonl
+
+Batch: JSON Lines in, {\"id\",\"format\",\"chunks\":[initial, continuation, …],\"from\"}; one answer a line, in order.
+Exit codes: 0 whole; 1 ambiguous, or no verified whole; 2 with --batch: a line was invalid.")]
+    Stitch(Stitch),
+    /// Ask a model for the rest of a cut text, and stitch it on
+    #[command(after_help = "\
+Examples:
+  endmark resume cut.json --base-url http://127.0.0.1:8080/v1 --model local
+  endmark resume - --base-url https://api.openai.com/v1 --model gpt-4.1 --api-key-env OPENAI_API_KEY < cut.md")]
+    Resume(Resume),
     /// Show recoveries: which replies were cut, and what became of them
     #[command(
         args_conflicts_with_subcommands = true,
@@ -125,6 +156,20 @@ Examples:
     },
 }
 
+/// The arguments of `serve`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Listen on this address and port (key `listen`); port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// Record recoveries here (key `store`)
+    #[arg(long, value_name = "sqlite:PATH")]
+    pub(crate) store: Option<String>,
+    /// Forward to this server, and to none of those that are configured
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: Option<String>,
+}
+
 /// How a text is to be understood.
 #[derive(Debug, Args)]
 pub(crate) struct FormatArguments {
@@ -147,6 +192,52 @@ pub(crate) struct Detect {
     /// Read many texts as JSON Lines, and answer each with a line
     #[arg(long)]
     pub(crate) batch: bool,
+}
+
+/// The arguments of `stitch`.
+#[derive(Debug, Args)]
+pub(crate) struct Stitch {
+    /// The cut text, then what continues it, in order; with --batch at most one file of JSON Lines
+    #[arg(value_name = "INITIAL CONTINUATION", required_unless_present = "batch")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) format: FormatArguments,
+    /// Where the model was asked to go on: at the cut (prefill), or after the last settled token (prompt)
+    #[arg(long, value_name = "WHERE", default_value = "unknown")]
+    pub(crate) from: FromChoice,
+    /// Read many replies as JSON Lines, and answer each with a line
+    #[arg(long)]
+    pub(crate) batch: bool,
+}
+
+/// Where a model was asked to go on (PC-4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FromChoice {
+    Cut,
+    Token,
+    Unknown,
+}
+
+/// The arguments of `resume`.
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    /// The cut text; standard input if it is `-`
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Where the model is served, with the version
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: String,
+    /// The model to ask
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: String,
+    #[command(flatten)]
+    pub(crate) format: FormatArguments,
+    /// Send the key in this environment variable
+    #[arg(long, value_name = "NAME")]
+    pub(crate) api_key_env: Option<String>,
+    /// What the model was asked in the first place, so that it knows what to continue
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prompt_context: Option<PathBuf>,
 }
 
 /// The arguments of `log`.

@@ -2,10 +2,14 @@
 
 mod completions;
 mod config;
+mod demo;
 mod detect;
 mod doctor;
-mod log;
+pub(crate) mod log;
 mod man;
+mod resume;
+mod serve;
+mod stitch;
 
 use crate::answer::Outcome;
 use crate::arguments::Command;
@@ -15,7 +19,11 @@ use crate::error::CommandError;
 /// Runs one subcommand.
 pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, CommandError> {
     match command {
+        Command::Serve(arguments) => serve::run(context, arguments).map(Outcome::from),
+        Command::Demo => demo::run(context).map(Outcome::from),
         Command::Detect(arguments) => detect::run(context, &arguments),
+        Command::Stitch(arguments) => stitch::run(context, &arguments),
+        Command::Resume(arguments) => resume::run(context, &arguments).map(Outcome::from),
         Command::Log(arguments) => log::run(context, &arguments).map(Outcome::from),
         Command::Config(arguments) => config::run(context, &arguments).map(Outcome::from),
         Command::Doctor => doctor::run(context).map(Outcome::from),

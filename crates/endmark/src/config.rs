@@ -3,12 +3,12 @@
 mod environment;
 mod error;
 mod file;
+mod gateway;
 mod given;
 mod keys;
 mod layers;
 mod nearest;
 mod provenance;
-mod secret;
 mod settings;
 mod show;
 #[cfg(test)]
@@ -17,10 +17,12 @@ mod tests;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub(crate) use environment::Environment;
+pub(crate) use environment::{Environment, LOG as LOG_VARIABLE};
 pub(crate) use error::ConfigError;
+pub(crate) use gateway::for_gateway;
 use given::Given;
 use layers::Layers;
+pub(crate) use layers::base_url;
 pub(crate) use provenance::{Origin, Provenance};
 pub(crate) use settings::{ApiKey, Settings, Upstream};
 pub(crate) use show::{Shown, shown};

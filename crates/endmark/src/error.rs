@@ -30,6 +30,9 @@ pub(crate) enum CommandError {
     /// The record of recoveries cannot be used.
     #[error("{message}")]
     Store { message: String, hint: Option<String> },
+    /// The interrupt key was pressed.
+    #[error("interrupted")]
+    Interrupted,
     /// A bug.
     #[error("{0}")]
     Bug(String),
@@ -53,6 +56,7 @@ impl CommandError {
             Self::Write(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
             Self::Write(_) | Self::Upstream { .. } => Exit::Upstream,
             Self::Store { .. } => Exit::Store,
+            Self::Interrupted => Exit::Interrupted,
             Self::Bug(_) => Exit::Bug,
         }
     }
@@ -66,6 +70,7 @@ impl CommandError {
             Self::Write(_) => ("unwritable", None),
             Self::Upstream { hint, .. } => ("upstream", hint.clone()),
             Self::Store { hint, .. } => ("store", hint.clone()),
+            Self::Interrupted => ("interrupted", None),
             Self::Bug(_) => ("bug", Some("This is a bug in Endmark: please report it.".to_owned())),
         };
         let body = ErrorBody::new(code, self.exit().code(), self.to_string());

@@ -17,6 +17,8 @@ pub(crate) enum Exit {
     Store,
     /// A bug in Endmark.
     Bug,
+    /// Stopped by the interrupt key.
+    Interrupted,
 }
 
 impl Exit {
@@ -29,6 +31,7 @@ impl Exit {
             Self::Upstream => 3,
             Self::Store => 4,
             Self::Bug => 70,
+            Self::Interrupted => 130,
         }
     }
 }

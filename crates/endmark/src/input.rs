@@ -43,6 +43,17 @@ impl Input {
         }
     }
 
+    /// Everything there is, as text.
+    pub(crate) fn text(self) -> Result<String, CommandError> {
+        let path = self.path.clone();
+        String::from_utf8(self.bytes()?).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let message =
+                format!("`{}` is not UTF-8: byte {at} cannot stand where it stands", path.display());
+            CommandError::Input { code: "not_utf8", message, hint: None }
+        })
+    }
+
     /// The next line, without its newline, of at most `limit` bytes; none at the end.
     pub(crate) fn line(&mut self, limit: u64, line: &mut Vec<u8>) -> Result<Option<Line>, CommandError> {
         line.clear();

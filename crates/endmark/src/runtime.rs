@@ -2,14 +2,19 @@
 
 use std::future::Future;
 
+use tokio::runtime::{Builder, Runtime};
+
 use crate::error::CommandError;
+
+/// A runtime with a thread for each processor.
+pub(crate) fn new() -> Result<Runtime, CommandError> {
+    Builder::new_multi_thread().enable_all().build().map_err(|error| CommandError::Upstream {
+        message: format!("the system gives no threads: {error}"),
+        hint: None,
+    })
+}
 
 /// Runs this to its end on a runtime of its own.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CommandError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| CommandError::Upstream {
-        message: format!("the system gives no threads: {error}"),
-        hint: None,
-    })?;
-    Ok(runtime.block_on(future))
+    Ok(new()?.block_on(future))
 }

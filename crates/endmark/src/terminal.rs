@@ -58,6 +58,11 @@ impl Painter {
         }
     }
 
+    /// Whether anything is coloured.
+    pub(crate) fn is_on(self) -> bool {
+        self.is_on
+    }
+
     /// The text in the colour of its meaning.
     pub(crate) fn paint(self, paint: Paint, text: &str) -> String {
         if !self.is_on || text.is_empty() {
@@ -117,7 +122,10 @@ impl Terminal {
             return exit;
         }
         if !self.json {
-            self.complain(&error.body());
+            // Who pressed the key knows.
+            if exit != Exit::Interrupted {
+                self.complain(&error.body());
+            }
             return exit;
         }
         let envelope = Envelope::<()>::failure(error.body()).with_warnings(warnings).with_duration(duration);

@@ -103,7 +103,10 @@ async fn upstreams(upstreams: &[Upstream]) -> Vec<Check> {
 /// Whether a server answers there at all: without a key, "unauthorized" is as good an answer as any.
 async fn reach(client: &Client, upstream: &Upstream) -> Check {
     let name = format!("upstreams.{}", upstream.name);
-    let url = format!("{}/models", upstream.base_url);
+    let Some(base_url) = &upstream.base_url else {
+        return Check::failed(name, "it has no URL", "Set its `base_url`.");
+    };
+    let url = format!("{base_url}/models");
     let request = match Request::get(&url).body(Full::<Bytes>::default()) {
         Ok(request) => request,
         Err(error) => return Check::failed(name, format!("{url}: {error}"), "Correct its `base_url`."),

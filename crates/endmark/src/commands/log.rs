@@ -3,6 +3,9 @@
 mod show;
 mod table;
 
+pub(crate) use show::data as explained;
+pub(crate) use table::text as table;
+
 use endmark_store::{FinalStatus, LogFilter, LogRow, Reader};
 use serde_json::{Value, json};
 
@@ -20,7 +23,7 @@ pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandE
     let answer = match &arguments.command {
         Some(LogCommand::Show { id }) => {
             if let Some(recovery) = reader.show(id).map_err(|error| CommandError::of_store(&error))? {
-                Answer::yes(show::data(&recovery), show::text(&recovery, painter))
+                Answer::yes(explained(&recovery), show::text(&recovery, painter))
             } else {
                 let hint =
                     "`endmark log` lists what there is; a reply that was whole leaves no row.".to_owned();
@@ -32,14 +35,14 @@ pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandE
             let rows =
                 reader.recent(arguments.limit, &filter).map_err(|error| CommandError::of_store(&error))?;
             let data = json!({"rows": rows.iter().map(row_data).collect::<Vec<_>>()});
-            Answer::yes(data, table::text(&rows, painter))
+            Answer::yes(data, table(&rows, painter))
         }
     };
     Ok(answer.with_warnings(warnings))
 }
 
 /// A row under the names of its columns.
-fn row_data(row: &LogRow) -> Value {
+pub(crate) fn row_data(row: &LogRow) -> Value {
     json!({
         "id": row.id,
         "task_id": row.task_id,

@@ -93,14 +93,14 @@ impl Given {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::settings::ResumeMode;
+    use endmark_gateway::Mode;
 
     #[test]
     fn written_values_are_read_as_what_the_key_needs() {
         assert_eq!(Given::Written("850_000".into()).count(0), Ok(850_000));
         assert_eq!(Given::Written("850,000".into()).count(0), Ok(850_000));
         assert_eq!(Given::Written("yes".into()).flag(), Ok(true));
-        assert_eq!(Given::Written("warn".into()).choice(), Ok(ResumeMode::Warn));
+        assert_eq!(Given::Written("warn".into()).choice(), Ok(Mode::Warn));
         assert_eq!(Given::Written("localhost:80".into()).address(), Ok("127.0.0.1:80".parse().unwrap()));
     }
 
@@ -111,7 +111,7 @@ mod tests {
         assert!(Given::Integer(2).text().is_err());
         assert_eq!(Given::Integer(-1).count(0), Err("a whole number, 0 or more".into()));
         assert_eq!(
-            Given::Text("often".into()).choice::<ResumeMode>(),
+            Given::Text("often".into()).choice::<Mode>(),
             Err("one of `auto`, `on`, `off`, `warn`".into())
         );
     }

@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 
+use endmark_core::OnAmbiguous;
+use endmark_gateway::Mode;
 use endmark_store::StoreLocation;
 use serde_json::{Value, json};
 
 use super::environment;
 use super::given::{Expected, Given};
-use super::settings::{Choice, OnAmbiguous, ResumeMode, Settings};
+use super::settings::{Choice, Settings};
 
 /// One key of the configuration.
 pub(crate) struct Key {
@@ -27,7 +29,7 @@ enum Place {
     OptionalText(Access<Option<String>>),
     Count { least: u64, access: Access<u64> },
     Flag(Access<bool>),
-    ResumeMode(Access<ResumeMode>),
+    Mode(Access<Mode>),
     OnAmbiguous(Access<OnAmbiguous>),
 }
 
@@ -51,7 +53,7 @@ impl Key {
             Place::OptionalText(access) => *(access.get_mut)(settings) = given.optional_text()?,
             Place::Count { least, access } => *(access.get_mut)(settings) = given.count(*least)?,
             Place::Flag(access) => *(access.get_mut)(settings) = given.flag()?,
-            Place::ResumeMode(access) => *(access.get_mut)(settings) = given.choice()?,
+            Place::Mode(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::OnAmbiguous(access) => *(access.get_mut)(settings) = given.choice()?,
         }
         Ok(())
@@ -65,7 +67,7 @@ impl Key {
             Place::OptionalText(access) => json!((access.get)(settings)),
             Place::Count { access, .. } => json!((access.get)(settings)),
             Place::Flag(access) => json!((access.get)(settings)),
-            Place::ResumeMode(access) => json!((access.get)(settings).word()),
+            Place::Mode(access) => json!((access.get)(settings).word()),
             Place::OnAmbiguous(access) => json!((access.get)(settings).word()),
         }
     }
@@ -102,7 +104,7 @@ pub(crate) static KEYS: &[Key] = &[
         "resume.mode",
         environment::RESUME_MODE,
         "when a cut reply is resumed: auto, on, off or warn",
-        Place::ResumeMode(access!(resume.mode)),
+        Place::Mode(access!(resume.mode)),
     ),
     key(
         "resume.max_attempts",
@@ -255,7 +257,7 @@ mod tests {
             };
             let mut settings = Settings::default();
             assert_eq!(key.set(&mut settings, &Given::Written(written)), Ok(()), "{}", key.name);
-            assert_eq!(settings, defaults, "{}", key.name);
+            assert_eq!(key.value(&settings), key.value(&defaults), "{}", key.name);
         }
     }
 }

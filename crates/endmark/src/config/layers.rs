@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use endmark_gateway::{BaseUrl, Secret};
 use endmark_store::StoreLocation;
 
 use super::environment::{self, Environment};
@@ -10,7 +11,6 @@ use super::given::{Expected, Given};
 use super::keys::{KEYS, Key};
 use super::nearest::nearest;
 use super::provenance::{Origin, Provenance};
-use super::secret::Secret;
 use super::settings::{ApiKey, Schema, Settings, Upstream};
 
 /// The keys that every upstream has.
@@ -82,12 +82,16 @@ impl Layers {
     /// Fills in what only stands where nothing was said, and checks what only the whole can tell.
     pub(crate) fn finish(&mut self) -> Result<(), ConfigError> {
         if self.settings.upstreams.is_empty() {
-            let mut upstream = Upstream::new("openai");
-            "https://api.openai.com/v1".clone_into(&mut upstream.base_url);
-            self.settings.upstreams.push(upstream);
+            // The gateway's own default; what is said of it without a file is said by its name.
+            let public = endmark_gateway::Settings::default().upstreams;
+            self.settings.upstreams.extend(public.into_iter().map(|known| Upstream {
+                base_url: Some(known.base_url),
+                prefill: known.prefill,
+                ..Upstream::new(&known.name)
+            }));
         }
         for upstream in &self.settings.upstreams {
-            if upstream.base_url.is_empty() {
+            if upstream.base_url.is_none() {
                 let said = UPSTREAM_KEYS
                     .iter()
                     .map(|key| self.provenance.of(&format!("upstreams.{}.{key}", upstream.name)));
@@ -138,7 +142,7 @@ impl Layers {
 fn set_upstream(upstream: &mut Upstream, key: &str, given: &Given) -> Result<(), Expected> {
     match key {
         "format" => upstream.format = given.choice()?,
-        "base_url" => upstream.base_url = base_url(&given.text()?)?,
+        "base_url" => upstream.base_url = Some(base_url(&given.text()?)?),
         "prefill" => upstream.prefill = given.choice()?,
         _ => {
             upstream.api_key = Some(match given {
@@ -152,16 +156,10 @@ fn set_upstream(upstream: &mut Upstream, key: &str, given: &Given) -> Result<(),
     Ok(())
 }
 
-/// A base URL without the slash at its end, if it is one that can be asked.
-fn base_url(text: &str) -> Result<String, Expected> {
-    let expected = || "an http or https URL without query, like \"http://127.0.0.1:8080/v1\"".to_owned();
-    let url: http::Uri = text.trim().parse().map_err(|_| expected())?;
-    let is_http = matches!(url.scheme_str(), Some("http" | "https"));
-    let has_host = url.host().is_some_and(|host| !host.is_empty());
-    if !is_http || !has_host || url.query().is_some() {
-        return Err(expected());
-    }
-    Ok(text.trim().trim_end_matches('/').to_owned())
+/// A base URL that can be asked.
+pub(crate) fn base_url(text: &str) -> Result<BaseUrl, Expected> {
+    let url = text.trim().parse();
+    url.map_err(|_| "an http or https URL without query, like \"http://127.0.0.1:8080/v1\"".to_owned())
 }
 
 fn check_name(name: &str, what: &'static str, origin: &Origin) -> Result<(), ConfigError> {

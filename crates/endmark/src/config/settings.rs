@@ -1,14 +1,15 @@
-//! The effective configuration, typed.
+//! The effective configuration, typed. Where the gateway has a type or a default for a thing, it is used here.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use endmark_core::OnAmbiguous;
+use endmark_gateway::{BaseUrl, Mode, Prefill, Secret};
 use endmark_store::StoreLocation;
 
-use super::secret::Secret;
-
 /// Everything that can be configured, with its default.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     pub(crate) store: StoreLocation,
@@ -24,12 +25,12 @@ pub(crate) struct Settings {
 }
 
 /// A server that requests are forwarded to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Upstream {
     pub(crate) name: String,
     pub(crate) format: UpstreamFormat,
-    /// Up to and including the version, as in `https://api.openai.com/v1`; no slash at its end.
-    pub(crate) base_url: String,
+    /// None only until the whole configuration has been read.
+    pub(crate) base_url: Option<BaseUrl>,
     pub(crate) api_key: Option<ApiKey>,
     pub(crate) prefill: Prefill,
 }
@@ -40,7 +41,7 @@ impl Upstream {
         Self {
             name: name.to_owned(),
             format: UpstreamFormat::OpenAi,
-            base_url: String::new(),
+            base_url: None,
             api_key: None,
             prefill: Prefill::Auto,
         }
@@ -59,7 +60,7 @@ pub(crate) enum ApiKey {
 /// PC-5, PC-9.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Resume {
-    pub(crate) mode: ResumeMode,
+    pub(crate) mode: Mode,
     pub(crate) max_attempts: u64,
     pub(crate) continuation_tokens: u64,
     pub(crate) max_extra_tokens: u64,
@@ -117,35 +118,39 @@ pub(crate) struct Schema {
 
 impl Default for Settings {
     fn default() -> Self {
+        let gateway = endmark_gateway::Settings::default();
+        let limits = &gateway.limits;
+        let bytes = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let seconds = |duration: Duration| duration.as_secs();
         Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 4141)),
+            listen: gateway.listen,
             store: StoreLocation::sqlite("endmark.db"),
             upstreams: Vec::new(),
             resume: Resume {
-                mode: ResumeMode::Auto,
-                max_attempts: 2,
-                continuation_tokens: 4096,
-                max_extra_tokens: 16_384,
-                on_ambiguous: OnAmbiguous::Stop,
-                prompt: None,
+                mode: gateway.resume.mode,
+                max_attempts: gateway.resume.max_attempts.into(),
+                continuation_tokens: gateway.resume.continuation_tokens,
+                max_extra_tokens: gateway.resume.max_extra_tokens,
+                on_ambiguous: gateway.resume.on_ambiguous,
+                prompt: gateway.resume.prompt,
             },
-            correct: Correct { max_attempts: 1 },
-            tools: Tools { hold: false },
+            correct: Correct { max_attempts: gateway.max_corrections.into() },
+            tools: Tools { hold: gateway.hold_tool_calls },
             limits: Limits {
-                header_bytes: 64 << 10,
-                body_bytes: 64 << 20,
-                reply_bytes: 16 << 20,
-                header_seconds: 10,
-                first_byte_seconds: 600,
-                idle_seconds: 120,
-                total_seconds: 3600,
-                heartbeat_seconds: 10,
-                reconnect_seconds: 30,
-                drain_seconds: 30,
-                connections: 1024,
+                header_bytes: bytes(limits.header_bytes),
+                body_bytes: bytes(limits.body_bytes),
+                reply_bytes: bytes(limits.reply_bytes),
+                header_seconds: seconds(limits.header),
+                first_byte_seconds: seconds(limits.first_byte),
+                idle_seconds: seconds(limits.idle),
+                total_seconds: seconds(limits.total),
+                heartbeat_seconds: seconds(limits.heartbeat),
+                reconnect_seconds: seconds(limits.reconnect),
+                drain_seconds: seconds(limits.drain),
+                connections: bytes(limits.connections),
             },
-            disclose: Disclose { always: false },
-            store_policy: StorePolicy { keep_text: false, keep_days: 30 },
+            disclose: Disclose { always: gateway.disclose_always },
+            store_policy: StorePolicy { keep_text: gateway.keep_text, keep_days: 30 },
             schemas: Vec::new(),
         }
     }
@@ -167,50 +172,13 @@ pub(crate) trait Choice: Copy + PartialEq + 'static {
     }
 }
 
-/// When a cut reply is resumed (PC-9).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ResumeMode {
-    Auto,
-    On,
-    Off,
-    Warn,
-}
-
-impl Choice for ResumeMode {
+impl Choice for Mode {
     const WORDS: &'static [(&'static str, Self)] =
         &[("auto", Self::Auto), ("on", Self::On), ("off", Self::Off), ("warn", Self::Warn)];
 }
 
-/// What is done with an ambiguous seam (PC-9).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OnAmbiguous {
-    Stop,
-    Best,
-}
-
 impl Choice for OnAmbiguous {
     const WORDS: &'static [(&'static str, Self)] = &[("stop", Self::Stop), ("best", Self::Best)];
-}
-
-/// The wire format an upstream speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UpstreamFormat {
-    OpenAi,
-}
-
-impl Choice for UpstreamFormat {
-    const WORDS: &'static [(&'static str, Self)] = &[("openai", Self::OpenAi)];
-}
-
-/// How an upstream is asked to continue an unfinished assistant message (PC-3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Prefill {
-    Auto,
-    Never,
-    Assistant,
-    ContinueFinalMessage,
-    Prefix,
-    Partial,
 }
 
 impl Choice for Prefill {
@@ -222,4 +190,14 @@ impl Choice for Prefill {
         ("prefix", Self::Prefix),
         ("partial", Self::Partial),
     ];
+}
+
+/// The wire format an upstream speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UpstreamFormat {
+    OpenAi,
+}
+
+impl Choice for UpstreamFormat {
+    const WORDS: &'static [(&'static str, Self)] = &[("openai", Self::OpenAi)];
 }

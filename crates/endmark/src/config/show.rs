@@ -43,12 +43,16 @@ pub(crate) fn shown(effective: &Effective) -> Vec<Shown> {
 fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str); 4] {
     let api_key = match &upstream.api_key {
         None => Value::Null,
-        Some(ApiKey::Value(secret)) => json!(secret.to_string()),
+        Some(ApiKey::Value(_)) => json!("***"),
         Some(ApiKey::Environment(name)) => json!({"env": name}),
     };
     [
         ("format", json!(upstream.format.word()), "the wire format it speaks"),
-        ("base_url", json!(upstream.base_url), "where it is, with the version"),
+        (
+            "base_url",
+            json!(upstream.base_url.as_ref().map(ToString::to_string)),
+            "where it is, with the version",
+        ),
         ("api_key", api_key, "its own key, in place of the client's"),
         ("prefill", json!(upstream.prefill.word()), "how it is asked to continue an unfinished message"),
     ]

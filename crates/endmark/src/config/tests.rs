@@ -3,15 +3,19 @@
 use std::fs;
 use std::path::PathBuf;
 
+use endmark_gateway::{Mode, Secret};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::secret::Secret;
-use super::settings::{ApiKey, ResumeMode};
+use super::settings::ApiKey;
 use super::*;
 
 fn environment(variables: &[(&str, &str)]) -> Environment {
     Environment::new(variables.iter().map(|(name, value)| ((*name).into(), (*value).into())))
+}
+
+fn url(upstream: &Upstream) -> String {
+    upstream.base_url.as_ref().unwrap().to_string()
 }
 
 fn file(text: &str) -> (TempDir, PathBuf) {
@@ -31,7 +35,7 @@ fn load_text(text: &str, variables: &[(&str, &str)], sets: &[&str]) -> Result<Ef
 fn without_anything_said_the_public_endpoint_is_served() {
     let effective = load(&environment(&[("XDG_CONFIG_HOME", "/nowhere")]), None, &[]).unwrap();
     let upstream = &effective.settings.upstreams[0];
-    assert_eq!((upstream.name.as_str(), upstream.base_url.as_str()), ("openai", "https://api.openai.com/v1"));
+    assert_eq!((upstream.name.as_str(), url(upstream).as_str()), ("openai", "https://api.openai.com/v1"));
     assert_eq!(effective.settings.resume.max_attempts, 2);
     assert_eq!(effective.provenance.of("listen"), Origin::Default);
 }
@@ -42,7 +46,7 @@ fn the_later_layer_wins_and_is_remembered() {
     let variables = [("ENDMARK_RESUME_MODE", "warn"), ("ENDMARK_RESUME_MAX_ATTEMPTS", "4")];
     let effective = load_text(text, &variables, &["resume.max_attempts=5"]).unwrap();
     let Settings { resume, .. } = &effective.settings;
-    assert_eq!((resume.mode, resume.max_attempts, resume.continuation_tokens), (ResumeMode::Warn, 5, 9));
+    assert_eq!((resume.mode, resume.max_attempts, resume.continuation_tokens), (Mode::Warn, 5, 9));
     assert!(matches!(effective.provenance.of("resume.continuation_tokens"), Origin::File { line: 4, .. }));
     assert_eq!(effective.provenance.of("resume.mode"), Origin::Environment("ENDMARK_RESUME_MODE".into()));
     assert_eq!(effective.provenance.of("resume.max_attempts"), Origin::Flag("--set".into()));
@@ -57,8 +61,11 @@ fn upstreams_keep_their_order_and_can_be_completed_from_outside() {
     let names: Vec<&str> =
         effective.settings.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
     assert_eq!(names, ["z-one", "a", "new"]);
-    assert_eq!(effective.settings.upstreams[0].base_url, "http://127.0.0.1:1/v1");
-    assert_eq!(effective.settings.upstreams[0].api_key, Some(ApiKey::Value(Secret::new("sk-secret"))));
+    assert_eq!(url(&effective.settings.upstreams[0]), "http://127.0.0.1:1/v1");
+    assert_eq!(
+        effective.settings.upstreams[0].api_key,
+        Some(ApiKey::Value(Secret::new("sk-secret".to_owned())))
+    );
     assert!(!format!("{effective:?}").contains("sk-secret"));
     let key = shown(&effective).into_iter().find(|shown| shown.key == "upstreams.z-one.api_key").unwrap();
     assert_eq!(key.value, json!("***"));

@@ -3,7 +3,11 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod config;
+mod demo;
 mod detect;
 mod log;
 mod output;
+mod resume;
 mod run;
+mod serve;
+mod stitch;

@@ -1,10 +1,11 @@
 //! What all commands have in common: exit codes, envelopes, colours, pipes.
 
-use std::io::Read;
+use std::io::{Read, Write};
 
 use crate::run::Place;
 
-const COMMANDS: [&str; 6] = ["detect", "log", "config", "doctor", "completions", "man"];
+const COMMANDS: [&str; 10] =
+    ["serve", "demo", "detect", "stitch", "resume", "log", "config", "doctor", "completions", "man"];
 
 #[test]
 fn every_command_has_help_with_examples() {
@@ -44,6 +45,10 @@ fn every_command_answers_in_an_envelope_whatever_happens() {
     let cases: &[(&[&str], i32)] = &[
         (&["detect", "cut.json"], 1),
         (&["detect", "missing.json"], 2),
+        (&["stitch", "cut.json"], 2),
+        (&["stitch", "cut.json", "cut.json"], 1),
+        (&["resume", "cut.json", "-q", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"], 3),
+        (&["serve", "--store", "postgres://host/name"], 2),
         (&["log"], 4),
         (&["log", "show", "1"], 4),
         (&["config"], 0),
@@ -83,6 +88,22 @@ fn colour_is_only_where_it_is_wanted() {
     assert!(!is_coloured(&place, &["detect", "cut.json", "--json", "--color", "always"]));
     let place = place.with_variable("NO_COLOR", "1");
     assert!(!is_coloured(&place, &["detect", "cut.json"]));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn where_nothing_can_be_written_it_is_no_success() {
+    for arguments in [&["man"][..], &["config", "--json"], &["detect", "--batch"]] {
+        let place = Place::new();
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut child = place.command(arguments).stdout(full).spawn().unwrap();
+        // A line for the batch to answer; the others do not read it.
+        let _ = child.stdin.take().unwrap().write_all(b"{\"text\":\"\"}\n");
+        let mut errors = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(3), "{arguments:?}");
+        assert!(errors.starts_with("error: cannot write to standard output"), "{errors}");
+    }
 }
 
 #[test]

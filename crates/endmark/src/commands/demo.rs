@@ -1,0 +1,148 @@
+//! `endmark demo`: the whole story, with no account and no network. (PC-9)
+
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::commands::log;
+use crate::context::Context;
+use crate::demo::{self, Scene, Told};
+use crate::error::CommandError;
+use crate::runtime;
+use crate::terminal::{Paint, Painter};
+
+/// How wide each of the two columns is, in characters: both fit into 80.
+const WIDTH: usize = 37;
+
+/// What marks a seam.
+const SEAM: &str = "│";
+
+/// Tells the story; the answer is no if a reply is not whole.
+pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
+    let told = runtime::block_on(demo::tell())?.map_err(|message| CommandError::Upstream {
+        message: format!("the demonstration cannot go on: {message}"),
+        hint: Some("It needs two free ports on 127.0.0.1 and a writable temporary folder.".to_owned()),
+    })?;
+    let data = data(&told);
+    let text = text(&told, context.terminal.output);
+    Ok(match told.scenes.iter().filter(|scene| !scene.is_whole()).count() {
+        0 => Answer::yes(data, text),
+        cut => Answer::no_in_text(data, text, "not_whole", format!("{cut} replies are not whole")),
+    })
+}
+
+fn data(told: &Told) -> Value {
+    let scene = |scene: &Scene| {
+        json!({
+            "title": scene.title,
+            "asked": scene.asked,
+            "directly": {"text": scene.directly.text, "finish_reason": scene.directly.finish_reason},
+            "through_endmark": {
+                "text": scene.through_endmark.text,
+                "finish_reason": scene.through_endmark.finish_reason,
+                "request_id": scene.through_endmark.request_id,
+            },
+            "seams": scene.seams(),
+            "whole": scene.is_whole(),
+            "recovery": scene.recovery.as_ref().map(log::explained),
+        })
+    };
+    json!({
+        "scenes": told.scenes.iter().map(scene).collect::<Vec<_>>(),
+        "log": told.log.iter().map(log::row_data).collect::<Vec<_>>(),
+    })
+}
+
+fn text(told: &Told, painter: Painter) -> String {
+    let mut text =
+        "A server cuts every reply at its token limit. The same request, directly and through Endmark\n\
+         (`│` marks the seam):\n"
+            .to_owned();
+    for (number, scene) in (1..).zip(&told.scenes) {
+        text.push_str(&scene_text(number, scene, painter));
+    }
+    text.extend(["\n", &painter.paint(Paint::Strong, "What Endmark recorded"), " (`endmark log`)\n\n"]);
+    text.push_str(&log::table(&told.log, painter));
+    text.push_str("\nWith a server of your own:\n\n  endmark serve --upstream http://127.0.0.1:8080/v1\n");
+    text
+}
+
+fn scene_text(number: usize, scene: &Scene, painter: Painter) -> String {
+    let title = painter.paint(Paint::Strong, &format!("{number}. {}", scene.title));
+    let verdict = |paint, word: &str, reason: &str| (paint, format!("{word}, finish_reason {reason}"));
+    let directly = verdict(Paint::Bad, "cut", &scene.directly.finish_reason);
+    let (paint, word) = if scene.is_whole() { (Paint::Good, "whole") } else { (Paint::Bad, "NOT WHOLE") };
+    let through = verdict(paint, word, &scene.through_endmark.finish_reason);
+    let mut text = format!("\n{title}  {}\n", painter.paint(Paint::Faint, &scene.asked));
+    let faint = |heading: &str| (Some(Paint::Faint), heading.to_owned());
+    let mut rows = vec![
+        (faint("directly"), faint("through Endmark")),
+        ((Some(directly.0), directly.1), (Some(through.0), through.1)),
+    ];
+    let left = lines(&scene.directly.text, WIDTH);
+    let right = lines(&marked(&scene.through_endmark.text, &scene.seams()), WIDTH);
+    for row in 0..left.len().max(right.len()) {
+        let line = |lines: &[String]| (None, lines.get(row).cloned().unwrap_or_default());
+        rows.push((line(&left), line(&right)));
+    }
+    for ((left_paint, left), (right_paint, right)) in rows {
+        // Filled up before it is painted: colours have no width.
+        let left = painted(painter, left_paint, &format!("{left:<WIDTH$}"));
+        let right = painted(painter, right_paint, &right).replace(SEAM, &painter.paint(Paint::Doubt, SEAM));
+        text.extend([format!("   {left}   {right}").trim_end(), "\n"]);
+    }
+    text
+}
+
+fn painted(painter: Painter, paint: Option<Paint>, text: &str) -> String {
+    paint.map_or_else(|| text.to_owned(), |paint| painter.paint(paint, text))
+}
+
+/// A text with its seams marked.
+fn marked(text: &str, seams: &[usize]) -> String {
+    let mut marked = String::with_capacity(text.len() + seams.len() * SEAM.len());
+    for (at, character) in text.char_indices() {
+        if seams.contains(&at) {
+            marked.push_str(SEAM);
+        }
+        marked.push(character);
+    }
+    marked
+}
+
+/// A text in lines of at most so many characters, broken at spaces where there are any.
+fn lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_inclusive(' ') {
+        if line.chars().count() + word.trim_end().chars().count() > width && !line.is_empty() {
+            lines.push(line.trim_end().to_owned());
+            line.clear();
+        }
+        for character in word.chars() {
+            if line.chars().count() == width && character != ' ' {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(character);
+        }
+    }
+    lines.push(line.trim_end().to_owned());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_lose_nothing_and_none_is_too_long() {
+        let text = "a few short words and onethatismuchtoolongforitsline, then an end";
+        let set = lines(text, 12);
+        assert!(set.iter().all(|line| line.chars().count() <= 12), "{set:?}");
+        assert_eq!(set.concat().replace(' ', ""), text.replace(' ', ""));
+    }
+
+    #[test]
+    fn a_seam_is_marked_where_the_continuation_begins() {
+        assert_eq!(marked("äbc", &[2]), "ä│bc");
+    }
+}

@@ -1,0 +1,203 @@
+//! `endmark resume`: asks a model for the rest of a cut text, and stitches it on. (PC-5)
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use endmark_core::detect::detect;
+use endmark_core::stitch::Seam;
+use endmark_core::{
+    AskFailure, Ending, Format, Join, Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, Stop,
+    resume_if_truncated,
+};
+use endmark_wire::openai_chat::{ChatRequest, ChatResponse, Partial, Terms, read_error};
+use http::{Request, StatusCode};
+use http_body_util::Full;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::arguments::Resume;
+use crate::client::Client;
+use crate::config::{Settings, base_url};
+use crate::context::{Context, configuration_warnings};
+use crate::error::CommandError;
+use crate::format;
+use crate::input::Input;
+use crate::runtime;
+
+/// What the model is taken to have been asked where nobody says it: a conversation has to begin with a user.
+const UNKNOWN_QUESTION: &str = "Write the text.";
+
+/// Asks until the text is whole or nothing more can be asked.
+pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, CommandError> {
+    let effective = context.configuration(Vec::new())?;
+    let text = Input::open(Some(&arguments.file), context.terminal)?.text()?;
+    if text.trim().is_empty() {
+        return Err(CommandError::input(
+            "empty",
+            "there is no text to continue",
+            "Name a file with the cut text.",
+        ));
+    }
+    let demanded = demanded(&text, format::of_arguments(&arguments.format)?);
+    let server = Server::new(context, arguments, &effective.settings)?;
+    let policy = ResumePolicy {
+        max_attempts: u32::try_from(effective.settings.resume.max_attempts).unwrap_or(u32::MAX),
+        on_ambiguous: effective.settings.resume.on_ambiguous,
+        sent: 0,
+        prompt: effective.settings.resume.prompt.clone(),
+    };
+    let runtime = runtime::new()?;
+    let (mut answered, mut refused) = (false, None);
+    let outcome = resume_if_truncated(policy, demanded, Reply::stopped(text, Stop::Limit), |ask| {
+        context.terminal.progress(&format!("Asking {} for the rest ({}).", arguments.model, ask.attempt));
+        let reply = runtime.block_on(server.ask(ask));
+        match &reply {
+            Ok(_) => answered = true,
+            Err(failure) => refused = Some(failure.to_string()),
+        }
+        reply.map(|reply| (reply, Join::Stitched(ask.from)))
+    });
+    // A server that never answered is the server's failure, not the text's.
+    if let (ResumeOutcome::Exhausted(_), false, Some(message)) = (&outcome, answered, refused) {
+        let hint = format!(
+            "Look whether {} serves `{}`, and whether it wants a key (`--api-key-env NAME`).",
+            server.url, arguments.model
+        );
+        return Err(CommandError::Upstream { message, hint: Some(hint) });
+    }
+    Ok(answer(outcome)?.with_warnings(configuration_warnings(&effective)))
+}
+
+/// The format whose grammar decides when the text is whole; none for prose, where the model's own stop does.
+fn demanded(text: &str, format: Format) -> Option<Format> {
+    let format = match format {
+        Format::Auto => detect(text.as_bytes(), &Format::Auto).detected.unwrap_or(Format::Text),
+        format => format,
+    };
+    Some(format).filter(Format::has_grammar)
+}
+
+fn answer(outcome: ResumeOutcome) -> Result<Answer, CommandError> {
+    match outcome {
+        ResumeOutcome::Whole { text, seams, attempts, .. } => {
+            let seams: Vec<Value> = seams.iter().map(seam).collect();
+            let data = json!({"outcome": "whole", "text": text, "attempts": attempts, "seams": seams});
+            Ok(Answer::yes(data, text))
+        }
+        ResumeOutcome::Exhausted(exhausted) => Ok(exhausted_answer(&exhausted)),
+        ResumeOutcome::Passed => Err(CommandError::Bug("a text that is only cut was passed on".to_owned())),
+    }
+}
+
+fn exhausted_answer(exhausted: &ResumeExhausted) -> Answer {
+    let data = json!({
+        "outcome": "exhausted",
+        "cause": exhausted.cause.name(),
+        "text": exhausted.merged_raw,
+        "verified_len": exhausted.verified_len,
+        "best": exhausted.best,
+        "attempts": exhausted.attempts,
+    });
+    let hint = "`--json` shows everything that was received; `--set resume.max_attempts=N` asks more often.";
+    Answer::no(data, "exhausted", format!("still not whole: {}", exhausted.reason), Some(hint.to_owned()))
+}
+
+fn seam(seam: &Seam) -> Value {
+    json!({
+        "at": seam.at,
+        "style": seam.style.name(),
+        "dropped_bytes": seam.dropped_bytes,
+        "confidence": seam.confidence,
+        "alternatives": seam.alternatives,
+    })
+}
+
+/// The server that is asked.
+struct Server {
+    client: Client,
+    url: String,
+    authorization: Option<http::HeaderValue>,
+    /// The request that is taken to have led to the cut text.
+    request: ChatRequest,
+    terms: Terms,
+    within: Duration,
+}
+
+impl Server {
+    fn new(context: &Context, arguments: &Resume, settings: &Settings) -> Result<Self, CommandError> {
+        let base_url = base_url(&arguments.base_url).map_err(|expected| CommandError::Input {
+            code: "invalid_url",
+            message: format!("--base-url must be {expected}"),
+            hint: None,
+        })?;
+        let question = match &arguments.prompt_context {
+            Some(file) => Input::open(Some(file), context.terminal)?.text()?,
+            None => UNKNOWN_QUESTION.to_owned(),
+        };
+        let request = json!({"model": arguments.model, "messages": [{"role": "user", "content": question}]});
+        let request = ChatRequest::parse(request.to_string().as_bytes())
+            .map_err(|error| CommandError::Bug(error.to_string()))?;
+        Ok(Self {
+            client: Client::new()
+                .map_err(|error| CommandError::Upstream { message: error.to_string(), hint: None })?,
+            url: format!("{base_url}/chat/completions"),
+            authorization: arguments.api_key_env.as_deref().map(|name| key(context, name)).transpose()?,
+            request,
+            terms: Terms { limit: settings.resume.continuation_tokens, stream: false, include_usage: false },
+            within: Duration::from_secs(settings.limits.total_seconds),
+        })
+    }
+
+    async fn ask(&self, ask: &ResumeAsk) -> Result<Reply, AskFailure> {
+        let body = self.request.with_prompt(&Partial::Text(&ask.so_far), &ask.prompt, self.terms);
+        let mut request = Request::post(&self.url).header("content-type", "application/json");
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
+        let request = request.body(Full::new(Bytes::from(body)));
+        let request = request.map_err(|error| AskFailure::Rejected(error.to_string()))?;
+        let response = self.client.send(request, self.within).await;
+        let response = response.map_err(|error| AskFailure::Lost(error.to_string()))?;
+        if response.status() != StatusCode::OK {
+            let said =
+                read_error(response.body()).map(|error| format!(": {}", error.message)).unwrap_or_default();
+            return Err(AskFailure::Rejected(format!("{} answers {}{said}", self.url, response.status())));
+        }
+        self.read(response.body())
+    }
+
+    fn read(&self, body: &[u8]) -> Result<Reply, AskFailure> {
+        let response =
+            ChatResponse::parse(body, &self.request).map_err(|error| AskFailure::Lost(error.to_string()))?;
+        let output_tokens = response.usage.map(|usage| usage.completion);
+        let choice = response.choices.into_iter().next();
+        let choice = choice.ok_or_else(|| AskFailure::Lost("the answer has no choice".to_owned()))?;
+        let stop = choice.finish.as_ref().and_then(|finish| finish.stop);
+        Ok(Reply {
+            text: choice.text,
+            ending: if choice.finish.is_some() && stop.is_none() {
+                Ending::UpstreamError
+            } else {
+                Ending::Clean
+            },
+            stop,
+            output_tokens,
+            limit: Some(self.terms.limit),
+            reasoned: choice.reasoned,
+        })
+    }
+}
+
+/// The header that carries the key in this environment variable.
+fn key(context: &Context, name: &str) -> Result<http::HeaderValue, CommandError> {
+    let key = context.environment.get(name).ok_or_else(|| {
+        let message = format!("the environment variable `{name}` is not set");
+        CommandError::input("missing_key", message, "Set it to the key of the server.")
+    })?;
+    let mut value = http::HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
+        let message = format!("the environment variable `{name}` holds no key");
+        CommandError::input("missing_key", message, "A key is made of visible ASCII characters.")
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}

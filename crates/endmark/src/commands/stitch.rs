@@ -1,0 +1,166 @@
+//! `endmark stitch`: joins the pieces of a reply. (PC-4)
+
+use endmark_core::stitch::{AskedFrom, Outcome as Stitch, Seam, Stitched, stitch};
+use endmark_core::{Format, detect::detect};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::answer::{Answer, Outcome};
+use crate::arguments::{self, FromChoice};
+use crate::batch::{self, LineAnswer, LineError};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::format;
+use crate::input::Input;
+use crate::pieces;
+
+/// Joins the pieces that are named, or those of each line.
+pub(crate) fn run(context: &Context, arguments: &arguments::Stitch) -> Result<Outcome, CommandError> {
+    let format = format::of_arguments(&arguments.format)?;
+    let from = match arguments.from {
+        FromChoice::Cut => AskedFrom::Cut,
+        FromChoice::Token => AskedFrom::Token,
+        FromChoice::Unknown => AskedFrom::Unknown,
+    };
+    let files = arguments.files.as_slice();
+    if arguments.batch {
+        if files.len() > 1 {
+            let hint = "Join the files first: `cat *.jsonl | endmark stitch --batch`.";
+            return Err(CommandError::input("usage", "--batch reads one file", hint));
+        }
+        let input = Input::open(files.first().map(AsRef::as_ref), context.terminal)?;
+        return batch::run(input, |line| answer_line(line, &format, from)).map(Outcome::Streamed);
+    }
+    if files.len() < 2 {
+        let hint = "Name the cut text and then what continues it: `endmark stitch first.json rest.json`.";
+        return Err(CommandError::input("usage", "a continuation is missing", hint));
+    }
+    let mut received = Vec::new();
+    for file in files {
+        received.push(Input::open(Some(file), context.terminal)?.bytes()?);
+    }
+    let texts = pieces::as_texts(received).map_err(|error| {
+        let message = format!("`{}` is not UTF-8: byte {}", files[error.piece].display(), error.at);
+        CommandError::Input { code: "not_utf8", message, hint: None }
+    })?;
+    answer(&stitch(&texts, &format, from), &format, from).map(Outcome::Answer)
+}
+
+fn answer(stitched: &Stitched, format: &Format, from: AskedFrom) -> Result<Answer, CommandError> {
+    let report = Report::of(stitched, None);
+    let data = serde_json::to_value(&report).map_err(|error| CommandError::Bug(error.to_string()))?;
+    let Some(error) = &stitched.error else {
+        return Ok(Answer::yes(data, stitched.text.as_str()));
+    };
+    let message = match stitched.outcome {
+        Stitch::Ambiguous => format!("{}{}", error.message, at_seam(stitched.seams.last())),
+        Stitch::Whole | Stitch::Error => {
+            format!(
+                "{}; verified up to byte {}{}",
+                error.message,
+                stitched.text.len(),
+                context_of(stitched, format)
+            )
+        }
+    };
+    let hint = match stitched.outcome {
+        Stitch::Ambiguous if from == AskedFrom::Unknown => {
+            "Say where the model was asked to go on with `--from`; `--json` shows the best candidate."
+        }
+        Stitch::Ambiguous => "`--json` shows the best candidate.",
+        Stitch::Whole | Stitch::Error => "`--json` shows the verified beginning.",
+    };
+    Ok(Answer::no(data, error.code, message, Some(hint.to_owned())))
+}
+
+fn at_seam(seam: Option<&Seam>) -> String {
+    seam.map(|seam| format!(" at byte {}", seam.at)).unwrap_or_default()
+}
+
+/// What is still open where the verified text ends.
+fn context_of(stitched: &Stitched, format: &Format) -> String {
+    let detection = detect(stitched.text.as_bytes(), format);
+    let open =
+        detection.verdict.truncation().map(|truncation| truncation.open.as_slice()).unwrap_or_default();
+    match open.last() {
+        Some(innermost) => format!(", inside `{}`", innermost.sign()),
+        None => String::new(),
+    }
+}
+
+/// One line of a batch.
+#[derive(Deserialize)]
+struct Request {
+    #[serde(default)]
+    id: Value,
+    format: Option<String>,
+    marker: Option<String>,
+    chunks: Vec<String>,
+    from: Option<String>,
+}
+
+fn answer_line(line: &str, default: &Format, default_from: AskedFrom) -> Result<LineAnswer, LineError> {
+    let request: Request =
+        serde_json::from_str(line).map_err(|error| LineError::of_line(line, error.to_string()))?;
+    let failed = |message: String| LineError { id: request.id.clone(), message };
+    let format = format::named(request.format.as_deref(), request.marker.as_deref(), default)
+        .map_err(|error| failed(error.to_string()))?;
+    let from = match &request.from {
+        None => default_from,
+        Some(word) => AskedFrom::parse(word)
+            .ok_or_else(|| failed(format!("unknown `from`: `{word}`: use cut, token or unknown")))?,
+    };
+    if request.chunks.is_empty() {
+        return Err(failed("`chunks` is empty".to_owned()));
+    }
+    let stitched = stitch(&request.chunks, &format, from);
+    let json = serde_json::to_string(&Report::of(&stitched, Some(&request.id)))
+        .map_err(|error| failed(error.to_string()))?;
+    Ok(LineAnswer { json, is_yes: stitched.outcome == Stitch::Whole })
+}
+
+/// What stitching came to, under the names that others rely on. Offsets are UTF-8 bytes of `text`.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a Value>,
+    outcome: &'static str,
+    text: &'a str,
+    seams: Vec<SeamReport>,
+    error: Option<ErrorReport<'a>>,
+}
+
+#[derive(Serialize)]
+struct SeamReport {
+    at: usize,
+    style: &'static str,
+    dropped_bytes: usize,
+    confidence: f64,
+    alternatives: usize,
+}
+
+#[derive(Serialize)]
+struct ErrorReport<'a> {
+    code: &'a str,
+    message: &'a str,
+}
+
+impl<'a> Report<'a> {
+    fn of(stitched: &'a Stitched, id: Option<&'a Value>) -> Self {
+        let seam = |seam: &Seam| SeamReport {
+            at: seam.at,
+            style: seam.style.name(),
+            dropped_bytes: seam.dropped_bytes,
+            confidence: seam.confidence,
+            alternatives: seam.alternatives,
+        };
+        let error = stitched.error.as_ref();
+        Self {
+            id,
+            outcome: stitched.outcome.name(),
+            text: &stitched.text,
+            seams: stitched.seams.iter().map(seam).collect(),
+            error: error.map(|error| ErrorReport { code: error.code, message: &error.message }),
+        }
+    }
+}

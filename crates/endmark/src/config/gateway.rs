@@ -1,0 +1,95 @@
+//! From the configuration to what the gateway is told: the one place where the two meet.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use endmark_gateway as gateway;
+use endmark_gateway::Secret;
+
+use super::environment::Environment;
+use super::settings::{ApiKey, Limits, Settings, Upstream, UpstreamFormat};
+use crate::error::CommandError;
+
+/// The gateway's settings, with the keys and schemas that the configuration only refers to.
+pub(crate) fn for_gateway(
+    settings: &Settings,
+    environment: &Environment,
+) -> Result<gateway::Settings, CommandError> {
+    let mut upstreams = Vec::with_capacity(settings.upstreams.len());
+    for upstream in &settings.upstreams {
+        upstreams.push(self::upstream(upstream, environment)?);
+    }
+    Ok(gateway::Settings {
+        listen: settings.listen,
+        upstreams,
+        resume: gateway::ResumeSettings {
+            mode: settings.resume.mode,
+            max_attempts: small(settings.resume.max_attempts),
+            continuation_tokens: settings.resume.continuation_tokens,
+            max_extra_tokens: settings.resume.max_extra_tokens,
+            on_ambiguous: settings.resume.on_ambiguous,
+            prompt: settings.resume.prompt.clone(),
+        },
+        max_corrections: small(settings.correct.max_attempts),
+        hold_tool_calls: settings.tools.hold,
+        disclose_always: settings.disclose.always,
+        keep_text: settings.store_policy.keep_text,
+        schemas: schemas(settings)?,
+        limits: limits(&settings.limits),
+    })
+}
+
+fn upstream(upstream: &Upstream, environment: &Environment) -> Result<gateway::Upstream, CommandError> {
+    // There is one wire format so far; the next one has to be decided on here.
+    let UpstreamFormat::OpenAi = upstream.format;
+    let base_url = upstream.base_url.clone();
+    let base_url =
+        base_url.ok_or_else(|| CommandError::Bug(format!("the upstream `{}` has no URL", upstream.name)))?;
+    let api_key = match &upstream.api_key {
+        None => None,
+        Some(ApiKey::Value(secret)) => Some(secret.clone()),
+        Some(ApiKey::Environment(variable)) => {
+            let key = environment.get(variable).ok_or_else(|| {
+                let message = format!(
+                    "the environment variable `{variable}`, which holds the key of the upstream `{}`, is not set",
+                    upstream.name
+                );
+                CommandError::input("missing_key", message, format!("Set `{variable}`, or name another one."))
+            })?;
+            Some(Secret::new(key.to_owned()))
+        }
+    };
+    Ok(gateway::Upstream { name: upstream.name.clone(), base_url, api_key, prefill: upstream.prefill })
+}
+
+fn schemas(settings: &Settings) -> Result<BTreeMap<String, String>, CommandError> {
+    let read = |schema: &super::settings::Schema| {
+        let text = fs::read_to_string(&schema.path);
+        let text = text.map_err(|source| CommandError::Read { path: schema.path.clone(), source })?;
+        Ok((schema.name.clone(), text))
+    };
+    settings.schemas.iter().map(read).collect()
+}
+
+fn limits(limits: &Limits) -> gateway::Limits {
+    let bytes = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    gateway::Limits {
+        header_bytes: bytes(limits.header_bytes),
+        body_bytes: bytes(limits.body_bytes),
+        reply_bytes: bytes(limits.reply_bytes),
+        connections: bytes(limits.connections),
+        header: Duration::from_secs(limits.header_seconds),
+        first_byte: Duration::from_secs(limits.first_byte_seconds),
+        idle: Duration::from_secs(limits.idle_seconds),
+        total: Duration::from_secs(limits.total_seconds),
+        heartbeat: Duration::from_secs(limits.heartbeat_seconds),
+        reconnect: Duration::from_secs(limits.reconnect_seconds),
+        drain: Duration::from_secs(limits.drain_seconds),
+    }
+}
+
+/// A count that is small in any sensible configuration.
+fn small(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

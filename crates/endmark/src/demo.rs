@@ -1,0 +1,7 @@
+//! The demonstration: a scripted upstream that really cuts its replies, and the real gateway before it.
+
+mod exchange;
+mod scripted_upstream;
+mod story;
+
+pub(crate) use story::{Scene, Told, tell};

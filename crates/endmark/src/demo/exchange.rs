@@ -1,0 +1,76 @@
+//! One request, as a client that knows nothing of Endmark sends it, and what the client gets.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use endmark_wire::openai_chat::{ChatRequest, ChatResponse, ChatStream, Choice};
+use endmark_wire::sse::Decoder;
+use http::Request;
+use http_body_util::Full;
+use serde_json::Value;
+
+use crate::client::Client;
+
+/// Far more than anything here takes.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// More than anything here says.
+const KEEP_BYTES: usize = 1 << 20;
+
+/// What a client got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// The text, or the arguments of the tool call.
+    pub(crate) text: String,
+    /// The provider's word for why it ended.
+    pub(crate) finish_reason: String,
+    /// The request's id, if the gateway answered and did something.
+    pub(crate) request_id: Option<String>,
+}
+
+/// Sends a request, and says what came.
+pub(crate) async fn send(client: &Client, base_url: &str, body: &Value) -> Result<Received, String> {
+    let body = body.to_string();
+    let parsed = ChatRequest::parse(body.as_bytes()).map_err(|error| error.to_string())?;
+    let request = Request::post(format!("{base_url}/chat/completions"))
+        .header("content-type", "application/json")
+        .header("x-endmark-resume", "on")
+        .body(Full::new(Bytes::from(body)))
+        .map_err(|error| error.to_string())?;
+    let response = client.send(request, WITHIN).await.map_err(|error| error.to_string())?;
+    if !response.status().is_success() {
+        return Err(format!("{}: {}", response.status(), String::from_utf8_lossy(response.body())));
+    }
+    let (choice, request_id) = if parsed.stream {
+        streamed(&parsed, response.body())?
+    } else {
+        let header = response.headers().get("x-endmark-request").and_then(|value| value.to_str().ok());
+        (whole(&parsed, response.body())?, header.map(str::to_owned))
+    };
+    Ok(Received {
+        text: choice.tool_calls.first().map_or(choice.text, |call| call.arguments.clone()),
+        finish_reason: choice.finish.map(|finish| finish.word).unwrap_or_default(),
+        request_id,
+    })
+}
+
+fn whole(request: &ChatRequest, body: &[u8]) -> Result<Choice, String> {
+    let response = ChatResponse::parse(body, request).map_err(|error| error.to_string())?;
+    response.choices.into_iter().next().ok_or_else(|| "the reply has no choice".to_owned())
+}
+
+/// The choice that a stream adds up to, and the request's id from the `endmark` object at its end.
+fn streamed(request: &ChatRequest, body: &[u8]) -> Result<(Choice, Option<String>), String> {
+    let mut decoder = Decoder::new(KEEP_BYTES);
+    let mut stream = ChatStream::new(request, KEEP_BYTES);
+    let mut request_id = None;
+    decoder.push(body).map_err(|error| error.to_string())?;
+    while let Some(frame) = decoder.next_frame() {
+        stream.frame(&frame).map_err(|error| error.to_string())?;
+        let chunk = frame.data.as_deref().and_then(|data| serde_json::from_str::<Value>(data).ok());
+        let told = chunk.and_then(|chunk| chunk["endmark"]["request"].as_str().map(str::to_owned));
+        request_id = told.or(request_id);
+    }
+    let choice = stream.choice_at(0).cloned().ok_or_else(|| "the stream has no choice".to_owned())?;
+    Ok((choice, request_id))
+}

@@ -1,0 +1,151 @@
+//! The scenes: the same request to the same server, once directly and once through Endmark.
+
+use endmark_gateway::{BaseUrl, Gateway, Prefill, Upstream};
+use endmark_store::{LogRow, Recovery, Store, StoreLocation};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use super::exchange::{self, Received};
+use super::scripted_upstream::{Manner, Model, ScriptedUpstream};
+use crate::client::Client;
+
+/// What it takes to tell the story, and what happened.
+pub(crate) struct Told {
+    pub(crate) scenes: Vec<Scene>,
+    /// The log, oldest first.
+    pub(crate) log: Vec<LogRow>,
+}
+
+/// One request and what came of it, both ways.
+pub(crate) struct Scene {
+    pub(crate) title: &'static str,
+    /// What is asked for, in a few words.
+    pub(crate) asked: String,
+    pub(crate) directly: Received,
+    pub(crate) through_endmark: Received,
+    /// What the model would have said without a limit.
+    pub(crate) meant: &'static str,
+    /// What the log knows of it.
+    pub(crate) recovery: Option<Recovery>,
+}
+
+impl Scene {
+    /// Whether the client got what the model meant to say.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.through_endmark.text == self.meant
+    }
+
+    /// Where continuations were joined, in bytes of the whole text.
+    pub(crate) fn seams(&self) -> Vec<usize> {
+        let pieces = self.recovery.iter().flat_map(|recovery| &recovery.pieces);
+        pieces.filter_map(|logged| usize::try_from(logged.piece.seam_at?).ok()).collect()
+    }
+}
+
+/// Names an error where it happened.
+fn at<E: ToString>(what: &'static str) -> impl FnOnce(E) -> String {
+    move |error| format!("{what}: {}", error.to_string())
+}
+
+const MOON: &str = "The moon has no air, so nothing scatters the light of the sun. That is why its sky is black \
+even at noon, and why a shadow there has an edge as sharp as a knife.";
+const TIDE: &str = "Twice a day the sea climbs the harbour wall and falls again. The moon pulls at the water on its \
+side of the earth, and the water on the far side is left a little behind.";
+const TRIP: &str = r#"{"from": "Lisbon", "to": "Oslo", "nights": 4, "hotels": ["Grand Bakken", "Fjordgata 3"], "budget": {"currency": "EUR", "total": 1450}}"#;
+const EDIT: &str = r#"{"path": "src/harbour.rs", "find": "fn tide() -> f64 {", "replace": "/// Metres above chart datum.\npub fn tide(hour: f64) -> f64 {"}"#;
+
+static MODELS: [Model; 4] = [
+    Model { name: "essay", says: MOON, tool: None, manner: Manner::Echoes },
+    Model { name: "stream", says: TIDE, tool: None, manner: Manner::Echoes },
+    Model { name: "planner", says: TRIP, tool: None, manner: Manner::Chats },
+    Model { name: "coder", says: EDIT, tool: Some("edit_file"), manner: Manner::Chats },
+];
+
+/// The requests, each with a limit that is too small on purpose.
+fn requests() -> [(&'static str, String, Value, &'static str); 4] {
+    let message = |text: &str| json!([{"role": "user", "content": text}]);
+    [
+        (
+            "A text",
+            "12 tokens; the server goes on in an unfinished message".to_owned(),
+            json!({"model": "essay", "max_tokens": 12, "messages": message("Why is the sky of the moon black?")}),
+            MOON,
+        ),
+        (
+            "A streamed text",
+            "18 tokens, streamed".to_owned(),
+            json!({"model": "stream", "max_tokens": 18, "stream": true, "messages": message("What is a tide?")}),
+            TIDE,
+        ),
+        (
+            "JSON",
+            "14 tokens; the server wants to be asked, and answers with a remark and a fence".to_owned(),
+            json!({"model": "planner", "max_tokens": 14, "messages": message("Plan a trip."),
+                "response_format": {"type": "json_object"}}),
+            TRIP,
+        ),
+        (
+            "A tool call",
+            "12 tokens; the arguments are what is cut".to_owned(),
+            json!({"model": "coder", "max_tokens": 12, "messages": message("Rename it."), "tools": [{"type": "function",
+                "function": {"name": "edit_file", "parameters": {"type": "object", "properties": {
+                    "path": {"type": "string"}, "find": {"type": "string"}, "replace": {"type": "string"}},
+                    "required": ["path", "find", "replace"]}}}]}),
+            EDIT,
+        ),
+    ]
+}
+
+/// Starts everything, sends every request both ways, and stops everything.
+pub(crate) async fn tell() -> Result<Told, String> {
+    let upstream = ScriptedUpstream::start(&MODELS).await.map_err(at("the scripted server cannot start"))?;
+    let folder = tempfile::tempdir().map_err(at("no temporary folder"))?;
+    let store =
+        Store::open(&StoreLocation::sqlite(folder.path().join("demo.db"))).map_err(at("the store"))?;
+    let settings = endmark_gateway::Settings {
+        upstreams: vec![Upstream {
+            name: "scripted".to_owned(),
+            base_url: upstream.base_url().parse::<BaseUrl>().map_err(at("the scripted server"))?,
+            api_key: None,
+            prefill: Prefill::Auto,
+        }],
+        ..endmark_gateway::Settings::default()
+    };
+    let gateway = Gateway::new(settings, store.clone()).map_err(at("the gateway cannot start"))?;
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(at("the gateway cannot listen"))?;
+    let address = listener.local_addr().map_err(at("the gateway cannot listen"))?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(endmark_gateway::serve(listener, gateway, async {
+        // Dropped or sent: both mean that the story is over.
+        let _ = stopped.await;
+    }));
+    let scenes = play(&upstream.base_url(), &format!("http://{address}/v1"), &store).await;
+    drop(stop);
+    serving.await.map_err(at("the gateway"))?.map_err(at("the gateway"))?;
+    let (scenes, log) = scenes?;
+    Ok(Told { scenes, log })
+}
+
+async fn play(upstream: &str, gateway: &str, store: &Store) -> Result<(Vec<Scene>, Vec<LogRow>), String> {
+    let client = Client::new().map_err(at("the client"))?;
+    let mut scenes = Vec::new();
+    for (title, asked, body, meant) in requests() {
+        let directly = exchange::send(&client, upstream, &body).await.map_err(at("directly"))?;
+        let through_endmark = exchange::send(&client, gateway, &body).await.map_err(at("through Endmark"))?;
+        scenes.push(Scene { title, asked, directly, through_endmark, meant, recovery: None });
+    }
+    let reader = store.clone();
+    tokio::task::spawn_blocking(move || {
+        for scene in &mut scenes {
+            if let Some(id) = &scene.through_endmark.request_id {
+                scene.recovery = reader.show(id).map_err(at("the log"))?;
+            }
+        }
+        let mut log = reader.recent(100, &endmark_store::LogFilter::default()).map_err(at("the log"))?;
+        log.reverse();
+        Ok((scenes, log))
+    })
+    .await
+    .map_err(at("the log"))?
+}

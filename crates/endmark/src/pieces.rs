@@ -1,0 +1,50 @@
+//! Pieces of a text that was cut between two bytes of one character.
+
+/// A byte that cannot stand where it stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NotUtf8 {
+    /// Which piece, from 0.
+    pub(crate) piece: usize,
+    /// Byte offset in that piece.
+    pub(crate) at: usize,
+}
+
+/// Reads pieces as text. A character that is cut between two pieces goes to the second; what is left of one
+/// that nobody continues is dropped, since half a character is nothing that could be joined.
+pub(crate) fn as_texts(pieces: Vec<Vec<u8>>) -> Result<Vec<String>, NotUtf8> {
+    let mut texts = Vec::with_capacity(pieces.len());
+    let mut carried = Vec::new();
+    for (index, mut piece) in pieces.into_iter().enumerate() {
+        let moved = carried.len();
+        if piece.first().is_some_and(|byte| is_continuation(*byte)) {
+            piece.splice(..0, carried.drain(..));
+        }
+        carried.clear();
+        if let Err(error) = std::str::from_utf8(&piece) {
+            if error.error_len().is_some() {
+                return Err(NotUtf8 { piece: index, at: error.valid_up_to().saturating_sub(moved) });
+            }
+            carried = piece.split_off(error.valid_up_to());
+        }
+        texts.push(String::from_utf8(piece).map_err(|_| NotUtf8 { piece: index, at: 0 })?);
+    }
+    Ok(texts)
+}
+
+/// Whether a byte can only stand inside a character.
+fn is_continuation(byte: u8) -> bool {
+    byte & 0b1100_0000 == 0b1000_0000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_cut_between_two_pieces_is_joined_and_half_a_one_dropped() {
+        let whole = "añb".as_bytes();
+        assert_eq!(as_texts(vec![whole[..2].into(), whole[2..].into()]), Ok(vec!["a".into(), "ñb".into()]));
+        assert_eq!(as_texts(vec![whole[..2].into(), b"nb".into()]), Ok(vec!["a".into(), "nb".into()]));
+        assert_eq!(as_texts(vec![b"ok".into(), b"a\xff".into()]), Err(NotUtf8 { piece: 1, at: 1 }));
+    }
+}

@@ -1,0 +1,70 @@
+//! `resume`: a model is asked for the rest, and what it answers is stitched or refused.
+
+use testkit::{Answer, Prompted, Script, ScriptedModel, Upstream};
+
+use crate::run::{Place, Run};
+
+const JSON: &str = "{\"from\": \"Lisbon\", \"to\": \"Oslo\", \"nights\": 4}";
+
+fn resume(upstream: impl testkit::Respond, text: &str, more: &[&str]) -> (Run, usize) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let upstream = Upstream::start(upstream).await;
+        let place = Place::new().with_file("cut", text).with_variable("THE_KEY", "sk-secret");
+        let url = upstream.base_url();
+        let arguments = [&["resume", "cut", "--base-url", &url, "--model", "m"], more].concat();
+        let run = tokio::task::block_in_place(|| place.run(&arguments));
+        (run, upstream.requests().len())
+    })
+}
+
+#[test]
+fn the_rest_is_asked_for_and_stitched() {
+    for prompted in [Prompted::FromToken, Prompted::Fenced("json"), Prompted::Restarts] {
+        let (run, calls) = resume(ScriptedModel::new(JSON).prompted(prompted), &JSON[..28], &[]);
+        assert_eq!((run.code, run.output.as_str(), calls), (0, JSON, 1), "{prompted:?}: {}", run.errors);
+    }
+}
+
+#[test]
+fn what_is_whole_is_not_asked_for() {
+    let (run, calls) = resume(ScriptedModel::new(JSON), JSON, &["--format", "json"]);
+    assert_eq!((run.code, run.output.as_str(), calls), (0, JSON, 0));
+}
+
+#[test]
+fn what_stays_cut_is_refused_with_all_that_was_received() {
+    let (run, calls) = resume(ScriptedModel::new(JSON).prompted(Prompted::Silent), &JSON[..28], &["--json"]);
+    let envelope = run.envelope();
+    assert_eq!((run.code, &envelope["error"]["code"]), (1, &serde_json::json!("exhausted")));
+    assert!(envelope["data"]["text"].as_str().unwrap().starts_with(&JSON[..28]), "{}", run.output);
+    assert!(calls >= 1);
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_named() {
+    let place = Place::new().with_file("cut", &JSON[..28]);
+    let run = place.run(&["resume", "cut", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"]);
+    assert_eq!((run.code, run.output.as_str()), (3, ""));
+    assert!(run.errors.contains("127.0.0.1:9") && run.errors.contains("hint:"), "{}", run.errors);
+    let (run, _) = resume(
+        Script::new().then(Answer::unauthorized()).then(Answer::unauthorized()),
+        &JSON[..28],
+        &["--json"],
+    );
+    assert_eq!((run.code, run.envelope()["error"]["code"].as_str()), (3, Some("upstream")));
+}
+
+#[test]
+fn a_key_is_sent_and_never_shown() {
+    let (run, _) =
+        resume(Script::new().then(Answer::unauthorized()), &JSON[..28], &["--api-key-env", "THE_KEY", "-vv"]);
+    assert!(!format!("{}{}", run.output, run.errors).contains("sk-secret"));
+    let place = Place::new().with_file("cut", &JSON[..28]).with_file("empty", " \n");
+    let base = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m"];
+    let run = place.run(&[&["resume", "cut", "--api-key-env", "NO_SUCH"][..], &base].concat());
+    assert_eq!(run.code, 2);
+    assert!(run.errors.contains("`NO_SUCH` is not set"), "{}", run.errors);
+    assert_eq!(place.run(&[&["resume", "empty"][..], &base].concat()).code, 2);
+    assert_eq!(place.run(&["resume", "cut", "--base-url", "nowhere", "--model", "m"]).code, 2);
+}

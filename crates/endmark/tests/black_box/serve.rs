@@ -1,0 +1,133 @@
+//! `serve`: a client of the running gateway gets whole replies, and the process ends as it is told to.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::process::{Child, Command};
+
+use serde_json::json;
+use testkit::{Prefill, Request, ScriptedModel, Upstream};
+
+use crate::run::Place;
+
+const TEXT: &str = "one two three four five six seven eight nine ten";
+
+/// A running gateway, and where it listens.
+struct Served {
+    child: Child,
+    address: SocketAddr,
+    errors: BufReader<std::process::ChildStderr>,
+}
+
+impl Served {
+    fn start(place: &Place, arguments: &[&str]) -> Self {
+        let arguments = [&["serve", "--listen", "127.0.0.1:0"], arguments].concat();
+        let mut child = place.command(&arguments).spawn().unwrap();
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("listens on http://") {
+            line.clear();
+            assert_ne!(errors.read_line(&mut line).unwrap(), 0, "it ended before it listened");
+        }
+        let address = line.split("http://").nth(1).unwrap().split_whitespace().next().unwrap();
+        Self { child, address: address.parse().unwrap(), errors }
+    }
+
+    /// Sends the process a signal, and answers how it ended and what it said.
+    fn end(mut self, signal: &str) -> (Option<i32>, String) {
+        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(status.success());
+        let mut said = String::new();
+        self.errors.read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code(), said)
+    }
+}
+
+fn in_runtime(test: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(test);
+}
+
+#[test]
+fn a_cut_reply_comes_out_whole_and_is_in_the_log() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+        let place = Place::new();
+        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let body =
+            json!({"model": "m", "max_tokens": 3, "messages": [{"role": "user", "content": "Count."}]});
+        let request = Request::post(served.address, "/v1/chat/completions").header("x-endmark-resume", "on");
+        let reply = request.json(&body).send().await.read().await;
+        assert_eq!(reply.json()["choices"][0]["message"]["content"], TEXT);
+        assert_eq!(reply.json()["choices"][0]["finish_reason"], "stop");
+        let id = reply.header("x-endmark-request").unwrap().to_owned();
+        assert_eq!(served.end("-TERM").0, Some(0));
+        let shown = place.run(&["log", "show", &id]);
+        assert!(
+            shown.output.contains("RESOLVED") && shown.output.contains("seam at byte"),
+            "{}",
+            shown.output
+        );
+    });
+}
+
+#[test]
+fn the_interrupt_key_ends_it_with_130() {
+    let served = Served::start(&Place::new(), &["--upstream", "http://127.0.0.1:9/v1"]);
+    let (code, said) = served.end("-INT");
+    assert_eq!(code, Some(130));
+    assert!(!said.contains("error:"), "{said}");
+}
+
+#[test]
+fn an_address_in_use_is_said_before_anything_is_done() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let place = Place::new();
+    let run = place.run(&["serve", "--listen", &address]);
+    assert_eq!((run.code, run.output.as_str()), (2, ""));
+    assert!(run.errors.contains(&format!("cannot listen on {address}")), "{}", run.errors);
+    assert_eq!(
+        place.run(&["serve", "--listen", &address, "--json"]).envelope()["error"]["code"],
+        "cannot_listen"
+    );
+    let doctor = place.run(&["doctor", "--set", &format!("listen={address}"), "--json"]).envelope();
+    let checks = doctor["data"]["checks"].as_array().unwrap();
+    assert_eq!(checks.iter().find(|check| check["name"] == "listen").unwrap()["ok"], false);
+}
+
+#[test]
+fn a_key_that_is_not_set_and_a_store_that_cannot_be_are_named() {
+    let place = Place::new().with_file(
+        "endmark.toml",
+        "[upstreams.a]\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key = { env = \"A_KEY\" }\n",
+    );
+    let run = place.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(run.code, 2);
+    assert!(run.errors.contains("`A_KEY`"), "{}", run.errors);
+    let run = place.run(&[
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--upstream",
+        "http://127.0.0.1:9/v1",
+        "--store",
+        "sqlite:no/such/folder.db",
+    ]);
+    assert_eq!(run.code, 4, "{}", run.errors);
+}
+
+#[test]
+fn doctor_finds_an_upstream_that_answers_and_one_that_does_not() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
+        let there = format!("upstreams.there.base_url={}", upstream.base_url());
+        let place = Place::new();
+        let arguments = ["doctor", "--json", "--set", "listen=127.0.0.1:0", "--set", &there];
+        assert_eq!(place.run(&arguments).code, 0);
+        let run = place
+            .run(&[&arguments[..], &["--set", "upstreams.gone.base_url=http://127.0.0.1:9/v1"]].concat());
+        let envelope = run.envelope();
+        let checks = envelope["data"]["checks"].as_array().unwrap();
+        let is_ok = |name: &str| checks.iter().find(|check| check["name"] == name).unwrap()["ok"].clone();
+        assert_eq!((is_ok("upstreams.there"), is_ok("upstreams.gone")), (json!(true), json!(false)));
+    });
+}

@@ -1,0 +1,90 @@
+//! `stitch`: what is joined, what is refused, batches.
+
+use serde_json::{Value, json};
+
+use crate::run::Place;
+
+#[test]
+fn what_is_whole_stands_on_standard_output_and_nothing_else() {
+    let place = Place::new()
+        .with_file("first", "{\"city\": \"Mün")
+        .with_file("rest", "Sure, here is the rest:\n```json\nchen\"}\n```");
+    let run = place.run(&["stitch", "first", "rest"]);
+    assert_eq!((run.code, run.output.as_str(), run.errors.as_str()), (0, "{\"city\": \"München\"}", ""));
+    let envelope = place.run(&["stitch", "--json", "first", "rest"]).envelope();
+    assert_eq!(envelope["data"]["outcome"], "whole");
+    assert_eq!(envelope["data"]["seams"][0]["at"], 14);
+}
+
+#[test]
+fn where_the_model_was_asked_to_go_on_decides() {
+    let place = Place::new().with_file("first", "[1, 2").with_file("rest", "3]");
+    let run = |from| place.run(&["stitch", "--format", "json", "--from", from, "first", "rest"]);
+    assert_eq!((run("cut").code, run("cut").output), (0, "[1, 23]".to_owned()));
+    assert_eq!((run("token").code, run("token").output), (0, "[1, 3]".to_owned()));
+    let unknown = run("unknown");
+    assert_eq!((unknown.code, unknown.output.as_str()), (1, ""));
+    assert!(unknown.errors.contains("ambiguous") && unknown.errors.contains("--from"), "{}", unknown.errors);
+}
+
+#[test]
+fn what_is_not_whole_is_refused_with_the_place_and_the_reason() {
+    let place = Place::new().with_file("first", "{\"a\": [1, ").with_file("rest", "2, ");
+    let run = place.run(&["stitch", "--format", "json", "--from", "cut", "first", "rest"]);
+    assert_eq!((run.code, run.output.as_str()), (1, ""));
+    assert!(run.errors.contains("verified up to byte 13, inside `[`"), "{}", run.errors);
+    let envelope =
+        place.run(&["stitch", "--format", "json", "--from", "cut", "--json", "first", "rest"]).envelope();
+    assert_eq!(envelope["error"]["code"], "still_truncated");
+    assert_eq!(envelope["data"]["text"], "{\"a\": [1, 2, ");
+}
+
+#[test]
+fn a_character_cut_in_two_is_joined() {
+    let whole = "{\"a\": \"ñ\"}".as_bytes();
+    let place = Place::new().with_file("first", &whole[..8]).with_file("rest", &whole[8..]);
+    assert_eq!(
+        place.run(&["stitch", "--from", "cut", "--format", "json", "first", "rest"]).output.as_bytes(),
+        whole
+    );
+}
+
+#[test]
+fn too_few_pieces_are_bad_usage() {
+    let place = Place::new().with_file("first", "[");
+    assert_eq!(place.run(&["stitch"]).code, 2);
+    assert_eq!(place.run(&["stitch", "first"]).code, 2);
+    assert_eq!(place.run(&["stitch", "first", "missing"]).code, 2);
+    assert_eq!(place.run(&["stitch", "--batch", "first", "first"]).code, 2);
+}
+
+#[test]
+fn a_batch_answers_line_by_line_and_goes_on_after_an_invalid_one() {
+    let input = concat!(
+        "{\"id\":1,\"format\":\"json\",\"chunks\":[\"{\\\"a\\\": [1, 2\",\", 3\",\", 4]}\"],\"from\":\"cut\"}\n",
+        "{\"id\":2,\"format\":\"json\",\"chunks\":[\"[1, 2\",\"3]\"]}\n",
+        "{\"id\":3,\"format\":\"json\",\"chunks\":\"no list\"}\n",
+        "nothing\n",
+        "{\"id\":5,\"format\":\"json\",\"chunks\":[\"[1\",\"]\"],\"from\":\"nowhere\"}\n",
+        "{\"id\":6,\"format\":\"json\",\"chunks\":[\"[1\",\"I cannot help with that.\"],\"from\":\"cut\"}\n",
+    );
+    let run = Place::new().run_with_input(&["stitch", "--batch"], input);
+    assert_eq!(run.code, 2);
+    let answers: Vec<Value> = run.output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(answers.len(), 6);
+    assert_eq!(
+        (&answers[0]["outcome"], &answers[0]["text"]),
+        (&json!("whole"), &json!("{\"a\": [1, 2, 3, 4]}"))
+    );
+    assert_eq!(answers[0]["seams"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        (&answers[1]["outcome"], &answers[1]["error"]["code"]),
+        (&json!("ambiguous"), &json!("ambiguous"))
+    );
+    assert_eq!((&answers[2]["id"], answers[2]["error"]["message"].is_string()), (&json!(3), true));
+    assert_eq!(answers[3]["id"], Value::Null);
+    assert!(answers[4]["error"]["message"].as_str().unwrap().contains("nowhere"));
+    assert_eq!(answers[5]["outcome"], "error");
+    let refused = "{\"id\":2,\"format\":\"json\",\"chunks\":[\"[1, 2\",\"3]\"]}\n";
+    assert_eq!(Place::new().run_with_input(&["stitch", "--batch"], refused).code, 1);
+}
