@@ -181,6 +181,23 @@ async fn json_in_a_stream_is_continued_in_a_user_turn_without_its_wrapping() {
 }
 
 #[tokio::test]
+async fn a_stream_that_was_cut_before_its_first_character_is_asked_again() {
+    let nothing = ChatFrames::new().finish("length").done();
+    let call = ChatFrames::new()
+        .tool_call(0, "call_1", "write_file")
+        .arguments(0, "{\"path\": ")
+        .arguments(0, "\"sea.txt\"}")
+        .finish("tool_calls")
+        .done();
+    let endmark = Endmark::resuming(Script::new().then(Answer::sse(nothing)).otherwise(Answer::sse(call))).await;
+    let mut body = stream_request(3);
+    body["tools"] = json!([{"type": "function", "function": {"name": "write_file"}}]);
+    let read = streamed(&endmark.ask(&body).await);
+    assert_eq!((read.tool.as_str(), read.arguments.as_str()), ("write_file", "{\"path\": \"sea.txt\"}"));
+    assert_eq!((read.finish.as_deref(), read.done), (Some("tool_calls"), true));
+}
+
+#[tokio::test]
 async fn several_choices_are_judged_and_resumed_each_on_its_own() {
     let frames = ChatFrames::new()
         .choice(0)

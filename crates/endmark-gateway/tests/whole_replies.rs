@@ -205,6 +205,45 @@ async fn a_lying_stop_is_found_out_by_the_count() {
 }
 
 #[tokio::test]
+async fn a_stop_that_only_looks_like_a_lie_is_whole_after_an_empty_continuation() {
+    let exactly = chat_reply("The harbour was quiet.", "stop", (3, 6));
+    let nothing_more = chat_reply("The harbour was quiet.", "stop", (9, 1));
+    let script = Script::new().then(Answer::json(200, &exactly)).otherwise(Answer::json(200, &nothing_more));
+    let endmark = Endmark::resuming(script).await;
+    let reply = endmark.ask(&request(6)).await;
+    assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), ("The harbour was quiet.", "stop"));
+    assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"));
+}
+
+#[tokio::test]
+async fn a_call_whose_beginning_was_taken_for_text_comes_as_a_call() {
+    let leaked = chat_reply("<tool_call>\n{\"name\"", "length", (3, 6));
+    let call = chat_tool_reply(&[("call_1", "write_file", r#"{"path": "sea.txt"}"#)], "tool_calls", (9, 9));
+    let script = Script::new().then(Answer::json(200, &leaked)).otherwise(Answer::json(200, &call));
+    let endmark = Endmark::resuming(script).await;
+    let mut body = request(6);
+    body["tools"] = json!([{"type": "function", "function": {"name": "write_file"}}]);
+    let reply = endmark.ask(&body).await;
+    let message = reply.json()["choices"][0]["message"].clone();
+    assert_eq!(message["tool_calls"][0]["function"]["arguments"], r#"{"path": "sea.txt"}"#);
+    assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), ("", "tool_calls"));
+}
+
+#[tokio::test]
+async fn a_call_made_anew_takes_the_place_of_the_cut_one_that_nobody_has_seen() {
+    let cut = chat_tool_reply(&[("call_1", "write_file", r#"{"path": "sea.txt", "content": "The h"#)], "length", (3, 6));
+    let anew = chat_tool_reply(&[("call_2", "write_file", r#"{"path": "sea.txt", "content": "A harbour."}"#)], "tool_calls", (9, 9));
+    let script = Script::new().then(Answer::json(200, &cut)).otherwise(Answer::json(200, &anew));
+    let endmark = Endmark::start(script).await;
+    let mut body = request(6);
+    body["tools"] = json!([{"type": "function", "function": {"name": "write_file"}}]);
+    let reply = endmark.ask(&body).await;
+    let call = reply.json()["choices"][0]["message"]["tool_calls"][0].clone();
+    assert_eq!(call["function"]["arguments"], r#"{"path": "sea.txt", "content": "A harbour."}"#);
+    assert_eq!(finish(&reply), "tool_calls");
+}
+
+#[tokio::test]
 async fn reasoning_that_used_up_the_limit_is_asked_again_with_more() {
     let model = ScriptedModel::new("It is 42.")
         .reasoning("Let me think about that for a good long while, twice over.");
