@@ -189,7 +189,8 @@ async fn a_stream_that_was_cut_before_its_first_character_is_asked_again() {
         .arguments(0, "\"sea.txt\"}")
         .finish("tool_calls")
         .done();
-    let endmark = Endmark::resuming(Script::new().then(Answer::sse(nothing)).otherwise(Answer::sse(call))).await;
+    let endmark =
+        Endmark::resuming(Script::new().then(Answer::sse(nothing)).otherwise(Answer::sse(call))).await;
     let mut body = stream_request(3);
     body["tools"] = json!([{"type": "function", "function": {"name": "write_file"}}]);
     let read = streamed(&endmark.ask(&body).await);

@@ -231,8 +231,16 @@ async fn a_call_whose_beginning_was_taken_for_text_comes_as_a_call() {
 
 #[tokio::test]
 async fn a_call_made_anew_takes_the_place_of_the_cut_one_that_nobody_has_seen() {
-    let cut = chat_tool_reply(&[("call_1", "write_file", r#"{"path": "sea.txt", "content": "The h"#)], "length", (3, 6));
-    let anew = chat_tool_reply(&[("call_2", "write_file", r#"{"path": "sea.txt", "content": "A harbour."}"#)], "tool_calls", (9, 9));
+    let cut = chat_tool_reply(
+        &[("call_1", "write_file", r#"{"path": "sea.txt", "content": "The h"#)],
+        "length",
+        (3, 6),
+    );
+    let anew = chat_tool_reply(
+        &[("call_2", "write_file", r#"{"path": "sea.txt", "content": "A harbour."}"#)],
+        "tool_calls",
+        (9, 9),
+    );
     let script = Script::new().then(Answer::json(200, &cut)).otherwise(Answer::json(200, &anew));
     let endmark = Endmark::start(script).await;
     let mut body = request(6);

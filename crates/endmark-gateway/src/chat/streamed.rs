@@ -227,7 +227,11 @@ impl Closing<'_> {
             for held in &self.observed.held {
                 self.client.send(held.frame.raw.clone()).await?;
             }
-            return self.client.send(self.observed.residue.clone()).await;
+            if self.observed.ending == Ending::Clean {
+                return self.client.send(self.observed.residue.clone()).await;
+            }
+            // Every choice had said that it ended, and only the stream's own end was lost.
+            return self.client.send_chunk(b"[DONE]").await;
         }
         if let Some(disclosure) = self.failed.take() {
             return self.error(&disclosure).await;

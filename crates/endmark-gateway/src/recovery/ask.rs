@@ -14,6 +14,9 @@ use super::mend::Suspect;
 use crate::chat::{Exchange, Part};
 use crate::settings::Prefill;
 
+/// The log's word for a call that goes on with the unfinished message itself.
+const PREFILL: &str = "prefill";
+
 /// Tool calls that came where the rest of a text was asked for.
 #[derive(Debug)]
 pub(crate) struct Following {
@@ -34,7 +37,7 @@ pub(super) struct Asker<'a> {
     prefill_refused: bool,
     /// Whether the last answer will tell what the upstream does with a prefill.
     to_learn: bool,
-    /// How each answer was asked for.
+    /// How each call was asked for, whether or not it was answered.
     pub(super) strategies: Vec<&'static str>,
     pub(super) following: Option<Following>,
 }
@@ -80,25 +83,27 @@ impl<'a> Asker<'a> {
         let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
         if ask.again || ask.so_far.is_empty() {
             // There is nothing to go on from; the same request with more room is the whole remedy.
+            self.strategies.push("again");
             let limit = self.limit(own.saturating_mul(2).max(at_least))?;
             let body = request.with_limit(terms(limit, flow.is_live()));
-            let continuation = self.call(body, "again", limit, &expecting(suspect, "", ask), flow).await?;
+            let continuation = self.call(body, limit, &expecting(suspect, "", ask), flow).await?;
             return Ok((self.reply(continuation, limit), Join::Exact));
         }
+        let prefill = self.prefill();
+        self.strategies.push(if prefill.is_some() { PREFILL } else { "user_turn" });
         let limit = self.limit(own.max(at_least))?;
         let rest = ask.so_far.strip_prefix(request.prefill.as_deref().unwrap_or("")).unwrap_or(&ask.so_far);
         let partial = self.partial(rest);
-        if let Some(variant) = self.prefill() {
-            let body =
-                request.with_prefill(&partial, terms(limit, flow.is_live()), variant, tool_prefill(rest));
+        let terms = terms(limit, flow.is_live());
+        if let Some(variant) = prefill {
+            let body = request.with_prefill(&partial, terms, variant, tool_prefill(rest));
             let expected = expecting(suspect, &ask.so_far, ask);
-            let continuation = self.call(body, "prefill", limit, &expected, flow).await?;
+            let continuation = self.call(body, limit, &expected, flow).await?;
             let join = self.join_of_prefill(&continuation).await;
             Ok((self.reply(continuation, limit), join))
         } else {
-            let body = request.with_prompt(&partial, &ask.prompt, terms(limit, flow.is_live()));
-            let continuation =
-                self.call(body, "user_turn", limit, &expecting(suspect, "", ask), flow).await?;
+            let body = request.with_prompt(&partial, &ask.prompt, terms);
+            let continuation = self.call(body, limit, &expecting(suspect, "", ask), flow).await?;
             Ok((self.reply(continuation, limit), Join::Stitched(ask.from)))
         }
     }
@@ -111,10 +116,11 @@ impl<'a> Asker<'a> {
     ) -> Result<Reply, Unanswered> {
         let request = &self.exchange.request;
         let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
+        self.strategies.push("correction");
         let limit = self.limit(request.limit.unwrap_or(0).max(at_least))?;
         let body = request.with_correction(&self.partial(&ask.text), &ask.prompt, terms(limit, false));
         let expected = Expected { echo: "", so_far: "", demanded: None, arguments: self.is_call() };
-        let continuation = self.call(body, "correction", limit, &expected, flow).await?;
+        let continuation = self.call(body, limit, &expected, flow).await?;
         Ok(self.reply(continuation, limit))
     }
 
@@ -195,7 +201,6 @@ impl<'a> Asker<'a> {
     async fn call(
         &mut self,
         body: Vec<u8>,
-        strategy: &'static str,
         limit: u64,
         expected: &Expected<'_>,
         flow: &mut Flow<'_>,
@@ -203,14 +208,13 @@ impl<'a> Asker<'a> {
         match call(self.exchange, body, expected, flow).await {
             Ok(continuation) => {
                 self.account.book(continuation.usage.as_ref(), limit);
-                self.strategies.push(strategy);
                 Ok(continuation)
             }
             Err(CallFailure::ClientGone(_)) => Err(Unanswered::ClientGone),
             Err(CallFailure::Lost(why)) => Err(Unanswered::Failed(AskFailure::Lost(why))),
             Err(CallFailure::Rejected { status, error }) => {
                 let why = format!("the upstream refused with {status}: {}", error.message);
-                if strategy != "prefill" || !is_about_the_prefill(status, &error) {
+                if self.strategies.last() != Some(&PREFILL) || !is_about_the_prefill(status, &error) {
                     return Err(Unanswered::Failed(AskFailure::Lost(why)));
                 }
                 self.prefill_refused = true;

@@ -1,0 +1,76 @@
+//! A stream that breaks off at any byte is made whole, or ends in an error: never in a false end.
+
+mod support;
+
+use serde_json::json;
+use support::{Endmark, stream_request, streamed};
+use testkit::{Answer, Fault, Prefill, Prompted, Received, Respond, ScriptedModel};
+
+/// Breaks the first reply to every request off at a byte that the request names.
+struct BreaksOff(ScriptedModel, Fault);
+
+impl Respond for BreaksOff {
+    fn respond(&self, request: &Received) -> Answer {
+        let answer = self.0.respond(request);
+        let body = request.json();
+        let last =
+            body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
+        match body["break_at"].as_u64() {
+            Some(at) if body["max_tokens"] == 500 && last["role"] == "user" => {
+                answer.fault(usize::try_from(at).unwrap_or(0), self.1)
+            }
+            _ => answer,
+        }
+    }
+}
+
+/// Breaks the stream off everywhere, and expects `at_least` so many in a hundred to be mended: at every offset
+/// with `EVERY_BYTE=1`; else every 23rd, which meets all parts of a frame.
+async fn break_everywhere(model: impl Fn() -> ScriptedModel, whole: &str, json: bool, at_least: usize) {
+    let request = |at: usize| {
+        let mut body = stream_request(500);
+        body["break_at"] = json!(at);
+        if json {
+            body["response_format"] = json!({"type": "json_object"});
+        }
+        body
+    };
+    let endmark = Endmark::start(BreaksOff(model(), Fault::Close)).await;
+    let length = endmark.ask(&request(usize::MAX >> 12)).await.body.len();
+    let step = if std::env::var_os("EVERY_BYTE").is_some() { 1 } else { 23 };
+    let mut mended = 0;
+    for at in (0..length).step_by(step) {
+        let read = streamed(&endmark.ask(&request(at)).await);
+        if read.done {
+            assert_eq!(read.text, whole, "broken off at byte {at}");
+            assert_eq!(read.finish.as_deref(), Some("stop"), "broken off at byte {at}");
+            mended += 1;
+        } else {
+            assert!(read.error.is_some(), "broken off at byte {at}: neither an end nor an error");
+            assert_eq!(read.finish, None, "broken off at byte {at}");
+            assert!(whole.starts_with(&read.text), "broken off at byte {at}: {:?}", read.text);
+        }
+    }
+    let tried = length.div_ceil(step);
+    assert!(mended * 100 >= tried * at_least, "{mended} of {tried} mended");
+}
+
+#[tokio::test]
+async fn text_that_breaks_off_anywhere_is_mended_by_prefill() {
+    let whole = "The harbour was quiet. 🌊 Mira counted the nets.";
+    break_everywhere(|| ScriptedModel::new(whole).prefill(Prefill::Echoes), whole, false, 100).await;
+}
+
+#[tokio::test]
+async fn json_that_breaks_off_anywhere_is_mended_in_a_user_turn() {
+    let whole = r#"{"title": "Harbour", "tags": ["gulls", "n\u00e9ts"], "count": 42}"#;
+    break_everywhere(
+        || ScriptedModel::new(whole).prefill(Prefill::Rejects).prompted(Prompted::Exact),
+        whole,
+        true,
+        // A prompt asks to go on after the last token; where the cut goes through an escape or a number, and
+        // the model goes on from the cut, that is ambiguous, and said to be.
+        90,
+    )
+    .await;
+}
