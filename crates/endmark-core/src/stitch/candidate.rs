@@ -66,9 +66,9 @@ fn place_cost(joint: &Joint<'_>, keep: usize) -> f64 {
 fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>) {
     for keep in places(joint) {
         let at_cut = keep == joint.initial.len();
-        // An escape that is written anew begins with its backslash.
-        let begins_escape = joint.continuation[opening.start..].starts_with('\\');
-        let odd = if !at_cut && joint.in_text && !begins_escape { 6.0 } else { 0.0 };
+        // An escape that the cut went through is written anew from its backslash on.
+        let anew = joint.continuation[opening.start..].starts_with(&joint.initial[joint.settled..]);
+        let odd = if !at_cut && joint.in_text && !anew { 8.0 } else { 0.0 };
         let asked_here = match joint.from {
             AskedFrom::Cut => at_cut,
             AskedFrom::Token => keep == joint.settled,
@@ -90,7 +90,7 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
         if at_cut && joint.in_text && lost_whitespace_is_possible(joint, opening) {
             let lost = match (opening.is_bare(), joint.from) {
                 (false, _) => 11.0,
-                (true, AskedFrom::Cut) => 5.0,
+                (true, AskedFrom::Cut) => 8.0,
                 (true, _) => 3.5,
             };
             let cost = plain.cost + lost;
@@ -111,9 +111,12 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
 
 /// Whether both sides of the seam are without whitespace, so that some may have been lost.
 fn lost_whitespace_is_possible(joint: &Joint<'_>, opening: Opening) -> bool {
-    let ends_bare = !joint.initial.ends_with(char::is_whitespace) && !joint.initial.is_empty();
+    // Nothing is lost behind an opening sign or before a closing one.
+    let opens = |sign: char| sign.is_whitespace() || "\"'`([{<*_/\\-#$@".contains(sign);
+    let closes = |sign: char| sign.is_whitespace() || "\"'`\\.,;:!?)]}>".contains(sign);
+    let ends_bare = !joint.initial.ends_with(opens) && !joint.initial.is_empty();
     let rest = &joint.continuation[opening.start..];
-    ends_bare && !rest.starts_with(char::is_whitespace) && !rest.is_empty() && !rest.starts_with(['"', '\\'])
+    ends_bare && !rest.is_empty() && !rest.starts_with(closes)
 }
 
 fn behind_repetition(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>) {

@@ -7,7 +7,7 @@
 use crate::Format;
 
 use super::joint::Joint;
-use super::preamble::{self, Certainty};
+use super::preamble::{self, Certainty, NewTurn};
 use super::restart;
 use super::seam::AskedFrom;
 use super::survivor::{Survivor, after_seam};
@@ -17,12 +17,14 @@ use super::units::{Reading, Units};
 /// The share of the evidence that settles a seam.
 const SETTLED: f64 = 0.95;
 /// The share that settles the seam that was asked for: a clean continuation wins ties.
-const SETTLED_AS_ASKED: f64 = 0.75;
+const SETTLED_AS_ASKED: f64 = 0.6;
+/// The share that something else altogether may have at a settled seam.
+const IN_DOUBT: f64 = 0.15;
 /// What the story that was asked for is worth, in bits. A prompt is followed less exactly than a prefill.
 const ASKED_AT_CUT: f64 = 3.0;
 const ASKED_AT_TOKEN: f64 = 1.5;
 /// What a text costs that is valid but not at its end.
-const NOT_AT_ITS_END: f64 = 3.0;
+const NOT_AT_ITS_END: f64 = 5.0;
 /// Around the seam so many characters are looked at.
 const NEAR: usize = 64;
 /// Openings this close to each other are rivals for the same seam, in bytes.
@@ -57,12 +59,13 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
     let nothing = weight(something_else(joint, &survivors[best]));
     let total: f64 = values.iter().map(|(_, cost)| weight(*cost)).sum::<f64>() + nothing;
     let share = weight(costs[best]) / total;
-    let needed = if survivors[best].candidate.is_asked { SETTLED_AS_ASKED } else { SETTLED };
+    let as_asked = survivors[best].candidate.is_asked && joint.from == AskedFrom::Cut;
+    let needed = if as_asked { SETTLED_AS_ASKED } else { SETTLED };
     Some(Weighed {
         best,
         confidence: if joint.lost_character { share.min(0.5) } else { share },
         alternatives: values.len() - 1,
-        settled: share >= needed && !joint.lost_character,
+        settled: share >= needed && nothing <= IN_DOUBT * total && !joint.lost_character,
         something_else: nothing > weight(costs[best]),
     })
 }
@@ -103,6 +106,9 @@ fn costs(joint: &Joint<'_>, survivors: &[Survivor]) -> Vec<f64> {
             }
             if candidate.repeated == 0 && candidate.start == 0 {
                 cost += signs_of_a_new_turn(joint, survivor, &before);
+            }
+            if fence_in_line(joint, survivor) {
+                cost += 14.0;
             }
             if !survivor.verdict.is_whole() && joint.has_grammar() {
                 cost += NOT_AT_ITS_END;
@@ -147,7 +153,7 @@ fn looks(
     context.extend(&unexplained);
     // What follows would be as unusual in a text of its own: only the difference speaks about the seam.
     let joined = texture.surprise(&context, &rest) - texture.surprise(&[], &rest);
-    bits + joined + texture.words_at(before, &after) + texture.case_at(before, &after)
+    bits + joined.max(-5.0) + texture.words_at(before, &after) + texture.case_at(before, &after)
 }
 
 /// The first few characters from this place of the continuation on.
@@ -193,6 +199,17 @@ fn coincidence(joint: &Joint<'_>, survivor: &Survivor, survivors: &[Survivor]) -
     if joint.from == AskedFrom::Cut && unexplained < 8 { surprise.min(3.0) } else { surprise }
 }
 
+/// Whether a survivor leaves a fence in the middle of a line, where none is.
+fn fence_in_line(joint: &Joint<'_>, survivor: &Survivor) -> bool {
+    let own = &survivor.candidate;
+    let part = &joint.continuation[own.start..own.end];
+    !joint.has_grammar()
+        && own.glue != "\n"
+        && (part.starts_with("```") || part.starts_with("~~~"))
+        && !joint.initial[..own.keep].trim_end_matches([' ', '\t', '`', '~']).ends_with('\n')
+        && super::fence::opening(part).is_some()
+}
+
 /// What speaks against a continuation that is taken as it stands: that it answers rather than continues.
 fn signs_of_a_new_turn(joint: &Joint<'_>, survivor: &Survivor, before: &[char]) -> f64 {
     let continuation = joint.continuation;
@@ -201,32 +218,38 @@ fn signs_of_a_new_turn(joint: &Joint<'_>, survivor: &Survivor, before: &[char]) 
         let last = before.iter().rev().find(|sign| !sign.is_whitespace());
         let in_sentence =
             last.is_some_and(|sign| sign.is_alphanumeric() || matches!(sign, ',' | '(' | '\'' | '-'));
+        // A model that goes on writes the space before its first word; one that begins anew has none to write.
+        let set_off = continuation.starts_with(char::is_whitespace);
+        let behind_space = before.last().is_none_or(|last| last.is_whitespace());
         cost += match preamble::begins_with_announcement(continuation) {
-            Some(Certainty::Certain) if in_sentence => 14.0,
-            Some(Certainty::Certain) => 9.0,
-            Some(_) if in_sentence => 9.0,
-            Some(_) => 5.0,
-            None => 0.0,
+            Some(Certainty::Certain) if !set_off => 18.0,
+            Some(Certainty::Certain) => 7.0,
+            Some(_) if !set_off && (in_sentence || !behind_space) => 9.0,
+            Some(_) if in_sentence || !set_off => 4.0,
+            _ => 0.0,
         };
-        if preamble::begins_new_turn(continuation) {
-            cost += if in_sentence { 16.0 } else { 10.0 };
+        cost += match preamble::new_turn(continuation) {
+            NewTurn::Certain if !set_off => 16.0,
+            NewTurn::Certain if in_sentence => 8.0,
+            NewTurn::Certain => 4.0,
+            NewTurn::Possible if !set_off && !behind_space => 10.0,
+            NewTurn::Possible if !set_off && in_sentence => 3.0,
+            _ => 0.0,
+        };
+        let in_line = before.iter().rev().take_while(|sign| **sign != '\n').any(|sign| !sign.is_whitespace());
+        if in_line && begins_block(continuation, !behind_space) {
+            cost += 12.0;
         }
         if !survivor.verdict.is_whole() && joint.has_grammar() && is_short_and_done(continuation) {
             cost += 4.0;
         }
         if in_sentence && begins_sentence(continuation) {
-            cost += if joint.from == AskedFrom::Cut { 5.0 } else { 3.0 };
+            cost += if joint.from == AskedFrom::Cut { 8.0 } else { 4.0 };
         }
         let reading = if joint.has_grammar() { Reading::Content } else { Reading::Plain };
         let head = Units::read(preamble::head(continuation, 4_000), reading);
         if restart::diverges(&joint.settled_units, &head) {
             cost += 12.0;
-        }
-        if joint.format == Format::Text
-            && super::fence::opening(continuation).is_some()
-            && !joint.fence_stands_alone()
-        {
-            cost += 8.0;
         }
         if joint.format == Format::Text && preamble::ends_with_remark(continuation).is_some() {
             cost += 9.0;
@@ -247,11 +270,22 @@ fn begins_anew(joint: &Joint<'_>) -> bool {
 /// Whether a continuation begins as a sentence does that is never found in the middle of one.
 fn begins_sentence(continuation: &str) -> bool {
     const BEGINNINGS: &[&str] = &[
-        "The ", "This ", "That ", "These ", "It ", "In ", "Here ", "There ", "To ", "If ", "We ", "You ",
-        "As ", "A ", "An ",
+        "The ", "This ", "That ", "These ", "Those ", "It ", "In ", "Here ", "There ", "To ", "If ", "We ",
+        "You ", "As ", "A ", "An ", "Every ", "Our ", "My ", "Your ", "They ", "He ", "She ", "When ",
+        "What ", "While ", "For ", "On ", "At ", "With ", "After ", "Once ", "First, ",
     ];
     let text = continuation.trim_start();
     BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
+}
+
+/// Whether a continuation begins with a heading, a list or a table, which no line has in its middle.
+fn begins_block(continuation: &str, glued: bool) -> bool {
+    let line = continuation.lines().next().unwrap_or_default();
+    let signs = line.len() - line.trim_start_matches('#').len();
+    let is_heading = (1..=6).contains(&signs) && line[signs..].starts_with(' ');
+    let stands_alone = continuation[line.len()..].starts_with("\n\n");
+    let is_row = line.starts_with("| ") && line.ends_with('|');
+    is_heading && (stands_alone || glued) || glued && (line.starts_with("- **") || is_row)
 }
 
 /// Whether a continuation is a few finished sentences: one that is cut ends anywhere.

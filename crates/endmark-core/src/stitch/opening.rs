@@ -39,7 +39,10 @@ pub(super) fn openings(joint: &Joint<'_>) -> Vec<Opening> {
     let bare = Opening { start: 0, style: None, cost: 0.0, fenced: false };
     let mut found = vec![bare];
     for (end, certainty, ends_line) in preamble::ends(text) {
-        announced(joint, bare, end, certainty, ends_line, &mut found);
+        // A turn of its own does not begin with a space or a line break; a text that goes on does.
+        let goes_on = text.starts_with(char::is_whitespace) && joint.in_text;
+        let begun = Opening { cost: if goes_on { 8.0 } else { 0.0 }, ..bare };
+        announced(joint, begun, end, certainty, ends_line, &mut found);
     }
     for index in 0..found.len() {
         if let Some(length) = fence::opening(&text[found[index].start..]) {
@@ -76,13 +79,13 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     // Behind a line of its own a part begins where it begins; in one line a space may be in between.
     let in_line = !opening.is_bare() && !text[..opening.start].ends_with('\n');
     let cost = match (opening.is_bare(), joint.from) {
+        (false, _) if in_line && opening.style == Some(SeamStyle::Preamble) => 0.5,
         (false, _) if in_line => 3.0,
-        (false, _) => 8.0,
-        (true, AskedFrom::Cut) => 4.0,
-        (true, _) => 3.0,
+        (true, AskedFrom::Token | AskedFrom::Unknown) => 3.0,
+        (false, _) | (true, AskedFrom::Cut) => 8.0,
     };
     if in_line && rest.starts_with(' ') {
-        let one = if opening.style == Some(SeamStyle::Preamble) { -1.0 } else { 1.0 };
+        let one = if opening.style == Some(SeamStyle::Preamble) { -3.0 } else { 1.0 };
         found.push(opening.then(opening.start + 1, SeamStyle::Whitespace, one));
     }
     if spaces > 1 || !in_line {
@@ -106,10 +109,11 @@ fn announced(
     let cost = match certainty {
         Certainty::Certain => 2.0,
         Certainty::Opener => 4.0,
-        Certainty::Form => 9.0,
+        Certainty::Form if joint.has_grammar() => 9.0,
+        Certainty::Form => 12.0,
     };
     if !ends_line {
-        found.push(bare.then(end, SeamStyle::Preamble, cost + 1.0));
+        found.push(bare.then(end, SeamStyle::Preamble, cost + 4.0));
         return;
     }
     let blank = rest.len() - rest.trim_start_matches(['\n', '\r']).len();

@@ -114,6 +114,7 @@ const NEW_TURNS: &[&str] = &[
     "i'm glad",
     "i am glad",
     "i'm here to",
+    "i am here to",
     "i'm happy to",
     "i am happy to",
     "i'd be happy",
@@ -121,50 +122,56 @@ const NEW_TURNS: &[&str] = &[
     "how can i",
     "how may i",
     "what would you",
-    "would you like",
-    "please provide",
     "please share",
-    "please let me",
-    "could you",
     "as an ai",
     "i'm sorry",
     "i am sorry",
     "i apologize",
-    "i can't",
-    "i cannot",
-    "i can not",
     "i'm unable",
-    "i am unable",
     "i'm not sure what",
-    "i don't have",
     "it seems you",
     "it seems that you",
     "it seems like you",
     "it looks like you",
-    "it looks like your",
     "you're welcome",
     "you are welcome",
-    "thank you",
     "hello",
     "hi!",
     "hi,",
     "hi there",
     "your message",
     "your previous",
-    "i'm a",
+    "your text",
     "i don't see",
-    "i understand",
     "i see that you",
-    "i think you",
-    "i'll ",
-    "i will ",
-    "i've ",
     "the response was",
     "the text was",
+    "the previous",
     "there is nothing",
     "my previous",
     "my last",
     "as requested",
+];
+
+/// Beginnings that are those of a new turn where no space sets them off from what they would go on from.
+const FIRST_PERSON: &[&str] = &[
+    "i ",
+    "i'll ",
+    "i will ",
+    "i've ",
+    "i can't",
+    "i cannot",
+    "i understand",
+    "i think",
+    "i don't",
+    "i am ",
+    "i'm ",
+    "would you like",
+    "please provide",
+    "please let me",
+    "could you",
+    "thank you",
+    "thanks",
 ];
 
 /// What a piece of prose at the very beginning of a continuation is.
@@ -192,11 +199,31 @@ pub(super) fn announcement(prose: &str) -> Option<Certainty> {
     }
 }
 
-/// Whether a continuation begins a turn of its own, such as an offer of help or a refusal.
-pub(super) fn begins_new_turn(continuation: &str) -> bool {
-    let lower = head(continuation, 80).trim_start().to_lowercase().replace('\u{2019}', "'");
-    continuation.trim_start().starts_with(char::is_uppercase)
-        && NEW_TURNS.iter().any(|turn| lower.starts_with(turn))
+/// How a continuation begins, as far as it may be a turn of its own, such as an offer of help or a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NewTurn {
+    /// As nothing but a new turn does.
+    Certain,
+    /// In the first person, or with a request.
+    Possible,
+    /// As a text may go on.
+    No,
+}
+
+/// Whether a continuation begins a turn of its own.
+pub(super) fn new_turn(continuation: &str) -> NewTurn {
+    let start = continuation.trim_start();
+    let lower = head(start, 80).to_lowercase().replace('\u{2019}', "'");
+    let begins = |turns: &[&str]| {
+        start.starts_with(char::is_uppercase) && turns.iter().any(|turn| lower.starts_with(turn))
+    };
+    if begins(NEW_TURNS) {
+        NewTurn::Certain
+    } else if begins(FIRST_PERSON) {
+        NewTurn::Possible
+    } else {
+        NewTurn::No
+    }
 }
 
 /// Whether the first sentence of a continuation is an announcement, though the text may go on in its line.

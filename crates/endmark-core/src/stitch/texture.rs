@@ -30,6 +30,9 @@ pub(super) struct Texture {
     /// Lower-case letters with a letter behind them, and those with an upper-case one.
     lower: u32,
     lower_upper: u32,
+    /// Words behind a small letter and a space, and those with a capital letter.
+    within: u32,
+    within_upper: u32,
 }
 
 impl Texture {
@@ -41,6 +44,8 @@ impl Texture {
             followers: vec![0; SLOTS * ORDER],
             lower: 0,
             lower_upper: 0,
+            within: 0,
+            within_upper: 0,
         };
         let primer: Vec<char> = PRIMER.chars().collect();
         texture.read(&primer, &primer);
@@ -60,6 +65,11 @@ impl Texture {
         for pair in text.windows(2).filter(|pair| pair[0].is_lowercase() && pair[1].is_alphabetic()) {
             self.lower += 1;
             self.lower_upper += u32::from(pair[1].is_uppercase());
+        }
+        let within = |three: &&[char]| three[0].is_lowercase() && three[1] == ' ' && three[2].is_alphabetic();
+        for three in text.windows(3).filter(within) {
+            self.within += 1;
+            self.within_upper += u32::from(three[2].is_uppercase());
         }
         for end in 1..=text.len() {
             for length in 1..=ORDER.min(end) {
@@ -108,10 +118,13 @@ impl Texture {
     /// What a capital letter right behind a small one says against a seam, in bits: a text without such words
     /// is begun anew there.
     pub(super) fn case_at(&self, before: &[char], after: &[char]) -> f64 {
-        match (before.last(), after.first()) {
-            (Some(last), Some(first)) if last.is_lowercase() && first.is_uppercase() => {
-                let share = (f64::from(self.lower_upper) + 0.3) / (f64::from(self.lower) + 1.0);
-                (-share.log2() - 4.0).clamp(0.0, 8.0)
+        let rarity = |these: u32, all: u32| -((f64::from(these) + 0.3) / (f64::from(all) + 1.0)).log2();
+        match (before, after.first()) {
+            ([.., last], Some(first)) if last.is_lowercase() && first.is_uppercase() => {
+                rarity(self.lower_upper, self.lower).clamp(0.0, 12.0)
+            }
+            ([.., last, ' '], Some(first)) if last.is_lowercase() && first.is_uppercase() => {
+                (rarity(self.within_upper, self.within) - 2.0).clamp(0.0, 6.0)
             }
             _ => 0.0,
         }
@@ -128,6 +141,7 @@ impl Texture {
         let joined = self.known(&format!("{left}{right}"));
         match (joined, self.known(&left), self.known(&right)) {
             (0, 1.., 1..) => 3.0,
+            (0, 0, 1..) => 1.5,
             (0, ..) => 0.5,
             (_, 0, _) | (_, _, 0) => -2.0,
             _ => 0.0,

@@ -1,7 +1,7 @@
 //! Worked cases, one table for each family of seams. Each line reads: first part, continuation, where the
 //! model was asked to go on, what comes of it.
 
-use super::super::{AskedFrom, MergeError, Merged, SeamStyle, merge_chunks};
+use super::super::{AskedFrom, MergeError, Merged, Outcome, SeamStyle, merge_chunks, stitch};
 use crate::Format;
 use AskedFrom::{Cut, Token, Unknown};
 use Expected::{Ambiguous, Malformed, NoSeam, StillTruncated, Whole};
@@ -282,6 +282,46 @@ fn json_lines_and_auto() {
         ],
     );
     check(&Format::Auto, &[("[1, ", "2]", Cut, Whole(SeamStyle::Exact, "[1, 2]"))]);
+}
+
+#[test]
+fn the_table_of_the_manual() {
+    let hello = r#"{"a": "hello world"}"#;
+    let start = r#"{"a": "hello wor"#;
+    check(
+        &Format::Json,
+        &[
+            (start, r#"{"a": "hello world"}"#, Unknown, Whole(SeamStyle::Restart, hello)),
+            (start, r#""hello world"}"#, Unknown, Whole(SeamStyle::Restart, hello)),
+            (start, "```json\nld\"}\n```", Unknown, Whole(SeamStyle::Fence, hello)),
+            (start, "Sure, here is the rest:\n\nld\"}", Unknown, Whole(SeamStyle::Preamble, hello)),
+            (start, "\nld\"}", Unknown, Whole(SeamStyle::Whitespace, hello)),
+            (
+                r#"{"t": "The quick brown fox ju"#,
+                r#"brown fox jumps."}"#,
+                Unknown,
+                Whole(SeamStyle::Overlap, r#"{"t": "The quick brown fox jumps."}"#),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn several_parts() {
+    let parts = |parts: &[&str]| parts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let whole = stitch(&parts(&["{\"a\": [1, 2", ", 3, ", "4]}"]), &Format::Json, Cut);
+    assert_eq!((whole.outcome, whole.text.as_str()), (Outcome::Whole, "{\"a\": [1, 2, 3, 4]}"));
+    assert_eq!(whole.seams.iter().map(|seam| seam.at).collect::<Vec<_>>(), [11, 16]);
+    let unsure = stitch(&parts(&["[1, 2", "3]"]), &Format::Json, Unknown);
+    assert_eq!((unsure.outcome, unsure.seams.len()), (Outcome::Ambiguous, 1));
+    assert_eq!(unsure.error.unwrap().code, "ambiguous");
+    let cut = stitch(&parts(&["[1, 2", ", 3"]), &Format::Json, Cut);
+    assert_eq!((cut.outcome, cut.text.as_str()), (Outcome::Error, "[1, 2, 3"));
+    assert_eq!(cut.error.unwrap().code, "still_truncated");
+    let broken = stitch(&parts(&["[1, 2", ", }"]), &Format::Json, Cut);
+    assert_eq!((broken.text.as_str(), broken.error.unwrap().code), ("[1, ", "malformed"));
+    let nothing = stitch(&[], &Format::Json, Cut);
+    assert_eq!(nothing.outcome, Outcome::Error);
 }
 
 #[test]
