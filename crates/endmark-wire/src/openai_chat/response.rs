@@ -159,11 +159,12 @@ impl<'a> ResponseEdit<'a> {
     }
 }
 
-/// The choice with this number; one that names no number has that of its position.
+/// The choice with this number, if it is an object; one that names no number has that of its position.
 pub(super) fn find_choice(root: Value<'_>, index: u32) -> Option<Value<'_>> {
     let choices = (0..).zip(root.field("choices")?.items());
     choices
         .map(|(position, choice)| (index_of(choice).unwrap_or(position), choice))
         .find(|(own, _)| *own == index)
         .map(|(_, choice)| choice)
+        .filter(|choice| choice.kind() == Kind::Object)
 }
