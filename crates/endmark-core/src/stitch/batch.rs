@@ -88,7 +88,7 @@ pub fn stitch(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
             Some(StitchError { code: "still_truncated", message: "the text is not at its end".to_owned() })
         }
         crate::Verdict::Malformed { index, reason } => {
-            text.truncate(*index);
+            text.truncate(text.floor_char_boundary(*index));
             Some(StitchError { code: "malformed", message: format!("malformed at byte {index}: {reason}") })
         }
     };
