@@ -1,0 +1,139 @@
+//! Detection (PC-1, PC-2): the input is the text, in every format.
+
+use endmark_core::detect::{Detector, detect};
+use endmark_core::{Detection, Format, Truncation, Verdict};
+
+use crate::input::{Numbers, is_value};
+
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// As much as is asked after at every byte; the rest is asked after at a few.
+const BYTE_BY_BYTE: usize = 192;
+
+fn formats() -> [Format; 5] {
+    [Format::Json, Format::Jsonl, Format::Text, Format::Auto, Format::Marker("END]".to_owned())]
+}
+
+/// Splits change nothing; offsets are in order; `whole` is what another parser takes; what is malformed stays so.
+pub fn check(bytes: &[u8]) {
+    let mut numbers = Numbers::of(bytes);
+    for format in formats() {
+        let expected = detect(bytes, &format);
+        let mut detector = Detector::new(&format);
+        for piece in numbers.pieces(bytes) {
+            detector.push(piece);
+            detector = detector.clone();
+        }
+        assert!(same(&detector.detection(), &expected), "{format} in pieces: {detector:?} {expected:?}");
+        if bytes.len() <= BYTE_BY_BYTE {
+            byte_by_byte(bytes, &format);
+        }
+        let cut = numbers.below(bytes.len() + 1);
+        for text in [bytes, &bytes[..cut]] {
+            answer(text, &format);
+        }
+    }
+    for text in [bytes, &bytes[..numbers.below(bytes.len() + 1)]] {
+        json(text);
+        jsonl(text);
+    }
+}
+
+fn byte_by_byte(bytes: &[u8], format: &Format) {
+    let mut detector = Detector::new(format);
+    for (cut, byte) in bytes.iter().enumerate() {
+        let (found, expected) = (detector.detection(), detect(&bytes[..cut], format));
+        assert!(same(&found, &expected), "{format} at {cut}: {found:?} {expected:?}");
+        let was_malformed = detector.is_malformed();
+        detector.push(&[*byte]);
+        assert!(detector.is_malformed() || !was_malformed, "{format} recovers at {cut}");
+    }
+    let (found, expected) = (detector.detection(), detect(bytes, format));
+    assert!(same(&found, &expected), "{format} in single bytes: {found:?} {expected:?}");
+}
+
+/// Whether two answers are the same. What `auto` takes a text for that is malformed says nothing.
+fn same(one: &Detection, other: &Detection) -> bool {
+    let is_malformed = matches!(one.verdict, Verdict::Malformed { .. });
+    one.verdict == other.verdict && one.hint == other.hint && (is_malformed || one.detected == other.detected)
+}
+
+/// What holds for an answer by itself.
+fn answer(text: &[u8], format: &Format) {
+    let mut detector = Detector::new(format);
+    detector.push(text);
+    let found = detector.detection();
+    assert_eq!(detector.position(), text.len(), "{format}");
+    assert_eq!(detector.verdict(), found.verdict, "{format}");
+    assert_eq!(detector.is_whole(), found.verdict.is_whole(), "{format}");
+    assert_eq!(found.detected.is_some(), *format == Format::Auto, "{format}");
+    match &found.verdict {
+        Verdict::Whole => assert!(!detector.is_malformed(), "{format}"),
+        Verdict::Truncated(truncation) => {
+            assert!(!detector.is_malformed(), "{format}");
+            truncated(text, format, truncation);
+        }
+        Verdict::Malformed { index, reason } => {
+            assert!(*index < text.len() && !reason.is_empty(), "{format}: {found:?}");
+            assert!(detector.is_malformed() || text == MARK, "{format}: {found:?}");
+            if detector.is_malformed() {
+                detector.push(b" \"]}1");
+                // Which of two faults `auto` names may depend on what it takes the text for.
+                let same = detector.verdict() == found.verdict || *format == Format::Auto;
+                assert!(same && detector.is_malformed(), "{format} changes its mind: {found:?}");
+            }
+        }
+    }
+}
+
+fn truncated(text: &[u8], format: &Format, found: &Truncation) {
+    let settled = found.truncation_index;
+    assert!(found.balanced_index <= settled && settled <= text.len(), "{format}: {found:?}");
+    assert_eq!(found.last_valid_token.is_empty(), text.is_empty(), "{format}: {found:?}");
+    if let Ok(text) = std::str::from_utf8(text) {
+        assert!(text.is_char_boundary(settled), "{format}: {found:?}");
+        assert!(text.is_char_boundary(found.balanced_index), "{format}: {found:?}");
+        assert!(text.contains(&found.last_valid_token), "{format}: {found:?}");
+    }
+    let is_blank = text[..settled].strip_prefix(MARK).unwrap_or(&text[..settled]).trim_ascii().is_empty();
+    if matches!(format, Format::Json | Format::Jsonl) && !is_blank {
+        // What is settled is so whatever follows, so also where nothing does.
+        match detect(&text[..settled], format).verdict {
+            Verdict::Truncated(again) => {
+                assert_eq!(again.truncation_index, settled, "{format}: {found:?}");
+                assert_eq!(again.balanced_index, found.balanced_index, "{format}: {found:?}");
+                assert!(found.open.starts_with(&again.open), "{format}: {found:?} {again:?}");
+            }
+            Verdict::Whole => assert_eq!(*format, Format::Jsonl, "{found:?}"),
+            malformed @ Verdict::Malformed { .. } => panic!("{format}: {found:?} {malformed:?}"),
+        }
+    }
+}
+
+/// `json` against another parser.
+fn json(text: &[u8]) {
+    let without_mark = text.strip_prefix(MARK).unwrap_or(text);
+    let verdict = detect(text, &Format::Json).verdict;
+    if let Some(is_value) = is_value(without_mark) {
+        assert_eq!(verdict.is_whole(), is_value, "{verdict:?}");
+    }
+    if let Verdict::Malformed { index, .. } = verdict
+        && text != MARK
+    {
+        let is_beyond_repair = |text: &[u8]| {
+            let mut detector = Detector::new(&Format::Json);
+            detector.push(text);
+            detector.is_malformed()
+        };
+        assert!(!is_beyond_repair(&text[..index]), "malformed before {index}");
+        assert!(is_beyond_repair(&text[..=index]), "not malformed at {index}");
+    }
+}
+
+/// Lines that another parser takes for values are whole together.
+fn jsonl(text: &[u8]) {
+    let mut lines = text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).peekable();
+    if lines.peek().is_some() && lines.all(|line| is_value(line) == Some(true)) {
+        assert_eq!(detect(text, &Format::Jsonl).verdict, Verdict::Whole);
+    }
+}

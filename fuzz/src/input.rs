@@ -1,0 +1,61 @@
+//! What a target takes from its input besides the text itself.
+//!
+//! Seeds stay ordinary documents that way: where a check needs numbers (a place to split, a limit, a field to
+//! edit), they are drawn from a sum of the bytes, so that the same input always gives the same ones.
+
+/// Stands between the parts of an input that has several.
+pub(crate) const SEPARATOR: u8 = 0x1e;
+
+/// Numbers that depend on the input alone.
+#[derive(Debug, Clone)]
+pub(crate) struct Numbers(u64);
+
+impl Numbers {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let sum = bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum: u64, byte| {
+            (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        Self(sum | 1)
+    }
+
+    /// A number below `bound`, which is at least 1.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 16).unwrap_or(usize::MAX) % bound.max(1)
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.below(choices.len())]
+    }
+
+    pub(crate) fn flip(&mut self) -> bool {
+        self.below(2) == 1
+    }
+
+    /// The bytes in up to five pieces.
+    pub(crate) fn pieces<'a>(&mut self, bytes: &'a [u8]) -> Vec<&'a [u8]> {
+        let mut ends: Vec<usize> = (0..self.below(5)).map(|_| self.below(bytes.len() + 1)).collect();
+        ends.push(bytes.len());
+        ends.sort_unstable();
+        let mut start = 0;
+        ends.into_iter().map(|end| &bytes[std::mem::replace(&mut start, end)..end]).collect()
+    }
+}
+
+/// The parts of an input.
+pub(crate) fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split(|byte| *byte == SEPARATOR)
+}
+
+/// Whether another parser takes this for one JSON value. None where it cannot say: it gives up on nesting.
+pub(crate) fn is_value(text: &[u8]) -> Option<bool> {
+    const MOST_OPENED: usize = 120;
+    let opened = text.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
+    let Ok(text) = std::str::from_utf8(text) else { return Some(false) };
+    match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+        Ok(_) => Some(true),
+        Err(_) => (opened <= MOST_OPENED).then_some(false),
+    }
+}

@@ -1,0 +1,224 @@
+//! JSON views and edits in place: the input is the document (PC-9).
+
+use endmark_core::Format;
+use endmark_core::detect::Detector;
+use endmark_wire::edit::Edits;
+use endmark_wire::json::{Kind, Value};
+
+use crate::input::{Numbers, is_value};
+
+/// Values of a document that are looked at.
+const MOST_VALUES: usize = 400;
+
+/// What is written into documents; none of them needs an escape that could be spelled in two ways.
+const NEW_VALUES: &[&str] = &["null", "-1.50e3", "\"new \\u0000 \\\"text\\\"\"", "[1, {\"a\":[]}]", "{}"];
+const NEW_TEXTS: &[&str] = &["", "x", "\"\\\n\u{0}\u{1f600}é", "\u{2028}\u{7f}"];
+
+/// Views agree with another parser; an edit changes what it says it changes, and no other byte.
+pub fn check(bytes: &[u8]) {
+    let root = match Value::parse(bytes) {
+        Ok(root) => root,
+        Err(error) => {
+            assert_ne!(is_value(bytes), Some(true), "{error}");
+            return refused(bytes, error.offset);
+        }
+    };
+    assert_ne!(is_value(bytes), Some(false));
+    let places = places(root);
+    for place in &places {
+        view(place.value);
+    }
+    let mut numbers = Numbers::of(bytes);
+    for _ in 0..6 {
+        let place = numbers.pick(&places);
+        edit(bytes, place, &mut numbers);
+    }
+    several(bytes, &places, &mut numbers);
+}
+
+/// A refusal names the byte from which on nothing could be right.
+fn refused(bytes: &[u8], offset: usize) {
+    assert!(offset <= bytes.len());
+    // Detection allows a byte order mark, and finds out one byte later that this is none.
+    if std::str::from_utf8(bytes).is_err() || bytes.starts_with(b"\xEF") {
+        return;
+    }
+    let mut detector = Detector::new(&Format::Json);
+    detector.push(&bytes[..offset]);
+    assert!(!detector.is_malformed(), "it is wrong before {offset}");
+    if offset < bytes.len() {
+        detector.push(&bytes[offset..=offset]);
+        assert!(detector.is_malformed(), "it is not wrong at {offset}");
+    }
+}
+
+/// A value and where it is.
+struct Place<'a> {
+    path: String,
+    value: Value<'a>,
+    /// The value it stands in, and where that is.
+    parent: Option<(String, Value<'a>)>,
+}
+
+/// The values that a path leads to, the outer ones first.
+fn places(root: Value<'_>) -> Vec<Place<'_>> {
+    let mut places = vec![Place { path: String::new(), value: root, parent: None }];
+    let mut next = 0;
+    while next < places.len() && places.len() < MOST_VALUES {
+        let (path, value) = (places[next].path.clone(), places[next].value);
+        next += 1;
+        let mut inside: Vec<Place<'_>> = Vec::new();
+        for field in value.fields() {
+            assert!(within(field.key, value) && within(field.value, value));
+            assert!(field.key.kind() == Kind::String && field.key.span().end < field.value.span().start);
+            let name = field.key.text().unwrap();
+            let reached = value.field(&name) == Some(field.value);
+            if reached && !name.contains("\"]") {
+                let parent = Some((path.clone(), value));
+                inside.push(Place { path: format!("{path}[\"{name}\"]"), value: field.value, parent });
+            }
+        }
+        for (position, item) in value.items().enumerate() {
+            assert!(within(item, value));
+            let parent = Some((path.clone(), value));
+            inside.push(Place { path: format!("{path}[{position}]"), value: item, parent });
+        }
+        inside.truncate(MOST_VALUES);
+        places.extend(inside);
+    }
+    for place in &places {
+        assert_eq!(root.at(&place.path), Some(place.value), "{}", place.path);
+    }
+    places
+}
+
+fn within(inner: Value<'_>, outer: Value<'_>) -> bool {
+    outer.span().start < inner.span().start && inner.span().end < outer.span().end
+}
+
+/// What a value says, against another parser.
+fn view(value: Value<'_>) {
+    let raw = value.raw();
+    match value.kind() {
+        Kind::String => {
+            let decoded = value.decoded().unwrap();
+            match serde_json::from_str::<String>(raw) {
+                Ok(text) => assert!(decoded.exact && decoded.text == text, "{raw}: {decoded:?}"),
+                Err(_) => assert!(!decoded.exact && decoded.text.contains('\u{fffd}'), "{raw}: {decoded:?}"),
+            }
+        }
+        Kind::Number => {
+            if let Ok(number) = serde_json::from_str::<u64>(raw) {
+                assert_eq!(value.as_u64(), Some(number), "{raw}");
+            }
+            assert!(value.decoded().is_none() && value.as_bool().is_none());
+        }
+        Kind::Bool => assert_eq!(value.as_bool().map(|word| word.to_string()).as_deref(), Some(raw)),
+        Kind::Null => assert!(raw == "null" && value.is_null()),
+        Kind::Object => assert!(raw.starts_with('{') && raw.ends_with('}') && value.items().next().is_none()),
+        Kind::Array => assert!(raw.starts_with('[') && raw.ends_with(']') && value.fields().next().is_none()),
+    }
+}
+
+fn raws<'a>(values: impl Iterator<Item = Value<'a>>) -> Vec<String> {
+    values.map(|value| value.raw().to_owned()).collect()
+}
+
+fn fields(object: Value<'_>) -> Vec<(String, String)> {
+    object.fields().map(|field| (field.key.raw().to_owned(), field.value.raw().to_owned())).collect()
+}
+
+/// One edit, and exactly what it should do.
+fn edit(bytes: &[u8], place: &Place<'_>, numbers: &mut Numbers) {
+    let (path, value) = (place.path.as_str(), place.value);
+    let (json, text) = (*numbers.pick(NEW_VALUES), *numbers.pick(NEW_TEXTS));
+    let mut edits = Edits::new(bytes).unwrap();
+    match value.kind() {
+        Kind::Array if numbers.flip() => {
+            edits.push(path, json).unwrap();
+            let after = finish(edits, bytes, value);
+            let mut items = raws(value.items());
+            items.push(json.to_owned());
+            assert_eq!(raws(at(&after, path).items()), items, "push to {path}");
+        }
+        Kind::Object if numbers.flip() => {
+            let name = if path.is_empty() { "added".to_owned() } else { format!("{path}.added") };
+            edits.set(&name, json).unwrap();
+            let after = finish(edits, bytes, value);
+            let mut expected = fields(value);
+            match value.fields().enumerate().filter(|(_, field)| field.is("added")).last() {
+                Some((position, _)) => json.clone_into(&mut expected[position].1),
+                None => expected.push(("\"added\"".to_owned(), json.to_owned())),
+            }
+            assert_eq!(fields(at(&after, path)), expected, "insert into {path}");
+        }
+        Kind::String if numbers.flip() => {
+            edits.extend_string(path, text).unwrap();
+            let after = finish(edits, bytes, value);
+            let (before, after) = (value, at(&after, path));
+            assert!(after.raw().starts_with(&before.raw()[..before.raw().len() - 1]));
+            let expected = format!("{}{text}", before.text().unwrap());
+            assert_eq!(after.text().as_deref(), Some(expected.as_str()), "extend {path}");
+        }
+        _ => replace_or_remove(edits, bytes, place, json, numbers.flip()),
+    }
+}
+
+fn replace_or_remove(mut edits: Edits<'_>, bytes: &[u8], place: &Place<'_>, json: &str, replace: bool) {
+    let (path, value) = (place.path.as_str(), place.value);
+    let Some((parent_path, parent)) = &place.parent else {
+        assert!(edits.set(path, json).is_err() && edits.remove(path).is_err());
+        assert_eq!(edits.finish(), bytes, "nothing is changed where an edit fails");
+        return;
+    };
+    if replace || parent.kind() == Kind::Array {
+        edits.set(path, json).unwrap();
+        let expected = [&bytes[..value.span().start], json.as_bytes(), &bytes[value.span().end..]].concat();
+        assert_eq!(edits.finish(), expected, "set {path}");
+        return;
+    }
+    edits.remove(path).unwrap();
+    let after = finish(edits, bytes, *parent);
+    let same_name =
+        |key: Value<'_>| parent.fields().any(|field| field.value == value && same(field.key, key));
+    let kept = parent.fields().filter(|field| !same_name(field.key));
+    let kept: Vec<_> = kept.map(|field| (field.key.raw().to_owned(), field.value.raw().to_owned())).collect();
+    assert_eq!(fields(at(&after, parent_path)), kept, "remove {path}");
+}
+
+fn same(one: Value<'_>, other: Value<'_>) -> bool {
+    one.text() == other.text()
+}
+
+/// The edited document, which is one, with every byte outside of `changed` as it was.
+fn finish(edits: Edits<'_>, bytes: &[u8], changed: Value<'_>) -> Vec<u8> {
+    let after = edits.finish();
+    let span = changed.span();
+    assert!(after.starts_with(&bytes[..span.start]) && after.ends_with(&bytes[span.end..]));
+    assert!(after.len() >= bytes.len() - span.len());
+    Value::parse(&after).unwrap();
+    after
+}
+
+fn at<'a>(bytes: &'a [u8], path: &str) -> Value<'a> {
+    Value::parse(bytes).unwrap().at(path).unwrap()
+}
+
+/// Several edits at once, some of them inside of others: what comes out is a document still.
+fn several(bytes: &[u8], places: &[Place<'_>], numbers: &mut Numbers) {
+    let mut edits = Edits::new(bytes).unwrap();
+    for _ in 0..8 {
+        let path = numbers.pick(places).path.as_str();
+        let (json, text) = (*numbers.pick(NEW_VALUES), *numbers.pick(NEW_TEXTS));
+        // Whether there is a place for each of them is what the single edits look at.
+        let _ = match numbers.below(5) {
+            0 => edits.set(path, json),
+            1 => edits.remove(path),
+            2 => edits.push(path, json),
+            3 => edits.extend_string(path, text),
+            _ => edits.set(&format!("{path}[\"added\"]"), json),
+        };
+    }
+    let after = edits.finish();
+    assert!(Value::parse(&after).is_ok(), "{}", String::from_utf8_lossy(&after));
+}

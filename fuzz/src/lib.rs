@@ -1,0 +1,29 @@
+//! What must hold for any bytes: one target a module, each a plain function that panics where it does not.
+//!
+//! The functions know nothing of a fuzzer, so that the committed corpora are replayed by `cargo test` on any
+//! toolchain (`tests/replay.rs`).
+
+pub mod detect;
+mod input;
+pub mod json;
+pub mod pipeline;
+pub mod request;
+pub mod response;
+pub mod sse;
+pub mod stitch;
+pub mod stream;
+
+/// Looks at one input, and panics where something does not hold.
+pub type Check = fn(&[u8]);
+
+/// Every target by the name of its corpus.
+pub const TARGETS: &[(&str, Check)] = &[
+    ("detect", detect::check),
+    ("json", json::check),
+    ("pipeline", pipeline::check),
+    ("request", request::check),
+    ("response", response::check),
+    ("sse", sse::check),
+    ("stitch", stitch::check),
+    ("stream", stream::check),
+];

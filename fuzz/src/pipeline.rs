@@ -1,0 +1,159 @@
+//! The machines that resume, validate and correct (PC-5, PC-6): the input is letters that name the policy, then the
+//! first reply and those that follow, each behind three letters of its own.
+
+use endmark_core::{
+    AskFailure, AskedFrom, Ending, ExhaustedCause, Format, Join, OnAmbiguous, PieceRole, Pipeline,
+    PipelineOutcome, PipelinePolicy, PipelineResult, PipelineStep, Reply, ResumeExhausted, ResumePolicy,
+    SchemaProblem, Stop, Validate,
+};
+
+use crate::input::{Numbers, parts};
+
+/// More steps than any policy here allows.
+const MOST_STEPS: usize = 400;
+
+/// Whatever comes: it ends within its bounds, never changes what the client has, and loses nothing.
+pub fn check(bytes: &[u8]) {
+    let mut parts = parts(bytes);
+    let letters = parts.next().unwrap_or_default();
+    let letter = |position: usize| letters.get(position).copied().unwrap_or_default();
+    let demanded = match letter(0) {
+        b'j' => Some(Format::Json),
+        b'l' => Some(Format::Jsonl),
+        b'm' => Some(Format::Marker("<END>".to_owned())),
+        _ => None,
+    };
+    let count = |position: usize| u32::from(letter(position).wrapping_sub(b'0') % 5);
+    let (max_attempts, max_corrections) = (count(1), count(2));
+    let on_ambiguous = if letter(3) == b'b' { OnAmbiguous::Best } else { OnAmbiguous::Stop };
+    let answers: Vec<Result<(Reply, Join), AskFailure>> = parts.map(answer).collect();
+    let Some(begin) = answers.iter().position(Result::is_ok) else { return };
+    let Ok((first, _)) = answers[begin].clone() else { return };
+    let mut answers = answers.iter().cycle().skip(begin + 1);
+    let mut numbers = Numbers::of(bytes);
+    let sent = if letter(4) == b's' { numbers.below(first.text.len() + 4) } else { 0 };
+    let resume = ResumePolicy { max_attempts, on_ambiguous, sent, prompt: None };
+    let validator: Option<Box<dyn Validate + Send + Sync>> =
+        if letter(5) == b'v' { Some(Box::new(NeedsName)) } else { None };
+    let beginning = first.text.clone();
+    let policy = PipelinePolicy { resume, max_corrections };
+    let mut pipeline = Pipeline::new(policy, demanded, validator, first);
+    for _ in 0..MOST_STEPS {
+        let step = pipeline.next();
+        assert_eq!(step, pipeline.next(), "stable until it is fed");
+        match (step, answers.next().unwrap()) {
+            (PipelineStep::Done(outcome), answer) => {
+                bounded(&outcome, max_attempts, max_corrections);
+                keeps(&outcome, &beginning, sent);
+                // After the end nothing changes any more.
+                pipeline.corrected(Reply::stopped("{}", Stop::Normal));
+                match answer.clone() {
+                    Ok((reply, join)) => pipeline.resumed(reply, join),
+                    Err(failure) => pipeline.failed(failure),
+                }
+                assert_eq!(pipeline.next(), PipelineStep::Done(outcome));
+                return;
+            }
+            (PipelineStep::Resume(ask), Ok((reply, join))) => {
+                assert!((1..=max_attempts).contains(&ask.attempt), "{ask:?}");
+                assert_eq!(ask.prompt.is_empty(), ask.again, "{ask:?}");
+                pipeline.resumed(reply.clone(), *join);
+            }
+            (PipelineStep::Correct(ask), Ok((reply, _))) => {
+                assert!((1..=max_corrections).contains(&ask.attempt) && !ask.prompt.is_empty(), "{ask:?}");
+                pipeline.corrected(reply.clone());
+            }
+            (_, Err(failure)) => pipeline.failed(failure.clone()),
+        }
+    }
+    panic!("it does not end: {pipeline:?}");
+}
+
+/// Wants a name, and names its problems in order.
+struct NeedsName;
+
+impl Validate for NeedsName {
+    fn validate(&self, json: &str) -> Vec<SchemaProblem> {
+        assert!(serde_json::from_str::<serde::de::IgnoredAny>(json).is_ok() || json.len() > 100, "{json:?}");
+        let problem = |path: &str| SchemaProblem { path: path.to_owned(), message: "missing".to_owned() };
+        if json.contains("\"name\"") { Vec::new() } else { vec![problem(""), problem("/name")] }
+    }
+}
+
+/// What came of one call: its stop, its ending, how it is joined, then its text. `!` is a call that failed.
+fn answer(part: &[u8]) -> Result<(Reply, Join), AskFailure> {
+    let letter = |position: usize| part.get(position).copied().unwrap_or_default();
+    if letter(0) == b'!' {
+        return Err(match letter(1) {
+            b'b' => AskFailure::Budget("none left".to_owned()),
+            b'l' => AskFailure::Lost("gone".to_owned()),
+            _ => AskFailure::Rejected("no".to_owned()),
+        });
+    }
+    let stop = match letter(0) {
+        b'n' => Some(Stop::Normal),
+        b's' => Some(Stop::Sequence),
+        b'l' => Some(Stop::Limit),
+        b'r' => Some(Stop::Refused),
+        b'p' => Some(Stop::Paused),
+        _ => None,
+    };
+    let ending = match letter(1) {
+        b'e' => Ending::UpstreamError,
+        b's' => Ending::Stalled,
+        b'd' => Ending::Dropped,
+        b'x' => Ending::Cancelled,
+        b'o' => Ending::OverCap,
+        _ => Ending::Clean,
+    };
+    let join = match letter(2) {
+        b'c' => Join::Stitched(AskedFrom::Cut),
+        b't' => Join::Stitched(AskedFrom::Token),
+        b'u' => Join::Stitched(AskedFrom::Unknown),
+        _ => Join::Exact,
+    };
+    let text = String::from_utf8_lossy(part.get(3..).unwrap_or_default()).into_owned();
+    let reasoned = letter(2) == b'r';
+    let (output_tokens, limit) = if letter(2) == b'k' { (Some(5), Some(5)) } else { (None, None) };
+    Ok((Reply { text, ending, stop, output_tokens, limit, reasoned }, join))
+}
+
+fn bounded(outcome: &PipelineOutcome, max_attempts: u32, max_corrections: u32) {
+    assert!(outcome.attempts <= max_attempts && outcome.corrections <= max_corrections, "{outcome:?}");
+    assert!(
+        outcome.seams.iter().all(|seam| seam.at <= outcome.text.len()) || !is_resumed(outcome),
+        "{outcome:?}"
+    );
+    if let PipelineResult::Exhausted(end) = &outcome.result {
+        exhausted(end, outcome);
+    }
+}
+
+fn is_resumed(outcome: &PipelineOutcome) -> bool {
+    matches!(outcome.result, PipelineResult::Whole | PipelineResult::Resumed)
+}
+
+/// PC-5: no received byte is missing but what a settled seam left out, or what was there already.
+fn exhausted(end: &ResumeExhausted, outcome: &PipelineOutcome) {
+    assert!(end.merged_raw.is_char_boundary(end.verified_len) && !end.reason.is_empty(), "{end:?}");
+    assert!(outcome.text.starts_with(&end.merged_raw[..end.verified_len]), "{outcome:?}");
+    let pieces = || outcome.pieces.iter().filter(|piece| piece.role != PieceRole::Correction);
+    let last_is_there = end.cause == ExhaustedCause::NoProgress;
+    for piece in pieces().filter(|piece| piece.seam.is_none() && piece.join.is_some()) {
+        assert!(end.merged_raw.contains(&piece.text) || last_is_there, "{piece:?} is not in {end:?}");
+    }
+    let received: usize = pieces().map(|piece| piece.text.len()).sum();
+    let left_out: usize = pieces().flat_map(|piece| &piece.seam).map(|seam| seam.dropped_bytes).sum();
+    let cut_characters: usize = pieces().map(|piece| piece.text.matches('\u{fffd}').count() * 3).sum();
+    let said_again = pieces().next_back().filter(|_| last_is_there).map_or(0, |piece| piece.text.len());
+    assert!(end.merged_raw.len() + left_out + cut_characters + said_again >= received, "{outcome:?}");
+}
+
+/// What the client has stays as it is.
+fn keeps(outcome: &PipelineOutcome, beginning: &str, sent: usize) {
+    let sent = &beginning.as_bytes()[..sent.min(beginning.len())];
+    assert!(outcome.text.as_bytes().starts_with(sent), "{sent:?} is not kept: {outcome:?}");
+    if let PipelineResult::Passed = outcome.result {
+        assert_eq!(outcome.text, beginning);
+    }
+}

@@ -1,0 +1,123 @@
+//! Chat Completions requests: the input is the body (PC-3, PC-9).
+
+use endmark_wire::json::{Kind, Value};
+use endmark_wire::openai_chat::{ChatRequest, Partial, PrefillVariant, Terms, ToolCall, ToolPrefill};
+
+use crate::input::Numbers;
+
+/// Top-level fields that some continuation changes, adds or removes.
+const TOUCHED: &[&str] = &[
+    "messages",
+    "n",
+    "logprobs",
+    "top_logprobs",
+    "max_completion_tokens",
+    "max_tokens",
+    "stream",
+    "stream_options",
+    "continue_final_message",
+    "add_generation_prompt",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "functions",
+    "function_call",
+    "response_format",
+    "grammar",
+    "json_schema",
+    "guided_json",
+    "guided_regex",
+    "guided_choice",
+    "guided_grammar",
+    "structured_outputs",
+    "prediction",
+];
+
+const TEXTS: &[&str] = &["", "Once ", "{\"a\": \"\\u00", "line\n\t\"quoted\" \u{0}é\u{1f600}"];
+
+/// Whatever continues an accepted request is an accepted request, on the terms that were given, with everything in
+/// it that has nothing to do with continuing.
+pub fn check(bytes: &[u8]) {
+    let Ok(request) = ChatRequest::parse(bytes) else { return };
+    assert_eq!(request.body(), bytes);
+    let root = Value::parse(bytes).unwrap();
+    for name in request.tool_names() {
+        if let Some(schema) = request.tool_schema(&name) {
+            assert_eq!(Value::parse_str(&schema).unwrap().kind(), Kind::Object);
+        }
+    }
+    let asked = request.with_usage_asked();
+    let again = ChatRequest::parse(&asked).unwrap();
+    assert_eq!(again.include_usage, request.stream);
+    assert_eq!(
+        (again.stream, again.limit, &again.prefill),
+        (request.stream, request.limit, &request.prefill)
+    );
+
+    let mut numbers = Numbers::of(bytes);
+    let text = *numbers.pick(TEXTS);
+    let call =
+        ToolCall { name: "write \"file\"".to_owned(), arguments: text.to_owned(), ..ToolCall::default() };
+    let before = [ToolCall { id: Some("1".to_owned()), arguments: "{}".to_owned(), ..call.clone() }];
+    let partials = [
+        Partial::Text(text),
+        Partial::ToolCall { call: &call, content_before: "", calls_before: &[] },
+        Partial::ToolCall { call: &call, content_before: "Sure.", calls_before: &before },
+    ];
+    let partial = numbers.pick(&partials);
+    let terms =
+        Terms { limit: numbers.below(1 << 40) as u64, stream: numbers.flip(), include_usage: numbers.flip() };
+    let variant = *numbers.pick(&PrefillVariant::ALL);
+    let tool = *numbers.pick(&[ToolPrefill::Hermes, ToolPrefill::Calls]);
+    let prompt = *numbers.pick(TEXTS);
+
+    let prefill = continuation(&request.with_prefill(partial, terms, variant, tool), root, terms);
+    if let Partial::Text(text) = partial {
+        let expected = format!("{}{text}", request.prefill.as_deref().unwrap_or_default());
+        assert_eq!(prefill.prefill.unwrap_or_default(), expected);
+        assert!(request.echoes(text).contains(&expected));
+    }
+    assert_eq!((&prefill.demanded, prefill.has_tools), (&request.demanded, request.has_tools));
+
+    let prompted = continuation(&request.with_prompt(partial, prompt, terms), root, terms);
+    assert!(prompted.demanded.is_none() && !prompted.has_tools && prompted.prefill.is_none());
+    ends_in_question(&prompted, prompt);
+    let corrected = continuation(&request.with_correction(partial, prompt, terms), root, terms);
+    assert!(!corrected.has_tools && corrected.prefill.is_none());
+    ends_in_question(&corrected, prompt);
+    let again = continuation(&request.with_limit(terms), root, terms);
+    assert_eq!(again.prefill, request.prefill);
+}
+
+/// Reads a continuation, and compares it to the request it was made from.
+fn continuation(body: &[u8], original: Value<'_>, terms: Terms) -> ChatRequest {
+    let request = ChatRequest::parse(body).unwrap_or_else(|error| {
+        panic!("{error}: {}", String::from_utf8_lossy(body));
+    });
+    assert_eq!((request.limit, request.stream, request.choices), (Some(terms.limit), terms.stream, 1));
+    assert!(request.include_usage || !(terms.stream && terms.include_usage));
+    let root = Value::parse(body).unwrap();
+    assert_eq!(untouched(root), untouched(original));
+    // Every message stays, but the last one may be the assistant's and go on.
+    let (before, after) = (messages(original), messages(root));
+    let kept = before.len().saturating_sub(1);
+    assert_eq!(before[..kept], after[..kept]);
+    assert!(after.len() >= before.len());
+    request
+}
+
+fn untouched(root: Value<'_>) -> Vec<(&str, &str)> {
+    let fields = root.fields().filter(|field| !TOUCHED.iter().any(|name| field.is(name)));
+    fields.map(|field| (field.key.raw(), field.value.raw())).collect()
+}
+
+fn messages(root: Value<'_>) -> Vec<&str> {
+    root.field("messages").unwrap().items().map(Value::raw).collect()
+}
+
+fn ends_in_question(request: &ChatRequest, prompt: &str) {
+    let root = Value::parse(request.body()).unwrap();
+    let last = root.field("messages").unwrap().items().last().unwrap();
+    assert_eq!(last.field("role").and_then(Value::text).as_deref(), Some("user"));
+    assert_eq!(last.field("content").and_then(Value::text).as_deref(), Some(prompt));
+}

@@ -1,0 +1,120 @@
+//! Chat Completions responses: the input is the body (PC-9).
+
+use endmark_wire::json::{Kind, Value};
+use endmark_wire::openai_chat::{ChatRequest, ChatResponse, ToolCall, Usage, error_body, read_error};
+
+use crate::input::Numbers;
+
+const REQUESTS: &[&str] =
+    &[r#"{"model":"m","messages":[]}"#, r#"{"model":"m","messages":[],"stop":["END"],"max_tokens":3}"#];
+
+const TEXTS: &[&str] = &["", "Hello", "{\"a\": \"b\\\"\"}", "line\n\u{0}é\u{1f600}"];
+
+/// A response says the same again after an edit, but for what was edited.
+pub fn check(bytes: &[u8]) {
+    let mut numbers = Numbers::of(bytes);
+    if let Some(error) = read_error(bytes) {
+        let again = read_error(&error_body(&error.message, "endmark_test", error.code.as_deref(), None));
+        assert_eq!(again.map(|again| again.message), Some(error.message));
+    }
+    let request = ChatRequest::parse(numbers.pick(REQUESTS).as_bytes()).unwrap();
+    let Ok(response) = ChatResponse::parse(bytes, &request) else { return };
+    assert_eq!(response.body(), bytes);
+    assert_eq!(response.edit().finish(), bytes);
+    let root = Value::parse(bytes).unwrap();
+    for (position, choice) in response.choices.iter().enumerate() {
+        let arguments: usize = choice.tool_calls.iter().map(|call| call.arguments.len()).sum();
+        assert_eq!(choice.received, choice.text.len() + arguments);
+        // Where several choices have one number, the first of them is meant.
+        let first = response.choices.iter().position(|other| other.index == choice.index);
+        if first == Some(position) && position < 8 {
+            edit(&response, root, position, &request, &mut numbers);
+        }
+    }
+    usage(&response, root, &request, &mut numbers);
+}
+
+fn edit(
+    response: &ChatResponse,
+    root: Value<'_>,
+    position: usize,
+    request: &ChatRequest,
+    numbers: &mut Numbers,
+) {
+    let choice = &response.choices[position];
+    let text = match numbers.below(3) {
+        0 => format!("{} and on", choice.text),
+        1 => choice.text.clone(),
+        _ => (*numbers.pick(TEXTS)).to_owned(),
+    };
+    let message = root.at(&format!("choices[{position}].message"));
+    let can_hold_text = message.is_some_and(|message| message.kind() == Kind::Object);
+    let can_hold_finish = root.at(&format!("choices[{position}]")).unwrap().kind() == Kind::Object;
+
+    let mut edit = response.edit();
+    edit.set_text(choice.index, &text);
+    // A client tells a choice by its number: nothing is edited that has another one.
+    edit.set_finish(choice.index, "length");
+    let changed = edit.finish();
+    let again = ChatResponse::parse(&changed, request).unwrap();
+    assert_eq!(again.choices.len(), response.choices.len());
+    for (other, (before, after)) in response.choices.iter().zip(&again.choices).enumerate() {
+        if other == position {
+            assert_eq!(&after.text, if can_hold_text { &text } else { &before.text });
+            if can_hold_finish {
+                assert_eq!(after.finish.as_ref().map(|finish| finish.word.as_str()), Some("length"));
+            }
+            assert_eq!(after.tool_calls, before.tool_calls);
+        } else {
+            assert_eq!(after, before);
+        }
+    }
+    assert_eq!(others(Value::parse(&changed).unwrap()), others(root));
+
+    let calls = [ToolCall { id: Some("c".to_owned()), name: "f".to_owned(), ..ToolCall::default() }];
+    let mut edit = response.edit();
+    edit.set_tool_calls(choice.index, &calls);
+    if let Some(call) = choice.tool_calls.last() {
+        let mut edit = response.edit();
+        edit.set_arguments(choice.index, call.index, &text);
+        let again = ChatResponse::parse(&edit.finish(), request).unwrap();
+        let again = again.choices[position].tool_calls.last().cloned();
+        assert!(again.is_some_and(|again| again.arguments == text || call.arguments.is_empty()));
+    }
+    let again = ChatResponse::parse(&edit.finish(), request).unwrap();
+    if can_hold_text {
+        assert_eq!(again.choices[position].tool_calls.first().map(|call| call.name.as_str()), Some("f"));
+    }
+}
+
+fn usage(response: &ChatResponse, root: Value<'_>, request: &ChatRequest, numbers: &mut Numbers) {
+    if root.kind() != Kind::Object {
+        return;
+    }
+    let mut count = || numbers.below(1 << 40) as u64;
+    let usage = Usage {
+        prompt: count(),
+        completion: count(),
+        total: count(),
+        cached: Some(count()),
+        reasoning: Some(count()),
+    };
+    let mut edit = response.edit();
+    edit.set_usage(&usage);
+    edit.set_endmark(&serde_json::value::RawValue::from_string("{\"a\": 1}".to_owned()).unwrap());
+    let changed = edit.finish();
+    let again = ChatResponse::parse(&changed, request).unwrap();
+    assert_eq!(again.usage, Some(usage));
+    assert_eq!(again.choices, response.choices);
+    let changed = Value::parse(&changed).unwrap();
+    assert_eq!(changed.at("endmark.a").and_then(Value::as_u64), Some(1));
+    assert_eq!(others(changed), others(root));
+}
+
+/// What no edit here touches.
+fn others(root: Value<'_>) -> Vec<(&str, &str)> {
+    let touched = |field: &endmark_wire::json::Field<'_>| {
+        ["choices", "usage", "endmark"].iter().any(|name| field.is(name))
+    };
+    root.fields().filter(|field| !touched(field)).map(|field| (field.key.raw(), field.value.raw())).collect()
+}

@@ -1,0 +1,101 @@
+//! Event streams: the input is the stream's bytes (PC-9).
+
+use endmark_wire::sse::{Decoder, Frame, Tail, comment, data_frame};
+
+use crate::input::Numbers;
+
+/// More than any input has.
+const NO_LIMIT: usize = 1 << 30;
+
+/// Nothing is lost; splits change nothing; no frame is longer than the limit; frames can be written and read again.
+pub fn check(bytes: &[u8]) {
+    let mut numbers = Numbers::of(bytes);
+    let whole = read(&[bytes], NO_LIMIT);
+    assert!(!whole.too_long);
+    assert_eq!(whole.raw(), bytes);
+    let singles: Vec<&[u8]> = bytes.chunks(1).collect();
+    let limit = numbers.below(bytes.len() + 2);
+    let limited = read(&[bytes], limit);
+    for pieces in [numbers.pieces(bytes), numbers.pieces(bytes), singles] {
+        assert_eq!(read(&pieces, NO_LIMIT), whole, "in {} pieces", pieces.len());
+        let in_pieces = read(&pieces, limit);
+        assert_eq!(in_pieces.too_long, limited.too_long, "limit {limit} in {} pieces", pieces.len());
+        assert_eq!(in_pieces.frames, limited.frames, "limit {limit} in {} pieces", pieces.len());
+        assert!(bytes.starts_with(&in_pieces.raw()), "limit {limit}");
+        assert!(in_pieces.too_long || in_pieces.raw() == bytes, "limit {limit}");
+    }
+    assert!(limited.frames.iter().all(|frame| frame.raw.len() <= limit));
+    assert_eq!(limited.frames, whole.frames[..limited.frames.len()]);
+    for (position, frame) in whole.frames.iter().enumerate() {
+        reread(frame, position == 0);
+    }
+    encode(bytes);
+}
+
+/// All that a decoder gives of a stream.
+#[derive(Debug, PartialEq)]
+struct Read {
+    frames: Vec<Frame>,
+    tail: Tail,
+    too_long: bool,
+}
+
+impl Read {
+    fn raw(&self) -> Vec<u8> {
+        let mut raw: Vec<u8> = self.frames.iter().flat_map(|frame| frame.raw.iter().copied()).collect();
+        match &self.tail {
+            Tail::Clean => {}
+            Tail::Frame(frame) => raw.extend_from_slice(&frame.raw),
+            Tail::Residue(rest) => raw.extend_from_slice(rest),
+        }
+        raw
+    }
+}
+
+fn read(pieces: &[&[u8]], limit: usize) -> Read {
+    let mut decoder = Decoder::new(limit);
+    let mut frames = Vec::new();
+    let mut too_long = false;
+    for piece in pieces {
+        let failed = decoder.push(piece).is_err();
+        assert!(failed || !too_long, "an error passes");
+        too_long |= failed;
+        frames.extend(std::iter::from_fn(|| decoder.next_frame()));
+        assert!(too_long || decoder.buffered() <= limit, "{} bytes are held", decoder.buffered());
+    }
+    Read { frames, tail: decoder.finish(), too_long }
+}
+
+/// A frame says the same by itself, and the same but for its data when that is replaced.
+fn reread(frame: &Frame, is_first: bool) {
+    if !is_first {
+        assert_eq!(Frame::read(frame.raw.clone()), *frame);
+    }
+    // Behind a byte order mark, and where lines end now in one way and now in another, data is only passed on.
+    let text = String::from_utf8_lossy(&frame.raw).replace("\r\n", "");
+    let is_mixed = text.contains('\r') && (text.contains('\n') || frame.raw.contains(&b'\n'));
+    if frame.data.is_none() || is_mixed || is_first && frame.raw.starts_with(b"\xEF\xBB\xBF") {
+        return;
+    }
+    let changed = read(&[&frame.with_data(b"{\"a\":\n1}")], NO_LIMIT);
+    // A frame that ends in a carriage return is told of at the end: a line feed could have followed.
+    let (([again], Tail::Clean) | ([], Tail::Frame(again))) = (changed.frames.as_slice(), &changed.tail)
+    else {
+        panic!("{frame:?} becomes {changed:?}");
+    };
+    assert_eq!(again.data.as_deref(), Some("{\"a\":\n1}"), "{frame:?}");
+    assert_eq!((&again.event, &again.id, again.retry), (&frame.event, &frame.id, frame.retry), "{frame:?}");
+}
+
+/// What is written comes back in one frame.
+fn encode(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let lines = text.replace("\r\n", "\n").replace('\r', "\n");
+    for (written, data) in [(data_frame(bytes), Some(lines.as_str())), (comment(text), None)] {
+        let found = read(&[&written], NO_LIMIT);
+        assert_eq!(found.tail, Tail::Clean);
+        let [frame] = found.frames.as_slice() else { panic!("{written:?} is {found:?}") };
+        assert_eq!(frame.data.as_deref(), data);
+        assert!(frame.event.is_none() && frame.id.is_none() && frame.retry.is_none());
+    }
+}

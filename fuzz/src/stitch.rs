@@ -1,0 +1,107 @@
+//! Stitching (PC-4): the input is letters that name the format and where was asked, then the parts.
+
+use endmark_core::detect::detect;
+use endmark_core::{AskedFrom, Format, MergeError, Merged, Outcome, Verdict, merge_chunks, stitch};
+
+use crate::input::parts;
+
+/// What the longest glue between two parts has.
+const MOST_GLUE: usize = 2;
+
+/// A text that is handed over is what it is said to be, begins with what was settled, and holds nothing that was not
+/// received; an error loses nothing.
+pub fn check(bytes: &[u8]) {
+    let mut parts = parts(bytes).map(|part| String::from_utf8_lossy(part).into_owned());
+    let letters = parts.next().unwrap_or_default();
+    let format = match letters.as_bytes().first() {
+        Some(b'l') => Format::Jsonl,
+        Some(b't') => Format::Text,
+        Some(b'm') => Format::Marker("<END>".to_owned()),
+        Some(b'a') => Format::Auto,
+        _ => Format::Json,
+    };
+    let from = match letters.as_bytes().get(1) {
+        Some(b'c') => AskedFrom::Cut,
+        Some(b't') => AskedFrom::Token,
+        _ => AskedFrom::Unknown,
+    };
+    let chunks: Vec<String> = parts.collect();
+    if let [initial, continuation, ..] = chunks.as_slice() {
+        two(initial, continuation, &format, from);
+    }
+    several(&chunks, &format, from);
+}
+
+fn two(initial: &str, continuation: &str, format: &Format, from: AskedFrom) {
+    let received = [initial, continuation].concat();
+    match merge_chunks(initial, continuation, format, from) {
+        Ok(found) => {
+            merged(&found, initial, continuation, format);
+            // Auto resolves by the first part alone, so what its answer means is not said here.
+            assert!(!format.has_grammar() || found.verdict.is_whole(), "{found:?}");
+        }
+        Err(MergeError::StillTruncated { merged: found }) => {
+            merged(&found, initial, continuation, format);
+            assert!(found.verdict.truncation().is_some(), "{found:?}");
+        }
+        Err(MergeError::Ambiguous { best, .. }) => merged(&best, initial, continuation, format),
+        Err(MergeError::Malformed { attempt, verified_len, reason }) => {
+            assert!(attempt == received && !reason.is_empty());
+            verified(&attempt, verified_len, format);
+        }
+        Err(MergeError::NoSeam { attempt, verified_len, reason }) => {
+            assert!(attempt == received && !reason.is_empty());
+            assert!(verified_len <= initial.len());
+            verified(&attempt, verified_len, format);
+        }
+    }
+}
+
+fn merged(found: &Merged, initial: &str, continuation: &str, format: &Format) {
+    if *format != Format::Auto {
+        assert_eq!(detect(found.text.as_bytes(), format).verdict, found.verdict, "{found:?}");
+    }
+    // Remains of a character that was cut are no part of either side.
+    let sound = initial.trim_end_matches('\u{fffd}');
+    let settled = match detect(sound.as_bytes(), format).verdict {
+        Verdict::Truncated(cut) if *format != Format::Marker("<END>".to_owned()) => cut.truncation_index,
+        Verdict::Truncated(_) | Verdict::Whole | Verdict::Malformed { .. } => sound.len(),
+    };
+    // What auto takes for JSON in prose or a fence is settled later than what it is joined as.
+    if *format != Format::Auto {
+        let floor = sound.floor_char_boundary(settled);
+        assert!(
+            found.text.starts_with(&sound[..floor]),
+            "{found:?} does not begin with {:?}",
+            &sound[..floor]
+        );
+    }
+    let seam = &found.seam;
+    assert!(found.text.is_char_boundary(seam.at), "{found:?}");
+    assert!((0.0..=1.0).contains(&seam.confidence), "{found:?}");
+    let received = initial.len() + continuation.len();
+    assert!(found.text.len() <= received + MOST_GLUE, "{found:?}");
+    assert!(seam.dropped_bytes <= received, "{found:?}");
+    let glue = (found.text.len() + seam.dropped_bytes).checked_sub(received);
+    assert!(glue.is_some_and(|glue| glue <= MOST_GLUE), "{found:?}");
+}
+
+fn verified(attempt: &str, verified_len: usize, format: &Format) {
+    assert!(verified_len <= attempt.len());
+    if *format != Format::Auto {
+        let verdict = detect(&attempt.as_bytes()[..verified_len], format).verdict;
+        let is_mark = attempt.as_bytes()[..verified_len] == *"\u{feff}".as_bytes();
+        assert!(is_mark || !matches!(verdict, Verdict::Malformed { .. }), "{verdict:?}");
+    }
+}
+
+fn several(chunks: &[String], format: &Format, from: AskedFrom) {
+    let found = stitch(chunks, format, from);
+    assert!(found.seams.len() < chunks.len().max(1), "{found:?}");
+    assert_eq!(found.error.is_none(), found.outcome == Outcome::Whole, "{found:?}");
+    if found.outcome == Outcome::Whole && format.has_grammar() {
+        assert!(detect(found.text.as_bytes(), format).verdict.is_whole(), "{found:?}");
+    }
+    let received: usize = chunks.iter().map(String::len).sum();
+    assert!(found.text.len() <= received + MOST_GLUE * chunks.len(), "{found:?}");
+}
