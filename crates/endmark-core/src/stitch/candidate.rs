@@ -168,8 +168,12 @@ fn repetition(
         AskedFrom::Token | AskedFrom::Unknown => 1.5,
     };
     cost += if keep == joint.initial.len() { 0.0 } else { 0.5 };
-    cost += if is_all || begins_word(units, first) { 0.0 } else { 2.5 };
-    cost += if letters < 3 && count < 8 { 2.0 } else { 0.0 };
+    cost += match joint.from {
+        _ if is_all || begins_word(units, first) => 0.0,
+        AskedFrom::Token | AskedFrom::Unknown if count < 16 => 4.0,
+        _ => 2.5,
+    };
+    cost += if joint.in_text && letters < 3 && count < 8 { 2.0 } else { 0.0 };
     Candidate {
         keep,
         glue: "",

@@ -139,7 +139,9 @@ fn looks(
     let after = after_seam(joint, own, NEAR);
     let rest = after_from(joint, shared_end);
     let unexplained: Vec<char> = {
-        let kept = after.len().min(characters(joint, skipped) + own.glue.len());
+        let kept = after.len().min(
+            characters(joint, preamble::head(skipped, NEAR * 12)).len() + usize::from(!own.glue.is_empty()),
+        );
         after[..kept].to_vec()
     };
     let longest = longest_repetition(survivor, survivors);
@@ -151,6 +153,11 @@ fn looks(
     }
     let mut context = before.to_vec();
     context.extend(&unexplained);
+    if unexplained.len() == NEAR {
+        // The skipped part is longer than what was looked at: what precedes its end is its own last part.
+        let tail = &skipped[skipped.floor_char_boundary(skipped.len().saturating_sub(NEAR))..];
+        context = characters(joint, tail);
+    }
     // What follows would be as unusual in a text of its own: only the difference speaks about the seam.
     let joined = texture.surprise(&context, &rest) - texture.surprise(&[], &rest);
     bits + joined.max(-5.0) + texture.words_at(before, &after) + texture.case_at(before, &after)
@@ -164,9 +171,10 @@ fn after_from(joint: &Joint<'_>, start: usize) -> Vec<char> {
     units.chars(0..units.len()).take(3).collect()
 }
 
-fn characters(joint: &Joint<'_>, part: &str) -> usize {
+fn characters(joint: &Joint<'_>, part: &str) -> Vec<char> {
     let reading = if joint.has_grammar() { Reading::Content } else { Reading::Plain };
-    Units::read(part, reading).len()
+    let units = Units::read(part, reading);
+    units.chars(0..units.len()).collect()
 }
 
 /// How much more of the first part another survivor takes for repeated than this one does, in bytes.

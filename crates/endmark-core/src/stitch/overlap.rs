@@ -35,7 +35,7 @@ pub(super) fn overlaps(tail: &[u32], head: &[u32]) -> Vec<usize> {
 }
 
 /// For each length of a beginning of `pattern`, the longest shorter beginning that is also its end.
-fn self_overlaps(pattern: &[u32]) -> Vec<usize> {
+fn self_overlaps<T: PartialEq>(pattern: &[T]) -> Vec<usize> {
     let mut shorter = vec![0; pattern.len() + 1];
     let mut matched = 0;
     for index in 1..pattern.len() {
@@ -50,9 +50,22 @@ fn self_overlaps(pattern: &[u32]) -> Vec<usize> {
     shorter
 }
 
+/// The length of the shortest part that a text says over and over; its own length if it says nothing twice.
+pub(super) fn period(text: &[u8]) -> usize {
+    text.len() - self_overlaps(text).last().copied().unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::overlaps;
+    use super::{overlaps, period};
+
+    #[test]
+    fn finds_periods() {
+        assert_eq!(period(b"0, 0, 0, "), 3);
+        assert_eq!(period(b"abcab"), 3);
+        assert_eq!(period(b"abc"), 3);
+        assert_eq!(period(b""), 0);
+    }
 
     fn units(text: &str) -> Vec<u32> {
         text.chars().map(u32::from).collect()

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 
 use memchr::memmem;
 
+use super::overlap::period;
+
 /// How many characters of each side are read.
 pub(super) const WINDOW: usize = 12_000;
 /// How many places where a repeated part stands in the text are looked at.
@@ -140,7 +142,8 @@ impl Texture {
         }
         let joined = self.known(&format!("{left}{right}"));
         match (joined, self.known(&left), self.known(&right)) {
-            (0, 1.., 1..) => 3.0,
+            (0, 1.., 1..) if length < 3 || right.chars().count() < 3 => 3.0,
+            (0, 1.., 1..) => 5.0,
             (0, 0, 1..) => 1.5,
             (0, ..) => 0.5,
             (_, 0, _) | (_, _, 0) => -2.0,
@@ -163,6 +166,18 @@ fn slot(context: &[char], next: Option<char>) -> usize {
 /// by how it went on in other places where it said the same. A table of zeros is likely to, a sentence is not.
 pub(super) fn surprise_of_repetition(text: &str, length: usize) -> f64 {
     let start = text.floor_char_boundary(text.len().saturating_sub(length));
+    let repeated = &text[start..];
+    let period = period(repeated.as_bytes());
+    if period * 2 > repeated.len() {
+        return surprise_of_saying_again(text, start);
+    }
+    // What is itself a repetition, such as rows that are all alike, goes on as easily as it went so far.
+    let once = text.floor_char_boundary(text.len() - period);
+    surprise_of_saying_again(text, once).min(surprise_of_saying_again(text, start))
+}
+
+/// The same for the end of a text from this place on, taken as one.
+fn surprise_of_saying_again(text: &str, start: usize) -> f64 {
     let repeated = &text[start..];
     if repeated.is_empty() {
         return 0.0;

@@ -114,7 +114,7 @@ const ALL: &[AskedFrom] = &[AskedFrom::Cut, AskedFrom::Token, AskedFrom::Unknown
 
 #[test]
 fn json_is_exact_where_the_text_decides_and_never_silently_wrong() {
-    let counts = measure(JSON_KINDS, STYLES, ALL, 8);
+    let counts = measure(JSON_KINDS, STYLES, ALL, 6);
     let sum = total(&counts);
     assert_eq!(sum.wrong, 0, "{counts:#?}");
     assert!(sum.exact * 100 >= 98 * (sum.exact + sum.honest), "{sum:?} {counts:#?}");
@@ -168,6 +168,14 @@ fn long_and_repetitive_parts_take_linear_time() {
     let restarted = format!("{initial}\"b\": [0, 0]}}]");
     let merged = merge_chunks(&initial, &restarted, &Format::Json, AskedFrom::Cut).unwrap();
     assert_eq!(merged.text, restarted);
+    let more = format!("\"b\": [0, 0]}}, {rows}{{}}]");
+    let merged = merge_chunks(&initial, &more, &Format::Json, AskedFrom::Cut).unwrap();
+    assert_eq!(merged.text, format!("{initial}{more}"), "rows that are all alike are not taken for repeated");
+    let lines = "def f(x):\\n    return x + 1\\n".repeat(20_000);
+    let (initial, more) =
+        (format!("{{\"code\": \"{lines}def f("), format!("x):\\n    return x + 1\\n{lines}\"}}"));
+    let merged = merge_chunks(&initial, &more, &Format::Json, AskedFrom::Cut).unwrap();
+    assert_eq!(merged.text, format!("{initial}{more}"), "nor are lines of a string");
     let found = merge_chunks(&"ha ".repeat(50_000), &"ha ".repeat(50_000), &Format::Text, AskedFrom::Unknown);
     assert!(
         matches!(found, Err(MergeError::Ambiguous { .. } | MergeError::NoSeam { .. })),
