@@ -122,11 +122,12 @@ impl Body {
         }
     }
 
-    /// Where a prompt asks to go on: after the last token where there are tokens, else at the cut.
+    /// Where a prompt asks to go on: after the last token where there are tokens. In text it asks for the cut,
+    /// and models follow that so loosely that only their answer tells where they did.
     pub(super) fn asked_from(&self) -> AskedFrom {
         match self.grammar {
             Some(Format::Json | Format::Jsonl) => AskedFrom::Token,
-            Some(Format::Text | Format::Marker(_) | Format::Auto) | None => AskedFrom::Cut,
+            Some(Format::Text | Format::Marker(_) | Format::Auto) | None => AskedFrom::Unknown,
         }
     }
 

@@ -125,7 +125,7 @@ fn a_continuation_that_makes_it_whole_may_itself_be_cut() {
 #[test]
 fn text_is_whole_when_its_continuation_is() {
     let mut resume = text(limit("The quick brown fox ju"));
-    assert_eq!(ask(&resume).from, AskedFrom::Cut);
+    assert_eq!(ask(&resume).from, AskedFrom::Unknown);
     resume.reply(limit("mps over the la"), Join::Exact);
     assert_eq!(ask(&resume).so_far, "The quick brown fox jumps over the la");
     resume.reply(normal("zy dog."), CUT);
@@ -372,7 +372,7 @@ fn a_marker_ends_a_text() {
     let format = Format::Marker("<<END>>".to_owned());
     let mut resume = Resume::new(ResumePolicy::default(), Some(format), normal("one\ntwo"));
     let request = ask(&resume);
-    assert_eq!((request.kind, request.from), (CutKind::Marker, AskedFrom::Cut));
+    assert_eq!((request.kind, request.from), (CutKind::Marker, AskedFrom::Unknown));
     assert!(request.prompt.contains("<<END>>"));
     resume.reply(limit("\nthree\n<<END>>"), Join::Exact);
     assert_eq!(whole(&resume), ("one\ntwo\nthree\n<<END>>".to_owned(), 1, true));

@@ -89,6 +89,8 @@ fn costs(joint: &Joint<'_>, survivors: &[Survivor]) -> Vec<f64> {
         units.chars(units.len().saturating_sub(NEAR)..units.len()).collect()
     };
     let beginning_anew = if begins_anew(joint) { 10.0 } else { 0.0 };
+    let said_again =
+        !joint.has_grammar() && restart::says_again(joint.initial, joint.continuation, joint.from);
     survivors
         .iter()
         .map(|survivor| {
@@ -106,6 +108,9 @@ fn costs(joint: &Joint<'_>, survivors: &[Survivor]) -> Vec<f64> {
             }
             if candidate.repeated == 0 && candidate.start == 0 {
                 cost += signs_of_a_new_turn(joint, survivor, &before);
+            }
+            if said_again && candidate.repeated == 0 {
+                cost += 16.0;
             }
             if fence_in_line(joint, survivor) {
                 cost += 14.0;

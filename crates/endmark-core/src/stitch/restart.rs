@@ -4,11 +4,15 @@
 //! leave the first part's path before the cut, which are no seam, and restarts of a text without grammar
 //! with other whitespace, which are.
 
+use super::seam::AskedFrom;
 use super::texture::in_word;
 use super::units::{Units, character, is_content};
 
 /// A beginning shared by chance is shorter than this, in characters.
 const SHARED_BY_CHANCE: usize = 14;
+
+/// What is said again by chance is shorter than this, in bytes.
+const SAID_AGAIN: usize = 40;
 
 /// How much of a text is searched for other places of a beginning, in units.
 const REACH: usize = 64_000;
@@ -46,6 +50,23 @@ fn leaves(path: &[u32], head: &[u32], text: &[u32]) -> bool {
     let searched = &text[text.len().saturating_sub(REACH)..];
     let places = searched.windows(sample.len()).filter(|window| *window == sample).take(3).count();
     words >= 3 && places < 3
+}
+
+/// Whether a continuation says something again that the first part said once: its beginning, or, where it was
+/// not asked for at the cut, its end. A model that goes on does not; one that begins anew after a remark, or
+/// quotes what it was shown, does.
+pub(super) fn says_again(initial: &str, continuation: &str, from: AskedFrom) -> bool {
+    let text = initial.trim();
+    let beginning = &text[..text.floor_char_boundary(SAID_AGAIN)];
+    let end = &text[text.ceil_char_boundary(text.len().saturating_sub(SAID_AGAIN))..];
+    let ends = if from == AskedFrom::Cut { None } else { Some(end) };
+    std::iter::once(beginning).chain(ends).any(|part| {
+        let finder = memchr::memmem::Finder::new(part);
+        part.len() >= SAID_AGAIN - 4
+            && part.split_whitespace().count() >= 3
+            && finder.find(continuation.as_bytes()).is_some()
+            && finder.find_iter(text.as_bytes()).take(2).count() == 1
+    })
 }
 
 /// Where in the continuation the first part ends, if the continuation says it all again with other whitespace.

@@ -69,6 +69,34 @@ fn exact() {
 }
 
 #[test]
+fn what_is_said_again_is_no_continuation() {
+    let report = "The harbour report of March lists three boats, and none of them was out on the Sunday. The first of them";
+    let echoed =
+        "\nContinue the text\n\nThe harbour report of March lists three boats, and none of them was out.";
+    let quoted = " It says that three boats, and none of them was out on the Sunday. The first of them sank.";
+    check(
+        &Format::Text,
+        &[
+            (report, echoed, Unknown, NoSeam),
+            (report, echoed, Cut, NoSeam),
+            (report, quoted, Unknown, NoSeam),
+            (
+                report,
+                " was painted in the spring.",
+                Cut,
+                Whole(
+                    SeamStyle::Exact,
+                    concat!(
+                        "The harbour report of March lists three boats, and none of them was out on the Sunday. ",
+                        "The first of them was painted in the spring."
+                    ),
+                ),
+            ),
+        ],
+    );
+}
+
+#[test]
 fn last_valid_token() {
     check(
         &Format::Json,
