@@ -27,6 +27,8 @@ pub struct Frame {
     pub retry: Option<u64>,
     /// Bytes that are no UTF-8 stand as U+FFFD in the fields above; `raw` has them as they came.
     pub damaged: bool,
+    /// How many bytes of `raw` are a byte order mark that was skipped.
+    mark: usize,
 }
 
 impl Frame {
@@ -37,9 +39,9 @@ impl Frame {
 
     /// The same, where a byte order mark is skipped at the beginning of a stream.
     pub(super) fn at(raw: Vec<u8>, beginning: bool) -> Self {
-        let mut frame =
-            Self { raw: Vec::new(), event: None, data: None, id: None, retry: None, damaged: false };
         let mark = if beginning && raw.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        let mut frame =
+            Self { raw: Vec::new(), event: None, data: None, id: None, retry: None, damaged: false, mark };
         for line in lines(raw.get(mark..).unwrap_or_default()) {
             frame.line(line.content);
         }
@@ -47,11 +49,13 @@ impl Frame {
         frame
     }
 
-    /// The frame with other data; its other lines and the way its lines end stay as they are.
+    /// The frame with other data; a byte order mark, its other lines and the way its lines end stay as they are.
     pub fn with_data(&self, data: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.raw.len() + data.len());
         let mut written = false;
-        for line in lines(&self.raw) {
+        let (mark, text) = self.raw.split_at_checked(self.mark).unwrap_or((&[], &self.raw));
+        bytes.extend_from_slice(mark);
+        for line in lines(text) {
             if field(line.content).0 != b"data" {
                 bytes.extend_from_slice(line.content);
                 bytes.extend_from_slice(line.end);

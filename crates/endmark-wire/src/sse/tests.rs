@@ -173,6 +173,25 @@ fn other_data_keeps_the_other_lines() {
     assert_eq!(Frame::read(b"data: cut".to_vec()).with_data(b"{}"), b"data: {}\n");
 }
 
+#[test]
+fn other_data_stands_behind_a_byte_order_mark() {
+    for (input, expected) in [
+        ("\u{FEFF}data: a\n\n", "\u{FEFF}data: NEW\n\n"),
+        ("\u{FEFF}data: a\ndata: b\n\n", "\u{FEFF}data: NEW\n\n"),
+        ("\u{FEFF}\ndata: a\n\n", "\u{FEFF}\ndata: NEW\n\n"),
+        ("\u{FEFF}data: a\r\r", "\u{FEFF}data: NEW\r\r"),
+    ] {
+        let (mut frames, tail, _) = decode(&[input.as_bytes()], LIMIT);
+        if let Tail::Frame(frame) = tail {
+            frames.push(frame);
+        }
+        assert_eq!(frames[0].with_data(b"NEW"), expected.as_bytes(), "{input:?}");
+    }
+    // Later in a stream it is no mark: the line has another name, and stays.
+    let (frames, _, _) = decode(&["data: a\n\n\u{FEFF}data: b\ndata: c\n\n".as_bytes()], LIMIT);
+    assert_eq!(frames[1].with_data(b"NEW"), "\u{FEFF}data: b\ndata: NEW\n\n".as_bytes());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
