@@ -57,6 +57,10 @@ impl Frame {
         bytes.extend_from_slice(mark);
         for line in lines(text) {
             if field(line.content).0 != b"data" {
+                // Where the line between them went, this would end the line before it, and no line of its own.
+                if line.content.is_empty() && line.end == b"\n" && bytes.ends_with(b"\r") {
+                    bytes.push(b'\n');
+                }
                 bytes.extend_from_slice(line.content);
                 bytes.extend_from_slice(line.end);
             } else if !written {

@@ -192,6 +192,25 @@ fn other_data_stands_behind_a_byte_order_mark() {
     assert_eq!(frames[1].with_data(b"NEW"), "\u{FEFF}data: b\ndata: NEW\n\n".as_bytes());
 }
 
+#[test]
+fn other_data_keeps_the_blank_line_where_lines_end_in_several_ways() {
+    for (input, expected) in [
+        ("data: a\r\nA\rdata: b\n\n", "data: NEW\r\nA\r\n\n"),
+        ("data: a\rdata: b\n\n", "data: NEW\r\n\n"),
+        ("data: a\rdata: b\r\n\n", "data: NEW\r\n\n"),
+        ("data: a\rdata: b\n\r\n", "data: NEW\r\r\n"),
+        ("data: a\ndata: b\r\r", "data: NEW\n\r"),
+    ] {
+        let (mut frames, tail, _) = decode(&[input.as_bytes()], LIMIT);
+        if let Tail::Frame(frame) = tail {
+            frames.push(frame);
+        }
+        let changed = frames[0].with_data(b"NEW");
+        assert_eq!(changed, expected.as_bytes(), "{input:?}");
+        assert_eq!(events(expected), [(None, "NEW".to_owned())], "{input:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
