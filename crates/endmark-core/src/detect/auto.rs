@@ -8,6 +8,8 @@ use super::json::{JsonMachine, Values};
 use super::text::TextMachine;
 use crate::{Format, Hint, Verdict};
 
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// The machine that guesses. It does not take for JSON what may as well be prose (PC-1):
 ///
 /// - what begins with `{` or `[` counts at once where nothing stands before it, or in a fence that says
@@ -20,6 +22,8 @@ pub(super) struct AutoMachine {
     /// The whole text, whatever else it may be.
     text: TextMachine,
     markdown: Markdown,
+    /// How many bytes of a byte order mark the text begins with.
+    mark: usize,
     /// The part that the text ends in, if it may be JSON.
     candidate: Option<Candidate>,
     /// What was found before that part.
@@ -98,7 +102,7 @@ impl AutoMachine {
     pub(super) fn push(&mut self, chunk: &[u8]) {
         let base = self.text.position();
         self.text.push(chunk);
-        let mut at = byte_order_mark(chunk, base);
+        let mut at = self.byte_order_mark(chunk, base);
         while at < chunk.len() && self.broken.is_none() {
             if let Some(mut candidate) = self.candidate.take() {
                 at += candidate.push(&chunk[at..]);
@@ -112,6 +116,17 @@ impl AutoMachine {
                 self.candidate = place.map(|place| Candidate::new(base + at, chunk[at], place));
             }
         }
+    }
+
+    /// How many bytes at the beginning of `chunk`, itself at `base`, belong to a byte order mark.
+    fn byte_order_mark(&mut self, chunk: &[u8], base: usize) -> usize {
+        if self.mark < base {
+            return 0;
+        }
+        let missing = BYTE_ORDER_MARK.get(base..).unwrap_or_default();
+        let taken = chunk.iter().zip(missing).take_while(|(byte, expected)| byte == expected).count();
+        self.mark += taken;
+        taken
     }
 
     /// Ends a candidate before `byte`, which does not belong to it.
@@ -189,12 +204,6 @@ impl AutoMachine {
             _ => self.text.verdict(),
         }
     }
-}
-
-/// How many bytes at the beginning of `chunk`, itself at `base`, belong to a byte order mark.
-fn byte_order_mark(chunk: &[u8], base: usize) -> usize {
-    let mark = "\u{FEFF}".as_bytes().get(base..).unwrap_or_default();
-    chunk.iter().zip(mark).take_while(|(byte, expected)| byte == expected).count()
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@ use super::*;
 /// What is said of `text`: the verdict's name, what it is taken for, and the settled end if it is cut.
 /// The same however the text is split.
 #[track_caller]
-fn judged(text: &str) -> (&'static str, &'static str, Option<usize>) {
-    let bytes = text.as_bytes();
+fn judged(text: impl AsRef<[u8]> + std::fmt::Debug) -> (&'static str, &'static str, Option<usize>) {
+    let bytes = text.as_ref();
     let mut single_bytes = AutoMachine::default();
     for byte in bytes {
         single_bytes.push(&[*byte]);
@@ -117,6 +117,16 @@ fn broken_characters_are_malformed_wherever_they_stand() {
     let mut machine = AutoMachine::default();
     machine.push(b"Sure: {\"a\": \"\xC3");
     assert_eq!(machine.verdict().truncation().unwrap().truncation_index, 13);
+}
+
+#[test]
+fn a_byte_order_mark_stands_at_the_beginning_alone() {
+    assert_eq!(judged("\u{FEFF}{\"a\": 1"), ("truncated", "json", Some(9)));
+    assert_eq!(judged(b"[[\xBF"), ("malformed", "text", None));
+    assert_eq!(judged(b"[\xBB1"), ("malformed", "text", None));
+    assert_eq!(judged(b"[\xBB\xBF1"), ("malformed", "text", None));
+    assert_eq!(judged(b"\xEF\xBF{\"a\": 1"), ("malformed", "json", None));
+    assert_eq!(judged("\u{FEFA}[1, 2"), ("whole", "text", None));
 }
 
 #[test]
