@@ -192,8 +192,17 @@ impl AutoMachine {
 
     /// What the text is, should it end here.
     pub(super) fn verdict(&self) -> Verdict {
-        if let Some(verdict) = &self.broken {
-            return verdict.clone();
+        if let Some(broken) = &self.broken {
+            let text = self.text.verdict();
+            // Half a byte order mark is a fault of the text before the JSON that stands behind it.
+            return match (&text, broken) {
+                (Verdict::Malformed { index, .. }, Verdict::Malformed { index: later, .. })
+                    if index < later =>
+                {
+                    text
+                }
+                _ => broken.clone(),
+            };
         }
         match self.ends_in().map(|candidate| (candidate.start, candidate.machine.verdict())) {
             Some((start, Verdict::Truncated(mut truncation))) if !self.text.is_malformed() => {

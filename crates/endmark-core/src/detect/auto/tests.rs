@@ -130,6 +130,27 @@ fn a_byte_order_mark_stands_at_the_beginning_alone() {
 }
 
 #[test]
+fn the_first_fault_is_named_whatever_follows() {
+    for (text, fault) in [
+        (&b"\xEF\xBB{\"a\":1,,"[..], 2),
+        (b"\xEF[{\"a\":1,,", 1),
+        (b"\xEF\xBB\xBF{\"a\":1,,\xFF", 10),
+        (b"{\"a\":1 \xC3(", 7),
+        (b"{\"a\":\"\xFF\"}", 6),
+    ] {
+        judged(text);
+        let mut machine = AutoMachine::default();
+        for byte in text {
+            machine.push(&[*byte]);
+            if machine.position() > fault {
+                let verdict = machine.verdict();
+                assert!(matches!(verdict, Verdict::Malformed { index, .. } if index == fault), "{verdict:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn only_prose_stops_in_a_sentence() {
     for (text, hinted) in [
         ("The result is not what we", true),
