@@ -123,7 +123,9 @@ fn json(text: &[u8]) {
 
 /// Lines that another parser takes for values are whole together.
 fn jsonl(text: &[u8]) {
-    let mut lines = text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).peekable();
+    // A form feed is whitespace elsewhere, but none in JSON.
+    let is_blank = |line: &[u8]| line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
+    let mut lines = text.split(|byte| *byte == b'\n').filter(|line| !is_blank(line)).peekable();
     if lines.peek().is_some() && lines.all(|line| is_value(line) == Some(true)) {
         assert_eq!(detect(text, &Format::Jsonl).verdict, Verdict::Whole);
     }
