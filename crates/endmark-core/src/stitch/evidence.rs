@@ -23,6 +23,8 @@ const IN_DOUBT: f64 = 0.15;
 /// What the story that was asked for is worth, in bits. A prompt is followed less exactly than a prefill.
 const ASKED_AT_CUT: f64 = 3.0;
 const ASKED_AT_TOKEN: f64 = 1.5;
+/// How much likelier a continuation is something else if it says again what was said, in bits.
+const SAID_AGAIN: f64 = 20.0;
 /// What a text costs that is valid but not at its end.
 const NOT_AT_ITS_END: f64 = 5.0;
 /// Around the seam so many characters are looked at.
@@ -70,16 +72,23 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
     })
 }
 
-/// How unlikely it is beforehand that the continuation is none of the stories, in bits.
+/// How unlikely it is that the continuation is none of the stories, in bits.
 fn something_else(joint: &Joint<'_>, best: &Survivor) -> f64 {
-    match (joint.has_grammar(), joint.in_text, joint.from) {
+    let unlikely = match (joint.has_grammar(), joint.in_text, joint.from) {
         (true, false, _) => 14.0,
         // Hardly anything that is none of the stories ends the document just so.
         (true, true, _) if best.verdict.is_whole() => 16.0,
         (true, true, _) => 11.0,
         (false, _, AskedFrom::Cut) => 9.0,
         (false, _, AskedFrom::Token | AskedFrom::Unknown) => 5.0,
-    }
+    };
+    if says_again(joint, best) { unlikely - SAID_AGAIN } else { unlikely }
+}
+
+/// Whether a text goes on, behind the seam, with what its first part said before.
+fn says_again(joint: &Joint<'_>, survivor: &Survivor) -> bool {
+    let said_again = restart::said_again(joint.initial, joint.continuation, joint.from);
+    !joint.has_grammar() && said_again.is_some_and(|at| at >= survivor.candidate.start)
 }
 
 fn costs(joint: &Joint<'_>, survivors: &[Survivor]) -> Vec<f64> {
@@ -89,8 +98,6 @@ fn costs(joint: &Joint<'_>, survivors: &[Survivor]) -> Vec<f64> {
         units.chars(units.len().saturating_sub(NEAR)..units.len()).collect()
     };
     let beginning_anew = if begins_anew(joint) { 10.0 } else { 0.0 };
-    let said_again =
-        !joint.has_grammar() && restart::says_again(joint.initial, joint.continuation, joint.from);
     survivors
         .iter()
         .map(|survivor| {
@@ -108,9 +115,6 @@ fn costs(joint: &Joint<'_>, survivors: &[Survivor]) -> Vec<f64> {
             }
             if candidate.repeated == 0 && candidate.start == 0 {
                 cost += signs_of_a_new_turn(joint, survivor, &before);
-            }
-            if said_again && candidate.repeated == 0 {
-                cost += 16.0;
             }
             if fence_in_line(joint, survivor) {
                 cost += 14.0;

@@ -4,6 +4,8 @@
 //! leave the first part's path before the cut, which are no seam, and restarts of a text without grammar
 //! with other whitespace, which are.
 
+use memchr::memmem;
+
 use super::seam::AskedFrom;
 use super::texture::in_word;
 use super::units::{Units, character, is_content};
@@ -52,21 +54,20 @@ fn leaves(path: &[u32], head: &[u32], text: &[u32]) -> bool {
     words >= 3 && places < 3
 }
 
-/// Whether a continuation says something again that the first part said once: its beginning, or, where it was
-/// not asked for at the cut, its end. A model that goes on does not; one that begins anew after a remark, or
-/// quotes what it was shown, does.
-pub(super) fn says_again(initial: &str, continuation: &str, from: AskedFrom) -> bool {
+/// Where a continuation for the last time says something again that the first part said once: its beginning,
+/// or, where it was not asked for at the cut, its end. Behind the seam a model that goes on does not; one that
+/// begins anew after a remark, quotes what it was shown, or runs in circles, does.
+pub(super) fn said_again(initial: &str, continuation: &str, from: AskedFrom) -> Option<usize> {
     let text = initial.trim();
     let beginning = &text[..text.floor_char_boundary(SAID_AGAIN)];
     let end = &text[text.ceil_char_boundary(text.len().saturating_sub(SAID_AGAIN))..];
     let ends = if from == AskedFrom::Cut { None } else { Some(end) };
-    std::iter::once(beginning).chain(ends).any(|part| {
-        let finder = memchr::memmem::Finder::new(part);
-        part.len() >= SAID_AGAIN - 4
-            && part.split_whitespace().count() >= 3
-            && finder.find(continuation.as_bytes()).is_some()
-            && finder.find_iter(text.as_bytes()).take(2).count() == 1
-    })
+    std::iter::once(beginning)
+        .chain(ends)
+        .filter(|part| part.len() >= SAID_AGAIN - 4 && part.split_whitespace().count() >= 3)
+        .filter(|part| memmem::find_iter(text.as_bytes(), *part).take(2).count() == 1)
+        .filter_map(|part| memmem::rfind(continuation.as_bytes(), part.as_bytes()))
+        .max()
 }
 
 /// Where in the continuation the first part ends, if the continuation says it all again with other whitespace.

@@ -73,6 +73,8 @@ fn what_is_said_again_is_no_continuation() {
     let report = "The harbour report of March lists three boats, and none of them was out on the Sunday. The first of them";
     let echoed =
         "\nContinue the text\n\nThe harbour report of March lists three boats, and none of them was out.";
+    let circling =
+        "The first of them sank. The harbour report of March lists three boats, and none of them was out.";
     let quoted = " It says that three boats, and none of them was out on the Sunday. The first of them sank.";
     check(
         &Format::Text,
@@ -80,6 +82,7 @@ fn what_is_said_again_is_no_continuation() {
             (report, echoed, Unknown, NoSeam),
             (report, echoed, Cut, NoSeam),
             (report, quoted, Unknown, NoSeam),
+            (report, circling, Unknown, NoSeam),
             (
                 report,
                 " was painted in the spring.",
