@@ -27,6 +27,8 @@ const ASKED_AT_TOKEN: f64 = 1.5;
 const SAID_AGAIN: f64 = 20.0;
 /// What a text costs that is valid but not at its end.
 const NOT_AT_ITS_END: f64 = 5.0;
+/// A repetition is no coincidence from so many bytes on, even where a clean continuation was asked for.
+const LONG_REPETITION: usize = 24;
 /// Around the seam so many characters are looked at.
 const NEAR: usize = 64;
 /// Openings this close to each other are rivals for the same seam, in bytes.
@@ -62,12 +64,18 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
     let total: f64 = values.iter().map(|(_, cost)| weight(*cost)).sum::<f64>() + nothing;
     let share = weight(costs[best]) / total;
     let as_asked = survivors[best].candidate.is_asked && joint.from == AskedFrom::Cut;
+    let asked_is_whole = joint.from == AskedFrom::Cut
+        && joint.has_grammar()
+        && survivors.iter().any(|survivor| survivor.candidate.is_asked && survivor.verdict.is_whole());
+    // What was asked for at the cut and is whole as it stands is not shortened for a short repetition: two equal
+    // neighbours are ordinary.
+    let shortened = asked_is_whole && !as_asked && survivors[best].candidate.repeated < LONG_REPETITION;
     let needed = if as_asked { SETTLED_AS_ASKED } else { SETTLED };
     Some(Weighed {
         best,
         confidence: if joint.lost_character { share.min(0.5) } else { share },
         alternatives: values.len() - 1,
-        settled: share >= needed && nothing <= IN_DOUBT * total && !joint.lost_character,
+        settled: share >= needed && nothing <= IN_DOUBT * total && !joint.lost_character && !shortened,
         something_else: nothing > weight(costs[best]),
     })
 }

@@ -49,6 +49,8 @@ fn exact() {
                 Unknown,
                 whole(r#"{"city": "San Francisco", "zip": 94103}"#),
             ),
+            // Two equal neighbours may be meant.
+            (r#"["alpha one", "beta row", "#, r#""beta row", "x"]"#, Cut, Ambiguous),
             // Repeated letters that belong there stay.
             (r#"{"word": "bal"#, r#"loon"}"#, Cut, whole(r#"{"word": "balloon"}"#)),
             (r#"{"matrix": [0, 0, "#, "0, 0, 1]}", Cut, whole(r#"{"matrix": [0, 0, 0, 0, 1]}"#)),
