@@ -21,8 +21,8 @@ pub struct Choice {
     /// How it ended; none while it has not.
     pub finish: Option<Finish>,
     /// Whether `text` and `tool_calls` are all that was received, character for character. If not (too long
-    /// to be kept, a chunk that could not be read, half a surrogate pair) the choice can only be passed on,
-    /// and both may be empty.
+    /// to be kept, a chunk that could not be read, half a surrogate pair, a call of another tool than a
+    /// function) the choice can only be passed on, and both may be empty.
     pub mendable: bool,
     /// How many bytes of text and arguments were received, kept or not.
     pub received: usize,
@@ -62,7 +62,7 @@ impl Choice {
             }
             for (number, call) in (0..).zip(CallView::all(message)) {
                 let (arguments, exact) = call.arguments_text();
-                choice.mendable &= exact;
+                choice.mendable &= exact && call.of_function;
                 choice.tool_calls.push(ToolCall {
                     index: number,
                     id: call.id,

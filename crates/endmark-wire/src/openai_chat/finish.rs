@@ -16,11 +16,14 @@ pub struct Finish {
     pub word: String,
 }
 
-/// What a choice object says of its end; none while it has no `finish_reason`.
+/// What a choice object says of its end; none while it has no `finish_reason`, or a blank one.
+///
+/// Some servers write `""` where others write null, on every chunk: read as an end, it would make a dropped
+/// stream a whole reply.
 ///
 /// `refused` is whether the choice carries a refusal, which counts whatever the word is.
 pub(super) fn read_finish(choice: Value<'_>, index: u32, has_stop: bool, refused: bool) -> Option<Finish> {
-    let word = choice.field("finish_reason")?.text()?.into_owned();
+    let word = choice.field("finish_reason")?.text().filter(|word| !word.trim().is_empty())?.into_owned();
     let stop = if refused { Some(Stop::Refused) } else { finish_of(&word, stopped_by(choice), has_stop) };
     Some(Finish { choice: index, stop, word })
 }
@@ -56,6 +59,8 @@ fn stopped_by(choice: Value<'_>) -> StoppedBy {
 ///   model's own end: most servers cannot tell, and a reply its client stopped must never be resumed.
 /// - A word that is not known is [`Stop::Normal`]: the server did end the reply. A demanded grammar still
 ///   finds a cut behind it; prose is handed on as the server gave it, with the server's own word.
+/// - A blank word is no finish, and not for this function: [`Choice`](super::Choice) and
+///   [`ChatStream`](super::ChatStream) read none there.
 /// - `error`, `abort` and DeepSeek's `insufficient_system_resource` are none: the reply was broken off.
 ///
 /// ```
@@ -90,7 +95,7 @@ mod tests {
     #[test]
     fn every_word_has_a_meaning() {
         let meaning = |word| finish_of(word, StoppedBy::Unsaid, false);
-        for word in ["stop", "tool_calls", "function_call", "end_turn", "a word nobody knows", ""] {
+        for word in ["stop", "tool_calls", "function_call", "end_turn", "a word nobody knows"] {
             assert_eq!(meaning(word), Some(Stop::Normal), "{word}");
         }
         for word in ["length", "max_tokens", "MAX_TOKENS", "model_length", "incomplete"] {
@@ -104,6 +109,16 @@ mod tests {
         }
         assert_eq!(meaning("pause_turn"), Some(Stop::Paused));
         assert_eq!(meaning("stop_sequence"), Some(Stop::Sequence));
+    }
+
+    #[test]
+    fn a_blank_word_is_no_finish() {
+        for word in [r#""""#, r#"" ""#, r#""\n\t""#, "null", "0"] {
+            let choice = format!("{{\"finish_reason\":{word},\"stop_reason\":null}}");
+            let choice = Value::parse_str(&choice).unwrap();
+            assert_eq!(read_finish(choice, 0, false, false), None, "{word}");
+            assert_eq!(read_finish(choice, 0, true, true), None, "{word}");
+        }
     }
 
     #[test]

@@ -264,7 +264,7 @@ impl ChatStream {
         let mut last = known.last().map(|call| call.index);
         for call in CallView::all(delta) {
             let (arguments, arguments_exact) = call.arguments_text();
-            *exact &= arguments_exact;
+            *exact &= arguments_exact && call.of_function;
             // Without an index, an id or a name begins the next call, and anything else goes on with the last.
             let begins = call.id.is_some() || call.name.is_some();
             let next = || last.map_or(0, |last| if begins { last.saturating_add(1) } else { last });

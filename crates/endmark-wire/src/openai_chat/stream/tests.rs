@@ -57,6 +57,45 @@ fn after_a_chunk_that_cannot_be_read_nothing_is_mendable() {
 }
 
 #[test]
+fn a_stream_with_a_blank_finish_on_every_chunk_has_not_ended() {
+    let mut stream = stream(1000);
+    for blank in ["", " "] {
+        let data = format!(
+            "{{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"x\"}},\"finish_reason\":\"{blank}\"}}]}}"
+        );
+        assert_eq!(stream.chunk(&data).unwrap().finishes, []);
+    }
+    assert_eq!(stream.choices()[0].finish, None);
+    assert_eq!(stream.ending(0), Ending::Dropped);
+    let end = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}"#;
+    assert_eq!(stream.chunk(end).unwrap().finishes[0].stop, Some(Stop::Limit));
+    // A blank word behind the end takes nothing back.
+    stream.chunk(&end.replace("length", "")).unwrap();
+    assert_eq!(stream.choices()[0].finish.as_ref().unwrap().word, "length");
+    assert_eq!(stream.ending(0), Ending::Clean);
+}
+
+#[test]
+fn a_choice_that_calls_another_tool_than_a_function_is_not_mendable() {
+    let chunk = |index: u32, call: &str| {
+        format!("{{\"choices\":[{{\"index\":{index},\"delta\":{{\"tool_calls\":[{call}]}}}}]}}")
+    };
+    let mut stream = stream(1000);
+    stream.chunk(&text(0, "Let me see.")).unwrap();
+    let begin = r#"{"index":0,"id":"c","type":"custom","custom":{"name":"sh","input":""}}"#;
+    stream.chunk(&chunk(0, begin)).unwrap();
+    assert!(!stream.choices()[0].mendable);
+    stream.chunk(&chunk(0, r#"{"index":0,"custom":{"input":"ls"}}"#)).unwrap();
+    let call = r#"{"index":1,"id":"d","type":"function","function":{"name":"f","arguments":"{"}}"#;
+    stream.chunk(&chunk(0, call)).unwrap();
+    stream.chunk(&chunk(1, call)).unwrap();
+    stream.chunk(&chunk(1, r#"{"index":1,"type":"","function":{"arguments":"}"}}"#)).unwrap();
+    let mendable: Vec<bool> = stream.choices().iter().map(|choice| choice.mendable).collect();
+    assert_eq!(mendable, [false, true]);
+    assert_eq!(stream.choices()[1].tool_calls[0].arguments, "{}");
+}
+
+#[test]
 fn frames_that_say_nothing() {
     let mut stream = stream(1000);
     for raw in
