@@ -1,8 +1,12 @@
 //! The bodies that pass through the gateway.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Frame, SizeHint};
 
 /// What a body can fail with, on either side.
 pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;
@@ -22,4 +26,44 @@ where
     B::Error: Into<BodyError>,
 {
     body.map_err(Into::into).boxed_unsync()
+}
+
+/// A body that goes on after bytes that were read of it already.
+pub(crate) fn preceded(beginning: Bytes, rest: AnyBody) -> AnyBody {
+    Preceded { beginning, rest }.boxed_unsync()
+}
+
+struct Preceded {
+    beginning: Bytes,
+    rest: AnyBody,
+}
+
+impl Body for Preceded {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if self.beginning.is_empty() {
+            return Pin::new(&mut self.rest).poll_frame(context);
+        }
+        Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.beginning)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.beginning.is_empty() && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let mut hint = self.rest.size_hint();
+        let before = self.beginning.len() as u64;
+        // The upper bound first: it must never be below the lower one.
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + before);
+        }
+        hint.set_lower(hint.lower() + before);
+        hint
+    }
 }

@@ -21,6 +21,9 @@ pub(crate) enum Refusal {
     /// The body's encoding is not read here.
     #[error("a request body in the encoding `{0}` cannot be read: send it uncompressed")]
     Encoding(String),
+    /// A connection that is to become something else than HTTP.
+    #[error("{0} is not served here: connect to the upstream itself")]
+    Upgrade(String),
     /// Nothing is at that path.
     #[error("{0}")]
     NotFound(String),
@@ -46,6 +49,7 @@ impl Refusal {
             Self::BodyTooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyLost(_) => StatusCode::REQUEST_TIMEOUT,
             Self::Encoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Upgrade(_) => StatusCode::NOT_IMPLEMENTED,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::Unreachable { error: UpstreamError::Silent(_), .. } => StatusCode::GATEWAY_TIMEOUT,
             Self::Unreachable { .. } | Self::AnswerLost { .. } | Self::NotTheFormat { .. } => {
@@ -61,6 +65,7 @@ impl Refusal {
             Self::BodyTooLong(_) => "endmark_body_too_large",
             Self::BodyLost(_) => "endmark_body_lost",
             Self::Encoding(_) => "endmark_unsupported_encoding",
+            Self::Upgrade(_) => "endmark_no_upgrade",
             Self::NotFound(_) => "endmark_not_found",
             Self::Unreachable { .. } => "endmark_upstream_unreachable",
             Self::AnswerLost { .. } => "endmark_upstream_answer_lost",

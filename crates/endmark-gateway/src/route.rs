@@ -35,7 +35,9 @@ pub(crate) fn find<'a>(gateway: &'a Gateway, method: &Method, uri: &Uri) -> Rout
         "/endmark/healthz" => return Route::Health,
         "/endmark/readyz" => return Route::Ready,
         path if path == "/endmark" || path.starts_with("/endmark/") => {
-            return Route::Unknown(format!("{path} is not a page of Endmark"));
+            return Route::Unknown(format!(
+                "{path} is not a page of Endmark: there are /endmark/healthz and /endmark/readyz"
+            ));
         }
         _ => {}
     }

@@ -19,6 +19,9 @@ use crate::upstream::{for_upstream, from_upstream};
 
 /// Answers one request, whatever it is.
 pub(crate) async fn respond(gateway: Arc<Gateway>, request: Request<Incoming>) -> Response<AnyBody> {
+    if let Some(refusal) = upgrade(&request) {
+        return rescue::respond(&refusal);
+    }
     let answered = match route::find(&gateway, request.method(), request.uri()) {
         Route::Health => Ok(health::alive()),
         Route::Ready => Ok(health::ready(&gateway).await),
@@ -27,6 +30,15 @@ pub(crate) async fn respond(gateway: Arc<Gateway>, request: Request<Incoming>) -
         Route::Unknown(what) => Err(Refusal::NotFound(what)),
     };
     answered.unwrap_or_else(|refusal| rescue::respond(&refusal))
+}
+
+/// A connection that is to become something else than HTTP would pass unbounded and unread.
+fn upgrade(request: &Request<Incoming>) -> Option<Refusal> {
+    if request.method() == http::Method::CONNECT {
+        return Some(Refusal::Upgrade("a tunnel (CONNECT)".to_owned()));
+    }
+    let protocol = request.headers().get(header::UPGRADE)?;
+    Some(Refusal::Upgrade(format!("an upgrade to {}", String::from_utf8_lossy(protocol.as_bytes()))))
 }
 
 /// A path that Endmark has nothing to do with: there and back, byte for byte.
@@ -61,6 +73,11 @@ async fn chat_completions(
     if !answer.status().is_success() {
         return chat::refused(&exchange, answer).await;
     }
+    if answer.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        // It was asked for plain bytes; what cannot be read can still be passed.
+        tracing::warn!(request = exchange.id, "the upstream compressed its answer: it passes unread");
+        return Ok(answer);
+    }
     let kind =
         answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if kind.starts_with("text/event-stream") {
@@ -71,7 +88,7 @@ async fn chat_completions(
 }
 
 /// The address of a target.
-fn locate(target: &Target<'_>) -> Result<http::Uri, Refusal> {
+pub(crate) fn locate(target: &Target<'_>) -> Result<http::Uri, Refusal> {
     target.upstream.base_url.locate(&target.path_and_query).map_err(|error| {
         Refusal::BadRequest(format!("the path `{}` cannot be forwarded: {error}", target.path_and_query))
     })
@@ -91,9 +108,4 @@ async fn send(
     let headers = from_upstream(answer.headers());
     *answer.headers_mut() = headers;
     Ok(answer)
-}
-
-/// The exchange's own address, found once.
-pub(crate) fn address(target: &Target<'_>) -> Result<http::Uri, Refusal> {
-    locate(target)
 }

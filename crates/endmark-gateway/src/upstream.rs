@@ -3,5 +3,5 @@
 mod client;
 mod headers;
 
-pub(crate) use client::{Client, ClientError, ReadError, UpstreamError, read_whole};
-pub(crate) use headers::{for_upstream, from_upstream};
+pub(crate) use client::{Client, ClientError, Read, ReadError, UpstreamError, read_up_to, read_whole};
+pub(crate) use headers::{CREDENTIALS, for_upstream, from_upstream};

@@ -144,3 +144,18 @@ async fn random_bodies_never_end_in_a_panic() {
         assert!(reply.status < 600, "{body}");
     }
 }
+
+#[tokio::test]
+async fn a_connection_is_not_turned_into_something_else() {
+    let endmark = Endmark::start(ScriptedModel::new("x")).await;
+    let reply = Request::get(endmark.address, "/v1/realtime")
+        .header("connection", "upgrade")
+        .header("upgrade", "websocket")
+        .send()
+        .await
+        .read()
+        .await;
+    assert_eq!(reply.status, 501);
+    assert!(message(&reply).contains("websocket"), "{}", message(&reply));
+    assert_eq!(endmark.calls(), 0);
+}

@@ -277,3 +277,28 @@ async fn an_upstream_that_is_restarted_is_waited_for() {
     let _back = testkit::Upstream::start_at(address, model()).await;
     assert_eq!(streamed(&open.read().await).text, STORY);
 }
+
+#[tokio::test]
+async fn an_event_that_cannot_be_read_passes_and_does_not_end_the_stream() {
+    let frames = ChatFrames::new().text("a").raw("data: ping\n\n").text("b").finish("stop").done();
+    let bytes = frames.concat().into_bytes();
+    let endmark = Endmark::start(Script::new().otherwise(Answer::sse(frames))).await;
+    assert_eq!(endmark.ask(&stream_request(50)).await.body, bytes);
+}
+
+#[tokio::test]
+async fn an_upstreams_own_error_is_passed_with_what_was_done_for_the_reply() {
+    let mut frames = ChatFrames::new().text("The harbour ").cut();
+    frames.push(testkit::error_event("the model is overloaded"));
+    let script = Script::new().then(Answer::sse(frames)).otherwise(Answer::error(
+        401,
+        "authentication_error",
+        None,
+        "no",
+    ));
+    let endmark = Endmark::start(script).await;
+    let read = streamed(&endmark.ask(&stream_request(50)).await);
+    assert!(!read.done);
+    assert!(read.error.unwrap()["message"].as_str().unwrap().contains("overloaded"));
+    assert_eq!(read.endmark.unwrap()["outcome"], "exhausted");
+}

@@ -2,6 +2,7 @@
 
 mod support;
 
+use endmark_core::OnAmbiguous;
 use endmark_gateway::Mode;
 use endmark_store::FinalStatus;
 use serde_json::json;
@@ -316,4 +317,114 @@ async fn every_cut_reply_has_one_row() {
     assert_eq!((log[0].final_status, log[0].resume_attempts), (FinalStatus::Resolved, 1));
     let shown = endmark.store.show(reply.header("x-endmark-request").unwrap()).unwrap().unwrap();
     assert_eq!(shown.pieces.len(), 2);
+}
+
+#[tokio::test]
+async fn an_ambiguous_seam_is_an_honest_cut_unless_the_best_is_asked_for() {
+    for (on_ambiguous, outcome) in [(OnAmbiguous::Stop, "exhausted"), (OnAmbiguous::Best, "resumed")] {
+        let cut = chat_reply("[1, 2", "length", (3, 4));
+        let rest = chat_reply("3]", "stop", (3, 2));
+        let script = Script::new().then(Answer::json(200, &cut)).otherwise(Answer::json(200, &rest));
+        let endmark = Endmark::start_with(script, |settings| {
+            settings.resume.mode = Mode::On;
+            settings.resume.on_ambiguous = on_ambiguous;
+            settings.max_corrections = 0;
+        })
+        .await;
+        let mut body = request(4);
+        body["response_format"] = json!({"type": "json_object"});
+        let reply = endmark.ask(&body).await;
+        assert_eq!(reply.header("x-endmark-outcome"), Some(outcome), "{}", text(&reply));
+        if on_ambiguous == OnAmbiguous::Stop {
+            assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), ("[1, 2", "length"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn everything_is_told_where_that_is_configured() {
+    let endmark =
+        Endmark::start_with(ScriptedModel::new("Yes."), |settings| settings.disclose_always = true).await;
+    let reply = endmark.ask(&request(50)).await;
+    assert_eq!(reply.header("x-endmark-outcome"), Some("whole"));
+    assert_eq!(reply.header("x-endmark-attempts"), Some("0"));
+}
+
+#[tokio::test]
+async fn texts_are_kept_only_where_that_is_configured() {
+    for keep_text in [false, true] {
+        let endmark = Endmark::start_with(ScriptedModel::new(STORY).prefill(Prefill::Echoes), |settings| {
+            settings.resume.mode = Mode::On;
+            settings.keep_text = keep_text;
+        })
+        .await;
+        let reply = endmark.ask(&request(7)).await;
+        endmark.log(1).await;
+        let shown = endmark.store.show(reply.header("x-endmark-request").unwrap()).unwrap().unwrap();
+        assert!(shown.pieces.iter().all(|piece| piece.piece.text.is_some() == keep_text));
+    }
+}
+
+#[tokio::test]
+async fn a_format_named_by_the_client_is_demanded() {
+    let model = ScriptedModel::new("All boats are in. END").prefill(Prefill::Echoes);
+    let endmark = Endmark::start(model).await;
+    let reply = endmark
+        .chat(&request(3))
+        .header("x-endmark-format", "marker")
+        .header("x-endmark-marker", "END")
+        .send()
+        .await
+        .read()
+        .await;
+    assert_eq!(text(&reply), "All boats are in. END");
+    assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"), "in auto, since a marker is missing");
+}
+
+#[tokio::test]
+async fn a_schema_of_the_configuration_is_found_by_its_name() {
+    let wrong = chat_reply(r#"{"age": "four"}"#, "stop", (3, 5));
+    let right = chat_reply(r#"{"age": 4}"#, "stop", (3, 5));
+    let script = Script::new().then(Answer::json(200, &wrong)).otherwise(Answer::json(200, &right));
+    let endmark = Endmark::start_with(script, |settings| {
+        let schema = r#"{"type":"object","properties":{"age":{"type":"integer"}}}"#;
+        settings.schemas.insert("age".to_owned(), schema.to_owned());
+    })
+    .await;
+    let reply = endmark.chat(&request(50)).header("x-endmark-schema", "age").send().await.read().await;
+    assert_eq!(text(&reply), r#"{"age": 4}"#);
+}
+
+#[tokio::test]
+async fn a_limit_that_the_model_does_not_take_is_lowered_to_the_clients_own() {
+    let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes);
+    let strict = move |received: &testkit::Received| {
+        if received.json()["max_tokens"].as_u64() > Some(100) {
+            return Answer::error(400, "invalid_request_error", None, "max_tokens is too large: at most 100");
+        }
+        testkit::Respond::respond(&model, received)
+    };
+    let endmark = Endmark::resuming(strict).await;
+    let reply = endmark.ask(&request(30)).await;
+    assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), (STORY, "stop"));
+    let reply = endmark.ask(&request(30)).await;
+    assert_eq!(text(&reply), STORY, "a refused limit says nothing about prefills");
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_still_passes() {
+    let long = serde_json::to_vec(&chat_reply(&"x".repeat(5_000), "stop", (1, 1))).unwrap();
+    let answers = [
+        Answer::new(200, "application/json", long.clone()),
+        Answer::new(200, "application/json", b"\x1f\x8b compressed".to_vec())
+            .header("content-encoding", "gzip"),
+    ];
+    for answer in answers {
+        let bytes = answer.body();
+        let endmark = Endmark::start_with(Script::new().otherwise(answer), |settings| {
+            settings.limits.reply_bytes = 2_000
+        })
+        .await;
+        assert_eq!(endmark.ask(&request(50)).await.body, bytes);
+    }
 }

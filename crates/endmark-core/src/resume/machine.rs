@@ -103,7 +103,7 @@ impl Resume {
         let role = if ask.again { PieceRole::Again } else { PieceRole::Continuation };
         let why = failure.to_string();
         let ending = match &failure {
-            AskFailure::Rejected(_) | AskFailure::Budget(_) => Ending::UpstreamError,
+            AskFailure::Rejected(_) | AskFailure::Final(_) | AskFailure::Budget(_) => Ending::UpstreamError,
             AskFailure::Lost(_) => Ending::Dropped,
         };
         self.history.push(PieceRecord {
@@ -128,6 +128,7 @@ impl Resume {
                 self.attempts += 1;
                 self.ask_next(kind);
             }
+            AskFailure::Final(_) => self.exhaust(ExhaustedCause::Refused),
             AskFailure::Budget(_) => self.exhaust(ExhaustedCause::Budget),
         }
     }

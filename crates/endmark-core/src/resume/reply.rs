@@ -82,6 +82,9 @@ pub enum AskFailure {
     /// The upstream is gone; the call was an attempt.
     #[error("the upstream is gone: {0}")]
     Lost(String),
+    /// The server refused the request for what it is, however it is asked: nothing more is asked.
+    #[error("the request was refused for good: {0}")]
+    Final(String),
     /// A budget does not allow the call: it is not made, and nothing more is asked.
     #[error("no budget is left: {0}")]
     Budget(String),

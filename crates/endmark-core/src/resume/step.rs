@@ -81,7 +81,7 @@ pub enum ExhaustedCause {
     NoProgress,
     /// Several seams are plausible and give different values.
     Ambiguous,
-    /// The provider refused, filtered or paused a continuation.
+    /// The provider refused, filtered or paused a continuation, or refused the request for it for good.
     Refused,
     /// No way of asking was accepted.
     Rejected,

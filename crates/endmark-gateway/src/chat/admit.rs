@@ -34,8 +34,9 @@ pub(crate) async fn admit(
         ReadError::TooLong(cap) => Refusal::BodyTooLong(cap),
         other => Refusal::BodyLost(other.to_string()),
     })?;
-    let request = ChatRequest::parse(&body)
-        .map_err(|error| Refusal::BadRequest(format!("the request is not a chat completion: {error}")))?;
+    let request = ChatRequest::parse(&body).map_err(|error| {
+        Refusal::BadRequest(format!("the request is not a chat completion: {error}; {}", error.hint))
+    })?;
 
     let mode = match named(&head.headers, "x-endmark-resume")? {
         Some(mode) => {
@@ -43,11 +44,12 @@ pub(crate) async fn admit(
         }
         None => gateway.settings.resume.mode,
     };
+    let schema = schema_of_text(gateway, &request, named(&head.headers, "x-endmark-schema")?)?;
     let demanded = match named(&head.headers, "x-endmark-format")? {
         Some(format) => demanded_by_name(format, named(&head.headers, "x-endmark-marker")?)?,
-        None => request.demanded.clone(),
+        None => schema.as_ref().map(|_| Format::Json).or(request.demanded.clone()),
     };
-    let schema = schema_of_text(gateway, &request, named(&head.headers, "x-endmark-schema")?)?;
+    let schema = schema.filter(|_| demanded == Some(Format::Json));
     let turn_number = match named(&head.headers, "x-endmark-turn")? {
         Some(turn) => turn
             .parse()
@@ -68,10 +70,10 @@ pub(crate) async fn admit(
         task_id: named(&head.headers, "x-endmark-task")?.map_or(session, str::to_owned),
         turn_number,
         mode,
-        uri: stack::address(target)?,
+        uri: stack::locate(target)?,
         headers,
         upstream: target.upstream.clone(),
-        demanded: schema.as_ref().map(|_| Format::Json).or(demanded),
+        demanded,
         schema,
         request,
         gateway: Arc::clone(gateway),

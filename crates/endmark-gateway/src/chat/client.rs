@@ -1,9 +1,12 @@
 //! The client's end of a stream.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use endmark_wire::openai_chat::Template;
 use endmark_wire::sse;
 use http_body_util::channel::Sender;
+use tokio::time::timeout;
 
 use super::slot::{Part, Slot};
 use crate::body::BodyError;
@@ -12,11 +15,13 @@ use crate::recovery::ClientGone;
 /// The client of a streamed reply. What is sent waits for it to read: a slow client slows its upstream.
 pub(crate) struct ClientStream {
     sender: Sender<Bytes, BodyError>,
+    idle: Duration,
 }
 
 impl ClientStream {
-    pub(crate) fn new(sender: Sender<Bytes, BodyError>) -> Self {
-        Self { sender }
+    /// A client that counts as gone when it has read nothing for `idle`.
+    pub(crate) fn new(sender: Sender<Bytes, BodyError>, idle: Duration) -> Self {
+        Self { sender, idle }
     }
 
     /// Sends bytes as they are.
@@ -24,7 +29,10 @@ impl ClientStream {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.sender.send_data(Bytes::from(bytes)).await.map_err(|_| ClientGone)
+        match timeout(self.idle, self.sender.send_data(Bytes::from(bytes))).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(ClientGone),
+        }
     }
 
     /// Sends a chunk of JSON as an event.

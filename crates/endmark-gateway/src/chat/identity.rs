@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use endmark_store::sha256_hex;
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue};
+
+use crate::upstream::CREDENTIALS;
 
 /// Characters of a session's hash: 64 bits are enough to keep sessions apart.
 const SESSION_DIGITS: usize = 16;
@@ -23,7 +25,8 @@ pub(crate) fn new_request_id() -> String {
 /// The session a request belongs to: the credential together with the client's own session id, else with
 /// the beginning of the conversation. Only the hash is kept.
 pub(crate) fn session(headers: &HeaderMap, named: Option<&str>, conversation: &str) -> String {
-    let credential = headers.get(header::AUTHORIZATION).map_or(&b""[..], http::HeaderValue::as_bytes);
+    let credential =
+        CREDENTIALS.iter().find_map(|name| headers.get(*name)).map_or(&b""[..], HeaderValue::as_bytes);
     // The zero keeps a credential's end from passing for a session's beginning.
     let identity = [credential, &[0], named.unwrap_or(conversation).as_bytes()].concat();
     let mut digits = sha256_hex(&identity);
@@ -33,6 +36,8 @@ pub(crate) fn session(headers: &HeaderMap, named: Option<&str>, conversation: &s
 
 #[cfg(test)]
 mod tests {
+    use http::header;
+
     use super::*;
 
     #[test]

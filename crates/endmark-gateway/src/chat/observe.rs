@@ -180,9 +180,11 @@ impl<'a> Observer<'a> {
         let chunk = match self.stream.frame(&frame) {
             Ok(chunk) => chunk,
             Err(error) => {
-                // What cannot be read is not passed for a part of the reply: the reply ends here.
-                tracing::warn!(request = self.exchange.id, %error, "the upstream sent a chunk that cannot be read");
-                return Some(Ending::UpstreamError);
+                // The client may be able to read it. Nothing can be mended any more, and the stream says so
+                // itself: its choices are no longer mendable.
+                tracing::warn!(request = self.exchange.id, %error, "the upstream sent an event that cannot be read");
+                self.outgoing.extend_from_slice(&frame.raw);
+                return None;
             }
         };
         let ending = match (&chunk.error, chunk.done) {

@@ -28,7 +28,7 @@ pub(crate) fn streamed(exchange: Arc<Exchange>, answer: Response<AnyBody>) -> Re
     head.headers.remove(header::CONTENT_LENGTH);
     let (sender, channel) = Channel::new(EVENTS_UNDER_WAY);
     tokio::spawn(async move {
-        let mut client = ClientStream::new(sender);
+        let mut client = ClientStream::new(sender, exchange.gateway.settings.limits.idle);
         match relay(&exchange, upstream, &mut client).await {
             Ok(End::Orderly) => {}
             Ok(End::Broken) => client.abort("the upstream broke off"),
@@ -261,8 +261,12 @@ impl Closing<'_> {
 
     /// The end of a stream that broke off: the upstream's own error where there is one, never `[DONE]`.
     async fn error(&mut self, disclosure: &Disclosure) -> Result<(), ClientGone> {
-        if let Some(error) = self.observed.held.iter().find(|held| matches!(held.says, Says::Error)) {
-            return self.client.send(error.frame.raw.clone()).await;
+        let endmark = disclosure.json().and_then(|json| RawValue::from_string(json).ok());
+        if let Some(held) = self.observed.held.iter().find(|held| matches!(held.says, Says::Error)) {
+            let told = endmark
+                .zip(held.frame.data.as_deref())
+                .map(|(endmark, data)| held.frame.with_data(&with_endmark(data.as_bytes(), &endmark)));
+            return self.client.send(told.unwrap_or_else(|| held.frame.raw.clone())).await;
         }
         let message = format!(
             "the reply of the upstream `{}` is cut: its stream ended {} ({}); send the request again",
@@ -271,7 +275,7 @@ impl Closing<'_> {
             disclosure.reason(),
         );
         let error = error_body(&message, "endmark_reply_cut", None, None);
-        let bytes = match disclosure.json().and_then(|json| RawValue::from_string(json).ok()) {
+        let bytes = match endmark {
             Some(endmark) => with_endmark(&error, &endmark),
             None => error,
         };

@@ -8,10 +8,10 @@ use super::disclose::Disclosure;
 use super::exchange::Exchange;
 use super::settle::{self, Settled};
 use super::suspects::{lead, suspects};
-use crate::body::{AnyBody, full};
+use crate::body::{AnyBody, full, preceded};
 use crate::recovery::{Account, Flow, mend};
 use crate::rescue::Refusal;
-use crate::upstream::read_whole;
+use crate::upstream::{Read, read_up_to};
 
 /// Answers with the whole reply; one that needs nothing is passed byte for byte.
 pub(crate) async fn whole(
@@ -20,9 +20,16 @@ pub(crate) async fn whole(
 ) -> Result<Response<AnyBody>, Refusal> {
     let (mut head, body) = answer.into_parts();
     let limits = &exchange.gateway.settings.limits;
-    let body = read_whole(body, limits.reply_bytes, limits.idle)
+    let read = read_up_to(body, limits.reply_bytes, limits.idle)
         .await
         .map_err(|error| Refusal::AnswerLost { upstream: exchange.upstream.name.clone(), error })?;
+    let body = match read {
+        Read::Whole(body) => body,
+        Read::Longer(beginning, rest) => {
+            tracing::warn!(request = exchange.id, "a reply over [limits] reply_bytes passes unread");
+            return Ok(Response::from_parts(head, preceded(beginning, rest)));
+        }
+    };
     let response = ChatResponse::parse(&body, &exchange.request).map_err(|error| Refusal::NotTheFormat {
         upstream: exchange.upstream.name.clone(),
         what: format!("{} ({error})", content_type(&head.headers)),

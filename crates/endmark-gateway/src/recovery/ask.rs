@@ -17,6 +17,9 @@ use crate::settings::Prefill;
 /// The log's word for a call that goes on with the unfinished message itself.
 const PREFILL: &str = "prefill";
 
+/// A limit that every model takes, and most contexts have room for.
+const MODEST_LIMIT: u64 = 1_024;
+
 /// Tool calls that came where the rest of a text was asked for.
 #[derive(Debug)]
 pub(crate) struct Following {
@@ -37,6 +40,8 @@ pub(super) struct Asker<'a> {
     prefill_refused: bool,
     /// Whether the last answer will tell what the upstream does with a prefill.
     to_learn: bool,
+    /// The upstream refused a limit that the client had not set.
+    limit_refused: bool,
     /// How each call was asked for, whether or not it was answered.
     pub(super) strategies: Vec<&'static str>,
     pub(super) following: Option<Following>,
@@ -67,6 +72,7 @@ impl<'a> Asker<'a> {
             capability,
             prefill_refused: false,
             to_learn: false,
+            limit_refused: false,
             strategies: Vec::new(),
             following: None,
         }
@@ -84,14 +90,14 @@ impl<'a> Asker<'a> {
         if ask.again || ask.so_far.is_empty() {
             // There is nothing to go on from; the same request with more room is the whole remedy.
             self.strategies.push("again");
-            let limit = self.limit(own.saturating_mul(2).max(at_least))?;
+            let limit = self.limit(self.wanted(own.saturating_mul(2).max(at_least)))?;
             let body = request.with_limit(terms(limit, flow.is_live()));
             let continuation = self.call(body, limit, &expecting(suspect, "", ask), flow).await?;
             return Ok((self.reply(continuation, limit), Join::Exact));
         }
         let prefill = self.prefill();
         self.strategies.push(if prefill.is_some() { PREFILL } else { "user_turn" });
-        let limit = self.limit(own.max(at_least))?;
+        let limit = self.limit(self.wanted(own.max(at_least)))?;
         let rest = ask.so_far.strip_prefix(request.prefill.as_deref().unwrap_or("")).unwrap_or(&ask.so_far);
         let partial = self.partial(rest);
         let terms = terms(limit, flow.is_live());
@@ -104,6 +110,10 @@ impl<'a> Asker<'a> {
         } else {
             let body = request.with_prompt(&partial, &ask.prompt, terms);
             let continuation = self.call(body, limit, &expecting(suspect, "", ask), flow).await?;
+            if self.prefill_refused && self.capability == Capability::Unknown {
+                // The same request in another form was taken: it was the prefill that was refused.
+                self.found(Capability::None).await;
+            }
             Ok((self.reply(continuation, limit), Join::Stitched(ask.from)))
         }
     }
@@ -139,6 +149,16 @@ impl<'a> Asker<'a> {
                 "the request has used up [resume] max_extra_tokens".to_owned(),
             ))
         })
+    }
+
+    /// The limit to ask for: what is wanted, unless the upstream refused that; then no more than the client's
+    /// own, which it took, or else a modest one.
+    fn wanted(&self, wanted: u64) -> u64 {
+        match self.exchange.request.limit {
+            _ if !self.limit_refused => wanted,
+            Some(own) => own,
+            None => wanted.min(MODEST_LIMIT),
+        }
     }
 
     fn is_call(&self) -> bool {
@@ -187,7 +207,9 @@ impl<'a> Asker<'a> {
             // An upstream that echoes and now does not has answered something else.
             Capability::Echoes | Capability::None => Join::Stitched(AskedFrom::Unknown),
             Capability::Unknown => {
-                self.to_learn = true;
+                // A refusal or a broken stream says nothing about what the upstream does with a prefill.
+                let said = matches!(continuation.stop, Some(Stop::Normal | Stop::Sequence | Stop::Limit));
+                self.to_learn = said && continuation.ending == Ending::Clean;
                 Join::Stitched(AskedFrom::Unknown)
             }
         }
@@ -214,12 +236,13 @@ impl<'a> Asker<'a> {
             Err(CallFailure::Lost(why)) => Err(Unanswered::Failed(AskFailure::Lost(why))),
             Err(CallFailure::Rejected { status, error }) => {
                 let why = format!("the upstream refused with {status}: {}", error.message);
-                if self.strategies.last() != Some(&PREFILL) || !is_about_the_prefill(status, &error) {
-                    return Err(Unanswered::Failed(AskFailure::Lost(why)));
-                }
-                self.prefill_refused = true;
-                if self.capability == Capability::Unknown && status != StatusCode::INTERNAL_SERVER_ERROR {
-                    self.found(Capability::None).await;
+                if is_about_the_limit(&error) && !self.limit_refused {
+                    self.limit_refused = true;
+                } else if self.strategies.last() == Some(&PREFILL) && is_about_the_prefill(status, &error) {
+                    self.prefill_refused = true;
+                } else {
+                    // Asked the same way again, it would be refused again.
+                    return Err(Unanswered::Failed(AskFailure::Final(why)));
                 }
                 Err(Unanswered::Failed(AskFailure::Rejected(why)))
             }
@@ -279,6 +302,13 @@ fn is_about_the_prefill(status: StatusCode, error: &ProviderError) -> bool {
         status,
         StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::INTERNAL_SERVER_ERROR
     ) && !error.is_context_length()
+}
+
+/// Whether a refusal minds the limit of output tokens, or that prompt and limit together are too long.
+fn is_about_the_limit(error: &ProviderError) -> bool {
+    let message = error.message.to_ascii_lowercase();
+    let names_limit = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+    error.is_context_length() || names_limit.iter().any(|name| message.contains(name))
 }
 
 fn terms(limit: u64, stream: bool) -> Terms {

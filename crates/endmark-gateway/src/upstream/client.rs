@@ -109,26 +109,46 @@ pub(crate) enum ReadError {
 }
 
 /// Reads a body of at most `cap` bytes, with at most `idle` between its parts.
-pub(crate) async fn read_whole<B>(mut body: B, cap: usize, idle: Duration) -> Result<Bytes, ReadError>
+pub(crate) async fn read_whole<B>(body: B, cap: usize, idle: Duration) -> Result<Bytes, ReadError>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<BodyError>,
+{
+    match read_up_to(body, cap, idle).await? {
+        Read::Whole(bytes) => Ok(bytes),
+        Read::Longer(..) => Err(ReadError::TooLong(cap)),
+    }
+}
+
+/// What was read of a body that may be longer than is kept.
+pub(crate) enum Read<B> {
+    /// All of it.
+    Whole(Bytes),
+    /// Its beginning, and the body that goes on from there.
+    Longer(Bytes, B),
+}
+
+/// Reads a body until it ends or is longer than `cap` bytes, with at most `idle` between its parts.
+pub(crate) async fn read_up_to<B>(mut body: B, cap: usize, idle: Duration) -> Result<Read<B>, ReadError>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<BodyError>,
 {
     if body.size_hint().lower() > cap as u64 {
-        return Err(ReadError::TooLong(cap));
+        return Ok(Read::Longer(Bytes::new(), body));
     }
     let mut whole = BytesMut::new();
     loop {
         match tokio::time::timeout(idle, body.frame()).await {
             Err(_) => return Err(ReadError::Stalled(idle)),
-            Ok(None) => return Ok(whole.freeze()),
+            Ok(None) => return Ok(Read::Whole(whole.freeze())),
             Ok(Some(Err(error))) => return Err(ReadError::Broken(error.into())),
             Ok(Some(Ok(frame))) => {
                 if let Ok(data) = frame.into_data() {
-                    if whole.len() + data.len() > cap {
-                        return Err(ReadError::TooLong(cap));
-                    }
                     whole.extend_from_slice(&data);
+                    if whole.len() > cap {
+                        return Ok(Read::Longer(whole.freeze(), body));
+                    }
                 }
             }
         }

@@ -16,7 +16,8 @@ const HOP_BY_HOP: [HeaderName; 7] = [
 ];
 
 /// Where a client's credentials for some provider may stand; they go only to the host they were meant for.
-const CREDENTIALS: [&str; 5] = ["authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"];
+pub(crate) const CREDENTIALS: [&str; 5] =
+    ["authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"];
 
 /// The prefix of Endmark's own headers, which are for the gateway and not for the upstream.
 const OWN: &str = "x-endmark-";
