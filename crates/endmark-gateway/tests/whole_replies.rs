@@ -422,7 +422,7 @@ async fn what_cannot_be_read_still_passes() {
     for answer in answers {
         let bytes = answer.body();
         let endmark = Endmark::start_with(Script::new().otherwise(answer), |settings| {
-            settings.limits.reply_bytes = 2_000
+            settings.limits.reply_bytes = 2_000;
         })
         .await;
         assert_eq!(endmark.ask(&request(50)).await.body, bytes);
