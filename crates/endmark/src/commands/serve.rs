@@ -38,9 +38,11 @@ pub(crate) fn run(context: &Context, arguments: Serve) -> Result<Answer, Command
         let listener = listen(settings.listen).await?;
         let address = listener.local_addr().map_err(|error| cannot_listen(settings.listen, &error))?;
         let gateway = Gateway::new(gateway_settings, store.clone()).map_err(|error| cannot_build(&error))?;
+        // Watched before anybody can know that it serves: a signal right after must not kill it undrained.
+        let signals = signals()?;
         introduce(context, settings, address);
         let forgetting = tokio::spawn(forget(store.clone(), settings.store_policy.keep_days));
-        let served = serve_until_stopped(context, listener, gateway).await;
+        let served = serve_until_stopped(context, listener, gateway, signals).await;
         forgetting.abort();
         // What was recorded is committed before the process ends.
         store.close().await;
@@ -147,9 +149,9 @@ async fn serve_until_stopped(
     context: &Context,
     listener: TcpListener,
     gateway: std::sync::Arc<Gateway>,
+    mut signals: Signals,
 ) -> Result<(), CommandError> {
     let (stop, mut stopped) = watch::channel(None);
-    let mut signals = signals()?;
     let first = {
         let mut stopped = stopped.clone();
         async move {
