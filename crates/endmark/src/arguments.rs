@@ -23,6 +23,9 @@ Examples:
 Exit codes: 0 fine; 1 the answer is no; 2 bad usage or invalid input; 3 an upstream failed; 4 the store
 failed; 70 a bug in Endmark; 130 interrupted.";
 
+/// The name of the option `--set`, which [`crate::definition`] gives to every command.
+pub(crate) const SETS: &str = "sets";
+
 /// The command `endmark` as it was typed.
 #[derive(Debug, Parser)]
 #[command(name = "endmark", version, about = ABOUT, long_about = LONG_ABOUT, after_help = AFTER)]
@@ -42,7 +45,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Set a key of the configuration, as in `resume.mode=on`; can be repeated
-    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
+    #[arg(id = SETS, long = "set", value_name = "KEY=VALUE")]
     pub(crate) sets: Vec<String>,
     /// Answer with one JSON envelope on standard output
     #[arg(long, global = true)]
@@ -117,7 +120,7 @@ Examples:
   endmark log
   endmark log --limit 5 --status exhausted
   endmark log show 17
-  endmark log show req_4f0c…        (the id in the header x-endmark-request)"
+  endmark log show em_4f0c…         (the id in the header x-endmark-request)"
     )]
     Log(Log),
     /// Show the effective configuration, and where each value came from
@@ -291,14 +294,13 @@ pub(crate) enum ConfigCommand {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
+    use crate::definition::definition;
 
     #[test]
     fn the_definition_is_sound_and_every_command_has_examples() {
-        Arguments::command().debug_assert();
-        for command in Arguments::command().get_subcommands() {
+        definition().debug_assert();
+        for command in definition().get_subcommands() {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.starts_with("Examples:\n"), "{}", command.get_name());
         }

@@ -8,6 +8,7 @@ mod client;
 mod commands;
 mod config;
 mod context;
+mod definition;
 mod demo;
 mod error;
 mod exit;

@@ -6,13 +6,13 @@ use std::panic::{self, AssertUnwindSafe};
 use std::time::Instant;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches};
 
 use crate::answer::Outcome;
 use crate::arguments::{Arguments, ColorChoice};
 use crate::commands;
 use crate::config::Environment;
 use crate::context::Context;
+use crate::definition;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::terminal::Terminal;
@@ -67,8 +67,7 @@ fn parse(typed: Vec<OsString>, color: ColorChoice) -> Result<Arguments, clap::Er
         ColorChoice::Always => clap::ColorChoice::Always,
         ColorChoice::Never => clap::ColorChoice::Never,
     };
-    let mut matches = Arguments::command().color(color).try_get_matches_from(typed)?;
-    Arguments::from_arg_matches_mut(&mut matches)
+    definition::read(definition::definition().color(color).try_get_matches_from(typed)?)
 }
 
 /// Shows clap's own error, help or version.

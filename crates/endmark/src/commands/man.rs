@@ -1,16 +1,16 @@
 //! `endmark man`: the manual pages.
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 use serde_json::json;
 
 use crate::answer::Answer;
-use crate::arguments::Arguments;
+use crate::definition::definition;
 use crate::error::CommandError;
 
 /// Prints the page of this command, or of all.
 pub(crate) fn run(named: Option<&str>) -> Result<Answer, CommandError> {
-    let mut all = Arguments::command();
+    let mut all = definition();
     // Subcommands get their global options and full names only once the whole has been built.
     all.build();
     let command = match named {

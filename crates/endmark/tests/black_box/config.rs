@@ -113,3 +113,30 @@ fn a_variable_that_means_nothing_is_warned_of() {
     assert_eq!(place.run(&["config", "-q"]).errors, "");
     assert_eq!(place.run(&["config", "--json"]).envelope()["warnings"][0]["code"], "CONFIGURATION");
 }
+
+#[test]
+fn every_set_counts_wherever_it_stands() {
+    let set = |arguments: &[&str], key| {
+        let run = Place::new().run(&[arguments, &["--json"]].concat());
+        let envelope = run.envelope();
+        (value(&envelope, key)["value"].clone(), value(&envelope, key)["origin"]["kind"].clone())
+    };
+    let both =
+        ["--set", "resume.mode=on", "--set", "tools.hold=true", "config", "--set", "resume.max_attempts=5"];
+    assert_eq!(set(&both, "resume.mode"), (json!("on"), json!("flag")));
+    assert_eq!(set(&both, "tools.hold"), (json!(true), json!("flag")));
+    assert_eq!(set(&both, "resume.max_attempts"), (json!(5), json!("flag")));
+    let deep = ["--set", "resume.mode=on", "config", "show", "--set", "resume.max_attempts=5"];
+    assert_eq!(set(&deep, "resume.mode").0, "on");
+    assert_eq!(set(&deep, "resume.max_attempts").0, 5);
+    let twice =
+        ["--set", "resume.max_attempts=3", "config", "--set=resume.max_attempts=4", "--set=resume.mode=off"];
+    assert_eq!(set(&twice, "resume.max_attempts").0, 4);
+    for arguments in [&["--help"][..], &["config", "--help"], &["log", "show", "--help"], &["man", "detect"]]
+    {
+        let run = Place::new().run(arguments);
+        assert_eq!((run.code, run.output.contains("set")), (0, true), "{arguments:?}");
+    }
+    let unknown = Place::new().run(&["--set", "resume.mod=on", "config", "--set", "resume.mode=on"]);
+    assert_eq!(unknown.code, 2, "{}", unknown.output);
+}

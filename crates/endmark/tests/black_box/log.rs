@@ -98,3 +98,9 @@ fn one_recovery_is_explained_by_its_row_or_its_request() {
     assert_eq!((unknown.code, unknown.output.as_str()), (1, ""));
     assert!(unknown.errors.contains("no recovery `req_2` is recorded"), "{}", unknown.errors);
 }
+
+#[test]
+fn the_help_shows_an_id_as_requests_have_it() {
+    let help = Place::new().run(&["log", "--help"]).output;
+    assert!(help.contains("endmark log show em_") && !help.contains("req_"), "{help}");
+}
