@@ -7,7 +7,7 @@ use endmark_core::detect::detect;
 use endmark_core::stitch::Seam;
 use endmark_core::{
     AskFailure, Ending, Format, Join, Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, Stop,
-    resume_if_truncated,
+    Verdict, resume_if_truncated,
 };
 use endmark_wire::openai_chat::{ChatRequest, ChatResponse, Partial, Terms, read_error};
 use http::{Request, StatusCode};
@@ -38,7 +38,7 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
             "Name a file with the cut text.",
         ));
     }
-    let demanded = demanded(&text, format::of_arguments(&arguments.format)?);
+    let demanded = demanded(&text, format::of_arguments(&arguments.format)?)?;
     let server = Server::new(context, arguments, &effective.settings)?;
     let policy = ResumePolicy {
         max_attempts: u32::try_from(effective.settings.resume.max_attempts).unwrap_or(u32::MAX),
@@ -69,12 +69,22 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
 }
 
 /// The format whose grammar decides when the text is whole; none for prose, where the model's own stop does.
-fn demanded(text: &str, format: Format) -> Option<Format> {
+///
+/// A text that no continuation could make valid is refused here, before a model is asked and paid.
+fn demanded(text: &str, format: Format) -> Result<Option<Format>, CommandError> {
+    let detection = detect(text.as_bytes(), &format);
     let format = match format {
-        Format::Auto => detect(text.as_bytes(), &Format::Auto).detected.unwrap_or(Format::Text),
+        Format::Auto => detection.detected.unwrap_or(Format::Text),
         format => format,
     };
-    Some(format).filter(Format::has_grammar)
+    if let Verdict::Malformed { index, reason } = detection.verdict {
+        return Err(CommandError::input(
+            "malformed",
+            format!("the text is not cut but malformed as {format} at byte {index}: {reason}"),
+            "No model was asked: nothing that follows could make it valid. Correct the text, or name its format.",
+        ));
+    }
+    Ok(Some(format).filter(Format::has_grammar))
 }
 
 fn answer(outcome: ResumeOutcome) -> Result<Answer, CommandError> {

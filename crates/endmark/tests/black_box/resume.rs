@@ -68,3 +68,21 @@ fn a_key_is_sent_and_never_shown() {
     assert_eq!(place.run(&[&["resume", "empty"][..], &base].concat()).code, 2);
     assert_eq!(place.run(&["resume", "cut", "--base-url", "nowhere", "--model", "m"]).code, 2);
 }
+
+#[test]
+fn what_is_malformed_is_refused_and_nothing_asked() {
+    let lines = "{\"a\": 1}\n{\"a\" 2}\n{\"a\": ";
+    for (text, format, place) in
+        [("}\n", "json", "at byte 0"), ("[1, 2}", "json", "at byte 5"), (lines, "jsonl", "at byte 14")]
+    {
+        let (run, calls) = resume(ScriptedModel::new(JSON), text, &["--format", format, "--json"]);
+        let envelope = run.envelope();
+        assert_eq!((run.code, calls, &envelope["error"]["code"]), (2, 0, &serde_json::json!("malformed")));
+        assert!(envelope["error"]["message"].as_str().unwrap().contains(place), "{}", run.output);
+    }
+    let place = Place::new();
+    let base = ["resume", "-", "--format", "json", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"];
+    let run = place.run_with_input(&base, "}\n");
+    assert_eq!((run.code, run.output.as_str()), (2, ""));
+    assert!(run.errors.contains("malformed as json at byte 0: "), "{}", run.errors);
+}
