@@ -2,7 +2,10 @@
 
 use std::io::{self, BufWriter, Write};
 
-use serde_json::{Value, json};
+use endmark_core::detect::detect;
+use endmark_core::{Format, Verdict};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -28,19 +31,72 @@ pub(crate) struct LineError {
 }
 
 impl LineError {
-    /// Why a line with this text cannot be answered.
-    pub(crate) fn of_line(line: &str, message: impl Into<String>) -> Self {
-        let id =
-            serde_json::from_str::<Value>(line).ok().and_then(|mut line| line.get_mut("id").map(Value::take));
-        Self { id: id.unwrap_or_default(), message: message.into() }
-    }
-
     fn nameless(message: impl Into<String>) -> Self {
         Self { id: Value::Null, message: message.into() }
     }
 
     fn to_json(&self) -> String {
         json!({"id": self.id, "error": {"code": "invalid_line", "message": self.message}}).to_string()
+    }
+}
+
+/// A field that a request can have; others are ignored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Field {
+    /// A string, which may be left out.
+    Text(&'static str),
+    /// A list of strings.
+    Texts(&'static str),
+}
+
+impl Field {
+    /// What is wrong with this field, if it is this one.
+    fn problem(self, object: &Map<String, Value>) -> Option<String> {
+        match self {
+            Self::Text(name) => match object.get(name) {
+                None | Some(Value::Null | Value::String(_)) => None,
+                Some(_) => Some(format!("`{name}` must be a string")),
+            },
+            Self::Texts(name) => match object.get(name) {
+                Some(Value::Array(items)) if items.iter().all(Value::is_string) => None,
+                Some(_) => Some(format!("`{name}` must be a list of strings")),
+                None => Some(format!("`{name}` is missing")),
+            },
+        }
+    }
+}
+
+/// Reads the request that a line is: a JSON object with these fields.
+pub(crate) fn request<'a, R: Deserialize<'a>>(line: &'a str, fields: &[Field]) -> Result<R, LineError> {
+    // A list would be read as the fields in their order, which is no order that anybody was told of.
+    if !line.trim_start().starts_with('{') {
+        return Err(LineError::nameless("the line is no JSON object"));
+    }
+    serde_json::from_str(line)
+        .map_err(|error| LineError { id: id_of(line), message: unreadable(line, fields, &error) })
+}
+
+/// The id of a line that is an object, also where its other fields cannot be read.
+fn id_of(line: &str) -> Value {
+    #[derive(Deserialize)]
+    struct Identified {
+        id: Value,
+    }
+    serde_json::from_str::<Identified>(line).map(|line| line.id).unwrap_or_default()
+}
+
+/// Why an object could not be read as a request.
+fn unreadable(line: &str, fields: &[Field], error: &serde_json::Error) -> String {
+    match detect(line.as_bytes(), &Format::Json).verdict {
+        Verdict::Malformed { index, reason } => format!("the line is no JSON: byte {index}: {reason}"),
+        Verdict::Truncated(_) => "the line is no JSON: it is cut off".to_owned(),
+        Verdict::Whole => match serde_json::from_str::<Map<String, Value>>(line) {
+            Ok(object) => fields
+                .iter()
+                .find_map(|field| field.problem(&object))
+                .unwrap_or_else(|| "a field is there twice".to_owned()),
+            Err(_) => format!("the line cannot be read beyond byte {}", error.column()),
+        },
     }
 }
 

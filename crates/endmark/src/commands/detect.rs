@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::answer::{Answer, Outcome};
 use crate::arguments::Detect;
-use crate::batch::{self, LineAnswer, LineError};
+use crate::batch::{self, Field, LineAnswer, LineError};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::format;
@@ -35,6 +35,10 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
     }))
 }
 
+/// What a line of a batch can have besides its id.
+const FIELDS: [Field; 4] =
+    [Field::Text("format"), Field::Text("marker"), Field::Text("text"), Field::Text("base64")];
+
 /// One line of a batch.
 #[derive(Deserialize)]
 struct Request<'a> {
@@ -48,8 +52,7 @@ struct Request<'a> {
 }
 
 fn answer_line(line: &str, default: &Format) -> Result<LineAnswer, LineError> {
-    let request: Request<'_> =
-        serde_json::from_str(line).map_err(|error| LineError::of_line(line, error.to_string()))?;
+    let request: Request<'_> = batch::request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
     let format = format::named(request.format.as_deref(), request.marker.as_deref(), default)
         .map_err(|error| failed(error.to_string()))?;

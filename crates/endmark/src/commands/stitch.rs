@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::answer::{Answer, Outcome};
 use crate::arguments::{self, FromChoice};
-use crate::batch::{self, LineAnswer, LineError};
+use crate::batch::{self, Field, LineAnswer, LineError};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::format;
@@ -88,6 +88,10 @@ fn context_of(stitched: &Stitched, format: &Format) -> String {
     }
 }
 
+/// What a line of a batch can have besides its id.
+const FIELDS: [Field; 4] =
+    [Field::Text("format"), Field::Text("marker"), Field::Texts("chunks"), Field::Text("from")];
+
 /// One line of a batch.
 #[derive(Deserialize)]
 struct Request {
@@ -100,8 +104,7 @@ struct Request {
 }
 
 fn answer_line(line: &str, default: &Format, default_from: AskedFrom) -> Result<LineAnswer, LineError> {
-    let request: Request =
-        serde_json::from_str(line).map_err(|error| LineError::of_line(line, error.to_string()))?;
+    let request: Request = batch::request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
     let format = format::named(request.format.as_deref(), request.marker.as_deref(), default)
         .map_err(|error| failed(error.to_string()))?;

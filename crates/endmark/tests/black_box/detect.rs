@@ -76,6 +76,55 @@ fn a_batch_answers_line_by_line_and_goes_on_after_an_invalid_one() {
 }
 
 #[test]
+fn a_batch_refuses_in_its_own_words_what_is_no_request() {
+    let place = Place::new();
+    let refused = |command, line: &str| {
+        let run = place.run_with_input(&[command, "--batch"], line);
+        let answer = lines(&run.output).remove(0);
+        let message = answer["error"]["message"].as_str().unwrap().to_owned();
+        for word in ["expected", "struct", "invalid type", "EOF", "column"] {
+            assert!(!message.contains(word), "{message}");
+        }
+        assert_eq!(run.code, 2);
+        (answer["id"].clone(), message)
+    };
+    for line in ["[1,\"json\",null,\"{\",null]\n", "[\"a\"]\n", "nothing\n", "12\n", "\n"] {
+        for command in ["detect", "stitch"] {
+            assert_eq!(
+                refused(command, line),
+                (Value::Null, "the line is no JSON object".to_owned()),
+                "{line}"
+            );
+        }
+    }
+    let both = [
+        ("{\"id\":3 \"text\":\"\"}", Value::Null, "no JSON: byte 8"),
+        ("{\"id\":3,\"text\":\"", Value::Null, "it is cut off"),
+        ("{\"id\":3,\"format\":5,\"text\":\"\",\"chunks\":[]}", json!(3), "`format` must be a string"),
+    ];
+    for (line, id, words) in both {
+        for command in ["detect", "stitch"] {
+            let (answered, message) = refused(command, line);
+            assert_eq!((&answered, message.contains(words)), (&id, true), "{message}");
+        }
+    }
+    assert_eq!(
+        refused("detect", "{\"id\":4,\"text\":\"\",\"text\":\"\"}"),
+        (json!(4), "a field is there twice".to_owned())
+    );
+    let surrogate = refused("detect", "{\"id\":5,\"text\":\"\\ud800\"}");
+    assert_eq!((surrogate.0, surrogate.1.contains("beyond byte")), (json!(5), true), "{}", surrogate.1);
+    assert_eq!(
+        refused("stitch", "{\"id\":6,\"chunks\":[1]}"),
+        (json!(6), "`chunks` must be a list of strings".to_owned())
+    );
+    assert_eq!(refused("stitch", "{\"id\":7}"), (json!(7), "`chunks` is missing".to_owned()));
+    let unknown = "{\"id\":8,\"text\":\"[]\",\"format\":\"json\",\"more\":[1e999]}";
+    let run = place.run_with_input(&["detect", "--batch"], unknown);
+    assert_eq!((run.code, &lines(&run.output)[0]["verdict"]), (0, &json!("whole")), "{}", run.output);
+}
+
+#[test]
 fn a_batch_ends_with_1_if_only_an_answer_is_no_and_with_0_if_none_is() {
     let place = Place::new();
     let whole = "{\"id\":1,\"format\":\"json\",\"text\":\"1 \"}\n";
