@@ -302,3 +302,25 @@ async fn an_upstreams_own_error_is_passed_with_what_was_done_for_the_reply() {
     assert!(read.error.unwrap()["message"].as_str().unwrap().contains("overloaded"));
     assert_eq!(read.endmark.unwrap()["outcome"], "exhausted");
 }
+
+#[tokio::test]
+async fn a_refusal_that_breaks_off_is_never_resumed() {
+    let frames = ChatFrames::new().refusal("I will ").refusal("not").cut();
+    let endmark = Endmark::resuming(Script::new().otherwise(Answer::sse(frames))).await;
+    let read = streamed(&endmark.ask(&stream_request(50)).await);
+    assert!(!read.done);
+    assert_eq!(endmark.calls(), 1);
+}
+
+#[tokio::test]
+async fn held_calls_of_a_kind_that_is_not_known_are_not_lost() {
+    let custom = json!({"tool_calls": [{"index": 0, "id": "c", "type": "custom", "custom": {"name": "shell", "input": "ls"}}]});
+    let frames = ChatFrames::new().delta(&custom).cut();
+    let endmark = Endmark::start_with(Script::new().otherwise(Answer::sse(frames)), |settings| {
+        settings.hold_tool_calls = true;
+    })
+    .await;
+    let reply = endmark.ask(&stream_request(50)).await;
+    assert!(reply.text().contains("shell"), "{}", reply.text());
+    assert!(streamed(&reply).error.is_some());
+}

@@ -89,6 +89,27 @@ async fn json_is_continued_in_a_user_turn_whatever_the_model_wraps_it_in() {
 }
 
 #[tokio::test]
+async fn a_prompt_names_the_last_token_and_gives_the_exact_instruction() {
+    let document = r#"{"title": "Harbour", "tags": ["gulls", "nets"]}"#;
+    let endmark = Endmark::resuming(ScriptedModel::new(document).prefill(Prefill::Rejects)).await;
+    let mut body = request(5);
+    body["response_format"] = json!({"type": "json_object"});
+    let first = testkit::tokens(document)[..5].concat();
+    endmark.ask(&body).await;
+    let asked = endmark.upstream.requests()[2].json();
+    let messages = asked["messages"].as_array().unwrap();
+    let [.., shown, prompt] = messages.as_slice() else { panic!("{asked}") };
+    assert_eq!((&shown["role"], &shown["content"]), (&json!("assistant"), &json!(first)));
+    let prompt = prompt["content"].as_str().unwrap();
+    assert!(prompt.contains(
+        "Continue the JSON payload from the last valid token. Output ONLY the remaining JSON. \
+         Do not repeat any content before the last valid token."
+    ));
+    assert!(!prompt.contains(&first), "never the whole first part: {prompt}");
+    assert_eq!(asked.get("response_format"), None);
+}
+
+#[tokio::test]
 async fn a_cut_tool_call_is_completed_and_never_handed_over_half() {
     let arguments = r#"{"path": "sea.txt", "content": "The harbour was quiet that morning."}"#;
     let model = ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects);

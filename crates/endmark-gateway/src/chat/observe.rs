@@ -28,7 +28,7 @@ pub(super) struct Held {
 /// What a held frame says.
 pub(super) enum Says {
     /// What came of choices, how some ended, or what they cost.
-    Chunk { finishes: Vec<Finish>, has_usage: bool },
+    Chunk { of: Vec<u32>, finishes: Vec<Finish>, has_usage: bool },
     /// That the upstream failed.
     Error,
     /// That the stream is over.
@@ -44,9 +44,17 @@ impl Held {
         }
     }
 
+    /// Whether something of one of these choices is in it.
+    pub(super) fn is_of(&self, choices: &[u32]) -> bool {
+        match &self.says {
+            Says::Chunk { of, .. } => of.iter().any(|choice| choices.contains(choice)),
+            Says::Error | Says::Done => false,
+        }
+    }
+
     /// Whether it only counts tokens.
     pub(super) fn only_counts(&self) -> bool {
-        matches!(&self.says, Says::Chunk { finishes, has_usage: true } if finishes.is_empty())
+        matches!(&self.says, Says::Chunk { of, has_usage: true, .. } if of.is_empty())
     }
 }
 
@@ -200,7 +208,16 @@ impl<'a> Observer<'a> {
             let says = match (&chunk.error, chunk.done) {
                 (Some(_), _) => Says::Error,
                 (None, true) => Says::Done,
-                (None, false) => Says::Chunk { finishes: chunk.finishes, has_usage: chunk.usage.is_some() },
+                (None, false) => Says::Chunk {
+                    of: chunk
+                        .pieces
+                        .iter()
+                        .map(|delta| delta.choice)
+                        .chain(chunk.finishes.iter().map(|finish| finish.choice))
+                        .collect(),
+                    finishes: chunk.finishes,
+                    has_usage: chunk.usage.is_some(),
+                },
             };
             self.held.push(Held { frame, says });
         } else {

@@ -134,8 +134,8 @@ impl Closing<'_> {
             disclosure.broke_off();
             self.failed.get_or_insert(disclosure);
         }
-        if self.touched {
-            for held in self.observed.held.iter().filter(|held| held.ends_one_of(&untouched)) {
+        if self.touched || self.failed.is_some() {
+            for held in self.observed.held.iter().filter(|held| held.is_of(&untouched)) {
                 self.client.send(held.frame.raw.clone()).await?;
             }
         }

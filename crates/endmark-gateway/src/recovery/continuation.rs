@@ -159,7 +159,7 @@ async fn streamed(
     };
     match stream.choices().first() {
         Some(choice) if choice.mendable => Ok(continuation(choice, ending, stream.usage(), expected)),
-        Some(_) => Err(CallFailure::Lost("the continuation is over [limits] reply_bytes".to_owned())),
+        Some(_) => Err(CallFailure::Lost("the continuation cannot be joined: it is over [limits] reply_bytes, or a call of an unknown kind".to_owned())),
         None => Err(CallFailure::Lost(format!(
             "the continuation's stream ended {} with nothing in it",
             ending.name()

@@ -163,6 +163,7 @@ pub(crate) fn streamed(reply: &Reply) -> Streamed {
         streamed.tool += function["name"].as_str().unwrap_or_default();
         streamed.arguments += function["arguments"].as_str().unwrap_or_default();
         if let Some(finish) = choice["finish_reason"].as_str() {
+            assert_eq!(streamed.finish, None, "a reply ends once");
             streamed.finish = Some(finish.to_owned());
         }
     }
