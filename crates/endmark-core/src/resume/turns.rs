@@ -95,11 +95,11 @@ impl Resume {
                 self.exhaust(ExhaustedCause::NoProgress);
             }
             Err(Refusal::Ambiguous { best, alternatives }) => {
-                let why = format!(
-                    "{}, and it can be joined in {} ways that give different values",
-                    why::ended(&reply),
-                    alternatives + 1
-                );
+                let ways = match alternatives {
+                    0 => "the one way to join it is not certain enough".to_owned(),
+                    others => format!("it can be joined in {} ways that give different values", others + 1),
+                };
+                let why = format!("{}, and {ways}", why::ended(&reply));
                 self.keep_unjoined(reply, join, cut, 0, why);
                 let best = self.body.checked(*best).ok().map(|best| best.text);
                 self.exhaust_with(ExhaustedCause::Ambiguous, best);
