@@ -3,6 +3,7 @@
 use http::{Method, Uri};
 
 use crate::gateway::Gateway;
+use crate::rescue::Refusal;
 use crate::settings::Upstream;
 
 /// The part of the gateway that answers.
@@ -25,6 +26,15 @@ pub(crate) enum Route<'a> {
 pub(crate) struct Target<'a> {
     pub(crate) upstream: &'a Upstream,
     pub(crate) path_and_query: String,
+}
+
+impl Target<'_> {
+    /// Its address.
+    pub(crate) fn locate(&self) -> Result<Uri, Refusal> {
+        self.upstream.base_url.locate(&self.path_and_query).map_err(|error| {
+            Refusal::BadRequest(format!("the path `{}` cannot be forwarded: {error}", self.path_and_query))
+        })
+    }
 }
 
 /// Finds the part that answers `method` on `uri`. The upstream comes from the configuration alone; nothing

@@ -50,7 +50,7 @@ async fn pass_through(
     let (head, body) = request.into_parts();
     let mut onward = Request::new(passing(body));
     *onward.method_mut() = head.method;
-    *onward.uri_mut() = locate(target)?;
+    *onward.uri_mut() = target.locate()?;
     *onward.headers_mut() = for_upstream(&head.headers, target.upstream);
     send(gateway, target, onward).await
 }
@@ -85,13 +85,6 @@ async fn chat_completions(
     } else {
         chat::whole(exchange, answer).await
     }
-}
-
-/// The address of a target.
-pub(crate) fn locate(target: &Target<'_>) -> Result<http::Uri, Refusal> {
-    target.upstream.base_url.locate(&target.path_and_query).map_err(|error| {
-        Refusal::BadRequest(format!("the path `{}` cannot be forwarded: {error}", target.path_and_query))
-    })
 }
 
 /// Sends a request to its upstream; the answer has the headers a client gets.

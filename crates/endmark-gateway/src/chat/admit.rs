@@ -14,7 +14,6 @@ use crate::recovery::Schema;
 use crate::rescue::Refusal;
 use crate::route::Target;
 use crate::settings::Mode;
-use crate::stack;
 use crate::upstream::{ReadError, for_upstream, read_whole};
 
 /// Reads a request to the end of its body and decides what is to be done with its reply.
@@ -70,7 +69,7 @@ pub(crate) async fn admit(
         task_id: named(&head.headers, "x-endmark-task")?.map_or(session, str::to_owned),
         turn_number,
         mode,
-        uri: stack::locate(target)?,
+        uri: target.locate()?,
         headers,
         upstream: target.upstream.clone(),
         demanded,

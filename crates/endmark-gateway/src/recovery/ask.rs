@@ -2,15 +2,16 @@
 //! message, else in a user turn (PC-3).
 
 use endmark_core::{AskFailure, AskedFrom, CorrectionAsk, Ending, Join, Reply, ResumeAsk, SeamStyle, Stop};
-use endmark_wire::openai_chat::{Partial, PrefillVariant, ProviderError, Terms, ToolCall, ToolPrefill};
+use endmark_wire::openai_chat::{Partial, PrefillVariant, ProviderError, Terms, ToolPrefill};
 use http::StatusCode;
 
 use super::account::Account;
 use super::call::CallFailure;
 use super::capabilities::Capability;
-use super::continuation::{Continuation, Expected, call};
+use super::continuation::{Continuation, call};
+use super::expected::Expected;
 use super::flow::{ClientGone, Flow};
-use super::mend::Suspect;
+use super::suspect::{Following, Suspect};
 use crate::chat::{Exchange, Part};
 use crate::settings::Prefill;
 
@@ -19,16 +20,6 @@ const PREFILL: &str = "prefill";
 
 /// A limit that every model takes, and most contexts have room for.
 const MODEST_LIMIT: u64 = 1_024;
-
-/// Tool calls that came where the rest of a text was asked for.
-#[derive(Debug)]
-pub(crate) struct Following {
-    pub(crate) calls: Vec<ToolCall>,
-    pub(crate) ending: Ending,
-    pub(crate) stop: Option<Stop>,
-    /// The text before them was the beginning of the call itself, not yet recognised as one.
-    pub(crate) instead_of_text: bool,
-}
 
 /// Asks for the rest of one part.
 pub(super) struct Asker<'a> {

@@ -1,7 +1,7 @@
 //! One further upstream call, from its request to the end of its answer, the echo taken off.
 
 use bytes::Bytes;
-use endmark_core::{Ending, Format, Stop};
+use endmark_core::{Ending, Stop};
 use endmark_wire::openai_chat::{ChatResponse, ChatStream, Choice, ToolCall, Usage};
 use endmark_wire::sse;
 use http::{Response, header};
@@ -9,6 +9,7 @@ use http_body_util::BodyExt;
 use tokio::time::timeout;
 
 use super::call::{CallFailure, send, while_alive};
+use super::expected::Expected;
 use super::flow::Flow;
 use super::passing::Passing;
 use crate::body::AnyBody;
@@ -27,18 +28,6 @@ pub(super) struct Continuation {
     pub(super) stop: Option<Stop>,
     pub(super) usage: Option<Usage>,
     pub(super) reasoned: bool,
-}
-
-/// What the answer is expected to begin with, and where it may flow to.
-pub(super) struct Expected<'a> {
-    /// What a prefill repeats before it goes on, if it repeats anything.
-    pub(super) echo: &'a str,
-    /// The joined text so far, which an echoed continuation goes on from.
-    pub(super) so_far: &'a str,
-    /// The grammar that says where to stop handing on.
-    pub(super) demanded: Option<&'a Format>,
-    /// Whether the part is a tool call's arguments.
-    pub(super) arguments: bool,
 }
 
 /// Sends `body` as one more call of the exchange and reads the answer.

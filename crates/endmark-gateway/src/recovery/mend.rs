@@ -3,32 +3,18 @@
 use endmark_core::detect::Detector;
 use endmark_core::{
     CutKind, Evidence, Format, Judgement, PieceRecord, PieceRole, Pipeline, PipelineOutcome, PipelinePolicy,
-    PipelineResult, Reply, ResumePolicy, Validate, Verdict, judge,
+    PipelineResult, ResumePolicy, Validate, Verdict, judge,
 };
-use endmark_wire::openai_chat::ToolCall;
 
 use super::account::Account;
-use super::ask::{Asker, Following};
+use super::ask::Asker;
 use super::drive::drive;
 use super::flow::{ClientGone, Flow};
 use super::record::{Closing, Record};
-use super::schema::Schema;
+use super::suspect::{Following, Suspect};
 use super::when::{Action, action};
-use crate::chat::{Exchange, Outcome, Slot};
+use crate::chat::{Exchange, Outcome};
 use crate::settings::Mode;
-
-/// A part of a reply as it was received.
-pub(crate) struct Suspect {
-    pub(crate) slot: Slot,
-    /// Its text, with what the client itself began it with.
-    pub(crate) reply: Reply,
-    pub(crate) demanded: Option<Format>,
-    pub(crate) schema: Option<Schema>,
-    /// The message's text before a tool call.
-    pub(crate) content_before: String,
-    /// The message's calls before a tool call.
-    pub(crate) calls_before: Vec<ToolCall>,
-}
 
 /// What is to be said about why a part ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use endmark_core::detect::Detector;
 use endmark_core::{Format, Verdict};
 
-use super::continuation::Expected;
+use super::expected::Expected;
 use super::flow::{ClientGone, Flow};
 
 /// Hands on an echoed continuation as it comes. Whether a continuation without an echo goes on from the

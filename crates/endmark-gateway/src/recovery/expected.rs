@@ -1,0 +1,15 @@
+//! What is known beforehand of the answer to a further call.
+
+use endmark_core::Format;
+
+/// What the answer is expected to begin with, and where it may flow to.
+pub(super) struct Expected<'a> {
+    /// What a prefill repeats before it goes on, if it repeats anything.
+    pub(super) echo: &'a str,
+    /// The joined text so far, which an echoed continuation goes on from.
+    pub(super) so_far: &'a str,
+    /// The grammar that says where to stop handing on.
+    pub(super) demanded: Option<&'a Format>,
+    /// Whether the part is a tool call's arguments.
+    pub(super) arguments: bool,
+}

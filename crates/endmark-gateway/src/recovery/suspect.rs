@@ -1,0 +1,30 @@
+//! A part of a reply under suspicion, and what its rest may turn out to be.
+
+use endmark_core::{Ending, Format, Reply, Stop};
+use endmark_wire::openai_chat::ToolCall;
+
+use super::schema::Schema;
+use crate::chat::Slot;
+
+/// A part of a reply as it was received.
+pub(crate) struct Suspect {
+    pub(crate) slot: Slot,
+    /// Its text, with what the client itself began it with.
+    pub(crate) reply: Reply,
+    pub(crate) demanded: Option<Format>,
+    pub(crate) schema: Option<Schema>,
+    /// The message's text before a tool call.
+    pub(crate) content_before: String,
+    /// The message's calls before a tool call.
+    pub(crate) calls_before: Vec<ToolCall>,
+}
+
+/// Tool calls that came where the rest of a text was asked for.
+#[derive(Debug)]
+pub(crate) struct Following {
+    pub(crate) calls: Vec<ToolCall>,
+    pub(crate) ending: Ending,
+    pub(crate) stop: Option<Stop>,
+    /// The text before them was the beginning of the call itself, not yet recognised as one.
+    pub(crate) instead_of_text: bool,
+}
