@@ -3,6 +3,7 @@
 use endmark_core::CutKind;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::exchange::Exchange;
 use crate::recovery::{Account, Mended};
@@ -122,7 +123,7 @@ impl Disclosure {
     }
 
     /// As the `endmark` object of a stream's last chunk.
-    pub(crate) fn json(&self) -> Option<String> {
+    pub(crate) fn json(&self) -> Option<Box<RawValue>> {
         if !self.something {
             return None;
         }
@@ -143,7 +144,7 @@ impl Disclosure {
         if self.invalid {
             told["schema"] = "invalid".into();
         }
-        Some(told.to_string())
+        serde_json::value::to_raw_value(&told).ok()
     }
 
     /// Why the reply is not whole, for an error's message.

@@ -161,15 +161,14 @@ impl Closing<'_> {
         disclosure: &Disclosure,
     ) -> Result<(), ClientGone> {
         let template = self.observed.stream.template();
-        let endmark = disclosure.json().and_then(|json| RawValue::from_string(json).ok());
+        let endmark = disclosure.json();
+        self.held_calls(choice, settled).await?;
         let own_end = self.observed.held.iter().find(|held| held.ends_one_of(&[choice.index]));
         if !settled.has_more()
             && let (Some(held), Some(endmark)) = (own_end, &endmark)
         {
-            self.held_calls(choice, settled).await?;
             return self.own_end(held, choice.index, settled.finish, endmark).await;
         }
-        self.held_calls(choice, settled).await?;
         for call in &settled.new_calls {
             self.client.send_chunk(&template.tool_call_chunk(choice.index, call)).await?;
         }
@@ -261,7 +260,7 @@ impl Closing<'_> {
 
     /// The end of a stream that broke off: the upstream's own error where there is one, never `[DONE]`.
     async fn error(&mut self, disclosure: &Disclosure) -> Result<(), ClientGone> {
-        let endmark = disclosure.json().and_then(|json| RawValue::from_string(json).ok());
+        let endmark = disclosure.json();
         if let Some(held) = self.observed.held.iter().find(|held| matches!(held.says, Says::Error)) {
             let told = endmark
                 .zip(held.frame.data.as_deref())

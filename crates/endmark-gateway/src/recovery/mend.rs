@@ -165,16 +165,7 @@ async fn disclosed(record: Record, suspect: &Suspect, kind: CutKind) -> Mended {
         join: None,
         seam: None,
     }];
-    let closing = Closing {
-        resolved: false,
-        outcome: Outcome::Cut.word(),
-        attempts: 0,
-        extra_prompt_tokens: 0,
-        extra_output_tokens: 0,
-        reason: reason.clone(),
-        pieces: &pieces,
-        strategies: &[],
-    };
+    let closing = Closing::without_calls(Outcome::Cut.word(), &reason, &pieces);
     record.close(closing).await;
     Mended { outcome: Some(Outcome::Cut), kind: Some(kind), reason: Some(reason), ..Mended::untouched() }
 }

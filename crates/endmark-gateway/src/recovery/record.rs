@@ -25,6 +25,22 @@ pub(super) struct Closing<'a> {
     pub(super) strategies: &'a [&'static str],
 }
 
+impl<'a> Closing<'a> {
+    /// The end of a part that was not resumed, or of which nobody was left to hear.
+    pub(super) fn without_calls(outcome: &'static str, reason: &str, pieces: &'a [PieceRecord]) -> Self {
+        Self {
+            resolved: false,
+            outcome,
+            attempts: 0,
+            extra_prompt_tokens: 0,
+            extra_output_tokens: 0,
+            reason: reason.to_owned(),
+            pieces,
+            strategies: &[],
+        }
+    }
+}
+
 impl Record {
     /// Opens a row, durably, so that a killed process is found out at the next start. A store that fails
     /// does not cost the client its reply.
@@ -71,16 +87,7 @@ impl Drop for Record {
     fn drop(&mut self) {
         let Some(id) = self.open.take() else { return };
         let store = self.store.clone();
-        let gone = Closing {
-            resolved: false,
-            outcome: "cancelled",
-            attempts: 0,
-            extra_prompt_tokens: 0,
-            extra_output_tokens: 0,
-            reason: "the client went away".to_owned(),
-            pieces: &[],
-            strategies: &[],
-        };
+        let gone = Closing::without_calls("cancelled", "the client went away", &[]);
         let settled = settled(&gone, false);
         // Outside a runtime the process is ending, and the next start finds the open row.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
