@@ -6,6 +6,7 @@
 //! known to `endmark-wire`; this crate moves them.
 
 mod body;
+mod causes;
 mod chat;
 mod edge;
 mod gateway;
@@ -17,6 +18,7 @@ mod settings;
 mod stack;
 mod upstream;
 
+pub use causes::with_causes;
 pub use edge::{ServeError, serve};
 pub use gateway::{BuildError, Gateway};
 pub use settings::{

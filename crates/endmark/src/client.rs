@@ -72,14 +72,7 @@ impl Client {
     }
 }
 
-/// An error with its causes in one line: the innermost is the one that helps.
+/// An exchange that broke off, and why.
 fn broken(error: &dyn Error) -> ClientError {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    ClientError::Broken(text)
+    ClientError::Broken(endmark_gateway::with_causes(error))
 }

@@ -13,6 +13,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::body::{AnyBody, BodyError, passing};
+use crate::causes::with_causes;
 use crate::settings::Limits;
 
 /// For the TCP and TLS handshakes; a host that is up answers within one round trip.
@@ -76,22 +77,10 @@ impl Client {
     pub(crate) async fn send(&self, request: Request<AnyBody>) -> Result<Response<AnyBody>, UpstreamError> {
         match tokio::time::timeout(self.first_byte, self.inner.request(request)).await {
             Ok(Ok(response)) => Ok(response.map(passing)),
-            Ok(Err(error)) => Err(UpstreamError::Unreachable(chain(&error))),
+            Ok(Err(error)) => Err(UpstreamError::Unreachable(with_causes(&error))),
             Err(_) => Err(UpstreamError::Silent(self.first_byte)),
         }
     }
-}
-
-/// An error with its causes, in one line: the innermost is the one that helps.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 /// Why a body was not read to its end.

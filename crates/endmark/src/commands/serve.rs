@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use endmark_gateway::{BuildError, Gateway, ServeError};
+use endmark_gateway::{BuildError, Gateway, ServeError, with_causes};
 use endmark_store::Store;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -82,20 +82,9 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> CommandError {
 fn cannot_build(error: &BuildError) -> CommandError {
     CommandError::input(
         "unusable_settings",
-        chain(error),
+        with_causes(error),
         "`endmark config check` looks at everything at once.",
     )
-}
-
-/// An error with its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.extend([": ", &error.to_string()]);
-        cause = error.source();
-    }
-    text
 }
 
 /// Says where it listens, where it forwards to, and how a client gets there.
