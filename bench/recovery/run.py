@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Measures how a stitcher joins cut replies with their continuations.
+
+examples:
+  run.py --command "endmark stitch --batch"                    2,000 cases and the built-in peers
+  run.py --command "./mine" --style fence --kind array --show 5  five failing cases of one style
+  run.py --cases 12000 --seed 1 --seed 2 --command "./mine" --gate
+  run.py --recorded --command "./mine"                         what real models wrote
+  run.py --write cases.jsonl --cases 500                       the cases themselves, for another program
+  run.py --invented                                            no file of this machine is read: same cases everywhere
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import peers
+import report
+from cases import WEIGHTS, Case, Wanted, cases
+from documents import KINDS, LARGEST
+from score import Bars, Mark, Score
+from sources import Sources, usual_folders
+from stitcher import answers
+
+HERE = Path(__file__).resolve().parent
+
+
+def main() -> int:
+    """0: done, and with --gate every bar is reached; 1: a bar is missed; 2: the command line is wrong."""
+    options = arguments()
+    try:
+        found = chosen(options)
+    except (OSError, ValueError) as wrong:
+        print(f"run.py: {wrong}", file=sys.stderr)
+        return 2
+    if options.write:
+        with open(options.write, "w", encoding="utf-8") as file:
+            written = sum(bool(file.write(case.line() + "\n")) for case in found)
+        print(f"{written} cases written to {options.write}", file=sys.stderr)
+        return 0
+    scores, failing = measured(found, options)
+    print(written_report(scores, options))
+    print("\n".join(failing))
+    if not options.gate:
+        return 0
+    bars = Bars(**json.loads(Path(options.bars).read_text())) if options.bars else Bars()
+    missed = bars.missed(scores[0])
+    for line in missed:
+        print(f"BAR MISSED: {line}", file=sys.stderr)
+    for name, ids in (("silently wrong", scores[0].silently_wrong), ("clean, missed", scores[0].clean_missed)):
+        if missed and ids:
+            print(f"{name}: {' '.join(ids[:200])}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n\nexamples")[0], epilog="examples" + __doc__.split("\n\nexamples")[1],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--command", help="the stitcher: reads cases, writes answers, one JSON line each")
+    parser.add_argument("--cases", type=int, default=2000, help="how many for each seed (2000)")
+    parser.add_argument("--seed", type=int, action="append", help="may be given several times (1)")
+    parser.add_argument("--style", action="append", choices=sorted(WEIGHTS), metavar="STYLE", help="only this style")
+    parser.add_argument("--kind", action="append", choices=sorted(KINDS), metavar="KIND", help="only this kind")
+    parser.add_argument("--largest", type=int, default=LARGEST, help="the longest document, in characters or so")
+    parser.add_argument("--sources", type=Path, action="append", help="a folder whose files documents are made from,"
+                        " instead of this repository and Python's library")  # fmt: skip
+    parser.add_argument("--invented", action="store_true", help="invented text only, the same on every machine")
+    parser.add_argument("--recorded", action="store_true", help="score recorded continuations instead")
+    parser.add_argument("--read", type=Path, action="append", help="score the cases in this file instead")
+    parser.add_argument("--write", type=Path, help="write the cases to this file and stop")
+    parser.add_argument("--no-peers", action="store_true", help="measure the command alone")
+    parser.add_argument("--by-from", action="store_true", help="one row for each style and where it was asked from")
+    parser.add_argument("--show", type=int, default=0, metavar="N", help="show N failing cases, the worst first")
+    parser.add_argument("--markdown", action="store_true", help="tables in Markdown")
+    parser.add_argument("--gate", action="store_true", help="exit 1 if a bar is missed")
+    parser.add_argument("--bars", type=Path, help="a JSON file with other bars than the usual ones")
+    options = parser.parse_args()
+    if options.gate and not options.command:
+        parser.error("--gate needs a --command")
+    return options
+
+
+def chosen(options: argparse.Namespace) -> Iterator[Case]:
+    """The cases the command line asks for. Raises ValueError where there are none to read."""
+    if options.recorded or options.read:
+        files = options.read or sorted((HERE / "recorded").glob("*.jsonl"))
+        if not files:
+            raise ValueError(f"no recorded cases in {HERE / 'recorded'}")
+        return read(files)
+    folders = options.sources or usual_folders()
+    for folder in folders:
+        if not folder.is_dir():
+            raise ValueError(f"{folder} is no folder")
+    sources = None if options.invented else Sources(folders)
+    wanted = Wanted(tuple(options.style or WEIGHTS), tuple(options.kind or KINDS), options.largest)
+    return (case for seed in options.seed or [1] for case in cases(seed, options.cases, sources, wanted))
+
+
+def read(files: Iterable[Path]) -> Iterator[Case]:
+    """The cases in files. Raises ValueError with the place where a line is none."""
+    for path in files:
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    yield Case.from_line(line)
+                except (ValueError, KeyError) as wrong:
+                    raise ValueError(f"{path}:{number}: not a case: {wrong!r}") from wrong
+
+
+def measured(found: Iterator[Case], options: argparse.Namespace) -> tuple[list[Score], list[str]]:
+    """Scores, the command's first, and failing cases to be shown."""
+    scores = [Score(options.command)] if options.command else []
+    others = [] if options.no_peers else [(join, Score(name)) for name, join in peers.PEERS.items()]
+    shown: dict[Mark, list[str]] = {Mark.WRONG: [], Mark.HONEST: []}
+    of_style: Counter[tuple[Mark, str]] = Counter()
+    answered = answers(options.command, found) if options.command else ((case, None) for case in found)
+    for case, answer in answered:
+        if options.command:
+            judgement = scores[0].add(case, answer)
+            fails = not case.blind and (judgement.mark is Mark.WRONG or (case.decided and case.truth is not None))
+            if fails and judgement.mark is not Mark.EXACT and len(shown[judgement.mark]) < options.show:
+                # Not all of them of one style.
+                of_style[judgement.mark, case.style] += 1
+                if of_style[judgement.mark, case.style] <= max(1, options.show // 4):
+                    shown[judgement.mark].append(report.shown(case, judgement, answer))
+        for join, score in others:
+            score.add(case, peers.answer(join, case.chunks, case.format))
+    return scores + [score for _, score in others], (shown[Mark.WRONG] + shown[Mark.HONEST])[: options.show]
+
+
+def written_report(scores: list[Score], options: argparse.Namespace) -> str:
+    """All tables."""
+    parts = [report.by_stitcher(scores, options.markdown)]
+    first = scores[0]
+    parts.append(report.by_style(first, options.markdown, options.by_from))
+    parts.append(report.by_kind(first, options.markdown))
+    if first.whole.count or first.best.count:
+        parts.append(report.calibration(first, options.markdown))
+    if first.unanswered:
+        parts.append(f"{first.unanswered} cases without an answer")
+    return "\n\n".join(part for part in parts if part)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,208 @@
+"""How an answer counts, and the sums of many."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from cases import Case
+from readings import value
+from styles import CLEAN
+
+
+class Mark(Enum):
+    """What an answer is worth."""
+
+    EXACT = "exact"
+    HONEST = "honest"
+    WRONG = "silently wrong"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """An answer, judged."""
+
+    mark: Mark
+    outcome: str
+    best_right: bool
+    """The text is the right one, whatever the outcome says of it."""
+    confidence: float | None
+
+
+def is_right(case: Case, text: str) -> bool:
+    """Whether this text is what was meant: JSON by its value, everything else character by character."""
+    if case.truth is None:
+        return False
+    if case.format in ("json", "jsonl"):
+        if text in (case.truth, *case.accept):
+            return True
+        try:
+            found = value(text, case.format)
+        except ValueError:
+            return False
+        return any(found == value(right, case.format) for right in (case.truth, *case.accept))
+    return text in (case.truth, *case.accept)
+
+
+def judged(case: Case, answer: dict[str, Any] | None) -> Judgement:
+    """Judges an answer; none at all, or one that says neither whole nor ambiguous, is an error."""
+    answer = answer or {}
+    outcome = answer.get("outcome")
+    outcome = outcome if outcome in ("whole", "ambiguous") else "error"
+    text = answer.get("text")
+    right = isinstance(text, str) and is_right(case, text)
+    if outcome == "whole":
+        mark = Mark.EXACT if right else Mark.WRONG
+    else:
+        mark = Mark.HONEST
+    seams = answer.get("seams")
+    stated = [seam.get("confidence") for seam in seams if isinstance(seam, dict)] if isinstance(seams, list) else []
+    numbers = [number for number in stated if isinstance(number, (int, float))]
+    return Judgement(mark, outcome, right, float(min(numbers)) if numbers else None)
+
+
+CLASSES = ("decided", "undecided", "blind", "nothing", "nothing, blind")
+"""How cases are told apart: does the text decide, leave it open, or mislead; is there anything to be found at all."""
+
+
+def class_of(case: Case) -> str:
+    """The class of a case."""
+    if case.truth is None:
+        return "nothing, blind" if case.blind else "nothing"
+    return "decided" if case.decided else "blind" if case.blind else "undecided"
+
+
+@dataclass
+class Tally:
+    """Answers of one class, counted."""
+
+    marks: Counter[Mark] = field(default_factory=Counter)
+    best_right: int = 0
+    """Ambiguous answers whose best candidate is right."""
+    ambiguous: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.marks.values())
+
+    def add(self, judgement: Judgement) -> None:
+        self.marks[judgement.mark] += 1
+        if judgement.outcome == "ambiguous":
+            self.ambiguous += 1
+            self.best_right += judgement.best_right
+
+    def share(self, mark: Mark) -> float:
+        """How many of all, 0 to 1; of none, 0."""
+        return self.marks[mark] / self.total if self.total else 0.0
+
+
+BINS = 10
+
+
+@dataclass
+class Calibration:
+    """What was said about certainty, and how often it was right, in bins of a tenth."""
+
+    count: list[int] = field(default_factory=lambda: [0] * BINS)
+    right: list[int] = field(default_factory=lambda: [0] * BINS)
+    stated: list[float] = field(default_factory=lambda: [0.0] * BINS)
+
+    def add(self, confidence: float, right: bool) -> None:
+        place = min(BINS - 1, max(0, int(confidence * BINS)))
+        self.count[place] += 1
+        self.right[place] += right
+        self.stated[place] += confidence
+
+    def error(self) -> float:
+        """The expected calibration error: how far what was said is from what was, on average."""
+        total = sum(self.count)
+        gaps = (abs(self.stated[place] - self.right[place]) for place in range(BINS))
+        return sum(gaps) / total if total else 0.0
+
+
+@dataclass
+class Score:
+    """All that is known of one stitcher. Its size depends on the number of styles, not of cases."""
+
+    name: str
+    cells: dict[tuple[str, str, str], Tally] = field(default_factory=lambda: defaultdict(Tally))
+    """By class, style and what was asked."""
+    kinds: dict[tuple[str, str], Tally] = field(default_factory=lambda: defaultdict(Tally))
+    """By class and kind of document."""
+    whole: Calibration = field(default_factory=Calibration)
+    best: Calibration = field(default_factory=Calibration)
+    """The same of ambiguous answers' best candidates."""
+    unanswered: int = 0
+    clean_missed: list[str] = field(default_factory=list)
+    silently_wrong: list[str] = field(default_factory=list)
+
+    def add(self, case: Case, answer: dict[str, Any] | None) -> Judgement:
+        judgement = judged(case, answer)
+        kind_of_case = class_of(case)
+        self.cells[kind_of_case, case.style, case.asked].add(judgement)
+        self.kinds[kind_of_case, case.kind].add(judgement)
+        self.unanswered += answer is None
+        if judgement.mark is Mark.WRONG and not case.blind:
+            self.silently_wrong.append(case.id)
+        if is_clean(case) and judgement.mark is not Mark.EXACT:
+            self.clean_missed.append(case.id)
+        # Where the text misleads, no confidence can be right.
+        if judgement.confidence is not None and not case.blind and judgement.outcome != "error":
+            (self.whole if judgement.outcome == "whole" else self.best).add(judgement.confidence, judgement.best_right)
+        return judgement
+
+    def sum(self, kind_of_case: str, style: str | None = None, asked: str | None = None) -> Tally:
+        """The tally of a class, of all or some styles."""
+        found = Tally()
+        for (of_class, of_style, of_asked), tally in self.cells.items():
+            if of_class == kind_of_case and style in (None, of_style) and asked in (None, of_asked):
+                _add(found, tally)
+        return found
+
+    def clean(self) -> Tally:
+        """Plain continuations that were asked for at the cut."""
+        found = Tally()
+        for style in CLEAN:
+            _add(found, self.sum("decided", style, "cut"))
+        return found
+
+
+def is_clean(case: Case) -> bool:
+    """A plain continuation that was asked for at the cut."""
+    return case.style in CLEAN and case.asked == "cut" and case.truth is not None and case.decided
+
+
+def _add(to: Tally, other: Tally) -> None:
+    to.marks.update(other.marks)
+    to.best_right += other.best_right
+    to.ambiguous += other.ambiguous
+
+
+@dataclass(frozen=True)
+class Bars:
+    """What a stitcher has to reach."""
+
+    silently_wrong: int = 0
+    """At most so many, blind cases aside."""
+    exact: float = 0.98
+    """At least this share of the decided."""
+    refused: float = 0.02
+    """At most this share of the decided."""
+    clean_missed: int = 0
+    """At most so many plain continuations from the cut that are not exact."""
+
+    def missed(self, score: Score) -> list[str]:
+        """Every bar that was not reached, in words."""
+        decided = score.sum("decided")
+        missed = []
+        if len(score.silently_wrong) > self.silently_wrong:
+            missed.append(f"{len(score.silently_wrong)} silently wrong, at most {self.silently_wrong} allowed")
+        if decided.total and decided.share(Mark.EXACT) < self.exact:
+            missed.append(f"{decided.share(Mark.EXACT):.2%} of the decided exact, at least {self.exact:.2%} wanted")
+        if decided.total and decided.share(Mark.HONEST) > self.refused:
+            missed.append(f"{decided.share(Mark.HONEST):.2%} of the decided refused, at most {self.refused:.2%} allowed")
+        if len(score.clean_missed) > self.clean_missed:
+            missed.append(f"{len(score.clean_missed)} clean continuations missed, at most {self.clean_missed} allowed")
+        return missed

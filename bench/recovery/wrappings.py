@@ -1,0 +1,188 @@
+"""What a model says or sets around the part of the document it writes: announcements, fences, remarks, ellipses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import invented
+from beginnings import Scene, open_fence
+from chance import Chance
+from readings import Evidence
+from wordings import APOLOGIES, EXPLANATIONS, PREAMBLES, REMARKS, said
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """The continuation as it came, and whether it can be told from the document where there is no grammar."""
+
+    text: str
+    visible: Evidence = Evidence.DECIDED
+
+
+Wrapping = Callable[[Scene, Chance, str], Wrapped | None]
+
+
+def _doubtful(scene: Scene) -> Evidence:
+    """What begins like this could be the document's own; asked to go on at the cut, it is to be taken so."""
+    return Evidence.BLIND if scene.asked == "cut" else Evidence.UNDECIDED
+
+
+def bare(scene: Scene, _chance: Chance, core: str) -> Wrapped:
+    """Nothing around it; but a document's own fence or dots could be taken for a wrapper."""
+    wrapper_like = core.lstrip().startswith(("```", "...", "…"))
+    return Wrapped(core, Evidence.UNDECIDED if wrapper_like and scene.asked != "cut" else Evidence.DECIDED)
+
+
+def _announced(scene: Scene, chance: Chance) -> str:
+    words = said(chance, APOLOGIES if chance.maybe(0.2) else PREAMBLES, scene.format)
+    form = chance.unit()
+    if form < 0.08:
+        words = f"**{words}**"
+    elif form < 0.12:
+        words = f"*{words}*"
+    elif form < 0.15:
+        words = f"### {words}"
+    elif form < 0.22:
+        words = f"{said(chance, APOLOGIES, scene.format)} {words}"
+    return words
+
+
+def preamble(scene: Scene, chance: Chance, core: str) -> Wrapped:
+    """An announcement on a line of its own."""
+    gap = chance.pick(["\n", "\n\n", "\n\n", "\n\n"])
+    # Whether further line ends are the gap's or the document's, nobody can say.
+    visible = Evidence.UNDECIDED if core[:1] in "\r\n" else Evidence.DECIDED
+    return Wrapped(_announced(scene, chance) + gap + core, visible)
+
+
+def preamble_inline(scene: Scene, chance: Chance, core: str) -> Wrapped:
+    """An announcement on the same line."""
+    return Wrapped(said(chance, PREAMBLES, scene.format) + " " + core, _doubtful(scene))
+
+
+def ellipsis(scene: Scene, chance: Chance, core: str) -> Wrapped:
+    """Three dots first."""
+    dots = chance.pick(["...", "...", "…"])
+    return Wrapped(dots + chance.pick(["", "", " ", "\n"]) + core, _doubtful(scene))
+
+
+def remark(scene: Scene, chance: Chance, core: str) -> Wrapped | None:
+    """A closing remark after the end. Without a grammar, a document may as well end in one."""
+    if not scene.last:
+        return None
+    gap = chance.pick(["\n\n", "\n\n", "\n"])
+    words = said(chance, REMARKS, scene.format)
+    visible = Evidence.DECIDED if scene.format == "tags" else Evidence.UNDECIDED
+    return Wrapped(core.rstrip("\n") + gap + words, visible)
+
+
+_INFO = {
+    "json": ["json", "json", "json", "", "JSON", "javascript"], "jsonl": ["jsonl", "json", "", "ndjson"],
+    "markdown": ["markdown", "md", "", "python", "text"], "text": ["python", "rust", "", "text", "javascript"],
+    "tags": ["xml", "xml", "html", ""],
+}  # fmt: skip
+
+
+def _fence_mark(chance: Chance, core: str, longer: bool) -> str:
+    runs = [len(run) for run in re.findall(r"`{3,}", core)]
+    return "`" * (max([3, *runs]) + (1 if longer and (runs or chance.maybe(0.5)) else 0))
+
+
+def _fence_visible(scene: Scene, core: str, mark: str, info: str, closed: bool) -> Evidence:
+    """A fence in a text without grammar can be told from the text's own where it could not be one."""
+    before = scene.truth[: scene.start]
+    in_middle = not before.endswith("\n") and bool(before.strip())
+    if scene.format == "tags":
+        clear = closed and mark not in core and in_middle
+    elif scene.format == "text":
+        clear = closed and mark not in core
+    elif open_fence(before) is not None:
+        # The block's own end is in the core, so that no closing fence is left for the wrapper.
+        clear = not closed and (in_middle or bool(info))
+    else:
+        clear = closed and in_middle and mark not in core
+    return Evidence.DECIDED if clear and core[:1] not in "\r\n" else _doubtful(scene)
+
+
+def _fenced(scene: Scene, chance: Chance, core: str, *, close: bool, longer: bool = False) -> Wrapped:
+    info = chance.pick(_INFO[scene.format])
+    mark = _fence_mark(chance, core, longer)
+    close = close and scene.last
+    text = f"{mark}{info}\n{core}"
+    if close:
+        text += ("" if core.endswith("\n") else "\n") + mark
+        text += chance.pick(["", "\n"])
+    return Wrapped(text, _fence_visible(scene, core, mark, info, close))
+
+
+def fence(scene: Scene, chance: Chance, core: str) -> Wrapped:
+    return _fenced(scene, chance, core, close=True)
+
+
+def fence_longer(scene: Scene, chance: Chance, core: str) -> Wrapped:
+    """A fence longer than any in the text."""
+    return _fenced(scene, chance, core, close=True, longer=True)
+
+
+def fence_opened(scene: Scene, chance: Chance, core: str) -> Wrapped:
+    """A fence that is opened (again) and not closed but by the document."""
+    return _fenced(scene, chance, core, close=False)
+
+
+def fence_closed(scene: Scene, chance: Chance, core: str) -> Wrapped | None:
+    """A closing fence that nothing opened."""
+    if not scene.last:
+        return None
+    return Wrapped(core.rstrip("\n") + "\n```" + chance.pick(["", "\n"]), Evidence.UNDECIDED)
+
+
+def fence_then_prose(scene: Scene, chance: Chance, core: str) -> Wrapped | None:
+    """A closed fence, then explanations."""
+    if not scene.last:
+        return None
+    wrapped = fence(scene, chance, core)
+    prose = said(chance, EXPLANATIONS, scene.format)
+    if chance.maybe(0.4):
+        prose += "\n\n" + invented.paragraph(chance, "ascii")
+    return Wrapped(wrapped.text.rstrip("\n") + "\n\n" + prose, wrapped.visible)
+
+
+def fence_remark(scene: Scene, chance: Chance, core: str) -> Wrapped | None:
+    if not scene.last:
+        return None
+    wrapped = fence(scene, chance, core)
+    return Wrapped(wrapped.text.rstrip("\n") + "\n\n" + said(chance, REMARKS, scene.format), wrapped.visible)
+
+
+def preamble_fence(scene: Scene, chance: Chance, core: str) -> Wrapped:
+    wrapped = fence(scene, chance, core)
+    return Wrapped(_announced(scene, chance) + "\n\n" + wrapped.text, _announced_fence(scene, core, wrapped))
+
+
+def preamble_fence_remark(scene: Scene, chance: Chance, core: str) -> Wrapped | None:
+    wrapped = fence_remark(scene, chance, core)
+    if wrapped is None:
+        return None
+    return Wrapped(_announced(scene, chance) + "\n\n" + wrapped.text, _announced_fence(scene, core, wrapped))
+
+
+def preamble_remark(scene: Scene, chance: Chance, core: str) -> Wrapped | None:
+    wrapped = remark(scene, chance, core)
+    if wrapped is None:
+        return None
+    return Wrapped(_announced(scene, chance) + "\n\n" + wrapped.text, wrapped.visible & preamble(scene, chance, core).visible)
+
+
+def preamble_ellipsis(scene: Scene, chance: Chance, core: str) -> Wrapped:
+    wrapped = ellipsis(scene, chance, core)
+    return Wrapped(_announced(scene, chance) + "\n\n" + wrapped.text, wrapped.visible)
+
+
+def _announced_fence(scene: Scene, core: str, wrapped: Wrapped) -> Evidence:
+    """A fence that was announced is a wrapper even at the beginning of a line, unless the text has fences itself."""
+    if scene.format in ("text", "tags", "markdown") and "```" not in core and core[:1] not in ("\r", "\n"):
+        if scene.last and open_fence(scene.truth[: scene.start]) is None:
+            return Evidence.DECIDED
+    return wrapped.visible
