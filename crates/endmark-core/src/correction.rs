@@ -139,6 +139,8 @@ fn close(settled: &str, cut: &Truncation) -> Option<String> {
             Open::Object => brackets.push('}'),
             Open::Array => brackets.push(']'),
             Open::String => quote = "\"",
+            // Never open in JSON.
+            Open::Fence { .. } | Open::Link | Open::Row | Open::Tag(_) | Open::Markup(_) => return None,
         }
     }
     let beginning = settled.trim_end();

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::Verdict;
+
 /// What a text is supposed to be, and so what "whole" means for it (PC-1).
 ///
 /// ```
@@ -15,6 +17,10 @@ pub enum Format {
     Json,
     /// JSON values one after the other: JSON Lines, or concatenated.
     Jsonl,
+    /// Markdown; truncated only by what is certain, such as an open fence.
+    Markdown,
+    /// Tags as in XML, with any text in and around them; whole when every tag is closed.
+    Tags,
     /// Text without a grammar; only incomplete UTF-8 is a cut.
     Text,
     /// Text that must end in this marker (trailing whitespace aside).
@@ -27,7 +33,7 @@ pub enum Format {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// No format has this name.
-    #[error("unknown format `{0}`: use json, jsonl, text, marker or auto")]
+    #[error("unknown format `{0}`: use json, jsonl, markdown, tags, text, marker or auto")]
     Unknown(String),
     /// `marker` was named without the marker itself.
     #[error("the format `marker` needs a marker that is not empty")]
@@ -40,6 +46,8 @@ impl Format {
         match name {
             "json" => Ok(Self::Json),
             "jsonl" => Ok(Self::Jsonl),
+            "markdown" => Ok(Self::Markdown),
+            "tags" => Ok(Self::Tags),
             "text" => Ok(Self::Text),
             "auto" => Ok(Self::Auto),
             "marker" => match marker {
@@ -55,15 +63,35 @@ impl Format {
         match self {
             Self::Json => "json",
             Self::Jsonl => "jsonl",
+            Self::Markdown => "markdown",
+            Self::Tags => "tags",
             Self::Text => "text",
             Self::Marker(_) => "marker",
             Self::Auto => "auto",
         }
     }
 
-    /// Whether a grammar says where a text of this format ends.
+    /// Whether a grammar says where a text of this format ends, so that one which is whole needs no more.
     pub fn has_grammar(&self) -> bool {
-        matches!(self, Self::Json | Self::Jsonl | Self::Marker(_))
+        matches!(self, Self::Json | Self::Jsonl | Self::Tags | Self::Marker(_))
+    }
+
+    /// Whether a client that names this format demands something of the text (PC-8). Markdown does not say
+    /// where it ends, but what is open in it has to be closed; plain text and a guess demand nothing.
+    pub fn can_be_demanded(&self) -> bool {
+        self.has_grammar() || *self == Self::Markdown
+    }
+
+    /// Whether this verdict counts as evidence where the format is demanded (PC-8). That a text is cut always
+    /// does; that it is whole only by a grammar that says where a text ends.
+    ///
+    /// ```
+    /// use endmark_core::{Format, Verdict};
+    /// assert!(Format::Json.testifies(&Verdict::Whole));
+    /// assert!(!Format::Markdown.testifies(&Verdict::Whole));
+    /// ```
+    pub fn testifies(&self, verdict: &Verdict) -> bool {
+        self.has_grammar() || self.can_be_demanded() && !verdict.is_whole()
     }
 }
 

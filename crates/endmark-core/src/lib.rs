@@ -39,4 +39,4 @@ pub use stitch::{
     AskedFrom, MergeError, Merged, Outcome, Seam, SeamStyle, StitchError, Stitched, merge_chunks, stitch,
 };
 pub use validate::{SchemaProblem, Validate};
-pub use verdict::{Detection, Hint, InToken, Open, Truncation, Verdict};
+pub use verdict::{Detection, Hint, InToken, Markup, Open, Truncation, Verdict};

@@ -82,6 +82,8 @@ fn instruction(format: &Format) -> String {
     let (whole, rest) = match format {
         Format::Json => ("JSON payload", "JSON".to_owned()),
         Format::Jsonl => ("JSON Lines", "JSON Lines".to_owned()),
+        Format::Markdown => ("Markdown text", "Markdown".to_owned()),
+        Format::Tags => ("text with its tags", "text, up to and including the last closing tag".to_owned()),
         Format::Text | Format::Auto => ("text", "text".to_owned()),
         Format::Marker(marker) => ("text", format!("text, up to and including its end marker {marker}")),
     };

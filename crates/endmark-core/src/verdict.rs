@@ -1,5 +1,7 @@
 //! What detection says of a text (PC-1).
 
+use std::borrow::Cow;
+
 use crate::Format;
 
 /// Whether a text is whole, a valid beginning of something longer, or beyond repair (PC-1).
@@ -59,7 +61,7 @@ pub struct Truncation {
 }
 
 /// A construct that was opened and not closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Open {
     /// `{`
     Object,
@@ -67,15 +69,62 @@ pub enum Open {
     Array,
     /// `"`
     String,
+    /// A code fence of Markdown.
+    Fence {
+        /// A backtick or a tilde.
+        sign: char,
+        /// How many of them open it, and have to close it at least.
+        length: usize,
+    },
+    /// The text of a Markdown link whose destination is open.
+    Link,
+    /// A row of a Markdown table.
+    Row,
+    /// A tag of this name.
+    Tag(String),
+    /// Markup that ends in signs of its own.
+    Markup(Markup),
+}
+
+/// Markup that ends in signs of its own, whatever stands in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Markup {
+    /// `<!--`, up to `-->`
+    Comment,
+    /// `<![CDATA[`, up to `]]>`
+    CharacterData,
+    /// `<?`, up to `?>`
+    Instruction,
+    /// `<!` and a letter, up to `>`
+    Declaration,
+    /// `<script`, `<pre`, `<style` or `<textarea`, up to the end tag: an HTML block of Markdown
+    RawElement,
 }
 
 impl Open {
     /// The opening sign, as in the answers of `detect`.
+    pub fn sign(&self) -> Cow<'static, str> {
+        match self {
+            Self::Object => "{".into(),
+            Self::Array | Self::Link => "[".into(),
+            Self::String => "\"".into(),
+            Self::Fence { sign, length } => sign.to_string().repeat(*length).into(),
+            Self::Row => "|".into(),
+            Self::Tag(name) => format!("<{name}>").into(),
+            Self::Markup(markup) => markup.sign().into(),
+        }
+    }
+}
+
+impl Markup {
+    /// The opening sign.
     pub fn sign(self) -> &'static str {
         match self {
-            Self::Object => "{",
-            Self::Array => "[",
-            Self::String => "\"",
+            Self::Comment => "<!--",
+            Self::CharacterData => "<![CDATA[",
+            Self::Instruction => "<?",
+            Self::Declaration => "<!",
+            Self::RawElement => "<pre>",
         }
     }
 }
@@ -93,6 +142,26 @@ pub enum InToken {
     Literal,
     /// Inside a UTF-8 character.
     Utf8,
+    /// Inside a code fence of Markdown.
+    Code,
+    /// Inside an HTML block of Markdown that is none of the following.
+    Html,
+    /// Inside the destination or the title of a Markdown link.
+    Link,
+    /// Inside a row of a Markdown table.
+    Row,
+    /// Inside a tag, outside its attributes' values.
+    Tag,
+    /// Inside the value of an attribute.
+    Attribute,
+    /// Inside a comment.
+    Comment,
+    /// Inside a CDATA section.
+    CharacterData,
+    /// Inside a processing instruction.
+    Instruction,
+    /// Inside a declaration.
+    Declaration,
 }
 
 impl InToken {
@@ -104,6 +173,16 @@ impl InToken {
             Self::Number => "number",
             Self::Literal => "literal",
             Self::Utf8 => "utf8",
+            Self::Code => "code",
+            Self::Html => "html",
+            Self::Link => "link",
+            Self::Row => "row",
+            Self::Tag => "tag",
+            Self::Attribute => "attribute",
+            Self::Comment => "comment",
+            Self::CharacterData => "cdata",
+            Self::Instruction => "instruction",
+            Self::Declaration => "declaration",
         }
     }
 }

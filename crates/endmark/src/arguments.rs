@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 /// The formats a text can be in, as they are typed.
-const FORMATS: [&str; 5] = ["auto", "json", "jsonl", "text", "marker"];
+const FORMATS: [&str; 7] = ["auto", "json", "jsonl", "markdown", "tags", "text", "marker"];
 
 const ABOUT: &str = "Keeps the work of language-model agents whole";
 const LONG_ABOUT: &str = "\

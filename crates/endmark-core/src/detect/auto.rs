@@ -1,6 +1,6 @@
 //! Guesses what a text is: JSON, also within Markdown fences and prose; otherwise text.
 
-mod markdown;
+pub(super) mod markdown;
 
 use markdown::{Markdown, Place};
 

@@ -6,14 +6,18 @@
 
 mod auto;
 mod json;
+mod markdown;
 mod marker;
 mod settled_tail;
+mod tags;
 mod text;
 mod utf8;
 
 use auto::AutoMachine;
 use json::{JsonMachine, Values};
+use markdown::MarkdownMachine;
 use marker::MarkerMachine;
+use tags::TagsMachine;
 use text::TextMachine;
 
 use crate::{Detection, Format, Verdict};
@@ -63,6 +67,8 @@ pub struct Detector {
 #[derive(Debug, Clone)]
 enum Machine {
     Json(JsonMachine),
+    Markdown(MarkdownMachine),
+    Tags(TagsMachine),
     Text(TextMachine),
     Marker(MarkerMachine),
     Auto(Box<AutoMachine>),
@@ -74,6 +80,8 @@ impl Detector {
         let machine = match format {
             Format::Json => Machine::Json(JsonMachine::new(Values::One)),
             Format::Jsonl => Machine::Json(JsonMachine::new(Values::Many)),
+            Format::Markdown => Machine::Markdown(MarkdownMachine::default()),
+            Format::Tags => Machine::Tags(TagsMachine::default()),
             Format::Text => Machine::Text(TextMachine::default()),
             Format::Marker(marker) => Machine::Marker(MarkerMachine::new(marker)),
             Format::Auto => Machine::Auto(Box::default()),
@@ -85,6 +93,8 @@ impl Detector {
     pub fn push(&mut self, bytes: &[u8]) {
         match &mut self.machine {
             Machine::Json(machine) => machine.push(bytes),
+            Machine::Markdown(machine) => machine.push(bytes),
+            Machine::Tags(machine) => machine.push(bytes),
             Machine::Text(machine) => machine.push(bytes),
             Machine::Marker(machine) => machine.push(bytes),
             Machine::Auto(machine) => machine.push(bytes),
@@ -94,7 +104,8 @@ impl Detector {
     /// The answer as if the text ended here.
     pub fn detection(&self) -> Detection {
         let (hint, detected) = match &self.machine {
-            Machine::Json(_) | Machine::Marker(_) => (None, None),
+            Machine::Json(_) | Machine::Tags(_) | Machine::Marker(_) => (None, None),
+            Machine::Markdown(machine) => (machine.hint(), None),
             Machine::Text(machine) => (machine.hint(), None),
             Machine::Auto(machine) => (machine.hint(), Some(machine.detected())),
         };
@@ -105,6 +116,8 @@ impl Detector {
     pub fn verdict(&self) -> Verdict {
         match &self.machine {
             Machine::Json(machine) => machine.verdict(),
+            Machine::Markdown(machine) => machine.verdict(),
+            Machine::Tags(machine) => machine.verdict(),
             Machine::Text(machine) => machine.verdict(),
             Machine::Marker(machine) => machine.verdict(),
             Machine::Auto(machine) => machine.verdict(),
@@ -115,6 +128,8 @@ impl Detector {
     pub fn position(&self) -> usize {
         match &self.machine {
             Machine::Json(machine) => machine.position(),
+            Machine::Markdown(machine) => machine.position(),
+            Machine::Tags(machine) => machine.position(),
             Machine::Text(machine) => machine.position(),
             Machine::Marker(machine) => machine.position(),
             Machine::Auto(machine) => machine.position(),
@@ -128,6 +143,8 @@ impl Detector {
     pub fn is_malformed(&self) -> bool {
         match &self.machine {
             Machine::Json(machine) => machine.malformed().is_some(),
+            Machine::Markdown(machine) => machine.is_malformed(),
+            Machine::Tags(machine) => machine.is_malformed(),
             Machine::Text(machine) => machine.is_malformed(),
             Machine::Marker(machine) => machine.is_malformed(),
             Machine::Auto(machine) => machine.is_malformed(),
@@ -138,6 +155,8 @@ impl Detector {
     pub fn is_whole(&self) -> bool {
         match &self.machine {
             Machine::Json(machine) => machine.is_whole(),
+            Machine::Markdown(machine) => machine.is_whole(),
+            Machine::Tags(machine) => machine.is_whole(),
             Machine::Text(machine) => machine.is_whole(),
             Machine::Marker(machine) => machine.is_whole(),
             Machine::Auto(machine) => machine.is_whole(),

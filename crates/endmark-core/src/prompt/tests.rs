@@ -16,7 +16,14 @@ fn the_json_prompt_has_the_exact_token_and_instruction() {
 /// PC-3: other formats have a prompt of the same shape.
 #[test]
 fn other_formats_have_the_same_shape() {
-    for format in [Format::Jsonl, Format::Text, Format::Auto, Format::Marker("<<END>>".to_owned())] {
+    for format in [
+        Format::Jsonl,
+        Format::Markdown,
+        Format::Tags,
+        Format::Text,
+        Format::Auto,
+        Format::Marker("<<END>>".to_owned()),
+    ] {
         let prompt = build_resume_prompt("the last words", &format, None);
         let instruction = prompt.lines().last().unwrap();
         assert!(prompt.contains("\nthe last words\n"), "{prompt}");

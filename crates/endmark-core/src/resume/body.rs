@@ -17,7 +17,8 @@ pub(super) struct Body {
     /// The demanded grammar; none if there is none, or if the text has broken it already.
     grammar: Option<Format>,
     text: String,
-    /// The verdict of the grammar on `text`.
+    /// The verdict of the grammar on `text`, if it has something to say: Markdown with nothing open may go on
+    /// as well as end.
     verdict: Option<Verdict>,
     /// How many bytes are with the client.
     sent: usize,
@@ -42,7 +43,7 @@ pub(super) enum Refusal {
 impl Body {
     pub(super) fn new(grammar: Option<Format>, text: String, sent: usize) -> Self {
         let sent = sent.min(text.len());
-        let verdict = grammar.as_ref().map(|format| detect(text.as_bytes(), format).verdict);
+        let verdict = grammar.as_ref().and_then(|format| testimony(format, &text));
         Self {
             grammar,
             text,
@@ -98,8 +99,13 @@ impl Body {
         self.verdict = None;
     }
 
+    /// A verdict of the grammar on another text, if it has something to say.
+    pub(super) fn testimony<'v>(&self, verdict: &'v Verdict) -> Option<&'v Verdict> {
+        self.grammar.as_ref().filter(|format| format.testifies(verdict)).map(|_| verdict)
+    }
+
     fn verdict_of(&self, text: &str) -> Option<Verdict> {
-        self.grammar.as_ref().map(|format| detect(text.as_bytes(), format).verdict)
+        self.grammar.as_ref().and_then(|format| testimony(format, text))
     }
 
     /// Leaves the replacement characters of a cut character out of the text: the model goes on with the
@@ -127,7 +133,8 @@ impl Body {
     pub(super) fn asked_from(&self) -> AskedFrom {
         match self.grammar {
             Some(Format::Json | Format::Jsonl) => AskedFrom::Token,
-            Some(Format::Text | Format::Marker(_) | Format::Auto) | None => AskedFrom::Unknown,
+            Some(Format::Markdown | Format::Tags | Format::Text | Format::Marker(_) | Format::Auto)
+            | None => AskedFrom::Unknown,
         }
     }
 
@@ -214,7 +221,7 @@ impl Body {
         }
         self.seams.push(merged.seam);
         self.text = merged.text;
-        self.verdict = self.grammar.is_some().then_some(merged.verdict);
+        self.verdict = self.testimony(&merged.verdict).cloned();
         self.cut_character.clear();
         self.following = None;
     }
@@ -268,6 +275,11 @@ impl Body {
             Some(_) | None => format!("{}{}", self.text, self.cut_character),
         }
     }
+}
+
+/// What the grammar says of a text where that counts as evidence (PC-8).
+fn testimony(format: &Format, text: &str) -> Option<Verdict> {
+    Some(detect(text.as_bytes(), format).verdict).filter(|verdict| format.testifies(verdict))
 }
 
 /// A text without the replacement characters that stand at its end for a cut character.

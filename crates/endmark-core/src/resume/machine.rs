@@ -51,9 +51,9 @@ pub struct Resume {
 
 impl Resume {
     /// Judges the first reply (PC-8). `demanded` is a format that is demanded, never one that is guessed;
-    /// only `json`, `jsonl` and `marker` have a grammar.
+    /// plain text demands nothing.
     pub fn new(policy: ResumePolicy, demanded: Option<Format>, first: Reply) -> Self {
-        let demanded = demanded.filter(Format::has_grammar);
+        let demanded = demanded.filter(Format::can_be_demanded);
         let mut resume = Self {
             body: Body::new(None, String::new(), 0),
             policy,

@@ -378,6 +378,34 @@ fn a_marker_ends_a_text() {
     assert_eq!(whole(&resume), ("one\ntwo\nthree\n<<END>>".to_owned(), 1, true));
 }
 
+/// PC-8: Markdown does not say where it ends, so its verdict counts only where something is open.
+#[test]
+fn demanded_markdown_is_asked_for_while_something_is_open() {
+    let demanded = |first| Resume::new(ResumePolicy::default(), Some(Format::Markdown), first);
+    let closed = "Run:\n```sh\nls\n```\n";
+    assert_eq!(whole(&demanded(normal(closed))), (closed.to_owned(), 0, false));
+    let mut resume = demanded(normal("Run:\n```sh\nl"));
+    assert_eq!((ask(&resume).kind, ask(&resume).from), (CutKind::Format, AskedFrom::Unknown));
+    resume.reply(normal("s\n```\n"), Join::Exact);
+    assert_eq!(whole(&resume), (closed.to_owned(), 1, false));
+    // Nothing is open, but the limit was reached: as in plain text, only the model knows whether that is all.
+    let mut resume = demanded(limit(closed));
+    assert_eq!(ask(&resume).kind, CutKind::Limit);
+    resume.reply(normal(""), Join::Exact);
+    assert_eq!(whole(&resume), (closed.to_owned(), 1, false));
+}
+
+/// PC-8: tags end where all of them are closed, whatever the provider says.
+#[test]
+fn demanded_tags_end_where_all_are_closed() {
+    let demanded = |first| Resume::new(ResumePolicy::default(), Some(Format::Tags), first);
+    assert_eq!(whole(&demanded(limit("<a>b</a>"))), ("<a>b</a>".to_owned(), 0, true));
+    let mut resume = demanded(normal("<a>b"));
+    assert_eq!(ask(&resume).kind, CutKind::Format);
+    resume.reply(normal("</a>"), Join::Exact);
+    assert_eq!(whole(&resume), ("<a>b</a>".to_owned(), 1, false));
+}
+
 #[test]
 fn after_the_end_nothing_changes() {
     let mut resume = json(normal("{}"));

@@ -111,7 +111,7 @@ impl Resume {
     fn take_nothing(&mut self, reply: Reply, join: Join, alone: Judgement, cut: CutKind) {
         let ending = reply.ending;
         let exactly_ended = matches!(alone, Judgement::Whole { .. }) && join == Join::Exact;
-        if exactly_ended && self.body.grammar().is_none() {
+        if exactly_ended && self.body.verdict().is_none() {
             // The model went on with its own message, and its message was at its end.
             self.body.accept_end(&reply.text);
             let why = format!("{}: nothing was missing", why::ended(&reply));
@@ -155,7 +155,7 @@ impl Resume {
         merged: Merged,
         repeats: bool,
     ) {
-        let verdict = self.body.grammar().is_some().then(|| merged.verdict.clone());
+        let verdict = self.body.testimony(&merged.verdict).cloned();
         let judged = judge(&reply.evidence(verdict.as_ref(), self.demands_marker()));
         let progress = self.body.is_progress(&merged);
         let stitched = matches!(join, Join::Stitched(_));

@@ -83,7 +83,8 @@ pub fn stitch(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
     }
     let error = match &verdict {
         crate::Verdict::Whole => None,
-        crate::Verdict::Truncated(_) if !format.has_grammar() => None,
+        // Text is joined as far as it goes: nothing says where it ends, and nothing can be open in it.
+        crate::Verdict::Truncated(_) if *format == Format::Text => None,
         crate::Verdict::Truncated(_) => {
             Some(StitchError { code: "still_truncated", message: "the text is not at its end".to_owned() })
         }

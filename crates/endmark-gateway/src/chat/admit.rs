@@ -96,12 +96,12 @@ fn named<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a st
     }
 }
 
-/// A format named by the client is a demanded grammar, unless it has none.
+/// A format named by the client is demanded, unless it demands nothing.
 fn demanded_by_name(name: &str, marker: Option<&str>) -> Result<Option<Format>, Refusal> {
     let format = Format::parse(name, marker).map_err(|error| {
         Refusal::BadRequest(format!("x-endmark-format: {error} (the marker goes into x-endmark-marker)"))
     })?;
-    Ok(format.has_grammar().then_some(format))
+    Ok(format.can_be_demanded().then_some(format))
 }
 
 /// The schema of the message text: the request's own, else the configured one that the client names.

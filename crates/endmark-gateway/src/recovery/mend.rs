@@ -71,15 +71,14 @@ pub(crate) async fn mend(
     account: &mut Account,
     flow: &mut Flow<'_>,
 ) -> Result<Mended, ClientGone> {
-    let (judgement, truncation_index) = judged(suspect);
+    let Judged { judgement, settled, by_format } = judged(suspect);
     match judgement {
         Judgement::Passed => Ok(Mended::untouched()),
         Judgement::Whole { disclosed } => whole(exchange, suspect, account, flow, disclosed).await,
         Judgement::Cut(kind) => {
             let set_limit = exchange.request.limit.is_some();
-            let record =
-                Record::open(exchange, &suspect.slot, kind, truncation_index, suspect.reply.text.len()).await;
-            match action(exchange.mode, kind, set_limit, suspect.demanded.is_some()) {
+            let record = Record::open(exchange, &suspect.slot, kind, settled, suspect.reply.text.len()).await;
+            match action(exchange.mode, kind, set_limit, by_format) {
                 Action::Disclose => Ok(disclosed(record, suspect, kind).await),
                 Action::Resume => resumed(exchange, suspect, account, flow, kind, record).await,
             }
@@ -89,11 +88,19 @@ pub(crate) async fn mend(
 
 /// The judgement of one part as it was received.
 pub(crate) fn judgement(suspect: &Suspect) -> Judgement {
-    judged(suspect).0
+    judged(suspect).judgement
 }
 
-/// The judgement, and up to where the text is settled.
-fn judged(suspect: &Suspect) -> (Judgement, Option<usize>) {
+/// A part of a reply as it was received, judged.
+struct Judged {
+    judgement: Judgement,
+    /// Up to where the text is settled.
+    settled: Option<usize>,
+    /// Whether the demanded format has a say in it: Markdown with nothing open has none.
+    by_format: bool,
+}
+
+fn judged(suspect: &Suspect) -> Judged {
     let mut detector = Detector::new(suspect.demanded.as_ref().unwrap_or(&Format::Text));
     detector.push(suspect.reply.text.as_bytes());
     let verdict = detector.verdict();
@@ -102,18 +109,19 @@ fn judged(suspect: &Suspect) -> (Judgement, Option<usize>) {
         Verdict::Whole => Some(suspect.reply.text.len()),
         Verdict::Malformed { .. } => None,
     };
+    let by_format = suspect.demanded.as_ref().is_some_and(|format| format.testifies(&verdict));
     let reply = &suspect.reply;
     let judgement = judge(&Evidence {
         ending: reply.ending,
         stop: reply.stop,
-        grammar: suspect.demanded.is_some().then_some(&verdict),
+        grammar: by_format.then_some(&verdict),
         marker: matches!(suspect.demanded, Some(Format::Marker(_))),
         output_tokens: reply.output_tokens,
         limit: reply.limit,
         has_text: !reply.text.is_empty(),
         reasoned: reply.reasoned,
     });
-    (judgement, settled)
+    Judged { judgement, settled, by_format }
 }
 
 /// A part that is whole: only its form may be in question.

@@ -27,8 +27,9 @@ impl<'a> Passing<'a> {
             }
             _ => None,
         };
-        // Other grammars end where only the whole text tells.
-        let stopped = expected.echo.is_empty() || (detector.is_none() && expected.demanded.is_some());
+        // Other grammars end where only the whole text tells; what has no end of its own passes as it comes.
+        let ends = expected.demanded.is_some_and(Format::has_grammar);
+        let stopped = expected.echo.is_empty() || (detector.is_none() && ends);
         Self { expected, seen: 0, detector, stopped }
     }
 

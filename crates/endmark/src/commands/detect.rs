@@ -6,7 +6,7 @@ use std::fmt::Write;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use endmark_core::detect::detect;
-use endmark_core::{Detection, Format, InToken, Verdict};
+use endmark_core::{Detection, Format, InToken, Open, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -81,7 +81,7 @@ struct Report<'a> {
     truncation_index: Option<usize>,
     balanced_index: Option<usize>,
     last_valid_token: Option<&'a str>,
-    open: Vec<&'static str>,
+    open: Vec<Cow<'static, str>>,
     in_token: Option<&'static str>,
     /// Of a malformed text: the first byte that cannot stand where it stands.
     index: Option<usize>,
@@ -104,7 +104,7 @@ impl<'a> Report<'a> {
             balanced_index: truncation.map(|truncation| truncation.balanced_index),
             last_valid_token: truncation.map(|truncation| truncation.last_valid_token.as_str()),
             open: truncation
-                .map(|truncation| truncation.open.iter().map(|open| open.sign()).collect())
+                .map(|truncation| truncation.open.iter().map(Open::sign).collect())
                 .unwrap_or_default(),
             in_token: truncation.and_then(|truncation| truncation.in_token).map(InToken::name),
             index,
@@ -178,6 +178,6 @@ const SHOWN_SIGNS: usize = 40;
 
 fn signs(truncation: &endmark_core::Truncation) -> String {
     let more = truncation.open.len().saturating_sub(SHOWN_SIGNS);
-    let innermost: Vec<&str> = truncation.open.iter().skip(more).map(|open| open.sign()).collect();
+    let innermost: Vec<Cow<'_, str>> = truncation.open.iter().skip(more).map(Open::sign).collect();
     if more == 0 { innermost.join(" ") } else { format!("{more} more, then {}", innermost.join(" ")) }
 }

@@ -84,7 +84,7 @@ fn demanded(text: &str, format: Format) -> Result<Option<Format>, CommandError> 
             "No model was asked: nothing that follows could make it valid. Correct the text, or name its format.",
         ));
     }
-    Ok(Some(format).filter(Format::has_grammar))
+    Ok(Some(format).filter(Format::can_be_demanded))
 }
 
 fn answer(outcome: ResumeOutcome) -> Result<Answer, CommandError> {

@@ -42,7 +42,7 @@ enum Line {
 
 /// Follows lines and fences.
 #[derive(Debug, Clone)]
-pub(super) struct Markdown {
+pub(in crate::detect) struct Markdown {
     line: Line,
     fence: Option<Fence>,
     /// Whether anything but whitespace was seen.
@@ -51,7 +51,7 @@ pub(super) struct Markdown {
 
 /// A place where JSON may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(in crate::detect) enum Place {
     /// At the beginning of the text.
     First,
     /// At the beginning of a fence with which the text begins.
@@ -71,7 +71,7 @@ impl Default for Markdown {
 impl Markdown {
     /// Takes bytes up to one with which JSON may begin; answers how many it took without that byte, and
     /// where it stands.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> (usize, Option<Place>) {
+    pub(in crate::detect) fn push(&mut self, bytes: &[u8]) -> (usize, Option<Place>) {
         let mut at = 0;
         while at < bytes.len() {
             if matches!(self.line, Line::Rest) {
@@ -192,9 +192,24 @@ impl Markdown {
         self.fence.is_some()
     }
 
+    /// The sign and the length of the open fence, should the text end here.
+    pub(in crate::detect) fn open_fence(&self) -> Option<(char, usize)> {
+        match (self.line, self.fence) {
+            (Line::Closing, _) => None,
+            (Line::Signs { sign, length, .. }, Some(fence))
+                if sign == fence.sign && fence.length <= length =>
+            {
+                None
+            }
+            (Line::Signs { sign, length, .. }, None) if length >= 3 => Some((char::from(sign), length)),
+            (Line::Info { fence, .. }, _) => Some((char::from(fence.sign), fence.length)),
+            (_, fence) => fence.map(|fence| (char::from(fence.sign), fence.length)),
+        }
+    }
+
     /// Goes on after bytes that were taken for JSON; `blank_line` says that the current line has none of
     /// them.
-    pub(super) fn resume(&mut self, blank_line: bool) {
+    pub(in crate::detect) fn resume(&mut self, blank_line: bool) {
         self.pass();
         if blank_line {
             self.line = Line::Blank;

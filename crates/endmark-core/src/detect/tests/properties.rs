@@ -7,8 +7,9 @@ use super::json_documents::{Atom, AtomKind, document, source};
 use crate::detect::{Detector, detect};
 use crate::{Format, Open, Truncation, Verdict};
 
-fn formats() -> [Format; 5] {
-    [Format::Json, Format::Jsonl, Format::Text, Format::Auto, Format::Marker("}]".to_owned())]
+fn formats() -> [Format; 7] {
+    let marker = Format::Marker("}]".to_owned());
+    [Format::Json, Format::Jsonl, Format::Markdown, Format::Tags, Format::Text, Format::Auto, marker]
 }
 
 /// Whether `text` is one JSON value, as another parser sees it.
@@ -55,7 +56,8 @@ fn any_text() -> impl Strategy<Value = Vec<u8>> {
             &b"{"[..], b"}", b"[", b"]", b":", b",", b"\"", b"\\", b"\\u", b"\\uD83D", b"\\uDE00", b"d8", b"1", b"-", b"0",
             b".", b"e", b"E+", b"true", b"null", b"fals", b" ", b"\n", b"\"a\"", b"{\"a\":", b"```", b"json", b"~~~", b"x",
             b"> ", b"\xEF\xBB\xBF", b"\xC3", b"\xA9", b"\xE2\x82", b"\xAC", b"\xF0\x9F", b"\x98\x80", b"\xED\xA0", b"\xFF",
-            b"The quick brown fox,", b"\x1F", b"\t",
+            b"The quick brown fox,", b"\x1F", b"\t", b"<", b"</", b"<a", b"<a>", b"</a>", b"/>", b" b='", b"<!--", b"-->", b"<![CDATA[", b"]]>",
+            b"- ", b"    ", b"| a |", b"|-|", b"[x](", b"<script>", b"<?", b"\r\n",
         ]).prop_map(<[u8]>::to_vec),
         1 => prop::collection::vec(any::<u8>(), 1..3),
         1 => "[a-zA-Z\\u{e9}\\u{4e2d} ]{180,240}".prop_map(String::into_bytes),
@@ -99,7 +101,7 @@ fn completed(text: &[u8], truncation: &Truncation) -> Option<Vec<u8>> {
     let closing = truncation.open.iter().rev().filter_map(|open| match open {
         Open::Object => Some(b'}'),
         Open::Array => Some(b']'),
-        Open::String => None,
+        _ => None,
     });
     let closing: Vec<u8> = closing.collect();
     let without_mark = text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(text);

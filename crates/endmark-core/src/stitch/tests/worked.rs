@@ -318,6 +318,46 @@ fn json_lines_and_auto() {
 }
 
 #[test]
+fn what_is_open_in_markdown_or_tags_is_not_whole() {
+    let code = "Here it is:\n\n```rust\nfn main() {";
+    check(
+        &Format::Markdown,
+        &[
+            (
+                code,
+                "\n}\n```\n",
+                Cut,
+                Whole(SeamStyle::Exact, "Here it is:\n\n```rust\nfn main() {\n}\n```\n"),
+            ),
+            (
+                "```\nlet answer = 4",
+                "2;\nlet question",
+                Cut,
+                StillTruncated("```\nlet answer = 42;\nlet question"),
+            ),
+            ("One line and ", "another", Cut, Whole(SeamStyle::Exact, "One line and another")),
+        ],
+    );
+    check(
+        &Format::Tags,
+        &[
+            (
+                "<file><na",
+                "me>a.rs</name></file>",
+                Cut,
+                Whole(SeamStyle::Exact, "<file><name>a.rs</name></file>"),
+            ),
+            ("<file><na", "me>a.rs</name>", Cut, StillTruncated("<file><name>a.rs</name>")),
+        ],
+    );
+    for (format, text) in [(Format::Markdown, "```\nlet a"), (Format::Tags, "<a>b"), (Format::Auto, "[1, 2")]
+    {
+        let cut = stitch(&[text.to_owned()], &format, Cut);
+        assert_eq!((cut.outcome, cut.error.unwrap().code), (Outcome::Error, "still_truncated"), "{format}");
+    }
+}
+
+#[test]
 fn the_table_of_the_manual() {
     let hello = r#"{"a": "hello world"}"#;
     let start = r#"{"a": "hello wor"#;
