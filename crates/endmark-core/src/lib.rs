@@ -2,11 +2,13 @@
 //!
 //! An *end mark* (∎) is the sign a printer sets where a text is complete. This crate decides whether a
 //! text has one: it [detects](detect) a cut, builds the prompt that asks for the rest, [stitches](mod@stitch)
-//! the answer to what is already there, and says so where that cannot be done with certainty.
+//! the answer to what is already there, [closes](complete()) what stays cut and marks what is unfinished in
+//! it, and says so where that cannot be done with certainty.
 //!
 //! It knows no file, socket, clock, thread or async runtime. A state machine is fed what happened and
 //! answers what to do next; the gateway and the command are thin drivers of the same machines.
 
+mod complete;
 mod correction;
 pub mod detect;
 mod ending;
@@ -19,6 +21,7 @@ pub mod stitch;
 mod validate;
 mod verdict;
 
+pub use complete::{CompleteError, Completed, Unfinished, UnfinishedKind, complete};
 pub use correction::{build_correction_prompt, extract_json};
 pub use ending::{Ending, Stop};
 pub use format::{Format, FormatError};

@@ -165,4 +165,4 @@ impl Detector {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,6 +1,6 @@
 //! What holds for every format, and for whole suites of JSON.
 
 mod documentation;
-mod json_documents;
+pub(crate) mod json_documents;
 mod json_test_suite;
 mod properties;

@@ -4,13 +4,13 @@ use proptest::prelude::*;
 
 /// A piece of a document: nothing inside it can be settled by itself.
 #[derive(Debug, Clone)]
-pub(super) struct Atom {
-    pub(super) source: String,
-    pub(super) kind: AtomKind,
+pub(crate) struct Atom {
+    pub(crate) source: String,
+    pub(crate) kind: AtomKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AtomKind {
+pub(crate) enum AtomKind {
     /// Brackets, signs, literals, quotes, and the characters and escapes of a string.
     Fixed,
     /// Settled only when something follows it.
@@ -27,7 +27,7 @@ fn fixed(source: impl Into<String>) -> Vec<Atom> {
 }
 
 /// The source of `atoms`.
-pub(super) fn source(atoms: &[Atom]) -> String {
+pub(crate) fn source(atoms: &[Atom]) -> String {
     atoms.iter().map(|atom| atom.source.as_str()).collect()
 }
 
@@ -63,7 +63,7 @@ fn scalar() -> impl Strategy<Value = Vec<Atom>> {
 }
 
 /// Any value with whitespace around it.
-pub(super) fn document() -> impl Strategy<Value = Vec<Atom>> {
+pub(crate) fn document() -> impl Strategy<Value = Vec<Atom>> {
     spaced(scalar()).prop_recursive(4, 40, 5, |value| {
         let member =
             (spaced(string()), value.clone()).prop_map(|(key, value)| [key, fixed(":"), value].concat());

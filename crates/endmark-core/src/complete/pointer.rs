@@ -1,0 +1,82 @@
+//! JSON Pointers (RFC 6901), step by step.
+
+use std::fmt::Write as _;
+
+/// Adds the step to an element.
+pub(super) fn push_index(pointer: &mut String, index: usize) {
+    // Writing to a string cannot fail.
+    let _ = write!(pointer, "/{index}");
+}
+
+/// Adds the step to a member, by the source of its name with its quotes.
+pub(super) fn push_name(pointer: &mut String, source: &[u8]) {
+    pointer.push('/');
+    let inside = source.get(1..source.len().saturating_sub(1)).unwrap_or_default();
+    for character in unescaped(&String::from_utf8_lossy(inside)).chars() {
+        match character {
+            '~' => pointer.push_str("~0"),
+            '/' => pointer.push_str("~1"),
+            other => pointer.push(other),
+        }
+    }
+}
+
+/// What the inside of a whole string says; a lone surrogate is U+FFFD.
+fn unescaped(source: &str) -> String {
+    if !source.contains('\\') {
+        return source.to_owned();
+    }
+    // In UTF-16 the halves of a surrogate pair find each other by themselves.
+    let mut units = Vec::with_capacity(source.len());
+    let mut rest = source.chars();
+    while let Some(character) = rest.next() {
+        if character != '\\' {
+            units.extend_from_slice(character.encode_utf16(&mut [0; 2]));
+            continue;
+        }
+        units.push(match rest.next() {
+            Some('u') => {
+                let digits = rest.as_str().get(..4).unwrap_or_default();
+                rest.by_ref().take(4).for_each(drop);
+                u16::from_str_radix(digits, 16).unwrap_or_default()
+            }
+            Some('b') => 0x08,
+            Some('t') => 0x09,
+            Some('n') => 0x0A,
+            Some('f') => 0x0C,
+            Some('r') => 0x0D,
+            Some('/') => 0x2F,
+            Some('\\') => 0x5C,
+            _ => 0x22,
+        });
+    }
+    String::from_utf16_lossy(&units)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(source: &str) -> String {
+        let mut pointer = String::new();
+        push_name(&mut pointer, source.as_bytes());
+        pointer
+    }
+
+    #[test]
+    fn a_name_is_what_it_says_and_not_how_it_is_written() {
+        assert_eq!(step(r#""plain""#), "/plain");
+        assert_eq!(step(r#""""#), "/");
+        assert_eq!(step(r#""a/b~c~1""#), "/a~1b~0c~01");
+        assert_eq!(step(r#""\"\\\/\b\f\n\r\t""#), "/\"\\~1\u{8}\u{c}\n\r\t");
+        assert_eq!(step(r#""\u0041\u00e9\u007E中😀""#), "/Aé~0中😀");
+        assert_eq!(step(r#""\ud83d\uDE00x\ud83d\n""#), "/😀x\u{FFFD}\n");
+    }
+
+    #[test]
+    fn an_index_is_written_in_digits() {
+        let mut pointer = "/a".to_owned();
+        push_index(&mut pointer, 120);
+        assert_eq!(pointer, "/a/120");
+    }
+}

@@ -1,0 +1,182 @@
+//! A valid document as a tree that knows where everything stands: what a closed text is measured by.
+
+use std::ops::Range;
+
+/// A value of a document, or a name of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Node {
+    pub(super) span: Range<usize>,
+    pub(super) value: Value,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    /// What the string says, in UTF-16 so that every escape counts.
+    String(Vec<u16>),
+    /// The source of a number.
+    Number(String),
+    Literal(String),
+    /// Where the commas stand, too.
+    Array(Vec<Node>, Vec<usize>),
+    Object(Vec<(Node, Node)>, Vec<usize>),
+}
+
+/// Reads a valid document that is nested a little; panics on any other.
+pub(super) fn read(text: &str) -> Node {
+    let mut reader = Reader { bytes: text.as_bytes(), at: 0 };
+    let node = reader.value();
+    reader.blank();
+    assert_eq!(reader.at, text.len(), "{text}");
+    node
+}
+
+struct Reader<'t> {
+    bytes: &'t [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn blank(&mut self) {
+        while self.bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
+            self.at += 1;
+        }
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        self.blank();
+        let is_there = self.bytes.get(self.at) == Some(&byte);
+        self.at += usize::from(is_there);
+        is_there
+    }
+
+    fn value(&mut self) -> Node {
+        self.blank();
+        let start = self.at;
+        let value = match self.bytes[start] {
+            b'"' => self.string(),
+            b'[' => self.array(),
+            b'{' => self.object(),
+            byte => {
+                let length = self.bytes[start..]
+                    .iter()
+                    .take_while(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte));
+                self.at += length.count();
+                let source = String::from_utf8(self.bytes[start..self.at].to_vec()).unwrap();
+                if byte.is_ascii_alphabetic() { Value::Literal(source) } else { Value::Number(source) }
+            }
+        };
+        Node { span: start..self.at, value }
+    }
+
+    fn string(&mut self) -> Value {
+        let start = self.at + 1;
+        self.at = start;
+        while self.bytes[self.at] != b'"' {
+            self.at += if self.bytes[self.at] == b'\\' { 2 } else { 1 };
+        }
+        self.at += 1;
+        Value::String(units(std::str::from_utf8(&self.bytes[start..self.at - 1]).unwrap()))
+    }
+
+    fn array(&mut self) -> Value {
+        self.at += 1;
+        let (mut items, mut commas) = (Vec::new(), Vec::new());
+        if !self.take(b']') {
+            loop {
+                items.push(self.value());
+                if !self.take(b',') {
+                    break;
+                }
+                commas.push(self.at - 1);
+            }
+            assert!(self.take(b']'));
+        }
+        Value::Array(items, commas)
+    }
+
+    fn object(&mut self) -> Value {
+        self.at += 1;
+        let (mut members, mut commas) = (Vec::new(), Vec::new());
+        if !self.take(b'}') {
+            loop {
+                let name = self.value();
+                assert!(self.take(b':'));
+                members.push((name, self.value()));
+                if !self.take(b',') {
+                    break;
+                }
+                commas.push(self.at - 1);
+            }
+            assert!(self.take(b'}'));
+        }
+        Value::Object(members, commas)
+    }
+}
+
+fn units(source: &str) -> Vec<u16> {
+    let mut units = Vec::new();
+    let mut rest = source;
+    while let Some(character) = rest.chars().next() {
+        rest = &rest[character.len_utf8()..];
+        if character != '\\' {
+            units.extend_from_slice(character.encode_utf16(&mut [0; 2]));
+            continue;
+        }
+        let length = if rest.starts_with('u') { 5 } else { 1 };
+        units.push(match &rest[..1] {
+            "u" => u16::from_str_radix(&rest[1..5], 16).unwrap(),
+            "b" => 8,
+            "f" => 12,
+            "n" => 10,
+            "r" => 13,
+            "t" => 9,
+            other => other.encode_utf16().next().unwrap(),
+        });
+        rest = &rest[length..];
+    }
+    units
+}
+
+/// What must be marked when the document is cut at `cut`: pointer, kind, and whether it is left out.
+pub(super) fn marks(node: &Node, cut: usize) -> Vec<(String, &'static str, bool)> {
+    let mut marks = Vec::new();
+    collect(node, cut, String::new(), &mut marks);
+    marks
+}
+
+fn collect(node: &Node, cut: usize, pointer: String, marks: &mut Vec<(String, &'static str, bool)>) {
+    // What was never reached is nobody's to mark; what has ended before the cut is finished.
+    let touches = matches!(node.value, Value::Number(_)) && node.span.end == cut;
+    if node.span.start >= cut || node.span.end <= cut && !touches {
+        return;
+    }
+    match &node.value {
+        Value::String(_) => marks.push((pointer, "string", false)),
+        Value::Number(_) => marks.push((pointer, "number", true)),
+        Value::Literal(_) => marks.push((pointer, "literal", true)),
+        Value::Array(items, commas) => {
+            marks.push((pointer.clone(), "array", false));
+            for (index, item) in items.iter().enumerate() {
+                collect(item, cut, format!("{pointer}/{index}"), marks);
+                let begins_next = commas.get(index).is_some_and(|comma| *comma < cut);
+                if begins_next && items[index + 1].span.start >= cut {
+                    marks.push((format!("{pointer}/{}", index + 1), "element", true));
+                }
+            }
+        }
+        Value::Object(members, commas) => {
+            marks.push((pointer.clone(), "object", false));
+            for (index, (name, value)) in members.iter().enumerate() {
+                let begun = name.span.start < cut || index > 0 && commas[index - 1] < cut;
+                let Value::String(units) = &name.value else { panic!("a name is a string") };
+                let step = String::from_utf16_lossy(units).replace('~', "~0").replace('/', "~1");
+                if begun && name.span.end > cut {
+                    marks.push((pointer.clone(), "member", true));
+                } else if begun && value.span.start >= cut {
+                    marks.push((format!("{pointer}/{step}"), "key", true));
+                }
+                collect(value, cut, format!("{pointer}/{step}"), marks);
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Where in a document its settled part ends: a walk over bytes that detection has found to be right.
+
+use std::ops::Range;
+
+use memchr::memchr2;
+
+use super::pointer::{push_index, push_name};
+use super::{Place, UnfinishedKind};
+
+/// What the text goes on with after its settled part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Nothing, or the rest of a string.
+    Settled,
+    /// A number that touches the cut.
+    Number,
+    /// An incomplete literal.
+    Literal,
+}
+
+/// What stands last in the innermost bracket, or at the end of the text if none is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Last {
+    /// The bracket itself, a whole value, or nothing at all.
+    Value,
+    /// A comma.
+    Comma,
+    /// A name, with its colon or without.
+    Name,
+    /// The beginning of a string.
+    String { name: bool },
+}
+
+/// A bracket that is open.
+#[derive(Debug)]
+struct Level {
+    inside: Inside,
+    /// Where the bracket, or the last whole value in it, ends.
+    whole_until: usize,
+}
+
+#[derive(Debug)]
+enum Inside {
+    /// The index of the element that stands last, or comes next.
+    Array { index: usize },
+    /// The source of the name that stands last, with its quotes.
+    Object { name: Range<usize> },
+}
+
+/// What a settled text comes to, in one pass and without a call for each level.
+#[derive(Debug)]
+pub(super) struct Walk<'r> {
+    settled: &'r [u8],
+    /// The open brackets, outermost first.
+    levels: Vec<Level>,
+    last: Last,
+    /// How many values have ended outside of all brackets.
+    values: usize,
+}
+
+impl<'r> Walk<'r> {
+    /// Walks over bytes that are settled, and so a valid beginning.
+    pub(super) fn over(settled: &'r [u8]) -> Self {
+        let mut walk = Self { settled, levels: Vec::new(), last: Last::Value, values: 0 };
+        let mut at = 0;
+        while let Some(&byte) = settled.get(at) {
+            at = walk.token(byte, at);
+        }
+        walk
+    }
+
+    /// How many values have ended outside of all brackets.
+    pub(super) fn values(&self) -> usize {
+        self.values
+    }
+
+    /// Takes the token that begins with `byte` at `at`, and answers where it ends.
+    fn token(&mut self, byte: u8, at: usize) -> usize {
+        match byte {
+            b'{' => self.enter(Inside::Object { name: at..at }, at + 1),
+            b'[' => self.enter(Inside::Array { index: 0 }, at + 1),
+            b'}' | b']' => {
+                self.levels.pop();
+                self.end_value(at + 1);
+            }
+            b',' => {
+                if let Some(Level { inside: Inside::Array { index }, .. }) = self.levels.last_mut() {
+                    *index += 1;
+                }
+                self.last = Last::Comma;
+            }
+            b'"' => return self.string(at),
+            b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => {
+                let end = self.end_of_scalar(at + 1);
+                self.end_value(end);
+                return end;
+            }
+            // A colon, whitespace, or a byte order mark.
+            _ => {}
+        }
+        at + 1
+    }
+
+    fn enter(&mut self, inside: Inside, end: usize) {
+        self.levels.push(Level { inside, whole_until: end });
+        self.last = Last::Value;
+    }
+
+    fn end_value(&mut self, end: usize) {
+        self.last = Last::Value;
+        match self.levels.last_mut() {
+            Some(level) => level.whole_until = end,
+            None => self.values += 1,
+        }
+    }
+
+    fn string(&mut self, start: usize) -> usize {
+        let is_name = self.expects_name();
+        let Some(end) = self.end_of_string(start + 1) else {
+            self.last = Last::String { name: is_name };
+            return self.settled.len();
+        };
+        match self.levels.last_mut() {
+            Some(Level { inside: Inside::Object { name }, .. }) if is_name => {
+                *name = start..end;
+                self.last = Last::Name;
+            }
+            _ => self.end_value(end),
+        }
+        end
+    }
+
+    /// Whether a string that begins here is a name: in an object, where no name waits for its value.
+    fn expects_name(&self) -> bool {
+        self.last != Last::Name && self.in_object()
+    }
+
+    fn in_object(&self) -> bool {
+        matches!(self.levels.last(), Some(Level { inside: Inside::Object { .. }, .. }))
+    }
+
+    /// Where the string ends whose inside begins at `at`; none if it does not.
+    fn end_of_string(&self, mut at: usize) -> Option<usize> {
+        loop {
+            at += memchr2(b'"', b'\\', self.settled.get(at..)?)?;
+            if self.settled[at] == b'"' {
+                return Some(at + 1);
+            }
+            at += 2;
+        }
+    }
+
+    /// Where the number or literal ends that goes on at `at`.
+    fn end_of_scalar(&self, at: usize) -> usize {
+        let goes_on =
+            |byte: &&u8| matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'+' | b'-' | b'.');
+        at + self.settled[at..].iter().take_while(goes_on).count()
+    }
+
+    /// How much of the settled part stays in the closed text; none if that would have no value.
+    pub(super) fn kept(&self, ending: Ending) -> Option<usize> {
+        let is_left_out = self.last_place(ending).is_some_and(|(_, left_out)| left_out);
+        match self.levels.last() {
+            Some(level) if is_left_out => Some(level.whole_until),
+            None if self.values == 0 && !matches!(self.last, Last::String { .. }) => None,
+            _ => Some(self.settled.len()),
+        }
+    }
+
+    /// Writes what closes the string and the brackets that are open.
+    pub(super) fn close(&self, text: &mut String) {
+        if self.last == (Last::String { name: false }) {
+            text.push('"');
+        }
+        text.extend(self.levels.iter().rev().map(|level| match level.inside {
+            Inside::Array { .. } => ']',
+            Inside::Object { .. } => '}',
+        }));
+    }
+
+    /// What is unfinished in the innermost bracket, and whether it is left out.
+    fn last_place(&self, ending: Ending) -> Option<(UnfinishedKind, bool)> {
+        match (ending, self.last) {
+            (Ending::Number, _) => Some((UnfinishedKind::Number, true)),
+            (Ending::Literal, _) => Some((UnfinishedKind::Literal, true)),
+            (Ending::Settled, Last::Value) => None,
+            (Ending::Settled, Last::Comma) if self.in_object() => Some((UnfinishedKind::Member, true)),
+            (Ending::Settled, Last::Comma) => Some((UnfinishedKind::Element, true)),
+            (Ending::Settled, Last::Name) => Some((UnfinishedKind::Key, true)),
+            (Ending::Settled, Last::String { name: true }) => Some((UnfinishedKind::Member, true)),
+            (Ending::Settled, Last::String { name: false }) => Some((UnfinishedKind::String, false)),
+        }
+    }
+
+    /// The unfinished places, outermost first, and the pointer whose beginnings are theirs.
+    pub(super) fn unfinished(&self, ending: Ending) -> (String, Vec<Place>) {
+        let mut pointer = String::new();
+        let mut places = Vec::with_capacity(self.levels.len() + 1);
+        let last = self.last_place(ending);
+        for (depth, level) in self.levels.iter().enumerate() {
+            let kind = match level.inside {
+                Inside::Array { .. } => UnfinishedKind::Array,
+                Inside::Object { .. } => UnfinishedKind::Object,
+            };
+            places.push(Place { end: pointer.len(), kind, left_out: false });
+            let is_innermost = depth + 1 == self.levels.len();
+            // Before a member there is no name, and after a whole value nothing, that it could end in.
+            if is_innermost && matches!(last, None | Some((UnfinishedKind::Member, _))) {
+                break;
+            }
+            match &level.inside {
+                Inside::Array { index } => push_index(&mut pointer, *index),
+                Inside::Object { name } => push_name(&mut pointer, &self.settled[name.clone()]),
+            }
+        }
+        if let Some((kind, left_out)) = last {
+            places.push(Place { end: pointer.len(), kind, left_out });
+        }
+        (pointer, places)
+    }
+}
