@@ -17,7 +17,9 @@ mod overlap;
 mod preamble;
 mod restart;
 mod seam;
+mod stream;
 mod survivor;
+mod tail;
 mod texture;
 mod units;
 
@@ -26,10 +28,13 @@ mod tests;
 
 pub use batch::{Outcome, StitchError, Stitched, stitch};
 pub use seam::{AskedFrom, MergeError, Merged, Seam, SeamStyle};
+pub use stream::{Certain, StitchStream};
 
 use crate::{Format, Verdict};
 
+use evidence::Weighed;
 use joint::Joint;
+use survivor::Survivor;
 
 /// Joins a cut text with its continuation (PC-4).
 ///
@@ -69,17 +74,13 @@ pub fn merge_chunks(
     if joint.continuation.trim().is_empty() && !joint.verdict.is_whole() {
         return Err(no_seam(&joint, initial, continuation, "it is empty"));
     }
-    let candidates = candidate::propose(&joint);
-    let survivors: Vec<_> =
-        candidates.into_iter().filter_map(|candidate| survivor::verify(&joint, candidate)).collect();
-    let Some(weighed) = evidence::weigh(&joint, &survivors) else {
+    let Some((best, weighed)) = best(&joint) else {
         return Err(rejected(&joint, initial, continuation));
     };
-    let best = &survivors[weighed.best];
     if weighed.something_else {
         return Err(no_seam(&joint, initial, continuation, "it begins something of its own"));
     }
-    let merged = Box::new(survivor::merged(&joint, best, weighed.confidence, weighed.alternatives));
+    let merged = Box::new(survivor::merged(&joint, &best, weighed.confidence, weighed.alternatives));
     if !weighed.settled {
         return Err(MergeError::Ambiguous { best: merged, alternatives: weighed.alternatives });
     }
@@ -89,6 +90,15 @@ pub fn merge_chunks(
         _ if joint.format == Format::Text => Ok(*merged),
         _ => Err(MergeError::StillTruncated { merged }),
     }
+}
+
+/// The likeliest of all candidates that the grammar accepts, and how likely it is.
+fn best(joint: &Joint<'_>) -> Option<(Survivor, Weighed)> {
+    let candidates = candidate::propose(joint);
+    let mut survivors: Vec<_> =
+        candidates.into_iter().filter_map(|candidate| survivor::verify(joint, candidate)).collect();
+    let weighed = evidence::weigh(joint, &survivors)?;
+    Some((survivors.swap_remove(weighed.best), weighed))
 }
 
 /// Why the grammar rejects every candidate.

@@ -181,6 +181,49 @@ async fn json_in_a_stream_is_continued_in_a_user_turn_without_its_wrapping() {
 }
 
 #[tokio::test]
+async fn what_stands_behind_a_settled_seam_flows_before_the_continuation_has_ended() {
+    let first = r#"{"title": "The harbour", "text": "The harbour was quiet that morning, and the gulls"#;
+    let second = r#" and the gulls had not yet found the boats. Mira counted the nets twice, because her father had taught her to count everything twice, and then once more.", "mood": "calm", "weather": "fog until noon, then a light wind from the west"}"#;
+    let mut words = vec!["Sure, here is the rest:\n\n".to_owned()];
+    words.extend(second.split_inclusive(' ').map(str::to_owned));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let frames = chat_stream(&words, "stop");
+    // The continuation stands still before its last words.
+    let most = frames.iter().take(frames.len() - 6).map(String::len).sum();
+    let rest = Answer::sse(frames).stall_after(most);
+    for prefill in [endmark_gateway::Prefill::Auto, endmark_gateway::Prefill::Never] {
+        let cut = Answer::sse(chat_stream(&[first], "length"));
+        let script = Script::new().then(cut).otherwise(rest.clone());
+        let endmark = Endmark::start_with(script, |settings| {
+            settings.resume.mode = Mode::On;
+            settings.limits.heartbeat = Duration::from_millis(50);
+            settings.upstreams[0].prefill = prefill;
+        })
+        .await;
+        let mut body = stream_request(30);
+        body["response_format"] = json!({"type": "json_object"});
+        let mut open = endmark.chat(&body).send().await;
+        let came = tokio::time::timeout(Duration::from_secs(20), async {
+            let mut came = String::new();
+            while !came.contains("calm") {
+                came.push_str(&open.next_frame().await.unwrap().expect("the stream ended"));
+            }
+            came
+        });
+        let came = came.await.expect("nothing flows while the continuation comes");
+        let text: String = came
+            .lines()
+            .filter_map(|line| line.strip_prefix("data: "))
+            .filter_map(|data| serde_json::from_str::<serde_json::Value>(data).ok())
+            .filter_map(|event| event["choices"][0]["delta"]["content"].as_str().map(str::to_owned))
+            .collect();
+        let whole = format!("{first}{}", second.strip_prefix(" and the gulls").unwrap());
+        assert!(whole.starts_with(&text), "{text}");
+        open.reset();
+    }
+}
+
+#[tokio::test]
 async fn a_stream_that_was_cut_before_its_first_character_is_asked_again() {
     let nothing = ChatFrames::new().finish("length").done();
     let call = ChatFrames::new()

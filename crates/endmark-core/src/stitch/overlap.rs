@@ -34,6 +34,24 @@ pub(super) fn overlaps(tail: &[u32], head: &[u32]) -> Vec<usize> {
     lengths
 }
 
+/// Whether `part` stands somewhere in `text`. Linear in both.
+pub(super) fn occurs(part: &[u32], text: &[u32]) -> bool {
+    let shorter = self_overlaps(part);
+    let mut matched = 0;
+    for unit in text {
+        while matched > 0 && part.get(matched) != Some(unit) {
+            matched = shorter[matched];
+        }
+        if part.get(matched) == Some(unit) {
+            matched += 1;
+        }
+        if matched == part.len() {
+            return true;
+        }
+    }
+    part.is_empty()
+}
+
 /// For each length of a beginning of `pattern`, the longest shorter beginning that is also its end.
 fn self_overlaps<T: PartialEq>(pattern: &[T]) -> Vec<usize> {
     let mut shorter = vec![0; pattern.len() + 1];

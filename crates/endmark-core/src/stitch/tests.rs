@@ -1,3 +1,4 @@
 mod generator;
 mod properties;
+mod streamed;
 mod worked;

@@ -83,7 +83,7 @@ impl<'a> Asker<'a> {
             self.strategies.push("again");
             let limit = self.limit(self.wanted(own.saturating_mul(2).max(at_least)))?;
             let body = request.with_limit(terms(limit, flow.is_live()));
-            let continuation = self.call(body, limit, &expecting(suspect, "", ask), flow).await?;
+            let continuation = self.call(body, limit, &expecting(suspect, "", ask, None), flow).await?;
             return Ok((self.reply(continuation, limit), Join::Exact));
         }
         let prefill = self.prefill();
@@ -94,13 +94,18 @@ impl<'a> Asker<'a> {
         let terms = terms(limit, flow.is_live());
         if let Some(variant) = prefill {
             let body = request.with_prefill(&partial, terms, variant, tool_prefill(rest));
-            let expected = expecting(suspect, &ask.so_far, ask);
+            let from = match self.capability {
+                Capability::Continues => AskedFrom::Cut,
+                Capability::Echoes | Capability::None | Capability::Unknown => AskedFrom::Unknown,
+            };
+            let expected = expecting(suspect, &ask.so_far, ask, Some(from));
             let continuation = self.call(body, limit, &expected, flow).await?;
             let join = self.join_of_prefill(&continuation).await;
             Ok((self.reply(continuation, limit), join))
         } else {
             let body = request.with_prompt(&partial, &ask.prompt, terms);
-            let continuation = self.call(body, limit, &expecting(suspect, "", ask), flow).await?;
+            let expected = expecting(suspect, "", ask, Some(ask.from));
+            let continuation = self.call(body, limit, &expected, flow).await?;
             if self.prefill_refused && self.capability == Capability::Unknown {
                 // The same request in another form was taken: it was the prefill that was refused.
                 self.found(Capability::None).await;
@@ -120,7 +125,8 @@ impl<'a> Asker<'a> {
         self.strategies.push("correction");
         let limit = self.limit(request.limit.unwrap_or(0).max(at_least))?;
         let body = request.with_correction(&self.partial(&ask.text), &ask.prompt, terms(limit, false));
-        let expected = Expected { echo: "", so_far: "", demanded: None, arguments: self.is_call() };
+        let arguments = self.is_call();
+        let expected = Expected { echo: "", so_far: "", demanded: None, from: None, arguments };
         let continuation = self.call(body, limit, &expected, flow).await?;
         Ok(self.reply(continuation, limit))
     }
@@ -281,9 +287,14 @@ fn subject(exchange: &Exchange, suspect: &Suspect) -> String {
     }
 }
 
-fn expecting<'a>(suspect: &'a Suspect, echo: &'a str, ask: &'a ResumeAsk) -> Expected<'a> {
+fn expecting<'a>(
+    suspect: &'a Suspect,
+    echo: &'a str,
+    ask: &'a ResumeAsk,
+    from: Option<AskedFrom>,
+) -> Expected<'a> {
     let arguments = matches!(suspect.slot.part, Part::ToolCall(_));
-    Expected { echo, so_far: &ask.so_far, demanded: suspect.demanded.as_ref(), arguments }
+    Expected { echo, so_far: &ask.so_far, demanded: suspect.demanded.as_ref(), from, arguments }
 }
 
 /// Whether a refusal can have the prefill for its reason, and another way of asking may be taken: not where

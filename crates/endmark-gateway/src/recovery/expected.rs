@@ -1,6 +1,6 @@
 //! What is known beforehand of the answer to a further call.
 
-use endmark_core::Format;
+use endmark_core::{AskedFrom, Format};
 
 /// What the answer is expected to begin with, and where it may flow to.
 pub(super) struct Expected<'a> {
@@ -10,6 +10,8 @@ pub(super) struct Expected<'a> {
     pub(super) so_far: &'a str,
     /// The grammar that says where to stop handing on.
     pub(super) demanded: Option<&'a Format>,
+    /// Where an answer that repeats nothing is taken to go on; none where it is no continuation.
+    pub(super) from: Option<AskedFrom>,
     /// Whether the part is a tool call's arguments.
     pub(super) arguments: bool,
 }

@@ -1,75 +1,148 @@
 //! Handing on a continuation while it is still coming.
 
+use endmark_core::Format;
 use endmark_core::detect::Detector;
-use endmark_core::{Format, Verdict};
+use endmark_core::stitch::StitchStream;
 
 use super::expected::Expected;
 use super::flow::{ClientGone, Flow};
 
-/// Hands on an echoed continuation as it comes. Whether a continuation without an echo goes on from the
-/// cut is only certain when it is there as a whole.
+/// Hands on what of a continuation is certain to belong to the reply: behind an echo all that comes, else what
+/// stands behind a settled seam.
 pub(super) struct Passing<'a> {
     expected: &'a Expected<'a>,
-    /// What of the joined text was looked at.
+    /// What of the answer was looked at.
     seen: usize,
-    /// Says where a demanded JSON text ends, or leaves its grammar.
-    detector: Option<Detector>,
-    stopped: bool,
+    way: Way,
+}
+
+/// How the answer is read.
+enum Way {
+    /// Behind the echo it is the reply itself; the detector says where a demanded JSON text ends, or leaves its
+    /// grammar.
+    Echoed { detector: Option<Detector> },
+    /// It is joined as it comes.
+    Stitched {
+        stream: Box<StitchStream>,
+        /// Whether the client's beginning is known to be that of the joined text.
+        agrees: bool,
+    },
+    /// Whether anything belongs to the reply is only known when all of it is there.
+    Closed,
 }
 
 impl<'a> Passing<'a> {
     pub(super) fn new(expected: &'a Expected<'a>) -> Self {
-        let detector = match expected.demanded {
+        let way = match expected.demanded {
+            _ if expected.echo.is_empty() => stitched(expected),
+            None => Way::Echoed { detector: None },
             Some(format @ Format::Json) => {
                 let mut detector = Detector::new(format);
                 detector.push(expected.so_far.as_bytes());
-                Some(detector)
+                Way::Echoed { detector: Some(detector) }
             }
-            _ => None,
+            // What has no end of its own passes as it comes; other grammars end where only the whole text tells.
+            Some(format) if !format.has_grammar() => Way::Echoed { detector: None },
+            Some(_) => Way::Closed,
         };
-        // Other grammars end where only the whole text tells; what has no end of its own passes as it comes.
-        let ends = expected.demanded.is_some_and(Format::has_grammar);
-        let stopped = expected.echo.is_empty() || (detector.is_none() && ends);
-        Self { expected, seen: 0, detector, stopped }
+        Self { expected, seen: 0, way }
     }
 
     /// Takes all that was received so far, and hands on what of it is new and certain.
     pub(super) async fn pass(&mut self, received: &str, flow: &mut Flow<'_>) -> Result<(), ClientGone> {
-        if self.stopped || !flow.is_live() {
+        if !flow.is_live() {
             return Ok(());
         }
-        let Some(rest) = received.strip_prefix(self.expected.echo) else { return Ok(()) };
+        let echo = self.expected.echo;
+        if !received.starts_with(echo)
+            && !echo.starts_with(received)
+            && matches!(self.way, Way::Echoed { .. })
+        {
+            // An upstream that was expected to repeat its message does not.
+            self.way = stitched(self.expected);
+        }
         // A replacement character at the end may stand for one that is not there yet.
-        let rest = rest.trim_end_matches(char::REPLACEMENT_CHARACTER);
-        let Some(fresh) = rest.get(self.seen..) else { return Ok(()) };
-        let certain = self.certain(fresh);
-        self.seen += certain;
-        if certain > 0 {
-            if let Some(unsent) = self.expected.so_far.get(flow.sent()..).filter(|unsent| !unsent.is_empty())
-            {
+        let sound = received.trim_end_matches(char::REPLACEMENT_CHARACTER);
+        match &mut self.way {
+            Way::Closed => Ok(()),
+            Way::Echoed { detector } => {
+                let Some(rest) = sound.strip_prefix(echo) else { return Ok(()) };
+                let Some(fresh) = rest.get(self.seen..) else { return Ok(()) };
+                let certain = certain(detector.as_mut(), fresh);
+                self.seen += certain;
+                if certain < fresh.len() {
+                    self.way = Way::Closed;
+                }
+                if certain == 0 {
+                    return Ok(());
+                }
+                let unsent = self.expected.so_far.get(flow.sent()..).unwrap_or_default();
                 flow.extend(unsent).await?;
+                flow.extend(&fresh[..certain]).await
             }
-            flow.extend(&fresh[..certain]).await?;
+            Way::Stitched { stream, agrees } => {
+                let Some(fresh) = sound.get(self.seen..) else { return Ok(()) };
+                stream.push(fresh);
+                self.seen = sound.len();
+                let Some(certain) = stream.certain() else { return Ok(()) };
+                let kept = self.expected.so_far.get(..certain.keep).unwrap_or_default();
+                let joined = [kept, certain.glue, certain.rest];
+                if !*agrees {
+                    match begins_with(joined, self.expected.so_far.as_bytes().get(..flow.sent())) {
+                        Some(true) => *agrees = true,
+                        Some(false) => {
+                            self.way = Way::Closed;
+                            return Ok(());
+                        }
+                        None => return Ok(()),
+                    }
+                }
+                flow.extend(&behind(joined, flow.sent())).await
+            }
         }
-        Ok(())
     }
+}
 
-    /// How many bytes of `fresh` belong to the reply for certain.
-    fn certain(&mut self, fresh: &str) -> usize {
-        let Some(detector) = &mut self.detector else { return fresh.len() };
-        for (at, character) in fresh.char_indices() {
-            let mut bytes = [0; 4];
-            detector.push(character.encode_utf8(&mut bytes).as_bytes());
-            if detector.is_malformed() {
-                self.stopped = true;
-                return at;
-            }
-            let may_close = matches!(character, '}' | ']' | '"');
-            if may_close && matches!(detector.verdict(), Verdict::Whole) {
-                self.stopped = true;
-                return at + character.len_utf8();
-            }
+fn stitched(expected: &Expected<'_>) -> Way {
+    match expected.from {
+        Some(from) => {
+            let format = expected.demanded.unwrap_or(&Format::Text);
+            let stream = Box::new(StitchStream::new(expected.so_far, format, from));
+            Way::Stitched { stream, agrees: false }
         }
-        fresh.len()
+        None => Way::Closed,
     }
+}
+
+/// How many bytes of `fresh` belong to an echoed reply for certain.
+fn certain(detector: Option<&mut Detector>, fresh: &str) -> usize {
+    let Some(detector) = detector else { return fresh.len() };
+    for (at, character) in fresh.char_indices() {
+        detector.push(character.encode_utf8(&mut [0; 4]).as_bytes());
+        if detector.is_malformed() {
+            return at;
+        }
+        if detector.is_whole() && matches!(character, '}' | ']' | '"') {
+            return at + character.len_utf8();
+        }
+    }
+    fresh.len()
+}
+
+/// Whether the joined parts begin with what the client has; not known while they are shorter.
+fn begins_with(joined: [&str; 3], had: Option<&[u8]>) -> Option<bool> {
+    let Some(had) = had else { return Some(false) };
+    let length: usize = joined.iter().map(|part| part.len()).sum();
+    let agrees = joined.iter().flat_map(|part| part.bytes()).zip(had).all(|(left, right)| left == *right);
+    (!agrees || length >= had.len()).then_some(agrees)
+}
+
+/// The joined parts without their first `sent` bytes.
+fn behind(joined: [&str; 3], mut sent: usize) -> String {
+    let mut fresh = String::new();
+    for part in joined {
+        fresh.push_str(part.get(sent..).unwrap_or_default());
+        sent = sent.saturating_sub(part.len());
+    }
+    fresh
 }

@@ -14,7 +14,7 @@ struct Count {
     wrong: usize,
 }
 
-fn format_of(kind: Kind) -> Format {
+pub(super) fn format_of(kind: Kind) -> Format {
     match kind {
         Kind::ToolCall | Kind::Records | Kind::Nested => Format::Json,
         Kind::Lines => Format::Jsonl,

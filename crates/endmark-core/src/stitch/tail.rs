@@ -1,0 +1,110 @@
+//! The end of what has come behind a settled seam: how much of it is certain to belong to the text, and is no
+//! closing fence or remark (PC-9).
+
+use crate::Format;
+use crate::detect::Detector;
+
+/// Of a text without an end of its own, the last paragraph is held back, but no more of it than this, in bytes.
+const HELD: usize = 400;
+
+/// A line that closes a code fence begins so.
+const FENCE: &str = "\n```";
+
+/// Reads on behind the seam, and knows how far the text is certain.
+#[derive(Debug, Clone)]
+pub(super) struct Tail {
+    rule: Rule,
+    /// Bytes that were read.
+    read: usize,
+    certain: usize,
+}
+
+#[derive(Debug, Clone)]
+enum Rule {
+    /// The grammar says where the text ends; behind that nothing is certain.
+    Ends(Detector),
+    /// Whole after every value or element: what follows one is certain when the next one has begun.
+    EndsOften {
+        detector: Detector,
+        /// Whether a value that cannot be the beginning of a remark has begun since.
+        begun: bool,
+    },
+    /// No grammar: a last paragraph may be a remark, a last fence the end of a wrapper.
+    Prose {
+        fenced: bool,
+        /// The last line so far that may close the wrapper.
+        closing: Option<usize>,
+    },
+}
+
+impl Tail {
+    /// Behind a seam at which the detector is in this state.
+    pub(super) fn new(format: &Format, state: Detector, fenced: bool) -> Self {
+        let rule = match format {
+            Format::Json => Rule::Ends(state),
+            Format::Jsonl | Format::Tags => Rule::EndsOften { begun: !state.is_whole(), detector: state },
+            Format::Text | Format::Markdown | Format::Marker(_) | Format::Auto => Rule::Prose { fenced, closing: None },
+        };
+        Self { rule, read: 0, certain: 0 }
+    }
+
+    /// How many of the bytes that were read are certain.
+    pub(super) fn certain(&self) -> usize {
+        self.certain
+    }
+
+    /// Reads all that stands behind the seam so far; it must begin with what was read before.
+    pub(super) fn read(&mut self, rest: &str) {
+        let fresh = rest.get(self.read..).unwrap_or_default();
+        match &mut self.rule {
+            Rule::Ends(detector) => {
+                for (at, character) in fresh.char_indices() {
+                    if detector.is_whole() || detector.is_malformed() {
+                        break;
+                    }
+                    push(detector, character);
+                    if !detector.is_malformed() {
+                        self.certain = self.read + at + character.len_utf8();
+                    }
+                }
+            }
+            Rule::EndsOften { detector, begun } => {
+                for (at, character) in fresh.char_indices() {
+                    if detector.is_malformed() {
+                        break;
+                    }
+                    let was_whole = detector.is_whole();
+                    push(detector, character);
+                    if !character.is_whitespace() && was_whole {
+                        *begun = matches!(character, '{' | '[' | '"' | '<');
+                    }
+                    let is_end = detector.is_whole() && !character.is_whitespace();
+                    if !detector.is_malformed() && (*begun && !detector.is_whole() || is_end) {
+                        self.certain = self.read + at + character.len_utf8();
+                    }
+                }
+            }
+            Rule::Prose { fenced, closing } => {
+                if *fenced {
+                    // The line break and the fence may have come apart.
+                    let from = rest.floor_char_boundary(self.read.saturating_sub(FENCE.len()));
+                    *closing = rest[from..].rfind(FENCE).map(|at| from + at).or(*closing);
+                }
+                let certain = before_last_paragraph(rest).min(closing.unwrap_or(rest.len()));
+                self.certain = self.certain.max(certain);
+            }
+        }
+        self.read = rest.len();
+    }
+}
+
+fn push(detector: &mut Detector, character: char) {
+    detector.push(character.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
+/// The length of a text without what may be a remark: its last paragraph, as far as that is held back.
+fn before_last_paragraph(text: &str) -> usize {
+    let end = text.trim_end().len();
+    let least = text.floor_char_boundary(end.saturating_sub(HELD));
+    text[least..end].rfind("\n\n").map_or(least, |at| least + at)
+}
