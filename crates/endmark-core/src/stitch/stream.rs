@@ -69,7 +69,7 @@ enum State {
     /// More than one seam is still possible.
     Open,
     /// The seam is settled, and the rest flows as far as `tail` lets it.
-    Settled { place: Place, tail: tail::Tail },
+    Settled { place: Place, tail: Box<tail::Tail> },
     /// A later look found another seam than the settled one: nothing flows any more.
     Doubted { place: Place, end: usize },
 }
@@ -131,7 +131,7 @@ impl StitchStream {
                     let joint = Joint::new(&self.initial, "", &self.format, self.from);
                     let mut state = joint.state_at(place.keep);
                     state.push(place.glue.as_bytes());
-                    let tail = tail::Tail::new(&joint.format, state, place.fenced);
+                    let tail = Box::new(tail::Tail::new(&joint.format, state, place.fenced));
                     self.state = State::Settled { place, tail };
                 }
             }

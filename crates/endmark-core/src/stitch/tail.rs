@@ -43,7 +43,9 @@ impl Tail {
         let rule = match format {
             Format::Json => Rule::Ends(state),
             Format::Jsonl | Format::Tags => Rule::EndsOften { begun: !state.is_whole(), detector: state },
-            Format::Text | Format::Markdown | Format::Marker(_) | Format::Auto => Rule::Prose { fenced, closing: None },
+            Format::Text | Format::Markdown | Format::Marker(_) | Format::Auto => {
+                Rule::Prose { fenced, closing: None }
+            }
         };
         Self { rule, read: 0, certain: 0 }
     }

@@ -20,7 +20,7 @@ pub(super) struct Passing<'a> {
 enum Way {
     /// Behind the echo it is the reply itself; the detector says where a demanded JSON text ends, or leaves its
     /// grammar.
-    Echoed { detector: Option<Detector> },
+    Echoed { detector: Option<Box<Detector>> },
     /// It is joined as it comes.
     Stitched {
         stream: Box<StitchStream>,
@@ -39,7 +39,7 @@ impl<'a> Passing<'a> {
             Some(format @ Format::Json) => {
                 let mut detector = Detector::new(format);
                 detector.push(expected.so_far.as_bytes());
-                Way::Echoed { detector: Some(detector) }
+                Way::Echoed { detector: Some(Box::new(detector)) }
             }
             // What has no end of its own passes as it comes; other grammars end where only the whole text tells.
             Some(format) if !format.has_grammar() => Way::Echoed { detector: None },
@@ -68,7 +68,7 @@ impl<'a> Passing<'a> {
             Way::Echoed { detector } => {
                 let Some(rest) = sound.strip_prefix(echo) else { return Ok(()) };
                 let Some(fresh) = rest.get(self.seen..) else { return Ok(()) };
-                let certain = certain(detector.as_mut(), fresh);
+                let certain = certain(detector.as_deref_mut(), fresh);
                 self.seen += certain;
                 if certain < fresh.len() {
                     self.way = Way::Closed;
