@@ -201,8 +201,8 @@ pub enum CompleteError {
     /// The text, whose format was to be guessed, is no JSON from its beginning on.
     #[error("the text is not JSON from its beginning on")]
     NotJson,
-    /// A format in which nothing can be open.
-    #[error("the format `{0}` has nothing that could be closed: only json, jsonl and auto have")]
+    /// A format in which nothing is closed.
+    #[error("a text of the format `{0}` cannot be closed: only json, jsonl and auto can")]
     NoGrammar(&'static str),
 }
 

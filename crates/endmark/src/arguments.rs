@@ -91,9 +91,11 @@ Examples:
   endmark detect reply.json
   curl -s … | endmark detect --format json -
   endmark detect --marker '<<END>>' report.txt
+  endmark detect --complete cut.json | jq .        (what is unfinished is named on standard error)
   endmark detect --batch < replies.jsonl
 
 Batch: JSON Lines in, {\"id\",\"format\",\"text\"} or {\"id\",\"format\",\"base64\"}; one answer a line, in order.
+With \"complete\":true the answer has \"completed\", the closed text, too.
 Exit codes: 0 whole; 1 truncated or malformed; 2 with --batch: a line was invalid.")]
     Detect(Detect),
     /// Join the pieces of a reply
@@ -192,6 +194,9 @@ pub(crate) struct Detect {
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) format: FormatArguments,
+    /// Print the text closed as JSON: what is settled, true to what the complete text would say
+    #[arg(long)]
+    pub(crate) complete: bool,
     /// Read many texts as JSON Lines, and answer each with a line
     #[arg(long)]
     pub(crate) batch: bool,

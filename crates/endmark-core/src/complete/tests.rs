@@ -1,3 +1,4 @@
 mod cases;
+mod documentation;
 mod properties;
 mod reference;

@@ -1,5 +1,7 @@
 //! `endmark detect`: is this text whole? (PC-1)
 
+mod completed;
+
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -7,8 +9,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use endmark_core::detect::detect;
 use endmark_core::{Detection, Format, InToken, Open, Verdict};
+use endmark_envelope::Warning;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use completed::{Closing, Problem};
 
 use crate::answer::{Answer, Outcome};
 use crate::arguments::Detect;
@@ -24,10 +29,15 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
     let format = format::of_arguments(&arguments.format)?;
     let input = Input::open(arguments.file.as_deref(), context.terminal)?;
     if arguments.batch {
-        return batch::run(input, |line| answer_line(line, &format)).map(Outcome::Streamed);
+        return batch::run(input, |line| answer_line(line, &format, arguments.complete))
+            .map(Outcome::Streamed);
     }
-    let detection = detect(&input.bytes()?, &format);
-    let data = to_value(&Report::of(&detection, None))?;
+    let raw = input.bytes()?;
+    let detection = detect(&raw, &format);
+    if arguments.complete {
+        return closed(&detection, &Closing::of(&raw, &format)).map(Outcome::Answer);
+    }
+    let data = to_value(&Report::of(&detection, None, None))?;
     let text = for_people(&detection, context.terminal.output);
     Ok(Outcome::Answer(match &detection.verdict {
         Verdict::Whole => Answer::yes(data, text),
@@ -35,9 +45,46 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
     }))
 }
 
+/// The closed text on standard output; what is unfinished in it is no part of it, and goes to standard error.
+fn closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandError> {
+    let verdict = &detection.verdict;
+    let (text, message, warning) = match closing.closed() {
+        Ok(closed) => {
+            let (unfinished, omitted) = (closed.for_people(), closed.unfinished_omitted);
+            let message = format!("{}; unfinished: {}", summary(verdict), in_one_line(&unfinished));
+            let warning = match verdict {
+                Verdict::Whole if unfinished.is_empty() => None,
+                Verdict::Whole => {
+                    Some(Warning::notice("MAY_GO_ON", "whole, but the number at its end may go on"))
+                }
+                _ if omitted == 0 => None,
+                _ => Some(Warning::truncation(
+                    "UNFINISHED_OMITTED",
+                    format!("{omitted} open brackets are not listed"),
+                )),
+            };
+            (closed.text.clone(), message, warning)
+        }
+        Err(problem) => (String::new(), problem.message.clone(), None),
+    };
+    let is_closed = closing.closed().is_ok();
+    let data = to_value(&Report::of(detection, None, Some(closing)))?;
+    let answer = match verdict {
+        Verdict::Whole if is_closed => Answer::yes(data, text),
+        Verdict::Whole => Answer::no(data, "not_closed", message, None),
+        verdict => Answer { text, ..Answer::no(data, verdict.name(), message, None) },
+    };
+    Ok(answer.with_warnings(warning))
+}
+
 /// What a line of a batch can have besides its id.
-const FIELDS: [Field; 4] =
-    [Field::Text("format"), Field::Text("marker"), Field::Text("text"), Field::Text("base64")];
+const FIELDS: [Field; 5] = [
+    Field::Text("format"),
+    Field::Text("marker"),
+    Field::Text("text"),
+    Field::Text("base64"),
+    Field::Flag("complete"),
+];
 
 /// One line of a batch.
 #[derive(Deserialize)]
@@ -49,9 +96,11 @@ struct Request<'a> {
     #[serde(borrow)]
     text: Option<Cow<'a, str>>,
     base64: Option<String>,
+    /// Whether the text is to be closed, too.
+    complete: Option<bool>,
 }
 
-fn answer_line(line: &str, default: &Format) -> Result<LineAnswer, LineError> {
+fn answer_line(line: &str, default: &Format, complete: bool) -> Result<LineAnswer, LineError> {
     let request: Request<'_> = batch::request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
     let format = format::named(request.format.as_deref(), request.marker.as_deref(), default)
@@ -67,7 +116,8 @@ fn answer_line(line: &str, default: &Format) -> Result<LineAnswer, LineError> {
         (None, None) => return Err(failed("`text` is missing, and so is `base64`".to_owned())),
     };
     let detection = detect(&raw, &format);
-    let json = serde_json::to_string(&Report::of(&detection, Some(&request.id)))
+    let closing = (complete || request.complete == Some(true)).then(|| Closing::of(&raw, &format));
+    let json = serde_json::to_string(&Report::of(&detection, Some(&request.id), closing.as_ref()))
         .map_err(|error| failed(error.to_string()))?;
     Ok(LineAnswer { json, is_yes: detection.verdict.is_whole() })
 }
@@ -88,10 +138,16 @@ struct Report<'a> {
     reason: Option<&'a str>,
     hint: Option<&'static str>,
     detected: Option<&'static str>,
+    /// Only if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completed: Option<&'a Closing>,
+    /// Why it was not closed, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completed_error: Option<&'a Problem>,
 }
 
 impl<'a> Report<'a> {
-    fn of(detection: &'a Detection, id: Option<&'a Value>) -> Self {
+    fn of(detection: &'a Detection, id: Option<&'a Value>, closing: Option<&'a Closing>) -> Self {
         let truncation = detection.verdict.truncation();
         let (index, reason) = match &detection.verdict {
             Verdict::Malformed { index, reason } => (Some(*index), Some(reason.as_str())),
@@ -111,6 +167,8 @@ impl<'a> Report<'a> {
             reason,
             hint: detection.hint.map(endmark_core::Hint::name),
             detected: detection.detected.as_ref().map(Format::name),
+            completed: closing,
+            completed_error: closing.and_then(|closing| closing.closed().err()),
         }
     }
 }

@@ -151,3 +151,107 @@ fn a_batch_answers_before_its_input_has_ended() {
     drop(input);
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn a_cut_text_is_closed_on_standard_output_and_what_is_unfinished_is_named_beside_it() {
+    let place = Place::new().with_file("cut.json", "{\"path\": \"a.rs\", \"size\": [1, 20");
+    let cut = place.run(&["detect", "--complete", "cut.json"]);
+    assert_eq!((cut.code, cut.output.as_str()), (1, "{\"path\": \"a.rs\", \"size\": [1]}"));
+    assert_eq!(
+        cut.errors,
+        "error: truncated: settled up to byte 29; \
+         unfinished: /size/1 (number, left out), /size (array), the root (object)\n"
+    );
+    let whole = place.run_with_input(&["detect", "--complete"], " [1, 2.50]\n");
+    assert_eq!((whole.code, whole.output.as_str(), whole.errors.as_str()), (0, " [1, 2.50]\n", ""));
+    let number = place.run_with_input(&["detect", "--complete", "--format", "json"], "12");
+    assert_eq!((number.code, number.output.as_str()), (0, "12"));
+    assert_eq!(number.errors, "warning: whole, but the number at its end may go on\n");
+}
+
+#[test]
+fn what_cannot_be_closed_leaves_standard_output_empty() {
+    for (arguments, input, message) in [
+        (&["--format", "json"][..], "[1,}", "error: malformed at byte 3: not a value\n"),
+        (&["--format", "json"][..], "", "error: nothing of a value is settled yet\n"),
+        (&[][..], "just prose", "error: the text is not JSON from its beginning on\n"),
+        (
+            &["--format", "text"][..],
+            "[1",
+            "error: a text of the format `text` cannot be closed: only json, jsonl and auto can\n",
+        ),
+    ] {
+        let run = Place::new().run_with_input(&[&["detect", "--complete"], arguments].concat(), input);
+        assert_eq!((run.code, run.output.as_str(), run.errors.as_str()), (1, "", message), "{input}");
+    }
+}
+
+#[test]
+fn the_envelope_has_the_closed_text_with_pointers_to_what_is_unfinished() {
+    let arguments = &["detect", "--json", "--complete", "--format", "json"];
+    let envelope = Place::new().run_with_input(arguments, "{\"a/b\": [\"x").envelope();
+    assert_eq!(
+        (&envelope["error"]["code"], &envelope["data"]["verdict"]),
+        (&json!("truncated"), &json!("truncated"))
+    );
+    assert_eq!(
+        envelope["data"]["completed"],
+        json!({
+            "text": "{\"a/b\": [\"x\"]}", "value": 0, "unfinished_omitted": 0,
+            "unfinished": [
+                {"pointer": "", "kind": "object", "left_out": false},
+                {"pointer": "/a~1b", "kind": "array", "left_out": false},
+                {"pointer": "/a~1b/0", "kind": "string", "left_out": false},
+            ]
+        })
+    );
+    let malformed = Place::new().run_with_input(arguments, "[}").envelope();
+    assert_eq!(malformed["data"]["completed"], Value::Null);
+    assert_eq!(malformed["data"]["completed_error"]["code"], "malformed");
+}
+
+#[test]
+fn a_hundred_thousand_levels_are_closed_and_the_pointers_that_are_not_listed_are_counted() {
+    let arguments = &["detect", "--json", "--complete", "--format", "json"];
+    let envelope = Place::new().run_with_input(arguments, "[".repeat(100_000)).envelope();
+    let completed = &envelope["data"]["completed"];
+    assert_eq!(completed["text"], format!("{}{}", "[".repeat(100_000), "]".repeat(100_000)));
+    let listed = completed["unfinished"].as_array().unwrap();
+    assert_eq!(listed.last().unwrap()["pointer"], "/0".repeat(99_999));
+    let omitted = usize::try_from(completed["unfinished_omitted"].as_u64().unwrap()).unwrap();
+    assert_eq!(listed.len() + omitted, 100_000);
+    assert!(listed.len() > 1_000, "{}", listed.len());
+    assert_eq!(envelope["warnings"][0]["code"], "UNFINISHED_OMITTED");
+    assert_eq!(envelope["meta"]["truncated"], true);
+}
+
+#[test]
+fn a_batch_closes_where_a_line_asks_for_it() {
+    let input = concat!(
+        "{\"id\":1,\"format\":\"jsonl\",\"text\":\"{}\\n{\\\"a\\\"\",\"complete\":true}\n",
+        "{\"id\":2,\"format\":\"json\",\"text\":\"[\",\"complete\":false}\n",
+        "{\"id\":3,\"format\":\"json\",\"text\":\"\",\"complete\":true}\n",
+        "{\"id\":4,\"format\":\"json\",\"text\":\"\",\"complete\":\"yes\"}\n",
+    );
+    let run = Place::new().run_with_input(&["detect", "--batch"], input);
+    let answers = lines(&run.output);
+    assert_eq!(
+        answers[0]["completed"],
+        json!({
+            "text": "{}\n{}", "value": 1, "unfinished_omitted": 0,
+            "unfinished": [
+                {"pointer": "", "kind": "object", "left_out": false},
+                {"pointer": "/a", "kind": "key", "left_out": true},
+            ]
+        })
+    );
+    assert!(answers[1].get("completed").is_none());
+    assert_eq!(
+        (&answers[2]["completed"], &answers[2]["completed_error"]["code"]),
+        (&Value::Null, &json!("no_value"))
+    );
+    assert_eq!(answers[3]["error"]["message"], "`complete` must be true or false");
+    let all = Place::new()
+        .run_with_input(&["detect", "--batch", "--complete"], "{\"format\":\"json\",\"text\":\"[\"}");
+    assert_eq!(lines(&all.output)[0]["completed"]["text"], "[]");
+}

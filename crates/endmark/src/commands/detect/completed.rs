@@ -1,0 +1,108 @@
+//! A cut text that was closed, as it is answered. (PC-1)
+
+use endmark_core::{CompleteError, Completed, Format, Unfinished, complete};
+use serde::{Serialize, Serializer};
+
+/// How many bytes the pointers of an answer take together. Where brackets are nested so deeply that they
+/// take more, those nearest to the root are named, and the innermost.
+const MOST_POINTER_BYTES: usize = 1 << 20;
+
+/// How many places are worth reading on a terminal.
+const SHOWN_PLACES: usize = 8;
+
+/// What came of closing a text: null in an answer where there is nothing that could be closed.
+pub(super) struct Closing(Result<Closed, Problem>);
+
+/// The closed text, and what is unfinished in it.
+#[derive(Serialize)]
+pub(super) struct Closed {
+    pub(super) text: String,
+    /// Which value of the text the unfinished places are in.
+    value: usize,
+    unfinished: Vec<Place>,
+    /// How many open brackets are not among them, all on the way to the last one.
+    pub(super) unfinished_omitted: usize,
+}
+
+#[derive(Serialize)]
+struct Place {
+    pointer: String,
+    kind: &'static str,
+    left_out: bool,
+}
+
+/// Why a text cannot be closed.
+#[derive(Serialize)]
+pub(super) struct Problem {
+    code: &'static str,
+    pub(super) message: String,
+}
+
+impl Closing {
+    /// Closes a text.
+    pub(super) fn of(raw: &[u8], format: &Format) -> Self {
+        Self(
+            complete(raw, format)
+                .map(|completed| Closed::of(&completed))
+                .map_err(|error| Problem::of(&error)),
+        )
+    }
+
+    /// The closed text, or why there is none.
+    pub(super) fn closed(&self) -> Result<&Closed, &Problem> {
+        self.0.as_ref()
+    }
+}
+
+impl Serialize for Closing {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.as_ref().ok().serialize(serializer)
+    }
+}
+
+impl Closed {
+    fn of(completed: &Completed) -> Self {
+        let places = completed.unfinished();
+        let count = places.len();
+        let mut bytes = 0;
+        let mut unfinished: Vec<Place> = places
+            .clone()
+            .take_while(|place| {
+                bytes += place.pointer.len();
+                bytes <= MOST_POINTER_BYTES
+            })
+            .map(Place::of)
+            .collect();
+        if unfinished.len() < count {
+            unfinished.extend(places.last().map(Place::of));
+        }
+        let unfinished_omitted = count - unfinished.len();
+        Self { text: completed.text.clone(), value: completed.value, unfinished, unfinished_omitted }
+    }
+
+    /// What is unfinished, the innermost first, in one line; empty if nothing is.
+    pub(super) fn for_people(&self) -> String {
+        let shown = self.unfinished.iter().rev().take(SHOWN_PLACES).map(Place::for_people);
+        let more = self.unfinished.len().saturating_sub(SHOWN_PLACES) + self.unfinished_omitted;
+        let more = (more > 0).then(|| format!("{more} more around them"));
+        shown.chain(more).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Place {
+    fn of(place: Unfinished<'_>) -> Self {
+        Self { pointer: place.pointer.to_owned(), kind: place.kind.name(), left_out: place.left_out }
+    }
+
+    fn for_people(&self) -> String {
+        let pointer = if self.pointer.is_empty() { "the root" } else { self.pointer.as_str() };
+        let left_out = if self.left_out { ", left out" } else { "" };
+        format!("{pointer} ({}{left_out})", self.kind)
+    }
+}
+
+impl Problem {
+    fn of(error: &CompleteError) -> Self {
+        Self { code: error.code(), message: error.to_string() }
+    }
+}
