@@ -1,0 +1,68 @@
+//! The libraries that are measured.
+
+use std::collections::BTreeSet;
+
+use endmark_core::{CompleteError, Format, complete};
+use jiter::{JsonValue, PartialMode};
+use serde_json::{Number, Value};
+
+/// A way to make a value of cut JSON.
+#[derive(Clone, Copy)]
+pub struct Closer {
+    pub name: &'static str,
+    pub close: fn(&[u8]) -> Option<Said>,
+}
+
+/// What a closer says of a document.
+pub struct Said {
+    pub value: Value,
+    /// The places that it marks as unfinished, if it marks any at all.
+    pub unfinished: Option<BTreeSet<String>>,
+}
+
+/// All of them, Endmark first.
+pub const CLOSERS: [Closer; 3] = [
+    Closer { name: "Endmark", close: endmark },
+    Closer { name: "jiter 0.18, trailing strings", close: trailing_strings },
+    Closer { name: "jiter 0.18, partial", close: partial },
+];
+
+fn endmark(cut: &[u8]) -> Option<Said> {
+    let completed = match complete(cut, &Format::Json) {
+        Ok(completed) => completed,
+        Err(CompleteError::NoValue) => return None,
+        Err(error) => panic!("{error}: {}", String::from_utf8_lossy(cut)),
+    };
+    let unfinished = completed.unfinished().map(|place| place.pointer.to_owned()).collect();
+    let value = serde_json::from_str(&completed.text).expect("a closed text is JSON");
+    Some(Said { value, unfinished: Some(unfinished) })
+}
+
+fn trailing_strings(cut: &[u8]) -> Option<Said> {
+    jiter(cut, PartialMode::TrailingStrings)
+}
+
+fn partial(cut: &[u8]) -> Option<Said> {
+    jiter(cut, PartialMode::On)
+}
+
+fn jiter(cut: &[u8], mode: PartialMode) -> Option<Said> {
+    let value = JsonValue::parse_with_config(cut, false, mode).ok()?;
+    Some(Said { value: value_of(&value), unfinished: None })
+}
+
+/// The same value as the other parser has it.
+fn value_of(value: &JsonValue<'_>) -> Value {
+    match value {
+        JsonValue::Null => Value::Null,
+        JsonValue::Bool(said) => Value::Bool(*said),
+        JsonValue::Int(number) => Value::from(*number),
+        JsonValue::BigInt(number) => number.to_string().parse::<Number>().map_or(Value::Null, Value::Number),
+        JsonValue::Float(number) => Value::from(*number),
+        JsonValue::Str(text) => Value::String(text.to_string()),
+        JsonValue::Array(items) => items.iter().map(value_of).collect(),
+        JsonValue::Object(members) => {
+            members.iter().map(|(name, value)| (name.to_string(), value_of(value))).collect()
+        }
+    }
+}
