@@ -1,5 +1,6 @@
 //! What holds for every format, and for whole suites of JSON.
 
+mod differential;
 mod documentation;
 pub(crate) mod json_documents;
 mod json_test_suite;

@@ -1,0 +1,110 @@
+//! Detection against another parser, on documents that were damaged: every disagreement has a name.
+//!
+//! The fuzz target `differential` asks more parsers, on any bytes; `docs/detect.md` tells where they differ.
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use serde::de::IgnoredAny;
+
+use super::json_documents::{document, source};
+use crate::detect::detect;
+use crate::{Format, InToken, Verdict};
+
+/// A way to damage a text.
+#[derive(Debug, Clone)]
+enum Damage {
+    /// A piece is put in.
+    Insert(Index, &'static str),
+    /// Characters are lost.
+    Remove(Index, usize),
+    /// A piece is there twice.
+    Repeat(Index, usize),
+    /// Two neighbours change places.
+    Swap(Index),
+    /// The end is lost.
+    Cut(Index),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let pieces = prop::sample::select(vec![
+        "{", "}", "[", "]", ",", ":", "\"", "\\", "\\u", "\\ud83d", "\\ude00", "0", "-", ".", "e", "+",
+        "1e999", "true", "nul", " ", "\n", "\u{1}", "é", "\u{FEFF}", "x", "//",
+    ]);
+    prop_oneof![
+        4 => (any::<Index>(), pieces).prop_map(|(at, piece)| Damage::Insert(at, piece)),
+        3 => (any::<Index>(), 1..4_usize).prop_map(|(at, count)| Damage::Remove(at, count)),
+        1 => (any::<Index>(), 1..6_usize).prop_map(|(at, count)| Damage::Repeat(at, count)),
+        1 => any::<Index>().prop_map(Damage::Swap),
+        2 => any::<Index>().prop_map(Damage::Cut),
+    ]
+}
+
+fn damaged(text: &str, damage: &Damage) -> String {
+    let mut characters: Vec<char> = text.chars().collect();
+    let count = characters.len();
+    let place = |at: &Index| at.index(count + 1);
+    match damage {
+        Damage::Insert(at, piece) => drop(characters.splice(place(at)..place(at), piece.chars())),
+        Damage::Remove(at, many) => drop(characters.drain(place(at)..count.min(place(at) + many))),
+        Damage::Repeat(at, many) => {
+            let piece = characters[place(at)..count.min(place(at) + many)].to_vec();
+            characters.splice(place(at)..place(at), piece);
+        }
+        Damage::Swap(at) if place(at) + 1 < count => characters.swap(place(at), place(at) + 1),
+        Damage::Swap(_) => {}
+        Damage::Cut(at) => characters.truncate(place(at)),
+    }
+    characters.into_iter().collect()
+}
+
+/// What another parser makes of a text, in the words of detection; else why it refuses it.
+fn other<'de, T: serde::Deserialize<'de>>(text: &'de str) -> Result<&'static str, String> {
+    match serde_json::from_str::<T>(text) {
+        Ok(_) => Ok("whole"),
+        Err(error) if error.is_eof() => Ok("truncated"),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Whether a refusal, or what is said in place of one, is one that has a name.
+fn is_explained(
+    verdict: &Verdict,
+    other: &Result<&'static str, String>,
+    reads_values: bool,
+    text: &str,
+) -> bool {
+    match (verdict, other) {
+        (Verdict::Malformed { .. }, Err(_)) => true,
+        // An escape with too few digits before it ends.
+        (Verdict::Malformed { index, reason }, Ok("truncated")) => {
+            reason == "not a hexadecimal digit" && text.len() - index < 4
+        }
+        (verdict, Ok(said)) => verdict.name() == *said,
+        (verdict, Err(refusal)) => {
+            let is_cut_number =
+                verdict.truncation().is_some_and(|found| found.in_token == Some(InToken::Number));
+            let is_surrogate = refusal.starts_with("lone leading surrogate")
+                || refusal.starts_with("unexpected end of hex escape");
+            refusal.starts_with("invalid number") && is_cut_number
+                || reads_values && is_surrogate && text.to_ascii_lowercase().contains("\\ud")
+                || reads_values && refusal.starts_with("number out of range") && text.contains(['e', 'E'])
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_damaged_document_is_judged_as_another_parser_does(
+        atoms in document(),
+        damages in prop::collection::vec(damage(), 0..4),
+    ) {
+        let text = damages.iter().fold(source(&atoms), |text, damage| damaged(&text, damage));
+        // A byte order mark is allowed here, and no beginning elsewhere.
+        prop_assume!(!text.starts_with('\u{FEFF}'));
+        let verdict = detect(text.as_bytes(), &Format::Json).verdict;
+        let ignored = other::<IgnoredAny>(&text);
+        prop_assert!(is_explained(&verdict, &ignored, false, &text), "{:?}: {:?}, {:?}", text, verdict, ignored);
+        let value = other::<serde_json::Value>(&text);
+        prop_assert!(is_explained(&verdict, &value, true, &text), "{:?}: {:?}, {:?}", text, verdict, value);
+    }
+}
