@@ -134,6 +134,17 @@ def tokens_of(text: str) -> list[tuple[int, str]]:
     return [(found.start(), found.group()) for found in _TOKEN.finditer(text) if not found.group().isspace()]
 
 
+def minified(text: str) -> str:
+    """A whole or cut text without the white space between its tokens."""
+    parts: list[str] = []
+    position = 0
+    while found := _TOKEN.match(text, position):
+        if not found.group().isspace():
+            parts.append(found.group())
+        position = found.end()
+    return "".join(parts) + text[position:]
+
+
 LAYOUTS = ("minified", "spaced", "indent-2", "indent-4", "indent-tab")
 
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable
 
 import invented
+import json_text
 from chance import Chance
 from readings import Evidence, is_long, is_whole, overlaps
-from wordings import EXPLANATIONS, PLACEHOLDERS, QUESTIONS, REFUSALS, said
+from wordings import EXPLANATIONS, PLACEHOLDERS, QUESTIONS, REFUSALS, Bank, said, spoken
 
 Answer = tuple[str, Evidence]
 """What came, and whether it can be told from a continuation where there is no grammar."""
@@ -19,12 +20,13 @@ def _in_sentence(before: str) -> bool:
     return bool(before) and (before[-1].isalnum() or before[-1] in ",(")
 
 
-def _talk(bank: list[str], tells: bool) -> Callable[..., Answer | None]:
+def _talk(bank: Bank, tells: bool) -> Callable[..., Answer | None]:
     def answer(chance: Chance, before: str, _rest: str, format_: str, asked: str, _other: str) -> Answer | None:
         seen = tells and asked != "cut" and _in_sentence(before)
-        text = said(chance, bank, format_)
+        language = spoken(chance)
+        text = said(chance, bank, format_, language)
         if chance.maybe(0.3):
-            text += "\n\n" + said(chance, bank, format_)
+            text += "\n\n" + said(chance, bank, format_, language)
         return text, Evidence.DECIDED if seen else Evidence.BLIND
 
     return answer
@@ -97,8 +99,18 @@ def evidence(before: str, answer: Answer, format_: str, settled: int) -> Evidenc
     text, visible = answer
     if format_ in ("text", "markdown"):
         return visible
+    if is_whole(before, format_) or _looks_like_a_restart(before, text, format_):
+        return Evidence.BLIND
     for start in {before, before[:settled]}:
         for k in [0, *overlaps(start, text)]:
             if is_whole(start + text[k:], format_):
                 return Evidence.BLIND
     return Evidence.DECIDED
+
+
+def _looks_like_a_restart(before: str, text: str, format_: str) -> bool:
+    """Whether a whole document came that says all that came before, as the beginnings of many documents do."""
+    if format_ == "tags":
+        return is_whole(text, format_) and text.startswith(before)
+    said_before, said_now = (json_text.unescaped(json_text.minified(part)) for part in (before, text))
+    return is_whole(text, format_) and said_now.startswith(said_before)

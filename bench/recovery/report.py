@@ -65,6 +65,20 @@ def by_style(score: Score, markdown: bool, asked: bool = False) -> str:
     return table(head, rows, markdown)
 
 
+def by_asked(score: Score, markdown: bool) -> str:
+    """One row for each place the model was asked to go on from."""
+    head = ["from", "decided", "exact %", "refused %", "silently wrong", "undecided", "exact %", "silently wrong"]
+    rows = []
+    for asked in ("cut", "token", "unknown"):
+        decided, undecided = score.sum("decided", None, asked), score.sum("undecided", None, asked)
+        rows.append([
+            asked, str(decided.total), _share(decided, Mark.EXACT), _share(decided, Mark.HONEST),
+            _count(decided.marks[Mark.WRONG], decided), str(undecided.total), _share(undecided, Mark.EXACT),
+            _count(undecided.marks[Mark.WRONG], undecided),
+        ])  # fmt: skip
+    return table(head, rows, markdown)
+
+
 def by_kind(score: Score, markdown: bool) -> str:
     """One row for each kind of document and class of case."""
     head = ["kind", "class", "cases", "exact", "honest", "wrong"]

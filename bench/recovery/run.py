@@ -5,6 +5,7 @@ examples:
   run.py --command "endmark stitch --batch"                    2,000 cases and the built-in peers
   run.py --command "./mine" --style fence --kind array --show 5  five failing cases of one style
   run.py --cases 12000 --seed 1 --seed 2 --command "./mine" --gate
+  run.py --command "./mine" --name mine --page docs/recovery.md  fills the tables of a page
   run.py --recorded --command "./mine"                         what real models wrote
   run.py --write cases.jsonl --cases 500                       the cases themselves, for another program
   run.py --invented                                            no file of this machine is read: same cases everywhere
@@ -35,16 +36,18 @@ def main() -> int:
     options = arguments()
     try:
         found = chosen(options)
+        if options.write:
+            with open(options.write, "w", encoding="utf-8") as file:
+                written = sum(bool(file.write(case.line() + "\n")) for case in found)
+            print(f"{written} cases written to {options.write}", file=sys.stderr)
+            return 0
+        scores, failing = measured(found, options)
+        if options.page:
+            fill(options.page, written_report(scores, markdown=True, by_from=False))
     except (OSError, ValueError) as wrong:
         print(f"run.py: {wrong}", file=sys.stderr)
         return 2
-    if options.write:
-        with open(options.write, "w", encoding="utf-8") as file:
-            written = sum(bool(file.write(case.line() + "\n")) for case in found)
-        print(f"{written} cases written to {options.write}", file=sys.stderr)
-        return 0
-    scores, failing = measured(found, options)
-    print(written_report(scores, options))
+    print(written_report(scores, options.markdown, options.by_from))
     print("\n".join(failing))
     if not options.gate:
         return 0
@@ -80,6 +83,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--by-from", action="store_true", help="one row for each style and where it was asked from")
     parser.add_argument("--show", type=int, default=0, metavar="N", help="show N failing cases, the worst first")
     parser.add_argument("--markdown", action="store_true", help="tables in Markdown")
+    parser.add_argument("--page", type=Path, help="put the tables between the marks of this Markdown page")
+    parser.add_argument("--name", help="what to call the command in the tables")
     parser.add_argument("--gate", action="store_true", help="exit 1 if a bar is missed")
     parser.add_argument("--bars", type=Path, help="a JSON file with other bars than the usual ones")
     options = parser.parse_args()
@@ -117,7 +122,7 @@ def read(files: Iterable[Path]) -> Iterator[Case]:
 
 def measured(found: Iterator[Case], options: argparse.Namespace) -> tuple[list[Score], list[str]]:
     """Scores, the command's first, and failing cases to be shown."""
-    scores = [Score(options.command)] if options.command else []
+    scores = [Score(options.name or options.command)] if options.command else []
     others = [] if options.no_peers else [(join, Score(name)) for name, join in peers.PEERS.items()]
     shown: dict[Mark, list[str]] = {Mark.WRONG: [], Mark.HONEST: []}
     of_style: Counter[tuple[Mark, str]] = Counter()
@@ -136,17 +141,32 @@ def measured(found: Iterator[Case], options: argparse.Namespace) -> tuple[list[S
     return scores + [score for _, score in others], (shown[Mark.WRONG] + shown[Mark.HONEST])[: options.show]
 
 
-def written_report(scores: list[Score], options: argparse.Namespace) -> str:
+def written_report(scores: list[Score], markdown: bool, by_from: bool) -> str:
     """All tables."""
-    parts = [report.by_stitcher(scores, options.markdown)]
     first = scores[0]
-    parts.append(report.by_style(first, options.markdown, options.by_from))
-    parts.append(report.by_kind(first, options.markdown))
-    if first.whole.count or first.best.count:
-        parts.append(report.calibration(first, options.markdown))
+    parts = [
+        report.by_stitcher(scores, markdown),
+        report.by_style(first, markdown, by_from),
+        report.by_asked(first, markdown),
+        report.by_kind(first, markdown),
+        report.calibration(first, markdown),
+    ]
     if first.unanswered:
         parts.append(f"{first.unanswered} cases without an answer")
     return "\n\n".join(part for part in parts if part)
+
+
+TABLES, END = "<!-- tables -->", "<!-- end of tables -->"
+
+
+def fill(page: Path, tables: str) -> None:
+    """Puts the tables between the two marks of a page. Raises ValueError where it has none."""
+    text = page.read_text(encoding="utf-8")
+    before, mark, rest = text.partition(TABLES + "\n")
+    _, end, after = rest.partition(END)
+    if not mark or not end:
+        raise ValueError(f"{page} has no lines {TABLES} and {END}")
+    page.write_text(f"{before}{TABLES}\n\n{tables}\n\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

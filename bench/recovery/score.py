@@ -182,27 +182,28 @@ def _add(to: Tally, other: Tally) -> None:
 
 @dataclass(frozen=True)
 class Bars:
-    """What a stitcher has to reach."""
+    """What a stitcher has to reach. All are shares, 0 to 1."""
 
-    silently_wrong: int = 0
-    """At most so many, blind cases aside."""
+    silently_wrong: float = 0.0
+    """At most so many of all cases but the blind ones."""
     exact: float = 0.98
-    """At least this share of the decided."""
+    """At least so many of the decided."""
     refused: float = 0.02
-    """At most this share of the decided."""
-    clean_missed: int = 0
+    """At most so many of the decided."""
+    clean_missed: float = 0.0
     """At most so many plain continuations from the cut that are not exact."""
 
     def missed(self, score: Score) -> list[str]:
         """Every bar that was not reached, in words."""
-        decided = score.sum("decided")
+        seen = sum(score.sum(name).total for name in ("decided", "undecided", "nothing"))
+        decided, clean = score.sum("decided"), score.clean()
         missed = []
-        if len(score.silently_wrong) > self.silently_wrong:
-            missed.append(f"{len(score.silently_wrong)} silently wrong, at most {self.silently_wrong} allowed")
+        if len(score.silently_wrong) > self.silently_wrong * seen:
+            missed.append(f"{len(score.silently_wrong)} of {seen} silently wrong, at most {self.silently_wrong:.2%} allowed")
         if decided.total and decided.share(Mark.EXACT) < self.exact:
             missed.append(f"{decided.share(Mark.EXACT):.2%} of the decided exact, at least {self.exact:.2%} wanted")
         if decided.total and decided.share(Mark.HONEST) > self.refused:
             missed.append(f"{decided.share(Mark.HONEST):.2%} of the decided refused, at most {self.refused:.2%} allowed")
-        if len(score.clean_missed) > self.clean_missed:
-            missed.append(f"{len(score.clean_missed)} clean continuations missed, at most {self.clean_missed} allowed")
+        if len(score.clean_missed) > self.clean_missed * clean.total:
+            missed.append(f"{len(score.clean_missed)} of {clean.total} clean continuations from the cut not exact")
         return missed

@@ -42,7 +42,7 @@ def _style(
 
 
 _RESTARTS = (begin.restart_string, begin.restart_object, begin.restart_document)
-_ANEW = (begin.restart_document, begin.restart_formatted)
+_ANEW = (begin.restart_document, begin.restart_document, begin.restart_formatted, begin.restart_escaped)
 _BACK = (begin.tail, begin.last_line)
 
 STYLES = {

@@ -10,7 +10,7 @@ import invented
 from beginnings import Scene, open_fence
 from chance import Chance
 from readings import Evidence
-from wordings import APOLOGIES, EXPLANATIONS, PREAMBLES, REMARKS, said
+from wordings import APOLOGIES, EXPLANATIONS, PREAMBLES, REMARKS, said, spoken
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ def bare(scene: Scene, _chance: Chance, core: str) -> Wrapped:
     return Wrapped(core, Evidence.UNDECIDED if wrapper_like and scene.asked != "cut" else Evidence.DECIDED)
 
 
-def _announced(scene: Scene, chance: Chance) -> str:
-    words = said(chance, APOLOGIES if chance.maybe(0.2) else PREAMBLES, scene.format)
+def _announced(scene: Scene, chance: Chance, language: str) -> str:
+    words = said(chance, APOLOGIES if chance.maybe(0.2) else PREAMBLES, scene.format, language)
     form = chance.unit()
     if form < 0.08:
         words = f"**{words}**"
@@ -44,8 +44,8 @@ def _announced(scene: Scene, chance: Chance) -> str:
         words = f"*{words}*"
     elif form < 0.15:
         words = f"### {words}"
-    elif form < 0.22:
-        words = f"{said(chance, APOLOGIES, scene.format)} {words}"
+    elif form < 0.22 and language == "English":
+        words = chance.pick(["Sorry about that!", "My apologies.", "Apologies for the cut-off."]) + " " + words
     return words
 
 
@@ -54,12 +54,12 @@ def preamble(scene: Scene, chance: Chance, core: str) -> Wrapped:
     gap = chance.pick(["\n", "\n\n", "\n\n", "\n\n"])
     # Whether further line ends are the gap's or the document's, nobody can say.
     visible = Evidence.UNDECIDED if core[:1] in "\r\n" else Evidence.DECIDED
-    return Wrapped(_announced(scene, chance) + gap + core, visible)
+    return Wrapped(_announced(scene, chance, spoken(chance)) + gap + core, visible)
 
 
 def preamble_inline(scene: Scene, chance: Chance, core: str) -> Wrapped:
     """An announcement on the same line."""
-    return Wrapped(said(chance, PREAMBLES, scene.format) + " " + core, _doubtful(scene))
+    return Wrapped(said(chance, PREAMBLES, scene.format, spoken(chance)) + " " + core, _doubtful(scene))
 
 
 def ellipsis(scene: Scene, chance: Chance, core: str) -> Wrapped:
@@ -68,14 +68,14 @@ def ellipsis(scene: Scene, chance: Chance, core: str) -> Wrapped:
     return Wrapped(dots + chance.pick(["", "", " ", "\n"]) + core, _doubtful(scene))
 
 
-def remark(scene: Scene, chance: Chance, core: str) -> Wrapped | None:
+def remark(scene: Scene, chance: Chance, core: str, language: str = "") -> Wrapped | None:
     """A closing remark after the end. Without a grammar, a document may as well end in one."""
     if not scene.last:
         return None
     gap = chance.pick(["\n\n", "\n\n", "\n"])
-    words = said(chance, REMARKS, scene.format)
+    words = said(chance, REMARKS, scene.format, language or spoken(chance))
     visible = Evidence.DECIDED if scene.format == "tags" else Evidence.UNDECIDED
-    return Wrapped(core.rstrip("\n") + gap + words, visible)
+    return Wrapped(core.rstrip("\r\n") + gap + words, visible)
 
 
 _INFO = {
@@ -135,7 +135,7 @@ def fence_closed(scene: Scene, chance: Chance, core: str) -> Wrapped | None:
     """A closing fence that nothing opened."""
     if not scene.last:
         return None
-    return Wrapped(core.rstrip("\n") + "\n```" + chance.pick(["", "\n"]), Evidence.UNDECIDED)
+    return Wrapped(core.rstrip("\r\n") + "\n```" + chance.pick(["", "\n"]), Evidence.UNDECIDED)
 
 
 def fence_then_prose(scene: Scene, chance: Chance, core: str) -> Wrapped | None:
@@ -143,41 +143,47 @@ def fence_then_prose(scene: Scene, chance: Chance, core: str) -> Wrapped | None:
     if not scene.last:
         return None
     wrapped = fence(scene, chance, core)
-    prose = said(chance, EXPLANATIONS, scene.format)
+    prose = said(chance, EXPLANATIONS, scene.format, spoken(chance))
     if chance.maybe(0.4):
         prose += "\n\n" + invented.paragraph(chance, "ascii")
     return Wrapped(wrapped.text.rstrip("\n") + "\n\n" + prose, wrapped.visible)
 
 
-def fence_remark(scene: Scene, chance: Chance, core: str) -> Wrapped | None:
+def fence_remark(scene: Scene, chance: Chance, core: str, language: str = "") -> Wrapped | None:
     if not scene.last:
         return None
     wrapped = fence(scene, chance, core)
-    return Wrapped(wrapped.text.rstrip("\n") + "\n\n" + said(chance, REMARKS, scene.format), wrapped.visible)
+    words = said(chance, REMARKS, scene.format, language or spoken(chance))
+    return Wrapped(wrapped.text.rstrip("\n") + "\n\n" + words, wrapped.visible)
 
 
 def preamble_fence(scene: Scene, chance: Chance, core: str) -> Wrapped:
     wrapped = fence(scene, chance, core)
-    return Wrapped(_announced(scene, chance) + "\n\n" + wrapped.text, _announced_fence(scene, core, wrapped))
+    words = _announced(scene, chance, spoken(chance))
+    return Wrapped(words + "\n\n" + wrapped.text, _announced_fence(scene, core, wrapped))
 
 
 def preamble_fence_remark(scene: Scene, chance: Chance, core: str) -> Wrapped | None:
-    wrapped = fence_remark(scene, chance, core)
+    language = spoken(chance)
+    wrapped = fence_remark(scene, chance, core, language)
     if wrapped is None:
         return None
-    return Wrapped(_announced(scene, chance) + "\n\n" + wrapped.text, _announced_fence(scene, core, wrapped))
+    words = _announced(scene, chance, language)
+    return Wrapped(words + "\n\n" + wrapped.text, _announced_fence(scene, core, wrapped))
 
 
 def preamble_remark(scene: Scene, chance: Chance, core: str) -> Wrapped | None:
-    wrapped = remark(scene, chance, core)
+    language = spoken(chance)
+    wrapped = remark(scene, chance, core, language)
     if wrapped is None:
         return None
-    return Wrapped(_announced(scene, chance) + "\n\n" + wrapped.text, wrapped.visible & preamble(scene, chance, core).visible)
+    visible = Evidence.UNDECIDED if core[:1] in "\r\n" else wrapped.visible
+    return Wrapped(_announced(scene, chance, language) + "\n\n" + wrapped.text, visible)
 
 
 def preamble_ellipsis(scene: Scene, chance: Chance, core: str) -> Wrapped:
     wrapped = ellipsis(scene, chance, core)
-    return Wrapped(_announced(scene, chance) + "\n\n" + wrapped.text, wrapped.visible)
+    return Wrapped(_announced(scene, chance, spoken(chance)) + "\n\n" + wrapped.text, wrapped.visible)
 
 
 def _announced_fence(scene: Scene, core: str, wrapped: Wrapped) -> Evidence:

@@ -1,0 +1,93 @@
+"""Whether a text decides: each rule of docs/recovery.md by an example."""
+
+import unittest
+
+import json_text
+from readings import Evidence, Seam, is_long, judge, overlaps
+
+DECIDED, UNDECIDED, BLIND = Evidence.DECIDED, Evidence.UNDECIDED, Evidence.BLIND
+
+
+def told(before: str, after: str, truth: str, asked: str, format_: str = "json") -> Evidence:
+    settled = json_text.settled(before).index if format_ in ("json", "jsonl") else len(before)
+    return judge(Seam(before, after, format_, asked, settled, truth))
+
+
+class OneNumber(unittest.TestCase):
+    """`[1, 2` and `3]` is the example of the requirement."""
+
+    def test_is_undecided_where_nothing_is_known(self) -> None:
+        self.assertIs(told("[1, 2", "3]", "[1, 23]", "unknown"), UNDECIDED)
+        self.assertIs(told("[1, 2", "3]", "[1, 3]", "unknown"), UNDECIDED)
+
+    def test_is_decided_where_it_is_known_what_was_asked(self) -> None:
+        self.assertIs(told("[1, 2", "3]", "[1, 23]", "cut"), DECIDED)
+        self.assertIs(told("[1, 2", "3]", "[1, 3]", "token"), DECIDED)
+
+    def test_misleads_where_the_model_did_something_else(self) -> None:
+        self.assertIs(told("[1, 2", "3]", "[1, 3]", "cut"), BLIND)
+
+
+class Repeats(unittest.TestCase):
+    LONG = "and every lantern in the harbour was lit"
+
+    def test_a_long_one_is_removed_whatever_was_asked(self) -> None:
+        for asked in ("cut", "unknown"):
+            self.assertIs(told(f"At six, {self.LONG}", f"{self.LONG} by hand.", f"At six, {self.LONG} by hand.", asked, "text"), DECIDED)
+
+    def test_a_long_one_in_a_repetitive_text_is_none(self) -> None:
+        rows = "| lantern | 0 | harbour |\n"
+        self.assertIs(told(rows * 4, rows * 3, rows * 6, "unknown", "text"), UNDECIDED)
+        self.assertIs(told(rows * 4, rows * 3, rows * 6, "cut", "text"), BLIND)
+
+    def test_a_word_is_undecided_unless_the_cut_was_named(self) -> None:
+        self.assertIs(told("the harbour", "harbour was", "the harbour was", "unknown", "text"), UNDECIDED)
+        self.assertIs(told("the harbour", "harbour was", "the harbour was", "cut", "text"), BLIND)
+
+    def test_a_letter_or_two_are_an_accident(self) -> None:
+        self.assertIs(told("the har", "rbour", "the harrbour", "unknown", "text"), DECIDED)
+        self.assertIs(told("the har", "rbour", "the harbour", "unknown", "text"), BLIND)
+
+    def test_the_grammar_decides_where_only_one_reading_is_whole(self) -> None:
+        self.assertIs(told('{"a":', '":1}', '{"a":1}', "unknown"), DECIDED)
+
+    def test_two_whole_readings_do_not_decide(self) -> None:
+        self.assertIs(told('["harbour', 'harbour"]', '["harbour"]', "unknown"), UNDECIDED)
+
+    def test_the_same_value_twice_decides(self) -> None:
+        self.assertIs(told("[1, ", " 2]", "[1, 2]", "unknown"), DECIDED)
+
+
+class Space(unittest.TestCase):
+    def test_between_tokens_does_not_matter(self) -> None:
+        self.assertIs(told('{"a":', "\n\n1}", '{"a": 1}', "unknown"), DECIDED)
+
+    def test_lost_in_a_string_misleads(self) -> None:
+        self.assertIs(told('["the', 'harbour"]', '["the harbour"]', "unknown"), BLIND)
+
+    def test_a_line_end_that_no_string_can_have_is_dropped(self) -> None:
+        self.assertIs(told('["the ', '\nharbour"]', '["the harbour"]', "unknown"), DECIDED)
+
+    def test_but_between_two_words_it_may_have_been_meant(self) -> None:
+        self.assertIs(told('["the', '\nharbour"]', '["theharbour"]', "unknown"), UNDECIDED)
+
+
+class Other(unittest.TestCase):
+    def test_nothing_readable_is_undecided(self) -> None:
+        self.assertIs(told('["a', 'b\nc"]', '["ab\\nc"]', "unknown"), UNDECIDED)
+
+    def test_the_weaker_evidence_wins(self) -> None:
+        self.assertIs(DECIDED & UNDECIDED, UNDECIDED)
+        self.assertIs(BLIND & UNDECIDED, BLIND)
+
+    def test_overlaps_are_all_found(self) -> None:
+        self.assertEqual(list(overlaps("abcabc", "abcabcx")), [3, 6])
+        self.assertEqual(list(overlaps("0123456789", "456789!")), [6])
+        self.assertEqual(list(overlaps("a lantern in the harbour", "lantern in the harbour was")), [22])
+        self.assertEqual(list(overlaps("abc", "xyz")), [])
+
+    def test_long_is_varied_and_unique(self) -> None:
+        self.assertTrue(is_long("every lantern was lit", "At six every lantern was lit"))
+        self.assertFalse(is_long("every lantern was", "At six every lantern was"))
+        self.assertFalse(is_long("0, " * 10, "[" + "0, " * 10))
+        self.assertFalse(is_long("every lantern was lit", "every lantern was lit; every lantern was lit"))
