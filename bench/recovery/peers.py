@@ -47,8 +47,10 @@ def anchored_overlap(before: str, after: str) -> str:
     recent = before[-_SCAN:]
     for length in range(min(len(recent), len(after)), 3, -1):
         repeat = after[:length]
+        if not recent.endswith(repeat):
+            continue
         least = 4 if re.search(r"[#|`\n]", repeat) else 6
-        if recent.endswith(repeat) and len(repeat.encode("utf-8", "surrogatepass")) >= least:
+        if len(repeat.encode("utf-8", "surrogatepass")) >= least:
             return before + after[length:]
     if _ANCHOR.match(after):
         for found in reversed(list(re.finditer("\n", after[:_SCAN]))):

@@ -23,6 +23,8 @@ LONG_DIFFERENT = 8
 LONG_LETTERS = 10
 WORDLIKE = 3
 """Letters and digits from which a repeat can be a repeated word, not an accident."""
+MANY_MARKS = 8
+"""Characters other than white space from which a repeat of any kind can be one."""
 _MOST_OVERLAPS = 24
 
 
@@ -92,8 +94,8 @@ def is_long(repeat: str, before: str) -> bool:
 
 
 def is_wordlike(repeat: str) -> bool:
-    """Whether a repeat could be a repeated word."""
-    return sum(letter.isalnum() for letter in repeat) >= WORDLIKE
+    """Whether a repeat could be one, of a word or of many marks, and not an accident or indentation."""
+    return sum(map(str.isalnum, repeat)) >= WORDLIKE or len(repeat) - sum(map(str.isspace, repeat)) >= MANY_MARKS
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,11 @@ def plausible(seam: Seam) -> list[Any]:
         (k for start in starts for k in overlaps(start, seam.core) if is_long(seam.core[:k], start)), default=0
     )
     if longest:
-        readings = [start + seam.core[longest:] for start in starts if start.endswith(seam.core[:longest])]
+        # In a text that repeats itself the long repeat has others within it, which are as plausible.
+        lengths = {k for start in starts for k in overlaps(start, seam.core) if k >= LONG}
+        readings = [
+            start + seam.core[k:] for start in starts for k in lengths if start.endswith(seam.core[:k])
+        ]  # fmt: skip
         if found := _different(readings, seam.format):
             return found
     raw = _different((start + seam.core for start in starts), seam.format)

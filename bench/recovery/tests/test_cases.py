@@ -17,7 +17,7 @@ from sources import Sources
 
 NUMBER = 900
 # Of the first 200 small invented cases of seed 1. It changes only when the generator is changed on purpose.
-HASH = "4ba20d5261f71f1ee67817d93f8bea071af6daf7b1c6eaee8f51a3861ecbfd8c"
+HASH = "2c31c18681c532057323e80ebc6f4cce0437de0163db20533b8ac614aad944e3"
 
 
 def some(number: int = NUMBER, seed: int = 11, **wanted: object) -> list[Case]:

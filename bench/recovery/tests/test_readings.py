@@ -40,6 +40,15 @@ class Repeats(unittest.TestCase):
         self.assertIs(told(rows * 4, rows * 3, rows * 6, "unknown", "text"), UNDECIDED)
         self.assertIs(told(rows * 4, rows * 3, rows * 6, "cut", "text"), BLIND)
 
+    def test_a_restart_of_a_repetitive_text_is_undecided(self) -> None:
+        row = '{"harbour": "lantern", "morning": 0}\n'
+        self.assertIs(told(row + row[:9], row * 6, row * 6, "cut", "jsonl"), DECIDED)
+        self.assertIs(told(row * 3 + row[:30], row * 6, row * 6, "cut", "jsonl"), UNDECIDED)
+
+    def test_indentation_is_an_accident_and_many_marks_are_not(self) -> None:
+        self.assertIs(told("}\n" + " " * 30, " " * 10 + "x", "}\n" + " " * 40 + "x", "unknown", "text"), DECIDED)
+        self.assertIs(told("-" * 30, "-" * 20 + "x", "-" * 50 + "x", "unknown", "text"), UNDECIDED)
+
     def test_a_word_is_undecided_unless_the_cut_was_named(self) -> None:
         self.assertIs(told("the harbour", "harbour was", "the harbour was", "unknown", "text"), UNDECIDED)
         self.assertIs(told("the harbour", "harbour was", "the harbour was", "cut", "text"), BLIND)
