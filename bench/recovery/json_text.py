@@ -9,6 +9,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 _TOKEN = re.compile(r'[ \t\r\n]+|[{}\[\]:,]|"[^"\\]*(?:\\.[^"\\]*)*"|[^\s{}\[\]:,"]+', re.DOTALL)
+# What is settled whatever follows: white space, commas, colons, closed strings, and scalars before a delimiter.
+_FLAT = re.compile(
+    r'(?:[ \t\r\n,:]+|"[^"\\]*(?:\\.[^"\\]*)*"|(?:true|false|null|-?[0-9][0-9.eE+-]*)(?=[ \t\r\n,\]}]))+', re.DOTALL
+)
 _UNFINISHED_ESCAPE = re.compile(
     r"(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?|\\(?:u[0-9a-fA-F]{0,3})?)\Z"
 )
@@ -96,6 +100,10 @@ def settled(text: str) -> Settled:
     position = 0
     last = (0, "")
     while position < len(text):
+        if flat := _FLAT.match(text, position):
+            position = flat.end()
+            last = (position, "")
+            continue
         found = _TOKEN.match(text, position)
         if found is None:
             unfinished = _UNFINISHED_ESCAPE.search(text, position + 1)
