@@ -54,7 +54,7 @@ impl Number {
     pub(super) fn scan(mut self, chunk: &[u8], mut at: usize) -> NumberScan {
         loop {
             if self.takes_digits() {
-                at += chunk[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+                at += digits_length(&chunk[at..]);
             }
             let Some(&byte) = chunk.get(at) else { return NumberScan::Open(self) };
             self = match (self, byte) {
@@ -79,5 +79,40 @@ impl Number {
     #[inline]
     fn takes_digits(self) -> bool {
         matches!(self, Self::Integer | Self::Fraction | Self::ExponentDigits)
+    }
+}
+
+/// How many bytes at the beginning are digits.
+#[inline]
+pub(super) fn digits_length(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::MAX / 255;
+    let mut length = 0;
+    while let Some(word) = bytes[length..].first_chunk() {
+        // A digit is 0 to 9 here; a sum that carries sets only high bits above the lowest one.
+        let digits = u64::from_le_bytes(*word) ^ (ONES * u64::from(b'0'));
+        let others = (digits.wrapping_add(ONES * (0x80 - 10)) | digits) & (ONES << 7);
+        if others != 0 {
+            return length + others.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+    }
+    length + bytes[length..].iter().take_while(|byte| byte.is_ascii_digit()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_go_as_far_as_they_go() {
+        for length in 0..30 {
+            for byte in (0..=0xFF_u8).filter(|byte| !byte.is_ascii_digit()) {
+                let mut bytes: Vec<u8> = b"0123456789".iter().copied().cycle().take(length).collect();
+                assert_eq!(digits_length(&bytes), length);
+                bytes.push(byte);
+                bytes.extend(b"12345678");
+                assert_eq!(digits_length(&bytes), length, "{byte:#x}");
+            }
+        }
     }
 }

@@ -1,34 +1,73 @@
-//! How far the characters of a string go that stand for themselves: the innermost loop of detection.
+//! How far the inside of a string goes on without a look at each byte: the innermost loops of detection.
 
-/// A one in each byte of a word.
-const ONES: u64 = u64::MAX / 255;
+use super::special::{first_special, is_special, special_bits};
 
 /// How many bytes at the beginning are ASCII and neither a quote, nor a backslash, nor a control.
 #[inline]
-pub(super) fn plain_length(bytes: &[u8]) -> usize {
+fn plain_length(bytes: &[u8]) -> usize {
     let mut length = 0;
-    while let Some(word) = bytes[length..].first_chunk() {
-        let special = special_bytes(u64::from_le_bytes(*word));
-        if special != 0 {
-            return length + special.trailing_zeros() as usize / 8;
+    while let Some(block) = bytes[length..].first_chunk() {
+        if let Some(place) = first_special(*block) {
+            return length + place;
         }
         length += 8;
     }
-    length + bytes[length..].iter().take_while(|byte| is_plain(**byte)).count()
+    length + bytes[length..].iter().take_while(|byte| !is_special(**byte)).count()
 }
 
-/// The high bit of each byte that is not plain. Only the lowest is exact: a borrow may set those above it.
+/// How many bytes at the beginning of what stands in a string are whole characters and escapes.
+///
+/// What is left is the end of the string, or of the chunk, or needs a closer look.
 #[inline]
-fn special_bytes(word: u64) -> u64 {
-    let quotes = word ^ (ONES * u64::from(b'"'));
-    let backslashes = word ^ (ONES * u64::from(b'\\'));
-    let below = word.wrapping_sub(ONES * 0x20) | quotes.wrapping_sub(ONES) | backslashes.wrapping_sub(ONES);
-    (below | word) & (ONES << 7)
+pub(super) fn settled_length(bytes: &[u8]) -> usize {
+    let mut length = 0;
+    while let Some(block) = bytes[length..].first_chunk::<64>() {
+        let mut special = special_bits(block);
+        let mut next = length + 64;
+        while special != 0 {
+            let lowest = special & special.wrapping_neg();
+            let place = length + special.trailing_zeros() as usize;
+            if bytes[place] == b'\\' && bytes.get(place + 1).is_some_and(|byte| ends_escape(*byte)) {
+                special &= !(lowest | lowest << 1);
+                next = next.max(place + 2);
+                continue;
+            }
+            let wide = wide_length(&bytes[place..]);
+            if wide == 0 {
+                return place;
+            }
+            let passed = u32::try_from(place + wide - length).unwrap_or(u32::MAX);
+            special &= u64::MAX.checked_shl(passed).unwrap_or(0);
+            next = next.max(place + wide);
+        }
+        length = next;
+    }
+    loop {
+        length += plain_length(&bytes[length..]);
+        length += match bytes[length..] {
+            [b'\\', byte, ..] if ends_escape(byte) => 2,
+            _ => match wide_length(&bytes[length..]) {
+                0 => return length,
+                wide => wide,
+            },
+        };
+    }
 }
 
+/// Whether a backslash and this byte are an escape.
 #[inline]
-fn is_plain(byte: u8) -> bool {
-    matches!(byte, 0x20..=0x7F) && byte != b'"' && byte != b'\\'
+pub(super) fn ends_escape(byte: u8) -> bool {
+    const ENDS: [bool; 256] = {
+        let mut ends = [false; 256];
+        let all = br#""\/bfnrt"#;
+        let mut index = 0;
+        while index < all.len() {
+            ends[all[index] as usize] = true;
+            index += 1;
+        }
+        ends
+    };
+    ENDS[usize::from(byte)]
 }
 
 /// How many bytes at the beginning are whole characters of more than one byte; well-formed ones only.
@@ -66,11 +105,32 @@ mod tests {
                 for byte in 0..=0xFF {
                     let mut bytes = vec![b'~'; length];
                     bytes[place] = byte;
-                    let expected = if is_plain(byte) { length } else { place };
+                    let expected = if is_special(byte) { place } else { length };
                     assert_eq!(plain_length(&bytes), expected, "{byte:#x} at {place} of {length}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_settled_part_ends_where_a_byte_needs_a_closer_look() {
+        let parts = ["a", "ab \\n", "\\\\", "\\\"", "é", "中文", "😀", "{\\t}", "0123456789abcdef"];
+        for end in ["", "\"", "\\", "\\u0041", "\u{1}", "\\x"] {
+            for seed in 0..2_000_usize {
+                let mut text = String::new();
+                let mut number = seed;
+                while text.len() < seed % 200 {
+                    number = number.wrapping_mul(31) + 7;
+                    text.push_str(parts[number / 5 % parts.len()]);
+                }
+                let settled = text.len();
+                text.push_str(end);
+                let after = if end == "\"" { "\"\\\\" } else { "" };
+                text.push_str(after);
+                assert_eq!(settled_length(text.as_bytes()), settled, "{text}");
+            }
+        }
+        assert_eq!(settled_length(&[&[b'a'; 70][..], &[0xC3]].concat()), 70);
     }
 
     #[test]

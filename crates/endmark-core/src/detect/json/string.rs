@@ -1,7 +1,7 @@
 //! The inside of a JSON string, cut anywhere.
 
 use super::super::utf8::{Utf8, Utf8Step};
-use super::plain::{plain_length, wide_length};
+use super::plain::{ends_escape, settled_length};
 
 /// How far the inside of a string has come.
 #[derive(Debug, Clone, Copy)]
@@ -92,7 +92,7 @@ impl StringScanner {
                     Utf8Step::Invalid => return StringScan::Invalid(at, "invalid UTF-8"),
                 },
                 Inside::Escape => match byte {
-                    b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.inside = Inside::Plain,
+                    _ if ends_escape(byte) => self.inside = Inside::Plain,
                     b'u' => self.inside = Inside::Unicode { digits: 0, unit: 0 },
                     _ => return StringScan::Invalid(at, "not an escape sequence"),
                 },
@@ -134,27 +134,4 @@ impl StringScanner {
 
 fn hexadecimal(byte: u8) -> Option<u16> {
     char::from(byte).to_digit(16).and_then(|digit| u16::try_from(digit).ok())
-}
-
-/// How many bytes at the beginning are whole characters and short escapes.
-#[inline]
-fn settled_length(bytes: &[u8]) -> usize {
-    let mut length = 0;
-    loop {
-        length += plain_length(&bytes[length..]);
-        let Some(&first) = bytes.get(length) else { return length };
-        if first == b'\\' {
-            match bytes.get(length + 1) {
-                Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => length += 2,
-                _ => return length,
-            }
-        } else if first >= 0x80 {
-            match wide_length(&bytes[length..]) {
-                0 => return length,
-                wide => length += wide,
-            }
-        } else {
-            return length;
-        }
-    }
 }

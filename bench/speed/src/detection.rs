@@ -1,0 +1,61 @@
+//! Those who read a whole document, and those who read it in chunks.
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "one that does not read the document to its end measures nothing"
+)]
+
+use actson::feeder::PushJsonFeeder;
+use actson::{JsonEvent, JsonParser};
+use endmark_core::Format;
+use endmark_core::detect::Detector;
+
+/// Endmark's detector: grammar, escapes and UTF-8, and where the text would have to be taken up again.
+pub fn endmark(document: &[u8]) {
+    let mut detector = Detector::new(&Format::Json);
+    detector.push(document);
+    assert!(detector.verdict().is_whole());
+}
+
+/// Endmark's detector, asked for nothing but whether the text is whole, chunk by chunk.
+pub fn endmark_in_chunks(document: &[u8], size: usize) {
+    let mut detector = Detector::new(&Format::Json);
+    for chunk in document.chunks(size) {
+        detector.push(chunk);
+    }
+    assert!(detector.is_whole());
+}
+
+/// `serde_json`, that keeps nothing. It does not check that strings are UTF-8.
+pub fn serde_json_ignored(document: &[u8]) {
+    assert!(serde_json::from_slice::<serde::de::IgnoredAny>(document).is_ok());
+}
+
+/// `jiter`, as it reads texts that may be cut: it makes the value.
+pub fn jiter_partial(document: &[u8]) {
+    let value = jiter::JsonValue::parse_with_config(document, false, jiter::PartialMode::TrailingStrings);
+    assert!(value.is_ok());
+}
+
+/// `actson`, fed chunk by chunk.
+pub fn actson_in_chunks(document: &[u8], size: usize) {
+    let mut parser = JsonParser::new(PushJsonFeeder::new());
+    let mut chunks = document.chunks(size);
+    let mut rest: &[u8] = &[];
+    loop {
+        match parser.next_event() {
+            Ok(Some(JsonEvent::NeedMoreInput)) => {
+                if rest.is_empty() {
+                    rest = chunks.next().unwrap_or_default();
+                }
+                if rest.is_empty() {
+                    parser.feeder.done();
+                } else {
+                    rest = &rest[parser.feeder.push_bytes(rest)..];
+                }
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => return,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+}

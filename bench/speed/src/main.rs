@@ -1,0 +1,61 @@
+//! Prints the tables of `docs/figures.md` that speak of speed.
+//!
+//! `cargo run --release --bin speed -- [ROUNDS]`
+
+use speed::detection::{actson_in_chunks, endmark, endmark_in_chunks, jiter_partial, serde_json_ignored};
+use speed::documents::{MEGABYTE, code_strings, small_objects};
+use speed::turns::{Contender, Measured, measure};
+
+fn main() {
+    let rounds = std::env::args().nth(1).and_then(|rounds| rounds.parse().ok()).unwrap_or(15);
+    detection(rounds);
+    chunks(rounds);
+}
+
+fn detection(rounds: usize) {
+    println!("JSON of 10 MB in one piece\n");
+    for (what, document) in
+        [("code strings", code_strings(10 * MEGABYTE)), ("small objects", small_objects(10 * MEGABYTE))]
+    {
+        let contenders = [
+            Contender { name: "endmark", run: &|| endmark(&document) },
+            Contender { name: "serde_json IgnoredAny", run: &|| serde_json_ignored(&document) },
+            Contender { name: "jiter, partial", run: &|| jiter_partial(&document) },
+            Contender { name: "actson", run: &|| actson_in_chunks(&document, 64_000) },
+        ];
+        table(what, document.len(), &measure(&contenders, rounds));
+    }
+}
+
+fn chunks(rounds: usize) {
+    println!("JSON in chunks of 16 bytes\n");
+    for (what, make) in
+        [("code strings", code_strings as fn(usize) -> Vec<u8>), ("small objects", small_objects)]
+    {
+        for size in [1, 2, 4] {
+            let document = make(size * MEGABYTE);
+            let contenders = [
+                Contender { name: "endmark", run: &|| endmark_in_chunks(&document, 16) },
+                Contender { name: "actson", run: &|| actson_in_chunks(&document, 16) },
+            ];
+            table(&format!("{what}, {size} MB"), document.len(), &measure(&contenders, rounds));
+        }
+    }
+}
+
+fn table(what: &str, bytes: usize, measured: &[Measured]) {
+    println!("| {what} | ms | MB/s | times as long as endmark (middle half) |\n|---|---|---|---|");
+    for Measured { name, time, ratio } in measured {
+        let seconds = time.as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "no document is that long")]
+        let speed = bytes as f64 / 1e6 / seconds;
+        println!(
+            "| {name} | {:.2} | {speed:.0} | {:.2} ({:.2} to {:.2}) |",
+            seconds * 1e3,
+            ratio[1],
+            ratio[0],
+            ratio[2]
+        );
+    }
+    println!();
+}

@@ -1,0 +1,74 @@
+//! Measuring in turns: each round all of them once, so that a slow moment falls on all alike.
+
+use std::time::{Duration, Instant};
+
+/// What is measured, under the name it is told by.
+pub struct Contender<'a> {
+    /// Its name in the table.
+    pub name: &'a str,
+    /// One run.
+    pub run: &'a dyn Fn(),
+}
+
+/// What was measured of one contender.
+pub struct Measured {
+    /// Its name in the table.
+    pub name: String,
+    /// The median of its times.
+    pub time: Duration,
+    /// How many times as long as the first one it took, round by round: median, and the quarters around it.
+    pub ratio: [f64; 3],
+}
+
+/// Runs each contender once a round, in turns, after one round that is not counted.
+#[must_use]
+pub fn measure(contenders: &[Contender<'_>], rounds: usize) -> Vec<Measured> {
+    let mut times: Vec<Vec<Duration>> = contenders.iter().map(|_| Vec::new()).collect();
+    for round in 0..=rounds {
+        for (contender, times) in contenders.iter().zip(&mut times) {
+            let begun = Instant::now();
+            (contender.run)();
+            if round > 0 {
+                times.push(begun.elapsed());
+            }
+        }
+    }
+    let first = times[0].clone();
+    contenders
+        .iter()
+        .zip(times)
+        .map(|(contender, mut times)| {
+            let mut ratios: Vec<f64> = times
+                .iter()
+                .zip(&first)
+                .map(|(time, first)| time.as_secs_f64() / first.as_secs_f64())
+                .collect();
+            ratios.sort_by(f64::total_cmp);
+            times.sort();
+            let quarter = |part: usize| ratios[(ratios.len() - 1) * part / 4];
+            Measured {
+                name: contender.name.to_owned(),
+                time: times[times.len() / 2],
+                ratio: [quarter(1), quarter(2), quarter(3)],
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn every_contender_runs_once_a_round_and_the_first_is_the_measure() {
+        let runs = Cell::new(0);
+        let count = || runs.set(runs.get() + 1);
+        let contenders = [Contender { name: "a", run: &count }, Contender { name: "b", run: &count }];
+        let measured = measure(&contenders, 5);
+        assert_eq!(runs.get(), 12);
+        assert!(measured[0].ratio.iter().all(|ratio| (ratio - 1.0).abs() < 1e-9));
+        assert!(measured[1].ratio[0] <= measured[1].ratio[2]);
+    }
+}

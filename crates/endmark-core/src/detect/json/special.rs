@@ -1,0 +1,76 @@
+//! Which bytes of a block need a look inside a string: the innermost step of detection.
+//!
+//! Special are a quote, a backslash, a control, and whatever is no ASCII. Both ways to find them are plain
+//! arithmetic: several bytes of a word at once, and loops of a form that compilers turn into vector instructions.
+
+/// A one in each byte of a word.
+const ONES: u64 = u64::MAX / 255;
+
+/// The place of the first special byte of eight; none if there is none.
+#[inline]
+pub(super) fn first_special(block: [u8; 8]) -> Option<usize> {
+    let special = special_high_bits(u64::from_le_bytes(block));
+    (special != 0).then_some(special.trailing_zeros() as usize / 8)
+}
+
+/// The high bits of all special bytes of a word; only the lowest one is exact.
+#[inline]
+fn special_high_bits(word: u64) -> u64 {
+    let quotes = word ^ (ONES * u64::from(b'"'));
+    let backslashes = word ^ (ONES * u64::from(b'\\'));
+    let below = word.wrapping_sub(ONES * 0x20) | quotes.wrapping_sub(ONES) | backslashes.wrapping_sub(ONES);
+    // A borrow may set high bits above the lowest one, but never one below it.
+    (below | word) & (ONES << 7)
+}
+
+/// A bit for each special byte of sixty-four, the lowest for the first.
+#[inline]
+pub(super) fn special_bits(block: &[u8; 64]) -> u64 {
+    /// Gathers the lowest bits of eight bytes in the highest byte.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let mut flags = [0; 64];
+    for (flag, byte) in flags.iter_mut().zip(block) {
+        *flag = u8::from(is_special(*byte));
+    }
+    let mut bits = 0;
+    for (index, word) in flags.as_chunks().0.iter().enumerate() {
+        bits |= (u64::from_le_bytes(*word).wrapping_mul(GATHER) >> 56) << (8 * index);
+    }
+    bits
+}
+
+/// Whether a byte is special.
+#[inline]
+pub(super) fn is_special(byte: u8) -> bool {
+    // As signed numbers controls and whatever is no ASCII are below the space.
+    byte.cast_signed() < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_is_special_or_not() {
+        for byte in 0..=0xFF_u8 {
+            assert_eq!(is_special(byte), !(0x20..0x80).contains(&byte) || byte == b'"' || byte == b'\\');
+        }
+    }
+
+    #[test]
+    fn special_bytes_are_found_wherever_they_stand() {
+        let neighbours = [0x00, 0x1F, 0x20, b'"', b'"' ^ 1, b'a', b'\\', b'\\' ^ 1, 0x7F, 0x80, 0xFF];
+        for place in 0..64 {
+            for byte in 0..=0xFF {
+                for neighbour in neighbours {
+                    let mut block = [neighbour; 64];
+                    block[place] = byte;
+                    let expected = (0..64).fold(0, |bits, at| bits | u64::from(is_special(block[at])) << at);
+                    assert_eq!(special_bits(&block), expected, "{block:x?}");
+                    let first = (expected & 0xFF != 0).then_some(expected.trailing_zeros() as usize);
+                    assert_eq!(first_special(*block.first_chunk().unwrap()), first, "{block:x?}");
+                }
+            }
+        }
+    }
+}
