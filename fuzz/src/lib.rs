@@ -3,7 +3,9 @@
 //! The functions know nothing of a fuzzer, so that the committed corpora are replayed by `cargo test` on any
 //! toolchain (`tests/replay.rs`).
 
+pub mod complete;
 pub mod detect;
+pub mod differential;
 mod input;
 pub mod json;
 pub mod pipeline;
@@ -18,7 +20,9 @@ pub type Check = fn(&[u8]);
 
 /// Every target by the name of its corpus.
 pub const TARGETS: &[(&str, Check)] = &[
+    ("complete", complete::check),
     ("detect", detect::check),
+    ("differential", differential::check),
     ("json", json::check),
     ("pipeline", pipeline::check),
     ("request", request::check),

@@ -1,0 +1,131 @@
+//! Closing of cut JSON (PC-1): the input is a document, or the beginning of one.
+
+use std::collections::BTreeSet;
+
+use endmark_core::detect::detect;
+use endmark_core::{CompleteError, Completed, Format, UnfinishedKind, Verdict, complete};
+use endmark_wire::json::{Kind, Value};
+
+use crate::input::Numbers;
+
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// As much as is cut at every byte; the rest is cut at a few.
+const BYTE_BY_BYTE: usize = 160;
+
+/// What is closed is a beginning of the input and what closes it, whole, and true of the longer text.
+pub fn check(bytes: &[u8]) {
+    for format in [Format::Json, Format::Jsonl, Format::Auto] {
+        closed(bytes, &format);
+    }
+    let Ok(document) = Value::parse(bytes) else { return };
+    let mut numbers = Numbers::of(bytes);
+    let some: Vec<usize> = (0..12).map(|_| numbers.below(bytes.len() + 1)).collect();
+    let all: Vec<usize> = (0..=bytes.len()).collect();
+    for cut in if bytes.len() <= BYTE_BY_BYTE { all } else { some } {
+        match complete(&bytes[..cut], &Format::Json) {
+            Ok(completed) => truthful(&completed, &document, cut),
+            Err(CompleteError::NoValue) => {
+                let is_incomplete = matches!(document.kind(), Kind::Number | Kind::Bool | Kind::Null);
+                assert!(
+                    cut <= document.span().start || is_incomplete && cut < document.span().end,
+                    "cut at {cut}"
+                );
+            }
+            // Half a byte order mark is a beginning, the whole of it is none by itself.
+            Err(error) => assert_eq!(&bytes[..cut], MARK, "cut at {cut}: {error}"),
+        }
+    }
+}
+
+/// What holds for any input.
+fn closed(bytes: &[u8], format: &Format) {
+    let detected = detect(bytes, format);
+    let completed = match complete(bytes, format) {
+        Ok(completed) => completed,
+        Err(CompleteError::Malformed { index, reason }) => {
+            return assert_eq!(detected.verdict, Verdict::Malformed { index, reason }, "{format}");
+        }
+        Err(CompleteError::NoValue) => return assert!(!detected.verdict.is_whole(), "{format}"),
+        Err(CompleteError::NotJson) => return assert_eq!(*format, Format::Auto),
+        Err(error @ CompleteError::NoGrammar(_)) => panic!("{format}: {error}"),
+    };
+    let text = completed.text.as_bytes();
+    let kept = text.iter().zip(bytes).take_while(|(one, other)| one == other).count();
+    assert!(text[kept..].iter().all(|byte| b"\"]}".contains(byte)), "{format}: {completed:?}");
+    assert!(completed.unfinished().is_sorted_by_key(|place| place.pointer.len()), "{format}: {completed:?}");
+    if detected.verdict.is_whole() {
+        let may_go_on = bytes.last().is_some_and(u8::is_ascii_digit);
+        assert_eq!((text, completed.is_finished()), (bytes, !may_go_on), "{format}");
+        return;
+    }
+    assert!(!completed.is_finished(), "{format}: {completed:?}");
+    let format = if *format == Format::Auto { &Format::Jsonl } else { format };
+    let again = complete(text, format).unwrap();
+    assert!(
+        detect(text, format).verdict.is_whole() && again.text == completed.text,
+        "{format}: {completed:?}"
+    );
+    assert!(again.is_finished() || text.last().is_some_and(u8::is_ascii_digit), "{format}: {completed:?}");
+}
+
+/// What was closed, against the document that was cut.
+fn truthful(completed: &Completed, document: &Value<'_>, cut: usize) {
+    let unmarked = completed.text.trim_start_matches('\u{FEFF}');
+    let closed = Value::parse(unmarked.as_bytes()).unwrap();
+    let marked: BTreeSet<&str> = completed.unfinished().map(|place| place.pointer).collect();
+    for place in completed.unfinished() {
+        let is_kept =
+            matches!(place.kind, UnfinishedKind::String | UnfinishedKind::Array | UnfinishedKind::Object)
+                || place.kind == UnfinishedKind::Number && document.kind() == Kind::Number;
+        assert_eq!(place.left_out, !is_kept, "cut at {cut}: {completed:?}");
+    }
+    let mut pairs = vec![(String::new(), closed, *document)];
+    while let Some((pointer, said, meant)) = pairs.pop() {
+        let is_open = meant.span().end > cut || meant.kind() == Kind::Number && meant.span().end == cut;
+        let is_marked = marked.contains(pointer.as_str());
+        assert!(is_marked || !is_open, "cut at {cut}: `{pointer}` is not marked: {completed:?}");
+        if !is_open {
+            // A name that is there twice has one pointer, so a mark may be meant for the other.
+            assert_eq!(said.raw(), meant.raw(), "cut at {cut}: `{pointer}`");
+            continue;
+        }
+        assert_eq!(said.kind(), meant.kind(), "cut at {cut}: `{pointer}`");
+        match said.kind() {
+            Kind::String => {
+                let inside = &said.raw()[..said.raw().len() - 1];
+                assert!(meant.raw().starts_with(inside), "cut at {cut}: `{pointer}`");
+                let (said, meant) = (said.decoded().unwrap(), meant.decoded().unwrap());
+                assert!(
+                    !meant.exact || said.exact && meant.text.starts_with(&*said.text),
+                    "cut at {cut}: `{pointer}`"
+                );
+            }
+            Kind::Number => {
+                assert!(pointer.is_empty() && meant.raw().starts_with(said.raw()), "cut at {cut}")
+            }
+            Kind::Bool | Kind::Null => panic!("cut at {cut}: half a literal at `{pointer}`"),
+            Kind::Array => {
+                let (items, all) = (said.items().collect::<Vec<_>>(), meant.items().collect::<Vec<_>>());
+                assert!(items.len() <= all.len(), "cut at {cut}: `{pointer}`");
+                pairs.extend(
+                    items
+                        .into_iter()
+                        .zip(all)
+                        .enumerate()
+                        .map(|(index, (said, meant))| (format!("{pointer}/{index}"), said, meant)),
+                );
+            }
+            Kind::Object => {
+                let (fields, all) = (said.fields().collect::<Vec<_>>(), meant.fields().collect::<Vec<_>>());
+                assert!(fields.len() <= all.len(), "cut at {cut}: `{pointer}`");
+                for (said, meant) in fields.into_iter().zip(all) {
+                    assert_eq!(said.key.raw(), meant.key.raw(), "cut at {cut}: `{pointer}`");
+                    let name = said.key.decoded().unwrap().text;
+                    let step = name.replace('~', "~0").replace('/', "~1");
+                    pairs.push((format!("{pointer}/{step}"), said.value, meant.value));
+                }
+            }
+        }
+    }
+}
