@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::reference::{Node, Value, marks, read};
+use crate::detect::detect;
 use crate::detect::tests::json_documents::{document, source};
 use crate::{CompleteError, Completed, Format, complete};
 
@@ -61,10 +62,29 @@ fn untrue(
     }
 }
 
+/// How many values begin before `cut`, and can be said to some part.
+fn values_before(node: &Node, cut: usize) -> usize {
+    let inside = match &node.value {
+        _ if node.span.start >= cut => return 0,
+        Value::Number(_) if node.span.end == cut => return 0,
+        Value::Number(_) | Value::Literal(_) if node.span.end > cut => return 0,
+        Value::String(_) | Value::Number(_) | Value::Literal(_) => 0,
+        Value::Array(items, _) => items.iter().map(|item| values_before(item, cut)).sum(),
+        Value::Object(members, _) => members.iter().map(|(_, value)| values_before(value, cut)).sum(),
+    };
+    1 + inside
+}
+
 /// Looks at one cut of a document, and answers the first thing that does not hold.
 fn check(text: &str, tree: &Node, cut: usize) -> Result<(), String> {
     let prefix = &text.as_bytes()[..cut];
-    let expected = marks(tree, cut);
+    let is_bare_number = matches!(tree.value, Value::Number(_));
+    // A number that is the whole text stays, and is marked as long as nothing ends it.
+    let expected = match &tree.value {
+        Value::Number(_) if tree.span.end < cut => Vec::new(),
+        Value::Number(_) => vec![(String::new(), "number", false)],
+        _ => marks(tree, cut),
+    };
     let completed = match complete(prefix, &Format::Json) {
         Ok(completed) => completed,
         Err(CompleteError::NoValue) => {
@@ -75,8 +95,7 @@ fn check(text: &str, tree: &Node, cut: usize) -> Result<(), String> {
         Err(error) => return Err(error.to_string()),
     };
     let found = marks_of(&completed);
-    let is_bare_number = matches!(tree.value, Value::Number(_));
-    if !is_bare_number && found != expected {
+    if found != expected {
         return Err(format!("{:?}: marked is {found:?}, not {expected:?}", completed.text));
     }
     let kept = completed.text.bytes().zip(prefix).take_while(|(one, other)| one == *other).count();
@@ -87,6 +106,16 @@ fn check(text: &str, tree: &Node, cut: usize) -> Result<(), String> {
     let again = complete(completed.text.as_bytes(), &Format::Json);
     if !is_bare_number && !again.is_ok_and(|again| again.is_finished()) {
         return Err(format!("{:?} is not whole", completed.text));
+    }
+    if values_before(&closed, usize::MAX) < values_before(tree, cut) {
+        return Err(format!("{:?} lacks what was there", completed.text));
+    }
+    if found.last().is_some_and(|(_, kind, _)| *kind == "string") {
+        let settled =
+            detect(prefix, &Format::Json).verdict.truncation().map_or(0, |cut| cut.truncation_index);
+        if kept < settled {
+            return Err(format!("{:?} lacks what is settled of its string", completed.text));
+        }
     }
     // Another parser reads both, or neither: it refuses lone surrogates.
     let parses = |text: &str| serde_json::from_str::<serde_json::Value>(text).is_ok();
