@@ -182,11 +182,16 @@ fn has_surrogate(text: &[u8]) -> bool {
         .any(|bytes| bytes.starts_with(b"\\u") && bytes[2].eq_ignore_ascii_case(&b'd') && bytes[3] >= b'8')
 }
 
-/// Whether there is a number that not every machine number can hold: with an exponent, or very long.
+/// Whether there is a number that not every machine number can hold: one of some three hundred digits, had it
+/// no exponent.
 fn has_long_number(text: &[u8]) -> bool {
     let is_number = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
     text.split(|byte| !is_number(byte)).any(|number| {
         let exponent = number.iter().position(|byte| matches!(byte, b'e' | b'E'));
-        exponent.is_some_and(|at| number.len() > at + 3) || number.len() > 300
+        let digits =
+            exponent.map_or(&b""[..], |at| &number[at + 1..]).iter().filter(|byte| byte.is_ascii_digit());
+        let exponent =
+            digits.fold(0_usize, |value, digit| value.saturating_mul(10) + usize::from(digit - b'0'));
+        number.len().saturating_add(exponent) > 300
     })
 }

@@ -70,15 +70,17 @@ fn guess(raw: &[u8]) -> Result<&'static Format, CompleteError> {
         return Err(CompleteError::NoValue);
     }
     let guessed = detect(raw, &Format::Auto);
-    match (guessed.verdict, guessed.detected) {
-        (Verdict::Malformed { index, reason }, _) => Err(CompleteError::Malformed { index, reason }),
-        (_, Some(Format::Json | Format::Jsonl))
-            if !matches!(detect(raw, &Format::Jsonl).verdict, Verdict::Malformed { .. }) =>
-        {
-            Ok(&Format::Jsonl)
+    let values = match (&guessed.verdict, guessed.detected) {
+        (Verdict::Malformed { index, reason }, _) => {
+            return Err(CompleteError::Malformed { index: *index, reason: reason.clone() });
         }
-        _ => Err(CompleteError::NotJson),
-    }
+        (_, Some(Format::Json | Format::Jsonl)) => detect(raw, &Format::Jsonl).verdict,
+        _ => return Err(CompleteError::NotJson),
+    };
+    // Prose may look like more values, or have some in it: then the guess is another text.
+    let end = |verdict: &Verdict| verdict.truncation().map(|found| found.truncation_index);
+    let is_same = guessed.verdict.is_whole() == values.is_whole() && end(&guessed.verdict) == end(&values);
+    if is_same { Ok(&Format::Jsonl) } else { Err(CompleteError::NotJson) }
 }
 
 /// Settled bytes as text; what is settled has no incomplete character, and detection refuses an invalid one.

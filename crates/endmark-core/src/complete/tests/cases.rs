@@ -177,7 +177,9 @@ fn auto_closes_what_is_json_from_its_beginning() {
             ("[1]", "[1]", ""),
         ],
     );
-    for text in ["12", "some prose", "Here: {\"a\":1", "```json\n[\"a", "{\"a\":1} and so on"] {
+    for text in
+        ["12", "some prose", "Here: {\"a\":1", "```json\n[\"a", "{\"a\":1} and so on", "{\"a\":1}\"{b"]
+    {
         assert_eq!(complete(text.as_bytes(), &Format::Auto), Err(CompleteError::NotJson), "{text}");
     }
     assert!(matches!(complete(b"{\"a\":1]", &Format::Auto), Err(CompleteError::Malformed { index: 6, .. })));
