@@ -97,8 +97,14 @@ pub enum Markup {
     Instruction,
     /// `<!` and a letter, up to `>`
     Declaration,
-    /// `<script`, `<pre`, `<style` or `<textarea`, up to the end tag: an HTML block of Markdown
-    RawElement,
+    /// `<pre`, as an HTML block of Markdown, up to an end tag of this or one of the following
+    Preformatted,
+    /// `<script`
+    Script,
+    /// `<style`
+    Style,
+    /// `<textarea`
+    TextArea,
 }
 
 impl Open {
@@ -124,7 +130,21 @@ impl Markup {
             Self::CharacterData => "<![CDATA[",
             Self::Instruction => "<?",
             Self::Declaration => "<!",
-            Self::RawElement => "<pre>",
+            Self::Preformatted => "<pre>",
+            Self::Script => "<script>",
+            Self::Style => "<style>",
+            Self::TextArea => "<textarea>",
+        }
+    }
+
+    /// What a cut in it goes through.
+    pub(crate) fn in_token(self) -> InToken {
+        match self {
+            Self::Comment => InToken::Comment,
+            Self::CharacterData => InToken::CharacterData,
+            Self::Instruction => InToken::Instruction,
+            Self::Declaration => InToken::Declaration,
+            Self::Preformatted | Self::Script | Self::Style | Self::TextArea => InToken::Html,
         }
     }
 }

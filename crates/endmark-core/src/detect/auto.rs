@@ -1,11 +1,12 @@
 //! Guesses what a text is: JSON, also within Markdown fences and prose; otherwise text.
 
-pub(super) mod markdown;
+mod place;
 
-use markdown::{Markdown, Place};
+use place::{Place, Places};
 
 use super::json::{JsonMachine, Values};
-use super::text::TextMachine;
+use super::markdown::MarkdownMachine;
+use super::tags::{FirstTag, TagsMachine};
 use crate::{Format, Hint, Verdict};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -17,11 +18,13 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// - anywhere else it counts from an object's first colon on, and `[1]` before prose not at all;
 /// - what breaks the grammar is prose, unless it counted, had such a colon and nothing stands before it:
 ///   that is malformed.
+///
+/// It takes a text for tags if it begins with one, or if one begins a line before any JSON and nothing else has
+/// the form of Markdown; HTML with Markdown around it is Markdown.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AutoMachine {
-    /// The whole text, whatever else it may be.
-    text: TextMachine,
-    markdown: Markdown,
+    whole: WholeText,
+    places: Places,
     /// How many bytes of a byte order mark the text begins with.
     mark: usize,
     /// The part that the text ends in, if it may be JSON.
@@ -32,9 +35,28 @@ pub(super) struct AutoMachine {
     broken: Option<Verdict>,
 }
 
+/// The whole text, whatever else it may be.
+#[derive(Debug, Clone, Default)]
+struct WholeText {
+    markdown: MarkdownMachine,
+    /// The part that the text ends in, if it may have tags.
+    tags: Option<Tagged>,
+}
+
+/// A part of the text that begins with a tag.
+#[derive(Debug, Clone)]
+struct Tagged {
+    machine: TagsMachine,
+    start: usize,
+    /// Whether nothing stands before it in the text.
+    first: bool,
+}
+
 /// JSON that was found whole.
 #[derive(Debug, Clone, Copy)]
 struct Found {
+    /// Where the first of them begins that was found.
+    start: usize,
     end: usize,
     /// How many values stand one after the other.
     values: usize,
@@ -97,25 +119,45 @@ impl Candidate {
     }
 }
 
+impl WholeText {
+    fn push(&mut self, bytes: &[u8]) {
+        self.markdown.push(bytes);
+        if let Some(tags) = &mut self.tags {
+            tags.machine.push(bytes);
+        }
+    }
+
+    /// Follows the tags from here on, unless the text has some already.
+    fn begin_tags(&mut self, first: bool) {
+        if self.tags.as_ref().is_none_or(|tags| tags.machine.is_mere_text()) {
+            let start = self.markdown.position();
+            self.tags = Some(Tagged { machine: TagsMachine::guess(), start, first });
+        }
+    }
+}
+
 impl AutoMachine {
     /// Takes the text's next bytes.
     pub(super) fn push(&mut self, chunk: &[u8]) {
-        let base = self.text.position();
-        self.text.push(chunk);
+        let base = self.position();
         let mut at = self.byte_order_mark(chunk, base);
+        self.whole.push(&chunk[..at]);
         while at < chunk.len() && self.broken.is_none() {
             if let Some(mut candidate) = self.candidate.take() {
-                at += candidate.push(&chunk[at..]);
+                let taken = candidate.push(&chunk[at..]);
+                self.whole.push(&chunk[at..at + taken]);
+                at += taken;
                 match chunk.get(at) {
                     Some(&byte) => self.end_candidate(&candidate, byte, base + at),
                     None => self.candidate = Some(candidate),
                 }
             } else {
-                let (taken, place) = self.markdown.push(&chunk[at..]);
+                let (taken, place) = self.places.find(&chunk[at..], &mut self.whole);
                 at += taken;
                 self.candidate = place.map(|place| Candidate::new(base + at, chunk[at], place));
             }
         }
+        self.whole.push(&chunk[at..]);
     }
 
     /// How many bytes at the beginning of `chunk`, itself at `base`, belong to a byte order mark.
@@ -134,8 +176,9 @@ impl AutoMachine {
         match candidate.machine.value_end() {
             Some(end) => {
                 if candidate.counts_before(byte) {
-                    self.found =
-                        Some(Found { end: candidate.start + end, values: candidate.values_before + 1 });
+                    let start = self.found.map_or(candidate.start, |found| found.start);
+                    let (end, values) = (candidate.start + end, candidate.values_before + 1);
+                    self.found = Some(Found { start, end, values });
                 }
                 if matches!(byte, b'{' | b'[') {
                     self.candidate = Some(candidate.next(offset, byte));
@@ -144,12 +187,13 @@ impl AutoMachine {
             None if candidate.is_first() && candidate.machine.has_member() => {
                 let reason =
                     candidate.machine.malformed().map_or_else(String::new, |(_, reason)| reason.to_owned());
-                self.found = Some(Found { end: 0, values: candidate.values_before + 1 });
+                let values = candidate.values_before + 1;
+                self.found = Some(Found { start: candidate.start, end: 0, values });
                 self.broken = Some(Verdict::Malformed { index: offset, reason });
             }
             None => {}
         }
-        self.markdown.resume(candidate.blank_line);
+        self.places.resume(candidate.blank_line);
     }
 
     /// The part that the text ends in, if it is taken for JSON.
@@ -157,43 +201,79 @@ impl AutoMachine {
         self.candidate.as_ref().filter(|candidate| candidate.counts())
     }
 
+    /// The tags, if the text is taken for one that has them.
+    fn tags(&self) -> Option<&Tagged> {
+        let tags = self.whole.tags.as_ref()?;
+        let json = self.found.map(|found| found.start).or(self.ends_in().map(|candidate| candidate.start));
+        if self.broken.is_some() || json.is_some_and(|start| start < tags.start) {
+            return None;
+        }
+        let is_markdown = self.whole.markdown.blocks().has_structure();
+        let counts = match tags.machine.first() {
+            Some(FirstTag::Other) => tags.first || !is_markdown,
+            Some(FirstTag::Html) => !is_markdown,
+            None => tags.first && json.is_none() && !tags.machine.is_mere_text(),
+        };
+        counts.then_some(tags)
+    }
+
     /// Bytes seen.
     pub(super) fn position(&self) -> usize {
-        self.text.position()
+        self.whole.markdown.position()
     }
 
     /// Whether no continuation could make it whole.
     pub(super) fn is_malformed(&self) -> bool {
-        self.broken.is_some() || self.text.is_malformed()
+        self.broken.is_some() || self.whole.markdown.is_malformed()
     }
 
     /// Whether the text, should it end here, is whole as far as can be told.
     pub(super) fn is_whole(&self) -> bool {
-        !self.is_malformed()
-            && self.text.is_whole()
-            && self.ends_in().is_none_or(|candidate| candidate.machine.is_whole())
+        if self.is_malformed() {
+            return false;
+        }
+        match (self.tags(), self.ends_in()) {
+            (Some(tags), _) => tags.machine.is_whole(),
+            (None, Some(candidate)) => self.whole.markdown.text().is_whole() && candidate.machine.is_whole(),
+            (None, None) if self.ends_in_markdown() => self.whole.markdown.is_whole(),
+            (None, None) => self.whole.markdown.text().is_whole(),
+        }
     }
 
     /// What the text is taken for.
     pub(super) fn detected(&self) -> Format {
-        let values = match (self.ends_in(), self.found) {
-            (Some(candidate), _) => candidate.values_before + 1,
-            (None, Some(found)) => found.values,
-            (None, None) => return Format::Text,
+        let values = match (self.tags(), self.ends_in(), self.found) {
+            (Some(_), _, _) => return Format::Tags,
+            (None, Some(candidate), _) => candidate.values_before + 1,
+            (None, None, Some(found)) if !self.ends_in_markdown() => found.values,
+            (None, None, _) if self.is_markdown() => return Format::Markdown,
+            (None, None, _) => return Format::Text,
         };
         if values > 1 { Format::Jsonl } else { Format::Json }
     }
 
+    /// Whether it is Markdown that says whether something is open: behind JSON, only what began there counts.
+    fn ends_in_markdown(&self) -> bool {
+        let open = self.whole.markdown.blocks().open();
+        self.found.is_none_or(|found| open.is_some_and(|(_, _, start)| start >= found.end))
+    }
+
+    fn is_markdown(&self) -> bool {
+        let blocks = self.whole.markdown.blocks();
+        blocks.has_structure() || blocks.open().is_some()
+    }
+
     /// Whether prose seems to stop in the middle of a sentence.
     pub(super) fn hint(&self) -> Option<Hint> {
-        let is_prose = self.ends_in().is_none() && !self.is_malformed() && !self.markdown.in_fence();
-        if is_prose { self.text.hint() } else { None }
+        let is_prose = self.ends_in().is_none() && self.tags().is_none() && !self.is_malformed();
+        if is_prose { self.whole.markdown.hint() } else { None }
     }
 
     /// What the text is, should it end here.
     pub(super) fn verdict(&self) -> Verdict {
+        let text = self.whole.markdown.text();
         if let Some(broken) = &self.broken {
-            let text = self.text.verdict();
+            let text = text.verdict();
             // Half a byte order mark is a fault of the text before the JSON that stands behind it.
             return match (&text, broken) {
                 (Verdict::Malformed { index, .. }, Verdict::Malformed { index: later, .. })
@@ -204,13 +284,24 @@ impl AutoMachine {
                 _ => broken.clone(),
             };
         }
-        match self.ends_in().map(|candidate| (candidate.start, candidate.machine.verdict())) {
-            Some((start, Verdict::Truncated(mut truncation))) if !self.text.is_malformed() => {
+        if text.is_malformed() {
+            return text.verdict();
+        }
+        let found = self.found.map_or(0, |found| found.end);
+        let (start, balanced, verdict) = match (self.tags(), self.ends_in()) {
+            (Some(tags), _) => (tags.start, tags.start, tags.machine.verdict()),
+            (None, Some(candidate)) => (candidate.start, found, candidate.machine.verdict()),
+            (None, None) if self.ends_in_markdown() => return self.whole.markdown.verdict(),
+            (None, None) => return text.verdict(),
+        };
+        match verdict {
+            Verdict::Truncated(mut truncation) => {
                 truncation.truncation_index += start;
-                truncation.balanced_index = self.found.map_or(0, |found| found.end);
+                truncation.balanced_index =
+                    if truncation.balanced_index > 0 { truncation.balanced_index + start } else { balanced };
                 Verdict::Truncated(truncation)
             }
-            _ => self.text.verdict(),
+            _ => text.verdict(),
         }
     }
 }

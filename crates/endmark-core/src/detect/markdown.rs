@@ -1,29 +1,30 @@
 //! Markdown: truncated only by what is certain to be open.
 
-use super::auto::markdown::Markdown;
-use super::text::TextMachine;
-use crate::{Hint, InToken, Open, Verdict};
+mod blocks;
+mod fence;
+mod html;
+mod inline;
+mod row;
 
-/// The machine for Markdown.
+pub(super) use blocks::Blocks;
+pub(super) use fence::Language;
+
+use super::text::TextMachine;
+use crate::{Hint, Verdict};
+
+/// The machine for Markdown (PC-1). It is whole unless something is open for certain: a code fence, an HTML
+/// block with an end of its own, the destination of a link, a row of a table, or a UTF-8 character.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MarkdownMachine {
     text: TextMachine,
-    fences: Markdown,
+    blocks: Blocks,
 }
 
 impl MarkdownMachine {
     /// Takes the text's next bytes.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         self.text.push(chunk);
-        let mut at = 0;
-        while at < chunk.len() {
-            let (taken, place) = self.fences.push(&chunk[at..]);
-            at += taken;
-            if place.is_some() {
-                self.fences.resume(false);
-                at += 1;
-            }
-        }
+        self.blocks.push(chunk);
     }
 
     /// Bytes seen.
@@ -36,25 +37,43 @@ impl MarkdownMachine {
         self.text.is_malformed()
     }
 
-    /// Whether nothing is certain to be open.
+    /// Whether nothing is open for certain.
     pub(super) fn is_whole(&self) -> bool {
-        self.text.is_whole() && self.fences.open_fence().is_none()
+        self.text.is_whole() && self.blocks.open().is_none()
     }
 
     /// Whether prose seems to stop in the middle of a sentence.
     pub(super) fn hint(&self) -> Option<Hint> {
-        if self.fences.open_fence().is_none() { self.text.hint() } else { None }
+        if self.blocks.open().is_none() { self.text.hint() } else { None }
+    }
+
+    /// The text as such.
+    pub(super) fn text(&self) -> &TextMachine {
+        &self.text
+    }
+
+    /// The block structure.
+    pub(super) fn blocks(&self) -> &Blocks {
+        &self.blocks
     }
 
     /// What the text is, should it end here.
     pub(super) fn verdict(&self) -> Verdict {
-        let Some((sign, length)) = self.fences.open_fence() else { return self.text.verdict() };
-        if self.text.is_malformed() {
-            return self.text.verdict();
+        match self.text.verdict() {
+            malformed @ Verdict::Malformed { .. } => malformed,
+            verdict => match self.blocks.open() {
+                None => verdict,
+                Some((open, in_token, start)) => {
+                    let mut truncation = self.text.truncation();
+                    truncation.balanced_index = start;
+                    truncation.open.push(open);
+                    truncation.in_token = truncation.in_token.or(Some(in_token));
+                    Verdict::Truncated(truncation)
+                }
+            },
         }
-        let mut truncation = self.text.truncation();
-        truncation.open = vec![Open::Fence { sign, length }];
-        truncation.in_token = truncation.in_token.or(Some(InToken::Code));
-        Verdict::Truncated(truncation)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,8 +67,8 @@ pub struct Detector {
 #[derive(Debug, Clone)]
 enum Machine {
     Json(JsonMachine),
-    Markdown(MarkdownMachine),
-    Tags(TagsMachine),
+    Markdown(Box<MarkdownMachine>),
+    Tags(Box<TagsMachine>),
     Text(TextMachine),
     Marker(MarkerMachine),
     Auto(Box<AutoMachine>),
@@ -80,8 +80,8 @@ impl Detector {
         let machine = match format {
             Format::Json => Machine::Json(JsonMachine::new(Values::One)),
             Format::Jsonl => Machine::Json(JsonMachine::new(Values::Many)),
-            Format::Markdown => Machine::Markdown(MarkdownMachine::default()),
-            Format::Tags => Machine::Tags(TagsMachine::default()),
+            Format::Markdown => Machine::Markdown(Box::default()),
+            Format::Tags => Machine::Tags(Box::default()),
             Format::Text => Machine::Text(TextMachine::default()),
             Format::Marker(marker) => Machine::Marker(MarkerMachine::new(marker)),
             Format::Auto => Machine::Auto(Box::default()),

@@ -62,6 +62,16 @@ impl SettledTail {
         last_characters(&self.settled[self.settled.len() - length..])
     }
 
+    /// The last characters of the settled source between `start` and `end`, of which the last bytes are kept.
+    pub(super) fn settled_between(&self, start: usize, end: usize) -> String {
+        let kept = &self.settled[self.settled.len().saturating_sub(KEPT_BYTES)..];
+        let place = |offset: usize| kept.len().saturating_sub(self.end.saturating_sub(offset));
+        let source = &kept[place(start).min(place(end))..place(end)];
+        // What is kept may begin within a character.
+        let continuation = source.iter().take_while(|byte| **byte & 0xC0 == 0x80).count();
+        last_characters(&source[continuation..])
+    }
+
     /// The last characters of what follows the settled source, without whitespace before it.
     pub(super) fn unsettled(&self) -> String {
         let token = self.rest.trim_ascii_start();

@@ -1,100 +1,151 @@
 //! Tags as in XML, with any text in and around them: whole when every tag is closed.
 
+mod elements;
+mod html;
+mod scanner;
+
+use elements::Elements;
+use scanner::{Scanner, Step};
+
 use super::text::TextMachine;
-use crate::{InToken, Open, Verdict};
+use crate::{Markup, Open, Truncation, Verdict};
 
-/// The longest name of a tag, in bytes.
-const NAME_BYTES: usize = 100;
-
-/// Where in a tag the text stands.
+/// The machine for tags (PC-1). What models write in tags is often code, so only what is a tag beyond doubt is
+/// one: see `docs/detect.md` for the rules.
 #[derive(Debug, Clone, Default)]
-enum State {
-    #[default]
-    Text,
-    /// After `<` or `</`, and a name that may go on.
-    Name { name: String, closing: bool },
-    /// After the name.
-    Inside { name: String, closing: bool, slash: bool },
-    /// In a value behind this quote.
-    Value { name: String, quote: u8 },
-}
-
-/// The machine for tags.
-#[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct TagsMachine {
     text: TextMachine,
-    state: State,
-    open: Vec<String>,
-    /// Whether a tag was seen.
-    seen: bool,
-    /// Where nothing was open last.
+    scanner: Scanner,
+    elements: Elements,
+    /// Whether only tags that begin a line open elements where none is open: the text may be anything.
+    guessed: bool,
+    /// Whether the current line has nothing but whitespace and tags.
+    blank_line: bool,
+    /// Whether the text says that it is HTML.
+    html: bool,
+    /// What the first tag is.
+    first: Option<FirstTag>,
+    /// Where nothing was open last, after a tag.
     balanced: usize,
+    /// Where the last settled token begins: a tag, or the text since the last one.
+    token: usize,
+    /// Whether that is text.
+    token_is_text: bool,
+}
+
+/// What the first tag of a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FirstTag {
+    /// One of HTML's elements.
+    Html,
+    /// Anything else, or the beginning of a whole document.
+    Other,
 }
 
 impl TagsMachine {
+    /// A machine for a text of which only its lines that begin with tags show that it has any.
+    pub(super) fn guess() -> Self {
+        Self { guessed: true, blank_line: true, ..Self::default() }
+    }
+
     /// Takes the text's next bytes.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         let base = self.text.position();
         self.text.push(chunk);
-        for (at, &byte) in chunk.iter().enumerate() {
-            let state = std::mem::take(&mut self.state);
-            self.state = self.step(state, byte, base + at + 1);
-        }
-    }
-
-    #[expect(clippy::match_same_arms, reason = "the arms stand in the order of the states")]
-    fn step(&mut self, state: State, byte: u8, end: usize) -> State {
-        match (state, byte) {
-            (State::Text, b'<') => State::Name { name: String::new(), closing: false },
-            (State::Text, _) => State::Text,
-            (State::Name { name, closing: false }, b'/') if name.is_empty() => {
-                State::Name { name, closing: true }
-            }
-            (State::Name { mut name, closing }, _)
-                if is_name(byte, name.is_empty()) && name.len() < NAME_BYTES =>
-            {
-                name.push(char::from(byte));
-                State::Name { name, closing }
-            }
-            (State::Name { name, .. }, b'<') if name.is_empty() => State::Name { name, closing: false },
-            (State::Name { name, .. }, _) if name.is_empty() => State::Text,
-            (State::Name { name, closing } | State::Inside { name, closing, .. }, b'>') if closing => {
-                if let Some(place) = self.open.iter().rposition(|open| *open == name) {
-                    self.open.truncate(place);
-                    self.balance(end);
+        let mut at = 0;
+        while let Some(rest) = chunk.get(at..).filter(|rest| !rest.is_empty()) {
+            if self.scanner.in_text() && !self.guessed {
+                let length = memchr::memchr(b'<', rest).unwrap_or(rest.len());
+                self.pass_text(&rest[..length], base + at);
+                at += length;
+                if length == rest.len() {
+                    break;
                 }
-                State::Text
             }
-            (State::Inside { slash: true, .. }, b'>') => {
-                self.seen = true;
-                self.balance(end);
-                State::Text
-            }
-            (State::Name { name, .. } | State::Inside { name, .. }, b'>') => {
-                self.seen = true;
-                self.open.push(name);
-                State::Text
-            }
-            (State::Name { name, closing } | State::Inside { name, closing, .. }, b'/') => {
-                State::Inside { name, closing, slash: true }
-            }
-            (State::Inside { name, closing: false, .. }, b'"' | b'\'') => State::Value { name, quote: byte },
-            (State::Inside { .. }, b'<') => State::Name { name: String::new(), closing: false },
-            (State::Inside { name, closing, .. }, _) => State::Inside { name, closing, slash: false },
-            (State::Name { name, closing }, b' ' | b'\t' | b'\r' | b'\n') => {
-                State::Inside { name, closing, slash: false }
-            }
-            (State::Name { .. }, _) => State::Text,
-            (State::Value { name, quote }, _) if byte == quote => {
-                State::Inside { name, closing: false, slash: false }
-            }
-            (value @ State::Value { .. }, _) => value,
+            self.step(chunk[at], base + at);
+            at += 1;
         }
     }
 
-    fn balance(&mut self, end: usize) {
-        if self.open.is_empty() {
+    /// Takes bytes of text.
+    fn pass_text(&mut self, bytes: &[u8], base: usize) {
+        if let Some(place) = bytes.iter().position(|byte| !byte.is_ascii_whitespace()) {
+            self.begin_text(base + place);
+        }
+        self.scanner.pass(bytes);
+    }
+
+    fn begin_text(&mut self, offset: usize) {
+        if !self.token_is_text {
+            self.token = offset;
+            self.token_is_text = true;
+        }
+    }
+
+    fn step(&mut self, byte: u8, offset: usize) {
+        let was_text = self.scanner.in_text();
+        match self.scanner.step(byte, offset) {
+            Step::Inside => return,
+            Step::Text { start } => {
+                if !byte.is_ascii_whitespace() || start < offset {
+                    self.begin_text(start);
+                    self.blank_line = false;
+                }
+            }
+            Step::Start { start, empty } => self.start_tag(start, offset + 1, empty),
+            Step::End { start } => self.end_tag(start, offset + 1),
+            Step::Markup { start } => self.settle_tag(start, offset + 1),
+        }
+        if byte == b'\n' && was_text {
+            self.blank_line = true;
+        }
+    }
+
+    /// Takes note of a tag that is whole.
+    fn settle_tag(&mut self, start: usize, end: usize) {
+        self.token = start;
+        self.token_is_text = false;
+        if self.scanner.markup_is_document() {
+            self.html |= self.scanner.markup_is_html();
+            self.first.get_or_insert(FirstTag::Other);
+        }
+        if self.elements.is_empty() && self.first.is_some() {
             self.balanced = end;
+        }
+    }
+
+    fn start_tag(&mut self, start: usize, end: usize, empty: bool) {
+        let written = self.scanner.name().into_owned();
+        let name = written.to_ascii_lowercase();
+        let is_element = html::is_element(&name);
+        let stray = self.guessed && self.elements.is_empty() && !self.blank_line;
+        if stray || !self.scanner.is_certain(is_element && name.len() > 1) {
+            self.begin_text(start);
+            self.blank_line = false;
+            return;
+        }
+        let first = if is_element && name != "html" { FirstTag::Html } else { FirstTag::Other };
+        self.first.get_or_insert(first);
+        self.html |= name == "html";
+        while self.elements.last().is_some_and(|last| html::ends_before(&last, &name)) {
+            self.elements.pop();
+        }
+        if !empty && !html::is_void(&name, self.scanner.has_attributes()) {
+            if html::is_raw(&name) {
+                self.scanner.begin_raw();
+            }
+            self.elements.push(&written);
+        }
+        self.settle_tag(start, end);
+    }
+
+    fn end_tag(&mut self, start: usize, end: usize) {
+        let name = self.scanner.name().to_ascii_lowercase();
+        if self.scanner.ends_raw(self.elements.last().as_deref(), &name) && self.elements.close(&name) {
+            self.settle_tag(start, end);
+        } else {
+            self.begin_text(start);
         }
     }
 
@@ -108,9 +159,40 @@ impl TagsMachine {
         self.text.is_malformed()
     }
 
+    /// What the first tag is; none before one.
+    pub(super) fn first(&self) -> Option<FirstTag> {
+        self.first
+    }
+
+    /// Whether it has come to nothing: what looked like a tag was none.
+    pub(super) fn is_mere_text(&self) -> bool {
+        self.first.is_none() && self.scanner.in_text() && self.token_is_text
+    }
+
     /// Whether there is a tag, and all are closed.
     pub(super) fn is_whole(&self) -> bool {
-        self.text.is_whole() && self.seen && self.open.is_empty() && matches!(self.state, State::Text)
+        let first = self.first.is_some();
+        self.text.is_whole() && first && !self.is_in_tag() && self.open_elements().next().is_none()
+    }
+
+    /// Whether the text ends in a tag.
+    fn is_in_tag(&self) -> bool {
+        self.scanner.is_open(!self.elements.is_empty())
+    }
+
+    /// The open elements that have to be closed.
+    fn open_elements(&self) -> impl Iterator<Item = &str> {
+        let lenient = self.html && !self.elements.contains("html");
+        let names = self.elements.names();
+        let end = if lenient {
+            names
+                .iter()
+                .rposition(|name| !html::may_lack_end(&name.to_ascii_lowercase()))
+                .map_or(0, |last| last + 1)
+        } else {
+            names.len()
+        };
+        names[..end].iter().map(AsRef::as_ref)
     }
 
     /// What the text is, should it end here.
@@ -119,17 +201,38 @@ impl TagsMachine {
             return self.text.verdict();
         }
         let mut truncation = self.text.truncation();
-        truncation.balanced_index = self.balanced;
-        truncation.open = self.open.iter().cloned().map(Open::Tag).collect();
-        truncation.in_token = truncation.in_token.or(match self.state {
-            State::Text => None,
-            State::Name { .. } | State::Inside { .. } => Some(InToken::Tag),
-            State::Value { .. } => Some(InToken::Attribute),
-        });
+        let is_open = self.is_in_tag();
+        let settled = if is_open { self.scanner.settled() } else { None };
+        let end = settled.unwrap_or(usize::MAX).min(truncation.truncation_index);
+        truncation.truncation_index = end;
+        truncation.balanced_index = self.balanced.min(end);
+        let token = match self.scanner.start() {
+            Some(start) if is_open && start < end => start,
+            _ => self.token,
+        };
+        let token = self.text.token(token, end);
+        if !token.is_empty() {
+            truncation.last_valid_token = token;
+        }
+        truncation.open = self.open_elements().map(|name| Open::Tag(name.to_owned())).collect();
+        self.add_open(&mut truncation);
         Verdict::Truncated(truncation)
+    }
+
+    /// Adds what the cut goes through.
+    fn add_open(&self, truncation: &mut Truncation) {
+        if let Some(markup) = self.scanner.markup() {
+            truncation.open.push(Open::Markup(markup));
+        }
+        if self.is_in_tag() {
+            truncation.in_token = truncation.in_token.or(self
+                .scanner
+                .markup()
+                .map(Markup::in_token)
+                .or(self.scanner.in_token()));
+        }
     }
 }
 
-fn is_name(byte: u8, first: bool) -> bool {
-    byte.is_ascii_alphabetic() || byte == b'_' || !first && (byte.is_ascii_digit() || b"-.:".contains(&byte))
-}
+#[cfg(test)]
+mod tests;

@@ -94,6 +94,11 @@ impl TextMachine {
         }
     }
 
+    /// The last characters of the complete ones between these offsets, of which the last ones are kept.
+    pub(super) fn token(&self, start: usize, end: usize) -> String {
+        self.tail.settled_between(start, end)
+    }
+
     /// Where the text is cut, taken as one that is.
     pub(super) fn truncation(&self) -> Truncation {
         let token = self.tail.settled_from(0);

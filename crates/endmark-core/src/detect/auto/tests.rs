@@ -68,15 +68,10 @@ fn what_may_as_well_be_prose_is_text() {
         "The set {1, 2",
         "See [1] and [2",
         "[1] Knuth, Donald. The Art",
-        "[link](https://example.org)",
-        "- [ ] a task\n- [x] a",
         "Two lines\n[\"a\", \"b",
         "\"Well,\" she said",
         "12",
         "true",
-        "```python\nx = {\"a\": 1",
-        "```python\n{\"a\": 1",
-        "```\nsome output\n{\"a\": 1",
         "Inline ```{\"a\"``` code",
         "Say {\"a\": value} or {\"a\": ...}",
         "{ not json",
@@ -90,10 +85,63 @@ fn what_may_as_well_be_prose_is_text() {
 }
 
 #[test]
+fn markdown_is_cut_where_something_is_open() {
+    for text in ["```python\nx = {\"a\": 1", "```python\n{\"a\": 1", "```\nsome output\n{\"a\": 1"] {
+        assert_eq!(judged(text), ("truncated", "markdown", Some(text.len())), "{text:?}");
+    }
+    for text in
+        ["[link](https://example.org)", "- [ ] a task\n- [x] a", "# Title\n\nText", "```\nx\n```\n", "> a"]
+    {
+        assert_eq!(judged(text), ("whole", "markdown", None), "{text:?}");
+    }
+    assert_eq!(judged("See [the page](http"), ("truncated", "markdown", Some(19)));
+    assert_eq!(judged("<!-- note"), ("truncated", "tags", Some(9)));
+    assert_eq!(
+        judged("<h1 align=\"center\">T</h1>\n<p>\n\n## A\n```\nx"),
+        ("truncated", "markdown", Some(41))
+    );
+    assert_eq!(
+        judged("<h1 align=\"center\">T</h1>\n<p>\n\n## A\nList<String> a<b"),
+        ("whole", "markdown", None)
+    );
+}
+
+#[test]
+fn what_is_open_behind_json_is_seen() {
+    assert_eq!(judged("```json\n{}\n```\n```sh\nls"), ("truncated", "markdown", Some(23)));
+    assert_eq!(judged("```json\n{}\n```\n```sh\nls\n```\n"), ("whole", "json", None));
+    assert_eq!(judged("```json\n{}\n"), ("whole", "json", None));
+}
+
+#[test]
+fn tags_are_found_where_nothing_else_is() {
+    for (text, judgement) in [
+        ("<file path=\"a\"><content>fn main", ("truncated", "tags", Some(31))),
+        ("<a>b</a>", ("whole", "tags", None)),
+        ("\n <a>\n- b\n```\nc</a>\nDone.", ("whole", "tags", None)),
+        ("Sure!\n<answer>42", ("truncated", "tags", Some(16))),
+        ("Sure!\n<answer>42</answer>", ("whole", "tags", None)),
+        ("<tool_call>\n{\"name\": \"x\"}\n", ("truncated", "tags", Some(26))),
+        ("<tool_call>\n{\"name\": \"x\"}\n</tool_call>", ("whole", "tags", None)),
+        ("<p>one</p>\n<p>two", ("truncated", "tags", Some(17))),
+        ("<?xml version=\"1.0\"?>\n<a/>", ("whole", "tags", None)),
+        ("Run `cp <src> <dst>` now", ("whole", "text", None)),
+        ("Sure!\n<a>b</a>\nRun cp <src> <dst> now", ("whole", "tags", None)),
+        ("a < b", ("whole", "text", None)),
+        ("# Title\n<answer>42", ("whole", "markdown", None)),
+        ("{\"a\": 1}\n<b>", ("whole", "json", None)),
+        ("<- not", ("whole", "text", None)),
+        ("```xml\n<a>\n```\n", ("whole", "markdown", None)),
+    ] {
+        assert_eq!(judged(text), judgement, "{text:?}");
+    }
+}
+
+#[test]
 fn a_closed_fence_is_prose_again() {
     assert_eq!(judged("```python\nx\n```\n{\"a\": 1"), ("truncated", "json", Some(22)));
-    assert_eq!(judged("````\n```\n{\"a\": 1"), ("whole", "text", None));
-    assert_eq!(judged("```python\n``` x\n{\"a\": 1"), ("whole", "text", None));
+    assert_eq!(judged("````\n```\n{\"a\": 1"), ("truncated", "markdown", Some(16)));
+    assert_eq!(judged("```python\n``` x\n{\"a\": 1"), ("truncated", "markdown", Some(23)));
 }
 
 #[test]

@@ -1,0 +1,97 @@
+//! Where in a text JSON may begin, or tags.
+
+use super::super::markdown::{Blocks, Language};
+use super::WholeText;
+
+/// A place where JSON may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// At the beginning of the text.
+    First,
+    /// At the beginning of a fence with which the text begins.
+    FirstFence,
+    /// At the beginning of a fence that says it holds JSON.
+    JsonFence,
+    /// Anywhere else.
+    Prose,
+}
+
+/// Looks for such places, and for lines that begin with a tag.
+#[derive(Debug, Clone)]
+pub(super) struct Places {
+    /// Whether the current line has nothing but whitespace and the signs of quotations.
+    blank_line: bool,
+    /// Where the text's first sign stands.
+    begun: Option<usize>,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self { blank_line: true, begun: None }
+    }
+}
+
+impl Places {
+    /// Feeds `whole` bytes up to one with which JSON may begin; answers how many it took without that byte, and
+    /// where it stands. Tags may begin with a line, and are followed from there.
+    pub(super) fn find(&mut self, bytes: &[u8], whole: &mut WholeText) -> (usize, Option<Place>) {
+        let mut at = 0;
+        while at < bytes.len() {
+            let in_fence = whole.markdown.blocks().fence().is_some();
+            if !self.blank_line {
+                let found = if in_fence {
+                    memchr::memchr2(b'\n', b'\r', &bytes[at..])
+                } else {
+                    memchr::memchr3(b'\n', b'\r', b'{', &bytes[at..])
+                };
+                let length = found.unwrap_or(bytes.len() - at);
+                whole.push(&bytes[at..at + length]);
+                at += length;
+            }
+            let Some(&byte) = bytes.get(at) else { break };
+            if let Some(place) = self.place(byte, whole.markdown.blocks()) {
+                return (at, Some(place));
+            }
+            if byte == b'<' && self.blank_line && !in_fence {
+                whole.begin_tags(self.begun.is_none());
+            }
+            self.pass(byte, whole.markdown.position());
+            whole.push(&bytes[at..=at]);
+            at += 1;
+        }
+        (at, None)
+    }
+
+    fn pass(&mut self, byte: u8, offset: usize) {
+        match byte {
+            b'\n' | b'\r' => self.blank_line = true,
+            b' ' | b'\t' => {}
+            _ => {
+                self.blank_line &= byte == b'>';
+                self.begun.get_or_insert(offset);
+            }
+        }
+    }
+
+    /// What may begin with this byte.
+    fn place(&self, byte: u8, blocks: &Blocks) -> Option<Place> {
+        match (blocks.fence(), byte) {
+            (None, b'{' | b'[') if self.begun.is_none() => Some(Place::First),
+            (None, b'{') => Some(Place::Prose),
+            (None, b'[') if self.blank_line => Some(Place::Prose),
+            (Some(fence), b'{' | b'[') if self.blank_line && fence.empty => match fence.language {
+                Language::Other => None,
+                _ if self.begun == Some(fence.start) => Some(Place::FirstFence),
+                Language::Json => Some(Place::JsonFence),
+                Language::Unsaid => Some(Place::Prose),
+            },
+            _ => None,
+        }
+    }
+
+    /// Goes on after bytes that were taken for JSON; `blank_line` says that the current line has none of them.
+    pub(super) fn resume(&mut self, blank_line: bool) {
+        self.begun.get_or_insert(0);
+        self.blank_line = blank_line;
+    }
+}

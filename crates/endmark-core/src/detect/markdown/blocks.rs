@@ -1,0 +1,638 @@
+//! The block structure of Markdown, byte by byte: what contains the line, and what the line is.
+//!
+//! It follows `CommonMark` as far as it decides whether a fence, an HTML block, a paragraph or a table is open.
+//! Nothing is looked at twice: what a line turns out to be is decided when the byte comes that decides it.
+
+use super::fence::{Fence, Opening};
+use super::html::{HtmlBlock, HtmlStart, HtmlStep};
+use super::inline::Inline;
+use super::row::{Row, Table};
+use crate::{InToken, Open};
+
+/// What contains lines.
+#[derive(Debug, Clone, Copy)]
+enum Container {
+    Quote,
+    /// A list item: lines of it are indented by `width` columns. One without a line yet is `blank`.
+    Item {
+        width: usize,
+        blank: bool,
+    },
+}
+
+/// The block that the last line belongs to.
+#[derive(Debug, Clone, Copy)]
+enum Leaf {
+    None,
+    Paragraph,
+    Table(Table),
+    Fence(Fence),
+    Html { block: HtmlBlock, line_start: usize },
+}
+
+/// What the current line is, as far as it has come.
+#[derive(Debug, Clone, Copy)]
+enum Line {
+    /// Whitespace and the signs of containers.
+    Begin,
+    /// Signs that may open a fence.
+    Signs(Opening),
+    /// After the signs of an opening fence; within a doubtful fence if `inside`.
+    Info { opening: Opening, inside: bool },
+    /// Signs that may close the fence.
+    Closing(Opening),
+    /// After such signs, and whitespace.
+    Closed,
+    /// Number signs that may begin a heading.
+    Heading(u8),
+    /// What may be the beginning of an HTML block.
+    Html(HtmlStart),
+    /// In an HTML block; whether it ends with this line.
+    InHtml { ends: bool },
+    /// The marker of a list item, if whitespace follows; and whether it may interrupt a paragraph when so.
+    Marker { prefix: usize, interrupts: bool },
+    /// The digits of such a marker.
+    Digits { indent: usize, count: u8, is_one: bool },
+    /// Text of a paragraph or a row.
+    Text,
+    /// Text of a heading.
+    HeadingText,
+    /// Anything else.
+    Other,
+}
+
+/// A line that may be a thematic break, or the underline of a heading.
+#[derive(Debug, Clone, Copy)]
+struct Rule {
+    sign: u8,
+    count: usize,
+    /// Whether whitespace stands between its signs.
+    gap: bool,
+    /// How many containers there are around it.
+    depth: usize,
+    /// Whether it may underline the paragraph before it.
+    underlines: bool,
+}
+
+/// Follows the lines of a text.
+#[derive(Debug, Clone)]
+pub(in crate::detect) struct Blocks {
+    /// Bytes seen.
+    position: usize,
+    line_start: usize,
+    containers: Vec<Container>,
+    /// How many of them contain the current line, as far as it has come.
+    matched: usize,
+    /// The column of the next byte, and up to where columns belong to containers.
+    column: usize,
+    consumed: usize,
+    /// Whether whitespace that follows belongs to the sign of a quotation.
+    quote_space: bool,
+    /// The list item that the line begins, as soon as its width is known; and whether it interrupts a paragraph.
+    item: Option<(usize, bool)>,
+    line: Line,
+    leaf: Leaf,
+    rule: Option<Rule>,
+    row: Row,
+    /// The line before this one in the paragraph.
+    head: Option<Row>,
+    inline: Inline,
+    /// A fence that ended with its container, so that a closing line may still follow.
+    lapsed: Option<(u8, usize)>,
+    /// Whether the last byte was a carriage return.
+    after_return: bool,
+    /// How many bytes of a byte order mark the text begins with.
+    mark: usize,
+    /// Whether there was anything that only Markdown has.
+    structure: bool,
+}
+
+impl Default for Blocks {
+    fn default() -> Self {
+        Self {
+            position: 0,
+            line_start: 0,
+            containers: Vec::new(),
+            matched: 0,
+            column: 0,
+            consumed: 0,
+            quote_space: false,
+            item: None,
+            line: Line::Begin,
+            leaf: Leaf::None,
+            rule: None,
+            row: Row::default(),
+            head: None,
+            inline: Inline::default(),
+            lapsed: None,
+            after_return: false,
+            mark: 0,
+            structure: false,
+        }
+    }
+}
+
+impl Blocks {
+    /// Takes the text's next bytes.
+    pub(in crate::detect) fn push(&mut self, bytes: &[u8]) {
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            if matches!(self.line, Line::Other | Line::InHtml { ends: true }) {
+                let skipped = memchr::memchr2(b'\n', b'\r', &bytes[at..]).unwrap_or(bytes.len() - at);
+                self.position += skipped;
+                at += skipped;
+                if skipped > 0 {
+                    continue;
+                }
+            }
+            self.step(byte);
+            self.position += 1;
+            at += 1;
+        }
+    }
+
+    fn step(&mut self, byte: u8) {
+        const MARK: &[u8] = b"\xEF\xBB\xBF";
+        if self.mark == self.position && MARK.get(self.mark) == Some(&byte) {
+            self.mark += 1;
+            self.line_start = self.mark;
+            return;
+        }
+        match byte {
+            b'\n' if self.after_return => {
+                self.after_return = false;
+                self.line_start = self.position + 1;
+            }
+            b'\n' | b'\r' => {
+                self.after_return = byte == b'\r';
+                self.end_line();
+                self.line_start = self.position + 1;
+            }
+            _ => {
+                self.after_return = false;
+                self.step_in_line(byte);
+            }
+        }
+    }
+
+    fn step_in_line(&mut self, byte: u8) {
+        let is_space = matches!(byte, b' ' | b'\t');
+        match &mut self.rule {
+            Some(rule) if is_space => rule.gap = true,
+            Some(rule) if rule.sign == byte => {
+                rule.count += 1;
+                // A gap at the end is none; one before another sign is.
+                if rule.gap {
+                    rule.underlines = false;
+                }
+            }
+            _ => self.rule = None,
+        }
+        if !matches!(self.line, Line::Begin) {
+            self.row.step(byte);
+            self.inline.step(byte, self.position);
+        }
+        match self.line {
+            Line::Begin if is_space => {
+                self.column = if byte == b'\t' { (self.column / 4 + 1) * 4 } else { self.column + 1 };
+                return;
+            }
+            Line::Begin => self.begin(byte),
+            Line::Signs(mut opening) => {
+                if byte == opening.sign {
+                    opening.length += 1;
+                    self.line = Line::Signs(opening);
+                } else if opening.length >= 3 {
+                    opening.push_info(byte);
+                    self.line = Line::Info { opening, inside: false };
+                } else {
+                    self.text();
+                }
+            }
+            Line::Info { mut opening, inside } => {
+                if byte == b'`' && opening.sign == b'`' {
+                    if inside { self.line = Line::Other } else { self.text() }
+                } else {
+                    opening.push_info(byte);
+                    self.line = Line::Info { opening, inside };
+                }
+            }
+            Line::Closing(mut opening) => self.step_closing(byte, &mut opening),
+            Line::Closed if is_space => {}
+            Line::Closed => self.pass_in_fence(),
+            Line::Heading(count) => match byte {
+                b'#' if count < 6 => self.line = Line::Heading(count + 1),
+                _ if is_space => self.heading(),
+                _ => self.text(),
+            },
+            Line::Html(start) => self.step_html(start, byte),
+            Line::InHtml { ends: false } => {
+                if let Leaf::Html { block, .. } = &mut self.leaf {
+                    self.line = Line::InHtml { ends: block.step(byte) };
+                }
+            }
+            Line::Marker { prefix, interrupts } => {
+                if is_space {
+                    self.item = Some((prefix, interrupts));
+                    self.consumed = self.column;
+                    self.line = Line::Begin;
+                    self.column = if byte == b'\t' { (self.column / 4 + 1) * 4 } else { self.column + 1 };
+                    return;
+                }
+                self.text();
+            }
+            Line::Digits { indent, count, is_one } => match byte {
+                b'0'..=b'9' if count < 9 => {
+                    self.line = Line::Digits { indent, count: count + 1, is_one: false };
+                }
+                b'.' | b')' => {
+                    let prefix = indent + usize::from(count) + 1;
+                    self.line = Line::Marker { prefix, interrupts: is_one };
+                }
+                _ => self.text(),
+            },
+            Line::InHtml { ends: true } | Line::Text | Line::HeadingText | Line::Other => {}
+        }
+        self.column += 1;
+    }
+
+    fn step_closing(&mut self, byte: u8, opening: &mut Opening) {
+        let Leaf::Fence(fence) = self.leaf else { return };
+        if byte == fence.sign {
+            opening.length += 1;
+            self.line = Line::Closing(*opening);
+        } else if matches!(byte, b' ' | b'\t') && opening.length >= fence.length {
+            self.line = Line::Closed;
+        } else if fence.doubtful && opening.length >= 3 {
+            opening.push_info(byte);
+            self.line = Line::Info { opening: *opening, inside: true };
+        } else {
+            self.pass_in_fence();
+        }
+    }
+
+    /// The columns between what belongs to containers and the next byte.
+    fn indent(&mut self) -> usize {
+        if std::mem::take(&mut self.quote_space) && self.column > self.consumed {
+            self.consumed += 1;
+        }
+        self.column - self.consumed
+    }
+
+    /// Takes the first byte that is no whitespace, behind the containers that the line has shown so far.
+    fn begin(&mut self, byte: u8) {
+        let mut indent = self.indent();
+        if let Some((prefix, _)) = self.item.take() {
+            // Code may follow a marker: then only one column belongs to it.
+            let spaces = if indent > 4 { 1 } else { indent };
+            self.enter(Container::Item { width: prefix + spaces, blank: false });
+            self.consumed += spaces;
+            indent -= spaces;
+        }
+        while let Some(container) = self.containers.get_mut(self.matched) {
+            match container {
+                Container::Quote if byte == b'>' && indent < 4 => {
+                    self.matched += 1;
+                    self.consume_quote();
+                    return;
+                }
+                Container::Item { width, blank } if indent >= *width => {
+                    self.consumed += *width;
+                    indent -= *width;
+                    *blank = false;
+                    self.matched += 1;
+                }
+                Container::Quote | Container::Item { .. } => break,
+            }
+        }
+        let contained = self.matched == self.containers.len();
+        match self.leaf {
+            Leaf::Fence(fence) if contained => {
+                let may_close = indent < 4 && byte == fence.sign;
+                if may_close {
+                    self.line = Line::Closing(Opening::new(byte, self.position));
+                } else {
+                    self.pass_in_fence();
+                }
+                return;
+            }
+            Leaf::Html { mut block, line_start } if contained => {
+                let ends = block.step(byte);
+                self.leaf = Leaf::Html { block, line_start };
+                self.line = match block {
+                    HtmlBlock::UntilBlank if matches!(byte, b'`' | b'~') => {
+                        Line::Signs(Opening::new(byte, self.position))
+                    }
+                    _ => Line::InHtml { ends },
+                };
+                return;
+            }
+            Leaf::Fence(fence) => {
+                self.lapsed = Some((fence.sign, fence.length));
+                self.leave();
+            }
+            Leaf::Html { .. } | Leaf::Table(_) if !contained => self.leave(),
+            _ => {}
+        }
+        self.classify(byte, indent);
+    }
+
+    /// Says what the line is, or may be, that begins with this byte.
+    fn classify(&mut self, byte: u8, indent: usize) {
+        let in_paragraph = matches!(self.leaf, Leaf::Paragraph);
+        let continues = in_paragraph && self.matched == self.containers.len();
+        self.row = Row::default();
+        if !in_paragraph {
+            self.inline.reset();
+        }
+        self.row.step(byte);
+        self.inline.step(byte, self.position);
+        if indent >= 4 {
+            if in_paragraph {
+                self.line = Line::Text;
+            } else {
+                self.leave();
+                self.line = Line::Other;
+            }
+            return;
+        }
+        if self.rule.is_none() && (matches!(byte, b'*' | b'-' | b'_') || continues && byte == b'=') {
+            let underlines = continues && matches!(byte, b'-' | b'=');
+            self.rule = Some(Rule { sign: byte, count: 1, gap: false, depth: self.matched, underlines });
+        }
+        self.line = match byte {
+            b'>' => {
+                self.enter(Container::Quote);
+                self.consume_quote();
+                return;
+            }
+            b'`' | b'~' => Line::Signs(Opening::new(byte, self.position)),
+            b'#' => Line::Heading(1),
+            b'<' => Line::Html(HtmlStart::new()),
+            b'-' | b'+' | b'*' => Line::Marker { prefix: indent + 1, interrupts: true },
+            b'0'..=b'9' => Line::Digits { indent, count: 1, is_one: byte == b'1' },
+            _ => return self.text(),
+        };
+    }
+
+    fn consume_quote(&mut self) {
+        self.line = Line::Begin;
+        self.consumed = self.column + 1;
+        self.quote_space = true;
+        self.rule = None;
+    }
+
+    /// Ends what the line does not belong to, and the block before it.
+    fn leave(&mut self) {
+        self.containers.truncate(self.matched);
+        self.leaf = Leaf::None;
+        self.head = None;
+        self.inline.reset();
+    }
+
+    fn enter(&mut self, container: Container) {
+        self.leave();
+        self.containers.push(container);
+        self.matched += 1;
+        self.structure = true;
+    }
+
+    /// The line is text: of the paragraph or table before it, or of a new paragraph.
+    fn text(&mut self) {
+        if matches!(self.leaf, Leaf::Html { .. }) {
+            self.line = Line::InHtml { ends: false };
+            return;
+        }
+        if !matches!(self.leaf, Leaf::Paragraph | Leaf::Table(_)) {
+            self.containers.truncate(self.matched);
+            self.leaf = Leaf::Paragraph;
+            self.head = None;
+        }
+        self.line = Line::Text;
+    }
+
+    fn heading(&mut self) {
+        self.leave();
+        self.structure = true;
+        self.line = Line::HeadingText;
+    }
+
+    fn pass_in_fence(&mut self) {
+        if let Leaf::Fence(fence) = &mut self.leaf {
+            fence.empty = false;
+        }
+        self.line = Line::Other;
+    }
+
+    fn open_fence(&mut self, opening: &Opening) {
+        let mut fence = opening.fence(self.line_start);
+        let lapsed = self.lapsed.take();
+        fence.doubtful = opening.is_bare()
+            && lapsed.is_some_and(|(sign, length)| sign == fence.sign && length <= fence.length);
+        self.leave();
+        self.structure = true;
+        self.leaf = Leaf::Fence(fence);
+    }
+
+    fn step_html(&mut self, start: HtmlStart, byte: u8) {
+        // A tag that fills its line cannot interrupt a paragraph.
+        let interrupts = |start: &HtmlStart| matches!(start, HtmlStart::Name { .. });
+        match start.step(byte) {
+            HtmlStep::Block(block) => {
+                self.leave();
+                self.leaf = Leaf::Html { block, line_start: self.line_start };
+                self.line = Line::InHtml { ends: false };
+            }
+            HtmlStep::Open(next) if interrupts(&next) || !matches!(self.leaf, Leaf::Paragraph) => {
+                self.line = Line::Html(next);
+            }
+            HtmlStep::Open(_) | HtmlStep::None => self.text(),
+        }
+    }
+
+    /// Ends the current line.
+    fn end_line(&mut self) {
+        if let Line::Html(start) = self.line {
+            self.step_html(start, b'\n');
+        }
+        if let Line::InHtml { ends: false } = self.line
+            && let Leaf::Html { block, .. } = &mut self.leaf
+        {
+            block.step(b'\n');
+        }
+        if self.ends_as_rule() {
+            self.begin_line();
+            return;
+        }
+        match self.line {
+            Line::Begin => self.end_blank_line(),
+            Line::Signs(opening) if opening.length >= 3 => self.end_opening(&opening),
+            Line::Info { opening, .. } => self.end_opening(&opening),
+            Line::Closing(_) | Line::Closed if self.closes() => self.leave_fence(),
+            Line::Closing(_) => self.pass_in_fence(),
+            Line::Heading(_) => {
+                self.heading();
+                self.inline.reset();
+            }
+            Line::HeadingText => self.inline.reset(),
+            Line::InHtml { ends: true } => self.leave(),
+            Line::Marker { prefix, interrupts } => {
+                self.item = Some((prefix, interrupts));
+                self.end_blank_line();
+            }
+            Line::Signs(_) | Line::Digits { .. } | Line::Text => {
+                self.text();
+                self.end_text();
+            }
+            Line::InHtml { ends: false } | Line::Closed | Line::Html(_) | Line::Other => {}
+        }
+        self.begin_line();
+    }
+
+    fn begin_line(&mut self) {
+        self.line = Line::Begin;
+        self.matched = 0;
+        self.column = 0;
+        self.consumed = 0;
+        self.quote_space = false;
+        self.item = None;
+        self.rule = None;
+        self.row = Row::default();
+    }
+
+    /// Whether the current line, should it end here, closes the fence.
+    fn closes(&self) -> bool {
+        match (self.line, self.leaf) {
+            (Line::Closing(closing), Leaf::Fence(fence)) => closing.length >= fence.length,
+            (line, _) => matches!(line, Line::Closed),
+        }
+    }
+
+    fn leave_fence(&mut self) {
+        self.leaf = Leaf::None;
+        self.lapsed = None;
+    }
+
+    /// Ends a line that is a thematic break, or the underline of a heading.
+    fn ends_as_rule(&mut self) -> bool {
+        let Some(rule) = self.rule else { return false };
+        let underline = rule.underlines && matches!(self.leaf, Leaf::Paragraph);
+        let is_rule = rule.sign != b'=' && rule.count >= 3;
+        if !underline && !is_rule || matches!(self.leaf, Leaf::Table(_)) && rule.sign == b'=' {
+            return false;
+        }
+        self.containers.truncate(rule.depth);
+        self.matched = self.matched.min(rule.depth);
+        self.leave();
+        self.structure |= underline;
+        true
+    }
+
+    fn end_opening(&mut self, opening: &Opening) {
+        if matches!(self.leaf, Leaf::Html { .. }) {
+            // To a reader who does not know that no fence begins in HTML, it does.
+            self.lapsed = match self.lapsed {
+                None => Some((opening.sign, opening.length)),
+                Some(_) => None,
+            };
+            return;
+        }
+        self.open_fence(opening);
+    }
+
+    fn end_blank_line(&mut self) {
+        let is_paragraph = matches!(self.leaf, Leaf::Paragraph) && self.matched == self.containers.len();
+        if let Some((prefix, _)) = self.item.take() {
+            if is_paragraph {
+                return self.end_text();
+            }
+            self.enter(Container::Item { width: prefix + 1, blank: true });
+            return;
+        }
+        let quote = self.containers.iter().skip(self.matched).position(|c| matches!(c, Container::Quote));
+        if let Some(place) = quote {
+            self.matched += place;
+            if let Leaf::Fence(fence) = self.leaf {
+                self.lapsed = Some((fence.sign, fence.length));
+            }
+            self.leave();
+        } else if let Some(Container::Item { blank: true, .. }) = self.containers.last() {
+            self.matched = self.containers.len() - 1;
+            self.leave();
+        }
+        if matches!(
+            self.leaf,
+            Leaf::Paragraph | Leaf::Table(_) | Leaf::Html { block: HtmlBlock::UntilBlank, .. }
+        ) {
+            self.leaf = Leaf::None;
+        }
+        self.head = None;
+        self.inline.reset();
+    }
+
+    /// Ends a line of a paragraph or a table.
+    fn end_text(&mut self) {
+        self.inline.step(b'\n', self.position);
+        let row = self.row;
+        match (&mut self.leaf, self.head) {
+            (Leaf::Table(table), _) => {
+                table.add(&row);
+                self.inline.reset();
+            }
+            (Leaf::Paragraph, Some(head)) if row.delimits(&head) => {
+                self.leaf = Leaf::Table(Table::new(&head, &row));
+                self.structure = true;
+                self.head = None;
+                self.inline.reset();
+            }
+            _ => self.head = Some(row),
+        }
+    }
+
+    /// The fence that is open, as far as lines have ended.
+    pub(in crate::detect) fn fence(&self) -> Option<&Fence> {
+        match &self.leaf {
+            Leaf::Fence(fence) => Some(fence),
+            Leaf::None | Leaf::Paragraph | Leaf::Table(_) | Leaf::Html { .. } => None,
+        }
+    }
+
+    /// Whether there was anything that only Markdown has.
+    pub(in crate::detect) fn has_structure(&self) -> bool {
+        self.structure || self.inline.complete
+    }
+
+    /// What is open for certain, should the text end here: the construct, what the cut goes through, and where
+    /// it begins.
+    pub(in crate::detect) fn open(&self) -> Option<(Open, InToken, usize)> {
+        let fence = |sign: u8, length, start| {
+            Some((Open::Fence { sign: char::from(sign), length }, InToken::Code, start))
+        };
+        match (self.line, self.leaf) {
+            (Line::Signs(_) | Line::Info { .. }, Leaf::Html { .. }) => None,
+            (Line::Signs(opening), _) if opening.length >= 3 => {
+                let fits = self
+                    .lapsed
+                    .is_some_and(|(sign, length)| sign == opening.sign && length <= opening.length);
+                if fits { None } else { fence(opening.sign, opening.length, self.line_start) }
+            }
+            (Line::Info { opening, .. }, _) => fence(opening.sign, opening.length, self.line_start),
+            (_, Leaf::Fence(open)) if open.doubtful || self.closes() => None,
+            (_, Leaf::Fence(open)) => fence(open.sign, open.length, open.line_start),
+            (Line::InHtml { ends: true }, _) => None,
+            (Line::Html(start), _) => match start.step(b'\n') {
+                HtmlStep::Block(HtmlBlock::UntilSigns { markup, .. }) => {
+                    Some((Open::Markup(markup), markup.in_token(), self.line_start))
+                }
+                _ => None,
+            },
+            (_, Leaf::Html { block: HtmlBlock::UntilSigns { markup, .. }, line_start }) => {
+                Some((Open::Markup(markup), markup.in_token(), line_start))
+            }
+            (Line::Text, Leaf::Table(table)) if table.misses_the_end_of(&self.row) => {
+                Some((Open::Row, InToken::Row, self.line_start))
+            }
+            _ => self.inline.open_link().map(|start| (Open::Link, InToken::Link, start)),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Code fences: the signs that open and close them, and what they say is in them.
+
+/// How many bytes of a fence's info string are looked at.
+const INFO_BYTES: usize = 8;
+
+/// What a fence says is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::detect) enum Language {
+    /// `json`, `jsonl` or `ndjson`.
+    Json,
+    /// Nothing was said.
+    Unsaid,
+    Other,
+}
+
+/// An open code fence.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::detect) struct Fence {
+    pub(super) sign: u8,
+    pub(super) length: usize,
+    pub(in crate::detect) language: Language,
+    /// Where its signs begin.
+    pub(in crate::detect) start: usize,
+    /// Where its line begins.
+    pub(super) line_start: usize,
+    /// Whether nothing but whitespace was seen in it.
+    pub(in crate::detect) empty: bool,
+    /// Whether it may as well close another one that ended without its closing line.
+    pub(super) doubtful: bool,
+}
+
+/// The signs at the beginning of a line, and then the info string.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Opening {
+    pub(super) sign: u8,
+    pub(super) length: usize,
+    start: usize,
+    info: [u8; INFO_BYTES],
+    info_length: usize,
+}
+
+impl Opening {
+    /// Begins with one sign, at `start`.
+    pub(super) fn new(sign: u8, start: usize) -> Self {
+        Self { sign, length: 1, start, info: [0; INFO_BYTES], info_length: 0 }
+    }
+
+    /// Takes a byte of the info string.
+    pub(super) fn push_info(&mut self, byte: u8) {
+        if matches!(byte, b' ' | b'\t') && self.info_length == 0 {
+            return;
+        }
+        if let Some(place) = self.info.get_mut(self.info_length) {
+            *place = byte;
+        }
+        if byte != b' ' && byte != b'\t' || self.info_length < INFO_BYTES {
+            self.info_length = (self.info_length + 1).min(INFO_BYTES + 1);
+        }
+    }
+
+    /// Whether nothing stands behind the signs.
+    pub(super) fn is_bare(&self) -> bool {
+        self.info_length == 0
+    }
+
+    /// The fence that this line opens.
+    pub(super) fn fence(&self, line_start: usize) -> Fence {
+        let said = self.info[..self.info_length.min(INFO_BYTES)].trim_ascii().to_ascii_lowercase();
+        let language = match said.as_slice() {
+            b"" => Language::Unsaid,
+            b"json" | b"jsonl" | b"ndjson" if self.info_length <= INFO_BYTES => Language::Json,
+            _ => Language::Other,
+        };
+        let Self { sign, length, start, .. } = *self;
+        Fence { sign, length, language, start, line_start, empty: true, doubtful: false }
+    }
+}

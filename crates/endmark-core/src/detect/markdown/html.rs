@@ -1,0 +1,284 @@
+//! HTML blocks: how they begin and how they end (`CommonMark`, section 4.6).
+
+use crate::Markup;
+
+/// The longest beginning that is looked at: `<figcaption` and `<![CDATA[`, and one byte more.
+const NAME_BYTES: usize = 12;
+
+/// The elements whose block ends at a blank line.
+const BLOCK_ELEMENTS: [&[u8]; 62] = [
+    b"address",
+    b"article",
+    b"aside",
+    b"base",
+    b"basefont",
+    b"blockquote",
+    b"body",
+    b"caption",
+    b"center",
+    b"col",
+    b"colgroup",
+    b"dd",
+    b"details",
+    b"dialog",
+    b"dir",
+    b"div",
+    b"dl",
+    b"dt",
+    b"fieldset",
+    b"figcaption",
+    b"figure",
+    b"footer",
+    b"form",
+    b"frame",
+    b"frameset",
+    b"h1",
+    b"h2",
+    b"h3",
+    b"h4",
+    b"h5",
+    b"h6",
+    b"head",
+    b"header",
+    b"hr",
+    b"html",
+    b"iframe",
+    b"legend",
+    b"li",
+    b"link",
+    b"main",
+    b"menu",
+    b"menuitem",
+    b"nav",
+    b"noframes",
+    b"ol",
+    b"optgroup",
+    b"option",
+    b"p",
+    b"param",
+    b"search",
+    b"section",
+    b"summary",
+    b"table",
+    b"tbody",
+    b"td",
+    b"tfoot",
+    b"th",
+    b"thead",
+    b"title",
+    b"tr",
+    b"track",
+    b"ul",
+];
+
+/// The element whose block ends at an end tag, if this is the name of one.
+fn raw_element(name: &[u8]) -> Option<Markup> {
+    match name {
+        b"pre" => Some(Markup::Preformatted),
+        b"script" => Some(Markup::Script),
+        b"style" => Some(Markup::Style),
+        b"textarea" => Some(Markup::TextArea),
+        _ => None,
+    }
+}
+
+/// An HTML block, and how far the end that it waits for has come.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum HtmlBlock {
+    /// It ends before a blank line.
+    UntilBlank,
+    /// It ends with the line that these signs stand in.
+    UntilSigns { markup: Markup, matched: Ending },
+}
+
+/// What of the end of an HTML block the text ends in.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Ending {
+    /// How many signs of the end match; of an end tag, how many bytes stand behind `<`.
+    length: usize,
+    name: [u8; NAME_BYTES],
+}
+
+impl HtmlBlock {
+    fn new(markup: Markup) -> Self {
+        // `<!-->` and `<?>` are whole.
+        let length = match markup {
+            Markup::Comment => 2,
+            Markup::Instruction => 1,
+            _ => 0,
+        };
+        Self::UntilSigns { markup, matched: Ending { length, name: [0; NAME_BYTES] } }
+    }
+
+    /// Takes a byte; answers whether the block ends with this line.
+    pub(super) fn step(&mut self, byte: u8) -> bool {
+        let Self::UntilSigns { markup, matched } = self else { return false };
+        let (sign, needed) = match markup {
+            Markup::Comment => (b'-', 2),
+            Markup::CharacterData => (b']', 2),
+            Markup::Instruction => (b'?', 1),
+            Markup::Declaration => return byte == b'>',
+            Markup::Preformatted | Markup::Script | Markup::Style | Markup::TextArea => {
+                return matched.step_tag(byte);
+            }
+        };
+        let ended = byte == b'>' && matched.length == needed;
+        matched.length = if byte == sign { (matched.length + 1).min(needed) } else { 0 };
+        ended
+    }
+}
+
+impl Ending {
+    fn step_tag(&mut self, byte: u8) -> bool {
+        match byte {
+            b'<' => self.length = 1,
+            b'>' if self.length > 1 => {
+                let name = self.name.get(..self.length - 1).unwrap_or_default();
+                self.length = 0;
+                return name.strip_prefix(b"/").is_some_and(|name| raw_element(name).is_some());
+            }
+            _ if (1..=NAME_BYTES).contains(&self.length) => {
+                self.name[self.length - 1] = byte.to_ascii_lowercase();
+                self.length += 1;
+            }
+            _ => self.length = 0,
+        }
+        false
+    }
+}
+
+/// A line that begins with `<`, as far as it may begin an HTML block.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum HtmlStart {
+    /// After `<` and these bytes in lower case.
+    Name { name: [u8; NAME_BYTES], length: usize },
+    /// After the name of a tag that may fill the line.
+    Tag(Tag),
+}
+
+/// How far a tag has come that has to be whole, and all that its line holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tag {
+    /// In the name of an end tag, or after it.
+    Closing { name_ended: bool },
+    /// In the name of a start tag.
+    Name,
+    /// After whitespace.
+    Space,
+    /// In the name of an attribute.
+    Attribute,
+    /// After such a name and whitespace.
+    AfterAttribute,
+    /// After `=`.
+    Equals,
+    /// In a value without quotes.
+    Bare,
+    /// In a value behind this quote.
+    Quoted(u8),
+    /// Right after a quoted value.
+    AfterQuote,
+    /// After `/`.
+    Slash,
+    /// After `>`.
+    Done,
+}
+
+/// What a byte makes of such a line.
+pub(super) enum HtmlStep {
+    /// It may still begin a block.
+    Open(HtmlStart),
+    /// It begins this one.
+    Block(HtmlBlock),
+    /// It begins none.
+    None,
+}
+
+impl HtmlStart {
+    /// After `<`.
+    pub(super) fn new() -> Self {
+        Self::Name { name: [0; NAME_BYTES], length: 0 }
+    }
+
+    /// Takes the next byte of the line; its end is a line feed.
+    pub(super) fn step(self, byte: u8) -> HtmlStep {
+        match self {
+            Self::Name { name, length } => Self::step_name(name, length, byte),
+            Self::Tag(tag) => Self::step_tag(tag, byte),
+        }
+    }
+
+    #[expect(clippy::match_same_arms, reason = "an arm is one beginning")]
+    fn step_name(mut name: [u8; NAME_BYTES], length: usize, byte: u8) -> HtmlStep {
+        let seen = &name[..length];
+        let ends = matches!(byte, b' ' | b'\t' | b'\n' | b'>');
+        if ends && let Some(element) = raw_element(seen) {
+            let mut block = HtmlBlock::new(element);
+            block.step(byte);
+            return HtmlStep::Block(block);
+        }
+        let element = seen.strip_prefix(b"/").unwrap_or(seen);
+        if (ends || byte == b'/') && BLOCK_ELEMENTS.contains(&element) {
+            return HtmlStep::Block(HtmlBlock::UntilBlank);
+        }
+        match (seen, byte) {
+            (b"", b'?') => return HtmlStep::Block(HtmlBlock::new(Markup::Instruction)),
+            (b"!", b'a'..=b'z' | b'A'..=b'Z') => return HtmlStep::Block(HtmlBlock::new(Markup::Declaration)),
+            (b"!-", b'-') => return HtmlStep::Block(HtmlBlock::new(Markup::Comment)),
+            (b"![cdata", b'[') => return HtmlStep::Block(HtmlBlock::new(Markup::CharacterData)),
+            (b"", b'!' | b'/') | (b"!", b'-' | b'[') => {}
+            (b"![" | b"![c" | b"![cd" | b"![cda" | b"![cdat", b'A'..=b'Z') => {}
+            (b"" | b"/", _) if byte.is_ascii_alphabetic() => {}
+            ([.., last], _) if last.is_ascii_alphanumeric() || *last == b'-' => {
+                let closing = seen.starts_with(b"/");
+                if seen.starts_with(b"!") {
+                    return HtmlStep::None;
+                }
+                if length == NAME_BYTES || !(byte.is_ascii_alphanumeric() || byte == b'-') {
+                    let tag = if closing { Tag::Closing { name_ended: false } } else { Tag::Name };
+                    return Self::step_tag(tag, byte);
+                }
+            }
+            _ => return HtmlStep::None,
+        }
+        name[length] = byte.to_ascii_lowercase();
+        HtmlStep::Open(Self::Name { name, length: length + 1 })
+    }
+
+    #[expect(clippy::match_same_arms, reason = "the arms stand in the order of the grammar")]
+    fn step_tag(tag: Tag, byte: u8) -> HtmlStep {
+        let is_space = matches!(byte, b' ' | b'\t');
+        let next = match (tag, byte) {
+            (Tag::Done, b'\n') => return HtmlStep::Block(HtmlBlock::UntilBlank),
+            (Tag::Done, _) if is_space => Tag::Done,
+            (_, b'\n') | (Tag::Done, _) => return HtmlStep::None,
+            (Tag::Closing { name_ended: false }, _) if byte.is_ascii_alphanumeric() || byte == b'-' => tag,
+            (Tag::Closing { .. }, _) if is_space => Tag::Closing { name_ended: true },
+            (Tag::Closing { .. }, b'>') => Tag::Done,
+            (Tag::Name, _) if byte.is_ascii_alphanumeric() || byte == b'-' => tag,
+            (Tag::Quoted(quote), _) if byte == quote => Tag::AfterQuote,
+            (Tag::Quoted(_), _) => tag,
+            (Tag::Equals, _) if is_space => tag,
+            (Tag::Equals, b'"' | b'\'') => Tag::Quoted(byte),
+            (Tag::Equals | Tag::Bare, b'<' | b'=' | b'`' | b'"' | b'\'') => return HtmlStep::None,
+            (Tag::Equals, b'>') => return HtmlStep::None,
+            (Tag::AfterAttribute, _) if is_space => tag,
+            (Tag::Attribute, _) if is_space => Tag::AfterAttribute,
+            (Tag::Attribute | Tag::AfterAttribute, b'=') => Tag::Equals,
+            (Tag::Attribute, b'_' | b'.' | b':' | b'-' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z') => tag,
+            (Tag::Slash, b'>') => Tag::Done,
+            (Tag::Slash, _) => return HtmlStep::None,
+            (Tag::Name | Tag::Bare | Tag::AfterQuote | Tag::Space, _) if is_space => Tag::Space,
+            (
+                Tag::Name | Tag::Bare | Tag::AfterQuote | Tag::Space | Tag::Attribute | Tag::AfterAttribute,
+                b'>',
+            ) => Tag::Done,
+            (Tag::Equals | Tag::Bare, _) => Tag::Bare,
+            (Tag::Name | Tag::AfterQuote | Tag::Space | Tag::Attribute | Tag::AfterAttribute, b'/') => {
+                Tag::Slash
+            }
+            (Tag::Space | Tag::AfterAttribute, b'_' | b':' | b'a'..=b'z' | b'A'..=b'Z') => Tag::Attribute,
+            _ => return HtmlStep::None,
+        };
+        HtmlStep::Open(Self::Tag(next))
+    }
+}

@@ -1,0 +1,152 @@
+//! The inside of a paragraph: as far as it takes to see a link whose destination is open.
+
+/// How many open brackets are remembered. Those farther out are forgotten, and so are their links.
+const BRACKETS: usize = 32;
+
+/// Where in a link's destination the text stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Link {
+    /// In none.
+    #[default]
+    None,
+    /// After `](`, and perhaps whitespace.
+    Begin,
+    /// In a bare destination with so many parentheses open.
+    Bare { depth: usize },
+    /// In a destination behind `<`.
+    Angle,
+    /// After the destination, or its title, and whitespace.
+    After { title: bool },
+    /// In a title that ends with this sign.
+    Title { end: u8 },
+}
+
+/// Follows brackets, code spans and links through one paragraph, heading or row.
+#[derive(Debug, Clone, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is about the last byte, and they do not exclude each other"
+)]
+pub(super) struct Inline {
+    /// Where the open brackets stand, innermost last; and whether each is an image's.
+    brackets: Vec<(usize, bool)>,
+    /// The bracket that was closed by the last byte, if it can begin a link.
+    closed: Option<usize>,
+    /// Whether the last byte was an exclamation mark.
+    exclamation: bool,
+    /// Whether the last byte was the bracket that was opened last.
+    empty: bool,
+    /// Whether a backslash stands before the next byte.
+    escape: bool,
+    /// How many backticks the text ends in.
+    run: usize,
+    /// The length of the run of backticks that a code span may have begun with.
+    code: Option<usize>,
+    link: Link,
+    /// Where the link begins that is open.
+    start: usize,
+    /// Whether a link with a destination was seen.
+    pub(super) complete: bool,
+}
+
+impl Inline {
+    /// Forgets all: the paragraph has ended.
+    pub(super) fn reset(&mut self) {
+        self.brackets.clear();
+        let brackets = std::mem::take(&mut self.brackets);
+        *self = Self { brackets, complete: self.complete, ..Self::default() };
+    }
+
+    /// Where the link begins whose destination is open.
+    pub(super) fn open_link(&self) -> Option<usize> {
+        (self.link != Link::None).then_some(self.start)
+    }
+
+    /// Takes one byte, at `offset` in the text; the end of a line is a line feed.
+    pub(super) fn step(&mut self, byte: u8, offset: usize) {
+        if byte == b'`' && !self.escape && self.link == Link::None {
+            self.run += 1;
+            self.closed = None;
+            return;
+        }
+        if self.run > 0 {
+            self.code = match self.code {
+                None => Some(self.run),
+                Some(length) if length == self.run => None,
+                length => length,
+            };
+            self.run = 0;
+        }
+        if self.code.is_some() {
+            return;
+        }
+        if std::mem::take(&mut self.escape) && byte.is_ascii_punctuation() {
+            (self.closed, self.exclamation, self.empty) = (None, false, false);
+            if self.link == Link::Begin {
+                self.link = Link::Bare { depth: 0 };
+            }
+            return;
+        }
+        if byte == b'\\' {
+            self.escape = true;
+        }
+        if self.link == Link::None { self.step_text(byte, offset) } else { self.step_link(byte) }
+    }
+
+    fn step_text(&mut self, byte: u8, offset: usize) {
+        let closed = self.closed.take();
+        let empty = std::mem::take(&mut self.empty);
+        let exclamation = std::mem::replace(&mut self.exclamation, byte == b'!');
+        match byte {
+            b'[' => {
+                if self.brackets.len() == BRACKETS {
+                    self.brackets.remove(0);
+                }
+                self.brackets.push((offset, exclamation));
+                self.empty = true;
+            }
+            b']' => {
+                // Without a text only an image is one: `[](` begins functions elsewhere.
+                self.closed =
+                    self.brackets.pop().filter(|(_, image)| *image || !empty).map(|(start, _)| start);
+            }
+            b'(' => {
+                if let Some(start) = closed {
+                    self.start = start;
+                    self.link = Link::Begin;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[expect(clippy::match_same_arms, reason = "the arms stand in the order of the grammar")]
+    fn step_link(&mut self, byte: u8) {
+        let is_space = matches!(byte, b' ' | b'\t' | b'\n');
+        self.link = match (self.link, byte) {
+            (Link::Begin, _) if is_space => Link::Begin,
+            (Link::Begin, b'<') => Link::Angle,
+            (Link::Begin | Link::Bare { depth: 0 } | Link::After { .. }, b')') => self.end(),
+            (Link::Begin, b'(') => Link::Bare { depth: 1 },
+            (Link::Begin, _) => Link::Bare { depth: 0 },
+            (Link::Bare { depth: 0 }, _) if is_space => Link::After { title: false },
+            (Link::Bare { .. }, _) if is_space => Link::None,
+            (Link::Bare { depth }, b'(') => Link::Bare { depth: depth + 1 },
+            (Link::Bare { depth }, b')') => Link::Bare { depth: depth - 1 },
+            (Link::Angle, b'>') => Link::After { title: false },
+            (Link::Angle, b'<' | b'\n') => Link::None,
+            (Link::After { .. }, _) if is_space => self.link,
+            (Link::After { title: false }, b'"' | b'\'') => Link::Title { end: byte },
+            (Link::After { title: false }, b'(') => Link::Title { end: b')' },
+            (Link::After { .. }, _) => Link::None,
+            (Link::Title { end }, _) if byte == end => Link::After { title: true },
+            (Link::Bare { .. } | Link::Angle | Link::Title { .. }, _) => self.link,
+            (Link::None, _) => Link::None,
+        };
+    }
+
+    fn end(&mut self) -> Link {
+        self.complete = true;
+        Link::None
+    }
+}

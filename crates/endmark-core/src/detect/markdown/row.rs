@@ -1,0 +1,110 @@
+//! A line as a row of a table.
+
+/// How far a cell of a delimiter row has come: `:---:`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cell {
+    Blank,
+    Colon,
+    Dashes,
+    Ended,
+    /// It is none.
+    Other,
+}
+
+/// What makes a line a row: its bars that are not escaped.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    bars: usize,
+    /// Whether it begins with a bar, whitespace aside; none before its first sign.
+    begins: Option<bool>,
+    /// Whether its last sign is a bar.
+    ends: bool,
+    escape: bool,
+    cell: Cell,
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        Self { bars: 0, begins: None, ends: false, escape: false, cell: Cell::Blank }
+    }
+}
+
+impl Row {
+    /// Takes a byte of the line.
+    pub(super) fn step(&mut self, byte: u8) {
+        if matches!(byte, b' ' | b'\t') {
+            self.escape = false;
+            if matches!(self.cell, Cell::Dashes) {
+                self.cell = Cell::Ended;
+            }
+            return;
+        }
+        let is_bar = byte == b'|' && !self.escape;
+        self.escape = byte == b'\\' && !self.escape;
+        self.begins.get_or_insert(is_bar);
+        self.ends = is_bar;
+        self.cell = match (self.cell, byte) {
+            (Cell::Dashes | Cell::Ended, b'|') => Cell::Blank,
+            (Cell::Blank, b'|') if self.bars == 0 => Cell::Blank,
+            (Cell::Blank, b':') => Cell::Colon,
+            (Cell::Blank | Cell::Colon | Cell::Dashes, b'-') => Cell::Dashes,
+            (Cell::Dashes, b':') => Cell::Ended,
+            _ => Cell::Other,
+        };
+        self.bars += usize::from(is_bar);
+    }
+
+    /// How many cells it has.
+    fn cells(&self) -> usize {
+        (self.bars + 1).saturating_sub(usize::from(self.begins()) + usize::from(self.ends()))
+    }
+
+    /// Whether it is the delimiter row below `head`.
+    pub(super) fn delimits(&self, head: &Self) -> bool {
+        let complete =
+            matches!(self.cell, Cell::Dashes | Cell::Ended) || self.ends && self.cell == Cell::Blank;
+        complete && self.bars > 0 && self.cells() == head.cells()
+    }
+
+    /// Whether it begins with a bar.
+    pub(super) fn begins(&self) -> bool {
+        self.begins == Some(true)
+    }
+
+    /// Whether it ends with a bar that is not the one it begins with.
+    pub(super) fn ends(&self) -> bool {
+        self.ends && self.bars > usize::from(self.begins())
+    }
+
+    /// Whether it has a bar at all.
+    pub(super) fn has_bars(&self) -> bool {
+        self.bars > 0
+    }
+}
+
+/// A table: how all of its rows so far are written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Table {
+    begins: bool,
+    ends: bool,
+}
+
+impl Table {
+    pub(super) fn new(head: &Row, delimiter: &Row) -> Self {
+        let mut table = Self { begins: head.begins(), ends: head.ends() };
+        table.add(delimiter);
+        table
+    }
+
+    /// Takes note of a row that is at its end.
+    pub(super) fn add(&mut self, row: &Row) {
+        self.begins &= row.begins();
+        self.ends &= row.ends();
+    }
+
+    /// Whether a row like this, at the end of the text, is certain to go on.
+    pub(super) fn misses_the_end_of(self, row: &Row) -> bool {
+        let is_row = if self.begins { row.begins() } else { row.has_bars() };
+        self.ends && is_row && !row.ends()
+    }
+}

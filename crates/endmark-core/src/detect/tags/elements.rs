@@ -1,0 +1,54 @@
+//! The elements that are open.
+
+use std::collections::BTreeMap;
+
+/// The names of the open elements as written, outermost first, and how often each of them is open, case aside.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Elements {
+    names: Vec<Box<str>>,
+    counts: BTreeMap<Box<str>, usize>,
+}
+
+impl Elements {
+    pub(super) fn names(&self) -> &[Box<str>] {
+        &self.names
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The name of the innermost element in lower case.
+    pub(super) fn last(&self) -> Option<String> {
+        self.names.last().map(|name| name.to_ascii_lowercase())
+    }
+
+    /// Whether an element of this name in lower case is open.
+    pub(super) fn contains(&self, name: &str) -> bool {
+        self.counts.contains_key(name)
+    }
+
+    pub(super) fn push(&mut self, name: &str) {
+        *self.counts.entry(name.to_ascii_lowercase().into()).or_default() += 1;
+        self.names.push(name.into());
+    }
+
+    /// Closes the innermost element, and answers its name in lower case.
+    pub(super) fn pop(&mut self) -> Option<String> {
+        let name = self.names.pop()?.to_ascii_lowercase();
+        if let Some(count) = self.counts.get_mut(name.as_str()) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(name.as_str());
+            }
+        }
+        Some(name)
+    }
+
+    /// Closes the innermost element of this name in lower case with all that is open in it, if there is one.
+    pub(super) fn close(&mut self, name: &str) -> bool {
+        let is_open = self.contains(name);
+        while is_open && self.pop().is_some_and(|last| last != name) {}
+        is_open
+    }
+}

@@ -1,0 +1,401 @@
+//! One tag at a time: what follows a `<`, and whether it is a tag at all.
+
+use std::borrow::Cow;
+
+use crate::{InToken, Markup};
+
+/// The longest name, of a tag or an attribute, in bytes.
+const NAME_BYTES: usize = 100;
+
+/// The declarations that a document may have.
+const DECLARATIONS: [&[u8]; 5] = [b"doctype", b"element", b"attlist", b"entity", b"notation"];
+
+/// Where the text stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum State {
+    #[default]
+    Text,
+    /// After `<`.
+    Less,
+    /// After `</`.
+    Slash,
+    /// In a tag's name.
+    Name { closing: bool },
+    /// After the name of an end tag and whitespace.
+    Closing,
+    /// In a start tag, after whitespace.
+    Space,
+    /// In an attribute's name, of so many bytes.
+    Attribute(usize),
+    /// After it and whitespace.
+    AfterAttribute,
+    /// After `=`.
+    Equals,
+    /// In a value without quotes; whether it ends in `/`.
+    Bare { slash: bool },
+    /// In a value behind this quote.
+    Quoted(u8),
+    /// Right after a quoted value.
+    AfterQuote,
+    /// After `/` in a start tag.
+    Empty,
+    /// After `<!`, and perhaps more; what came is the name.
+    Bang,
+    /// After `<?`, and perhaps more; what came is the name.
+    Question,
+    /// In markup with an end of its own; how many of its signs the text ends in.
+    Markup(Markup, u8),
+}
+
+/// What a byte has brought.
+pub(super) enum Step {
+    /// It belongs to something that may be a tag.
+    Inside,
+    /// It is text, and so is what came since `start`.
+    Text { start: usize },
+    /// A start tag is whole; `empty` if it closes itself.
+    Start { start: usize, empty: bool },
+    /// An end tag is whole.
+    End { start: usize },
+    /// A comment, section, instruction or declaration is whole.
+    Markup { start: usize },
+}
+
+/// Tells tags from text.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Scanner {
+    state: State,
+    /// Where the tag begins.
+    start: usize,
+    /// Up to where the tag is settled, if it is at all.
+    settled: usize,
+    name: Vec<u8>,
+    /// The two bytes before the tag, and before the next byte of text.
+    before: [u8; 2],
+    previous: [u8; 2],
+    /// Whether the tag has an attribute, and one with a value.
+    attribute: bool,
+    value: bool,
+    /// Whether the text is that of an element without markup.
+    raw: bool,
+}
+
+impl Scanner {
+    /// Whether no tag has begun.
+    pub(super) fn in_text(&self) -> bool {
+        self.state == State::Text
+    }
+
+    /// Takes bytes of text, none of which is `<`.
+    pub(super) fn pass(&mut self, bytes: &[u8]) {
+        match bytes {
+            [] => {}
+            [byte] => self.previous = [self.previous[1], *byte],
+            [.., first, second] => self.previous = [*first, *second],
+        }
+    }
+
+    /// Takes one byte, at `offset` in the text.
+    #[expect(clippy::match_same_arms, reason = "the arms stand in the order of the grammar")]
+    pub(super) fn step(&mut self, byte: u8, offset: usize) -> Step {
+        let is_space = byte.is_ascii_whitespace();
+        match self.state {
+            State::Text => return self.text(byte, offset),
+            State::Less => match byte {
+                b'/' => self.state = State::Slash,
+                b'!' if !self.raw => self.state = State::Bang,
+                b'?' if !self.raw => self.state = State::Question,
+                _ if is_name_start(byte) && !self.raw && !matches!(self.before[1], b'`' | b'\\' | b'<') => {
+                    self.begin_name(byte, false);
+                }
+                _ => return self.text(byte, offset),
+            },
+            State::Slash if is_name_start(byte) => self.begin_name(byte, true),
+            State::Name { closing } => return self.name_step(byte, offset, closing),
+            State::Closing if is_space => {}
+            State::Closing if byte == b'>' => return self.end(Step::End { start: self.start }),
+            State::Markup(markup, signs) => return self.markup_step(byte, markup, signs),
+            State::Bang => return self.bang(byte, offset),
+            State::Question => return self.question(byte, offset),
+            State::Quoted(quote) if byte == quote => self.settle(State::AfterQuote, offset + 1),
+            State::Quoted(_) => {}
+            State::Bare { .. } | State::AfterQuote | State::Space | State::Empty | State::AfterAttribute
+                if is_space =>
+            {
+                let after = if self.state == State::AfterAttribute { self.state } else { State::Space };
+                self.settle(after, offset + 1);
+            }
+            State::Empty if byte == b'>' => return self.end(Step::Start { start: self.start, empty: true }),
+            State::Bare { .. }
+            | State::AfterQuote
+            | State::Space
+            | State::Attribute(_)
+            | State::AfterAttribute
+                if byte == b'>' =>
+            {
+                let empty = self.state == State::Bare { slash: true };
+                return self.end(Step::Start { start: self.start, empty });
+            }
+            State::AfterQuote | State::Space | State::Attribute(_) | State::AfterAttribute
+                if byte == b'/' =>
+            {
+                self.state = State::Empty;
+            }
+            State::Attribute(_) if is_space => self.settle(State::AfterAttribute, offset + 1),
+            State::Attribute(_) | State::AfterAttribute if byte == b'=' => {
+                self.settle(State::Equals, offset + 1);
+            }
+            State::Attribute(length) if is_name(byte) && length < NAME_BYTES => {
+                self.state = State::Attribute(length + 1);
+            }
+            State::Space | State::AfterAttribute | State::AfterQuote
+                if is_name_start(byte) || matches!(byte, b':' | b'@') =>
+            {
+                self.attribute = true;
+                self.settle(State::Attribute(1), offset);
+            }
+            State::Equals if is_space => {}
+            State::Equals if matches!(byte, b'"' | b'\'') => {
+                self.value = true;
+                self.state = State::Quoted(byte);
+            }
+            State::Equals | State::Bare { .. } if !matches!(byte, b'<' | b'>' | b'"' | b'\'' | b'`') => {
+                self.value = true;
+                self.state = State::Bare { slash: byte == b'/' };
+            }
+            _ => return self.text(byte, offset),
+        }
+        Step::Inside
+    }
+
+    /// Text, also what came since a tag seemed to begin; another one may begin with this byte.
+    fn text(&mut self, byte: u8, offset: usize) -> Step {
+        let start = if self.state == State::Text { offset } else { self.start };
+        let failed = self.state != State::Text;
+        if byte == b'<' {
+            let before = match self.state {
+                State::Text => self.previous,
+                State::Less => [self.before[1], b'<'],
+                State::Name { .. } | State::Attribute(_) => [0, b'a'],
+                _ => [0; 2],
+            };
+            *self = Self { state: State::Less, start: offset, settled: offset, before, ..self.kept() };
+            return if failed { Step::Text { start } } else { Step::Inside };
+        }
+        self.previous = [if failed { 0 } else { self.previous[1] }, byte];
+        self.state = State::Text;
+        Step::Text { start }
+    }
+
+    /// What outlasts a tag.
+    fn kept(&mut self) -> Self {
+        let mut name = std::mem::take(&mut self.name);
+        name.clear();
+        Self { name, raw: self.raw, ..Self::default() }
+    }
+
+    fn end(&mut self, step: Step) -> Step {
+        self.state = State::Text;
+        self.previous = [0, b'>'];
+        step
+    }
+
+    fn settle(&mut self, state: State, settled: usize) {
+        self.state = state;
+        self.settled = settled;
+    }
+
+    fn begin_name(&mut self, byte: u8, closing: bool) {
+        self.add(byte);
+        self.state = State::Name { closing };
+    }
+
+    fn add(&mut self, byte: u8) {
+        self.name.push(byte);
+    }
+
+    fn name_step(&mut self, byte: u8, offset: usize, closing: bool) -> Step {
+        let is_complete = !self.name.ends_with(b":");
+        match byte {
+            _ if is_name(byte) && self.name.len() < NAME_BYTES => self.add(byte),
+            b'>' if is_complete && closing => return self.end(Step::End { start: self.start }),
+            b'>' if is_complete => return self.end(Step::Start { start: self.start, empty: false }),
+            b'/' if !closing => self.state = State::Empty,
+            b'=' if !closing => {
+                self.attribute = true;
+                self.settle(State::Equals, offset + 1);
+            }
+            _ if byte.is_ascii_whitespace() && is_complete => {
+                let state = if closing { State::Closing } else { State::Space };
+                self.settle(state, offset + 1);
+            }
+            _ => return self.text(byte, offset),
+        }
+        Step::Inside
+    }
+
+    fn bang(&mut self, byte: u8, offset: usize) -> Step {
+        let is_declaration = DECLARATIONS.iter().any(|word| word.eq_ignore_ascii_case(&self.name));
+        if is_declaration && byte.is_ascii_whitespace() {
+            self.settle(State::Markup(Markup::Declaration, 0), offset + 1);
+            return Step::Inside;
+        }
+        if !byte.is_ascii_graphic() {
+            return self.text(byte, offset);
+        }
+        self.add(byte);
+        match self.name.as_slice() {
+            b"--" => self.settle(State::Markup(Markup::Comment, 0), offset + 1),
+            b"[CDATA[" => self.settle(State::Markup(Markup::CharacterData, 0), offset + 1),
+            seen if b"--".starts_with(seen) || b"[CDATA[".starts_with(seen) => {}
+            seen if DECLARATIONS.iter().any(|word| begins_with(word, seen)) => {}
+            _ => return self.text(byte, offset),
+        }
+        Step::Inside
+    }
+
+    fn question(&mut self, byte: u8, offset: usize) -> Step {
+        // Only those of XML: code in other languages begins with `<?` and never ends.
+        if !byte.is_ascii_alphabetic() {
+            return self.text(byte, offset);
+        }
+        self.add(byte);
+        if self.name.eq_ignore_ascii_case(b"xml") {
+            self.settle(State::Markup(Markup::Instruction, 0), offset + 1);
+        } else if !begins_with(b"xml", &self.name) {
+            return self.text(byte, offset);
+        }
+        Step::Inside
+    }
+
+    fn markup_step(&mut self, byte: u8, markup: Markup, signs: u8) -> Step {
+        let (sign, needed) = match markup {
+            Markup::Comment => (b'-', 2),
+            Markup::CharacterData => (b']', 2),
+            Markup::Instruction => (b'?', 1),
+            _ => {
+                // A declaration may hold others in brackets.
+                let depth = match byte {
+                    b'[' => signs.saturating_add(1),
+                    b']' => signs.saturating_sub(1),
+                    b'>' if signs == 0 => return self.end(Step::Markup { start: self.start }),
+                    _ => signs,
+                };
+                if self.name.len() < NAME_BYTES && byte.is_ascii() {
+                    self.add(byte);
+                }
+                self.state = State::Markup(markup, depth);
+                return Step::Inside;
+            }
+        };
+        if byte == b'>' && signs == needed {
+            return self.end(Step::Markup { start: self.start });
+        }
+        let signs = if byte == sign { (signs + 1).min(needed) } else { 0 };
+        self.state = State::Markup(markup, signs);
+        Step::Inside
+    }
+
+    /// The name of the tag that is whole.
+    pub(super) fn name(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.name)
+    }
+
+    /// Whether it has an attribute.
+    pub(super) fn has_attributes(&self) -> bool {
+        self.attribute
+    }
+
+    /// Whether the tag stands directly behind a word, as in `List<String>`.
+    fn is_attached(&self) -> bool {
+        let [_, last] = self.before;
+        last.is_ascii_alphanumeric() || matches!(last, b'_' | b')' | b']') || self.before == *b"::"
+    }
+
+    /// Whether a start tag is one beyond doubt: `List<String>` has none, and neither has `a <b and c> d`.
+    pub(super) fn is_certain(&self, is_known: bool) -> bool {
+        is_known || self.value || !self.is_attached() && !self.attribute
+    }
+
+    /// The text that follows is of an element without markup.
+    pub(super) fn begin_raw(&mut self) {
+        self.raw = true;
+    }
+
+    /// Whether an end tag of this name ends something, when `last` is open.
+    pub(super) fn ends_raw(&mut self, last: Option<&str>, name: &str) -> bool {
+        if self.raw && last != Some(name) {
+            return false;
+        }
+        self.raw = false;
+        true
+    }
+
+    /// Whether the markup that is whole begins a document: a declaration, or an instruction of XML.
+    pub(super) fn markup_is_document(&self) -> bool {
+        begins_with(&self.name, b"doctype") || self.name.eq_ignore_ascii_case(b"xml")
+    }
+
+    /// Whether it says that the document is HTML.
+    pub(super) fn markup_is_html(&self) -> bool {
+        begins_with(&self.name, b"doctypehtml")
+    }
+
+    /// Where the tag begins that the text ends in.
+    pub(super) fn start(&self) -> Option<usize> {
+        (self.state != State::Text).then_some(self.start)
+    }
+
+    /// Whether the text ends in a tag that is one for certain, as far as it has come; in an element it may as
+    /// well be none, as the text is cut in any case.
+    pub(super) fn is_open(&self, in_element: bool) -> bool {
+        match self.state {
+            State::Text => false,
+            State::Markup(..) => true,
+            // An end tag ends nothing here.
+            State::Slash | State::Closing | State::Name { closing: true } => in_element,
+            State::Less => {
+                in_element || !self.is_attached() && !matches!(self.before[1], b'`' | b'\\' | b'<')
+            }
+            _ => in_element || self.value || !self.is_attached(),
+        }
+    }
+
+    /// Up to where the text is settled that ends in a tag; none if all of it is.
+    pub(super) fn settled(&self) -> Option<usize> {
+        match self.state {
+            State::Text | State::Quoted(_) | State::Bare { .. } | State::Markup(..) => None,
+            _ => Some(self.settled),
+        }
+    }
+
+    /// The markup that the text ends in.
+    pub(super) fn markup(&self) -> Option<Markup> {
+        match self.state {
+            State::Markup(markup, _) => Some(markup),
+            _ => None,
+        }
+    }
+
+    /// What a cut goes through here.
+    pub(super) fn in_token(&self) -> Option<InToken> {
+        match self.state {
+            State::Text => None,
+            State::Quoted(_) | State::Bare { .. } => Some(InToken::Attribute),
+            _ => Some(InToken::Tag),
+        }
+    }
+}
+
+/// Whether `word` begins with `beginning`, case aside.
+fn begins_with(word: &[u8], beginning: &[u8]) -> bool {
+    word.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
+}
+
+fn is_name_start(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
+}
+
+fn is_name(byte: u8) -> bool {
+    is_name_start(byte) || byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b':')
+}
