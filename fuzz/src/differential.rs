@@ -190,8 +190,8 @@ fn has_long_number(text: &[u8]) -> bool {
         let exponent = number.iter().position(|byte| matches!(byte, b'e' | b'E'));
         let digits =
             exponent.map_or(&b""[..], |at| &number[at + 1..]).iter().filter(|byte| byte.is_ascii_digit());
-        let exponent =
-            digits.fold(0_usize, |value, digit| value.saturating_mul(10) + usize::from(digit - b'0'));
+        let exponent = digits
+            .fold(0_usize, |value, digit| value.saturating_mul(10).saturating_add(usize::from(digit - b'0')));
         number.len().saturating_add(exponent) > 300
     })
 }
