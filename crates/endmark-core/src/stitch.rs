@@ -8,6 +8,7 @@
 
 mod batch;
 mod candidate;
+mod chain;
 mod ellipsis;
 mod evidence;
 mod fence;
@@ -94,11 +95,17 @@ pub fn merge_chunks(
 
 /// The likeliest of all candidates that the grammar accepts, and how likely it is.
 fn best(joint: &Joint<'_>) -> Option<(Survivor, Weighed)> {
+    let (mut survivors, weighed) = weighed(joint)?;
+    Some((survivors.swap_remove(weighed.best), weighed))
+}
+
+/// All candidates that the grammar accepts, weighed against each other.
+fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
     let candidates = candidate::propose(joint);
-    let mut survivors: Vec<_> =
+    let survivors: Vec<_> =
         candidates.into_iter().filter_map(|candidate| survivor::verify(joint, candidate)).collect();
     let weighed = evidence::weigh(joint, &survivors)?;
-    Some((survivors.swap_remove(weighed.best), weighed))
+    Some((survivors, weighed))
 }
 
 /// Why the grammar rejects every candidate.

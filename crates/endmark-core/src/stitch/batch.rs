@@ -2,6 +2,7 @@
 
 use crate::Format;
 
+use super::chain::{self, Chained};
 use super::{AskedFrom, MergeError, Seam, merge_chunks};
 
 /// What became of the parts.
@@ -48,8 +49,8 @@ pub struct Stitched {
     pub error: Option<StitchError>,
 }
 
-/// Joins a first part and its continuations in order (PC-4). An ambiguous seam ends the work: what comes after
-/// it would stand on a guess.
+/// Joins a first part and its continuations in order (PC-4). What one continuation leaves open the next may
+/// decide; where it does not, an ambiguous seam ends the work: what comes after it would stand on a guess.
 ///
 /// ```
 /// use endmark_core::{Format, stitch::{AskedFrom, Outcome, stitch}};
@@ -59,6 +60,34 @@ pub struct Stitched {
 /// assert_eq!(stitched.text, "{\"a\": [1, 2, 3, 4]}");
 /// ```
 pub fn stitch(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
+    match chunks.split_first() {
+        Some((first, rest)) if rest.len() > 1 => {
+            match chain::follow(first, rest, format, from).and_then(chained) {
+                Some(stitched) => stitched,
+                None => one_by_one(chunks, format, from),
+            }
+        }
+        Some(_) | None => one_by_one(chunks, format, from),
+    }
+}
+
+/// The answer where all continuations together come to an end; none where it is for each of them to say what stands
+/// in the way.
+fn chained(chained: Chained) -> Option<Stitched> {
+    if !chained.verdict.is_whole() {
+        return None;
+    }
+    let (outcome, error) = if chained.settled {
+        (Outcome::Whole, None)
+    } else {
+        let message = "several ways to join the continuations are plausible".to_owned();
+        (Outcome::Ambiguous, Some(StitchError { code: "ambiguous", message }))
+    };
+    Some(Stitched { outcome, text: chained.text, seams: chained.seams, error })
+}
+
+/// Joins the continuations one after the other, as far as that goes.
+fn one_by_one(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
     let mut text = chunks.first().cloned().unwrap_or_default();
     let mut seams = Vec::new();
     let mut verdict = crate::detect::detect(text.as_bytes(), format).verdict;

@@ -4,7 +4,7 @@
 //! coincidence is, and how unlike the rest of the text its seam looks. Costs become shares: a survivor that
 //! costs one bit less is twice as likely.
 
-mod grammar;
+pub(super) mod grammar;
 mod looks;
 mod plain;
 
@@ -20,9 +20,9 @@ use looks::NEAR;
 /// The share of the evidence that settles a seam.
 const SETTLED: f64 = 0.95;
 /// The share that settles the seam that was asked for: a clean continuation wins ties.
-const SETTLED_AS_ASKED: f64 = 0.6;
+pub(super) const SETTLED_AS_ASKED: f64 = 0.6;
 /// The share that something else altogether may have at a settled seam.
-const IN_DOUBT: f64 = 0.15;
+pub(super) const IN_DOUBT: f64 = 0.15;
 /// What the story that was asked for is worth, in bits. A prompt is followed less exactly than a prefill.
 const ASKED_AT_CUT: f64 = 3.0;
 const ASKED_AT_TOKEN: f64 = 1.5;
@@ -39,6 +39,10 @@ pub(super) struct Weighed {
     pub(super) settled: bool,
     /// Whether it is likelier that the continuation is something else altogether.
     pub(super) something_else: bool,
+    /// What each survivor costs, in bits.
+    pub(super) costs: Vec<f64>,
+    /// What it costs to take the continuation for something else, in bits.
+    pub(super) nothing: f64,
 }
 
 /// Weighs all survivors; none where there is none.
@@ -52,8 +56,8 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
             None => values.push((survivor.identity, *cost)),
         }
     }
-    let weight = |cost: f64| (-cost.clamp(-500.0, 500.0)).exp2();
-    let nothing = weight(something_else(joint, &survivors[best]));
+    let nothing_bits = something_else(joint, &survivors[best]);
+    let nothing = weight(nothing_bits);
     let total: f64 = values.iter().map(|(_, cost)| weight(*cost)).sum::<f64>() + nothing;
     let share = weight(costs[best]) / total;
     let as_asked = survivors[best].candidate.is_asked && joint.from == AskedFrom::Cut;
@@ -66,7 +70,14 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
         alternatives: values.len() - 1,
         settled: share >= needed && nothing <= IN_DOUBT * total && !joint.lost_character && !shortened,
         something_else: nothing > weight(costs[best]),
+        costs,
+        nothing: nothing_bits,
     })
+}
+
+/// How much something weighs that costs so many bits.
+pub(super) fn weight(cost: f64) -> f64 {
+    (-cost.clamp(-500.0, 500.0)).exp2()
 }
 
 /// How unlikely it is that the continuation is none of the stories, in bits.

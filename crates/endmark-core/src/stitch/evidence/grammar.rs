@@ -11,7 +11,7 @@ use crate::stitch::units::{Reading, Units};
 use super::plain::{begins_block, begins_sentence};
 
 /// What a text costs that is valid but not at its end.
-const NOT_AT_ITS_END: f64 = 5.0;
+pub(in crate::stitch) const NOT_AT_ITS_END: f64 = 5.0;
 /// A repetition is no coincidence from so many bytes on, even where a clean continuation was asked for.
 const LONG_REPETITION: usize = 24;
 

@@ -403,3 +403,20 @@ fn a_broken_first_part_is_said_to_be_broken() {
     let MergeError::Malformed { verified_len, attempt, .. } = error else { panic!("{error:?}") };
     assert_eq!((verified_len, attempt.as_str()), (5, "{\"a\" 1, \"b\": 2}"));
 }
+
+#[test]
+fn a_chain_of_short_parts_is_joined() {
+    let chain = [r#"{"name": "north", "code": "a"#, "bcd", r#"ef", "n": 2}"#].map(String::from);
+    let stitched = stitch(&chain, &Format::Json, AskedFrom::Cut);
+    assert_eq!(stitched.outcome, Outcome::Whole);
+    assert_eq!(stitched.text, r#"{"name": "north", "code": "abcdef", "n": 2}"#);
+    assert_eq!(stitched.seams.len(), 2);
+}
+
+#[test]
+fn an_empty_part_does_not_end_a_chain() {
+    let parts = [r#"{"rows": [1, "#, "\n", r"2, 3]}"].map(String::from);
+    let stitched = stitch(&parts, &Format::Json, AskedFrom::Cut);
+    assert_eq!((stitched.outcome, stitched.text.as_str()), (Outcome::Whole, r#"{"rows": [1, 2, 3]}"#));
+    assert_eq!(stitched.seams.len(), 2);
+}

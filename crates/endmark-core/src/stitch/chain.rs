@@ -1,0 +1,151 @@
+//! Several continuations in a row, weighed together: what one of them leaves open, the next may decide (PC-4).
+//!
+//! Each way to join the parts so far is a path, and costs what its seams cost. The next part is joined to all of
+//! them; a path that it does not fit dies, and one that it fits well is the likelier for it.
+
+use crate::{Format, Verdict};
+
+use super::evidence::grammar::NOT_AT_ITS_END;
+use super::evidence::{IN_DOUBT, SETTLED_AS_ASKED, weight};
+use super::joint::Joint;
+use super::seam::{AskedFrom, Seam, SeamStyle};
+use super::survivor;
+use super::units::{Reading, identity};
+
+/// A path that costs so many bits more than the best one is given up.
+const GIVEN_UP: f64 = 16.0;
+
+/// So many paths are followed.
+const MOST: usize = 8;
+
+/// The share of the evidence that settles a whole chain.
+const SETTLED: f64 = 0.97;
+
+/// One way to join all parts so far.
+struct Path {
+    text: String,
+    verdict: Verdict,
+    seams: Vec<Seam>,
+    /// In bits.
+    cost: f64,
+    /// Whether every continuation was joined where it was asked for, nothing undone.
+    as_asked: bool,
+}
+
+/// What all the parts come to.
+pub(super) struct Chained {
+    pub(super) text: String,
+    pub(super) verdict: Verdict,
+    pub(super) seams: Vec<Seam>,
+    pub(super) settled: bool,
+}
+
+/// Joins a first part with all its continuations; none where no path goes through.
+pub(super) fn follow(
+    initial: &str,
+    continuations: &[String],
+    format: &Format,
+    from: AskedFrom,
+) -> Option<Chained> {
+    let verdict = crate::detect::detect(initial.as_bytes(), format).verdict;
+    let first = Path { text: initial.to_owned(), verdict, seams: Vec::new(), cost: 0.0, as_asked: true };
+    let mut paths = vec![first];
+    // What speaks for it that a continuation is something else, in weight.
+    let mut nothing = 0.0;
+    for (index, continuation) in continuations.iter().enumerate() {
+        let is_last = index + 1 == continuations.len();
+        if continuation.trim().is_empty() {
+            // Between tokens it says nothing, and in a text it is what follows that shows whether it belongs there.
+            for path in &mut paths {
+                path.seams.push(empty_seam(path, continuation));
+            }
+            continue;
+        }
+        let mut next = Vec::new();
+        let mut least_nothing = f64::INFINITY;
+        let mut fresh = 0.0;
+        for path in paths {
+            let joint = Joint::new(&path.text, continuation, format, from);
+            if joint.lost_character || matches!(joint.verdict, Verdict::Malformed { .. }) {
+                return None;
+            }
+            let Some((survivors, weighed)) = super::weighed(&joint) else { continue };
+            least_nothing = least_nothing.min(weighed.nothing);
+            fresh += weight(path.cost + weighed.nothing);
+            let cheapest = weighed.costs.iter().copied().fold(f64::INFINITY, f64::min);
+            for (survivor, cost) in survivors.iter().zip(&weighed.costs) {
+                if *cost > cheapest + GIVEN_UP {
+                    continue;
+                }
+                let merged = survivor::merged(&joint, survivor, 0.0, 0);
+                let mut seams = path.seams.clone();
+                seams.push(merged.seam);
+                let asked = survivor.candidate.is_asked && !survivor.left_out_remark;
+                next.push(Path {
+                    text: merged.text,
+                    verdict: merged.verdict,
+                    seams,
+                    cost: path.cost + cost
+                        - if is_last || survivor.verdict.is_whole() { 0.0 } else { NOT_AT_ITS_END },
+                    as_asked: path.as_asked && asked,
+                });
+            }
+        }
+        // What was something else before is again something else.
+        nothing = nothing * weight(least_nothing) + fresh;
+        paths = likeliest(next, format);
+        if paths.is_empty() {
+            return None;
+        }
+    }
+    decide(paths, nothing, from)
+}
+
+/// The paths that are worth following, the likeliest first; of those with the same value the cheapest.
+fn likeliest(mut paths: Vec<Path>, format: &Format) -> Vec<Path> {
+    let reading =
+        if matches!(format, Format::Json | Format::Jsonl) { Reading::Structure } else { Reading::Plain };
+    paths.sort_by(|left, right| left.cost.total_cmp(&right.cost));
+    let least = paths.first().map_or(0.0, |path| path.cost);
+    let mut known = Vec::new();
+    paths.retain(|path| {
+        let value = identity(&path.text, reading);
+        let is_new = !known.contains(&value);
+        known.push(value);
+        is_new && path.cost <= least + GIVEN_UP
+    });
+    paths.truncate(MOST);
+    paths
+}
+
+fn decide(mut paths: Vec<Path>, nothing: f64, from: AskedFrom) -> Option<Chained> {
+    let total = paths.iter().map(|path| weight(path.cost)).sum::<f64>() + nothing;
+    let asked_is_whole =
+        from == AskedFrom::Cut && paths.iter().skip(1).any(|path| path.as_asked && path.verdict.is_whole());
+    let alternatives = paths.len().saturating_sub(1);
+    if paths.is_empty() {
+        return None;
+    }
+    let mut best = paths.swap_remove(0);
+    let share = weight(best.cost) / total;
+    let needed = if best.as_asked && from == AskedFrom::Cut { SETTLED_AS_ASKED } else { SETTLED };
+    for seam in &mut best.seams {
+        (seam.confidence, seam.alternatives) = (share, alternatives);
+    }
+    Some(Chained {
+        settled: share >= needed && nothing <= IN_DOUBT * total && !asked_is_whole,
+        text: best.text,
+        verdict: best.verdict,
+        seams: best.seams,
+    })
+}
+
+fn empty_seam(path: &Path, continuation: &str) -> Seam {
+    Seam {
+        at: path.text.len(),
+        style: SeamStyle::Whitespace,
+        dropped_bytes: continuation.len(),
+        confidence: 1.0,
+        alternatives: 0,
+    }
+}
