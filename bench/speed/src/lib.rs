@@ -5,4 +5,5 @@
 
 pub mod detection;
 pub mod documents;
+pub mod stitching;
 pub mod turns;
