@@ -12,6 +12,7 @@ mod chain;
 mod ellipsis;
 mod evidence;
 mod fence;
+mod identity;
 mod joint;
 mod opening;
 mod overlap;

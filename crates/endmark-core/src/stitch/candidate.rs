@@ -2,7 +2,7 @@
 
 use super::joint::Joint;
 use super::opening::{Opening, openings};
-use super::overlap::overlaps;
+use super::overlap::{WINDOW, begins_before, overlaps};
 use super::restart;
 use super::seam::{AskedFrom, SeamStyle};
 use super::units::{Units, character};
@@ -122,13 +122,18 @@ fn lost_whitespace_is_possible(joint: &Joint<'_>, opening: Opening) -> bool {
 fn behind_repetition(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>) {
     let body = &joint.continuation[opening.start..];
     for reading in joint.readings() {
-        let again = Units::read(body, *reading);
+        let mut again = Units::read_some(body, *reading, WINDOW);
+        let mut is_all = again.end.position == body.len();
         for keep in places(joint) {
             if keep == joint.initial.len() && joint.in_text && joint.has_unsettled() {
                 // Half an escape is no unit; it is written anew behind the settled part.
                 continue;
             }
             let units = joint.units_at(keep, *reading);
+            if !is_all && begins_before(&units.codes, &again.codes) {
+                again = Units::read(body, *reading);
+                is_all = true;
+            }
             for count in overlaps(&units.codes, &again.codes) {
                 found.push(repetition(joint, opening, (keep, units), &again, count));
             }
@@ -139,8 +144,8 @@ fn behind_repetition(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candid
 fn repetition(
     joint: &Joint<'_>,
     opening: Opening,
-    (keep, units): (usize, &Units),
-    again: &Units,
+    (keep, units): (usize, &Units<'_>),
+    again: &Units<'_>,
     count: usize,
 ) -> Candidate {
     let first = units.len() - count;
@@ -195,7 +200,7 @@ fn writes_anew(joint: &Joint<'_>, start: usize) -> bool {
 }
 
 /// Whether an open object, array or string begins at this unit.
-fn begins_part(units: &Units, index: usize) -> bool {
+fn begins_part(units: &Units<'_>, index: usize) -> bool {
     units
         .codes
         .get(index)
@@ -203,7 +208,7 @@ fn begins_part(units: &Units, index: usize) -> bool {
 }
 
 /// Whether a model that repeats words would begin to do so at this unit.
-fn begins_word(units: &Units, index: usize) -> bool {
+fn begins_word(units: &Units<'_>, index: usize) -> bool {
     let Some(sign) = units.codes.get(index).map(|code| character(*code)) else { return true };
     let before = index.checked_sub(1).and_then(|before| units.codes.get(before)).map(|code| character(*code));
     !sign.is_alphanumeric() || before.is_none_or(|before| !before.is_alphanumeric())

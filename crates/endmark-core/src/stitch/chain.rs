@@ -7,10 +7,11 @@ use crate::{Format, Verdict};
 
 use super::evidence::grammar::NOT_AT_ITS_END;
 use super::evidence::{IN_DOUBT, SETTLED_AS_ASKED, weight};
+use super::identity::identity_of_text;
 use super::joint::Joint;
 use super::seam::{AskedFrom, Seam, SeamStyle};
 use super::survivor;
-use super::units::{Reading, identity};
+use super::units::Reading;
 
 /// A path that costs so many bits more than the best one is given up.
 const GIVEN_UP: f64 = 16.0;
@@ -109,7 +110,7 @@ fn likeliest(mut paths: Vec<Path>, format: &Format) -> Vec<Path> {
     let least = paths.first().map_or(0.0, |path| path.cost);
     let mut known = Vec::new();
     paths.retain(|path| {
-        let value = identity(&path.text, reading);
+        let value = identity_of_text(&path.text, reading);
         let is_new = !known.contains(&value);
         known.push(value);
         is_new && path.cost <= least + GIVEN_UP

@@ -8,6 +8,7 @@ pub(super) mod grammar;
 mod looks;
 mod plain;
 
+use super::identity::identities;
 use super::joint::Joint;
 use super::preamble;
 use super::restart;
@@ -50,10 +51,11 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
     let costs = costs(joint, survivors);
     let best = (0..survivors.len()).min_by(|left, right| costs[*left].total_cmp(&costs[*right]))?;
     let mut values: Vec<(u128, f64)> = Vec::new();
-    for (survivor, cost) in survivors.iter().zip(&costs) {
-        match values.iter_mut().find(|(identity, _)| *identity == survivor.identity) {
+    let identities = identities(joint, survivors.iter().map(|survivor| &survivor.candidate));
+    for (identity, cost) in identities.into_iter().zip(&costs) {
+        match values.iter_mut().find(|(other, _)| *other == identity) {
             Some((_, least)) => *least = least.min(*cost),
-            None => values.push((survivor.identity, *cost)),
+            None => values.push((identity, *cost)),
         }
     }
     let nothing_bits = something_else(joint, &survivors[best]);

@@ -24,10 +24,10 @@ pub(super) struct Joint<'a> {
     /// What detection says of the first part.
     pub(super) verdict: Verdict,
     /// The units of the settled part of the first part, and of all of it.
-    pub(super) settled_units: Units,
-    pub(super) units: Units,
+    pub(super) settled_units: Units<'a>,
+    pub(super) units: Units<'a>,
     /// Where the cut goes through a string, the letters of the settled part, escapes as written.
-    letters: Units,
+    letters: Units<'a>,
     /// Whether the cut goes through a text: a string of a grammar, or text without grammar.
     pub(super) in_text: bool,
     /// Whether the cut stands inside a code fence; in text without grammar.
@@ -62,6 +62,8 @@ impl<'a> Joint<'a> {
         let settled_units = Units::read(&sound_initial[..settled], reading);
         let units = if settled == sound_initial.len() {
             Units::default()
+        } else if !settled_units.end.in_word() {
+            settled_units.extended(sound_initial)
         } else {
             Units::read(sound_initial, reading)
         };
@@ -103,7 +105,7 @@ impl<'a> Joint<'a> {
     }
 
     /// The units of the first `keep` bytes of the first part.
-    pub(super) fn units_at(&self, keep: usize, reading: Reading) -> &Units {
+    pub(super) fn units_at(&self, keep: usize, reading: Reading) -> &Units<'a> {
         match reading {
             Reading::Plain if self.has_grammar() => &self.letters,
             _ if keep == self.settled => &self.settled_units,

@@ -21,7 +21,7 @@ const REACH: usize = 64_000;
 
 /// Whether the continuation begins the text that is cut, or its last line or sentence, anew, and goes another
 /// way before it has reached the cut.
-pub(super) fn diverges(initial: &Units, continuation: &Units) -> bool {
+pub(super) fn diverges(initial: &Units<'_>, continuation: &Units<'_>) -> bool {
     let text_start = initial.codes.iter().rposition(|code| !is_content(*code)).map_or(0, |quote| quote + 1);
     let text = &initial.codes[text_start..];
     let line = text.iter().rposition(|code| character(*code) == '\n').map_or(0, |at| at + 1);
@@ -35,7 +35,7 @@ pub(super) fn diverges(initial: &Units, continuation: &Units) -> bool {
 }
 
 /// Whether the continuation begins the whole document anew and goes another way before the cut.
-pub(super) fn diverges_from_start(initial: &Units, continuation: &Units) -> bool {
+pub(super) fn diverges_from_start(initial: &Units<'_>, continuation: &Units<'_>) -> bool {
     leaves(&initial.codes, &continuation.codes, &initial.codes)
 }
 

@@ -5,7 +5,7 @@ use crate::{Format, Verdict};
 use super::candidate::Candidate;
 use super::joint::Joint;
 use super::seam::{Merged, Seam, SeamStyle};
-use super::units::{Reading, identity};
+use super::units::Reading;
 use super::{fence, preamble};
 
 /// A candidate whose text is whole or a valid beginning.
@@ -13,8 +13,6 @@ use super::{fence, preamble};
 pub(super) struct Survivor {
     pub(super) candidate: Candidate,
     pub(super) verdict: Verdict,
-    /// Equal for survivors that give the same value.
-    pub(super) identity: u128,
     /// Whether a remark behind the end was left out.
     pub(super) left_out_remark: bool,
 }
@@ -40,8 +38,7 @@ pub(super) fn verify(joint: &Joint<'_>, mut candidate: Candidate) -> Option<Surv
     if left_out_remark && candidate.style == SeamStyle::Exact {
         candidate.style = SeamStyle::Remark;
     }
-    let identity = identity(&text_of(joint, &candidate), joint.whole_reading());
-    Some(Survivor { candidate, verdict, identity, left_out_remark })
+    Some(Survivor { candidate, verdict, left_out_remark })
 }
 
 /// Where a text without grammar ends that came in a fence: before the fence's last line, unless the text needs

@@ -18,27 +18,52 @@ pub(super) enum Reading {
     Content,
 }
 
-/// The units of a text and where each of them begins and ends, in bytes.
-#[derive(Debug, Default)]
-pub(super) struct Units {
+/// So many units stand between two places from which a text can be read again.
+const BETWEEN_MARKS: usize = 256;
+
+/// The units of a text, and the way back from a unit to its place in the text.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Units<'a> {
+    text: &'a str,
     pub(super) codes: Vec<u32>,
-    starts: Vec<usize>,
-    ends: Vec<usize>,
+    /// Places of the text, with the number of units before each: what lies between is read again where it is
+    /// asked for, which is hardly ever.
+    marks: Vec<(usize, Walk)>,
+    /// Where the reading ended.
+    pub(super) end: Walk,
     /// Whether the reading ended inside a string.
     pub(super) ends_in_content: bool,
 }
 
-impl Units {
+impl<'a> Units<'a> {
     /// Reads the units of a text.
-    pub(super) fn read(text: &str, reading: Reading) -> Self {
-        let mut units = Self::default();
-        let ends_in_content = walk(text, reading, |code, start, end| {
-            units.codes.push(code);
-            units.starts.push(start);
-            units.ends.push(end);
-        });
-        units.ends_in_content = ends_in_content;
+    pub(super) fn read(text: &'a str, reading: Reading) -> Self {
+        Self::read_some(text, reading, usize::MAX)
+    }
+
+    /// Reads a text until there are so many units, or a few more.
+    pub(super) fn read_some(text: &'a str, reading: Reading, most: usize) -> Self {
+        let mut units = Self { end: Walk::new(reading), ..Self::default() };
+        units.read_on(text, most);
         units
+    }
+
+    /// The units of a longer text that begins with this one, which must not end in a word.
+    pub(super) fn extended(&self, text: &'a str) -> Self {
+        let mut units = self.clone();
+        units.read_on(text, usize::MAX);
+        units
+    }
+
+    fn read_on(&mut self, text: &'a str, most: usize) {
+        self.text = text;
+        self.codes.reserve(text.len().min(most).saturating_sub(self.codes.len()));
+        while self.end.position < text.len() && self.codes.len() < most {
+            self.marks.push((self.codes.len(), self.end));
+            let enough = most.min(self.codes.len() + BETWEEN_MARKS);
+            while self.codes.len() < enough && self.end.step(text, |code, _, _| self.codes.push(code)) {}
+        }
+        self.ends_in_content = self.end.content;
     }
 
     pub(super) fn len(&self) -> usize {
@@ -47,12 +72,31 @@ impl Units {
 
     /// The byte offset behind the first `count` units.
     pub(super) fn end_of(&self, count: usize) -> usize {
-        count.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0)
+        count.checked_sub(1).and_then(|last| self.place(last)).map_or(0, |(_, end)| end)
     }
 
     /// The byte offset where the unit with this index begins; the end of all where there is none.
     pub(super) fn start_of(&self, index: usize) -> usize {
-        self.starts.get(index).copied().unwrap_or_else(|| self.end_of(self.len()))
+        self.place(index).map_or_else(|| self.end_of(self.len()), |(start, _)| start)
+    }
+
+    /// Where a unit begins and ends.
+    fn place(&self, index: usize) -> Option<(usize, usize)> {
+        if index >= self.len() {
+            return None;
+        }
+        let mark = self.marks.partition_point(|(before, _)| *before <= index).checked_sub(1)?;
+        let (mut count, mut walk) = self.marks[mark];
+        let mut found = None;
+        while found.is_none()
+            && walk.step(self.text, |_, start, end| {
+                if count == index {
+                    found = Some((start, end));
+                }
+                count += 1;
+            })
+        {}
+        found
     }
 
     /// The characters the units stand for, structure and content alike.
@@ -71,62 +115,82 @@ pub(super) fn is_content(code: u32) -> bool {
     code & CONTENT != 0
 }
 
-/// A number that is equal for two texts exactly when their units are (up to collisions of 128 bits).
-pub(super) fn identity(text: &str, reading: Reading) -> u128 {
-    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    let mut sum: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    walk(text, reading, |code, _, _| sum = (sum ^ u128::from(code)).wrapping_mul(PRIME));
-    sum
+/// How far a text was read, and what must be known of it to go on.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Walk {
+    /// The byte offset of what comes next.
+    pub(super) position: usize,
+    plain: bool,
+    /// Inside a string.
+    content: bool,
+    /// Whether the last token was a word, and where it ended.
+    word_end: Option<usize>,
 }
 
-/// Calls back for each unit with its code, start and end; answers whether the end is inside a string.
-fn walk(text: &str, reading: Reading, mut unit: impl FnMut(u32, usize, usize)) -> bool {
-    if reading == Reading::Plain {
-        for (start, letter) in text.char_indices() {
-            unit(u32::from(letter) | CONTENT, start, start + letter.len_utf8());
-        }
-        return true;
+impl Walk {
+    pub(super) fn new(reading: Reading) -> Self {
+        Self { plain: reading == Reading::Plain, content: reading != Reading::Structure, ..Self::default() }
     }
-    let mut content = reading == Reading::Content;
-    let mut position = 0;
-    let mut last_word_end = usize::MAX;
-    while let Some(letter) = text.get(position..).and_then(|rest| rest.chars().next()) {
+
+    /// Whether what was read last is a word, which may go on.
+    pub(super) fn in_word(&self) -> bool {
+        self.word_end == Some(self.position)
+    }
+
+    /// The same reading at another place, as if the text before it were of another length.
+    pub(super) fn moved_to(self, position: usize) -> Self {
+        // Of a word it only matters whether it stands right before this place.
+        let word_end = if self.in_word() { Some(position) } else { self.word_end.map(|_| usize::MAX) };
+        Self { position, word_end, ..self }
+    }
+
+    /// Takes the next step: calls back for each unit with its code, start and end. False at the end.
+    #[inline]
+    pub(super) fn step(&mut self, text: &str, mut unit: impl FnMut(u32, usize, usize)) -> bool {
+        let position = self.position;
+        let Some(&byte) = text.as_bytes().get(position) else { return false };
+        let letter = if byte.is_ascii() {
+            char::from(byte)
+        } else {
+            text.get(position..).and_then(|rest| rest.chars().next()).unwrap_or(char::REPLACEMENT_CHARACTER)
+        };
         let mut end = position + letter.len_utf8();
-        match (content, letter) {
+        match (self.content, letter) {
+            (true, _) if self.plain => unit(u32::from(letter) | CONTENT, position, end),
             (true, '\\') => {
                 let (code, length) = escape(text.get(position..).unwrap_or_default());
                 end = position + length;
                 unit(code | CONTENT, position, end);
             }
             (_, '"') => {
-                content = !content;
+                self.content = !self.content;
                 unit(u32::from('"'), position, end);
             }
             (true, _) => unit(u32::from(letter) | CONTENT, position, end),
             (false, ' ' | '\t' | '\r' | '\n' | '\u{feff}') => {}
-            (false, '0'..='9') if !last_word_end.eq(&position) => {
-                if last_word_end != usize::MAX && last_word_end < position {
+            (false, '0'..='9') if !self.in_word() => {
+                if self.word_end.is_some() {
                     unit(u32::from(' '), position, position);
                 }
                 end = number(text, position, &mut unit);
-                last_word_end = end;
+                self.word_end = Some(end);
             }
             (false, _) => {
                 let in_word = letter.is_alphanumeric() || matches!(letter, '.' | '+' | '-');
                 // Whitespace that keeps two words apart is meaning: `1 2` is not `12`.
-                if in_word && last_word_end != usize::MAX && last_word_end < position {
+                if in_word && self.word_end.is_some() && !self.in_word() {
                     unit(u32::from(' '), position, position);
                 }
                 unit(u32::from(letter), position, end);
-                last_word_end = if in_word { end } else { usize::MAX };
+                self.word_end = in_word.then_some(end);
             }
         }
-        if content {
-            last_word_end = usize::MAX;
+        if self.content {
+            self.word_end = None;
         }
-        position = end;
+        self.position = end;
+        true
     }
-    content
 }
 
 /// Reads a number, without the zeros that end its fraction: `1.50` is `1.5`. Answers where it ends.

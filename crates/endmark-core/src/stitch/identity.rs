@@ -1,0 +1,158 @@
+//! Which survivors give the same value.
+//!
+//! All of them share the settled part of the first part, and most of them the rest of the continuation: each is
+//! read from where they part ways to where it meets one that was read before in the same state.
+
+use std::collections::HashMap;
+
+use super::candidate::Candidate;
+use super::joint::Joint;
+use super::units::{Reading, Walk};
+
+/// A number for each candidate, equal for two exactly when the units of their texts are, up to collisions of
+/// 122 bits.
+pub(super) fn identities<'c>(
+    joint: &Joint<'_>,
+    candidates: impl Iterator<Item = &'c Candidate> + Clone,
+) -> Vec<u128> {
+    let settled = joint.settled_units.end;
+    let shared = candidates.clone().all(|candidate| candidate.keep >= settled.position) && !settled.in_word();
+    let begin = if shared { settled } else { Walk::new(joint.whole_reading()) };
+    let mut starts: Vec<usize> = candidates.clone().map(|candidate| candidate.start).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    let mut known = HashMap::new();
+    candidates.map(|candidate| identity(joint, candidate, begin, &starts, &mut known)).collect()
+}
+
+/// The number of a whole text, to be compared with those of other whole texts.
+pub(super) fn identity_of_text(text: &str, reading: Reading) -> u128 {
+    let (mut walk, mut sum) = (Walk::new(reading), Sum::default());
+    while walk.step(text, |code, _, _| sum.add(code)) {}
+    sum.number()
+}
+
+fn identity(
+    joint: &Joint<'_>,
+    candidate: &Candidate,
+    begin: Walk,
+    starts: &[usize],
+    known: &mut HashMap<(Walk, usize), Sum>,
+) -> u128 {
+    let part = &joint.continuation[candidate.start..candidate.end];
+    let text = [&joint.initial[begin.position..candidate.keep], candidate.glue, part].concat();
+    let before = text.len() - part.len();
+    let mut meetings = starts.iter().copied().skip_while(|start| *start < candidate.start).peekable();
+    let mut passed = Vec::new();
+    let mut walk = begin.moved_to(0);
+    let mut sum = Sum::default();
+    loop {
+        if walk.position >= before
+            && meetings.peek().is_some_and(|start| walk.position - before + candidate.start >= *start)
+        {
+            meetings.next();
+            let place = (walk.moved_to(walk.position - before + candidate.start), candidate.end);
+            if let Some(rest) = known.get(&place) {
+                sum = sum.followed_by(*rest);
+                break;
+            }
+            passed.push((place, sum));
+        }
+        if !walk.step(&text, |code, _, _| sum.add(code)) {
+            break;
+        }
+    }
+    for (place, until) in passed {
+        known.insert(place, sum.without(until));
+    }
+    sum.number()
+}
+
+/// The units of a text as the digits of a number, modulo a prime, by two bases: that of a text can be told from
+/// those of its parts.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Sum {
+    lanes: [u64; 2],
+    count: u64,
+}
+
+const PRIME: u64 = (1 << 61) - 1;
+const BASES: [u64; 2] = [0x0f2b_63a9_45c1_87d3, 0x1a7d_9c35_e0b4_2f69];
+
+impl Sum {
+    fn number(self) -> u128 {
+        u128::from(self.lanes[0]) << 64 | u128::from(self.lanes[1])
+    }
+
+    #[inline]
+    fn add(&mut self, code: u32) {
+        for (lane, base) in self.lanes.iter_mut().zip(BASES) {
+            *lane = reduced(u128::from(*lane) * u128::from(base) + u128::from(code) + 1);
+        }
+        self.count += 1;
+    }
+
+    fn followed_by(self, rest: Self) -> Self {
+        let mut lanes = rest.lanes;
+        for ((lane, first), base) in lanes.iter_mut().zip(self.lanes).zip(BASES) {
+            *lane = reduced(u128::from(first) * u128::from(power(base, rest.count)) + u128::from(*lane));
+        }
+        Self { lanes, count: self.count + rest.count }
+    }
+
+    /// What is left when its first units are taken away.
+    fn without(self, first: Self) -> Self {
+        let count = self.count - first.count;
+        let mut lanes = self.lanes;
+        for ((lane, first), base) in lanes.iter_mut().zip(first.lanes).zip(BASES) {
+            let shifted = reduced(u128::from(first) * u128::from(power(base, count)));
+            *lane = reduced(u128::from(*lane) + u128::from(PRIME - shifted));
+        }
+        Self { lanes, count }
+    }
+}
+
+#[inline]
+fn reduced(product: u128) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "both halves are taken, and neither is longer than 64 bits"
+    )]
+    let sum = (product as u64 & PRIME) + (product >> 61) as u64;
+    if sum >= PRIME { sum - PRIME } else { sum }
+}
+
+fn power(base: u64, mut exponent: u64) -> u64 {
+    let (mut result, mut square) = (1, base);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result = reduced(u128::from(result) * u128::from(square));
+        }
+        square = reduced(u128::from(square) * u128::from(square));
+        exponent >>= 1;
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(codes: impl IntoIterator<Item = u32>) -> Sum {
+        let mut sum = Sum::default();
+        codes.into_iter().for_each(|code| sum.add(code));
+        sum
+    }
+
+    #[test]
+    fn a_sum_is_that_of_its_parts() {
+        let whole = sum(0..1_000);
+        for split in [0, 1, 17, 999, 1_000] {
+            let (first, rest) = (sum(0..split), sum(split..1_000));
+            assert_eq!(first.followed_by(rest), whole);
+            assert_eq!(whole.without(first), rest);
+        }
+        assert_ne!(sum([1, 2]).lanes, sum([2, 1]).lanes);
+        assert_ne!(sum([0]).lanes, sum([0, 0]).lanes);
+    }
+}
