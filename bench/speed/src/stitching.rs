@@ -77,7 +77,8 @@ fn continued(whole: &str, at: usize, style: &str) -> String {
 }
 
 fn tool_call(length: usize) -> String {
-    let call = json!({"tool": "write_file", "path": "src/lib.rs", "content": plain_code(length), "mode": 420});
+    let call =
+        json!({"tool": "write_file", "path": "src/lib.rs", "content": plain_code(length), "mode": 420});
     call.to_string()
 }
 
