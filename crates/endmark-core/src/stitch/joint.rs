@@ -1,10 +1,14 @@
 //! The two parts that are to be joined, and what is known of them before any seam is proposed.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use crate::detect::Detector;
 use crate::{Format, Verdict};
 
 use super::fence;
 use super::seam::AskedFrom;
+use super::texture;
 use super::units::{Reading, Units};
 
 /// Two parts to be joined.
@@ -32,6 +36,8 @@ pub(super) struct Joint<'a> {
     pub(super) in_text: bool,
     /// Whether the cut stands inside a code fence; in text without grammar.
     pub(super) fence_is_open: bool,
+    /// What is known already of how surprising repetitions are, by where they end and how long they are.
+    surprises: RefCell<HashMap<(usize, usize), f64>>,
     /// Bytes dropped of both sides before anything else.
     pub(super) dropped: usize,
     /// Whether both sides show remains of one character: it cannot be known any more.
@@ -84,6 +90,7 @@ impl<'a> Joint<'a> {
             verdict,
             settled_units,
             units,
+            surprises: RefCell::default(),
             dropped,
             lost_character,
         }
@@ -102,6 +109,16 @@ impl<'a> Joint<'a> {
     /// The saved state of the detector behind the first `keep` bytes of the first part.
     pub(super) fn state_at(&self, keep: usize) -> Detector {
         if keep == self.initial.len() { self.at_cut.clone() } else { self.at_settled.clone() }
+    }
+
+    /// How unlikely it is, in bits, that the first `keep` bytes go on by saying their last `length` bytes again.
+    pub(super) fn surprise_of_repetition(&self, keep: usize, length: usize) -> f64 {
+        if let Some(known) = self.surprises.borrow().get(&(keep, length)) {
+            return *known;
+        }
+        let surprise = texture::surprise_of_repetition(&self.initial[..keep], length);
+        self.surprises.borrow_mut().insert((keep, length), surprise);
+        surprise
     }
 
     /// The units of the first `keep` bytes of the first part.

@@ -155,8 +155,14 @@ impl Texture {
 /// The slot that counts a context, or a context and what follows it.
 fn slot(context: &[char], next: Option<char>) -> usize {
     let mut sum: u64 = if next.is_some() { 0x9e37_79b9_7f4a_7c15 } else { 0x2545_f491_4f6c_dd1d };
-    for sign in context.iter().chain(next.as_ref()) {
-        sum = (sum ^ u64::from(u32::from(*sign))).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
+    let mut add = |sign: char| {
+        sum = (sum ^ u64::from(u32::from(sign))).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
+    };
+    for sign in context {
+        add(*sign);
+    }
+    if let Some(sign) = next {
+        add(sign);
     }
     sum ^= sum >> 29;
     context.len() * SLOTS + usize::try_from(sum % SLOTS as u64).unwrap_or(0)
@@ -183,7 +189,10 @@ fn surprise_of_saying_again(text: &str, start: usize) -> f64 {
         return 0.0;
     }
     let (mut places, mut again) = (0_u32, 0_u32);
-    for place in memmem::find_iter(&text.as_bytes()[..start], repeated.as_bytes()).take(MOST_PLACES) {
+    // What is longer than all before it stands nowhere there.
+    let found = (repeated.len() <= start)
+        .then(|| memmem::find_iter(&text.as_bytes()[..start], repeated.as_bytes()).take(MOST_PLACES));
+    for place in found.into_iter().flatten() {
         places += 1;
         again += u32::from(text.as_bytes()[place + repeated.len()..].starts_with(repeated.as_bytes()));
     }

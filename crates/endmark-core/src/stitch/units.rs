@@ -61,7 +61,15 @@ impl<'a> Units<'a> {
         while self.end.position < text.len() && self.codes.len() < most {
             self.marks.push((self.codes.len(), self.end));
             let enough = most.min(self.codes.len() + BETWEEN_MARKS);
-            while self.codes.len() < enough && self.end.step(text, |code, _, _| self.codes.push(code)) {}
+            while self.codes.len() < enough {
+                let most = enough - self.codes.len();
+                let letters = self.end.letters(&text.as_bytes()[self.end.position..], most);
+                self.codes.extend(letters.iter().map(|letter| u32::from(*letter) | CONTENT));
+                self.end.position += letters.len();
+                if letters.len() == most || !self.end.step(text, |code, _, _| self.codes.push(code)) {
+                    break;
+                }
+            }
         }
         self.ends_in_content = self.end.content;
     }
@@ -142,6 +150,17 @@ impl Walk {
         // Of a word it only matters whether it stands right before this place.
         let word_end = if self.in_word() { Some(position) } else { self.word_end.map(|_| usize::MAX) };
         Self { position, word_end, ..self }
+    }
+
+    /// The letters at the beginning that are units just as they are, at most so many: nearly all of a text.
+    #[inline]
+    fn letters<'t>(&self, rest: &'t [u8], most: usize) -> &'t [u8] {
+        if !self.content {
+            return &[];
+        }
+        let is_letter = |byte: &u8| byte.is_ascii() && (self.plain || !matches!(byte, b'"' | b'\\'));
+        let rest = &rest[..rest.len().min(most)];
+        &rest[..rest.iter().position(|byte| !is_letter(byte)).unwrap_or(rest.len())]
     }
 
     /// Takes the next step: calls back for each unit with its code, start and end. False at the end.

@@ -4,7 +4,7 @@ use crate::stitch::joint::Joint;
 use crate::stitch::preamble;
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::survivor::{Survivor, after_seam};
-use crate::stitch::texture::{self, Texture, surprise_of_repetition};
+use crate::stitch::texture::{self, Texture};
 use crate::stitch::units::{Reading, Units};
 
 /// Around the seam so many characters are looked at.
@@ -40,7 +40,7 @@ pub(super) fn looks(
     let length = f64::from(u32::try_from(unexplained.len()).unwrap_or(u32::MAX));
     let mut bits = texture.surprise(before, &unexplained).min(14.0 + length / 8.0);
     if longest > 0 {
-        bits = bits.min(surprise_of_repetition(&joint.initial[..own.keep], longest));
+        bits = bits.min(joint.surprise_of_repetition(own.keep, longest));
     }
     let mut context = before.to_vec();
     context.extend(&unexplained);
@@ -92,7 +92,7 @@ pub(super) fn texture(joint: &Joint<'_>) -> Texture {
 /// What a survivor takes for a coincidence that another one explains: a longer repeated part.
 pub(super) fn coincidence(joint: &Joint<'_>, survivor: &Survivor, survivors: &[Survivor]) -> f64 {
     let unexplained = longest_repetition(survivor, survivors);
-    let surprise = surprise_of_repetition(&joint.initial[..survivor.candidate.keep], unexplained);
+    let surprise = joint.surprise_of_repetition(survivor.candidate.keep, unexplained);
     // A short repetition is ordinary, and a continuation that was asked for at the cut is not shortened for it.
     if joint.from == AskedFrom::Cut && unexplained < 8 { surprise.min(3.0) } else { surprise }
 }
