@@ -7,6 +7,7 @@ use crate::detect::Detector;
 use crate::{Format, Verdict};
 
 use super::fence;
+use super::overlap::Periods;
 use super::seam::AskedFrom;
 use super::texture;
 use super::units::{Reading, Units};
@@ -38,6 +39,8 @@ pub(super) struct Joint<'a> {
     pub(super) fence_is_open: bool,
     /// What is known already of how surprising repetitions are, by where they end and how long they are.
     surprises: RefCell<HashMap<(usize, usize), f64>>,
+    /// Of the first part, by where it is taken to end.
+    periods: RefCell<HashMap<usize, Periods>>,
     /// Bytes dropped of both sides before anything else.
     pub(super) dropped: usize,
     /// Whether both sides show remains of one character: it cannot be known any more.
@@ -91,6 +94,7 @@ impl<'a> Joint<'a> {
             settled_units,
             units,
             surprises: RefCell::default(),
+            periods: RefCell::default(),
             dropped,
             lost_character,
         }
@@ -116,7 +120,11 @@ impl<'a> Joint<'a> {
         if let Some(known) = self.surprises.borrow().get(&(keep, length)) {
             return *known;
         }
-        let surprise = texture::surprise_of_repetition(&self.initial[..keep], length);
+        let surprise = texture::surprise_of_repetition(
+            &self.initial[..keep],
+            length,
+            self.periods.borrow_mut().entry(keep).or_default(),
+        );
         self.surprises.borrow_mut().insert((keep, length), surprise);
         surprise
     }

@@ -119,21 +119,45 @@ fn self_overlaps<T: PartialEq>(pattern: &[T]) -> Vec<usize> {
     shorter
 }
 
-/// The length of the shortest part that a text says over and over; its own length if it says nothing twice.
-pub(super) fn period(text: &[u8]) -> usize {
-    text.len() - self_overlaps(text).last().copied().unwrap_or(0)
+/// The periods of the ends of one text: the length of the shortest part that an end says over and over.
+#[derive(Debug, Default)]
+pub(super) struct Periods {
+    /// For each length of an end, how long the longest shorter end is that it begins with.
+    shorter: Vec<usize>,
+}
+
+impl Periods {
+    /// The period of the last `length` bytes of `text`, always the same one; `length` if they say nothing twice.
+    pub(super) fn of_end(&mut self, text: &[u8], length: usize) -> usize {
+        let length = length.min(text.len());
+        if self.shorter.len() <= length {
+            // Read backwards an end has the same period, and a longer end goes on from a shorter one.
+            let longest = (2 * length).min(text.len());
+            let backwards: Vec<u8> = text[text.len() - longest..].iter().rev().copied().collect();
+            self.shorter = self_overlaps(&backwards);
+        }
+        length - self.shorter[length]
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{WINDOW, begins_before, bounded, every_overlap, overlaps, period};
+    use super::{Periods, WINDOW, begins_before, bounded, every_overlap, overlaps};
 
     #[test]
     fn finds_periods() {
+        let period = |text: &[u8]| Periods::default().of_end(text, text.len());
         assert_eq!(period(b"0, 0, 0, "), 3);
         assert_eq!(period(b"abcab"), 3);
         assert_eq!(period(b"abc"), 3);
         assert_eq!(period(b""), 0);
+        let mut periods = Periods::default();
+        let text = b"xabababaaaxabababaabab";
+        for length in [2, 7, 4, 9, 3, 30, 1, 21, 22, 0] {
+            let end = &text[text.len() - text.len().min(length)..];
+            let expected = (1..end.len()).find(|period| end[*period..] == end[..end.len() - period]);
+            assert_eq!(periods.of_end(text, length), expected.unwrap_or(end.len()), "{length}");
+        }
     }
 
     fn units(text: &str) -> Vec<u32> {

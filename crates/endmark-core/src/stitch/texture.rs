@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use memchr::memmem;
 
-use super::overlap::period;
+use super::overlap::Periods;
 
 /// How many characters of each side are read.
 pub(super) const WINDOW: usize = 12_000;
@@ -170,10 +170,10 @@ fn slot(context: &[char], next: Option<char>) -> usize {
 
 /// How unlikely it is, in bits, that a text goes on by saying its own last `length` bytes once more, judged
 /// by how it went on in other places where it said the same. A table of zeros is likely to, a sentence is not.
-pub(super) fn surprise_of_repetition(text: &str, length: usize) -> f64 {
+pub(super) fn surprise_of_repetition(text: &str, length: usize, periods: &mut Periods) -> f64 {
     let start = text.floor_char_boundary(text.len().saturating_sub(length));
     let repeated = &text[start..];
-    let period = period(repeated.as_bytes());
+    let period = periods.of_end(text.as_bytes(), repeated.len());
     if period * 2 > repeated.len() {
         return surprise_of_saying_again(text, start);
     }
