@@ -73,16 +73,22 @@ impl Texture {
             self.within += 1;
             self.within_upper += u32::from(three[2].is_uppercase());
         }
-        for end in 1..=text.len() {
-            for length in 1..=ORDER.min(end) {
-                let (context, last) = (&text[end - length..end - 1], text[end - 1]);
-                let with = slot(context, Some(last));
-                let without = slot(context, None);
-                self.followers[without] =
-                    self.followers[without].saturating_add(u16::from(self.counts[with] == 0));
-                self.counts[with] = self.counts[with].saturating_add(1);
-                self.counts[without] = self.counts[without].saturating_add(1);
-            }
+        // One length after the other, each in slots of its own, so that these stay at hand.
+        self.count::<1>(text);
+        self.count::<2>(text);
+        self.count::<3>(text);
+        self.count::<ORDER>(text);
+    }
+
+    fn count<const LENGTH: usize>(&mut self, text: &[char]) {
+        for sequence in text.windows(LENGTH) {
+            let (context, last) = (&sequence[..LENGTH - 1], sequence[LENGTH - 1]);
+            let with = slot(context, Some(last));
+            let without = slot(context, None);
+            self.followers[without] =
+                self.followers[without].saturating_add(u16::from(self.counts[with] == 0));
+            self.counts[with] = self.counts[with].saturating_add(1);
+            self.counts[without] = self.counts[without].saturating_add(1);
         }
     }
 
@@ -153,6 +159,7 @@ impl Texture {
 }
 
 /// The slot that counts a context, or a context and what follows it.
+#[inline]
 fn slot(context: &[char], next: Option<char>) -> usize {
     let mut sum: u64 = if next.is_some() { 0x9e37_79b9_7f4a_7c15 } else { 0x2545_f491_4f6c_dd1d };
     let mut add = |sign: char| {

@@ -266,3 +266,28 @@ fn hex(text: &str, at: usize) -> Option<u32> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Reading, Units, Walk};
+
+    #[test]
+    fn every_unit_is_found_again_however_the_text_was_read() {
+        let text = r#"{"a": [1.50, 2 3, true], "é\n\u00e9": "中\ud83d\ude00 \"x\""}, "#.repeat(40);
+        for reading in [Reading::Plain, Reading::Structure, Reading::Content] {
+            let mut expected = Vec::new();
+            let mut walk = Walk::new(reading);
+            while walk.step(&text, |code, start, end| expected.push((code, start, end))) {}
+            let units = Units::read(&text, reading);
+            assert_eq!(units.codes, expected.iter().map(|(code, ..)| *code).collect::<Vec<_>>());
+            for (index, (_, start, end)) in expected.iter().enumerate() {
+                assert_eq!((units.start_of(index), units.end_of(index + 1)), (*start, *end), "{index}");
+            }
+            assert_eq!(units.start_of(units.len()), units.end_of(units.len()));
+            let some = Units::read_some(&text, reading, 300);
+            assert!((300..320).contains(&some.len()));
+            assert_eq!(some.codes, units.codes[..some.len()]);
+            assert_eq!(some.extended(&text).codes, units.codes);
+        }
+    }
+}
