@@ -14,6 +14,10 @@ pub mod detect;
 mod ending;
 mod format;
 mod judge;
+#[cfg(test)]
+mod literal_names;
+#[cfg(test)]
+mod outcomes;
 mod pipeline;
 mod prompt;
 mod resume;

@@ -97,7 +97,7 @@ fn instruction(format: &Format) -> String {
 /// never more than half of it, since a prompt never carries the whole reply (PC-3).
 pub(crate) fn tail(text: &str) -> &str {
     let wanted = text.chars().count().div_ceil(2).min(MAX_TAIL_CHARS);
-    let start = text.char_indices().rev().take(wanted).last().map_or(0, |(index, _)| index);
+    let start = text.char_indices().rev().take(wanted).last().map_or(text.len(), |(index, _)| index);
     let end = text.get(start..).unwrap_or_default();
     let cut_word = text.get(..start).is_some_and(|before| !before.ends_with(char::is_whitespace));
     let from_word = match end.find(char::is_whitespace) {

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{build_correction_prompt, closed_for_validation, extract_json};
+use super::{build_correction_prompt, closed_for_validation, extract_json, malformation};
 use crate::detect::detect;
 use crate::{Format, SchemaProblem};
 
@@ -28,6 +28,8 @@ fn many_and_long_problems_are_cut_visibly() {
     let many: Vec<SchemaProblem> = (10..60).map(|n| problem(&format!("/{n}"), "wrong")).collect();
     let prompt = build_correction_prompt(&many);
     assert!(prompt.contains("- /29: wrong\n- and 30 more of the same kind\n"), "{prompt}");
+    assert!(!build_correction_prompt(&many[..20]).contains("more of the same kind"));
+    assert!(build_correction_prompt(&many[..21]).contains("\n- and 1 more of the same kind\n"));
     let long =
         build_correction_prompt(&[problem("/a", &format!("{}\n{}", "é".repeat(400), "b".repeat(400)))]);
     let line = long.lines().nth(1).unwrap();
@@ -48,6 +50,36 @@ fn a_document_is_found_in_a_reply() {
         assert_eq!(extract_json(reply), Some("{\"a\": [1]}"), "{reply}");
     }
     assert_eq!(extract_json("{\"fence\": \"```\\n\"}"), Some("{\"fence\": \"```\\n\"}"));
+}
+
+#[test]
+fn a_list_or_a_single_value_is_a_document_too() {
+    assert_eq!(extract_json("Here it is: [1, {}, 2] Done."), Some("[1, {}, 2]"));
+    for value in ["42", "\"text\"", "true"] {
+        assert_eq!(extract_json(value), Some(value));
+        assert_eq!(extract_json(&format!("```json\n{value}\n```")), Some(value));
+    }
+}
+
+/// Brackets in the prose around a fence are none of the document's.
+#[test]
+fn a_document_in_a_fence_is_found_among_brackets() {
+    for reply in [
+        "Sure [as you asked]:\n```json\n{\"a\": [1]}\n```\nIs that {fine}?",
+        "See {a}.\n```yaml\na: [list\n```\n```json\n{\"a\": [1]}\n```\n[done",
+    ] {
+        assert_eq!(extract_json(reply), Some("{\"a\": [1]}"), "{reply}");
+    }
+    // Of two fenced documents none is the one, nor is what the prose between them quotes.
+    assert_eq!(extract_json("```\n1\n```\nor [2] or\n```\n3\n```"), None);
+}
+
+#[test]
+fn what_is_wrong_with_a_text_that_is_no_document_is_said() {
+    assert_eq!(malformation("{}"), None);
+    assert_eq!(malformation("{"), Some(problem("", "the JSON ends before it is complete")));
+    let message = malformation("[1}").unwrap().message;
+    assert!(message.starts_with("the text is not valid JSON at byte 2: "), "{message}");
 }
 
 #[test]
@@ -81,6 +113,9 @@ fn a_cut_document_is_closed_for_the_validator() {
             Some(closed)
         );
     }
+    // What stands in a string that is cut stays as it is.
+    assert_eq!(closed_for_validation("{\"a\": \"x, ").as_deref(), Some("{\"a\": \"x, \"}"));
+    assert_eq!(closed_for_validation("\u{feff}Sorry, no."), None);
     assert_eq!(closed_for_validation(""), None);
     assert_eq!(closed_for_validation("Sorry, no."), None);
 }

@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use super::{Pipeline, PipelineOutcome, PipelinePolicy, PipelineResult, PipelineStep};
 use crate::resume::tests_support::{answer, behaviour, cut_document};
 use crate::{
-    AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, ExhaustedCause, Format, Join, PieceRole, Reply,
-    ResumePolicy, SchemaProblem, Stop, Validate,
+    AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, ExhaustedCause, Format, Join, Judgement,
+    PieceRole, Reply, ResumePolicy, SchemaProblem, Stop, Validate,
 };
 
 /// Demands fields by name, and says so in reverse order.
@@ -100,6 +100,7 @@ fn a_correction_that_fails_leaves_the_original_text() {
         let end = outcome(&pipeline);
         assert_eq!((end.text.as_str(), &end.result), (wrong, &PipelineResult::Invalid));
         assert_eq!((end.corrections, end.pieces.len()), (1, 2));
+        assert_eq!(end.pieces[1].role, PieceRole::Correction);
         assert_eq!(end.problems[0].message, "\"b\" is required");
     }
     for (failure, corrections) in [
@@ -108,13 +109,55 @@ fn a_correction_that_fails_leaves_the_original_text() {
         (AskFailure::Budget("none".to_owned()), 0),
     ] {
         let mut pipeline = pipeline(&["a", "b"], normal(wrong));
-        pipeline.failed(failure);
+        pipeline.failed(failure.clone());
         let end = outcome(&pipeline);
+        let last = end.pieces.last().unwrap();
+        assert_eq!(
+            (last.role, last.text.as_str(), &last.why),
+            (PieceRole::Correction, "", &failure.to_string())
+        );
         assert_eq!(
             (end.text.as_str(), end.result, end.corrections),
             (wrong, PipelineResult::Invalid, corrections)
         );
     }
+}
+
+/// What became of a correction is in the log, in a sentence.
+#[test]
+fn every_correction_says_what_came_of_it() {
+    let disclosed = Judgement::Whole { disclosed: true };
+    let whole = Judgement::Whole { disclosed: false };
+    for (reply, judged, why) in [
+        (normal("{\"a\": 1}"), whole, "the corrected document is valid"),
+        (limit("{\"a\": 1}"), disclosed, "the corrected document is valid"),
+        (normal("{}"), whole, "the corrected document still has 1 problems: \"a\" is required"),
+        (normal("Sorry."), whole, "the correction has no whole JSON document in it"),
+        (
+            Reply::stopped("{\"a\": 1}", Stop::Refused),
+            Judgement::Passed,
+            "the provider refused, filtered or paused the correction",
+        ),
+    ] {
+        let mut pipeline = pipeline(&["a"], normal("{ }"));
+        pipeline.corrected(reply);
+        let end = outcome(&pipeline);
+        assert_eq!((end.pieces[1].judged, end.pieces[1].why.as_str()), (judged, why));
+    }
+}
+
+/// A refusal stands, also where more corrections would be allowed.
+#[test]
+fn a_refused_correction_is_not_asked_for_again() {
+    let policy = PipelinePolicy { max_corrections: 2, ..PipelinePolicy::default() };
+    let mut pipeline = Pipeline::new(policy, Some(Format::Json), None, normal("{"));
+    if resumes(&pipeline) {
+        pipeline.resumed(normal("x"), Join::Exact);
+        pipeline.resumed(normal("x"), Join::Exact);
+    }
+    assert_eq!(correction(&pipeline).attempt, 1);
+    pipeline.corrected(Reply::stopped("I cannot", Stop::Refused));
+    assert_eq!(outcome(&pipeline).corrections, 1);
 }
 
 #[test]
@@ -142,6 +185,7 @@ fn an_exhausted_resume_is_corrected_as_the_fallback() {
     assert_eq!(ask.text, "{\"a\": [1, nonsensenonsense");
     assert!(ask.prompt.contains("not valid JSON"), "{}", ask.prompt);
     assert!(ask.prompt.contains("- \"b\" is required\n"), "{}", ask.prompt);
+    assert!(!ask.prompt.contains("- it came in pieces"), "{}", ask.prompt);
 
     pipeline.corrected(normal("{\"a\": [1], \"b\": 1}"));
     let end = outcome(&pipeline);
@@ -212,6 +256,7 @@ fn a_refusal_or_an_empty_budget_is_not_corrected() {
 fn a_passed_reply_is_passed_as_it_is() {
     let end = outcome(&pipeline(&["a"], Reply::stopped("I cannot", Stop::Refused)));
     assert_eq!((end.text.as_str(), end.result), ("I cannot", PipelineResult::Passed));
+    assert_eq!((end.attempts, end.corrections, end.disclosed), (0, 0, false));
 }
 
 /// PC-8: what the client's own stop sequence ended is whole, however it looks.
@@ -242,8 +287,31 @@ fn a_correction_that_changes_what_was_sent_is_refused() {
         let first = normal("{\"x\":1}");
         let mut pipeline = Pipeline::new(policy, Some(Format::Json), Some(Box::new(Requires(&["a"]))), first);
         pipeline.corrected(normal(corrected));
-        assert_eq!(outcome(&pipeline).result, result);
+        let end = outcome(&pipeline);
+        let changes = end.pieces[1].why == "the corrected document changes what the client has";
+        assert_eq!(changes, result == PipelineResult::Invalid);
+        assert_eq!(end.result, result);
     }
+}
+
+/// PC-9: what a stream has passed on by now counts as what was sent before it began.
+#[test]
+fn a_correction_that_changes_what_was_sent_since_is_refused() {
+    let mut pipeline = pipeline(&["a"], normal("{\"x\":1}"));
+    pipeline.mark_sent(5);
+    pipeline.corrected(normal("{\"a\":1}"));
+    assert_eq!(outcome(&pipeline).result, PipelineResult::Invalid);
+}
+
+#[test]
+fn a_pipeline_shows_what_was_received_and_what_is_next() {
+    let mut pipeline = pipeline(&["a"], limit("{\"a\": "));
+    assert_eq!(pipeline.pieces().len(), 1);
+    assert!(format!("{pipeline:?}").starts_with("Pipeline { step: Resume(ResumeAsk {"));
+    pipeline.resumed(normal("1}"), Join::Exact);
+    let texts: Vec<&str> = pipeline.pieces().iter().map(|piece| piece.text.as_str()).collect();
+    assert_eq!(texts, ["{\"a\": ", "1}"]);
+    assert!(format!("{pipeline:?}").starts_with("Pipeline { step: Done("));
 }
 
 #[test]
@@ -256,6 +324,15 @@ fn what_was_not_asked_for_changes_nothing() {
     let end = pipeline.next();
     pipeline.resumed(normal("1}"), Join::Exact);
     pipeline.failed(AskFailure::Lost("gone".to_owned()));
+    assert_eq!(pipeline.next(), end);
+}
+
+#[test]
+fn a_late_continuation_does_not_undo_a_correction() {
+    let mut pipeline = pipeline(&["a"], normal("{}"));
+    pipeline.corrected(normal("{\"a\": 1}"));
+    let end = pipeline.next();
+    pipeline.resumed(normal("{}"), Join::Exact);
     assert_eq!(pipeline.next(), end);
 }
 

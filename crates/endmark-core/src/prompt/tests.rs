@@ -35,6 +35,27 @@ fn other_formats_have_the_same_shape() {
     assert!(marker.contains("its end marker <<END>>"));
 }
 
+/// PC-3: what is asked for, in the words of each format.
+#[test]
+fn every_format_has_its_own_instruction() {
+    let marker = Format::Marker("<<END>>".to_owned());
+    for (format, whole, rest) in [
+        (Format::Json, "JSON payload", "JSON"),
+        (Format::Jsonl, "JSON Lines", "JSON Lines"),
+        (Format::Markdown, "Markdown text", "Markdown"),
+        (Format::Tags, "text with its tags", "text, up to and including the last closing tag"),
+        (Format::Text, "text", "text"),
+        (Format::Auto, "text", "text"),
+        (marker, "text", "text, up to and including its end marker <<END>>"),
+    ] {
+        let expected = format!(
+            "Continue the {whole} from the last valid token. Output ONLY the remaining {rest}. Do not repeat \
+             any content before the last valid token."
+        );
+        assert_eq!(build_resume_prompt("x", &format, None).lines().last(), Some(expected.as_str()));
+    }
+}
+
 /// PC-3: the prompt's text can be configured; what the token looks like changes nothing else.
 #[test]
 fn a_configured_prompt_is_filled_in() {
@@ -58,6 +79,15 @@ fn a_configured_prompt_is_checked() {
         check_prompt_template("{\"a\": {}} { x } {é} {last_valid_token"),
         Err(PromptTemplateError::NoToken)
     );
+    for unknown in ["{x}", "{the_token}"] {
+        let error = PromptTemplateError::UnknownPlaceholder(unknown.to_owned());
+        for before in ["", "Go on. ", "{"] {
+            let template = format!("{before}{unknown} {{last_valid_token}}");
+            assert_eq!(check_prompt_template(&template), Err(error.clone()), "{template}");
+        }
+    }
+    // Only what stands in brackets is a placeholder.
+    assert_eq!(check_prompt_template("name} {} {last_valid_token}"), Ok(()));
     assert_eq!(check_prompt_template("Like {\"a\": {}}, after {{last_valid_token}}"), Ok(()));
 }
 
@@ -78,6 +108,8 @@ fn a_tail_begins_with_a_word() {
     assert_eq!(tail("Hello"), "llo");
     assert_eq!(tail("a"), "a");
     assert_eq!(tail(""), "");
+    // A cut word and nothing after it but space: the space is all that can be named.
+    assert_eq!(tail("Hello     "), "     ");
     assert_eq!(tail("äöüß €uro"), "€uro");
 }
 

@@ -112,8 +112,10 @@ impl Body {
     /// character itself. One that was sent stays.
     pub(super) fn leave_out_cut_character(&mut self) {
         let kept = without_cut_character(&self.text).len().max(self.sent);
-        if self.text.is_char_boundary(kept) && kept < self.text.len() {
-            self.cut_character = self.text.split_off(kept);
+        let cut_character = self.text.get(kept..).unwrap_or_default();
+        if !cut_character.is_empty() {
+            cut_character.clone_into(&mut self.cut_character);
+            self.text.truncate(kept);
             self.verdict = self.verdict_of(&self.text);
         }
     }
@@ -143,7 +145,7 @@ impl Body {
         let token =
             self.verdict.as_ref().and_then(Verdict::truncation).map(|cut| cut.last_valid_token.as_str());
         match (self.asked_from(), token) {
-            (AskedFrom::Token, Some(token)) if !token.is_empty() => token,
+            (AskedFrom::Token, Some(token)) => token,
             _ => tail(&self.text),
         }
     }

@@ -1,7 +1,7 @@
 use super::{Resume, resume_if_truncated};
 use crate::{
     AskFailure, AskedFrom, CutKind, Ending, ExhaustedCause, Format, Join, Judgement, OnAmbiguous, PieceRole,
-    Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Stop,
+    Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, SeamStyle, Stop,
 };
 
 mod guards;
@@ -87,6 +87,9 @@ fn a_cut_document_is_asked_for_after_its_last_token_and_stitched() {
     assert_eq!((request.from, request.so_far.as_str()), (AskedFrom::Token, "{\"name\": \"hello wor"));
     assert!(request.prompt.contains("\"hello wor"));
     assert!(request.prompt.contains("Continue the JSON payload from the last valid token."));
+    // The token itself, not the words around it.
+    let listed = ask(&json(limit("{\"sizes\": [10, 20, ")));
+    assert!(listed.prompt.contains(" is:\n,\nContinue"), "{}", listed.prompt);
     resume.reply(normal("ld\", \"n\": 1}"), TOKEN);
     assert_eq!(whole(&resume), ("{\"name\": \"hello world\", \"n\": 1}".to_owned(), 1, false));
     let piece = &resume.history()[1];
@@ -150,6 +153,10 @@ fn a_continued_message_with_nothing_to_add_is_whole() {
     let mut resume = text(limit("All is said.\u{fffd}"));
     resume.reply(normal(""), Join::Exact);
     assert_eq!(whole(&resume), ("All is said.\u{fffd}".to_owned(), 1, false));
+    let at_the_end =
+        Seam { at: 15, style: SeamStyle::Exact, dropped_bytes: 0, confidence: 1.0, alternatives: 0 };
+    assert_eq!(resume.history().last().and_then(|piece| piece.seam.clone()), Some(at_the_end));
+    assert!(resume.history()[1].why.ends_with(": nothing was missing"));
 }
 
 #[test]
@@ -158,6 +165,22 @@ fn no_attempts_only_judge() {
     let end = exhausted(&Resume::new(policy, None, limit("cut he")));
     assert_eq!((end.attempts, end.verified_len, end.merged_raw.as_str()), (0, 6, "cut he"));
     assert!(end.reason.starts_with("no continuation may be asked for"));
+}
+
+/// The reason says how often it was tried, and why the last answer did not do.
+#[test]
+fn an_end_says_how_it_came_to_it() {
+    let mut used_up = text(limit("one "));
+    used_up.reply(limit("two "), Join::Exact);
+    used_up.reply(limit("three "), Join::Exact);
+    let reason = exhausted(&used_up).reason;
+    let last = "the provider says its limit was reached, and the text has no demanded grammar";
+    assert_eq!(reason, format!("still not whole after 2 of 2 attempts: {last}"));
+
+    let mut gone = text(limit("one "));
+    gone.reply(Reply::broken("two", Ending::Cancelled), Join::Exact);
+    let last = "the client went away, and the text has no demanded grammar";
+    assert_eq!(exhausted(&gone).reason, format!("not resumed further after 1 attempts: {last}"));
 }
 
 /// PC-8 `empty`: the answer replaces, there is nothing to stitch.
@@ -191,6 +214,52 @@ fn a_stream_that_dropped_before_any_text_is_asked_for_again() {
     assert_eq!(whole(&resume).0, "\nHello.");
 }
 
+#[test]
+fn an_answer_that_begins_with_what_was_sent_stands_as_it_is() {
+    let policy = ResumePolicy { sent: 1, ..ResumePolicy::default() };
+    let mut resume = Resume::new(policy, None, Reply::broken("\n", Ending::Dropped));
+    resume.reply(normal("\nHello."), Join::Exact);
+    assert_eq!(whole(&resume).0, "\nHello.");
+}
+
+/// What was sent since the first reply stays sent when the request is asked again.
+#[test]
+fn an_answer_to_the_same_request_keeps_what_was_sent_since() {
+    let mut resume = text(Reply::broken("\n", Ending::Dropped));
+    resume.mark_sent(1);
+    resume.reply(limit("Hel"), Join::Exact);
+    assert_eq!(ask(&resume).so_far, "\nHel");
+    assert!(resume.keeps_sent("\nHello") && !resume.keeps_sent("Hello"));
+}
+
+/// PC-5: no received byte is missing from it, not even a blank one.
+#[test]
+fn a_blank_reply_that_was_replaced_is_kept() {
+    let mut replaced = text(Reply::broken("\n", Ending::Dropped));
+    replaced.reply(limit("cut he"), Join::Exact);
+    replaced.failed(AskFailure::Budget("none".to_owned()));
+    let end = exhausted(&replaced);
+    assert_eq!((end.merged_raw.as_str(), end.verified_len), ("cut he\n", 6));
+
+    let policy = ResumePolicy { sent: 1, ..ResumePolicy::default() };
+    let mut in_front = Resume::new(policy, None, Reply::broken("\n", Ending::Dropped));
+    in_front.reply(limit("cut he"), Join::Exact);
+    in_front.failed(AskFailure::Budget("none".to_owned()));
+    assert_eq!(exhausted(&in_front).merged_raw, "\ncut he");
+}
+
+/// A refusal stands, also of a request that was only asked again.
+#[test]
+fn a_refused_answer_to_the_same_request_ends_it() {
+    let mut resume = text(Reply { reasoned: true, ..limit("") });
+    resume.reply(Reply::stopped("I cannot", Stop::Refused), Join::Exact);
+    let end = exhausted(&resume);
+    assert_eq!((end.cause, end.attempts), (ExhaustedCause::Refused, 1));
+    assert_eq!((end.merged_raw.as_str(), end.verified_len), ("I cannot", 0));
+    let last = &resume.history()[1];
+    assert_eq!((last.role, last.judged), (PieceRole::Again, Judgement::Passed));
+}
+
 /// A refusal in a continuation ends it: it is never asked again.
 #[test]
 fn a_refused_continuation_ends_it() {
@@ -201,6 +270,7 @@ fn a_refused_continuation_ends_it() {
         assert_eq!((end.cause, end.attempts), (ExhaustedCause::Refused, 1));
         assert_eq!((end.merged_raw.as_str(), end.verified_len), ("How to I cannot", 7));
         assert_eq!(resume.beginning(), "How to ");
+        assert_eq!(resume.history()[1].judged, Judgement::Passed);
         assert!(!end.cause.allows_correction());
     }
 }
@@ -225,6 +295,15 @@ fn failures_count_as_what_they_are() {
     let end = exhausted(&resume);
     assert_eq!((end.cause, end.attempts, end.merged_raw.as_str()), (ExhaustedCause::Attempts, 2, "[1, 2, "));
     assert_eq!(resume.history().len(), 5);
+    let failed = |index: usize| (resume.history()[index].role, resume.history()[index].ending);
+    assert_eq!(failed(1), (PieceRole::Continuation, Ending::UpstreamError));
+    assert_eq!(failed(4), (PieceRole::Continuation, Ending::Dropped));
+    let history = resume.history().to_vec();
+    assert_eq!(resume.into_history(), history);
+
+    let mut again = text(Reply::broken("", Ending::Dropped));
+    again.failed(AskFailure::Lost("gone".to_owned()));
+    assert_eq!(again.history()[1].role, PieceRole::Again);
 }
 
 #[test]
@@ -242,6 +321,15 @@ fn an_empty_budget_ends_it_at_once() {
     let mut resume = json(limit("[1, "));
     resume.failed(AskFailure::Budget("4096 tokens wanted, 100 left".to_owned()));
     assert_eq!(exhausted(&resume).cause, ExhaustedCause::Budget);
+}
+
+#[test]
+fn a_request_that_is_refused_for_good_ends_it_at_once() {
+    let mut resume = json(limit("[1, "));
+    resume.failed(AskFailure::Final("no such model".to_owned()));
+    let end = exhausted(&resume);
+    assert_eq!((end.cause, end.attempts), (ExhaustedCause::Refused, 0));
+    assert!(end.reason.ends_with("the request was refused for good: no such model"), "{}", end.reason);
 }
 
 /// Where a server is proven to go on with the message, what stays valid is known to be the reply's.
@@ -308,6 +396,7 @@ fn a_cut_character_is_left_out_unless_it_was_sent() {
     let first = || limit("{\"a\": \"caf\u{fffd}");
     let mut resume = json(first());
     assert_eq!(ask(&resume).so_far, "{\"a\": \"caf");
+    assert!(ask(&resume).prompt.contains(" is:\n\"caf\nContinue"), "{}", ask(&resume).prompt);
     resume.reply(limit("é au l\u{fffd}\u{fffd}"), Join::Exact);
     assert_eq!(ask(&resume).so_far, "{\"a\": \"café au l");
     resume.reply(normal("ait\"}"), TOKEN);
@@ -318,9 +407,23 @@ fn a_cut_character_is_left_out_unless_it_was_sent() {
     replaced.failed(AskFailure::Budget("none".to_owned()));
     assert_eq!(exhausted(&replaced).merged_raw, "{\"a\": \"café");
 
-    let policy = ResumePolicy { sent: first().text.len(), ..ResumePolicy::default() };
-    let sent = Resume::new(policy, Some(Format::Json), first());
-    assert_eq!(ask(&sent).so_far, first().text);
+    let mut later = json(first());
+    later.reply(limit("é au l\u{fffd}\u{fffd}"), Join::Exact);
+    later.failed(AskFailure::Budget("none".to_owned()));
+    let end = exhausted(&later);
+    assert_eq!(end.merged_raw, "{\"a\": \"café au l\u{fffd}\u{fffd}");
+    assert_eq!(&end.merged_raw[..end.verified_len], "{\"a\": \"café au l");
+
+    // Also where only a part of it was sent.
+    for unsent in 0..3 {
+        let policy = ResumePolicy { sent: first().text.len() - unsent, ..ResumePolicy::default() };
+        let sent = Resume::new(policy, Some(Format::Json), first());
+        assert_eq!(ask(&sent).so_far, first().text);
+    }
+
+    let mut refused = json(first());
+    refused.reply(Reply::stopped("no", Stop::Refused), Join::Exact);
+    assert_eq!(refused.beginning(), first().text);
 
     let mut never = json(first());
     never.failed(AskFailure::Budget("none".to_owned()));
@@ -330,6 +433,19 @@ fn a_cut_character_is_left_out_unless_it_was_sent() {
     assert_eq!(never.beginning(), first().text);
 }
 
+/// Only a limit cuts through a character: elsewhere the sign is what the model wrote.
+#[test]
+fn a_replacement_character_before_another_cut_is_text() {
+    let mut resume = json(Reply::broken("{\"a\": \"x\u{fffd}", Ending::Dropped));
+    assert_eq!(ask(&resume).so_far, "{\"a\": \"x\u{fffd}");
+    resume.reply(Reply::broken("y\u{fffd}", Ending::Dropped), Join::Exact);
+    assert_eq!(ask(&resume).so_far, "{\"a\": \"x\u{fffd}y\u{fffd}");
+    assert_eq!(resume.beginning(), "{\"a\": \"x\u{fffd}y\u{fffd}");
+    let mut text = text(limit("It is "));
+    text.reply(normal("\u{fffd}"), Join::Exact);
+    assert_eq!(whole(&text).0, "It is \u{fffd}");
+}
+
 /// PC-9: a continuation that was passed on as it came is what the client has, however it is joined.
 #[test]
 fn a_continuation_that_was_sent_stays() {
@@ -337,6 +453,7 @@ fn a_continuation_that_was_sent_stays() {
     joined.mark_sent("{\"a\": \"xy\u{fffd}".len());
     joined.reply(limit("y\u{fffd}"), Join::Exact);
     assert_eq!(ask(&joined).so_far, "{\"a\": \"xy\u{fffd}");
+    assert!(ask(&joined).prompt.contains(" is:\n\"xy\u{fffd}\nContinue"), "{}", ask(&joined).prompt);
     joined.reply(normal("z\"}"), Join::Exact);
     assert_eq!(whole(&joined).0, "{\"a\": \"xy\u{fffd}z\"}");
 
@@ -359,6 +476,14 @@ fn an_ambiguous_seam_stops_or_takes_the_best() {
     assert_eq!((end.merged_raw.as_str(), end.verified_len), ("[1, 23]", 5));
     assert!(matches!(end.best.as_deref(), Some("[1, 23]" | "[1, 3]")), "{:?}", end.best);
     assert_eq!(stops.beginning(), "[1, 2");
+    let why = &stops.history()[1].why;
+    assert!(why.ends_with("and it can be joined in 2 ways that give different values"), "{why}");
+
+    let mut doubtful = json(Reply::broken("{\"a\": \"go \u{fffd}", Ending::Dropped));
+    doubtful.reply(normal("\u{fffd}\u{fffd} now\"}"), CUT);
+    assert_eq!(exhausted(&doubtful).cause, ExhaustedCause::Ambiguous);
+    let why = &doubtful.history()[1].why;
+    assert!(why.ends_with("and the one way to join it is not certain enough"), "{why}");
 
     let policy = ResumePolicy { on_ambiguous: OnAmbiguous::Best, ..ResumePolicy::default() };
     let mut takes = Resume::new(policy, Some(Format::Json), limit("[1, 2"));

@@ -49,3 +49,6 @@ pub(super) fn ended(reply: &Reply) -> String {
     let parts: Vec<&str> = [said, count.as_deref(), stream].into_iter().flatten().collect();
     if parts.is_empty() { "the stream ended cleanly".to_owned() } else { parts.join(", ") }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,9 +2,10 @@
 
 use super::{CUT, TOKEN, ask, exhausted, json, limit, normal, text, whole};
 use crate::detect::detect;
+use crate::resume::body::Refusal;
 use crate::{
-    CutKind, Ending, ExhaustedCause, Format, Join, Merged, Reply, Resume, ResumePolicy, ResumeStep, Seam,
-    SeamStyle, Stop, Verdict,
+    AskedFrom, CutKind, Ending, ExhaustedCause, Format, Join, Judgement, Merged, Reply, Resume, ResumePolicy,
+    ResumeStep, Seam, SeamStyle, Stop, Verdict,
 };
 
 fn patient(demanded: Option<Format>, first: Reply) -> Resume {
@@ -20,6 +21,7 @@ fn an_identical_continuation_that_fits_nowhere_ends_it() {
         let end = exhausted(&resume);
         assert_eq!((end.cause, end.attempts), (ExhaustedCause::NoProgress, 2));
         assert_eq!(end.merged_raw, "{\"a\": 1] nonsense ]] nonsense ]");
+        assert_eq!(&end.merged_raw[..end.verified_len], "{\"a\": 1");
     }
 }
 
@@ -59,6 +61,8 @@ fn nothing_new_ends_it() {
         let end = exhausted(&resume);
         assert_eq!((end.cause, end.attempts), (ExhaustedCause::NoProgress, 1));
         assert_eq!(end.merged_raw, format!("{{\"a\": {}", nothing.text));
+        assert_eq!(&end.merged_raw[..end.verified_len], "{\"a\": ");
+        assert!(resume.history()[1].why.ends_with(", and no text came"), "{}", resume.history()[1].why);
     }
     // By prompt, silence does not say that a text was at its end.
     let mut prompted = text(limit("And so"));
@@ -69,8 +73,9 @@ fn nothing_new_ends_it() {
 #[test]
 fn a_call_that_broke_before_any_text_is_asked_once_more() {
     let mut resume = json(limit("{\"a\": "));
-    resume.reply(Reply::broken("", Ending::Stalled), Join::Exact);
+    resume.reply(Reply::broken("\n", Ending::Stalled), Join::Exact);
     assert_eq!(ask(&resume).attempt, 2);
+    assert_eq!((resume.history().len(), resume.beginning().as_str()), (2, "{\"a\": "));
     resume.reply(normal("1}"), Join::Exact);
     assert_eq!(whole(&resume).1, 2);
 }
@@ -78,8 +83,10 @@ fn a_call_that_broke_before_any_text_is_asked_once_more() {
 #[test]
 fn a_continuation_that_reasoned_its_limit_away_is_asked_with_a_higher_one() {
     let mut resume = json(limit("{\"a\": "));
-    resume.reply(Reply { reasoned: true, ..limit("") }, Join::Exact);
+    resume.reply(Reply { reasoned: true, ..limit("\n") }, Join::Exact);
     assert_eq!((ask(&resume).kind, ask(&resume).again), (CutKind::Empty, false));
+    assert_eq!(resume.history()[1].judged, Judgement::Cut(CutKind::Empty));
+    assert_eq!(resume.beginning(), "{\"a\": ");
 }
 
 #[test]
@@ -141,6 +148,8 @@ fn a_join_that_brings_nothing_ends_it() {
         resume.take_merged(limit("piece"), TOKEN, CutKind::Limit, merged(6, joined, &Format::Json), false);
         let end = exhausted(&resume);
         assert_eq!((end.cause, end.merged_raw.as_str()), (ExhaustedCause::NoProgress, raw));
+        assert_eq!((end.verified_len, resume.history().len()), ("[1, 2, 3".len(), 2));
+        assert!(resume.history()[1].why.ends_with(", and it brought nothing new"));
     }
     // A broken call may well have been about to say more than it said again.
     let mut dropped = patient(Some(Format::Json), limit("[1, 2, 3"));
@@ -184,4 +193,35 @@ fn a_seam_before_an_earlier_one_takes_its_place() {
     resume.take_merged(limit("4"), TOKEN, CutKind::Limit, merged(8, "[1, 2, 34", &Format::Json), false);
     resume.take_merged(normal("5, 6]"), TOKEN, CutKind::Limit, merged(4, "[1, 5, 6]", &Format::Json), false);
     assert_eq!(resume.seams().iter().map(|seam| seam.at).collect::<Vec<_>>(), [4, 4]);
+}
+
+/// What a call that broke left is nothing that an exact continuation could not follow.
+#[test]
+fn what_follows_is_known_also_after_a_call_without_text() {
+    let mut resume = patient(Some(Format::Json), limit("{\"a\": 1"));
+    resume.reply(Reply::broken("", Ending::Stalled), Join::Exact);
+    resume.reply(normal("2} and"), Join::Exact);
+    assert_eq!(resume.beginning(), "{\"a\": 12} ");
+}
+
+/// A piece that was joined once may be ambiguous when it comes again: then it is the same text again.
+#[test]
+fn an_ambiguous_piece_that_came_before_ends_it() {
+    let mut resume = patient(Some(Format::Json), limit("[1, 2"));
+    resume.reply(limit("3"), Join::Exact);
+    resume.reply(limit("3"), Join::Stitched(AskedFrom::Unknown));
+    let end = exhausted(&resume);
+    assert_eq!((end.cause, end.merged_raw.as_str()), (ExhaustedCause::NoProgress, "[1, 233"));
+    let why = &resume.history()[2].why;
+    assert!(why.ends_with("and it is the same text as the one before"), "{why}");
+}
+
+/// The stitcher gives no merge that its grammar refuses; should it, that is no merge.
+#[test]
+fn a_merge_that_the_grammar_refuses_is_not_taken() {
+    let resume = json(limit("[1, 2"));
+    let refused = resume.body.checked(merged(6, "[1, 2}", &Format::Json));
+    let Err(Refusal::Unjoined { reason, proven }) = refused else { panic!("it was taken") };
+    assert_eq!(proven, 0);
+    assert!(reason.starts_with("the text would not be valid json at byte 5: "), "{reason}");
 }

@@ -1,0 +1,68 @@
+use super::{ended, judged};
+use crate::{CutKind, Ending, Format, Judgement, Reply, Stop, Truncation, Verdict};
+
+/// PC-7: the log says in words how a reply ended.
+#[test]
+fn every_ending_and_every_stop_has_its_words() {
+    for (ending, words) in [
+        (Ending::Clean, "the stream ended cleanly"),
+        (Ending::UpstreamError, "the upstream reported an error in mid-reply"),
+        (Ending::Stalled, "the stream stalled"),
+        (Ending::Dropped, "the stream ended without its last event"),
+        (Ending::Cancelled, "the client went away"),
+        (Ending::OverCap, "the reply grew over its size"),
+    ] {
+        assert_eq!(ended(&Reply::broken("", ending)), words);
+    }
+    for (stop, words) in [
+        (Stop::Normal, "the provider says it stopped normally"),
+        (Stop::Sequence, "it was stopped by the client's own stop sequence"),
+        (Stop::Limit, "the provider says its limit was reached"),
+        (Stop::Refused, "the provider refused or filtered it"),
+        (Stop::Paused, "the provider paused its turn"),
+    ] {
+        assert_eq!(ended(&Reply::stopped("", stop)), words);
+        let broken = Reply { ending: Ending::Stalled, ..Reply::stopped("", stop) };
+        assert_eq!(ended(&broken), format!("{words}, the stream stalled"));
+    }
+}
+
+/// PC-8: a stop that the count of tokens belies is said to be belied.
+#[test]
+fn a_count_that_reaches_the_limit_is_said_where_it_counts() {
+    let reply = |stop, output| Reply {
+        stop,
+        output_tokens: Some(output),
+        limit: Some(20),
+        ..Reply::broken("", Ending::Clean)
+    };
+    let normal = "the provider says it stopped normally";
+    assert_eq!(ended(&reply(Some(Stop::Normal), 19)), normal);
+    assert_eq!(
+        ended(&reply(Some(Stop::Normal), 20)),
+        format!("{normal}, its 20 output tokens reach the limit")
+    );
+    assert_eq!(ended(&reply(None, 21)), "its 21 output tokens reach the limit");
+    assert_eq!(ended(&reply(Some(Stop::Limit), 20)), "the provider says its limit was reached");
+}
+
+#[test]
+fn every_judgement_says_what_the_text_is() {
+    let reply = Reply::stopped("", Stop::Limit);
+    let limit = "the provider says its limit was reached";
+    let cut = Judgement::Cut(CutKind::Limit);
+    let whole = Judgement::Whole { disclosed: true };
+    let truncated = Verdict::Truncated(Truncation { truncation_index: 7, ..Truncation::default() });
+    let malformed = Verdict::Malformed { index: 3, reason: "a comma".to_owned() };
+    for (judgement, grammar, text) in [
+        (whole, Some(&Verdict::Whole), ", and the text is whole json"),
+        (cut, Some(&truncated), ", and the text is json that is cut (settled up to byte 7)"),
+        (cut, Some(&malformed), ", and the text is not valid json at byte 3: a comma"),
+        (cut, None, ", and the text has no demanded grammar"),
+        (Judgement::Cut(CutKind::Empty), None, ": reasoning used up the limit, no text came"),
+        (Judgement::Passed, None, ": passed on as it is, never resumed"),
+    ] {
+        let grammar = grammar.map(|verdict| (&Format::Json, verdict));
+        assert_eq!(judged(judgement, &reply, grammar), format!("{limit}{text}"));
+    }
+}
