@@ -1,5 +1,7 @@
 //! What detection says of a text (PC-1).
 
+use serde::{Deserialize, Serialize};
+
 use std::borrow::Cow;
 
 use crate::Format;
@@ -87,7 +89,7 @@ pub enum Open {
 }
 
 /// Markup that ends in signs of its own, whatever stands in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Markup {
     /// `<!--`, up to `-->`
     Comment,
@@ -107,6 +109,9 @@ pub enum Markup {
     TextArea,
 }
 
+/// How many signs of a fence are shown at most.
+const MAX_SIGNS: usize = 100;
+
 impl Open {
     /// The opening sign, as in the answers of `detect`.
     pub fn sign(&self) -> Cow<'static, str> {
@@ -114,7 +119,7 @@ impl Open {
             Self::Object => "{".into(),
             Self::Array | Self::Link => "[".into(),
             Self::String => "\"".into(),
-            Self::Fence { sign, length } => sign.to_string().repeat(*length).into(),
+            Self::Fence { sign, length } => sign.to_string().repeat((*length).min(MAX_SIGNS)).into(),
             Self::Row => "|".into(),
             Self::Tag(name) => format!("<{name}>").into(),
             Self::Markup(markup) => markup.sign().into(),

@@ -2,6 +2,8 @@
 
 mod place;
 
+use serde::{Deserialize, Serialize};
+
 use place::{Place, Places};
 
 use super::json::{JsonMachine, Values};
@@ -21,7 +23,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 ///
 /// It takes a text for tags if it begins with one, or if one begins a line before any JSON and nothing else has
 /// the form of Markdown; HTML with Markdown around it is Markdown.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct AutoMachine {
     whole: WholeText,
     places: Places,
@@ -32,11 +34,11 @@ pub(super) struct AutoMachine {
     /// What was found before that part.
     found: Option<Found>,
     /// A text that was JSON up to there.
-    broken: Option<Verdict>,
+    broken: Option<Broken>,
 }
 
 /// The whole text, whatever else it may be.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct WholeText {
     markdown: MarkdownMachine,
     /// The part that the text ends in, if it may have tags.
@@ -44,7 +46,7 @@ struct WholeText {
 }
 
 /// A part of the text that begins with a tag.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Tagged {
     machine: TagsMachine,
     start: usize,
@@ -52,8 +54,15 @@ struct Tagged {
     first: bool,
 }
 
+/// Where and why a text ceased to be JSON.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Broken {
+    index: usize,
+    reason: String,
+}
+
 /// JSON that was found whole.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Found {
     /// Where the first of them begins that was found.
     start: usize,
@@ -63,7 +72,7 @@ struct Found {
 }
 
 /// A part of the text that may be JSON: one value, and whitespace after it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Candidate {
     machine: JsonMachine,
     start: usize,
@@ -189,7 +198,7 @@ impl AutoMachine {
                     candidate.machine.malformed().map_or_else(String::new, |(_, reason)| reason.to_owned());
                 let values = candidate.values_before + 1;
                 self.found = Some(Found { start: candidate.start, end: 0, values });
-                self.broken = Some(Verdict::Malformed { index: offset, reason });
+                self.broken = Some(Broken { index: offset, reason });
             }
             None => {}
         }
@@ -215,6 +224,27 @@ impl AutoMachine {
             None => tags.first && json.is_none() && !tags.machine.is_mere_text(),
         };
         counts.then_some(tags)
+    }
+
+    /// Whether it is a state that can be reached, as far as anything rests on it.
+    pub(super) fn is_consistent(&self) -> bool {
+        let position = self.position();
+        let follows = |start: usize, length: usize| start.checked_add(length) == Some(position);
+        self.whole.markdown.is_consistent()
+            && self.mark <= BYTE_ORDER_MARK.len()
+            && self.candidate.as_ref().is_none_or(|candidate| {
+                let machine = &candidate.machine;
+                machine.is_consistent()
+                    && machine.values() == Values::One
+                    && machine.malformed().is_none()
+                    && candidate.values_before <= position
+                    && follows(candidate.start, machine.position())
+            })
+            && self.whole.tags.as_ref().is_none_or(|tags| {
+                tags.machine.is_consistent() && follows(tags.start, tags.machine.position())
+            })
+            && self.found.is_none_or(|found| found.start.max(found.end).max(found.values) <= position)
+            && self.broken.as_ref().is_none_or(|broken| broken.index < position)
     }
 
     /// Bytes seen.
@@ -272,16 +302,13 @@ impl AutoMachine {
     /// What the text is, should it end here.
     pub(super) fn verdict(&self) -> Verdict {
         let text = self.whole.markdown.text();
-        if let Some(broken) = &self.broken {
-            let text = text.verdict();
+        if let Some(Broken { index, reason }) = &self.broken {
             // Half a byte order mark is a fault of the text before the JSON that stands behind it.
-            return match (&text, broken) {
-                (Verdict::Malformed { index, .. }, Verdict::Malformed { index: later, .. })
-                    if index < later =>
-                {
-                    text
+            return match text.verdict() {
+                Verdict::Malformed { index: earlier, reason } if earlier < *index => {
+                    Verdict::Malformed { index: earlier, reason }
                 }
-                _ => broken.clone(),
+                _ => Verdict::Malformed { index: *index, reason: reason.clone() },
             };
         }
         if text.is_malformed() {

@@ -1,13 +1,19 @@
 //! Strict RFC 8259 as a push machine: one value, or one after the other.
 
 mod answer;
+mod literal;
 mod nesting;
 mod number;
 mod plain;
 mod run;
+mod saved;
 mod space;
 mod special;
 mod string;
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 use nesting::Nesting;
 use number::{Number, NumberScan};
@@ -17,7 +23,7 @@ use string::{StringScan, StringScanner};
 use super::settled_tail::SettledTail;
 
 /// How many values a text may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Values {
     /// Exactly one.
     One,
@@ -26,7 +32,7 @@ pub(super) enum Values {
 }
 
 /// What may come next, or what token the text ends in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum State {
     /// The beginning of the text: a byte order mark, whitespace or a value.
     Start,
@@ -59,6 +65,9 @@ enum State {
     Malformed,
 }
 
+/// What is missing of a literal. Under a name of its own it is not borrowed from what is deserialised.
+type Missing = &'static [u8];
+
 /// Bytes, and where they begin in the text.
 #[derive(Clone, Copy)]
 struct Chunk<'c> {
@@ -67,7 +76,7 @@ struct Chunk<'c> {
 }
 
 /// Which source was settled last.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct Settled {
     /// The end of the last settled token; inside a string of what is settled of it. 0 if there is none.
     end: usize,
@@ -78,14 +87,15 @@ struct Settled {
 }
 
 /// The machine. Its size is that of the nesting, and of the last token's last characters.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct JsonMachine {
     values: Values,
     state: State,
     /// The string that the text ends in, if it does.
     string: StringScanner,
     /// What is missing of the literal that the text ends in, if it does.
-    literal: &'static [u8],
+    #[serde(with = "literal")]
+    literal: Missing,
     nesting: Nesting,
     /// Bytes seen.
     position: usize,
@@ -98,7 +108,7 @@ pub(super) struct JsonMachine {
     /// Whether an object's member was seen, as far as its colon.
     member: bool,
     /// The first byte that cannot stand where it stands, and why.
-    malformed: Option<(usize, &'static str)>,
+    malformed: Option<(usize, Cow<'static, str>)>,
 }
 
 impl JsonMachine {
@@ -287,7 +297,7 @@ impl JsonMachine {
 
     fn fail(&mut self, chunk: Chunk<'_>, at: usize, reason: &'static str) -> usize {
         self.state = State::Malformed;
-        self.malformed = Some((chunk.base + at, reason));
+        self.malformed = Some((chunk.base + at, Cow::Borrowed(reason)));
         chunk.bytes.len()
     }
 

@@ -9,12 +9,14 @@ mod row;
 pub(super) use blocks::Blocks;
 pub(super) use fence::Language;
 
+use serde::{Deserialize, Serialize};
+
 use super::text::TextMachine;
 use crate::{Hint, Verdict};
 
 /// The machine for Markdown (PC-1). It is whole unless something is open for certain: a code fence, an HTML
 /// block with an end of its own, the destination of a link, a row of a table, or a UTF-8 character.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct MarkdownMachine {
     text: TextMachine,
     blocks: Blocks,
@@ -25,6 +27,11 @@ impl MarkdownMachine {
     pub(super) fn push(&mut self, chunk: &[u8]) {
         self.text.push(chunk);
         self.blocks.push(chunk);
+    }
+
+    /// Whether it is a state that can be reached, as far as anything rests on it.
+    pub(super) fn is_consistent(&self) -> bool {
+        self.text.is_consistent() && self.blocks.is_consistent(self.text.position())
     }
 
     /// Bytes seen.

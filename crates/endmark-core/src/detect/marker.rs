@@ -1,14 +1,17 @@
 //! Text that must end in a marker.
 
+use serde::{Deserialize, Serialize};
+
 use std::sync::Arc;
 
 use super::text::TextMachine;
 use crate::Verdict;
 
 /// The machine for text that is whole when it ends in a marker, trailing whitespace aside.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct MarkerMachine {
     text: TextMachine,
+    #[serde(with = "marker_text")]
     marker: Arc<Marker>,
     /// How many bytes of the marker the text ends in.
     matched: usize,
@@ -21,6 +24,23 @@ struct Marker {
     bytes: Vec<u8>,
     /// For each number of matched bytes the next smaller number that matches as well (Knuth, Morris, Pratt).
     shorter: Vec<usize>,
+}
+
+/// A marker is saved as its text.
+mod marker_text {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Marker;
+
+    pub(super) fn serialize<S: Serializer>(marker: &Marker, serializer: S) -> Result<S::Ok, S::Error> {
+        String::from_utf8_lossy(&marker.bytes).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Marker>, D::Error> {
+        String::deserialize(deserializer).map(|marker| Arc::new(Marker::new(&marker)))
+    }
 }
 
 impl Marker {
@@ -78,6 +98,16 @@ impl MarkerMachine {
         for &byte in &bytes[skipped..] {
             self.matched = self.marker.step(self.matched, byte);
         }
+    }
+
+    /// The marker.
+    pub(super) fn marker(&self) -> String {
+        String::from_utf8_lossy(&self.marker.bytes).into_owned()
+    }
+
+    /// Whether it is a state that can be reached, as far as anything rests on it.
+    pub(super) fn is_consistent(&self) -> bool {
+        self.matched <= self.marker.bytes.len() && self.text.is_consistent()
     }
 
     /// Bytes seen.

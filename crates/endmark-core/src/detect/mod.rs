@@ -8,10 +8,13 @@ mod auto;
 mod json;
 mod markdown;
 mod marker;
+mod saved;
 mod settled_tail;
 mod tags;
 mod text;
 mod utf8;
+
+use serde::{Deserialize, Serialize};
 
 use auto::AutoMachine;
 use json::{JsonMachine, Values};
@@ -59,12 +62,35 @@ pub fn detect(raw: &[u8], format: &Format) -> Detection {
 /// at_the_cut.push(br#"", }"#);
 /// assert!(at_the_cut.is_malformed());
 /// ```
-#[derive(Debug, Clone)]
+///
+/// It can be saved and restored with serde, also in another process, and answers the same from then on. What is
+/// restored is checked: bytes that no detector has saved give an error, or a detector that says something useless,
+/// but never a panic.
+///
+/// ```
+/// use endmark_core::{Format, detect::Detector};
+///
+/// let mut detector = Detector::new(&Format::Json);
+/// detector.push(br#"{"name": "Ma"#);
+/// let saved = serde_json::to_string(&detector)?;
+///
+/// let mut restored: Detector = serde_json::from_str(&saved)?;
+/// assert_eq!((restored.position(), restored.format()), (12, Format::Json));
+/// restored.push(br#"rie"}"#);
+/// assert!(restored.is_whole());
+/// assert!(serde_json::from_str::<Detector>("{}").is_err());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(into = "saved::Saved", try_from = "saved::Saved")]
 pub struct Detector {
     machine: Machine,
 }
 
-#[derive(Debug, Clone)]
+/// The longest text that a restored state may be of, in bytes; beyond that, offsets could not be counted.
+const MAX_POSITION: usize = usize::MAX >> 4;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
 enum Machine {
     Json(JsonMachine),
     Markdown(Box<MarkdownMachine>),
@@ -121,6 +147,19 @@ impl Detector {
             Machine::Text(machine) => machine.verdict(),
             Machine::Marker(machine) => machine.verdict(),
             Machine::Auto(machine) => machine.verdict(),
+        }
+    }
+
+    /// The format that it was made for.
+    pub fn format(&self) -> Format {
+        match &self.machine {
+            Machine::Json(machine) if machine.values() == Values::One => Format::Json,
+            Machine::Json(_) => Format::Jsonl,
+            Machine::Markdown(_) => Format::Markdown,
+            Machine::Tags(_) => Format::Tags,
+            Machine::Text(_) => Format::Text,
+            Machine::Marker(machine) => Format::Marker(machine.marker()),
+            Machine::Auto(_) => Format::Auto,
         }
     }
 

@@ -1,5 +1,7 @@
 //! The end of the settled source, kept while chunks come and go.
 
+use serde::{Deserialize, Serialize};
+
 /// How many characters of a token's source are handed out, and so kept (PC-1).
 pub(super) const TOKEN_CHARACTERS: usize = 200;
 
@@ -11,7 +13,7 @@ const KEPT_BYTES: usize = 4 * TOKEN_CHARACTERS;
 ///
 /// It is told after each chunk, not after each byte, which range is settled: what lies between costs
 /// nothing. What is kept never depends on how the text was split.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct SettledTail {
     /// The last bytes of the settled source, up to `end`.
     settled: Vec<u8>,
@@ -43,6 +45,14 @@ impl SettledTail {
         if !unsettled.is_empty() {
             append(&mut self.rest, unsettled);
         }
+    }
+
+    /// Whether it is that of a text of which `position` bytes were seen, and `settled` are settled.
+    pub(super) fn is_consistent(&self, position: usize, settled: usize) -> bool {
+        self.end <= settled
+            && settled <= position
+            && self.settled.len() <= self.end.min(2 * KEPT_BYTES)
+            && self.rest.len() <= (position - self.end).min(2 * KEPT_BYTES)
     }
 
     /// Settles what of the rest, which ends at `position`, stands before `end`.

@@ -4,6 +4,8 @@ mod elements;
 mod html;
 mod scanner;
 
+use serde::{Deserialize, Serialize};
+
 use elements::Elements;
 use scanner::{Scanner, Step};
 
@@ -12,7 +14,7 @@ use crate::{Markup, Open, Truncation, Verdict};
 
 /// The machine for tags (PC-1). What models write in tags is often code, so only what is a tag beyond doubt is
 /// one: see `docs/detect.md` for the rules.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct TagsMachine {
     text: TextMachine,
@@ -35,7 +37,7 @@ pub(super) struct TagsMachine {
 }
 
 /// What the first tag of a text is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum FirstTag {
     /// One of HTML's elements.
     Html,
@@ -147,6 +149,14 @@ impl TagsMachine {
         } else {
             self.begin_text(start);
         }
+    }
+
+    /// Whether it is a state that can be reached, as far as anything rests on it.
+    pub(super) fn is_consistent(&self) -> bool {
+        let position = self.text.position();
+        self.text.is_consistent()
+            && self.scanner.is_consistent(position)
+            && self.balanced.max(self.token) <= position
     }
 
     /// Bytes seen.

@@ -1,11 +1,13 @@
 //! Text without a grammar: only a UTF-8 character can be cut for certain.
 
+use serde::{Deserialize, Serialize};
+
 use super::settled_tail::SettledTail;
 use super::utf8::{Utf8, Utf8Step};
 use crate::{Hint, InToken, Truncation, Verdict};
 
 /// The machine for text without a grammar.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct TextMachine {
     /// Bytes seen.
     position: usize,
@@ -68,6 +70,14 @@ impl TextMachine {
             }
         }
         self.malformed = Some(base + index);
+    }
+
+    /// Whether it is a state that can be reached, as far as anything rests on it.
+    pub(super) fn is_consistent(&self) -> bool {
+        self.position <= super::MAX_POSITION
+            && self.tail.is_consistent(self.position, self.settled)
+            && self.pending.is_none_or(Utf8::is_consistent)
+            && self.malformed.is_none_or(|index| index < self.position)
     }
 
     /// Bytes seen.

@@ -1,8 +1,10 @@
 //! One UTF-8 character at a time, cut anywhere.
 
+use serde::{Deserialize, Serialize};
+
 /// What is still expected of a character whose beginning was seen: exactly the well-formed sequences of
 /// RFC 3629, so neither overlong forms, nor surrogates, nor anything above U+10FFFF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Utf8 {
     missing: u8,
     lowest: u8,
@@ -34,6 +36,11 @@ impl Utf8 {
             _ => return None,
         };
         Some(Self { missing, lowest, highest })
+    }
+
+    /// Whether it is a state that can be reached.
+    pub(super) fn is_consistent(self) -> bool {
+        (1..=3).contains(&self.missing)
     }
 
     /// Goes on with the character's next byte.

@@ -1,10 +1,12 @@
 //! Where in a text JSON may begin, or tags.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::markdown::{Blocks, Language};
 use super::WholeText;
 
 /// A place where JSON may begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Place {
     /// At the beginning of the text.
     First,
@@ -17,7 +19,7 @@ pub(super) enum Place {
 }
 
 /// Looks for such places, and for lines that begin with a tag.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Places {
     /// Whether the current line has nothing but whitespace and the signs of quotations.
     blank_line: bool,

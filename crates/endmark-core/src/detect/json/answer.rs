@@ -20,8 +20,8 @@ impl JsonMachine {
     }
 
     /// The first byte that cannot stand where it stands, and why, if no continuation makes it valid.
-    pub(in crate::detect) fn malformed(&self) -> Option<(usize, &'static str)> {
-        self.malformed
+    pub(in crate::detect) fn malformed(&self) -> Option<(usize, &str)> {
+        self.malformed.as_ref().map(|(index, reason)| (*index, reason.as_ref()))
     }
 
     /// Where the last value ended, also in a text that is malformed after it.
@@ -45,7 +45,7 @@ impl JsonMachine {
 
     /// What the text is, should it end here.
     pub(in crate::detect) fn verdict(&self) -> Verdict {
-        if let Some((index, reason)) = self.malformed {
+        if let Some((index, reason)) = self.malformed() {
             return Verdict::Malformed { index, reason: reason.to_owned() };
         }
         if let State::Marked = self.state {

@@ -1,11 +1,13 @@
 //! Which brackets are open: one bit a level, on the heap, never on the call stack.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Open;
 
 const LEVELS_PER_WORD: usize = u64::BITS as usize;
 
 /// The open brackets of a JSON text. A million levels take 125 kB.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Nesting {
     depth: usize,
     /// The innermost levels, the lowest bit the very innermost; 1 is an object.
@@ -44,6 +46,11 @@ impl Nesting {
         {
             self.innermost = word;
         }
+    }
+
+    /// Whether it is a state that can be reached.
+    pub(super) fn is_consistent(&self) -> bool {
+        self.outer.len() == self.depth.saturating_sub(1) / LEVELS_PER_WORD
     }
 
     /// What is open, outermost first.

@@ -1,7 +1,9 @@
 //! The number of RFC 8259, cut anywhere.
 
+use serde::{Deserialize, Serialize};
+
 /// How far a number has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Number {
     /// `-`
     Minus,

@@ -1,10 +1,12 @@
 //! The inside of a JSON string, cut anywhere.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::utf8::{Utf8, Utf8Step};
 use super::plain::{ends_escape, settled_length};
 
 /// How far the inside of a string has come.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Inside {
     /// Between two characters.
     Plain,
@@ -19,7 +21,7 @@ enum Inside {
 }
 
 /// A string from its opening quote on. Lone surrogate escapes are grammatical (RFC 8259, section 8.2).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct StringScanner {
     inside: Inside,
     /// Where the character or escape begins that is not complete.
@@ -44,6 +46,18 @@ impl StringScanner {
     #[inline]
     pub(super) fn new() -> Self {
         Self { inside: Inside::Plain, pending: 0, escape: 0 }
+    }
+
+    /// Whether it is a state that can be reached in a string whose inside is `start..end` so far.
+    pub(super) fn is_consistent(&self, start: usize, end: usize) -> bool {
+        let inside = match self.inside {
+            Inside::Plain => return true,
+            Inside::Unicode { digits, .. } => digits <= 3,
+            Inside::Character(character) => character.is_consistent(),
+            Inside::Escape | Inside::AfterHigh => true,
+        };
+        let escape = matches!(self.inside, Inside::Character(_)) || (start..=end).contains(&self.escape);
+        inside && escape && (start..=end).contains(&self.pending)
     }
 
     /// Where the part ends that can no longer change, when `position` bytes of the text were seen.

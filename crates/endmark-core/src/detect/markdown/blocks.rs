@@ -3,14 +3,17 @@
 //! It follows `CommonMark` as far as it decides whether a fence, an HTML block, a paragraph or a table is open.
 //! Nothing is looked at twice: what a line turns out to be is decided when the byte comes that decides it.
 
+use serde::{Deserialize, Serialize};
+
 use super::fence::{Fence, Opening};
 use super::html::{HtmlBlock, HtmlStart, HtmlStep};
 use super::inline::Inline;
 use super::row::{Row, Table};
+use crate::detect::MAX_POSITION;
 use crate::{InToken, Open};
 
 /// What contains lines.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Container {
     Quote,
     /// A list item: lines of it are indented by `width` columns. One without a line yet is `blank`.
@@ -21,7 +24,7 @@ enum Container {
 }
 
 /// The block that the last line belongs to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Leaf {
     None,
     Paragraph,
@@ -31,7 +34,7 @@ enum Leaf {
 }
 
 /// What the current line is, as far as it has come.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Line {
     /// Whitespace and the signs of containers.
     Begin,
@@ -62,7 +65,7 @@ enum Line {
 }
 
 /// A line that may be a thematic break, or the underline of a heading.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Rule {
     sign: u8,
     count: usize,
@@ -75,7 +78,7 @@ struct Rule {
 }
 
 /// Follows the lines of a text.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::detect) struct Blocks {
     /// Bytes seen.
     position: usize,
@@ -587,6 +590,42 @@ impl Blocks {
             }
             _ => self.head = Some(row),
         }
+    }
+
+    /// Whether it is a state that can be reached after `position` bytes, as far as anything rests on it.
+    pub(super) fn is_consistent(&self, position: usize) -> bool {
+        let fits = |number: usize| number <= MAX_POSITION;
+        let line = match self.line {
+            Line::Signs(opening) | Line::Closing(opening) | Line::Info { opening, .. } => {
+                opening.is_consistent()
+            }
+            Line::Html(start) => start.is_consistent(),
+            Line::Marker { prefix, .. } => fits(prefix),
+            Line::Digits { indent, .. } => fits(indent),
+            _ => true,
+        };
+        let leaf = match self.leaf {
+            Leaf::Html { block, line_start } => block.is_consistent() && fits(line_start),
+            Leaf::Fence(fence) => fence.is_consistent(),
+            Leaf::None | Leaf::Paragraph | Leaf::Table(_) => true,
+        };
+        let container = |container: &Container| match container {
+            Container::Quote => true,
+            Container::Item { width, .. } => fits(*width),
+        };
+        line && leaf
+            && self.position == position
+            && self.line_start <= position + 3
+            && self.matched <= self.containers.len()
+            && self.consumed <= self.column
+            && fits(self.column)
+            && self.item.is_none_or(|(prefix, _)| fits(prefix))
+            && self.rule.is_none_or(|rule| fits(rule.count))
+            && self.containers.iter().all(container)
+            && self.row.is_consistent()
+            && self.head.is_none_or(Row::is_consistent)
+            && self.inline.is_consistent()
+            && self.mark <= 3
     }
 
     /// The fence that is open, as far as lines have ended.

@@ -1,10 +1,14 @@
 //! Code fences: the signs that open and close them, and what they say is in them.
 
+use serde::{Deserialize, Serialize};
+
+use crate::detect::MAX_POSITION;
+
 /// How many bytes of a fence's info string are looked at.
 const INFO_BYTES: usize = 8;
 
 /// What a fence says is in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::detect) enum Language {
     /// `json`, `jsonl` or `ndjson`.
     Json,
@@ -14,7 +18,7 @@ pub(in crate::detect) enum Language {
 }
 
 /// An open code fence.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(in crate::detect) struct Fence {
     pub(super) sign: u8,
     pub(super) length: usize,
@@ -30,7 +34,7 @@ pub(in crate::detect) struct Fence {
 }
 
 /// The signs at the beginning of a line, and then the info string.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Opening {
     pub(super) sign: u8,
     pub(super) length: usize,
@@ -39,7 +43,19 @@ pub(super) struct Opening {
     info_length: usize,
 }
 
+impl Fence {
+    /// Whether it is a state that can be reached, as far as anything rests on it.
+    pub(super) fn is_consistent(&self) -> bool {
+        self.length <= MAX_POSITION && self.sign.is_ascii()
+    }
+}
+
 impl Opening {
+    /// Whether it is a state that can be reached, as far as anything rests on it.
+    pub(super) fn is_consistent(&self) -> bool {
+        self.length <= MAX_POSITION && self.info_length <= INFO_BYTES + 1 && self.sign.is_ascii()
+    }
+
     /// Begins with one sign, at `start`.
     pub(super) fn new(sign: u8, start: usize) -> Self {
         Self { sign, length: 1, start, info: [0; INFO_BYTES], info_length: 0 }

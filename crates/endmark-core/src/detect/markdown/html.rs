@@ -1,5 +1,7 @@
 //! HTML blocks: how they begin and how they end (`CommonMark`, section 4.6).
 
+use serde::{Deserialize, Serialize};
+
 use crate::Markup;
 
 /// The longest beginning that is looked at: `<figcaption` and `<![CDATA[`, and one byte more.
@@ -83,7 +85,7 @@ fn raw_element(name: &[u8]) -> Option<Markup> {
 }
 
 /// An HTML block, and how far the end that it waits for has come.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) enum HtmlBlock {
     /// It ends before a blank line.
     UntilBlank,
@@ -92,7 +94,7 @@ pub(super) enum HtmlBlock {
 }
 
 /// What of the end of an HTML block the text ends in.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Ending {
     /// How many signs of the end match; of an end tag, how many bytes stand behind `<`.
     length: usize,
@@ -108,6 +110,14 @@ impl HtmlBlock {
             _ => 0,
         };
         Self::UntilSigns { markup, matched: Ending { length, name: [0; NAME_BYTES] } }
+    }
+
+    /// Whether it is a state that can be reached, as far as anything rests on it.
+    pub(super) fn is_consistent(&self) -> bool {
+        match self {
+            Self::UntilBlank => true,
+            Self::UntilSigns { matched, .. } => matched.length <= NAME_BYTES + 1,
+        }
     }
 
     /// Takes a byte; answers whether the block ends with this line.
@@ -148,7 +158,7 @@ impl Ending {
 }
 
 /// A line that begins with `<`, as far as it may begin an HTML block.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) enum HtmlStart {
     /// After `<` and these bytes in lower case.
     Name { name: [u8; NAME_BYTES], length: usize },
@@ -157,7 +167,7 @@ pub(super) enum HtmlStart {
 }
 
 /// How far a tag has come that has to be whole, and all that its line holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Tag {
     /// In the name of an end tag, or after it.
     Closing { name_ended: bool },
@@ -197,6 +207,14 @@ impl HtmlStart {
     /// After `<`.
     pub(super) fn new() -> Self {
         Self::Name { name: [0; NAME_BYTES], length: 0 }
+    }
+
+    /// Whether it is a state that can be reached, as far as anything rests on it.
+    pub(super) fn is_consistent(self) -> bool {
+        match self {
+            Self::Name { length, .. } => length <= NAME_BYTES,
+            Self::Tag(_) => true,
+        }
     }
 
     /// Takes the next byte of the line; its end is a line feed.

@@ -1,10 +1,14 @@
 //! The inside of a paragraph: as far as it takes to see a link whose destination is open.
 
+use serde::{Deserialize, Serialize};
+
+use crate::detect::MAX_POSITION;
+
 /// How many open brackets are remembered. Those farther out are forgotten, and so are their links.
 const BRACKETS: usize = 32;
 
 /// Where in a link's destination the text stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 enum Link {
     /// In none.
     #[default]
@@ -22,7 +26,7 @@ enum Link {
 }
 
 /// Follows brackets, code spans and links through one paragraph, heading or row.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is about the last byte, and they do not exclude each other"
@@ -55,6 +59,12 @@ impl Inline {
         self.brackets.clear();
         let brackets = std::mem::take(&mut self.brackets);
         *self = Self { brackets, complete: self.complete, ..Self::default() };
+    }
+
+    /// Whether it is a state that can be reached, as far as anything rests on it.
+    pub(super) fn is_consistent(&self) -> bool {
+        let depth = if let Link::Bare { depth } = self.link { depth } else { 0 };
+        self.brackets.len() <= BRACKETS && depth.max(self.run) <= MAX_POSITION
     }
 
     /// Where the link begins whose destination is open.

@@ -1,7 +1,11 @@
 //! A line as a row of a table.
 
+use serde::{Deserialize, Serialize};
+
+use crate::detect::MAX_POSITION;
+
 /// How far a cell of a delimiter row has come: `:---:`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Cell {
     Blank,
     Colon,
@@ -12,7 +16,7 @@ enum Cell {
 }
 
 /// What makes a line a row: its bars that are not escaped.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Row {
     bars: usize,
     /// Whether it begins with a bar, whitespace aside; none before its first sign.
@@ -30,6 +34,11 @@ impl Default for Row {
 }
 
 impl Row {
+    /// Whether it is a state that can be reached, as far as anything rests on it.
+    pub(super) fn is_consistent(self) -> bool {
+        self.bars <= MAX_POSITION
+    }
+
     /// Takes a byte of the line.
     pub(super) fn step(&mut self, byte: u8) {
         if matches!(byte, b' ' | b'\t') {
@@ -83,7 +92,7 @@ impl Row {
 }
 
 /// A table: how all of its rows so far are written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Table {
     begins: bool,
     ends: bool,

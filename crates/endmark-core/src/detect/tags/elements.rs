@@ -1,12 +1,31 @@
 //! The elements that are open.
 
+use serde::{Deserialize, Serialize};
+
 use std::collections::BTreeMap;
 
 /// The names of the open elements as written, outermost first, and how often each of them is open, case aside.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<Box<str>>", into = "Vec<Box<str>>")]
 pub(super) struct Elements {
     names: Vec<Box<str>>,
     counts: BTreeMap<Box<str>, usize>,
+}
+
+impl From<Vec<Box<str>>> for Elements {
+    fn from(names: Vec<Box<str>>) -> Self {
+        let mut elements = Self::default();
+        for name in names {
+            elements.push(&name);
+        }
+        elements
+    }
+}
+
+impl From<Elements> for Vec<Box<str>> {
+    fn from(elements: Elements) -> Self {
+        elements.names
+    }
 }
 
 impl Elements {

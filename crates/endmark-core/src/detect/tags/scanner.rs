@@ -1,5 +1,7 @@
 //! One tag at a time: what follows a `<`, and whether it is a tag at all.
 
+use serde::{Deserialize, Serialize};
+
 use std::borrow::Cow;
 
 use crate::{InToken, Markup};
@@ -11,7 +13,7 @@ const NAME_BYTES: usize = 100;
 const DECLARATIONS: [&[u8]; 5] = [b"doctype", b"element", b"attlist", b"entity", b"notation"];
 
 /// Where the text stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 enum State {
     #[default]
     Text,
@@ -62,7 +64,7 @@ pub(super) enum Step {
 }
 
 /// Tells tags from text.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Scanner {
     state: State,
     /// Where the tag begins.
@@ -81,6 +83,11 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
+    /// Whether it is a state that can be reached after `position` bytes, as far as anything rests on it.
+    pub(super) fn is_consistent(&self, position: usize) -> bool {
+        self.start.max(self.settled) <= position && self.name.len() <= NAME_BYTES
+    }
+
     /// Whether no tag has begun.
     pub(super) fn in_text(&self) -> bool {
         self.state == State::Text
@@ -291,7 +298,7 @@ impl Scanner {
         if byte == b'>' && signs == needed {
             return self.end(Step::Markup { start: self.start });
         }
-        let signs = if byte == sign { (signs + 1).min(needed) } else { 0 };
+        let signs = if byte == sign { signs.saturating_add(1).min(needed) } else { 0 };
         self.state = State::Markup(markup, signs);
         Step::Inside
     }

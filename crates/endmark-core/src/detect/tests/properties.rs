@@ -192,7 +192,13 @@ proptest! {
                 start = end;
             }
             chunks = chunks.clone();
+            let saved = serde_json::to_string(&chunks).unwrap();
+            let mut restored: Detector = serde_json::from_str(&saved).unwrap();
+            prop_assert_eq!(restored.detection(), chunks.detection(), "{} restored from {}", format, saved);
             chunks.push(&text[start..]);
+            restored.push(&text[start..]);
+            prop_assert_eq!(&restored.detection(), &expected, "{} restored from {}", format, saved);
+            prop_assert_eq!(restored.format().name(), format.name());
             prop_assert_eq!(&chunks.detection(), &expected, "{} in chunks", format);
             prop_assert_eq!(chunks.position(), text.len());
             prop_assert_eq!(chunks.is_whole(), expected.verdict.is_whole(), "{}", format);

@@ -1,0 +1,41 @@
+//! Whether a saved state is one that can be reached, as far as anything rests on it.
+
+use super::{JsonMachine, State, Values};
+
+impl JsonMachine {
+    /// Whether one value is read, or any number of them.
+    pub(in crate::detect) fn values(&self) -> Values {
+        self.values
+    }
+
+    /// Whether the state can be reached, as far as anything rests on it.
+    pub(in crate::detect) fn is_consistent(&self) -> bool {
+        let depth = self.nesting.depth();
+        let in_object = depth > 0 && self.nesting.in_object();
+        let in_array = depth > 0 && !self.nesting.in_object();
+        let state = match self.state {
+            State::Start | State::ByteOrderMark(_) | State::Marked | State::Done { .. } => depth == 0,
+            State::FirstKey | State::Key | State::Colon | State::String { key: true } => in_object,
+            State::FirstElement => in_array,
+            State::AfterValue => depth > 0,
+            State::Value
+            | State::String { key: false }
+            | State::Number(_)
+            | State::Literal
+            | State::Malformed => true,
+        };
+        let in_string = matches!(self.state, State::String { .. });
+        let inside = self.settled.speaking.saturating_add(1);
+        state
+            && self.nesting.is_consistent()
+            && self.position <= crate::detect::MAX_POSITION
+            && self.tail.is_consistent(self.position, self.settled.end)
+            && self.settled.speaking <= self.settled.end
+            && self.settled.speaking_before <= self.settled.speaking
+            && self.pending.max(self.balanced) <= self.position
+            && (!in_string || inside <= self.settled.end && self.string.is_consistent(inside, self.position))
+            && (self.state == State::Malformed) == self.malformed.is_some()
+            && self.malformed.as_ref().is_none_or(|(index, _)| *index < self.position)
+            && (self.state != State::Literal || !self.literal.is_empty())
+    }
+}

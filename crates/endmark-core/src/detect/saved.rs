@@ -1,0 +1,52 @@
+//! The saved form of a detector, and what is demanded of one that is restored (PC-2).
+
+use serde::{Deserialize, Serialize};
+
+use super::{Detector, Machine};
+
+/// The shape of what is saved. Another one has another number.
+const VERSION: u32 = 1;
+
+/// A detector as it is saved.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Saved {
+    version: u32,
+    machine: Machine,
+}
+
+/// Why a saved state cannot be gone on with.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RestoreError {
+    /// It was saved by another version.
+    #[error("the saved state has the version {0}, and this is version {VERSION}: detect the text anew")]
+    Version(u32),
+    /// No text leads to it.
+    #[error("the saved state is none that a text leads to: detect the text anew")]
+    Inconsistent,
+}
+
+impl From<Detector> for Saved {
+    fn from(detector: Detector) -> Self {
+        Self { version: VERSION, machine: detector.machine }
+    }
+}
+
+impl TryFrom<Saved> for Detector {
+    type Error = RestoreError;
+
+    fn try_from(saved: Saved) -> Result<Self, RestoreError> {
+        if saved.version != VERSION {
+            return Err(RestoreError::Version(saved.version));
+        }
+        let is_consistent = match &saved.machine {
+            Machine::Json(machine) => machine.is_consistent(),
+            Machine::Markdown(machine) => machine.is_consistent(),
+            Machine::Tags(machine) => machine.is_consistent(),
+            Machine::Text(machine) => machine.is_consistent(),
+            Machine::Marker(machine) => machine.is_consistent(),
+            Machine::Auto(machine) => machine.is_consistent(),
+        };
+        if is_consistent { Ok(Self { machine: saved.machine }) } else { Err(RestoreError::Inconsistent) }
+    }
+}
