@@ -10,8 +10,9 @@ const MARK: &[u8] = b"\xEF\xBB\xBF";
 /// As much as is asked after at every byte; the rest is asked after at a few.
 const BYTE_BY_BYTE: usize = 192;
 
-fn formats() -> [Format; 5] {
-    [Format::Json, Format::Jsonl, Format::Text, Format::Auto, Format::Marker("END]".to_owned())]
+pub(crate) fn formats() -> [Format; 7] {
+    let marker = Format::Marker("END]".to_owned());
+    [Format::Json, Format::Jsonl, Format::Markdown, Format::Tags, Format::Text, Format::Auto, marker]
 }
 
 /// Splits change nothing; offsets are in order; `whole` is what another parser takes; what is malformed stays so.

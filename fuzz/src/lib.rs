@@ -12,6 +12,7 @@ pub mod pipeline;
 pub mod request;
 pub mod response;
 pub mod sse;
+pub mod state;
 pub mod stitch;
 pub mod stream;
 
@@ -28,6 +29,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("request", request::check),
     ("response", response::check),
     ("sse", sse::check),
+    ("state", state::check),
     ("stitch", stitch::check),
     ("stream", stream::check),
 ];

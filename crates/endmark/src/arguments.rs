@@ -92,6 +92,7 @@ Examples:
   curl -s … | endmark detect --format json -
   endmark detect --marker '<<END>>' report.txt
   endmark detect --complete cut.json | jq .        (what is unfinished is named on standard error)
+  endmark detect --save-state reply.state < part-1; endmark detect --state reply.state < part-2
   endmark detect --batch < replies.jsonl
 
 Batch: JSON Lines in, {\"id\",\"format\",\"text\"} or {\"id\",\"format\",\"base64\"}; one answer a line, in order.
@@ -197,6 +198,12 @@ pub(crate) struct Detect {
     /// Print the text closed as JSON: what is settled, true to what the complete text would say
     #[arg(long)]
     pub(crate) complete: bool,
+    /// Keep the detector in this file, to go on later with what the text has grown by
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["batch", "complete", "state"])]
+    pub(crate) save_state: Option<PathBuf>,
+    /// Go on from the detector in this file: read only what is new, answer for the whole text, keep it again
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["batch", "complete"])]
+    pub(crate) state: Option<PathBuf>,
     /// Read many texts as JSON Lines, and answer each with a line
     #[arg(long)]
     pub(crate) batch: bool,

@@ -1,6 +1,7 @@
 //! `endmark detect`: is this text whole? (PC-1)
 
 mod completed;
+mod state;
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -33,7 +34,7 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
             .map(Outcome::Streamed);
     }
     let raw = input.bytes()?;
-    let detection = detect(&raw, &format);
+    let detection = state::detect(&raw, &format, arguments)?;
     if arguments.complete {
         return closed(&detection, &Closing::of(&raw, &format)).map(Outcome::Answer);
     }

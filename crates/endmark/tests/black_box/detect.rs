@@ -255,3 +255,36 @@ fn a_batch_closes_where_a_line_asks_for_it() {
         .run_with_input(&["detect", "--batch", "--complete"], "{\"format\":\"json\",\"text\":\"[\"}");
     assert_eq!(lines(&all.output)[0]["completed"]["text"], "[]");
 }
+
+/// PC-2: a text that grows is read once, and answered for as a whole.
+#[test]
+fn a_detector_is_kept_between_two_runs() {
+    let text = "Here:\n```json\n{\"path\": \"grün 😀\", \"lines\": [1, 23]}\n```\nThat is all.\n```sh\nls";
+    for format in ["auto", "markdown", "text"] {
+        for cut in [0, 3, 17, 28, 33, 34, 50, text.len()] {
+            let place = Place::new();
+            let whole = place.run_with_input(&["detect", "--json", "--format", format], text);
+            let (head, rest) = text.as_bytes().split_at(cut);
+            let first =
+                place.run_with_input(&["detect", "--json", "--format", format, "--save-state", "kept"], head);
+            let alone = place.run_with_input(&["detect", "--json", "--format", format], head);
+            assert_eq!(first.envelope()["data"], alone.envelope()["data"], "{format} cut at {cut}");
+            let grown = place.run_with_input(&["detect", "--json", "--state", "kept"], rest);
+            assert_eq!(grown.envelope()["data"], whole.envelope()["data"], "{format} cut at {cut}");
+            assert_eq!(grown.code, whole.code);
+            let again =
+                place.run_with_input(&["detect", "--json", "--state", "kept", "--format", format], "");
+            assert_eq!(again.envelope()["data"], whole.envelope()["data"], "{format} cut at {cut}");
+        }
+    }
+    let place = Place::new().with_file("foreign", "{\"version\": 1, \"machine\": {\"Text\": {}}}");
+    let foreign = place.run_with_input(&["detect", "--state", "foreign"], "");
+    assert_eq!(foreign.code, 2);
+    assert!(foreign.errors.contains("is no saved detector"), "{}", foreign.errors);
+    assert_eq!(place.run_with_input(&["detect", "--state", "missing"], "").code, 2);
+    assert_eq!(place.run_with_input(&["detect", "--save-state", "kept"], "[1").code, 1);
+    let other = place.run_with_input(&["detect", "--state", "kept", "--format", "json"], "]");
+    assert_eq!((other.code, other.errors.contains("is of a text of auto")), (2, true), "{}", other.errors);
+    assert_eq!(place.run_with_input(&["detect", "--state", "kept"], "]").code, 0);
+    assert_eq!(place.run_with_input(&["detect", "--save-state", "missing/kept"], "[]").code, 4);
+}

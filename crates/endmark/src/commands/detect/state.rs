@@ -1,0 +1,49 @@
+//! A detector that is kept in a file between two runs, for a text that grows (PC-2).
+
+use std::fs;
+use std::path::Path;
+
+use endmark_core::detect::{Detector, detect as detect_at_once};
+use endmark_core::{Detection, Format};
+
+use crate::arguments::Detect;
+use crate::error::CommandError;
+
+/// Detects a text, or what a text has grown by since its detector was kept.
+pub(super) fn detect(raw: &[u8], format: &Format, arguments: &Detect) -> Result<Detection, CommandError> {
+    let (mut detector, file) = match (&arguments.state, &arguments.save_state) {
+        (Some(file), _) => (restored(file, format, arguments)?, file),
+        (None, Some(file)) => (Detector::new(format), file),
+        (None, None) => return Ok(detect_at_once(raw, format)),
+    };
+    detector.push(raw);
+    save(&detector, file)?;
+    Ok(detector.detection())
+}
+
+fn restored(file: &Path, format: &Format, arguments: &Detect) -> Result<Detector, CommandError> {
+    let saved = fs::read(file).map_err(|source| CommandError::Read { path: file.into(), source })?;
+    let detector: Detector = serde_json::from_slice(&saved).map_err(|error| {
+        CommandError::input(
+            "invalid_state",
+            format!("`{}` is no saved detector: {error}", file.display()),
+            "Begin again with `--save-state FILE` and the text from its beginning.",
+        )
+    })?;
+    let is_named = arguments.format.format.is_some() || arguments.format.marker.is_some();
+    if is_named && detector.format() != *format {
+        let message = format!("`{}` is of a text of {}, not of {format}", file.display(), detector.format());
+        return Err(CommandError::input("invalid_state", message, "Leave the format out: the state has it."));
+    }
+    Ok(detector)
+}
+
+/// Keeps the detector: under another name first, so that a run that breaks off leaves the old one.
+fn save(detector: &Detector, file: &Path) -> Result<(), CommandError> {
+    let saved = serde_json::to_vec(detector).map_err(|error| CommandError::Bug(error.to_string()))?;
+    let mut unfinished = file.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    fs::write(&unfinished, saved).and_then(|()| fs::rename(&unfinished, file)).map_err(|error| {
+        CommandError::Store { message: format!("cannot write `{}`: {error}", file.display()), hint: None }
+    })
+}
