@@ -1,7 +1,7 @@
 //! Detection (PC-1, PC-2): the input is the text, in every format.
 
 use endmark_core::detect::{Detector, detect};
-use endmark_core::{Format, Truncation, Verdict};
+use endmark_core::{Format, InToken, Truncation, Verdict};
 
 use crate::input::{Numbers, is_value};
 
@@ -92,7 +92,10 @@ fn truncated(text: &[u8], format: &Format, found: &Truncation) {
         // What is settled is so whatever follows, so also where nothing does.
         match detect(&text[..settled], format).verdict {
             Verdict::Truncated(again) => {
-                assert_eq!(again.truncation_index, settled, "{format}: {found:?}");
+                // A high surrogate is settled by an escape after it that cannot be its partner, not by itself.
+                let surrogate = if found.in_token == Some(InToken::Escape) { "\\uD800".len() } else { 0 };
+                let again_settled = [settled, settled.saturating_sub(surrogate)].contains(&again.truncation_index);
+                assert!(again_settled, "{format}: {found:?} {again:?}");
                 assert_eq!(again.balanced_index, found.balanced_index, "{format}: {found:?}");
                 assert!(found.open.starts_with(&again.open), "{format}: {found:?} {again:?}");
             }
