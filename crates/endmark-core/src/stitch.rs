@@ -16,6 +16,7 @@ mod identity;
 mod joint;
 mod opening;
 mod overlap;
+mod plain;
 mod preamble;
 mod restart;
 mod seam;
@@ -73,7 +74,12 @@ pub fn merge_chunks(
             reason,
         });
     }
-    if joint.continuation.trim().is_empty() && !joint.verdict.is_whole() {
+    let is_empty = if joint.has_grammar() {
+        joint.continuation.trim().is_empty() && !joint.verdict.is_whole()
+    } else {
+        plain::is_empty(&joint)
+    };
+    if is_empty {
         return Err(no_seam(&joint, initial, continuation, "it is empty"));
     }
     let Some((best, weighed)) = best(&joint) else {
@@ -81,6 +87,9 @@ pub fn merge_chunks(
     };
     if weighed.something_else {
         return Err(no_seam(&joint, initial, continuation, "it begins something of its own"));
+    }
+    if !joint.has_grammar() && plain::says_nothing_new(&joint, &best) {
+        return Err(no_seam(&joint, initial, continuation, "it says nothing new"));
     }
     let merged = Box::new(survivor::merged(&joint, &best, weighed.confidence, weighed.alternatives));
     if !weighed.settled {
@@ -102,6 +111,9 @@ fn best(joint: &Joint<'_>) -> Option<(Survivor, Weighed)> {
 
 /// All candidates that the grammar accepts, weighed against each other.
 fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
+    if !joint.has_grammar() {
+        return plain::weighed(joint);
+    }
     let candidates = candidate::propose(joint);
     let survivors: Vec<_> =
         candidates.into_iter().filter_map(|candidate| survivor::verify(joint, candidate)).collect();

@@ -3,7 +3,6 @@
 use super::joint::Joint;
 use super::opening::{Opening, openings};
 use super::overlap::{WINDOW, begins_before, overlaps};
-use super::restart;
 use super::seam::{AskedFrom, SeamStyle};
 use super::units::{Units, character};
 
@@ -33,9 +32,6 @@ pub(super) fn propose(joint: &Joint<'_>) -> Vec<Candidate> {
     for opening in openings(joint) {
         as_it_stands(joint, opening, &mut found);
         behind_repetition(joint, opening, &mut found);
-        if !joint.has_grammar() {
-            behind_reflowed_restart(joint, opening, &mut found);
-        }
     }
     // The same join may have several stories; the likeliest is enough.
     let place = |candidate: &Candidate| (candidate.keep, candidate.glue, candidate.start, candidate.fenced);
@@ -96,14 +92,7 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
             let cost = plain.cost + lost;
             let style = opening.style.unwrap_or(SeamStyle::Whitespace);
             found.push(Candidate { glue: " ", style, cost, is_asked: false, ..plain.clone() });
-            let line_break = if joint.has_grammar() { "\\n" } else { "\n" };
-            found.push(Candidate {
-                glue: line_break,
-                style,
-                cost: cost + 1.0,
-                is_asked: false,
-                ..plain.clone()
-            });
+            found.push(Candidate { glue: "\\n", style, cost: cost + 1.0, is_asked: false, ..plain.clone() });
         }
         found.push(plain);
     }
@@ -212,22 +201,4 @@ fn begins_word(units: &Units<'_>, index: usize) -> bool {
     let Some(sign) = units.codes.get(index).map(|code| character(*code)) else { return true };
     let before = index.checked_sub(1).and_then(|before| units.codes.get(before)).map(|code| character(*code));
     !sign.is_alphanumeric() || before.is_none_or(|before| !before.is_alphanumeric())
-}
-
-fn behind_reflowed_restart(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>) {
-    let body = &joint.continuation[opening.start..];
-    if let Some(length) = restart::behind_reflowed_restart(joint.initial, body) {
-        found.push(Candidate {
-            keep: joint.initial.len(),
-            glue: "",
-            start: opening.start + length,
-            end: joint.continuation.len(),
-            style: opening.style.unwrap_or(SeamStyle::Restart),
-            cost: opening.cost + 2.0,
-            opening: opening.start,
-            repeated: joint.initial.len(),
-            is_asked: false,
-            fenced: opening.fenced,
-        });
-    }
 }

@@ -1,4 +1,4 @@
-//! Evidence: what speaks for and against each survivor, and when that is enough.
+//! Evidence in JSON: what speaks for and against each survivor, and when that is enough.
 //!
 //! Every survivor has a cost in bits: how unlikely its story is beforehand, how unlikely what it takes for a
 //! coincidence is, and how unlike the rest of the text its seam looks. Costs become shares: a survivor that
@@ -6,7 +6,6 @@
 
 pub(super) mod grammar;
 mod looks;
-mod plain;
 
 use super::identity::identities;
 use super::joint::Joint;
@@ -58,13 +57,12 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
             None => values.push((identity, *cost)),
         }
     }
-    let nothing_bits = something_else(joint, &survivors[best]);
+    let nothing_bits = grammar::something_else(joint, &survivors[best]);
     let nothing = weight(nothing_bits);
     let total: f64 = values.iter().map(|(_, cost)| weight(*cost)).sum::<f64>() + nothing;
     let share = weight(costs[best]) / total;
     let as_asked = survivors[best].candidate.is_asked && joint.from == AskedFrom::Cut;
-    let shortened =
-        joint.has_grammar() && grammar::shortens_what_is_whole(joint, survivors, &survivors[best]);
+    let shortened = grammar::shortens_what_is_whole(joint, survivors, &survivors[best]);
     let needed = if as_asked { SETTLED_AS_ASKED } else { SETTLED };
     Some(Weighed {
         best,
@@ -80,15 +78,6 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
 /// How much something weighs that costs so many bits.
 pub(super) fn weight(cost: f64) -> f64 {
     (-cost.clamp(-500.0, 500.0)).exp2()
-}
-
-/// How unlikely it is that the continuation is none of the stories, in bits.
-fn something_else(joint: &Joint<'_>, best: &Survivor) -> f64 {
-    if joint.has_grammar() {
-        grammar::something_else(joint, best)
-    } else {
-        plain::something_else(joint, best)
-    }
 }
 
 /// What each survivor costs, in bits.
@@ -115,22 +104,14 @@ fn costs(joint: &Joint<'_>, survivors: &[Survivor]) -> Vec<f64> {
                 cost += beginning_anew;
             }
             if candidate.repeated == 0 && candidate.start == 0 {
-                cost += signs_of_a_new_turn(joint, survivor, &before);
+                cost += grammar::signs_of_a_new_turn(joint, survivor, &before);
             }
             if survivor.left_out_remark {
                 cost += 1.0;
             }
-            cost + if joint.has_grammar() { grammar::form(survivor) } else { plain::form(joint, survivor) }
+            cost + grammar::form(survivor)
         })
         .collect()
-}
-
-fn signs_of_a_new_turn(joint: &Joint<'_>, survivor: &Survivor, before: &[char]) -> f64 {
-    if joint.has_grammar() {
-        grammar::signs_of_a_new_turn(joint, survivor, before)
-    } else {
-        plain::signs_of_a_new_turn(joint, before)
-    }
 }
 
 /// Whether the continuation begins the whole document anew, and another one than the first part is of.

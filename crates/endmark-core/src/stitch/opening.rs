@@ -46,8 +46,7 @@ pub(super) fn openings(joint: &Joint<'_>) -> Vec<Opening> {
     }
     for index in 0..found.len() {
         if let Some(length) = fence::opening(&text[found[index].start..]) {
-            let cost = fence_cost(joint, found[index].start);
-            let unwrapped = found[index].then(found[index].start + length, SeamStyle::Fence, cost);
+            let unwrapped = found[index].then(found[index].start + length, SeamStyle::Fence, 1.0);
             found.push(Opening { fenced: true, ..unwrapped });
         }
     }
@@ -109,8 +108,7 @@ fn announced(
     let cost = match certainty {
         Certainty::Certain => 2.0,
         Certainty::Opener => 4.0,
-        Certainty::Form if joint.has_grammar() => 9.0,
-        Certainty::Form => 12.0,
+        Certainty::Form => 9.0,
     };
     if !ends_line {
         found.push(bare.then(end, SeamStyle::Preamble, cost + 4.0));
@@ -122,28 +120,4 @@ fn announced(
     let cost = if fence::opening(rest).is_some() { cost.min(4.0) } else { cost };
     let beyond = if breaks > 2 { 2.0 } else { 0.0 };
     found.push(bare.then(end + blank, SeamStyle::Preamble, cost + beyond));
-    if joint.has_grammar() || breaks == 0 {
-        return;
-    }
-    let kept = if rest[..blank].ends_with("\r\n") { 2 } else { 1 };
-    let kept_cost = if breaks > 2 { 0.0 } else { 4.0 };
-    if breaks > 1 {
-        found.push(bare.then(end + blank - kept, SeamStyle::Preamble, cost + kept_cost));
-    }
-}
-
-/// How unlikely it is beforehand that a fence at this place of the continuation is a wrapper.
-fn fence_cost(joint: &Joint<'_>, at: usize) -> f64 {
-    if joint.has_grammar() || at > 0 {
-        return 1.0;
-    }
-    let rest = joint.continuation.trim_start();
-    let bare_fence =
-        rest.lines().next().is_some_and(|line| line.trim().chars().all(|sign| sign == '`' || sign == '~'));
-    match (joint.fence_is_open, joint.fence_stands_alone()) {
-        // Here a bare fence line closes the block that is open.
-        (true, true) if bare_fence => 8.0,
-        (false, true) if !joint.looks_wrapped() => 6.0,
-        _ => 1.0,
-    }
 }

@@ -286,30 +286,6 @@ pub(super) fn is_remark(rest: &str) -> bool {
     prose && (separated || words == 2)
 }
 
-/// Whether the last paragraph of a text speaks about the text having been completed.
-pub(super) fn ends_with_remark(text: &str) -> Option<usize> {
-    const REMARKS: &[&str] = &[
-        "that's the rest",
-        "that is the rest",
-        "this completes",
-        "that completes",
-        "this concludes the",
-        "the above completes",
-        "that's the complete",
-        "this is the rest",
-        "the response is now complete",
-        "this is the end of the",
-        "i've completed the",
-        "that should complete",
-        "(end of",
-        "[end of",
-    ];
-    let text = text.trim_end();
-    let start = text.rfind("\n\n")?;
-    let paragraph = text[start..].trim_start().to_lowercase().replace('\u{2019}', "'");
-    REMARKS.iter().any(|remark| paragraph.starts_with(remark)).then_some(start)
-}
-
 fn begins_with_word(text: &str, word: &str) -> bool {
     text.strip_prefix(word).is_some_and(|rest| {
         !word.ends_with(char::is_alphabetic)

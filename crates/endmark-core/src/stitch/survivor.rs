@@ -4,9 +4,9 @@ use crate::{Format, Verdict};
 
 use super::candidate::Candidate;
 use super::joint::Joint;
+use super::preamble;
 use super::seam::{Merged, Seam, SeamStyle};
 use super::units::Reading;
-use super::{fence, preamble};
 
 /// A candidate whose text is whole or a valid beginning.
 #[derive(Debug)]
@@ -22,9 +22,6 @@ pub(super) fn verify(joint: &Joint<'_>, mut candidate: Candidate) -> Option<Surv
     if candidate.start > candidate.end {
         return None;
     }
-    if candidate.fenced && !joint.has_grammar() {
-        candidate.end = end_of_wrapped(joint, &candidate);
-    }
     let mut left_out_remark = false;
     let mut verdict = run(joint, &candidate);
     if let Some(end) = end_before_remark(joint, &candidate, &verdict) {
@@ -39,17 +36,6 @@ pub(super) fn verify(joint: &Joint<'_>, mut candidate: Candidate) -> Option<Surv
         candidate.style = SeamStyle::Remark;
     }
     Some(Survivor { candidate, verdict, left_out_remark })
-}
-
-/// Where a text without grammar ends that came in a fence: before the fence's last line, unless the text needs
-/// that line to close a code block of its own.
-fn end_of_wrapped(joint: &Joint<'_>, candidate: &Candidate) -> usize {
-    let part = &joint.continuation[candidate.start..];
-    let fences = fence::lines(&joint.initial[..candidate.keep]) + fence::lines(part);
-    match fence::before_closing(part) {
-        Some(end) if fences % 2 == 1 => candidate.start + end,
-        _ => candidate.end,
-    }
 }
 
 fn run(joint: &Joint<'_>, candidate: &Candidate) -> Verdict {

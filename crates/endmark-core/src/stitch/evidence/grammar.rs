@@ -8,8 +8,6 @@ use crate::stitch::seam::AskedFrom;
 use crate::stitch::survivor::Survivor;
 use crate::stitch::units::{Reading, Units};
 
-use super::plain::{begins_block, begins_sentence};
-
 /// What a text costs that is valid but not at its end.
 pub(in crate::stitch) const NOT_AT_ITS_END: f64 = 5.0;
 /// A repetition is no coincidence from so many bytes on, even where a clean continuation was asked for.
@@ -96,4 +94,25 @@ fn is_document_of_its_own(joint: &Joint<'_>) -> bool {
     root(joint.initial) == root(joint.continuation)
         && joint.format == Format::Json
         && crate::detect::detect(joint.continuation.as_bytes(), &joint.format).verdict.is_whole()
+}
+
+/// Whether a continuation begins as a sentence does that is never found in the middle of one.
+fn begins_sentence(continuation: &str) -> bool {
+    const BEGINNINGS: &[&str] = &[
+        "The ", "This ", "That ", "These ", "Those ", "It ", "In ", "Here ", "There ", "To ", "If ", "We ",
+        "You ", "As ", "A ", "An ", "Every ", "Our ", "My ", "Your ", "They ", "He ", "She ", "When ",
+        "What ", "While ", "For ", "On ", "At ", "With ", "After ", "Once ", "First, ",
+    ];
+    let text = continuation.trim_start();
+    BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
+}
+
+/// Whether a continuation begins with a heading, a list or a table, which no line has in its middle.
+fn begins_block(continuation: &str, glued: bool) -> bool {
+    let line = continuation.lines().next().unwrap_or_default();
+    let signs = line.len() - line.trim_start_matches('#').len();
+    let is_heading = (1..=6).contains(&signs) && line[signs..].starts_with(' ');
+    let stands_alone = continuation[line.len()..].starts_with("\n\n");
+    let is_row = line.starts_with("| ") && line.ends_with('|');
+    is_heading && (stands_alone || glued) || glued && (line.starts_with("- **") || is_row)
 }

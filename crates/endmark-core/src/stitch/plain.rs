@@ -1,0 +1,75 @@
+//! Seams of text without the grammar of JSON: prose, Markdown, code, tags (PC-4).
+//!
+//! Each story of how the continuation came about (as it stands, behind an announcement, in a fence, after a
+//! repeated part, with whitespace lost or added …) says what the joined text is and how likely the received
+//! continuation is by it. All are compared with one more story: that the continuation is a text of its own. What
+//! is counted, in bits, is how much likelier or unlikelier than that a story makes what was received.
+
+mod indent;
+mod likeness;
+mod opening;
+mod story;
+mod turn;
+mod weigh;
+
+use crate::{Format, Verdict};
+
+use super::candidate::Candidate;
+use super::evidence::Weighed;
+use super::joint::Joint;
+use super::seam::AskedFrom;
+use super::survivor::Survivor;
+
+use story::Story;
+
+/// Whether a continuation says nothing: whitespace alone is a part of the text only where it was asked for.
+pub(super) fn is_empty(joint: &Joint<'_>) -> bool {
+    joint.continuation.is_empty() || joint.from != AskedFrom::Cut && joint.continuation.trim().is_empty()
+}
+
+/// Whether a survivor adds nothing to the first part, though the continuation says something.
+pub(super) fn says_nothing_new(joint: &Joint<'_>, survivor: &Survivor) -> bool {
+    let candidate = &survivor.candidate;
+    let added = joint.continuation.get(candidate.start..candidate.end).unwrap_or_default();
+    added.trim().is_empty() && !joint.continuation.trim().is_empty()
+}
+
+/// All joins of a text without grammar that detection accepts, weighed against each other.
+pub(super) fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
+    let mut stories = story::stories(joint);
+    stories.retain(|story| !matches!(verdict(joint, story), Verdict::Malformed { .. }));
+    let weighed = weigh::weigh(joint, &stories)?;
+    let survivors = stories.iter().map(|story| survivor(joint, story)).collect();
+    Some((survivors, weighed))
+}
+
+fn survivor(joint: &Joint<'_>, story: &Story) -> Survivor {
+    Survivor {
+        verdict: verdict(joint, story),
+        left_out_remark: story.style == super::SeamStyle::Remark,
+        candidate: Candidate {
+            keep: joint.initial.len(),
+            glue: story.glue,
+            start: story.start,
+            end: story.end,
+            style: story.style,
+            cost: story.cost,
+            opening: story.opening,
+            repeated: story.repeated,
+            is_asked: story.is_clean && joint.from == AskedFrom::Cut,
+            fenced: story.fenced,
+        },
+    }
+}
+
+/// What detection says of the text joined by a story.
+fn verdict(joint: &Joint<'_>, story: &Story) -> Verdict {
+    if joint.format == Format::Text {
+        // Both parts are sound text, and so is what is joined of them.
+        return Verdict::Whole;
+    }
+    let mut detector = joint.state_at(joint.initial.len());
+    detector.push(story.glue.as_bytes());
+    detector.push(story.text(joint).as_bytes());
+    detector.verdict()
+}

@@ -1,0 +1,81 @@
+//! How lines are indented, so that a seam in or before an indentation can be told from one that changes it.
+
+use std::collections::HashMap;
+
+/// How many lines of each side are read.
+const MOST_LINES: usize = 600;
+
+/// How a line begins or the one before it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Place {
+    /// The line before opens something.
+    behind_opening: bool,
+    /// This line closes something.
+    closing: bool,
+}
+
+/// How often lines change their indentation, and by how much.
+#[derive(Debug, Default)]
+pub(super) struct Indents {
+    changes: HashMap<(Place, i64), u32>,
+    lines: HashMap<Place, u32>,
+}
+
+impl Indents {
+    /// Reads the lines of both sides that the seam does not touch.
+    pub(super) fn of(before: &str, after: &str) -> Self {
+        let mut indents = Self::default();
+        let end = before.rfind('\n').map_or(0, |at| at + 1);
+        let tail: Vec<&str> = before[..end].lines().rev().take(MOST_LINES).collect();
+        indents.read(tail.into_iter().rev());
+        let start = after.find('\n').map_or(after.len(), |at| at + 1);
+        indents.read(after[start..].lines().take(MOST_LINES));
+        indents
+    }
+
+    fn read<'a>(&mut self, lines: impl Iterator<Item = &'a str>) {
+        let mut last: Option<&str> = None;
+        for line in lines.filter(|line| !line.trim().is_empty()) {
+            if let Some(before) = last {
+                let place = place(before, line.trim_start());
+                *self.changes.entry((place, width(line) - width(before))).or_default() += 1;
+                *self.lines.entry(place).or_default() += 1;
+            }
+            last = Some(line);
+        }
+    }
+
+    /// How unlikely it is, in bits, that a line indented so far, with this text, follows the line before it.
+    pub(super) fn bits(&self, before: &str, indent: &str, text: &str) -> f64 {
+        let place = place(before, text);
+        let change = width(indent) - width(before);
+        let seen = f64::from(self.changes.get(&(place, change)).copied().unwrap_or(0));
+        let lines = f64::from(self.lines.get(&place).copied().unwrap_or(0));
+        // What was never seen: as before, or one step in or out, is likelier than anything else.
+        let unseen = match (change, place.behind_opening) {
+            (0, false) => 0.5,
+            (0 | 1 | 2 | 4, true) | (-4 | -2 | -1, false) => 0.1,
+            _ if change % 2 != 0 => 0.003,
+            _ => 0.01,
+        };
+        -((seen + unseen) / (lines + 1.0)).log2()
+    }
+}
+
+fn place(before: &str, text: &str) -> Place {
+    let before = before.trim_end();
+    let opens = before.ends_with(['{', '(', '[', ':', ','])
+        || before.ends_with('>') && before.trim_start().starts_with('<') && !before.contains("</");
+    Place { behind_opening: opens, closing: text.starts_with(['}', ')', ']']) || text.starts_with("</") }
+}
+
+/// The width of a line's indentation; a tab counts as four.
+fn width(line: &str) -> i64 {
+    line.chars()
+        .map_while(|sign| match sign {
+            ' ' => Some(1),
+            '\t' => Some(4),
+            _ => None,
+        })
+        .sum()
+}

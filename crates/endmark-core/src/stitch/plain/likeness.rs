@@ -1,0 +1,207 @@
+//! How likely characters are to follow each other: in the text itself, and in texts at large.
+//!
+//! Sequences of up to six characters are counted, once for all in a list of common words and a few lines of
+//! everything, and for each seam in what stands around it. Shorter contexts speak where longer ones are silent.
+
+use std::sync::OnceLock;
+
+/// The longest sequence that is counted.
+const ORDER: usize = 6;
+/// Slots for the sequences of texts at large, and of one text.
+const SLOTS_AT_LARGE: usize = 1 << 19;
+const SLOTS: usize = 1 << 17;
+/// How many slots are looked at for a sequence.
+const PROBES: usize = 8;
+/// How many characters before and behind a seam are read.
+const BEFORE: usize = 10_000;
+const BEHIND: usize = 6_000;
+/// How much more the text itself says than texts at large.
+const OWN: f64 = 4.0;
+
+/// A little of everything, and common words of seven languages.
+const PRIMER: &str = include_str!("../primer.txt");
+const WORDS: &str = include_str!("words.txt");
+
+/// Counted sequences: how often characters followed contexts, and how often and by how many different ones
+/// contexts were followed. A table with open addressing; a sequence is known by 32 bits of its hash.
+struct Counts {
+    pairs: Vec<Entry>,
+    contexts: Vec<Entry>,
+}
+
+/// What is counted of one sequence.
+#[derive(Debug, Clone, Copy, Default)]
+struct Entry {
+    tag: u32,
+    count: u16,
+    /// How many different characters followed; of contexts alone.
+    followers: u16,
+}
+
+impl Counts {
+    /// Room for so many different sequences; a power of two.
+    fn new(slots: usize) -> Self {
+        Self { pairs: vec![Entry::default(); slots], contexts: vec![Entry::default(); slots] }
+    }
+
+    fn read(&mut self, text: &[char]) {
+        for end in 0..text.len() {
+            self.count(&text[end.saturating_sub(ORDER - 1)..end], text[end]);
+        }
+    }
+
+    fn count(&mut self, context: &[char], next: char) {
+        let mut hashes = [START; ORDER];
+        for length in 1..=context.len() {
+            hashes[length] = extended(hashes[length - 1], context[context.len() - length]);
+        }
+        // From the longest context down to the first that knew it: shorter ones count how many contexts a
+        // character follows, not how often it does.
+        for hash in hashes[..=context.len()].iter().rev() {
+            let Some(pair) = entry(&mut self.pairs, with(*hash, next)) else { continue };
+            pair.count = pair.count.saturating_add(1);
+            let is_new = pair.count == 1;
+            if let Some(all) = entry(&mut self.contexts, *hash) {
+                all.count = all.count.saturating_add(1);
+                all.followers = all.followers.saturating_add(u16::from(is_new));
+            }
+            if !is_new {
+                break;
+            }
+        }
+    }
+
+    /// How often anything followed a context, how many different characters did, and how often this one did.
+    fn of(&self, context: u64, pair: u64) -> (f64, f64, f64) {
+        let all = found(&self.contexts, context);
+        if all.count == 0 {
+            return (0.0, 0.0, 0.0);
+        }
+        (f64::from(all.count), f64::from(all.followers), f64::from(found(&self.pairs, pair).count))
+    }
+}
+
+/// The slot where a sequence is looked for first, and its tag, never 0.
+fn place(slots: usize, hash: u64) -> (usize, u32) {
+    let mixed = (hash ^ hash >> 31).wrapping_mul(0x9fb2_1c65_1e98_df25);
+    let first = usize::try_from(mixed >> 40).unwrap_or(0) & (slots - 1);
+    (first, u32::try_from(mixed & 0xffff_ffff).unwrap_or(0) | 1)
+}
+
+/// The entry of a sequence, a free one if it has none; none where the table is full there.
+fn entry(table: &mut [Entry], hash: u64) -> Option<&mut Entry> {
+    let (first, tag) = place(table.len(), hash);
+    let mask = table.len() - 1;
+    let index = (first..first + PROBES)
+        .map(|at| at & mask)
+        .find(|at| table[*at].tag == tag || table[*at].tag == 0)?;
+    table[index].tag = tag;
+    Some(&mut table[index])
+}
+
+fn found(table: &[Entry], hash: u64) -> Entry {
+    let (first, tag) = place(table.len(), hash);
+    let mask = table.len() - 1;
+    (first..first + PROBES)
+        .map(|at| table[at & mask])
+        .find(|entry| entry.tag == tag || entry.tag == 0)
+        .unwrap_or_default()
+}
+
+const START: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The hash of a context that reaches one character further back.
+fn extended(hash: u64, character: char) -> u64 {
+    (hash ^ u64::from(u32::from(character))).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
+}
+
+/// The hash of a context and what follows it.
+fn with(hash: u64, next: char) -> u64 {
+    (hash ^ (u64::from(u32::from(next)) << 32)).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(31)
+}
+
+/// What is counted in texts at large.
+fn at_large() -> &'static Counts {
+    static COUNTS: OnceLock<Counts> = OnceLock::new();
+    COUNTS.get_or_init(|| {
+        let mut counts = Counts::new(SLOTS_AT_LARGE);
+        // What is common comes first in each list, and counts for more.
+        for (line, words) in WORDS.lines().enumerate() {
+            let text: Vec<char> = format!(" {words} ").chars().collect();
+            let times = match line {
+                0..=3 => 4,
+                4..=12 => 2,
+                _ => 1,
+            };
+            (0..times).for_each(|_| counts.read(&text));
+        }
+        let primer: Vec<char> = PRIMER.chars().collect();
+        (0..3).for_each(|_| counts.read(&primer));
+        // A paragraph begins with a capital letter, or with the sign of a heading, a list, a table or a block.
+        for word in WORDS.split_whitespace().step_by(3) {
+            let mut letters = word.chars();
+            let capital = letters.next().into_iter().flat_map(char::to_uppercase);
+            let word: Vec<char> = capital.chain(letters).chain([' ']).collect();
+            for before in [".\n\n", ".\n", " "] {
+                counts.read(&before.chars().chain(word.iter().copied()).collect::<Vec<char>>());
+            }
+        }
+        for sign in ["# ", "## ", "- ", "* ", "1. ", "| ", "```", "> ", "**", "<", "//"] {
+            let paragraph: Vec<char> = format!(".\n\n{sign}").chars().collect();
+            (0..3).for_each(|_| counts.read(&paragraph));
+        }
+        counts
+    })
+}
+
+/// How likely characters are to follow each other around a seam.
+pub(super) struct Likeness {
+    own: Counts,
+    at_large: &'static Counts,
+}
+
+impl Likeness {
+    /// Reads what stands before the seam, and what follows it where nothing is in question any more.
+    pub(super) fn of(before: &str, after: &str) -> Self {
+        let mut own = Counts::new(SLOTS);
+        let mut tail: Vec<char> = before.chars().rev().take(BEFORE).collect();
+        tail.reverse();
+        own.read(&tail);
+        let head: Vec<char> = after.chars().take(BEHIND).collect();
+        own.read(&head);
+        Self { own, at_large: at_large() }
+    }
+
+    /// How unlikely it is, in bits, that `after` follows `before`.
+    pub(super) fn bits(&self, before: &[char], after: &[char]) -> f64 {
+        let mut text: Vec<char> = before[before.len().saturating_sub(ORDER)..].to_vec();
+        let mut bits = 0.0;
+        for sign in after {
+            bits -= self.share(&text, *sign).log2();
+            text.push(*sign);
+        }
+        bits
+    }
+
+    fn share(&self, text: &[char], next: char) -> f64 {
+        let mut share = 1.0 / 400.0;
+        let mut hash = START;
+        for length in 0..ORDER.min(text.len() + 1) {
+            if length > 0 {
+                hash = extended(hash, text[text.len() - length]);
+            }
+            let pair = with(hash, next);
+            let (own, own_followers, own_these) = self.own.of(hash, pair);
+            let (others, other_followers, other_these) = self.at_large.of(hash, pair);
+            let total = OWN * own + others;
+            if total == 0.0 {
+                break;
+            }
+            let these = (OWN * own_these + other_these).min(total);
+            // A context that many characters have followed is likely to be followed by a new one.
+            let open = 0.6 * (OWN * own_followers).max(other_followers) + 0.4;
+            share = (these + open * share) / (total + open);
+        }
+        share
+    }
+}

@@ -1,0 +1,184 @@
+//! The stories of how a continuation came about, and what each costs beforehand.
+
+use super::opening::{Opening, ends, openings};
+use crate::stitch::joint::Joint;
+use crate::stitch::overlap::overlaps;
+use crate::stitch::seam::{AskedFrom, SeamStyle};
+use crate::stitch::units::{Reading, Units};
+use crate::stitch::{fence, restart};
+
+/// One way to join: all of the first part, glue, and a range of the continuation.
+#[derive(Debug, Clone)]
+pub(super) struct Story {
+    pub(super) glue: &'static str,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) style: SeamStyle,
+    /// How unlikely it is beforehand, in bits.
+    pub(super) cost: f64,
+    /// Where the continuation's own text begins.
+    pub(super) opening: usize,
+    /// Bytes of the first part that are repeated there.
+    pub(super) repeated: usize,
+    /// Nothing was undone.
+    pub(super) is_clean: bool,
+    /// A fence around it was undone.
+    pub(super) fenced: bool,
+}
+
+impl Story {
+    /// What is added to the first part.
+    pub(super) fn text<'a>(&self, joint: &Joint<'a>) -> &'a str {
+        &joint.continuation[self.start..self.end]
+    }
+}
+
+/// What stories cost beforehand, in bits.
+struct Prior {
+    clean: f64,
+    repeated: f64,
+    lost: f64,
+}
+
+fn prior(from: AskedFrom) -> Prior {
+    match from {
+        AskedFrom::Cut => Prior { clean: 0.0, repeated: 7.0, lost: 9.0 },
+        AskedFrom::Token | AskedFrom::Unknown => Prior { clean: 1.0, repeated: 2.5, lost: 5.0 },
+    }
+}
+
+/// All stories of a joint.
+pub(super) fn stories(joint: &Joint<'_>) -> Vec<Story> {
+    let mut found = Vec::new();
+    let last_line = joint.initial.rfind('\n').map_or(0, |at| at + 1);
+    let (before, line) = joint.initial.split_at(last_line);
+    let fences = (fence::lines(before), line);
+    for opening in openings(joint) {
+        let first = found.len();
+        plain(joint, &opening, &mut found);
+        repetitions(joint, &opening, &mut found);
+        // Each end makes each of them another story.
+        for index in first..found.len() {
+            for (nth, end) in ends(joint, &opening, found[index].start, fences).into_iter().enumerate() {
+                let mut story = found[index].clone();
+                story.end = end.at;
+                story.cost += end.cost;
+                story.is_clean &= !end.left_out;
+                if end.left_out && story.style == SeamStyle::Exact {
+                    story.style = SeamStyle::Remark;
+                }
+                if nth == 0 { found[index] = story } else { found.push(story) }
+            }
+        }
+    }
+    found.retain(|story| story.start <= story.end);
+    found
+}
+
+fn plain(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Story>) {
+    let prior = prior(joint.from);
+    let clean = Story {
+        glue: "",
+        start: opening.start,
+        end: joint.continuation.len(),
+        style: opening.style.unwrap_or(SeamStyle::Exact),
+        cost: opening.cost + if opening.is_bare() { prior.clean } else { 0.0 },
+        opening: opening.start,
+        repeated: 0,
+        is_clean: opening.is_bare(),
+        fenced: opening.fence.is_some(),
+    };
+    let rest = &joint.continuation[opening.start..];
+    if !rest.starts_with(char::is_whitespace)
+        && !joint.initial.ends_with(char::is_whitespace)
+        && opening.style != Some(SeamStyle::Whitespace)
+    {
+        let lost = if opening.own_line { 5.0 } else { prior.lost };
+        for glue in [" ", "\n", "\n\n"] {
+            found.push(Story {
+                glue,
+                style: opening.style.unwrap_or(SeamStyle::Whitespace),
+                cost: opening.cost + lost,
+                is_clean: false,
+                ..clean.clone()
+            });
+        }
+    }
+    if let Some(glue) = lost_indentation(joint, rest) {
+        let lost = if opening.is_bare() { prior.lost } else { 3.0 };
+        found.push(Story {
+            glue,
+            style: opening.style.unwrap_or(SeamStyle::Whitespace),
+            cost: opening.cost + lost,
+            is_clean: false,
+            ..clean.clone()
+        });
+    }
+    found.push(clean);
+}
+
+/// The indentation that may have been lost where a line begins: that of the line before.
+fn lost_indentation(joint: &Joint<'_>, rest: &str) -> Option<&'static str> {
+    const SPACES: &str = "                                                                ";
+    const TABS: &str = "\t\t\t\t\t\t\t\t\t\t\t\t";
+    if !joint.initial.ends_with('\n') || rest.starts_with(char::is_whitespace) {
+        return None;
+    }
+    let line = joint.initial.lines().rev().find(|line| !line.trim().is_empty())?;
+    let indent = &line[..line.len() - line.trim_start().len()];
+    let of = |all: &'static str| all.get(..indent.len()).filter(|same| !same.is_empty() && *same == indent);
+    of(SPACES).or_else(|| of(TABS))
+}
+
+fn repetitions(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Story>) {
+    let body = &joint.continuation[opening.start..];
+    let most = joint.initial.len().min(body.len());
+    let again = Units::read(&body[..body.floor_char_boundary(most)], Reading::Plain);
+    let units = joint.units_at(joint.initial.len(), Reading::Plain);
+    let prior = if opening.is_bare() { prior(joint.from).repeated } else { 3.0 };
+    let story = |length: usize, again_length: usize, style: SeamStyle, cost: f64| Story {
+        glue: "",
+        start: opening.start + again_length,
+        end: joint.continuation.len(),
+        style: opening.style.unwrap_or(style),
+        cost: opening.cost + prior + cost,
+        opening: opening.start,
+        repeated: length,
+        is_clean: false,
+        fenced: opening.fence.is_some(),
+    };
+    for count in overlaps(&units.codes, &again.codes) {
+        let length = joint.initial.len() - units.start_of(units.len() - count);
+        let at = joint.initial.len() - length;
+        let style = if at == 0 { SeamStyle::Restart } else { SeamStyle::Overlap };
+        let short = if !opening.is_bare() && count < 4 { 3.0 } else { 0.0 };
+        found.push(story(length, length, style, cost_of_beginning(joint.initial, at) + short));
+    }
+    if let Some(length) = restart::behind_reflowed_restart(joint.initial, body) {
+        found.push(story(joint.initial.len(), length, SeamStyle::Restart, 2.0));
+    }
+}
+
+/// How unlikely it is that a model that repeats a part begins with it at this place, in bits.
+fn cost_of_beginning(text: &str, at: usize) -> f64 {
+    let before = &text[..at];
+    let repeated = &text[at..];
+    if repeated.trim().is_empty() {
+        return if repeated.contains('\n') { 6.0 } else { 3.0 };
+    }
+    let short = match repeated.chars().take(3).count() {
+        1 => 3.0,
+        2 => 1.5,
+        _ => 0.0,
+    };
+    let lettered = repeated.chars().take(8).any(char::is_alphabetic);
+    let short = if lettered { short } else { short + 2.0 };
+    let in_word = |sign: char| sign.is_alphanumeric() || sign == '_';
+    short
+        + match (before.chars().next_back(), repeated.chars().next()) {
+            (None | Some('\n'), _) => 0.5,
+            (Some(before), Some(first)) if in_word(before) && in_word(first) => 4.0,
+            (Some(before), Some(_)) if before.is_whitespace() => 1.0,
+            _ => 2.0,
+        }
+}
