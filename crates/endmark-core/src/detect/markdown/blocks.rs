@@ -86,6 +86,9 @@ pub(in crate::detect) struct Blocks {
     containers: Vec<Container>,
     /// How many of them contain the current line, as far as it has come.
     matched: usize,
+    /// How many of all containers are quotations, and of the matched ones.
+    quotes: usize,
+    matched_quotes: usize,
     /// The column of the next byte, and up to where columns belong to containers.
     column: usize,
     consumed: usize,
@@ -117,6 +120,8 @@ impl Default for Blocks {
             line_start: 0,
             containers: Vec::new(),
             matched: 0,
+            quotes: 0,
+            matched_quotes: 0,
             column: 0,
             consumed: 0,
             quote_space: false,
@@ -296,6 +301,7 @@ impl Blocks {
             match container {
                 Container::Quote if byte == b'>' && indent < 4 => {
                     self.matched += 1;
+                    self.matched_quotes += 1;
                     self.consume_quote();
                     return;
                 }
@@ -385,9 +391,15 @@ impl Blocks {
         self.rule = None;
     }
 
+    /// Ends the containers that the line does not belong to.
+    fn truncate(&mut self) {
+        self.containers.truncate(self.matched);
+        self.quotes = self.matched_quotes;
+    }
+
     /// Ends what the line does not belong to, and the block before it.
     fn leave(&mut self) {
-        self.containers.truncate(self.matched);
+        self.truncate();
         self.leaf = Leaf::None;
         self.head = None;
         self.inline.reset();
@@ -397,6 +409,8 @@ impl Blocks {
         self.leave();
         self.containers.push(container);
         self.matched += 1;
+        self.quotes += usize::from(matches!(container, Container::Quote));
+        self.matched_quotes = self.quotes;
         self.structure = true;
     }
 
@@ -407,7 +421,7 @@ impl Blocks {
             return;
         }
         if !matches!(self.leaf, Leaf::Paragraph | Leaf::Table(_)) {
-            self.containers.truncate(self.matched);
+            self.truncate();
             self.leaf = Leaf::Paragraph;
             self.head = None;
         }
@@ -495,6 +509,7 @@ impl Blocks {
     fn begin_line(&mut self) {
         self.line = Line::Begin;
         self.matched = 0;
+        self.matched_quotes = 0;
         self.column = 0;
         self.consumed = 0;
         self.quote_space = false;
@@ -552,7 +567,10 @@ impl Blocks {
             self.enter(Container::Item { width: prefix + 1, blank: true });
             return;
         }
-        let quote = self.containers.iter().skip(self.matched).position(|c| matches!(c, Container::Quote));
+        let unmatched = self.containers.iter().skip(self.matched);
+        // Only if there is one is it looked for, which would take long in deep lists.
+        let quote = (self.quotes > self.matched_quotes)
+            .then(|| unmatched.take_while(|container| matches!(container, Container::Item { .. })).count());
         if let Some(place) = quote {
             self.matched += place;
             if let Leaf::Fence(fence) = self.leaf {
@@ -617,6 +635,8 @@ impl Blocks {
             && self.position == position
             && self.line_start <= position + 3
             && self.matched <= self.containers.len()
+            && self.matched_quotes <= self.quotes
+            && self.quotes == self.containers.iter().filter(|c| matches!(c, Container::Quote)).count()
             && self.consumed <= self.column
             && fits(self.column)
             && self.item.is_none_or(|(prefix, _)| fits(prefix))

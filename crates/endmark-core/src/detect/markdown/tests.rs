@@ -195,3 +195,15 @@ fn only_prose_stops_in_a_sentence() {
         assert_eq!(machine.hint().is_some(), hinted, "{text:?}");
     }
 }
+
+#[test]
+fn deep_containers_and_many_lines_take_linear_time() {
+    let deep_list = format!("{}{}", "- ".repeat(100_000), "\n".repeat(200_000));
+    let mut machine = MarkdownMachine::default();
+    machine.push(deep_list.as_bytes());
+    machine.push("> ".repeat(100_000).as_bytes());
+    machine.push(format!("{}```\n{}", "\n>".repeat(100_000), "[".repeat(100_000)).as_bytes());
+    assert!(machine.is_whole());
+    machine.push(b"\n~~~\n");
+    assert!(!machine.is_whole());
+}
