@@ -128,7 +128,12 @@ mod resuming {
     type Answer = Result<(Reply, Join), AskFailure>;
 
     fn resume(first: Reply, answer: impl Fn() -> Answer) -> ResumeOutcome {
-        resume_if_truncated(ResumePolicy::default(), Some(Format::Json), first, |_ask| answer())
+        let mut asked = 0;
+        resume_if_truncated(ResumePolicy::default(), Some(Format::Json), first, |_ask| {
+            asked += 1;
+            assert!(asked < 100, "it does not end");
+            answer()
+        })
     }
 
     fn exhausted(answer: impl Fn() -> Answer) -> ExhaustedCause {

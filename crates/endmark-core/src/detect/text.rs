@@ -35,10 +35,7 @@ impl TextMachine {
         while let (Some(character), Some(&byte)) = (self.pending, chunk.get(at)) {
             at += 1;
             match character.next(byte) {
-                Utf8Step::Complete => {
-                    self.pending = None;
-                    self.settled = base + at;
-                }
+                Utf8Step::Complete => self.pending = None,
                 Utf8Step::Incomplete(next) => self.pending = Some(next),
                 Utf8Step::Invalid => {
                     self.malformed = Some(base + at - 1);

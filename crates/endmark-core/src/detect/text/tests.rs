@@ -27,6 +27,21 @@ fn no_text_is_a_cut_with_all_indexes_zero() {
 }
 
 #[test]
+fn a_character_that_comes_byte_by_byte_is_settled_with_its_last() {
+    let mut machine = TextMachine::default();
+    for (byte, settled) in "a€b".bytes().zip([1, 1, 1, 4, 5]) {
+        machine.push(&[byte]);
+        assert_eq!((machine.settled, machine.truncation().truncation_index), (settled, settled));
+    }
+}
+
+#[test]
+fn what_is_no_text_says_so() {
+    let reason = "invalid UTF-8".to_owned();
+    assert_eq!(machine(b"a\xFFb").verdict(), Verdict::Malformed { index: 1, reason });
+}
+
+#[test]
 fn a_lonely_beginning_of_a_character_still_has_a_token() {
     let verdict = machine(b"\xF0\x9F").verdict();
     let truncation = verdict.truncation().unwrap();
@@ -63,6 +78,11 @@ fn a_sentence_that_just_stops_is_a_hint_and_no_verdict() {
         ("The answer to your question is forty-two.", false),
         ("The answer to your question is \"the end\"", false),
         ("The answer to your question is that the\n", false),
+        ("\"We went on to the", true),
+        ("(that is to say", true),
+        // Four words are a sentence that stops, three may be an answer.
+        ("It is in Paris", true),
+        ("Paris in spring", false),
         ("Paris", false),
         ("42", false),
         ("- one more item of the list", false),
