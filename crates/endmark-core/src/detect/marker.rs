@@ -144,6 +144,30 @@ mod tests {
         machine
     }
 
+    /// Markers that overlap with themselves in every way, in every text, in one piece and byte by byte.
+    #[test]
+    fn a_marker_that_repeats_itself_is_found_wherever_it_ends() {
+        let words = |lengths: std::ops::RangeInclusive<usize>| {
+            lengths.flat_map(|length| {
+                (0..1_usize << length).map(move |bits| {
+                    let letter = |place: usize| if bits >> place & 1 == 0 { 'a' } else { 'b' };
+                    (0..length).map(letter).collect::<String>()
+                })
+            })
+        };
+        for marker in words(1..=5) {
+            for text in words(1..=8) {
+                let whole = machine(&marker, &text).is_whole();
+                assert_eq!(whole, text.ends_with(&marker), "{marker} in {text}");
+                let mut fed = MarkerMachine::new(&marker);
+                for byte in text.bytes() {
+                    fed.push(&[byte]);
+                }
+                assert_eq!(fed.is_whole(), whole, "{marker} in {text}, byte by byte");
+            }
+        }
+    }
+
     #[test]
     fn text_is_whole_when_it_ends_in_the_marker() {
         for (text, whole) in [
