@@ -1,0 +1,95 @@
+//! What the block structure answers, as if the text ended where it stands.
+
+use super::super::fence::Fence;
+use super::super::html::{HtmlBlock, HtmlStep};
+use super::super::row::Row;
+use super::{Blocks, Container, Leaf, Line};
+use crate::detect::MAX_POSITION;
+use crate::{InToken, Open};
+
+impl Blocks {
+    /// Whether it is a state that can be reached after `position` bytes, as far as anything rests on it.
+    pub(in crate::detect) fn is_consistent(&self, position: usize) -> bool {
+        let fits = |number: usize| number <= MAX_POSITION;
+        let line = match self.line {
+            Line::Signs(opening) | Line::Closing(opening) | Line::Info { opening, .. } => {
+                opening.is_consistent()
+            }
+            Line::Html(start) => start.is_consistent(),
+            Line::Marker { prefix, .. } => fits(prefix),
+            Line::Digits { indent, .. } => fits(indent),
+            _ => true,
+        };
+        let leaf = match self.leaf {
+            Leaf::Html { block, line_start } => block.is_consistent() && fits(line_start),
+            Leaf::Fence(fence) => fence.is_consistent(),
+            Leaf::None | Leaf::Paragraph | Leaf::Table(_) => true,
+        };
+        let container = |container: &Container| match container {
+            Container::Quote => true,
+            Container::Item { width, .. } => fits(*width),
+        };
+        line && leaf
+            && self.position == position
+            && self.line_start <= position + 3
+            && self.matched <= self.containers.len()
+            && self.matched_quotes <= self.quotes
+            && self.quotes == self.containers.iter().filter(|c| matches!(c, Container::Quote)).count()
+            && self.consumed <= self.column
+            && fits(self.column)
+            && self.item.is_none_or(|(prefix, _)| fits(prefix))
+            && self.rule.is_none_or(|rule| fits(rule.count))
+            && self.containers.iter().all(container)
+            && self.row.is_consistent()
+            && self.head.is_none_or(Row::is_consistent)
+            && self.inline.is_consistent()
+            && self.mark <= 3
+    }
+
+    /// The fence that is open, as far as lines have ended.
+    pub(in crate::detect) fn fence(&self) -> Option<&Fence> {
+        match &self.leaf {
+            Leaf::Fence(fence) => Some(fence),
+            Leaf::None | Leaf::Paragraph | Leaf::Table(_) | Leaf::Html { .. } => None,
+        }
+    }
+
+    /// Whether there was anything that only Markdown has.
+    pub(in crate::detect) fn has_structure(&self) -> bool {
+        self.structure || self.inline.complete
+    }
+
+    /// What is open for certain, should the text end here: the construct, what the cut goes through, and where
+    /// it begins.
+    pub(in crate::detect) fn open(&self) -> Option<(Open, InToken, usize)> {
+        let fence = |sign: u8, length, start| {
+            Some((Open::Fence { sign: char::from(sign), length }, InToken::Code, start))
+        };
+        match (self.line, self.leaf) {
+            (Line::Signs(_) | Line::Info { .. }, Leaf::Html { .. }) => None,
+            (Line::Signs(opening), _) if opening.length >= 3 => {
+                let fits = self
+                    .lapsed
+                    .is_some_and(|(sign, length)| sign == opening.sign && length <= opening.length);
+                if fits { None } else { fence(opening.sign, opening.length, self.line_start) }
+            }
+            (Line::Info { opening, .. }, _) => fence(opening.sign, opening.length, self.line_start),
+            (_, Leaf::Fence(open)) if open.doubtful || self.closes() => None,
+            (_, Leaf::Fence(open)) => fence(open.sign, open.length, open.line_start),
+            (Line::InHtml { ends: true }, _) => None,
+            (Line::Html(start), _) => match start.step(b'\n') {
+                HtmlStep::Block(HtmlBlock::UntilSigns { markup, .. }) => {
+                    Some((Open::Markup(markup), markup.in_token(), self.line_start))
+                }
+                _ => None,
+            },
+            (_, Leaf::Html { block: HtmlBlock::UntilSigns { markup, .. }, line_start }) => {
+                Some((Open::Markup(markup), markup.in_token(), line_start))
+            }
+            (Line::Text, Leaf::Table(table)) if table.misses_the_end_of(&self.row) => {
+                Some((Open::Row, InToken::Row, self.line_start))
+            }
+            _ => self.inline.open_link().map(|start| (Open::Link, InToken::Link, start)),
+        }
+    }
+}
