@@ -36,6 +36,51 @@ mod detection {
     }
 }
 
+mod closing {
+    use crate::{CompleteError, Format, complete};
+
+    fn error(text: &str, format: &Format) -> CompleteError {
+        complete(text.as_bytes(), format).unwrap_err()
+    }
+
+    #[test]
+    fn complete_whole() {
+        let completed = complete(b"[1]", &Format::Json).unwrap();
+        assert_eq!((completed.text.as_str(), completed.is_finished()), ("[1]", true));
+    }
+
+    #[test]
+    fn complete_closed() {
+        let completed = complete(b"[1, 2", &Format::Json).unwrap();
+        assert_eq!((completed.text.as_str(), completed.is_finished()), ("[1]", false));
+    }
+
+    #[test]
+    fn complete_error_malformed() {
+        let error = error("[1}", &Format::Json);
+        assert!(matches!(error, CompleteError::Malformed { index: 2, .. }), "{error:?}");
+        assert_eq!(error.code(), "malformed");
+    }
+
+    #[test]
+    fn complete_error_no_value() {
+        assert_eq!(error(" ", &Format::Json), CompleteError::NoValue);
+        assert_eq!(CompleteError::NoValue.code(), "no_value");
+    }
+
+    #[test]
+    fn complete_error_not_json() {
+        assert_eq!(error("Dear all,", &Format::Auto), CompleteError::NotJson);
+        assert_eq!(CompleteError::NotJson.code(), "not_json");
+    }
+
+    #[test]
+    fn complete_error_no_grammar() {
+        assert_eq!(error("Dear all,", &Format::Text), CompleteError::NoGrammar("text"));
+        assert_eq!(CompleteError::NoGrammar("text").code(), "no_grammar");
+    }
+}
+
 mod merging {
     use crate::{AskedFrom, Format, MergeError, Merged, Outcome, Stitched, merge_chunks, stitch};
 
