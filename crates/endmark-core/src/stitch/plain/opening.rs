@@ -13,6 +13,8 @@ const ANNOUNCES: f64 = 5.0;
 const REMARKS: f64 = 5.0;
 /// How much likelier a sentence is a remark behind a fence, code or tags, in bits.
 const BEHIND_FENCE: f64 = 6.0;
+/// How much likelier what has the form of a remark or an announcement is one than not, in bits.
+const BY_FORM: f64 = 9.0;
 /// An announcement has at most so many paragraphs.
 const MOST_PARAGRAPHS: usize = 3;
 
@@ -110,7 +112,8 @@ fn announced(joint: &Joint<'_>, bare: Opening, found: &mut Vec<Opening>) {
     for paragraph in 0..MOST_PARAGRAPHS {
         let rest = &text[start..];
         let line = rest.split('\n').next().unwrap_or_default();
-        let line_bits = turn::announcement(line);
+        let line_bits =
+            turn::announcement(line).max(if paragraph == 0 { announces_by_form(joint, rest) } else { 0.0 });
         inline(joint, bare, (start, line, line_bits), prior + set_off - bits, found);
         let blank = &rest[line.len()..];
         let blank = &blank[..blank.len() - blank.trim_start_matches(['\n', '\r']).len()];
@@ -136,6 +139,17 @@ fn announced(joint: &Joint<'_>, bare: Opening, found: &mut Vec<Opening>) {
         }
         start = end + blank.len();
     }
+}
+
+/// How much a line reads as an announcement by its form alone, in bits: it ends in a colon before a blank line, and
+/// begins as nothing does in the middle of a sentence.
+fn announces_by_form(joint: &Joint<'_>, text: &str) -> f64 {
+    let line = text.split('\n').next().unwrap_or_default();
+    let ends = line.trim_end().trim_end_matches('*').ends_with([':', '：'])
+        && text[line.len()..].starts_with("\n\n");
+    let begins = line.starts_with(|sign: char| sign.is_uppercase() || u32::from(sign) > 0x2e80);
+    let in_word = joint.initial.ends_with(char::is_alphanumeric);
+    if ends && begins && in_word && line.len() < 160 { BY_FORM } else { 0.0 }
 }
 
 /// Adds the openings behind an announcement in the line that the text goes on in.
@@ -231,7 +245,16 @@ pub(super) fn ends(
             return vec![End { at, cost: 1.0, left_out: true }];
         }
     }
-    if let Some((at, bits)) = remark(body) {
+    if let Some(end) = behind_root(joint, body) {
+        return vec![End { at: start + end, cost: 0.0, left_out: true }];
+    }
+    let by_words = remark(body);
+    if let Some(at) = by_form(joint, body).filter(|_| by_words.is_none()) {
+        // Where it was asked for at the cut, what has only the form of a remark stays.
+        let cost = if joint.from == AskedFrom::Cut { 1.0 } else { prior - BY_FORM };
+        found.push(End { at: start + at, cost, left_out: true });
+    }
+    if let Some((at, bits)) = by_words {
         let last = body[..at].trim_end().rsplit('\n').next().unwrap_or_default();
         // Behind code or tags a sentence is no part of the text, nor is one in another script.
         let foreign = match last.trim_end().chars().next_back() {
@@ -246,8 +269,62 @@ pub(super) fn ends(
     found
 }
 
-/// Where the last paragraph or line of a text that reads as a remark begins, whitespace before it included.
+/// The end of a document of tags whose outermost one has closed, if only prose follows: that is a remark.
+fn behind_root(joint: &Joint<'_>, body: &str) -> Option<usize> {
+    let first = joint.initial.trim_start().strip_prefix('<').filter(|_| joint.format == Format::Tags)?;
+    let length = first.find(|sign: char| !(sign.is_alphanumeric() || matches!(sign, '_' | '-' | ':')))?;
+    let closing = format!("</{}>", first.get(..length).filter(|name| !name.is_empty())?);
+    let outside = |text: &str| {
+        text.split(closing.as_str()).skip(1).any(|rest| !rest.trim_start().starts_with(['<', '\0']))
+    };
+    if joint.initial.contains(&closing) && outside(&[joint.initial, "\0"].concat()) {
+        return None;
+    }
+    let end = body.rfind(&closing)? + closing.len();
+    let rest = &body[end..];
+    let breaks = rest.len() - rest.trim_start_matches('\n').len();
+    // The remark's own blank line belongs to it.
+    let kept = breaks.saturating_sub(2);
+    (!rest.trim().is_empty() && !rest.contains('<')).then_some(end + kept)
+}
+
+/// Where a last paragraph begins that is a sentence in a text without any: code, rows, another script.
+fn by_form(joint: &Joint<'_>, body: &str) -> Option<usize> {
+    const LINES: usize = 40;
+    let text = body.trim_end();
+    let at = text.rfind("\n\n")?;
+    let part = text[at..].trim();
+    let is_prose = part.starts_with(|sign: char| sign.is_uppercase() || u32::from(sign) > 0x2e80)
+        && turn::is_sentence(part);
+    if part.len() > 240 || part.contains('\n') || !is_prose {
+        return None;
+    }
+    let before = || {
+        text[..at]
+            .lines()
+            .rev()
+            .chain(joint.initial.lines().rev())
+            .filter(|line| !line.trim().is_empty())
+            .take(LINES)
+    };
+    let is_wide = |text: &str| text.chars().any(|sign| u32::from(sign) >= 0x400);
+    let other_script = is_wide(part) && !before().any(is_wide);
+    (other_script || !before().any(turn::is_sentence))
+        .then(|| at - (text[..at].len() - text[..at].trim_end_matches('\n').len()))
+}
+
+/// Where the last paragraphs or lines of a text that read as remarks begin, whitespace before them included.
 fn remark(body: &str) -> Option<(usize, f64)> {
+    let (mut at, mut bits) = last_remark(body)?;
+    while let Some((earlier, more)) = last_remark(&body[..at]).filter(|(earlier, _)| *earlier < at) {
+        at = earlier;
+        bits = f64::min(bits + more, 20.0);
+    }
+    Some((at, bits))
+}
+
+/// Where the last paragraph or line of a text that reads as a remark begins, whitespace before it included.
+fn last_remark(body: &str) -> Option<(usize, f64)> {
     let text = body.trim_end();
     let line = text.rfind('\n')?;
     let paragraph = text.rfind("\n\n").filter(|at| text.len() - at < 600);

@@ -420,3 +420,73 @@ fn an_empty_part_does_not_end_a_chain() {
     assert_eq!((stitched.outcome, stitched.text.as_str()), (Outcome::Whole, r#"{"rows": [1, 2, 3]}"#));
     assert_eq!(stitched.seams.len(), 2);
 }
+
+#[test]
+fn text_without_grammar() {
+    let exact = |text| Whole(SeamStyle::Exact, text);
+    let preamble = |text| Whole(SeamStyle::Preamble, text);
+    let bridge = "The bridge was built in 1894 by a company from the north. It still stands.";
+    check(
+        &Format::Text,
+        &[
+            // A word that the cut went through goes on, wherever the model was asked to.
+            (
+                "The bridge was built in 1894 by a comp",
+                "any from the north. It still stands.",
+                Unknown,
+                exact(bridge),
+            ),
+            // Half a word that is said again is not said twice.
+            (
+                "The bridge was built in 1894 by a comp",
+                "company from the north. It still stands.",
+                Unknown,
+                Whole(SeamStyle::Overlap, bridge),
+            ),
+            // Announcements are told by their words, in other languages as well.
+            (
+                "The bridge was built in 1894 by a comp",
+                "Natürlich, hier ist der Rest:\n\nany from the north. It still stands.",
+                Unknown,
+                preamble(bridge),
+            ),
+            (
+                "The bridge was built in 1894 by a comp",
+                "Sure, continuing from where I left off: any from the north. It still stands.",
+                Unknown,
+                preamble(bridge),
+            ),
+            // A refusal goes on from nothing, and what was said already says nothing new.
+            ("The bridge was built in 1894 by a comp", "I cannot continue this text.", Unknown, NoSeam),
+            ("The bridge was built in 1894 by a company", "in 1894 by a company", Unknown, NoSeam),
+            ("The bridge was built in 1894 by a company", "", Cut, NoSeam),
+            (
+                "The bridge was built in 1894 by a company.",
+                "\n",
+                Cut,
+                exact("The bridge was built in 1894 by a company.\n"),
+            ),
+            // Which whitespace was lost behind the end of a sentence nothing says.
+            ("It was built in 1894 by a company from the north.", "It still stands.", Unknown, Ambiguous),
+            // Behind code a sentence about the text is no part of it.
+            (
+                "def total(items):\n    result = 0\n    for item in it",
+                "ems:\n        result += item\n    return [result]\n\nLet me know if you need anything else!",
+                Unknown,
+                Whole(
+                    SeamStyle::Remark,
+                    "def total(items):\n    result = 0\n    for item in items:\n        result += item\n    return [result]",
+                ),
+            ),
+        ],
+    );
+    check(
+        &Format::Tags,
+        &[(
+            "<answer>\n  <step>Open the win",
+            "dow.</step>\n</answer>\n\nAll tags are closed now.",
+            Unknown,
+            Whole(SeamStyle::Remark, "<answer>\n  <step>Open the window.</step>\n</answer>"),
+        )],
+    );
+}
