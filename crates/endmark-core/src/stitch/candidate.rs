@@ -4,7 +4,7 @@ use super::joint::Joint;
 use super::opening::{Opening, openings};
 use super::overlap::{WINDOW, begins_before, overlaps};
 use super::seam::{AskedFrom, SeamStyle};
-use super::units::{Units, character};
+use super::units::{Reading, Units, character};
 
 /// Joining the first `keep` bytes of the first part, `glue`, and a range of the continuation.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,6 +87,7 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
             let lost = match (opening.is_bare(), joint.from) {
                 (false, _) => 11.0,
                 (true, AskedFrom::Cut) => 8.0,
+                (true, _) if joint.has_grammar() => 5.0,
                 (true, _) => 3.5,
             };
             let cost = plain.cost + lost;
@@ -114,8 +115,9 @@ fn behind_repetition(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candid
         let mut again = Units::read_some(body, *reading, WINDOW);
         let mut is_all = again.end.position == body.len();
         for keep in places(joint) {
-            if keep == joint.initial.len() && joint.in_text && joint.has_unsettled() {
-                // Half an escape is no unit; it is written anew behind the settled part.
+            let half_an_escape = keep == joint.initial.len() && joint.in_text && joint.has_unsettled();
+            if half_an_escape && (*reading != Reading::Plain || !joint.has_grammar()) {
+                // Half an escape is no unit, but letters.
                 continue;
             }
             let units = joint.units_at(keep, *reading);
@@ -154,7 +156,7 @@ fn repetition(
     }
     let mut cost = opening.cost;
     if keep < joint.initial.len() && !joint.in_text && !writes_anew(joint, start) {
-        cost += 4.0;
+        cost += if joint.has_grammar() { 20.0 } else { 4.0 };
     }
     cost += match joint.from {
         _ if !opening.is_bare() => 1.5,
@@ -184,8 +186,12 @@ fn repetition(
 
 /// Whether the continuation writes the token anew, from this place on, that the cut went through.
 fn writes_anew(joint: &Joint<'_>, start: usize) -> bool {
-    let unsettled = &joint.initial.as_bytes()[joint.settled..];
-    joint.continuation[start..].trim_start().bytes().next() == unsettled.first().copied()
+    let unsettled = &joint.initial[joint.settled..];
+    let anew = joint.continuation[start..].trim_start();
+    if joint.has_grammar() {
+        return anew.starts_with(unsettled);
+    }
+    anew.bytes().next() == unsettled.bytes().next()
 }
 
 /// Whether an open object, array or string begins at this unit.

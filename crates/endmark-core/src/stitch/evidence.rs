@@ -47,29 +47,39 @@ pub(super) struct Weighed {
 
 /// Weighs all survivors; none where there is none.
 pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed> {
-    let costs = costs(joint, survivors);
+    let compared = grammar::Compared::new(joint, survivors);
+    let costs = costs(joint, &compared, survivors);
     let best = (0..survivors.len()).min_by(|left, right| costs[*left].total_cmp(&costs[*right]))?;
+    let least = costs[best];
     let mut values: Vec<(u128, f64)> = Vec::new();
     let identities = identities(joint, survivors.iter().map(|survivor| &survivor.candidate));
-    for (identity, cost) in identities.into_iter().zip(&costs) {
-        match values.iter_mut().find(|(other, _)| *other == identity) {
+    for (identity, cost) in identities.iter().zip(&costs) {
+        match values.iter_mut().find(|(other, _)| other == identity) {
             Some((_, least)) => *least = least.min(*cost),
-            None => values.push((identity, *cost)),
+            None => values.push((*identity, *cost)),
         }
     }
-    let nothing_bits = grammar::something_else(joint, &survivors[best]);
+    let nothing_bits = grammar::something_else(joint, &compared, &survivors[best]);
     let nothing = weight(nothing_bits);
     let total: f64 = values.iter().map(|(_, cost)| weight(*cost)).sum::<f64>() + nothing;
-    let share = weight(costs[best]) / total;
+    let share = weight(least) / total;
+    // The rivals of what was asked for are told one by one: a text that goes round has many of them.
+    let rival = values.iter().filter(|(identity, _)| *identity != identities[best]);
+    let rival = rival.map(|(_, cost)| weight(*cost)).fold(nothing, f64::max);
+    let share_against_one = weight(least) / (weight(least) + rival);
+    let best = likeliest_story(survivors, &identities, best);
     let as_asked = survivors[best].candidate.is_asked && joint.from == AskedFrom::Cut;
     let shortened = grammar::shortens_what_is_whole(joint, survivors, &survivors[best]);
-    let needed = if as_asked { SETTLED_AS_ASKED } else { SETTLED };
+    let neighbours = grammar::may_be_neighbours(joint, survivors);
+    let needed = if as_asked && !neighbours { SETTLED_AS_ASKED } else { SETTLED };
+    let needed = grammar::needed(joint, survivors, &identities, best, needed);
+    let reached = if as_asked { share_against_one } else { share };
     Some(Weighed {
         best,
         confidence: if joint.lost_character { share.min(0.5) } else { share },
         alternatives: values.len() - 1,
-        settled: share >= needed && nothing <= IN_DOUBT * total && !joint.lost_character && !shortened,
-        something_else: nothing > weight(costs[best]),
+        settled: reached >= needed && nothing <= IN_DOUBT * total && !joint.lost_character && !shortened,
+        something_else: nothing > weight(least),
         costs,
         nothing: nothing_bits,
     })
@@ -80,23 +90,25 @@ pub(super) fn weight(cost: f64) -> f64 {
     (-cost.clamp(-500.0, 500.0)).exp2()
 }
 
+/// Of the survivors with the same value, the one whose story is likeliest: it names the seam.
+fn likeliest_story(survivors: &[Survivor], identities: &[u128], best: usize) -> usize {
+    let same = (0..survivors.len()).filter(|index| identities[*index] == identities[best]);
+    same.min_by(|left, right| survivors[*left].candidate.cost.total_cmp(&survivors[*right].candidate.cost))
+        .unwrap_or(best)
+}
+
 /// What each survivor costs, in bits.
-fn costs(joint: &Joint<'_>, survivors: &[Survivor]) -> Vec<f64> {
-    let texture = joint.in_text.then(|| looks::texture(joint));
+fn costs(joint: &Joint<'_>, compared: &grammar::Compared<'_>, survivors: &[Survivor]) -> Vec<f64> {
     let before: Vec<char> = {
         let units = &joint.settled_units;
         units.chars(units.len().saturating_sub(NEAR)..units.len()).collect()
     };
-    let beginning_anew = if begins_anew(joint) { 10.0 } else { 0.0 };
+    let beginning_anew = if begins_anew(joint) { 24.0 } else { 0.0 };
     survivors
         .iter()
         .map(|survivor| {
             let candidate = &survivor.candidate;
-            let mut cost = candidate.cost;
-            cost += match &texture {
-                Some(texture) => looks::looks(joint, texture, &before, survivor, survivors),
-                None => looks::coincidence(joint, survivor, survivors),
-            };
+            let mut cost = candidate.cost + compared.cost(survivor, survivors);
             if candidate.is_asked {
                 cost -= if joint.from == AskedFrom::Cut { ASKED_AT_CUT } else { ASKED_AT_TOKEN };
             }
@@ -109,7 +121,7 @@ fn costs(joint: &Joint<'_>, survivors: &[Survivor]) -> Vec<f64> {
             if survivor.left_out_remark {
                 cost += 1.0;
             }
-            cost + grammar::form(survivor)
+            cost + grammar::form(survivor, survivors)
         })
         .collect()
 }

@@ -31,8 +31,10 @@ pub(super) struct Joint<'a> {
     /// The units of the settled part of the first part, and of all of it.
     pub(super) settled_units: Units<'a>,
     pub(super) units: Units<'a>,
-    /// Where the cut goes through a string, the letters of the settled part, escapes as written.
+    /// Where the cut goes through a string, the letters of the first part, escapes as written, and those of its
+    /// settled part.
     letters: Units<'a>,
+    settled_letters: Units<'a>,
     /// Whether the cut goes through a text: a string of a grammar, or text without grammar.
     pub(super) in_text: bool,
     /// Whether the cut stands inside a code fence; in text without grammar.
@@ -77,10 +79,15 @@ impl<'a> Joint<'a> {
             Units::read(sound_initial, reading)
         };
         let in_string = has_grammar && settled_units.ends_in_content;
-        let letters =
-            if in_string { Units::read(&sound_initial[..settled], Reading::Plain) } else { Units::default() };
+        let letters = if in_string { Units::read(sound_initial, Reading::Plain) } else { Units::default() };
+        let settled_letters = if in_string && settled < sound_initial.len() {
+            Units::read(&sound_initial[..settled], Reading::Plain)
+        } else {
+            Units::default()
+        };
         Self {
             letters,
+            settled_letters,
             in_text: settled_units.ends_in_content,
             fence_is_open: !has_grammar && fence::lines(sound_initial) % 2 == 1,
             initial: sound_initial,
@@ -132,7 +139,8 @@ impl<'a> Joint<'a> {
     /// The units of the first `keep` bytes of the first part.
     pub(super) fn units_at(&self, keep: usize, reading: Reading) -> &Units<'a> {
         match reading {
-            Reading::Plain if self.has_grammar() => &self.letters,
+            Reading::Plain if self.has_grammar() && keep == self.initial.len() => &self.letters,
+            Reading::Plain if self.has_grammar() => &self.settled_letters,
             _ if keep == self.settled => &self.settled_units,
             _ => &self.units,
         }
@@ -140,7 +148,7 @@ impl<'a> Joint<'a> {
 
     /// The ways to read text in this format, at a place where it is not known what is open.
     pub(super) fn readings(&self) -> &'static [Reading] {
-        match (self.has_grammar(), self.in_text && !self.has_unsettled()) {
+        match (self.has_grammar(), self.in_text) {
             // Letter by letter as well: what is repeated in a string may begin in the middle of an escape.
             (true, true) => &[Reading::Structure, Reading::Content, Reading::Plain],
             (true, false) => &[Reading::Structure, Reading::Content],

@@ -1,8 +1,11 @@
 //! The ways a continuation can open before its part of the text begins, one after the other undone:
 //! announcement, fence, dots, whitespace.
 
+use crate::Verdict;
+
+use super::foreword::{Foreword, forewords};
 use super::joint::Joint;
-use super::preamble::{self, Certainty};
+use super::preamble::Certainty;
 use super::seam::SeamStyle;
 use super::{AskedFrom, ellipsis, fence};
 
@@ -38,11 +41,16 @@ pub(super) fn openings(joint: &Joint<'_>) -> Vec<Opening> {
     let text = joint.continuation;
     let bare = Opening { start: 0, style: None, cost: 0.0, fenced: false };
     let mut found = vec![bare];
-    for (end, certainty, ends_line) in preamble::ends(text) {
-        // A turn of its own does not begin with a space or a line break; a text that goes on does.
+    let broken = broken_at(joint);
+    // Words inside of what is JSON as it stands are part of it; only inside a string they may not be.
+    let is_in_front = |foreword: &Foreword| {
+        let is_no_json = broken.is_some_and(|at| at <= foreword.end);
+        is_no_json || !joint.has_grammar() || joint.in_text && !foreword.ends_line
+    };
+    for foreword in forewords(text, joint.in_text).into_iter().filter(is_in_front) {
         let goes_on = text.starts_with(char::is_whitespace) && joint.in_text;
         let begun = Opening { cost: if goes_on { 8.0 } else { 0.0 }, ..bare };
-        announced(joint, begun, end, certainty, ends_line, &mut found);
+        found.push(behind(joint, begun, foreword));
     }
     for index in 0..found.len() {
         if let Some(length) = fence::opening(&text[found[index].start..]) {
@@ -80,6 +88,8 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     let cost = match (opening.is_bare(), joint.from) {
         (false, _) if in_line && opening.style == Some(SeamStyle::Preamble) => 0.5,
         (false, _) if in_line => 3.0,
+        // A string goes on with a space as often as not.
+        (true, AskedFrom::Token | AskedFrom::Unknown) if joint.in_text => 6.0,
         (true, AskedFrom::Token | AskedFrom::Unknown) => 3.0,
         (false, _) | (true, AskedFrom::Cut) => 8.0,
     };
@@ -95,29 +105,31 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     }
 }
 
-/// Adds the openings behind an announcement that ends here.
-fn announced(
-    joint: &Joint<'_>,
-    bare: Opening,
-    end: usize,
-    certainty: Certainty,
-    ends_line: bool,
-    found: &mut Vec<Opening>,
-) {
-    let rest = &joint.continuation[end..];
-    let cost = match certainty {
+/// Where the continuation leaves the grammar, joined as it stands.
+fn broken_at(joint: &Joint<'_>) -> Option<usize> {
+    let mut detector = joint.state_at(joint.initial.len());
+    detector.push(joint.continuation.as_bytes());
+    match detector.verdict() {
+        Verdict::Malformed { index, .. } => Some(index.saturating_sub(joint.initial.len())),
+        Verdict::Whole | Verdict::Truncated(_) => None,
+    }
+}
+
+/// The opening behind words in front of a part of JSON.
+fn behind(joint: &Joint<'_>, bare: Opening, foreword: Foreword) -> Opening {
+    let mut cost = match foreword.certainty {
         Certainty::Certain => 2.0,
         Certainty::Opener => 4.0,
-        Certainty::Form => 9.0,
+        Certainty::Form if !joint.in_text => 5.0,
+        Certainty::Form => 7.0,
     };
-    if !ends_line {
-        found.push(bare.then(end, SeamStyle::Preamble, cost + 4.0));
-        return;
+    if foreword.fence_follows {
+        cost = f64::min(cost, 3.0);
     }
+    if !foreword.ends_line {
+        return bare.then(foreword.end, SeamStyle::Preamble, cost + if joint.in_text { 4.0 } else { 2.0 });
+    }
+    let rest = &joint.continuation[foreword.end..];
     let blank = rest.len() - rest.trim_start_matches(['\n', '\r']).len();
-    let breaks = rest[..blank].matches('\n').count();
-    // An announcement stands in its own paragraph: one line break more than that may be the text's own.
-    let cost = if fence::opening(rest).is_some() { cost.min(4.0) } else { cost };
-    let beyond = if breaks > 2 { 2.0 } else { 0.0 };
-    found.push(bare.then(end + blank, SeamStyle::Preamble, cost + beyond));
+    bare.then(foreword.end + blank, SeamStyle::Preamble, cost)
 }

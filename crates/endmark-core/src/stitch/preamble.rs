@@ -1,10 +1,5 @@
 //! Announcements and apologies: what a model says before it goes on, and remarks after it is done.
 
-/// How far into a continuation an announcement can reach, in bytes.
-const REACH: usize = 800;
-/// How many lines an announcement can have.
-const MOST_LINES: usize = 6;
-
 /// How certain it is that a piece of prose speaks about the continuation and is no part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Certainty {
@@ -240,38 +235,8 @@ pub(super) fn begins_with_announcement(continuation: &str) -> Option<Certainty> 
     Some(if speaks { Certainty::Certain } else { Certainty::Opener })
 }
 
-/// The places behind an announcement at the beginning of a continuation, with the line breaks after it
-/// still ahead where it ends its line, and whether it ends its line.
-pub(super) fn ends(continuation: &str) -> Vec<(usize, Certainty, bool)> {
-    let mut found = Vec::new();
-    let reach = head(continuation, REACH);
-    let indent = reach.len() - reach.trim_start().len();
-    let first_line_end = reach[indent..].find('\n').map_or(reach.len(), |at| indent + at);
-    let first_line = &reach[indent..first_line_end];
-    if let Some(colon) = first_line.find(": ").filter(|colon| *colon <= 160)
-        && let Some(certainty) = announcement(&first_line[..=colon]).filter(|found| *found > Certainty::Form)
-    {
-        found.push((indent + colon + 1, certainty, false));
-    }
-    let mut certainty = None;
-    let mut line_start = indent;
-    for _ in 0..MOST_LINES {
-        let Some(length) = reach[line_start..].find('\n') else { break };
-        let line = &reach[line_start..line_start + length];
-        if !line.trim().is_empty() {
-            // Each further line must have the form of one as well: unescaped code is no announcement.
-            let Some(of_line) = announcement(line) else { break };
-            certainty = Some(certainty.map_or(of_line, |before: Certainty| before.max(of_line)));
-            if let Some(certainty) = certainty {
-                found.push((line_start + length, certainty, true));
-            }
-        }
-        line_start += length + 1;
-    }
-    found
-}
-
-/// Whether what follows the end of a document is a remark about it, or the end of its fence.
+/// Whether what follows the end of a document is a remark about it, or the end of its fence: anything that is not
+/// JSON itself.
 pub(super) fn is_remark(rest: &str) -> bool {
     let text = rest.trim();
     let Some(first) = text.chars().next() else { return true };
@@ -280,10 +245,13 @@ pub(super) fn is_remark(rest: &str) -> bool {
     }
     let separated = rest.starts_with(char::is_whitespace);
     let words = text.split_whitespace().take(2).count();
-    let prose = first.is_alphabetic()
-        || matches!(first, '*' | '#' | '(' | '>' | '_' | '\u{2014}')
-        || (first as u32) > 0x2000;
-    prose && (separated || words == 2)
+    let bracketed = first == '[' && text[1..].starts_with(char::is_uppercase);
+    let json = matches!(first, '{' | '}' | '[' | ']' | '"' | ',' | ':' | '\\') && !bracketed
+        || first.is_ascii_digit() && !text.contains(' ');
+    !json
+        && (separated
+            || words == 2
+                && (first.is_alphabetic() || matches!(first, '*' | '#' | '(' | '>' | '_' | '\u{2014}')))
 }
 
 fn begins_with_word(text: &str, word: &str) -> bool {

@@ -6,7 +6,6 @@ use super::candidate::Candidate;
 use super::joint::Joint;
 use super::preamble;
 use super::seam::{Merged, Seam, SeamStyle};
-use super::units::Reading;
 
 /// A candidate whose text is whole or a valid beginning.
 #[derive(Debug)]
@@ -61,7 +60,10 @@ fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, verdict: &Verdict
         _ => return None,
     };
     let rest = joint.continuation.get(end..candidate.end)?;
-    (end < candidate.end && preamble::is_remark(rest)).then_some(end)
+    // What has rows in it is no remark about rows.
+    let has_rows = joint.format == Format::Jsonl
+        && rest.lines().any(|line| line.trim_start().starts_with('{') && line.trim_end().ends_with('}'));
+    (end < candidate.end && preamble::is_remark(rest) && !has_rows).then_some(end)
 }
 
 /// The joined text of a candidate.
@@ -73,17 +75,6 @@ pub(super) fn text_of(joint: &Joint<'_>, candidate: &Candidate) -> String {
     text.push_str(candidate.glue);
     text.push_str(part);
     text
-}
-
-/// What follows the seam in the joined text, as characters, at most so many.
-pub(super) fn after_seam(joint: &Joint<'_>, candidate: &Candidate, most: usize) -> Vec<char> {
-    let part = preamble::head(&joint.continuation[candidate.start..candidate.end], most * 4);
-    if !joint.has_grammar() {
-        return candidate.glue.chars().chain(part.chars()).take(most).collect();
-    }
-    let text = format!("{}{part}", candidate.glue);
-    let units = super::units::Units::read(&text, Reading::Content);
-    units.chars(0..units.len()).take(most).collect()
 }
 
 /// The merged text of a survivor with its seam.

@@ -13,22 +13,13 @@ use super::overlap::Periods;
 pub(super) const WINDOW: usize = 12_000;
 /// How many places where a repeated part stands in the text are looked at.
 const MOST_PLACES: usize = 4_096;
-/// The longest sequence that is counted.
-const ORDER: usize = 4;
-/// Slots for counts; a power of two.
-const SLOTS: usize = 1 << 16;
-/// How open every context is to a character that never followed it.
-const LEAST_OPEN: f64 = 0.5;
 
 /// A little of what most texts are made of, for first parts that are too short to tell.
-const PRIMER: &str = include_str!("primer.txt");
+pub(super) const PRIMER: &str = include_str!("primer.txt");
 
 /// The words and sequences of a text.
 pub(super) struct Texture {
     words: HashMap<String, u32>,
-    counts: Vec<u16>,
-    /// How many different characters follow a context.
-    followers: Vec<u16>,
     /// Lower-case letters with a letter behind them, and those with an upper-case one.
     lower: u32,
     lower_upper: u32,
@@ -40,15 +31,8 @@ pub(super) struct Texture {
 impl Texture {
     /// Reads both sides of a seam. What touches the seam is not counted.
     pub(super) fn of(before: &[char], after: &[char]) -> Self {
-        let mut texture = Self {
-            words: HashMap::new(),
-            counts: vec![0; SLOTS * ORDER],
-            followers: vec![0; SLOTS * ORDER],
-            lower: 0,
-            lower_upper: 0,
-            within: 0,
-            within_upper: 0,
-        };
+        let mut texture =
+            Self { words: HashMap::new(), lower: 0, lower_upper: 0, within: 0, within_upper: 0 };
         let primer: Vec<char> = PRIMER.chars().collect();
         texture.read(&primer, &primer);
         let before = &before[before.len().saturating_sub(WINDOW)..];
@@ -73,23 +57,6 @@ impl Texture {
             self.within += 1;
             self.within_upper += u32::from(three[2].is_uppercase());
         }
-        // One length after the other, each in slots of its own, so that these stay at hand.
-        self.count::<1>(text);
-        self.count::<2>(text);
-        self.count::<3>(text);
-        self.count::<ORDER>(text);
-    }
-
-    fn count<const LENGTH: usize>(&mut self, text: &[char]) {
-        for sequence in text.windows(LENGTH) {
-            let (context, last) = (&sequence[..LENGTH - 1], sequence[LENGTH - 1]);
-            let with = slot(context, Some(last));
-            let without = slot(context, None);
-            self.followers[without] =
-                self.followers[without].saturating_add(u16::from(self.counts[with] == 0));
-            self.counts[with] = self.counts[with].saturating_add(1);
-            self.counts[without] = self.counts[without].saturating_add(1);
-        }
     }
 
     /// How often a word stands in the text, in lower case where it may have been put first.
@@ -97,30 +64,6 @@ impl Texture {
         let lower = word.to_lowercase();
         let as_first = if lower == word { 0 } else { self.words.get(&lower).copied().unwrap_or(0) };
         self.words.get(word).copied().unwrap_or(0) + as_first
-    }
-
-    /// How unlikely it is, in bits, that `after` follows `before` in this text.
-    pub(super) fn surprise(&self, before: &[char], after: &[char]) -> f64 {
-        let mut text: Vec<char> = before[before.len().saturating_sub(ORDER)..].to_vec();
-        let mut bits = 0.0;
-        for sign in after {
-            bits -= self.share(&text, *sign).log2();
-            text.push(*sign);
-        }
-        bits
-    }
-
-    fn share(&self, text: &[char], next: char) -> f64 {
-        let mut share = 1.0 / 200.0;
-        for length in 0..ORDER.min(text.len() + 1) {
-            let context = &text[text.len() - length..];
-            let all = f64::from(self.counts[slot(context, None)]);
-            let these = f64::from(self.counts[slot(context, Some(next))]).min(all);
-            // A context that many characters have followed is likely to be followed by a new one.
-            let open = f64::from(self.followers[slot(context, None)]) + LEAST_OPEN;
-            share = (these + open * share) / (all + open);
-        }
-        share
     }
 
     /// What a capital letter right behind a small one says against a seam, in bits: a text without such words
@@ -156,23 +99,6 @@ impl Texture {
             _ => 0.0,
         }
     }
-}
-
-/// The slot that counts a context, or a context and what follows it.
-#[inline]
-fn slot(context: &[char], next: Option<char>) -> usize {
-    let mut sum: u64 = if next.is_some() { 0x9e37_79b9_7f4a_7c15 } else { 0x2545_f491_4f6c_dd1d };
-    let mut add = |sign: char| {
-        sum = (sum ^ u64::from(u32::from(sign))).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
-    };
-    for sign in context {
-        add(*sign);
-    }
-    if let Some(sign) = next {
-        add(sign);
-    }
-    sum ^= sum >> 29;
-    context.len() * SLOTS + usize::try_from(sum % SLOTS as u64).unwrap_or(0)
 }
 
 /// How unlikely it is, in bits, that a text goes on by saying its own last `length` bytes once more, judged

@@ -1,31 +1,258 @@
 //! What speaks for and against a seam of a text whose grammar decides about it: JSON.
 
+use memchr::memmem;
+
 use crate::Format;
 use crate::stitch::joint::Joint;
 use crate::stitch::preamble::{self, Certainty, NewTurn};
+use crate::stitch::predict::{self, Predictor, surprise_of_going_round};
 use crate::stitch::restart;
-use crate::stitch::seam::AskedFrom;
+use crate::stitch::seam::{AskedFrom, SeamStyle};
+use crate::stitch::shape::Shape;
 use crate::stitch::survivor::Survivor;
-use crate::stitch::units::{Reading, Units};
+use crate::stitch::texture::Texture;
+use crate::stitch::units::{Reading, Units, character};
+
+use super::looks::{self, NEAR, longest_repetition, shared_end};
+
+/// Behind the place that all survivors share, so many units are looked at.
+const BEHIND: usize = 6;
+/// A repetition longer than this is judged as a whole, in bytes.
+const LONG: usize = 8_192;
+/// Of a part that a survivor does not explain, so many units are looked at.
+const MOST_UNEXPLAINED: usize = 512;
+
+/// What the survivors of one joint are compared by.
+pub(super) struct Compared<'a> {
+    joint: &'a Joint<'a>,
+    predictor: Predictor,
+    /// What is usual in words, where the cut goes through a string.
+    texture: Option<Texture>,
+    /// The shape of the first part up to the cut, and up to its settled end.
+    at_cut: Shape,
+    at_settled: Shape,
+}
+
+impl<'a> Compared<'a> {
+    pub(super) fn new(joint: &'a Joint<'a>, survivors: &[Survivor]) -> Self {
+        let before = predict::tail(&joint.settled_units);
+        let mut predictor = Predictor::primed(joint.in_text && is_latin(before));
+        predictor.read(before);
+        // Behind the last place where a survivor begins all of them are the same text.
+        let last = survivors.iter().map(|survivor| survivor.candidate.start).max().unwrap_or(0);
+        let rest = preamble::head(&joint.continuation[last..], predict::WINDOW_BEHIND);
+        let rest = Units::read(rest, reading(joint));
+        predictor.read(rest.codes.get(BEHIND..).unwrap_or_default());
+        let mut at_settled = Shape::default();
+        at_settled.push(&joint.initial[..joint.settled]);
+        let mut at_cut = at_settled.clone();
+        at_cut.push(&joint.initial[joint.settled..]);
+        let texture = joint.in_text.then(|| looks::words(joint));
+        Self { joint, predictor, texture, at_cut, at_settled }
+    }
+
+    /// How unlikely it is that the text goes on as a survivor says, in bits.
+    pub(super) fn cost(&self, survivor: &Survivor, survivors: &[Survivor]) -> f64 {
+        self.repetition_and_seam(survivor, survivors) + self.shape(survivor)
+    }
+
+    /// How unlikely it is that something else begins with just what a survivor takes for repeated, in bits.
+    fn coincidence(&self, survivor: &Survivor) -> f64 {
+        let own = &survivor.candidate;
+        let repeated = &self.joint.initial[own.keep - own.repeated..own.keep];
+        let repeated = &repeated[repeated.ceil_char_boundary(repeated.len().saturating_sub(200))..];
+        let codes = self.joint.units_at(own.keep, Reading::Structure);
+        let length = repeated.chars().count().min(codes.len());
+        let (before, again) = codes.codes.split_at(codes.len() - length);
+        let mut places = memmem::find_iter(&self.joint.initial.as_bytes()[..own.keep], repeated.as_bytes());
+        // What stands there once alone says more than the model knows, which has read it.
+        let told = if places.nth(1).is_none() { again.len() } else { 0 };
+        let told = 1.5 * f64::from(u32::try_from(told).unwrap_or(u32::MAX));
+        self.predictor.surprise(before, again).max(told).min(30.0)
+    }
+
+    fn shape(&self, survivor: &Survivor) -> f64 {
+        let own = &survivor.candidate;
+        let part = &self.joint.continuation[own.start..own.end];
+        let shape = if own.keep == self.joint.initial.len() { &self.at_cut } else { &self.at_settled };
+        shape.cost_of(part).min(20.0)
+    }
+
+    fn repetition_and_seam(&self, survivor: &Survivor, survivors: &[Survivor]) -> f64 {
+        let own = &survivor.candidate;
+        let repeated = longest_repetition(survivor, survivors);
+        if repeated > LONG {
+            let surprise = self.joint.surprise_of_repetition(own.keep, repeated);
+            return surprise + self.seam_behind(shared_end(survivor, survivors));
+        }
+        let part = self.part(survivor, survivors);
+        let Part { before, unexplained, rest } = &part;
+        let length = f64::from(u32::try_from(unexplained.len()).unwrap_or(u32::MAX));
+        let looked_at = &unexplained[..unexplained.len().min(MOST_UNEXPLAINED)];
+        // What is long enough to be no coincidence need not count for ever more.
+        let mut bits = self.predictor.surprise(before, looked_at).min(14.0 + length / 8.0);
+        if repeated > 0 {
+            bits = bits.min(self.going_round(survivor, survivors, &part));
+        }
+        let rest = &rest[..rest.len().min(BEHIND)];
+        let context = [&before[before.len().saturating_sub(NEAR)..], unexplained].concat();
+        // What follows would be as unusual in a text of its own: only the difference speaks about the seam.
+        let joined = self.predictor.surprise(&context, rest) - self.predictor.surprise(&[], rest);
+        bits += joined.clamp(-6.0, 12.0);
+        if let Some(texture) = &self.texture {
+            let chars = |codes: &[u32]| codes.iter().map(|code| character(*code)).collect::<Vec<_>>();
+            let left = chars(&before[before.len().saturating_sub(NEAR)..]);
+            let after = [&unexplained[..unexplained.len().min(NEAR)], rest].concat();
+            bits += texture.words_at(&left, &chars(&after)) + texture.case_at(&left, &chars(&after));
+        }
+        bits
+    }
+
+    /// How well what follows this place of the continuation goes with what stands before it there, in bits.
+    fn seam_behind(&self, place: usize) -> f64 {
+        let (said, rest) = self.joint.continuation.split_at(place);
+        let said = &said[said.ceil_char_boundary(said.len().saturating_sub(NEAR * 2))..];
+        let context = Units::read(said, reading(self.joint)).codes;
+        let rest = Units::read(preamble::head(rest, NEAR * 2), reading(self.joint)).codes;
+        let rest = &rest[..rest.len().min(BEHIND)];
+        let joined = self.predictor.surprise(&context, rest) - self.predictor.surprise(&[], rest);
+        joined.clamp(-6.0, 12.0)
+    }
+
+    /// What a survivor joins: the units before the seam, those behind it that other survivors leave out, and more.
+    fn part(&self, survivor: &Survivor, survivors: &[Survivor]) -> Part {
+        let joint = self.joint;
+        let own = &survivor.candidate;
+        // Half an escape is no unit yet: it is read together with what completes it.
+        let half = if joint.in_text { &joint.initial[joint.settled.min(own.keep)..own.keep] } else { "" };
+        let before = if joint.in_text {
+            predict::tail(&joint.settled_units)
+        } else {
+            predict::tail(joint.units_at(own.keep, Reading::Structure))
+        };
+        let shared_end = shared_end(survivor, survivors).max(behind_number(joint, own.start));
+        let reach = shared_end - own.start;
+        let text = preamble::head(&joint.continuation[own.start..], reach + reach.max(64) * 2);
+        let text = [half, own.glue, text].concat();
+        let units = Units::read(&text, reading(joint));
+        let boundary = half.len() + own.glue.len() + reach;
+        // Ends are ordered: a search by halves finds how many units stand before the boundary.
+        let (mut count, mut above) = (0, units.len() + 1);
+        while count + 1 < above {
+            let middle = usize::midpoint(count, above);
+            if units.end_of(middle) <= boundary { count = middle } else { above = middle }
+        }
+        let (unexplained, rest) = units.codes.split_at(count);
+        // The digits of a number tell nothing of how it goes on.
+        let digits = unexplained.iter().take_while(|code| in_number(joint, **code)).count();
+        Part {
+            before: [before, &unexplained[..digits]].concat(),
+            unexplained: unexplained[digits..].to_vec(),
+            rest: rest.to_vec(),
+        }
+    }
+
+    /// How unlikely a part is that other survivors take for repeated, in bits, if the text goes round.
+    fn going_round(&self, survivor: &Survivor, survivors: &[Survivor], part: &Part) -> f64 {
+        let own = &survivor.candidate;
+        let all = [part.unexplained.as_slice(), &part.rest].concat();
+        let mut lags: Vec<usize> = survivors
+            .iter()
+            .map(|other| &other.candidate)
+            .filter(|other| {
+                other.opening == own.opening && other.start > own.start && other.repeated > own.repeated
+            })
+            .map(|other| {
+                Units::read(&self.joint.continuation[own.start..other.start], reading(self.joint)).len()
+            })
+            .collect();
+        lags.sort_unstable();
+        lags.dedup();
+        let mut least = f64::INFINITY;
+        for lag in lags {
+            let after = all.get(lag..).unwrap_or_default();
+            let (bits, ahead) = surprise_of_going_round(&part.before, lag, after);
+            let said = (lag + ahead).min(part.unexplained.len());
+            let more = &part.unexplained[said..];
+            let more = &more[..more.len().min(MOST_UNEXPLAINED)];
+            let context = &all[said.saturating_sub(NEAR)..said];
+            least = least.min(bits + self.predictor.surprise(context, more));
+        }
+        least
+    }
+}
+
+/// What a survivor joins.
+struct Part {
+    before: Vec<u32>,
+    unexplained: Vec<u32>,
+    rest: Vec<u32>,
+}
+
+/// Whether most of the last letters of a text are Latin ones.
+fn is_latin(codes: &[u32]) -> bool {
+    let last = &codes[codes.len().saturating_sub(200)..];
+    let letters = last.iter().map(|code| character(*code)).filter(|sign| sign.is_alphabetic());
+    let (latin, others): (Vec<_>, Vec<_>) = letters.partition(char::is_ascii);
+    latin.len() >= others.len() * 4
+}
+
+/// Whether a unit goes on a number that the cut goes through.
+fn in_number(joint: &Joint<'_>, code: u32) -> bool {
+    let number = |sign: char| sign.is_ascii_digit() || matches!(sign, '-' | '+' | '.' | 'e' | 'E');
+    let unsettled = &joint.initial[joint.settled..];
+    !joint.in_text && unsettled.starts_with(number) && number(character(code))
+}
+
+/// The place in the continuation behind the digits that go on a number.
+fn behind_number(joint: &Joint<'_>, start: usize) -> usize {
+    let rest = &joint.continuation[start..];
+    start + rest.find(|sign: char| !in_number(joint, u32::from(sign))).unwrap_or(rest.len())
+}
+
+/// How the continuation's part is read where the first part ends.
+fn reading(joint: &Joint<'_>) -> Reading {
+    if joint.in_text { Reading::Content } else { Reading::Structure }
+}
 
 /// What a text costs that is valid but not at its end.
 pub(in crate::stitch) const NOT_AT_ITS_END: f64 = 5.0;
+/// The same where another survivor is at its end.
+const NOT_AT_ITS_END_BUT_OTHERS: f64 = 10.0;
+/// The share that settles a seam that leaves out or adds so little that it may be meant.
+const SETTLED_SLIGHTLY: f64 = 0.995;
+/// So many bytes are little.
+const LITTLE: usize = 16;
+/// The same for a letter or two: digits and doubled letters are everywhere.
+const SETTLED_BY_A_HAIR: f64 = 0.9995;
+const HAIR: usize = 4;
 /// A repetition is no coincidence from so many bytes on, even where a clean continuation was asked for.
 const LONG_REPETITION: usize = 24;
 
 /// How unlikely it is that the continuation is none of the stories, in bits.
-pub(super) fn something_else(joint: &Joint<'_>, best: &Survivor) -> f64 {
-    match joint.in_text {
+///
+/// Hardly anything that is none of the stories ends the document just so, or begins with just what stood last.
+pub(super) fn something_else(joint: &Joint<'_>, compared: &Compared<'_>, best: &Survivor) -> f64 {
+    let unlikely = match joint.in_text {
         false => 14.0,
-        // Hardly anything that is none of the stories ends the document just so.
         true if best.verdict.is_whole() => 16.0,
         true => 11.0,
-    }
+    };
+    // A row of JSON Lines is a document of its own, and any other begins alike.
+    let another = joint.format == Format::Jsonl
+        && best.candidate.repeated < joint.initial.len()
+        && joint.continuation[best.candidate.opening..].trim_start().starts_with(['{', '[']);
+    let unlikely = if another && best.candidate.start > best.candidate.opening { 4.0 } else { unlikely };
+    unlikely + compared.coincidence(best)
 }
 
 /// What the form of a survivor speaks against it, apart from how its seam looks.
-pub(super) fn form(survivor: &Survivor) -> f64 {
-    if survivor.verdict.is_whole() { 0.0 } else { NOT_AT_ITS_END }
+pub(super) fn form(survivor: &Survivor, survivors: &[Survivor]) -> f64 {
+    match survivors.iter().any(|other| other.verdict.is_whole()) {
+        _ if survivor.verdict.is_whole() => 0.0,
+        true => NOT_AT_ITS_END_BUT_OTHERS,
+        false => NOT_AT_ITS_END,
+    }
 }
 
 /// Whether the likeliest survivor shortens what was asked for at the cut and is whole as it stands for a short
@@ -34,6 +261,46 @@ pub(super) fn shortens_what_is_whole(joint: &Joint<'_>, survivors: &[Survivor], 
     let asked_is_whole = joint.from == AskedFrom::Cut
         && survivors.iter().any(|survivor| survivor.candidate.is_asked && survivor.verdict.is_whole());
     asked_is_whole && !best.candidate.is_asked && best.candidate.repeated < LONG_REPETITION
+}
+
+/// The share that settles a survivor other than a clean one: more where little speaks for it and the text would be
+/// whole as it stands.
+pub(super) fn needed(
+    joint: &Joint<'_>,
+    survivors: &[Survivor],
+    identities: &[u128],
+    best: usize,
+    usual: f64,
+) -> f64 {
+    let is_clean = |survivor: &Survivor| {
+        let own = &survivor.candidate;
+        own.keep == joint.initial.len() && own.start == own.opening && own.glue.is_empty()
+    };
+    let may_be_clean = survivors.iter().zip(identities).any(|(other, identity)| {
+        other.verdict.is_whole() && is_clean(other) && *identity != identities[best]
+    });
+    let own = &survivors[best].candidate;
+    let writes_anew = own.keep < joint.initial.len() && joint.in_text;
+    let changes = own.start > own.opening || !own.glue.is_empty() || own.style == SeamStyle::Whitespace;
+    let slightly = own.repeated < LITTLE && (changes || writes_anew);
+    let by_a_hair = own.repeated < HAIR && own.start > own.opening && own.repeated > 0;
+    match (may_be_clean, slightly) {
+        (true, true) if by_a_hair => SETTLED_BY_A_HAIR.max(usual),
+        (true, true) => SETTLED_SLIGHTLY.max(usual),
+        _ => usual,
+    }
+}
+
+/// Whether the cut is between tokens and a few words stand right before and right behind it, so that they may be
+/// two equal neighbours or one that was repeated.
+pub(super) fn may_be_neighbours(joint: &Joint<'_>, survivors: &[Survivor]) -> bool {
+    let has_words = |survivor: &Survivor| {
+        let own = &survivor.candidate;
+        let repeated = &joint.initial[own.keep - own.repeated..own.keep];
+        let mut words = repeated.split(|sign: char| !sign.is_alphabetic());
+        repeated.len() < 64 && words.any(|word| word.chars().count() >= 3)
+    };
+    !joint.in_text && survivors.iter().any(has_words)
 }
 
 /// What speaks against a continuation that is taken as it stands: that it answers rather than continues.

@@ -490,3 +490,47 @@ fn text_without_grammar() {
         )],
     );
 }
+
+#[test]
+fn words_in_front_of_json_are_told_by_their_form() {
+    let whole = |text| Whole(SeamStyle::Preamble, text);
+    let json = r#"{"city": "San Francisco", "zip": 94103}"#;
+    check(
+        &Format::Json,
+        &[
+            (r#"{"city": "San Fran"#, "Вот продолжение:\n\ncisco\", \"zip\": 94103}", Cut, whole(json)),
+            (r#"{"city": "San Fran"#, "**Fortsetzung**\n\ncisco\", \"zip\": 94103}", Cut, whole(json)),
+            (r#"{"city": "San Francisco", "#, "以下是剩余部分：\n\"zip\": 94103}", Cut, whole(json)),
+            (r#"{"city": "San Francisco", "#, "<!-- continued -->\n\"zip\": 94103}", Cut, whole(json)),
+            // What is JSON as it stands has no words in front.
+            (
+                r#"{"done": tr"#,
+                r#"ue, "city": "San: Francisco"}"#,
+                Cut,
+                Whole(SeamStyle::Exact, r#"{"done": true, "city": "San: Francisco"}"#),
+            ),
+            // What is left is a remark in any words.
+            ("[1, 2, ", "3]\n---\n✅ 以上です。", Cut, Whole(SeamStyle::Remark, "[1, 2, 3]")),
+        ],
+    );
+}
+
+#[test]
+fn rows_that_are_alike_go_on_alike() {
+    let row = "{\"name\": \"alpha\", \"size\": 12}\n";
+    let initial = format!("{row}{row}{{\"name\": \"al");
+    let rest = format!("pha\", \"size\": 12}}\n{row}{row}");
+    let merged = merge_chunks(&initial, &rest, &Format::Jsonl, Cut).unwrap();
+    assert_eq!(merged.text, row.repeat(5));
+    // Rows are no remark about rows.
+    let found = merge_chunks(&row.repeat(2), &format!("Here is the rest:\n{row}"), &Format::Jsonl, Cut);
+    assert!(found.is_err() || found.is_ok_and(|merged| merged.text == row.repeat(3)));
+}
+
+#[test]
+fn half_an_escape_is_compared_letter_by_letter() {
+    let start = r#"{"t": "\u00e9\u4e2d\u6587\u65e5\u672c\u8a9e \u00fc\ua"#;
+    let again = r#"4e2d\u6587\u65e5\u672c\u8a9e \u00fc\uad6d"}"#;
+    let whole = r#"{"t": "\u00e9\u4e2d\u6587\u65e5\u672c\u8a9e \u00fc\uad6d"}"#;
+    check(&Format::Json, &[(start, again, Unknown, Whole(SeamStyle::Overlap, whole))]);
+}
