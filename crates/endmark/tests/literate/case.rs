@@ -1,0 +1,92 @@
+//! One case: what is asked, and what must come out.
+
+use serde_json::{Value, json};
+
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) question: Question,
+    pub(crate) expected: Expected,
+}
+
+pub(crate) enum Question {
+    Detect { format: String, marker: Option<String>, text: String },
+    Stitch { format: String, marker: Option<String>, chunks: Vec<String>, from: String },
+}
+
+/// The word of the outcome; for a refusal perhaps its code. The text is the joined one (not compared where it is
+/// empty), or for `detect` lines of `name: value`.
+pub(crate) struct Expected {
+    pub(crate) outcome: String,
+    pub(crate) code: Option<String>,
+    pub(crate) text: String,
+}
+
+impl Question {
+    pub(crate) fn command(&self) -> &'static str {
+        match self {
+            Self::Detect { .. } => "detect",
+            Self::Stitch { .. } => "stitch",
+        }
+    }
+
+    pub(crate) fn request(&self) -> Value {
+        match self {
+            Self::Detect { format, marker, text } => {
+                json!({"id": 0, "format": format, "marker": marker, "text": text})
+            }
+            Self::Stitch { format, marker, chunks, from } => {
+                json!({"id": 0, "format": format, "marker": marker, "chunks": chunks, "from": from})
+            }
+        }
+    }
+}
+
+impl Case {
+    /// Whether an answer is the expected one.
+    pub(crate) fn check(&self, answer: &Value) -> Result<(), String> {
+        match &self.question {
+            Question::Detect { .. } => self.check_detection(answer),
+            Question::Stitch { .. } => self.check_join(answer),
+        }
+    }
+
+    fn check_join(&self, answer: &Value) -> Result<(), String> {
+        let expected = &self.expected;
+        // A refusal is a refusal: which of the two words it gets is only held to where the page says it.
+        let outcome = answer["outcome"].as_str().unwrap_or_default();
+        let as_expected = match expected.outcome.as_str() {
+            "refused" => outcome != "whole",
+            word => outcome == word,
+        };
+        if !as_expected {
+            return Err(format!("`{outcome}`, not `{}`", expected.outcome));
+        }
+        if let Some(code) = &expected.code
+            && answer["error"]["code"] != code.as_str()
+        {
+            return Err(format!("the code is {}, not `{code}`", answer["error"]["code"]));
+        }
+        if !expected.text.is_empty() && answer["text"] != expected.text.as_str() {
+            return Err(format!("the text is not {:?}", expected.text));
+        }
+        Ok(())
+    }
+
+    fn check_detection(&self, answer: &Value) -> Result<(), String> {
+        if answer["verdict"] != self.expected.outcome.as_str() {
+            return Err(format!("{}, not `{}`", answer["verdict"], self.expected.outcome));
+        }
+        for line in self.expected.text.lines() {
+            let (name, value) = line.split_once(": ").ok_or_else(|| format!("`{line}` says nothing"))?;
+            let found = match &answer[name] {
+                Value::String(text) => text.clone(),
+                Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
+                other => other.to_string(),
+            };
+            if found != value {
+                return Err(format!("`{name}` is `{found}`, not `{value}`"));
+            }
+        }
+        Ok(())
+    }
+}

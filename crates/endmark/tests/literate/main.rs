@@ -1,0 +1,97 @@
+//! Runs the literate cases in `cases/*.md` through the built command, as anybody can (PC-1, PC-4).
+
+mod case;
+mod page;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use case::{Case, Question};
+use serde_json::Value;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases")
+}
+
+/// All cases of all pages, with the page each stands on.
+fn cases() -> Vec<(String, Case)> {
+    let mut pages: Vec<PathBuf> =
+        std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    pages.sort();
+    pages
+        .iter()
+        .filter(|path| path.file_stem().is_some_and(|stem| stem != "README"))
+        .flat_map(|path| {
+            let page = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let read = page::cases(&std::fs::read_to_string(path).unwrap())
+                .unwrap_or_else(|problem| panic!("cases/{page}.md: {problem}"));
+            read.into_iter().map(move |case| (page.clone(), case))
+        })
+        .collect()
+}
+
+/// What the command answers to these requests, in order.
+fn answers(command: &str, requests: &[Value]) -> Vec<Value> {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_endmark"))
+        .args([command, "--batch"])
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let lines: String = requests.iter().map(|request| format!("{request}\n")).collect();
+    let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn every_case_comes_out_as_its_page_says() {
+    let cases = cases();
+    let mut wrong = Vec::new();
+    for command in ["detect", "stitch"] {
+        let asked: Vec<&(String, Case)> =
+            cases.iter().filter(|(_, case)| case.question.command() == command).collect();
+        let requests: Vec<Value> = asked.iter().map(|(_, case)| case.question.request()).collect();
+        let answers = answers(command, &requests);
+        assert_eq!(answers.len(), asked.len());
+        for ((page, case), answer) in asked.into_iter().zip(&answers) {
+            if let Err(problem) = case.check(answer) {
+                wrong.push(format!("cases/{page}.md, {}: {problem}\n    {answer}", case.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+#[test]
+fn every_page_has_several_cases_and_every_name_is_there_once() {
+    let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (page, case) in cases() {
+        names.entry(page).or_default().push(case.name);
+    }
+    assert!(names.len() >= 20, "{:?}", names.keys());
+    for (page, mut names) in names {
+        assert!(names.len() >= 2, "{page}");
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count, "{page}");
+    }
+}
+
+#[test]
+fn a_case_that_comes_out_otherwise_is_noticed() {
+    let page = "## A\n\nstitch json, from cut\n\n``` first\n[1, 2\n```\n\n``` continuation\n3]\n```\n\n``` whole\n[1, 3]\n```\n";
+    let case = page::cases(page).unwrap().remove(0);
+    assert!(matches!(case.question, Question::Stitch { .. }));
+    let answer = answers("stitch", &[case.question.request()]).remove(0);
+    assert_eq!(answer["text"], "[1, 23]");
+    assert!(case.check(&answer).is_err());
+}

@@ -1,0 +1,94 @@
+//! Reads a page of cases: a heading, a line that says what is asked, and fenced blocks with what goes in and what
+//! must come out.
+
+use crate::case::{Case, Expected, Question};
+
+/// A fenced block: the words behind its fence, and its lines.
+struct Block {
+    words: String,
+    text: String,
+}
+
+/// All cases of a page, in order.
+pub(crate) fn cases(page: &str) -> Result<Vec<Case>, String> {
+    let mut cases = Vec::new();
+    for section in sections(page) {
+        let (name, lines) = section.split_first().ok_or("a heading is missing")?;
+        cases.push(case(name, lines).map_err(|problem| format!("{name}: {problem}"))?);
+    }
+    Ok(cases)
+}
+
+/// The parts of a page that begin with `## `, the heading's own text first; a `##` in a block is none.
+fn sections(page: &str) -> Vec<Vec<&str>> {
+    let mut sections: Vec<Vec<&str>> = Vec::new();
+    let mut fence: Option<&str> = None;
+    for line in page.lines() {
+        match fence {
+            Some(open) if line == open => fence = None,
+            Some(_) => {}
+            None if line.starts_with("```") => fence = Some(signs(line)),
+            None => {
+                if let Some(name) = line.strip_prefix("## ") {
+                    sections.push(vec![name]);
+                    continue;
+                }
+            }
+        }
+        if let Some(section) = sections.last_mut() {
+            section.push(line);
+        }
+    }
+    sections
+}
+
+/// The backticks that a line begins with.
+fn signs(line: &str) -> &str {
+    &line[..line.len() - line.trim_start_matches('`').len()]
+}
+
+fn case(name: &str, lines: &[&str]) -> Result<Case, String> {
+    let (mut asked, mut blocks) = (None, Vec::new());
+    let mut lines = lines.iter();
+    while let Some(line) = lines.next() {
+        if line.starts_with("```") {
+            let fence = signs(line);
+            let inside: Vec<&str> = lines.by_ref().take_while(|line| **line != fence).copied().collect();
+            blocks.push(Block { words: line[fence.len()..].trim().to_owned(), text: inside.join("\n") });
+        } else if asked.is_none() && (line.starts_with("detect ") || line.starts_with("stitch ")) {
+            asked = Some(*line);
+        }
+    }
+    let asked = asked.ok_or("no line says `detect FORMAT` or `stitch FORMAT, from WHERE`")?;
+    let last = blocks.pop().ok_or("no block says what comes out")?;
+    let question = question(asked, &blocks)?;
+    Ok(Case { name: name.to_owned(), question, expected: expected(&last)? })
+}
+
+fn question(asked: &str, blocks: &[Block]) -> Result<Question, String> {
+    let (command, rest) = asked.split_once(' ').ok_or("nothing is asked")?;
+    let (format, from) = rest.split_once(", from ").unwrap_or((rest, "unknown"));
+    let (format, marker) = match format.split_once(' ') {
+        Some((format, marker)) => (format, Some(marker.trim_matches('`').to_owned())),
+        None => (format, None),
+    };
+    let format = format.to_owned();
+    let texts: Vec<String> = blocks.iter().map(|block| block.text.clone()).collect();
+    let words: Vec<&str> = blocks.iter().map(|block| block.words.as_str()).collect();
+    match (command, words.as_slice()) {
+        ("detect", ["text"]) => Ok(Question::Detect { format, marker, text: texts.concat() }),
+        ("stitch", ["first", rest @ ..])
+            if !rest.is_empty() && rest.iter().all(|word| *word == "continuation") =>
+        {
+            Ok(Question::Stitch { format, marker, chunks: texts, from: from.to_owned() })
+        }
+        _ => Err(format!("`{command}` cannot be asked with the blocks {words:?}")),
+    }
+}
+
+fn expected(block: &Block) -> Result<Expected, String> {
+    let mut words = block.words.split_whitespace();
+    let outcome = words.next().ok_or("the last block does not say what comes out")?.to_owned();
+    let code = words.next().map(str::to_owned);
+    Ok(Expected { outcome, code, text: block.text.clone() })
+}
