@@ -6,6 +6,9 @@ use super::overlap::{WINDOW, begins_before, overlaps};
 use super::seam::{AskedFrom, SeamStyle};
 use super::units::{Reading, Units, character};
 
+/// A repetition of fewer bytes than this is a few letters.
+const FEW: usize = 8;
+
 /// Joining the first `keep` bytes of the first part, `glue`, and a range of the continuation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Candidate {
@@ -160,6 +163,8 @@ fn repetition(
     }
     cost += match joint.from {
         _ if !opening.is_bare() => 1.5,
+        // A model that goes on with its own message does not say a few letters twice.
+        AskedFrom::Cut if keep - beginning < FEW => 9.0,
         AskedFrom::Cut => 4.0,
         AskedFrom::Token | AskedFrom::Unknown => 1.5,
     };

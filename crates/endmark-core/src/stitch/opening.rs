@@ -60,7 +60,8 @@ pub(super) fn openings(joint: &Joint<'_>) -> Vec<Opening> {
     }
     for index in 0..found.len() {
         if let Some(length) = ellipsis::after(&text[found[index].start..]) {
-            found.push(found[index].then(found[index].start + length, SeamStyle::Ellipsis, 5.0));
+            let cost = if may_be_its_own(joint, found[index].start + length) { 10.0 } else { 5.0 };
+            found.push(found[index].then(found[index].start + length, SeamStyle::Ellipsis, cost));
         }
     }
     for index in 0..found.len() {
@@ -72,6 +73,12 @@ pub(super) fn openings(joint: &Joint<'_>) -> Vec<Opening> {
     found.sort_by(|left, right| left.cost.total_cmp(&right.cost));
     found.truncate(MOST);
     found
+}
+
+/// Whether dots that end here may be the text's own: in a string, behind a word and before a space.
+fn may_be_its_own(joint: &Joint<'_>, end: usize) -> bool {
+    let behind_word = joint.initial.ends_with(char::is_alphanumeric);
+    joint.in_text && behind_word && joint.continuation[end..].starts_with(char::is_whitespace)
 }
 
 /// Adds the openings behind whitespace that stands before the part.
