@@ -21,6 +21,8 @@ const SETTLED_AS_ASKED: f64 = 0.13;
 const REACH: usize = 8;
 /// So many characters before a seam are looked at.
 const BEFORE: usize = 64;
+/// What is at least so long and stands in the first part already, as it is, is nothing new, in bytes.
+const NOTHING_NEW: usize = 40;
 /// No coincidence counts for more than so many bits.
 const MOST_BITS: f64 = 80.0;
 
@@ -132,6 +134,13 @@ fn something_else(joint: &Joint<'_>, best: &Story, cost: f64) -> f64 {
     let units = Units::read(head, Reading::Plain);
     if best.repeated == 0 && restart::diverges(&joint.settled_units, &units) {
         bits -= 16.0;
+    }
+    if turn::quotes_the_prompt(joint.initial, continuation) {
+        bits -= 60.0;
+    }
+    let says = best.text(joint).trim();
+    if joint.from != AskedFrom::Cut && says.len() >= NOTHING_NEW && joint.initial.contains(says) {
+        bits -= 30.0;
     }
     bits
 }

@@ -534,3 +534,19 @@ fn half_an_escape_is_compared_letter_by_letter() {
     let whole = r#"{"t": "\u00e9\u4e2d\u6587\u65e5\u672c\u8a9e \u00fc\uad6d"}"#;
     check(&Format::Json, &[(start, again, Unknown, Whole(SeamStyle::Overlap, whole))]);
 }
+
+#[test]
+fn a_continuation_that_quotes_its_prompt_is_none() {
+    let initial = "The filter method is used to create a new array with the even numbers. The filter method";
+    let again = "with the even numbers. The filter method\nContinue the text from the last valid token. \
+                 Output ONLY the remaining text.";
+    let refused = merge_chunks(initial, again, &Format::Text, Token).unwrap_err();
+    assert_eq!(refused.code(), "no_seam");
+}
+
+#[test]
+fn a_restart_that_ends_before_the_cut_brings_nothing_new() {
+    let initial = "```python\ndef reverse(text):\n    return text[::-1]\n```\n\nThis returns a reversed copy.\n\nExample usage:\n```python\n";
+    let again = "```python\ndef reverse(text):\n    return text[::-1]\n```\n\nThis returns a reversed copy.";
+    assert!(merge_chunks(initial, again, &Format::Text, Token).is_err());
+}
