@@ -98,6 +98,8 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
         // A string goes on with a space as often as not.
         (true, AskedFrom::Token | AskedFrom::Unknown) if joint.in_text => 6.0,
         (true, AskedFrom::Token | AskedFrom::Unknown) => 3.0,
+        // Whoever sets the rest apart in lines of its own does not indent it in the middle of a string.
+        (false, _) if joint.in_text => 12.0,
         (false, _) | (true, AskedFrom::Cut) => 8.0,
     };
     if in_line && rest.starts_with(' ') {

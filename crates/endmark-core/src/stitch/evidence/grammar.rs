@@ -235,6 +235,8 @@ const LONG_REPETITION: usize = 24;
 pub(super) fn something_else(joint: &Joint<'_>, compared: &Compared<'_>, best: &Survivor) -> f64 {
     let unlikely = match joint.in_text {
         false => 14.0,
+        // What is wrapped so that the document ends exactly with its wrapper was meant to end it.
+        true if best.verdict.is_whole() && best.candidate.fenced => 22.0,
         true if best.verdict.is_whole() => 16.0,
         true => 11.0,
     };

@@ -251,7 +251,11 @@ pub(super) fn ends(
     let by_words = remark(body);
     if let Some(at) = by_form(joint, body).filter(|_| by_words.is_none()) {
         // Where it was asked for at the cut, what has only the form of a remark stays.
-        let cost = if joint.from == AskedFrom::Cut { 1.0 } else { prior - BY_FORM };
+        let cost = match joint.from {
+            AskedFrom::Cut if set_apart(joint, body, at) => -1.0,
+            AskedFrom::Cut => 1.0,
+            AskedFrom::Token | AskedFrom::Unknown => prior - BY_FORM,
+        };
         found.push(End { at: start + at, cost, left_out: true });
     }
     if let Some((at, bits)) = by_words {
@@ -264,28 +268,39 @@ pub(super) fn ends(
         };
         let wide = |text: &str| text.chars().any(|sign| u32::from(sign) >= 0x400);
         let foreign = if wide(&body[at..]) && !wide(last) { foreign + 4.0 } else { foreign };
-        found.push(End { at: start + at, cost: prior - bits - foreign, left_out: true });
+        let cost = prior - bits - foreign;
+        // In prose that was asked for at the cut, a paragraph that reads as a remark may be the text's own.
+        let in_prose = joint.from == AskedFrom::Cut && foreign < BEHIND_FENCE;
+        found.push(End {
+            at: start + at,
+            cost: if in_prose { cost.max(-1.0) } else { cost },
+            left_out: true,
+        });
     }
     found
 }
 
-/// The end of a document of tags whose outermost one has closed, if only prose follows: that is a remark.
+/// The end of a document of tags behind which only prose follows, if all before it stands in tags: that is a remark.
 fn behind_root(joint: &Joint<'_>, body: &str) -> Option<usize> {
     let first = joint.initial.trim_start().strip_prefix('<').filter(|_| joint.format == Format::Tags)?;
     let length = first.find(|sign: char| !(sign.is_alphanumeric() || matches!(sign, '_' | '-' | ':')))?;
     let closing = format!("</{}>", first.get(..length).filter(|name| !name.is_empty())?);
-    let outside = |text: &str| {
-        text.split(closing.as_str()).skip(1).any(|rest| !rest.trim_start().starts_with(['<', '\0']))
+    let last = body.rfind("</")?;
+    let end = last + body[last..].find('>')? + 1;
+    let (kept, rest) = body.split_at(end);
+    // Text between two outermost tags is of the document, and so may be text behind the last one.
+    let has_text_outside = |text: &str| {
+        let others = text.split(closing.as_str()).skip(1).filter(|other| !other.trim().is_empty());
+        others.into_iter().any(|other| !other.trim_start().starts_with('<'))
     };
-    if joint.initial.contains(&closing) && outside(&[joint.initial, "\0"].concat()) {
+    if rest.trim().is_empty() || rest.contains('<') || has_text_outside(&[joint.initial, kept].concat()) {
         return None;
     }
-    let end = body.rfind(&closing)? + closing.len();
-    let rest = &body[end..];
+    let mut state = joint.state_at(joint.initial.len());
+    state.push(kept.as_bytes());
     let breaks = rest.len() - rest.trim_start_matches('\n').len();
     // The remark's own blank line belongs to it.
-    let kept = breaks.saturating_sub(2);
-    (!rest.trim().is_empty() && !rest.contains('<')).then_some(end + kept)
+    state.is_whole().then_some(end + breaks.saturating_sub(2))
 }
 
 /// Where a last paragraph begins that is a sentence in a text without any: code, rows, another script.
@@ -309,8 +324,16 @@ fn by_form(joint: &Joint<'_>, body: &str) -> Option<usize> {
     };
     let is_wide = |text: &str| text.chars().any(|sign| u32::from(sign) >= 0x400);
     let other_script = is_wide(part) && !before().any(is_wide);
-    (other_script || !before().any(turn::is_sentence))
-        .then(|| at - (text[..at].len() - text[..at].trim_end_matches('\n').len()))
+    let at_breaks = at - (text[..at].len() - text[..at].trim_end_matches('\n').len());
+    (other_script || !before().any(turn::is_sentence) || set_apart(joint, body, at_breaks))
+        .then_some(at_breaks)
+}
+
+/// Whether the paragraph behind this place is set apart by more blank lines than any other.
+fn set_apart(joint: &Joint<'_>, body: &str, at: usize) -> bool {
+    const APART: &str = "\n\n\n";
+    let (before, behind) = body.split_at(at);
+    behind.starts_with(APART) && !before.contains(APART) && !joint.initial.contains(APART)
 }
 
 /// Where the last paragraphs or lines of a text that read as remarks begin, whitespace before them included.

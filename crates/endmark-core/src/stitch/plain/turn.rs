@@ -102,7 +102,13 @@ const LEAVE: Wording = Wording {
         hazme saber|no dudes|no dude en|si necesitas|si tienes|¿te gustaría|¿quieres|spero che|\
         fammi sapere|se hai|se ti serve|non esitare|vuoi che|avise-me|me avise|se precisar|se quiser|\
         fique à vontade|ik hoop|laat me weten|laat het me|als je nog|希望|如有|如果您|如果你|请随时|请告诉|还有什么|需要我|\
-        ご不明|お役に|他に|도움이|надеюсь|дайте знать|если у вас",
+        ご不明|お役に|他に|도움이|надеюсь|дайте знать|если у вас|laat het weten|säg till|hör av dig|\
+        låt mig veta|hoppas det|hoppas att|lad mig vide|sig til|si ifra|gi beskjed|håper det|håber det|\
+        kerro, jos|kerro jos|ilmoita, jos|ilmoita jos|toivottavasti|daj znać|daj mi znać|mam nadzieję|\
+        dej mi vědět|dejte mi vědět|dej vědět|doufám, že|umarım|bana bildir|haber ver|dă-mi de știre|\
+        sper că|remélem|szólj|сподіваюся|дайте мені знати|дайте знати|сообщите, если|если нужно|\
+        hy vọng|hãy cho tôi|semoga|beri tahu|εάν χρειάζεστε|ελπίζω|πείτε μου|أخبرني|آمل أن|मुझे बताएं|\
+        उम्मीद है|추가로|필요하시면|알려 주세요|お知らせ|必要があれば|需要的话",
 };
 /// Words that speak of having gone on to the end.
 const OF_COMPLETING: Wording = Wording {
@@ -119,7 +125,12 @@ const OF_COMPLETING: Wording = Wording {
         was cut off|where the previous|the continuation|of the continuation|the remaining|damit ist|\
         das war der rest|das ist der rest|das war's|ende des|nun vollständig|jetzt vollständig|\
         voilà, c'est|c'est la fin|fin du|est maintenant complet|eso es todo|esto completa|fin del|\
-        ahora está completo|questo completa|isso completa|以上|完整|到此|結束|结束|完了|これで",
+        ahora está completo|questo completa|isso completa|以上|完整|到此|結束|结束|完了|これで|\
+        the rest of the object|the above continues|with that, the|you can now merge|merge both parts|\
+        the two parts|the previous part|i kept the same|i have closed|i've closed|i've now provided|\
+        dat was alles|dat is alles|det var allt|det var alt|se oli siinä|to już wszystko|to je vše|\
+        hepsi bu kadar|asta e tot|ez minden|це все|это всё|это все|это полный|готово.|вот и всё|\
+        đó là tất cả|itu saja|이상입니다|输出完毕",
 };
 
 impl Wording {

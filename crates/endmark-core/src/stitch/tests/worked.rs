@@ -550,3 +550,23 @@ fn a_restart_that_ends_before_the_cut_brings_nothing_new() {
     let again = "```python\ndef reverse(text):\n    return text[::-1]\n```\n\nThis returns a reversed copy.";
     assert!(merge_chunks(initial, again, &Format::Text, Token).is_err());
 }
+
+#[test]
+fn what_stands_behind_the_last_of_several_outermost_tags_is_a_remark() {
+    let initial = "<thinking>Count the rows.</thinking>\n<answer>There are twel";
+    let rest = "ve rows.</answer>\n\nI kept the formatting as it was.";
+    let merged = merge_chunks(initial, rest, &Format::Tags, Unknown).unwrap();
+    assert_eq!(merged.text, "<thinking>Count the rows.</thinking>\n<answer>There are twelve rows.</answer>");
+}
+
+#[test]
+fn a_last_paragraph_that_may_be_of_the_text_is_not_left_out_without_a_word() {
+    let initial = "The crate has two kinds of storage. The default one keeps everything in memory, without\n";
+    let rest = "any file at all, and is the fastest.\n\nIf you need other storage types, you will have to write them to \
+                a file yourself and read them back.\n";
+    let whole = [initial, rest].concat();
+    match merge_chunks(initial, rest, &Format::Markdown, Cut) {
+        Ok(merged) => assert_eq!(merged.text, whole),
+        Err(refused) => assert_eq!(refused.code(), "ambiguous"),
+    }
+}
