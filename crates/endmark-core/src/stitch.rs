@@ -3,7 +3,8 @@
 //! A seam is not found by string tricks. Every way to join the two parts that has a story is a candidate
 //! (`candidate`): as it stands, behind an announcement, a fence, dots, a repeated part of any length, at the
 //! last settled token. Each is run on from the detector's saved state at the cut (`survivor`); those that
-//! the grammar accepts are weighed against each other (`evidence`). What the evidence does not settle is
+//! the grammar accepts are weighed against each other (`evidence`). Text without the grammar of JSON goes the same
+//! way by rules of its own (`plain`). What the evidence does not settle is
 //! answered as ambiguous.
 
 mod batch;

@@ -32,8 +32,8 @@ pub(super) fn lines(text: &str) -> usize {
     text.lines().filter(|line| is_fence_line(line)).count()
 }
 
-/// The end of a wrapped text before its closing fence, where its last lines are that fence and, if `remark`
-/// is allowed, prose.
+/// The end of a wrapped text before its closing fence, where its last lines are that fence and perhaps prose
+/// behind it.
 pub(super) fn before_closing(body: &str) -> Option<usize> {
     let mut end = body.len();
     for line in body.rsplit('\n') {

@@ -1,7 +1,7 @@
 //! What a text is made of, so that a seam can be judged by whether it looks like the rest of it.
 //!
-//! Two measures, both in bits of surprise: how unusual the letters across the seam are (counted sequences of
-//! up to four characters), and whether the words that meet there are words of this text.
+//! In bits of surprise: whether the words that meet at the seam are words of this text, whether capitals stand inside
+//! them as they do elsewhere, and how unlikely a repetition is.
 
 use std::collections::HashMap;
 
