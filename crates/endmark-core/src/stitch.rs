@@ -4,8 +4,7 @@
 //! (`candidate`): as it stands, behind an announcement, a fence, dots, a repeated part of any length, at the
 //! last settled token. Each is run on from the detector's saved state at the cut (`survivor`); those that
 //! the grammar accepts are weighed against each other (`evidence`). Text without the grammar of JSON goes the same
-//! way by rules of its own (`plain`). What the evidence does not settle is
-//! answered as ambiguous.
+//! way by rules of its own (`plain`). What the evidence does not settle is answered as ambiguous.
 
 mod batch;
 mod candidate;

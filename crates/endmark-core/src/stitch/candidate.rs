@@ -1,4 +1,4 @@
-//! Candidate seams: every way of joining the two parts that has a story, with what the story costs.
+//! Candidate seams in JSON: every way of joining the two parts that has a story, with what the story costs.
 
 use super::joint::Joint;
 use super::opening::{Opening, openings};
@@ -90,8 +90,7 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
             let lost = match (opening.is_bare(), joint.from) {
                 (false, _) => 11.0,
                 (true, AskedFrom::Cut) => 8.0,
-                (true, _) if joint.has_grammar() => 5.0,
-                (true, _) => 3.5,
+                (true, _) => 5.0,
             };
             let cost = plain.cost + lost;
             let style = opening.style.unwrap_or(SeamStyle::Whitespace);
@@ -119,7 +118,7 @@ fn behind_repetition(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candid
         let mut is_all = again.end.position == body.len();
         for keep in places(joint) {
             let half_an_escape = keep == joint.initial.len() && joint.in_text && joint.has_unsettled();
-            if half_an_escape && (*reading != Reading::Plain || !joint.has_grammar()) {
+            if half_an_escape && *reading != Reading::Plain {
                 // Half an escape is no unit, but letters.
                 continue;
             }
@@ -159,7 +158,7 @@ fn repetition(
     }
     let mut cost = opening.cost;
     if keep < joint.initial.len() && !joint.in_text && !writes_anew(joint, start) {
-        cost += if joint.has_grammar() { 20.0 } else { 4.0 };
+        cost += 20.0;
     }
     cost += match joint.from {
         _ if !opening.is_bare() => 1.5,
@@ -191,12 +190,7 @@ fn repetition(
 
 /// Whether the continuation writes the token anew, from this place on, that the cut went through.
 fn writes_anew(joint: &Joint<'_>, start: usize) -> bool {
-    let unsettled = &joint.initial[joint.settled..];
-    let anew = joint.continuation[start..].trim_start();
-    if joint.has_grammar() {
-        return anew.starts_with(unsettled);
-    }
-    anew.bytes().next() == unsettled.bytes().next()
+    joint.continuation[start..].trim_start().starts_with(&joint.initial[joint.settled..])
 }
 
 /// Whether an open object, array or string begins at this unit.

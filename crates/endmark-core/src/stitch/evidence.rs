@@ -13,7 +13,7 @@ use super::preamble;
 use super::restart;
 use super::seam::AskedFrom;
 use super::survivor::Survivor;
-use super::units::Units;
+use super::units::{Reading, Units};
 
 use looks::NEAR;
 
@@ -129,6 +129,6 @@ fn costs(joint: &Joint<'_>, compared: &grammar::Compared<'_>, survivors: &[Survi
 /// Whether the continuation begins the whole document anew, and another one than the first part is of.
 fn begins_anew(joint: &Joint<'_>) -> bool {
     let most = joint.initial.len().saturating_mul(2).min(8_000);
-    let again = Units::read(preamble::head(joint.continuation, most), joint.whole_reading());
+    let again = Units::read(preamble::head(joint.continuation, most), Reading::Structure);
     restart::diverges_from_start(&joint.settled_units, &again)
 }

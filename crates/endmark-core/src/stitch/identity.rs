@@ -17,7 +17,7 @@ pub(super) fn identities<'c>(
 ) -> Vec<u128> {
     let settled = joint.settled_units.end;
     let shared = candidates.clone().all(|candidate| candidate.keep >= settled.position) && !settled.in_word();
-    let begin = if shared { settled } else { Walk::new(joint.whole_reading()) };
+    let begin = if shared { settled } else { Walk::new(Reading::Structure) };
     let mut starts: Vec<usize> = candidates.clone().map(|candidate| candidate.start).collect();
     starts.sort_unstable();
     starts.dedup();

@@ -156,11 +156,6 @@ impl<'a> Joint<'a> {
         }
     }
 
-    /// The reading of a whole text in this format.
-    pub(super) fn whole_reading(&self) -> Reading {
-        if self.has_grammar() { Reading::Structure } else { Reading::Plain }
-    }
-
     /// Whether a fence that the continuation begins with would stand in a line of its own, joined as it is.
     pub(super) fn fence_stands_alone(&self) -> bool {
         let blank = self.continuation.len() - self.continuation.trim_start().len();

@@ -36,16 +36,22 @@ pub(super) fn says_nothing_new(joint: &Joint<'_>, survivor: &Survivor) -> bool {
 
 /// All joins of a text without grammar that detection accepts, weighed against each other.
 pub(super) fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
-    let mut stories = story::stories(joint);
-    stories.retain(|story| !matches!(verdict(joint, story), Verdict::Malformed { .. }));
+    let (stories, verdicts): (Vec<Story>, Vec<Verdict>) = story::stories(joint)
+        .into_iter()
+        .map(|story| {
+            let verdict = verdict(joint, &story);
+            (story, verdict)
+        })
+        .filter(|(_, verdict)| !matches!(verdict, Verdict::Malformed { .. }))
+        .unzip();
     let weighed = weigh::weigh(joint, &stories)?;
-    let survivors = stories.iter().map(|story| survivor(joint, story)).collect();
-    Some((survivors, weighed))
+    let survivors = stories.iter().zip(verdicts).map(|(story, verdict)| survivor(joint, story, verdict));
+    Some((survivors.collect(), weighed))
 }
 
-fn survivor(joint: &Joint<'_>, story: &Story) -> Survivor {
+fn survivor(joint: &Joint<'_>, story: &Story, verdict: Verdict) -> Survivor {
     Survivor {
-        verdict: verdict(joint, story),
+        verdict,
         left_out_remark: story.style == super::SeamStyle::Remark,
         candidate: Candidate {
             keep: joint.initial.len(),

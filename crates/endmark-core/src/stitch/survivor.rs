@@ -46,19 +46,11 @@ fn run(joint: &Joint<'_>, candidate: &Candidate) -> Verdict {
 
 /// Where the document ends in the continuation, if only a remark follows.
 fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, verdict: &Verdict) -> Option<usize> {
-    let end = match (verdict, &joint.format) {
-        (Verdict::Malformed { index, .. }, Format::Json | Format::Jsonl) => {
-            // The remark's own white space belongs to it, so that it can be told from a broken document.
-            let offset = index.checked_sub(candidate.keep + candidate.glue.len())?;
-            let body = joint.continuation.get(candidate.start..candidate.start + offset)?;
-            candidate.start + body.trim_end().len()
-        }
-        (Verdict::Truncated(_), Format::Marker(marker)) => {
-            let body = &joint.continuation[candidate.start..candidate.end];
-            candidate.start + body.find(marker.trim())? + marker.trim().len()
-        }
-        _ => return None,
-    };
+    let Verdict::Malformed { index, .. } = verdict else { return None };
+    // The remark's own white space belongs to it, so that it can be told from a broken document.
+    let offset = index.checked_sub(candidate.keep + candidate.glue.len())?;
+    let body = joint.continuation.get(candidate.start..candidate.start + offset)?;
+    let end = candidate.start + body.trim_end().len();
     let rest = joint.continuation.get(end..candidate.end)?;
     // What has rows in it is no remark about rows.
     let has_rows = joint.format == Format::Jsonl
