@@ -96,11 +96,13 @@ impl Row {
 pub(super) struct Table {
     begins: bool,
     ends: bool,
+    /// How many cells its head has, as long as every row has as many.
+    cells: Option<usize>,
 }
 
 impl Table {
     pub(super) fn new(head: &Row, delimiter: &Row) -> Self {
-        let mut table = Self { begins: head.begins(), ends: head.ends() };
+        let mut table = Self { begins: head.begins(), ends: head.ends(), cells: Some(head.cells()) };
         table.add(delimiter);
         table
     }
@@ -109,11 +111,13 @@ impl Table {
     pub(super) fn add(&mut self, row: &Row) {
         self.begins &= row.begins();
         self.ends &= row.ends();
+        self.cells = self.cells.filter(|cells| *cells == row.cells());
     }
 
-    /// Whether a row like this, at the end of the text, is certain to go on.
+    /// Whether a row like this, at the end of the text, is certain to go on, as all others went on.
     pub(super) fn misses_the_end_of(self, row: &Row) -> bool {
         let is_row = if self.begins { row.begins() } else { row.has_bars() };
-        self.ends && is_row && !row.ends()
+        let is_short = self.cells.is_some_and(|cells| row.cells() < cells);
+        self.ends && is_row && (is_short || !row.ends())
     }
 }

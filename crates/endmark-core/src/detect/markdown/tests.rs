@@ -163,7 +163,11 @@ fn the_last_row_of_a_table_ends_as_the_others() {
     assert_eq!(with(""), None);
     assert_eq!(with("|"), row);
     assert_eq!(with("| 3"), row);
-    assert_eq!(with("| 3 |"), None);
+    assert_eq!(with("| 3 |"), row);
+    assert_eq!(with("| 3 |\n"), None);
+    assert_eq!(with("| 3 |\n| 4 |"), None, "not all others are full");
+    assert_eq!(with("| 3 | 4 |"), None);
+    assert_eq!(with("| 3 | 4 | 5 |"), None);
     assert_eq!(with("| 3 | 4 \\|"), row);
     assert_eq!(with("| 3 | 4 |  "), None);
     assert_eq!(with("| 3 | 4\n"), None);
