@@ -93,7 +93,8 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
         // Behind an announcement or a fence whitespace is seldom wrong, but it can be.
         (false, _) => 8.0,
     };
-    let mut ends = vec![1, breaks, spaces];
+    let first = rest.chars().next().map_or(0, char::len_utf8);
+    let mut ends = vec![first, breaks, spaces];
     ends.sort_unstable();
     ends.dedup();
     for end in ends.into_iter().filter(|end| *end > 0) {
@@ -390,7 +391,9 @@ fn before_closing(
             let parity = if count > 3 { 1 } else { fences + fence::lines(&[line_before, body].concat()) };
             // The line break before the closing fence belongs to the fence. What needs that fence to close a block
             // of its own keeps it.
-            return (parity % 2 == 1).then(|| start.saturating_sub(1));
+            let before = &body[..start];
+            let text = before.strip_suffix('\n').unwrap_or(before);
+            return (parity % 2 == 1).then(|| text.strip_suffix('\r').unwrap_or(text).len());
         }
         if !line.trim().is_empty() {
             remarks += 1;

@@ -266,7 +266,7 @@ pub(super) fn is_sentence(line: &str) -> bool {
     let ends = line.ends_with(['.', '!', '?', ':', '。', '！', '？', '…', ')', '*']);
     ends && !line.starts_with(char::is_lowercase)
         && line.split_whitespace().count() >= 2
-        && !line.contains(['{', '}', ';', '='])
+        && !line.contains(['{', '}', '='])
         || ends && line.chars().any(|sign| u32::from(sign) > 0x2e80)
 }
 

@@ -570,3 +570,12 @@ fn a_last_paragraph_that_may_be_of_the_text_is_not_left_out_without_a_word() {
         Err(refused) => assert_eq!(refused.code(), "ambiguous"),
     }
 }
+
+#[test]
+fn whitespace_of_several_bytes_at_the_seam_is_not_cut_in_two() {
+    for space in ["\u{2028}", "\u{3000}", "\u{85}", "\u{a0}"] {
+        let rest = format!("{space}tall</name></item>");
+        let answer = merge_chunks("<item><name>some", &rest, &Format::Tags, Unknown);
+        assert!(!matches!(answer, Err(MergeError::Malformed { .. })), "{space:?}");
+    }
+}
