@@ -3,35 +3,46 @@
 use std::io;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize, Serializer, ser};
 
-use crate::{ErrorBody, Warning, WarningKind};
+use crate::cap::{DEFAULT_MAX_RESPONSE_BYTES, cap_knowing};
+use crate::detect::FieldRule;
+use crate::document::{Document, WriteError};
+use crate::error::ErrorBody;
+use crate::path::FieldPattern;
+use crate::rules::FieldRules;
+use crate::warning::Warning;
 
 /// One answer of a command: all five members are always there (EN-1).
+///
+/// Serialising it finds what a backend cut (EN-3) and shortens what would make it larger than its limit (EN-5), with a
+/// warning for each.
 ///
 /// ```
 /// use endmark_envelope::{Envelope, ErrorBody};
 ///
-/// let answer = Envelope::success(vec![1, 2]);
-/// assert_eq!(
-///     answer.to_json().unwrap(),
-///     r#"{"ok":true,"data":[1,2],"error":null,"warnings":[],"meta":{"truncated":false,"duration_ms":0}}"#
-/// );
+/// let answer = Envelope::success(vec!["whole", "cu..."]);
+/// let answer: serde_json::Value = serde_json::from_str(&answer.to_json()?)?;
+/// assert_eq!((&answer["ok"], &answer["meta"]["truncated"]), (&true.into(), &true.into()));
+/// assert_eq!(answer["warnings"][0]["field"], "data[1]");
 ///
 /// let answer = Envelope::<()>::failure(ErrorBody::new("not_found", 2, "no such file"));
 /// assert!(!answer.is_ok());
+/// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Envelope<T> {
-    ok: bool,
     data: Option<T>,
     error: Option<ErrorBody>,
     warnings: Vec<Warning>,
-    meta: Meta,
+    duration: Duration,
+    rules: FieldRules,
+    max_response_bytes: usize,
 }
 
 /// What is known about the answer as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Meta {
     /// Whether anything is missing from the data; true exactly when a warning says what.
     pub truncated: bool,
@@ -40,65 +51,110 @@ pub struct Meta {
 }
 
 impl<T> Envelope<T> {
+    fn new(data: Option<T>, error: Option<ErrorBody>) -> Self {
+        Self {
+            data,
+            error,
+            warnings: Vec::new(),
+            duration: Duration::ZERO,
+            rules: FieldRules::default(),
+            max_response_bytes: DEFAULT_MAX_RESPONSE_BYTES,
+        }
+    }
+
     /// The answer of a command that did what it was asked.
     pub fn success(data: T) -> Self {
-        Self { ok: true, data: Some(data), error: None, warnings: Vec::new(), meta: Meta::default() }
+        Self::new(Some(data), None)
     }
 
     /// The answer of a command that did not.
     pub fn failure(error: ErrorBody) -> Self {
-        Self { ok: false, data: None, error: Some(error), warnings: Vec::new(), meta: Meta::default() }
+        Self::new(None, Some(error))
     }
 
     /// The answer of a command that has data to show and still says no: a verdict, a best attempt.
     pub fn refusal(data: T, error: ErrorBody) -> Self {
-        Self { data: Some(data), ..Self::failure(error) }
+        Self::new(Some(data), Some(error))
     }
 
     /// The same answer with these warnings added.
     #[must_use]
     pub fn with_warnings(mut self, warnings: impl IntoIterator<Item = Warning>) -> Self {
         self.warnings.extend(warnings);
-        self.meta.truncated = self.warnings.iter().any(|warning| warning.kind == WarningKind::Truncation);
         self
     }
 
     /// The same answer with the time it took.
     #[must_use]
-    pub fn with_duration(mut self, duration: Duration) -> Self {
-        self.meta.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    pub fn with_duration(self, duration: Duration) -> Self {
+        Self { duration, ..self }
+    }
+
+    /// The same answer, knowing this about these fields; patterns begin with `data` (EN-3).
+    #[must_use]
+    pub fn with_rule(mut self, fields: FieldPattern, rule: FieldRule) -> Self {
+        self.rules.add(fields, rule);
         self
+    }
+
+    /// The same answer, knowing this about its fields and nothing else (EN-3).
+    #[must_use]
+    pub fn with_rules(self, rules: FieldRules) -> Self {
+        Self { rules, ..self }
+    }
+
+    /// The same answer within so many bytes, its newline included (EN-5); at least
+    /// [`crate::MIN_RESPONSE_BYTES`], by default [`DEFAULT_MAX_RESPONSE_BYTES`].
+    #[must_use]
+    pub fn with_max_response_bytes(self, max_response_bytes: usize) -> Self {
+        Self { max_response_bytes, ..self }
     }
 
     /// Whether the command did what it was asked: true exactly when there is no error.
     pub fn is_ok(&self) -> bool {
-        self.ok
+        self.error.is_none()
     }
 }
 
 impl<T: Serialize> Envelope<T> {
-    /// The envelope as one JSON document on one line. Fails only if `T` cannot be JSON.
-    pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        serde_json::to_string(self)
+    /// The envelope as it is written: what a backend cut is found, and what is too large is shortened, with a warning
+    /// for each. Fails only if `T` cannot be JSON.
+    pub fn document(&self) -> Result<Document, serde_json::Error> {
+        let mut data = serde_json::to_value(&self.data)?;
+        let mut warnings = self.warnings.clone();
+        let is_known = |found: &Warning| self.warnings.iter().any(|warning| warning.field == found.field);
+        warnings.extend(self.rules.disclose(&mut data).into_iter().filter(|found| !is_known(found)));
+        let duration_ms = u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX);
+        let document = Document { data, error: self.error.clone(), warnings, duration_ms };
+        Ok(cap_knowing(document, self.max_response_bytes, &self.rules))
     }
 
-    /// Writes the envelope as one JSON document on one line.
-    ///
-    /// It is serialised whole before the first byte is written, so that data which cannot be JSON
-    /// leaves no partial document behind (EN-1).
-    pub fn write_to(&self, writer: &mut dyn io::Write) -> io::Result<()> {
-        let mut document = self.to_json()?;
-        document.push('\n');
-        writer.write_all(document.as_bytes())?;
-        writer.flush()
+    /// The envelope as one JSON document on one line. Fails only if `T` cannot be JSON.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        self.document().map(|document| document.to_json())
+    }
+
+    /// Writes the envelope as one JSON document on one line; data that cannot be JSON leaves nothing behind (EN-1).
+    pub fn write_to(&self, writer: &mut dyn io::Write) -> Result<(), WriteError> {
+        let document =
+            self.document().map_err(|error| WriteError { written: 0, source: io::Error::other(error) })?;
+        document.write_to(writer)
+    }
+}
+
+impl<T: Serialize> Serialize for Envelope<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.document().map_err(ser::Error::custom)?.serialize(serializer)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
-    fn members(envelope: &Envelope<i32>) -> serde_json::Value {
+    fn members(envelope: &Envelope<i32>) -> Value {
         serde_json::from_str(&envelope.to_json().unwrap()).unwrap()
     }
 
@@ -134,5 +190,28 @@ mod tests {
         let unserialisable = std::collections::BTreeMap::from([(vec![1], 2)]);
         assert!(Envelope::success(unserialisable).write_to(&mut written).is_err());
         assert!(written.is_empty());
+    }
+
+    #[test]
+    fn serialising_in_any_way_detects_and_caps() {
+        let envelope = Envelope::success(json!({"long": "x".repeat(9000), "cut": "abc..."}))
+            .with_max_response_bytes(4000);
+        for document in [
+            serde_json::to_value(&envelope).unwrap(),
+            serde_json::from_str(&envelope.to_json().unwrap()).unwrap(),
+        ] {
+            let fields: Vec<&Value> =
+                document["warnings"].as_array().unwrap().iter().map(|warning| &warning["field"]).collect();
+            assert_eq!(fields, ["data.cut", "data.long"]);
+            assert_eq!(document["meta"]["truncated"], true);
+        }
+    }
+
+    #[test]
+    fn a_field_that_was_warned_of_already_is_not_warned_of_again() {
+        let known =
+            Warning::field_truncated("data".parse().unwrap(), crate::Size::of("abc..."), "as we know");
+        let document = Envelope::success("abc...").with_warnings([known.clone()]).document().unwrap();
+        assert_eq!(document.warnings, [known]);
     }
 }

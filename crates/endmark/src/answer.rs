@@ -1,8 +1,11 @@
 //! What a command answers, for people and for programs at once.
 
-use endmark_envelope::{ErrorBody, Warning};
+use std::time::Duration;
+
+use endmark_envelope::{DEFAULT_MAX_RESPONSE_BYTES, Document, Envelope, ErrorBody, FieldRules, Warning};
 use serde_json::Value;
 
+use crate::error::CommandError;
 use crate::exit::Exit;
 
 /// What a command came to.
@@ -30,22 +33,31 @@ pub(crate) struct Answer {
     /// Why the answer is no, if it is.
     pub(crate) refusal: Option<Refusal>,
     pub(crate) warnings: Vec<Warning>,
+    /// What is known about the fields of the data (EN-3).
+    pub(crate) rules: FieldRules,
+    /// How many bytes the envelope may have (EN-5).
+    pub(crate) max_response_bytes: usize,
 }
 
-/// Why the answer is no (exit code 1).
+/// Why the answer is no, or only half an answer.
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    pub(crate) code: String,
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
+    pub(crate) error: ErrorBody,
     /// Whether the text says it already, so that it need not be said again on standard error.
     pub(crate) is_in_text: bool,
 }
 
 impl Answer {
-    /// The answer yes.
+    /// The answer yes. Its data is Endmark's own: nobody else can have cut it.
     pub(crate) fn yes(data: Value, text: impl Into<String>) -> Self {
-        Self { data, text: text.into(), refusal: None, warnings: Vec::new() }
+        Self {
+            data,
+            text: text.into(),
+            refusal: None,
+            warnings: Vec::new(),
+            rules: FieldRules::exact(),
+            max_response_bytes: DEFAULT_MAX_RESPONSE_BYTES,
+        }
     }
 
     /// The answer no, said by the text itself.
@@ -55,15 +67,19 @@ impl Answer {
         code: &str,
         message: impl Into<String>,
     ) -> Self {
-        let refusal =
-            Refusal { code: code.to_owned(), message: message.into(), hint: None, is_in_text: true };
-        Self { refusal: Some(refusal), ..Self::yes(data, text) }
+        let error = ErrorBody::new(code, Exit::No.code(), message);
+        Self { refusal: Some(Refusal { error, is_in_text: true }), ..Self::yes(data, text) }
     }
 
     /// The answer no, said on standard error; standard output stays empty.
     pub(crate) fn no(data: Value, code: &str, message: impl Into<String>, hint: Option<String>) -> Self {
-        let refusal = Refusal { code: code.to_owned(), message: message.into(), hint, is_in_text: false };
-        Self { refusal: Some(refusal), ..Self::yes(data, String::new()) }
+        let error = ErrorBody { hint, ..ErrorBody::new(code, Exit::No.code(), message) };
+        Self::yes(data, String::new()).with_error(error)
+    }
+
+    /// The same answer with this error, which is said on standard error too.
+    pub(crate) fn with_error(self, error: ErrorBody) -> Self {
+        Self { refusal: Some(Refusal { error, is_in_text: false }), ..self }
     }
 
     /// The same answer with these warnings.
@@ -74,17 +90,20 @@ impl Answer {
 
     /// How the process ends with this answer.
     pub(crate) fn exit(&self) -> Exit {
-        if self.refusal.is_some() { Exit::No } else { Exit::Success }
+        self.refusal.as_ref().map_or(Exit::Success, |refusal| Exit::of_code(refusal.error.exit_code))
     }
-}
 
-impl Refusal {
-    /// The same for an envelope and for standard error.
-    pub(crate) fn body(&self) -> ErrorBody {
-        let body = ErrorBody::new(self.code.as_str(), Exit::No.code(), self.message.as_str());
-        match &self.hint {
-            Some(hint) => body.with_hint(hint.as_str()),
-            None => body,
-        }
+    /// The envelope, detected and capped (EN-3, EN-5).
+    pub(crate) fn document(&self, duration: Duration) -> Result<Document, CommandError> {
+        let envelope = match &self.refusal {
+            Some(refusal) => Envelope::refusal(&self.data, refusal.error.clone()),
+            None => Envelope::success(&self.data),
+        };
+        let envelope = envelope
+            .with_warnings(self.warnings.iter().cloned())
+            .with_duration(duration)
+            .with_rules(self.rules.clone())
+            .with_max_response_bytes(self.max_response_bytes);
+        envelope.document().map_err(|error| CommandError::Bug(error.to_string()))
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use endmark_envelope::ErrorBody;
+use endmark_envelope::{ErrorBody, WriteError};
 use endmark_store::StoreError;
 
 use crate::config::ConfigError;
@@ -24,6 +24,9 @@ pub(crate) enum CommandError {
     /// Standard output cannot be written.
     #[error("cannot write to standard output: {0}")]
     Write(io::Error),
+    /// Standard output has no whole envelope, and can have none any more.
+    #[error("cannot write to standard output: {}; {} bytes are written", .0.source, .0.written)]
+    Partial(WriteError),
     /// Something outside did not do its part.
     #[error("{message}")]
     Upstream { message: String, hint: Option<String> },
@@ -54,7 +57,7 @@ impl CommandError {
         match self {
             Self::Config(_) | Self::Input { .. } | Self::Read { .. } => Exit::Usage,
             Self::Write(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
-            Self::Write(_) | Self::Upstream { .. } => Exit::Upstream,
+            Self::Write(_) | Self::Partial(_) | Self::Upstream { .. } => Exit::Upstream,
             Self::Store { .. } => Exit::Store,
             Self::Interrupted => Exit::Interrupted,
             Self::Bug(_) => Exit::Bug,
@@ -67,7 +70,7 @@ impl CommandError {
             Self::Config(error) => (error.code(), error.hint()),
             Self::Input { code, hint, .. } => (*code, hint.clone()),
             Self::Read { .. } => ("unreadable", None),
-            Self::Write(_) => ("unwritable", None),
+            Self::Write(_) | Self::Partial(_) => ("unwritable", None),
             Self::Upstream { hint, .. } => ("upstream", hint.clone()),
             Self::Store { hint, .. } => ("store", hint.clone()),
             Self::Interrupted => ("interrupted", None),

@@ -19,9 +19,26 @@ pub(crate) enum Exit {
     Bug,
     /// Stopped by the interrupt key.
     Interrupted,
+    /// Stopped by whoever runs it.
+    Terminated,
 }
 
 impl Exit {
+    /// The exit that an error names; a code that no exit has is a bug.
+    pub(crate) fn of_code(code: u8) -> Self {
+        let all = [
+            Self::Success,
+            Self::No,
+            Self::Usage,
+            Self::Upstream,
+            Self::Store,
+            Self::Bug,
+            Self::Terminated,
+            Self::Interrupted,
+        ];
+        all.into_iter().find(|exit| exit.code() == code).unwrap_or(Self::Bug)
+    }
+
     /// The number that the shell sees.
     pub(crate) fn code(self) -> u8 {
         match self {
@@ -32,6 +49,7 @@ impl Exit {
             Self::Store => 4,
             Self::Bug => 70,
             Self::Interrupted => 130,
+            Self::Terminated => 143,
         }
     }
 }

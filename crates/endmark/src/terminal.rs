@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use endmark_envelope::{Envelope, ErrorBody, Warning};
+use endmark_envelope::{Envelope, ErrorBody, Warning, WriteError};
 
 use crate::answer::Answer;
 use crate::arguments::ColorChoice;
@@ -94,23 +94,22 @@ impl Terminal {
     pub(crate) fn show(self, answer: &Answer, duration: Duration) -> Result<Exit, CommandError> {
         let mut output = io::stdout().lock();
         if self.json {
-            let envelope = match &answer.refusal {
-                Some(refusal) => Envelope::refusal(&answer.data, refusal.body()),
-                None => Envelope::success(&answer.data),
-            };
-            let envelope = envelope.with_warnings(answer.warnings.iter().cloned()).with_duration(duration);
-            envelope.write_to(&mut output).map_err(CommandError::Write)?;
-            return Ok(answer.exit());
+            let document = answer.document(duration)?;
+            let exit = Exit::of_code(document.exit_code());
+            return written(document.write_to(&mut output), exit);
         }
         output
             .write_all(answer.text.as_bytes())
             .and_then(|()| output.flush())
             .map_err(CommandError::Write)?;
         for warning in &answer.warnings {
-            self.warn(&warning.message);
+            match &warning.field {
+                Some(field) => self.warn(&format!("`{field}`: {}", warning.message)),
+                None => self.warn(&warning.message),
+            }
         }
         if let Some(refusal) = answer.refusal.as_ref().filter(|refusal| !refusal.is_in_text) {
-            self.complain(&refusal.body());
+            self.complain(&refusal.error);
         }
         Ok(answer.exit())
     }
@@ -121,7 +120,9 @@ impl Terminal {
         if exit == Exit::Success {
             return exit;
         }
-        if !self.json {
+        // Where an answer could not be written, a second one behind its beginning would make it worse.
+        let is_output_lost = matches!(error, CommandError::Write(_) | CommandError::Partial(_));
+        if !self.json || is_output_lost {
             // Who pressed the key knows.
             if exit != Exit::Interrupted {
                 self.complain(&error.body());
@@ -129,8 +130,9 @@ impl Terminal {
             return exit;
         }
         let envelope = Envelope::<()>::failure(error.body()).with_warnings(warnings).with_duration(duration);
-        if envelope.write_to(&mut io::stdout().lock()).is_err() {
-            self.complain(&error.body());
+        match envelope.write_to(&mut io::stdout().lock()) {
+            Err(failed) if !failed.is_unread() => self.complain(&error.body()),
+            Ok(()) | Err(_) => {}
         }
         exit
     }
@@ -151,10 +153,22 @@ impl Terminal {
 
     fn complain(self, body: &ErrorBody) {
         let mut text = format!("{} {}", self.errors.paint(Paint::Bad, "error:"), body.message);
-        for hint in &body.hints {
+        if let Some(hint) = &body.hint {
             text.extend(["\n", &self.errors.paint(Paint::Strong, "hint:"), " ", hint]);
         }
         say(&text);
+    }
+}
+
+/// How the process ends once an envelope was written, or was not.
+///
+/// A reader that went away before the first byte missed nothing that it wanted; one that was left with a beginning must
+/// not take it for an answer (EN-1).
+fn written(result: Result<(), WriteError>, exit: Exit) -> Result<Exit, CommandError> {
+    match result {
+        Ok(()) => Ok(exit),
+        Err(error) if error.is_unread() => Ok(exit),
+        Err(error) => Err(CommandError::Partial(error)),
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
                 name: "configuration".to_owned(),
                 is_ok: false,
                 message: body.message,
-                hint: body.hints.into_iter().next(),
+                hint: body.hint,
             };
             return Ok(checks::answer(&[check], context.terminal.output));
         }

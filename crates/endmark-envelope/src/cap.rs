@@ -1,0 +1,214 @@
+//! An answer within its limit: the longest texts are shortened first, each with a warning. (EN-5)
+
+use serde_json::Value;
+
+use crate::document::{Document, counted};
+use crate::error::{ErrorBody, Phase, RESPONSE_TOO_LARGE};
+use crate::marker::TRUNCATION_MARKER;
+use crate::path::FieldPath;
+use crate::rules::FieldRules;
+use crate::shorten::{beginning, json_bytes};
+use crate::walk::walk;
+use crate::warning::{Size, Warning, WarningKind};
+
+/// How many bytes an answer may have where nobody says otherwise (EN-5).
+pub const DEFAULT_MAX_RESPONSE_BYTES: usize = 1_000_000;
+
+/// The lowest limit that an answer can have, in bytes: the error that it is too large has to fit.
+pub const MIN_RESPONSE_BYTES: usize = 1024;
+
+/// What is said of a text that was shortened here.
+const SHORTENED: &str = "shortened to fit the limit of the answer";
+
+/// The exit code of an answer that cannot be given: the answer is no.
+const NO: u8 = 1;
+
+/// Brings a document within so many bytes, its newline included (EN-5).
+///
+/// The longest texts are shortened, all to one length, as few as possible and as little as possible. Each ends in
+/// [`TRUNCATION_MARKER`], is cut between two graphemes, and has one warning with its sizes. Everything else stays: the
+/// document has the same shape, and lists keep their items (they are paged instead). Where texts are not what makes
+/// it so large, the answer is the error `RESPONSE_TOO_LARGE`; an answer that is an error already keeps that, and
+/// loses its data, with a warning.
+///
+/// A limit under [`MIN_RESPONSE_BYTES`] is taken for that.
+///
+/// ```
+/// use endmark_envelope::{Envelope, MIN_RESPONSE_BYTES, cap};
+///
+/// let document = Envelope::success(["short".to_owned(), "long ".repeat(500)]).document()?;
+/// let document = cap(document, MIN_RESPONSE_BYTES);
+/// assert_eq!(document.data[0], "short");
+/// assert!(document.data[1].as_str().unwrap().ends_with("…[truncated]"));
+/// assert_eq!(document.warnings[0].original_bytes, Some(2500));
+/// assert!(document.to_json().len() < MIN_RESPONSE_BYTES);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[must_use]
+pub fn cap(document: Document, max_response_bytes: usize) -> Document {
+    cap_knowing(document, max_response_bytes, &FieldRules::default())
+}
+
+/// The same, with the handles under which full values can be read.
+pub(crate) fn cap_knowing(document: Document, max_response_bytes: usize, rules: &FieldRules) -> Document {
+    let limit = max_response_bytes.max(MIN_RESPONSE_BYTES);
+    let size = document.bytes();
+    if size <= limit {
+        return document;
+    }
+    let candidates = candidates(&document, rules);
+    let Some((count, length)) = plan(&candidates, size - limit) else {
+        return without_data(document, limit, size);
+    };
+    let mut document = document;
+    for candidate in candidates.into_iter().take(count) {
+        shorten(&mut document, candidate, length);
+    }
+    if document.bytes() > limit { without_data(document, limit, size) } else { document }
+}
+
+/// A text that could be shortened.
+struct Candidate {
+    place: FieldPath,
+    /// How many bytes it takes in the document.
+    bytes: usize,
+    /// The warning, as long as it can get.
+    warning: Warning,
+    /// How much longer the warning makes the document.
+    warning_bytes: usize,
+}
+
+/// All texts, the longest first; those of one length in the document's order.
+fn candidates(document: &Document, rules: &FieldRules) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    let mut add = |place: &FieldPath, text: &str| {
+        let bytes = json_bytes(text);
+        if bytes > TRUNCATION_MARKER.len() {
+            found.push((place.clone(), bytes, Size::of(text)));
+        }
+    };
+    walk(&document.data, FieldPath::data(), |path, value, _| {
+        if let Value::String(text) = value {
+            add(path, text);
+        }
+    });
+    if let Some(error) = &document.error {
+        let member = |name| FieldPath::root().key("error").key(name);
+        add(&member("message"), &error.message);
+        add(&member("hint"), error.hint.as_deref().unwrap_or_default());
+    }
+    found.sort_by_key(|(_, bytes, _)| std::cmp::Reverse(*bytes));
+    let candidate = |(place, bytes, size): (FieldPath, usize, Size)| {
+        let known = document.warnings.iter().find(|known| is_about(known, &place));
+        let handle = rules.of(&place).handle.clone();
+        let warning = match known {
+            Some(known) => known.clone(),
+            None => Warning::field_truncated(place.clone(), size, SHORTENED).with_original(size),
+        };
+        let handle = warning.handle.clone().or(handle);
+        let message =
+            if known.is_some() { format!("{}; {SHORTENED}", warning.message) } else { warning.message };
+        let warning = Warning { message, handle, ..warning };
+        let json_size = |warning: &Warning| usize::try_from(counted(warning).bytes).unwrap_or(usize::MAX);
+        // Its comma counts too. What is replaced is already in the document.
+        let warning_bytes = json_size(&warning).saturating_add(1) - known.map_or(0, json_size);
+        Candidate { place, bytes, warning, warning_bytes }
+    };
+    found.into_iter().map(candidate).collect()
+}
+
+fn is_about(warning: &Warning, place: &FieldPath) -> bool {
+    warning.kind == WarningKind::Truncation && warning.field.as_ref() == Some(place)
+}
+
+/// How many of the texts are shortened, and to what length in the document, so that it gets this much shorter; none if
+/// that cannot be.
+///
+/// One more text is taken as long as that leaves more of each: a text that is hardly longer than its warning is not worth
+/// shortening.
+fn plan(candidates: &[Candidate], excess: usize) -> Option<(usize, usize)> {
+    let signed = |number: usize| i128::try_from(number).unwrap_or(i128::MAX);
+    let gain = |candidate: &Candidate| signed(candidate.bytes) - signed(candidate.warning_bytes);
+    let (mut count, mut left, mut length) = (0, -signed(excess), i128::MIN);
+    for candidate in candidates {
+        if count > 0 && gain(candidate) <= length {
+            break;
+        }
+        count += 1;
+        left += gain(candidate);
+        length = left.div_euclid(signed(count));
+    }
+    let length = usize::try_from(length).ok()?;
+    (length >= TRUNCATION_MARKER.len()).then_some((count, length))
+}
+
+/// Shortens one text to at most so many bytes in the document, its marker included, and warns of it.
+fn shorten(document: &mut Document, candidate: Candidate, length: usize) {
+    let Candidate { place, warning, .. } = candidate;
+    let Some(text) = text_at(document, &place) else {
+        return;
+    };
+    // A marker that stands there already is no part of the value.
+    let own = text.strip_suffix(TRUNCATION_MARKER).unwrap_or(text);
+    let kept = beginning(own, length - TRUNCATION_MARKER.len());
+    let size = Size::of(kept);
+    *text = format!("{kept}{TRUNCATION_MARKER}");
+    let warning = Warning { returned_bytes: Some(size.bytes), truncated_length: Some(size.chars), ..warning };
+    match document.warnings.iter_mut().find(|known| is_about(known, &place)) {
+        Some(known) => *known = warning,
+        None => document.warnings.push(warning),
+    }
+}
+
+fn text_at<'a>(document: &'a mut Document, place: &FieldPath) -> Option<&'a mut String> {
+    let inside = place.without_first();
+    if place.segments().first() == FieldPath::data().segments().first() {
+        return match inside.find_mut(&mut document.data)? {
+            Value::String(text) => Some(text),
+            _ => None,
+        };
+    }
+    let error = document.error.as_mut()?;
+    if inside == FieldPath::root().key("message") { Some(&mut error.message) } else { error.hint.as_mut() }
+}
+
+/// The document without its data, which no shortening of texts brings within the limit.
+fn without_data(document: Document, limit: usize, size: usize) -> Document {
+    let Document { data, error, warnings, duration_ms } = document;
+    let exit_code = error.as_ref().map_or(NO, |error| error.exit_code);
+    let too_large = ErrorBody {
+        limit: Some(limit as u64),
+        actual: Some(size as u64),
+        ..ErrorBody::new(
+            RESPONSE_TOO_LARGE,
+            exit_code,
+            format!(
+                "the answer has {size} bytes, at most {limit}, and it is not its texts that are too long"
+            ),
+        )
+        .in_phase(Phase::Output)
+        .with_hint("Ask for fewer items at once, or raise the limit.")
+    };
+    let gone = (error.is_some() && !data.is_null()).then(|| {
+        let message = "left out: the answer would be over its limit";
+        Warning::field_truncated(FieldPath::data(), Size::default(), message).with_original(counted(&data))
+    });
+    let kept = warnings.into_iter().filter(|warning| warning.kind == WarningKind::Notice);
+    let attempts = [
+        (error.clone(), kept.chain(gone.clone()).collect()),
+        (error, gone.clone().into_iter().collect()),
+        (None, gone.into_iter().collect::<Vec<_>>()),
+    ];
+    let documents = attempts.into_iter().map(|(error, warnings)| Document {
+        data: Value::Null,
+        error: Some(error.unwrap_or_else(|| too_large.clone())),
+        warnings,
+        duration_ms,
+    });
+    let last =
+        Document { data: Value::Null, error: Some(too_large.clone()), warnings: Vec::new(), duration_ms };
+    documents.into_iter().find(|document| document.bytes() <= limit).unwrap_or(last)
+}
+
+#[cfg(test)]
+mod tests;

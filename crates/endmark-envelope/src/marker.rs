@@ -1,0 +1,89 @@
+//! The marker that ends a shortened value, and the endings by which others mark theirs. (EN-2, EN-3)
+
+/// What stands at the end of a value that was shortened (EN-2).
+pub const TRUNCATION_MARKER: &str = "…[truncated]";
+
+/// How far from the end a marker can begin, in bytes.
+const LONGEST_MARKER: usize = 120;
+
+/// Words that say in brackets that something is missing.
+const WORDS: [&str; 4] = ["truncated", "omitted", "shortened", "cut off"];
+
+/// Whether a text ends in an ellipsis or in a marker: one of these, or one that is widely used, as in
+/// `… (truncated)`, `[...]`, `<output truncated>`, `... 12 more characters`.
+///
+/// A text that is an ellipsis and nothing else stands for itself.
+pub(crate) fn ends_in_marker(text: &str, markers: &[String]) -> bool {
+    let is_there = |marker: &String| !marker.is_empty() && text.ends_with(marker.as_str());
+    if markers.iter().any(is_there) {
+        return true;
+    }
+    let text = text.trim_end();
+    let before = text.strip_suffix("...").or_else(|| text.strip_suffix('…'));
+    if let Some(before) = before {
+        return before.contains(|character: char| character != '.' && character != '…');
+    }
+    let tail = &text[text.floor_char_boundary(text.len().saturating_sub(LONGEST_MARKER))..];
+    ends_in_brackets(tail) || ends_in_a_count(tail)
+}
+
+/// `[truncated]`, `(… 12 more lines omitted)`, `[...]`.
+fn ends_in_brackets(tail: &str) -> bool {
+    let (open, close) = match tail.chars().next_back() {
+        Some(')') => ('(', ')'),
+        Some(']') => ('[', ']'),
+        Some('>') => ('<', '>'),
+        Some('}') => ('{', '}'),
+        Some(_) | None => return false,
+    };
+    let Some(begin) = tail.rfind(open) else {
+        return false;
+    };
+    let inside = tail[begin + 1..].trim_end_matches(close).trim().to_lowercase();
+    inside == "..." || inside == "…" || WORDS.iter().any(|word| inside.contains(word))
+}
+
+/// `... 12 more characters`, `… 3 more items`.
+fn ends_in_a_count(tail: &str) -> bool {
+    let after = tail.rfind("...").map(|at| at + 3).max(tail.rfind('…').map(|at| at + '…'.len_utf8()));
+    let Some(rest) = after.map(|at| &tail[at..]) else {
+        return false;
+    };
+    let mut words = rest.split_whitespace();
+    let has_count = words.next().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+    has_count && words.next() == Some("more") && words.count() <= 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_are_told_from_ordinary_endings() {
+        for (text, is_marked) in [
+            (TRUNCATION_MARKER, true),
+            ("The harbour was…", true),
+            ("The harbour was...  \n", true),
+            ("The harbour [...]", true),
+            ("The harbour was [truncated]", true),
+            ("The harbour was (output truncated, 12 lines)", true),
+            ("<truncated>", true),
+            ("line\n... 900 more characters", true),
+            ("[ 1, 2, … 3 more items", true),
+            ("", false),
+            ("...", false),
+            ("…", false),
+            ("The harbour was quiet.", false),
+            ("see [the harbour]", false),
+            ("f(x)", false),
+            ("... 900 ships", false),
+            ("Wait ... what?", false),
+            ("truncated", false),
+        ] {
+            assert_eq!(ends_in_marker(text, &[]), is_marked, "{text}");
+        }
+        let own = ["~~".to_owned(), String::new()];
+        assert!(ends_in_marker("The harb~~", &own));
+        assert!(!ends_in_marker("The harbour", &own));
+    }
+}

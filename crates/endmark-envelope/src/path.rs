@@ -1,0 +1,327 @@
+//! Where in an answer something is: `data.items[3].title`, `data["odd key"]`. (EN-2)
+
+use std::fmt::{self, Display, Formatter, Write as _};
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
+
+/// One step of a [`FieldPath`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Segment {
+    /// A member of an object.
+    Key(String),
+    /// An item of a list, from 0.
+    Index(usize),
+}
+
+/// The place of a value in an envelope, as it is written in a warning or an error (EN-2).
+///
+/// A key that is no plain word stands in brackets and quotation marks, escaped as in JSON, so that every
+/// path can be read again.
+///
+/// ```
+/// use endmark_envelope::FieldPath;
+///
+/// let path = FieldPath::data().key("items").index(3).key("odd key");
+/// assert_eq!(path.to_string(), r#"data.items[3]["odd key"]"#);
+/// assert_eq!(r#"data.items[3]["odd key"]"#.parse(), Ok(path));
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FieldPath(Vec<Segment>);
+
+/// Why a text is no path, with the byte where it stops being one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("byte {at} of the path `{path}`: {reason}")]
+pub struct PathError {
+    path: String,
+    at: usize,
+    reason: &'static str,
+}
+
+impl FieldPath {
+    /// The path of the whole: it has no segment, and is written as nothing.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// The path of an envelope's `data`.
+    pub fn data() -> Self {
+        Self::root().key("data")
+    }
+
+    /// The path of a member of what is here.
+    #[must_use]
+    pub fn key(mut self, name: impl Into<String>) -> Self {
+        self.0.push(Segment::Key(name.into()));
+        self
+    }
+
+    /// The path of an item of the list that is here.
+    #[must_use]
+    pub fn index(mut self, index: usize) -> Self {
+        self.0.push(Segment::Index(index));
+        self
+    }
+
+    /// The steps from the root.
+    pub fn segments(&self) -> &[Segment] {
+        &self.0
+    }
+
+    /// The value at this path of a document, if there is one.
+    pub fn find<'a>(&self, document: &'a Value) -> Option<&'a Value> {
+        self.0.iter().try_fold(document, |value, segment| match segment {
+            Segment::Key(name) => value.as_object()?.get(name),
+            Segment::Index(index) => value.as_array()?.get(*index),
+        })
+    }
+
+    pub(crate) fn find_mut<'a>(&self, document: &'a mut Value) -> Option<&'a mut Value> {
+        self.0.iter().try_fold(document, |value, segment| match segment {
+            Segment::Key(name) => value.as_object_mut()?.get_mut(name),
+            Segment::Index(index) => value.as_array_mut()?.get_mut(*index),
+        })
+    }
+
+    /// The same path without its first step.
+    pub(crate) fn without_first(&self) -> Self {
+        Self(self.0.iter().skip(1).cloned().collect())
+    }
+
+    pub(crate) fn push(&mut self, segment: Segment) {
+        self.0.push(segment);
+    }
+
+    pub(crate) fn pop(&mut self) {
+        self.0.pop();
+    }
+}
+
+impl Display for FieldPath {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        for (position, segment) in self.0.iter().enumerate() {
+            match segment {
+                Segment::Key(name) => write_key(formatter, name, position == 0)?,
+                Segment::Index(index) => write!(formatter, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_key(formatter: &mut Formatter<'_>, name: &str, is_first: bool) -> fmt::Result {
+    if is_plain(name) {
+        if !is_first {
+            formatter.write_char('.')?;
+        }
+        formatter.write_str(name)
+    } else {
+        // A string is JSON whatever is in it.
+        write!(formatter, "[{}]", Value::from(name))
+    }
+}
+
+/// Whether a key needs no quotation marks.
+fn is_plain(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit())
+}
+
+impl FromStr for FieldPath {
+    type Err = PathError;
+
+    fn from_str(text: &str) -> Result<Self, PathError> {
+        let pattern: FieldPattern = text.parse()?;
+        let segments = pattern.0.into_iter().map(|step| match step {
+            Step::Exactly(segment) => Ok(segment),
+            Step::Any => {
+                let at = text.find("[*]").unwrap_or_default();
+                Err(PathError { path: text.to_owned(), at, reason: "`[*]` names no single item" })
+            }
+        });
+        segments.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl Serialize for FieldPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for FieldPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// Many places at once: a path in which `[*]` stands for every item of a list and every member of a map.
+///
+/// ```
+/// use endmark_envelope::{FieldPath, FieldPattern};
+///
+/// let titles: FieldPattern = "data.items[*].title".parse()?;
+/// assert!(titles.matches(&FieldPath::data().key("items").index(7).key("title")));
+/// assert!(!titles.matches(&FieldPath::data().key("items")));
+/// # Ok::<(), endmark_envelope::PathError>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct FieldPattern(Vec<Step>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Step {
+    Exactly(Segment),
+    Any,
+}
+
+impl FieldPattern {
+    /// The pattern of the whole.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// The pattern of an envelope's `data`.
+    pub fn data() -> Self {
+        Self::root().key("data")
+    }
+
+    /// The pattern of a member of what is here.
+    #[must_use]
+    pub fn key(mut self, name: impl Into<String>) -> Self {
+        self.0.push(Step::Exactly(Segment::Key(name.into())));
+        self
+    }
+
+    /// The pattern of everything in the list or map that is here.
+    #[must_use]
+    pub fn any(mut self) -> Self {
+        self.0.push(Step::Any);
+        self
+    }
+
+    /// This pattern, found below another.
+    #[must_use]
+    pub fn below(&self, mut other: Self) -> Self {
+        other.0.extend(self.0.iter().cloned());
+        other
+    }
+
+    /// Whether a place is among those that are meant.
+    pub fn matches(&self, path: &FieldPath) -> bool {
+        self.0.len() == path.0.len()
+            && self.0.iter().zip(&path.0).all(|(step, segment)| match step {
+                Step::Exactly(exactly) => exactly == segment,
+                Step::Any => true,
+            })
+    }
+
+    /// The steps: a segment, or none where everything is meant.
+    pub fn steps(&self) -> impl Iterator<Item = Option<&Segment>> {
+        self.0.iter().map(|step| match step {
+            Step::Exactly(segment) => Some(segment),
+            Step::Any => None,
+        })
+    }
+}
+
+impl From<FieldPath> for FieldPattern {
+    fn from(path: FieldPath) -> Self {
+        Self(path.0.into_iter().map(Step::Exactly).collect())
+    }
+}
+
+impl Display for FieldPattern {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        for (position, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Exactly(Segment::Key(name)) => write_key(formatter, name, position == 0)?,
+                Step::Exactly(Segment::Index(index)) => write!(formatter, "[{index}]")?,
+                Step::Any => formatter.write_str("[*]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for FieldPattern {
+    type Err = PathError;
+
+    fn from_str(text: &str) -> Result<Self, PathError> {
+        let failed = |at: usize, reason| PathError { path: text.to_owned(), at, reason };
+        let mut steps = Vec::new();
+        let mut at = 0;
+        while let Some(first) = text[at..].chars().next() {
+            if first == '[' {
+                let (step, length) =
+                    in_brackets(&text[at..]).map_err(|(inside, reason)| failed(at + inside, reason))?;
+                steps.push(step);
+                at += length;
+                continue;
+            }
+            // Only the first key has no point in front of it.
+            let begin = match (first, steps.is_empty()) {
+                ('.', false) => at + 1,
+                (_, true) => at,
+                (_, false) => return Err(failed(at, "`.` or `[` has to follow")),
+            };
+            let end = text[begin..].find(['.', '[']).map_or(text.len(), |length| begin + length);
+            if begin == end {
+                return Err(failed(begin, "a name is missing"));
+            }
+            steps.push(Step::Exactly(Segment::Key(text[begin..end].to_owned())));
+            at = end;
+        }
+        Ok(Self(steps))
+    }
+}
+
+/// The step that a text begins with in brackets, and its length in bytes.
+fn in_brackets(text: &str) -> Result<(Step, usize), (usize, &'static str)> {
+    let inside = &text[1..];
+    if inside.starts_with('"') {
+        let mut strings = serde_json::Deserializer::from_str(inside).into_iter::<String>();
+        let name = strings.next().and_then(Result::ok).ok_or((1, "the quoted name does not end"))?;
+        let end = 1 + strings.byte_offset();
+        if !text[end..].starts_with(']') {
+            return Err((end, "`]` is missing"));
+        }
+        return Ok((Step::Exactly(Segment::Key(name)), end + 1));
+    }
+    let length = inside.find(']').ok_or((text.len(), "`]` is missing"))?;
+    let step = match &inside[..length] {
+        "*" => Step::Any,
+        number => Step::Exactly(Segment::Index(
+            number.parse().map_err(|_| (1, "a number, `*` or a quoted name has to stand in brackets"))?,
+        )),
+    };
+    Ok((step, length + 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_can_be_written_and_read_again() {
+        for key in ["a", "odd key", "", "0", "a.b", "[x]", "qu\"ote", "\n", "é", "data", "*"] {
+            for path in [FieldPath::root().key(key), FieldPath::data().index(0).key(key).index(12)] {
+                assert_eq!(path.to_string().parse().as_ref(), Ok(&path), "{path}");
+            }
+        }
+        assert_eq!(FieldPath::root().key("a.b").to_string(), r#"["a.b"]"#);
+    }
+
+    #[test]
+    fn what_is_no_path_says_where() {
+        for (text, at) in
+            [("a..b", 2), ("a[", 2), ("a[x]", 2), ("a[\"b]", 2), ("a[\"b\"", 5), ("a[0]b", 4), (".", 1)]
+        {
+            let error = text.parse::<FieldPattern>().map_err(|error| error.at);
+            // A leading point stands where the first name has to begin.
+            let expected = if text == "." { 0 } else { at };
+            assert_eq!(error, Err(expected), "{text}");
+        }
+        assert!("a[*]".parse::<FieldPath>().is_err());
+    }
+}

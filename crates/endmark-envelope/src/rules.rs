@@ -1,0 +1,133 @@
+//! What is known about the fields of an answer, and what is found by it. (EN-3)
+
+use serde_json::Value;
+
+use crate::detect::{Cut, FieldRule, detect_cut};
+use crate::document::counted;
+use crate::marker::{TRUNCATION_MARKER, ends_in_marker};
+use crate::path::{FieldPath, FieldPattern};
+use crate::walk::{Members, walk};
+use crate::warning::{Size, Warning};
+
+/// Members by which a backend says that there is another page.
+const PAGE_TOKENS: [&str; 7] = [
+    "next_page_token",
+    "nextPageToken",
+    "nextToken",
+    "NextToken",
+    "continuation_token",
+    "continuationToken",
+    "@odata.nextLink",
+];
+
+/// What is known about the fields of an answer: rules for places, the last that matches counts.
+///
+/// ```
+/// use endmark_envelope::{FieldRule, FieldRules};
+///
+/// let mut data = serde_json::json!({"issues": [{"title": "A title that was cu"}]});
+/// let mut rules = FieldRules::default();
+/// rules.add("data.issues[*].title".parse()?, FieldRule { max_bytes: Some(19), ..FieldRule::default() });
+///
+/// let warnings = rules.disclose(&mut data);
+/// assert_eq!(data["issues"][0]["title"], "A title that was cu…[truncated]");
+/// assert_eq!(warnings[0].field.as_ref().unwrap().to_string(), "data.issues[0].title");
+/// # Ok::<(), endmark_envelope::PathError>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldRules {
+    rules: Vec<(FieldPattern, FieldRule)>,
+    otherwise: FieldRule,
+}
+
+impl FieldRules {
+    /// Nothing is detected but where a rule is added: for data that no backend gave.
+    pub fn exact() -> Self {
+        Self { otherwise: FieldRule::exact(), ..Self::default() }
+    }
+
+    /// Adds what is known about these places.
+    pub fn add(&mut self, places: FieldPattern, rule: FieldRule) {
+        self.rules.push((places, rule));
+    }
+
+    /// What is known about a place.
+    pub fn of(&self, path: &FieldPath) -> &FieldRule {
+        let matching = self.rules.iter().rev().find(|(places, _)| places.matches(path));
+        matching.map_or(&self.otherwise, |(_, rule)| rule)
+    }
+
+    /// The places and what is known about them.
+    pub fn iter(&self) -> impl Iterator<Item = &(FieldPattern, FieldRule)> {
+        self.rules.iter()
+    }
+
+    /// Finds what a backend cut in an envelope's data, sets the marker behind each text that has none of its own, and
+    /// answers one warning for each (EN-3).
+    pub fn disclose(&self, data: &mut Value) -> Vec<Warning> {
+        let mut found: Vec<(FieldPath, Cut)> = Vec::new();
+        walk(data, FieldPath::data(), |path, value, members| {
+            if !matches!(value, Value::String(_) | Value::Array(_)) {
+                return;
+            }
+            let rule = self.of(path);
+            let cut = match (members, value) {
+                (Some(members), _) => detect_cut(value, &resolved(rule, value, members)),
+                (None, _) => detect_cut(value, rule),
+            };
+            found.extend(cut.map(|cut| (path.clone(), cut)));
+        });
+        let disclosed = found.into_iter().filter_map(|(path, cut)| {
+            let value = path.without_first().find_mut(data)?;
+            let rule = self.of(&path);
+            let items = value.as_array().map_or(0, Vec::len);
+            let size = match value {
+                Value::String(text) => marked(text, rule),
+                other => counted(other),
+            };
+            let mut warning = Warning::field_truncated(path, size, cut.evidence.message());
+            warning.original_bytes = cut.original_bytes;
+            warning.original_length = cut.original_chars;
+            if let Some(all) = cut.original_items {
+                warning.message = format!("{}: {items} of {all} items", cut.evidence.message());
+            }
+            warning.handle.clone_from(&rule.handle);
+            Some(warning)
+        });
+        disclosed.collect()
+    }
+}
+
+/// The rule with what the members beside the value say.
+fn resolved(rule: &FieldRule, value: &Value, members: &Members) -> FieldRule {
+    let mut rule = rule.clone();
+    let number = |name: &Option<String>| members.get(name.as_deref()?)?.as_u64();
+    rule.declared_bytes = rule.declared_bytes.or_else(|| number(&rule.bytes_in));
+    rule.declared_chars = rule.declared_chars.or_else(|| number(&rule.chars_in));
+    rule.declared_items = rule.declared_items.or_else(|| number(&rule.items_in));
+    if value.is_array() {
+        let is_token = |name: &str| match members.get(name) {
+            Some(Value::String(token)) => !token.is_empty(),
+            Some(Value::Number(_)) => true,
+            Some(_) | None => false,
+        };
+        let named = rule.page_token_in.as_deref().is_some_and(is_token);
+        rule.has_page_token |= named || PAGE_TOKENS.into_iter().any(is_token);
+    }
+    rule
+}
+
+/// Sets the marker behind a text that has none, and answers the text's own size.
+fn marked(text: &mut String, rule: &FieldRule) -> Size {
+    if let Some(own) = text.strip_suffix(TRUNCATION_MARKER) {
+        return Size::of(own);
+    }
+    let size = Size::of(text);
+    if !ends_in_marker(text, &rule.markers) {
+        text.push_str(TRUNCATION_MARKER);
+    }
+    size
+}
+
+#[cfg(test)]
+mod tests;

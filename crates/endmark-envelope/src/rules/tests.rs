@@ -1,0 +1,84 @@
+use serde_json::json;
+
+use super::*;
+
+fn rules(rules: &[(&str, FieldRule)]) -> FieldRules {
+    let mut all = FieldRules::default();
+    for (places, rule) in rules {
+        all.add(places.parse().unwrap(), rule.clone());
+    }
+    all
+}
+
+#[test]
+fn what_is_cut_is_marked_and_warned_of_once_with_its_sizes() {
+    let mut data = json!({
+        "items": [{"title": "ähnlich", "body": "whole", "body_bytes": 5}, {"title": "ok", "body": "ha", "body_bytes": 40}],
+    });
+    let rules = rules(&[
+        (
+            "data.items[*].title",
+            FieldRule { max_bytes: Some(8), handle: Some("out_1".into()), ..FieldRule::default() },
+        ),
+        ("data.items[*].body", FieldRule { bytes_in: Some("body_bytes".into()), ..FieldRule::default() }),
+    ]);
+    let warnings = serde_json::to_value(rules.disclose(&mut data)).unwrap();
+    assert_eq!(data["items"][0]["title"], "ähnlich…[truncated]");
+    assert_eq!(data["items"][0]["body"], "whole");
+    assert_eq!(data["items"][1]["body"], "ha…[truncated]");
+    assert_eq!(
+        warnings,
+        json!([
+            {"code": "FIELD_TRUNCATED", "kind": "TRUNCATION", "message": "it is as large as the backend can keep",
+             "field": "data.items[0].title", "returned_bytes": 8, "truncated_length": 7, "handle": "out_1"},
+            {"code": "FIELD_TRUNCATED", "kind": "TRUNCATION", "message": "the backend returned less than it declares",
+             "field": "data.items[1].body", "returned_bytes": 2, "truncated_length": 2, "original_bytes": 40},
+        ])
+    );
+}
+
+#[test]
+fn a_marker_that_is_there_is_left_as_it_is() {
+    let mut data = json!({"a": "cut...", "b": "cut…[truncated]", "c": "cut~", "d": "whole"});
+    let own = FieldRule { markers: vec!["~".into()], ..FieldRule::default() };
+    let before = data.clone();
+    let warnings = rules(&[("data.c", own)]).disclose(&mut data);
+    assert_eq!(data, before);
+    let bytes: Vec<_> = warnings.iter().map(|warning| warning.returned_bytes).collect();
+    assert_eq!(bytes, [Some(6), Some(3), Some(4)]);
+}
+
+#[test]
+fn a_token_with_no_page_is_told_of_the_list_beside_it() {
+    for (mut data, is_cut) in [
+        (json!({"items": [1], "nextPageToken": "x"}), true),
+        (json!({"items": [1], "nextPageToken": ""}), false),
+        (json!({"items": [1], "nextPageToken": null}), false),
+        (json!({"items": [1], "after": 7}), false),
+    ] {
+        let warnings = FieldRules::default().disclose(&mut data);
+        assert_eq!(warnings.len(), usize::from(is_cut), "{data}");
+    }
+    let mut data = json!({"items": [1], "after": 7});
+    let rule = FieldRule { page_token_in: Some("after".into()), ..FieldRule::default() };
+    let warnings = rules(&[("data.items", rule)]).disclose(&mut data);
+    assert_eq!((warnings[0].returned_bytes, warnings[0].truncated_length), (Some(3), Some(3)));
+}
+
+#[test]
+fn a_list_that_is_shorter_than_it_is_said_to_be_says_how_many_are_there() {
+    let mut data = json!({"items": [1, 2], "total": 9});
+    let rule = FieldRule { items_in: Some("total".into()), ..FieldRule::default() };
+    let warnings = rules(&[("data.items", rule)]).disclose(&mut data);
+    assert_eq!(warnings[0].message, "the backend returned less than it declares: 2 of 9 items");
+    assert_eq!(data["items"], json!([1, 2]));
+}
+
+#[test]
+fn the_last_rule_for_a_place_counts_and_exact_is_left_alone() {
+    let mut data = json!({"a": "cut...", "b": {"a": "cut..."}});
+    let rules = rules(&[("data.a", FieldRule::default()), ("data.a", FieldRule::exact())]);
+    let warnings = rules.disclose(&mut data);
+    assert_eq!(warnings.len(), 1);
+    assert_eq!(warnings[0].field, Some(FieldPath::data().key("b").key("a")));
+}

@@ -1,0 +1,71 @@
+//! A text shortened for a JSON document, and what it takes there. (EN-5)
+
+use unicode_segmentation::GraphemeCursor;
+
+/// How many bytes a character takes in a JSON string.
+fn json_width(character: char) -> usize {
+    match character {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        other => other.len_utf8(),
+    }
+}
+
+/// How many bytes a text takes as a JSON string, without its quotation marks.
+pub(crate) fn json_bytes(text: &str) -> usize {
+    text.chars().map(json_width).sum()
+}
+
+/// The longest beginning of a text that takes at most so many bytes in JSON and splits no grapheme.
+pub(crate) fn beginning(text: &str, at_most: usize) -> &str {
+    let mut taken = 0;
+    let end = text.char_indices().find(|(_, character)| {
+        taken += json_width(*character);
+        taken > at_most
+    });
+    match end {
+        None => text,
+        Some((end, _)) => &text[..grapheme_boundary(text, end)],
+    }
+}
+
+/// The last boundary between graphemes at or before this boundary between characters.
+fn grapheme_boundary(text: &str, at: usize) -> usize {
+    let mut cursor = GraphemeCursor::new(at, text.len(), true);
+    // The whole text is one chunk, so that nothing can be missing; where the crate says otherwise, nothing is kept.
+    match cursor.is_boundary(text, 0) {
+        Ok(true) => at,
+        Ok(false) => cursor.prev_boundary(text, 0).ok().flatten().unwrap_or(0),
+        Err(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_width_is_what_the_serialiser_writes() {
+        for text in ["", "a\"b\\c", "\n\r\t\u{8}\u{c}\u{1f}\0", "é😀\u{7f}\u{2028}"] {
+            let written = serde_json::to_string(text).unwrap();
+            assert_eq!(json_bytes(text) + 2, written.len(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn no_character_and_no_grapheme_is_split() {
+        let family = "👩‍👩‍👧";
+        for (text, at_most, expected) in [
+            ("abc", 3, "abc"),
+            ("abc", 2, "ab"),
+            ("aé", 2, "a"),
+            ("a\nb", 2, "a"),
+            ("ae\u{301}", 2, "a"),
+            (family, family.len() - 1, ""),
+            ("a\r\nb", 3, "a"),
+            ("🇩🇪🇫🇷", 12, "🇩🇪"),
+        ] {
+            assert_eq!(beginning(text, at_most), expected, "{text:?}");
+        }
+    }
+}
