@@ -1,5 +1,6 @@
 //! What can be typed: every command, its arguments and its help.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -115,6 +116,21 @@ Examples:
   endmark resume cut.json --base-url http://127.0.0.1:8080/v1 --model local
   endmark resume - --base-url https://api.openai.com/v1 --model gpt-4.1 --api-key-env OPENAI_API_KEY < cut.md")]
     Resume(Resume),
+    /// Run any command within limits, and answer in one envelope whatever happens
+    #[command(after_help = "\
+Examples:
+  endmark exec --manifest docs/manifests/git-log.toml -- git log -n 20
+  endmark exec --manifest docs/manifests/jq.toml -- jq .items < reply.json
+  endmark exec --manifest notes.toml -- ./notes.py add --title \"$TITLE\" | jq .data
+
+The manifest, in TOML, says how large arguments and standard input may be (checked before anything is started), what
+the output is (json, jsonl, text, auto), how it shows that a value was cut, how long the command may take, and what
+its exit codes mean; docs/exec.md lists its keys. Standard output is always one JSON document. The command's standard
+error goes to standard error, up to a limit.
+
+Exit codes: 0 fine; 1 the output is cut, or the answer is no; 2 a limit is exceeded or the manifest is invalid,
+nothing was started; 3 the command failed, was killed or took too long; 130 interrupted.")]
+    Exec(Exec),
     /// Show recoveries: which replies were cut, and what became of them
     #[command(
         args_conflicts_with_subcommands = true,
@@ -253,6 +269,17 @@ pub(crate) struct Resume {
     /// What the model was asked in the first place, so that it knows what to continue
     #[arg(long, value_name = "FILE")]
     pub(crate) prompt_context: Option<PathBuf>,
+}
+
+/// The arguments of `exec`.
+#[derive(Debug, Args)]
+pub(crate) struct Exec {
+    /// What is known about the command: limits, output, exit codes
+    #[arg(long, value_name = "TOOL.toml")]
+    pub(crate) manifest: PathBuf,
+    /// The command and its arguments, behind `--`; no shell is between
+    #[arg(value_name = "COMMAND", last = true, required = true)]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// The arguments of `log`.

@@ -5,6 +5,7 @@ mod config;
 mod demo;
 mod detect;
 mod doctor;
+mod exec;
 pub(crate) mod log;
 mod man;
 mod resume;
@@ -24,6 +25,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Detect(arguments) => detect::run(context, &arguments),
         Command::Stitch(arguments) => stitch::run(context, &arguments),
         Command::Resume(arguments) => resume::run(context, &arguments).map(Outcome::from),
+        Command::Exec(arguments) => exec::run(context, &arguments),
         Command::Log(arguments) => log::run(context, &arguments).map(Outcome::from),
         Command::Config(arguments) => config::run(context, &arguments).map(Outcome::from),
         Command::Doctor => doctor::run(context).map(Outcome::from),

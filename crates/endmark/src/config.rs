@@ -23,6 +23,7 @@ pub(crate) use gateway::for_gateway;
 use given::Given;
 use layers::Layers;
 pub(crate) use layers::base_url;
+pub(crate) use nearest::nearest;
 pub(crate) use provenance::{Origin, Provenance};
 pub(crate) use settings::{ApiKey, Settings, Upstream};
 pub(crate) use show::{Shown, shown};

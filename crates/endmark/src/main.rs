@@ -11,6 +11,7 @@ mod context;
 mod definition;
 mod demo;
 mod error;
+mod exec;
 mod exit;
 mod format;
 mod input;

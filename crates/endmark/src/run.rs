@@ -8,7 +8,7 @@ use std::time::Instant;
 use clap::error::ErrorKind;
 
 use crate::answer::Outcome;
-use crate::arguments::{Arguments, ColorChoice};
+use crate::arguments::{Arguments, ColorChoice, Command};
 use crate::commands;
 use crate::config::Environment;
 use crate::context::Context;
@@ -26,7 +26,9 @@ pub(crate) fn run(typed: Vec<OsString>, environment: Environment) -> Exit {
         Err(error) => return misused(&error, early, &environment, started),
     };
     let global = &arguments.global;
-    let terminal = Terminal::new(global.json, global.quiet, global.color, &environment);
+    // What `exec` answers is for programs alone.
+    let json = global.json || matches!(arguments.command, Command::Exec(_));
+    let terminal = Terminal::new(json, global.quiet, global.color, &environment);
     let context = Context { terminal, environment, global: arguments.global };
     let ran = panic::catch_unwind(AssertUnwindSafe(|| commands::run(&context, arguments.command)));
     let shown = match ran.unwrap_or_else(|panic| Err(CommandError::Bug(panic_message(&*panic)))) {
@@ -57,8 +59,24 @@ impl Early {
             (false, true) => ColorChoice::Always,
             (false, false) => ColorChoice::Auto,
         };
-        Self { json: words.contains(&"--json"), color }
+        Self { json: words.contains(&"--json") || command(&words) == Some("exec"), color }
     }
+}
+
+/// The options of every command whose value is the next word.
+const WITH_VALUE: [&str; 3] = ["--config", "--set", "--color"];
+
+/// The subcommand among the words that were typed.
+fn command<'a>(words: &[&'a str]) -> Option<&'a str> {
+    let mut words = words.iter().skip(1);
+    while let Some(word) = words.next() {
+        if WITH_VALUE.contains(word) {
+            words.next();
+        } else if !word.starts_with('-') {
+            return Some(word);
+        }
+    }
+    None
 }
 
 fn parse(typed: Vec<OsString>, color: ColorChoice) -> Result<Arguments, clap::Error> {

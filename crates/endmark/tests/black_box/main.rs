@@ -5,6 +5,7 @@
 mod config;
 mod demo;
 mod detect;
+mod exec;
 mod log;
 mod output;
 mod resume;

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 
 use crate::run::Place;
 
-const COMMANDS: [&str; 10] =
-    ["serve", "demo", "detect", "stitch", "resume", "log", "config", "doctor", "completions", "man"];
+const COMMANDS: [&str; 11] =
+    ["serve", "demo", "detect", "stitch", "resume", "exec", "log", "config", "doctor", "completions", "man"];
 
 #[test]
 fn every_command_has_help_with_examples() {

@@ -67,7 +67,7 @@ impl Place {
 }
 
 impl Run {
-    fn of(output: &Output) -> Self {
+    pub(crate) fn of(output: &Output) -> Self {
         Self {
             code: output.status.code().unwrap(),
             output: String::from_utf8(output.stdout.clone()).unwrap(),

@@ -1,0 +1,95 @@
+//! `endmark exec`: any command, with limits, an envelope and honest ends. (EN-1 to EN-5)
+
+mod before;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use endmark_envelope::{Document, Warning};
+use serde_json::Value;
+
+use crate::answer::Outcome;
+use crate::arguments::Exec;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exec::child::{self, End, Plan};
+use crate::exec::manifest::Manifest;
+use crate::exec::output::{self, Data};
+use crate::exec::signals::Signals;
+use crate::exec::verdict::{not_started, verdict};
+use crate::exit::Exit;
+
+/// The code of a warning about a process that a tool left behind.
+const OUTPUT_LEFT_OPEN: &str = "OUTPUT_LEFT_OPEN";
+
+/// Checks what a tool is given, runs it, and answers in an envelope whatever happens.
+pub(crate) fn run(context: &Context, arguments: &Exec) -> Result<Outcome, CommandError> {
+    let started = Instant::now();
+    let manifest = before::manifest(&arguments.manifest)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| system(&error))?;
+    let document = runtime.block_on(answer(context, &manifest, arguments));
+    // Whoever still waits for standard input would wait for ever.
+    runtime.shutdown_background();
+    write(document?, &manifest, started.elapsed()).map(Outcome::Streamed)
+}
+
+async fn answer(context: &Context, manifest: &Manifest, arguments: &Exec) -> Result<Document, CommandError> {
+    let mut signals = Signals::watch().map_err(|error| system(&error))?;
+    let (program, words) = arguments.command.split_first().ok_or_else(|| {
+        CommandError::input("usage", "there is no command", "Write it behind `--`: `-- git log`.")
+    })?;
+    let name = program.to_string_lossy();
+    let stdin = match before::prepare(context, manifest, &arguments.command, &mut signals).await? {
+        Ok(stdin) => stdin,
+        Err(error) => {
+            return Ok(Document {
+                data: Value::Null,
+                error: Some(error),
+                warnings: Vec::new(),
+                duration_ms: 0,
+            });
+        }
+    };
+    let plan = Plan {
+        program,
+        arguments: words,
+        stdin,
+        timeout: manifest.timeout,
+        grace: manifest.grace,
+        max_captured_bytes: manifest.output.max_captured_bytes,
+        max_stderr_bytes: if context.terminal.quiet { 0 } else { manifest.max_stderr_bytes },
+    };
+    let ran = match child::run(plan, &mut signals).await {
+        Ok(ran) => ran,
+        Err(error) => {
+            let error = Some(not_started(&name, &error));
+            return Ok(Document { data: Value::Null, error, warnings: Vec::new(), duration_ms: 0 });
+        }
+    };
+    let has_ended = ran.forced.is_none() && matches!(ran.end, End::Exited(_));
+    let mut data = output::read(&ran.output, manifest.output.kind, has_ended);
+    let error = verdict(manifest, &name, &ran, data.fault.as_ref());
+    output::disclose(&mut data, &manifest.output.fields);
+    if ran.is_output_open {
+        let message = format!(
+            "a process that `{name}` left behind still has its output open; what it writes is not here"
+        );
+        data.warnings.push(Warning::notice(OUTPUT_LEFT_OPEN, message));
+    }
+    let Data { value, warnings, .. } = data;
+    Ok(Document { data: value, error, warnings, duration_ms: 0 })
+}
+
+/// Writes the one document; nothing that is half written ends well, whoever went away.
+fn write(document: Document, manifest: &Manifest, duration: Duration) -> Result<Exit, CommandError> {
+    let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let document = Document { duration_ms, ..document }.within(manifest.output.max_response_bytes);
+    let exit = Exit::of_code(document.exit_code());
+    document.write_to(&mut io::stdout().lock()).map_err(CommandError::Partial)?;
+    Ok(exit)
+}
+
+fn system(error: &io::Error) -> CommandError {
+    CommandError::Upstream { message: format!("the system does not let it run: {error}"), hint: None }
+}

@@ -1,0 +1,107 @@
+//! What is done before a tool is started: the manifest read, limits checked, standard input taken in. (EN-4)
+
+use std::io::{self, IsTerminal, Read};
+use std::path::Path;
+use std::{ffi::OsString, fs::File};
+
+use endmark_envelope::{ErrorBody, FieldPath, Phase};
+
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exec::child::ToolInput;
+use crate::exec::limits::{self, Misfit, TooLarge};
+use crate::exec::manifest::{self, MAX_MANIFEST_BYTES, Manifest};
+use crate::exec::signals::{self, Signals};
+use crate::exec::spool::{Spooled, spool};
+use crate::exec::verdict::stopped_by;
+use crate::exit::Exit;
+
+/// Reads the manifest of a tool.
+pub(super) fn manifest(path: &Path) -> Result<Manifest, CommandError> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_MANIFEST_BYTES + 1).read_to_string(&mut text));
+    read.map_err(|source| CommandError::Read { path: path.into(), source })?;
+    if u64::try_from(text.len()).is_ok_and(|bytes| bytes > MAX_MANIFEST_BYTES) {
+        let message =
+            format!("`{}` is no manifest: it has more than {MAX_MANIFEST_BYTES} bytes", path.display());
+        return Err(CommandError::Input { code: "manifest_too_large", message, hint: None });
+    }
+    manifest::parse(&text).map_err(|error| CommandError::Input {
+        code: error.code(),
+        message: format!("{}:{}: {}", path.display(), error.line, error.problem),
+        hint: error.hint(),
+    })
+}
+
+/// Checks arguments and standard input against their limits; the inner error is that nothing may be started.
+pub(super) async fn prepare(
+    context: &Context,
+    manifest: &Manifest,
+    command: &[OsString],
+    signals: &mut Signals,
+) -> Result<Result<ToolInput, ErrorBody>, CommandError> {
+    match limits::check(manifest, command, |name| std::env::var_os(name)) {
+        Ok(()) => stdin(context, manifest, signals).await,
+        Err(Misfit::TooLarge(found)) => Ok(Err(too_large(&found))),
+        Err(Misfit::WrongCommand { expected }) => {
+            let error = ErrorBody::new(
+                "wrong_command",
+                Exit::Usage.code(),
+                format!("this manifest is for `{expected}`, and another command was given"),
+            );
+            Ok(Err(error.with_hint("Name the manifest of the command, or the command of the manifest.")))
+        }
+    }
+}
+
+fn too_large(found: &TooLarge) -> ErrorBody {
+    let field = found.field.parse().unwrap_or_else(|_| FieldPath::root().key(found.field.as_str()));
+    ErrorBody::field_too_large(field, found.limit, found.actual, "bytes")
+        .with_hint("The command was not started. Give it less, or in several parts.")
+}
+
+/// Takes in what has a limit; the rest is the tool's own.
+async fn stdin(
+    context: &Context,
+    manifest: &Manifest,
+    signals: &mut Signals,
+) -> Result<Result<ToolInput, ErrorBody>, CommandError> {
+    let is_terminal = io::stdin().is_terminal();
+    let Some(limit) = manifest.max_stdin_bytes else {
+        // In a process group of its own a tool that read from the terminal would be stopped.
+        return Ok(Ok(if is_terminal { ToolInput::Empty } else { ToolInput::Inherited }));
+    };
+    if is_terminal {
+        context.terminal.progress("Reading standard input; end it with Ctrl-D.");
+    }
+    let reading = tokio::task::spawn_blocking(move || spool(io::stdin(), limit));
+    let timeout = async {
+        match manifest.timeout {
+            Some(timeout) => tokio::time::sleep(timeout).await,
+            None => std::future::pending().await,
+        }
+    };
+    let stopped = |code: &str, exit: Exit, message: String| {
+        ErrorBody::new(code, exit.code(), message)
+            .in_phase(Phase::Validation)
+            .with_hint("The command was not started: it is only once all of its standard input is there.")
+    };
+    tokio::select! {
+        read = reading => match read {
+            Ok(Ok(Spooled::Within(file))) => Ok(Ok(ToolInput::Spooled(file))),
+            Ok(Ok(Spooled::TooLarge { actual })) => {
+                Ok(Err(too_large(&TooLarge { field: "stdin".to_owned(), limit, actual })))
+            }
+            Ok(Err(source)) => Err(CommandError::Read { path: "standard input".into(), source }),
+            Err(error) => Err(CommandError::Bug(error.to_string())),
+        },
+        signal = signals.next() => {
+            let message = format!("{} came before standard input ended", signals::name(signal.as_raw()));
+            Ok(Err(stopped("interrupted", stopped_by(signal), message)))
+        }
+        () = timeout => {
+            let seconds = manifest.timeout.unwrap_or_default().as_secs_f64();
+            Ok(Err(stopped("timeout", Exit::Usage, format!("standard input did not end within {seconds} s"))))
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Counts characters of bytes that come in pieces, cut anywhere.
+
+/// Counts the characters of a stream; what is not UTF-8 counts as the replacement characters it would be shown as.
+#[derive(Debug, Default)]
+pub(super) struct Characters {
+    all: u64,
+    invalid: u64,
+    /// A character whose other bytes are still to come: at most three.
+    begun: Vec<u8>,
+}
+
+impl Characters {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while !self.begun.is_empty() {
+            let Some((next, after)) = rest.split_first() else { return };
+            self.begun.push(*next);
+            match str::from_utf8(&self.begun) {
+                Ok(_) => {
+                    self.all += 1;
+                    self.begun.clear();
+                    rest = after;
+                }
+                Err(error) if error.error_len().is_none() => rest = after,
+                // The last byte belongs to no character before it, so it is looked at again.
+                Err(_) => {
+                    self.refuse();
+                    self.begun.clear();
+                }
+            }
+        }
+        while !rest.is_empty() {
+            match str::from_utf8(rest) {
+                Ok(valid) => {
+                    self.all += super::count(valid.chars().count());
+                    return;
+                }
+                Err(error) => {
+                    let (valid, after) = rest.split_at(error.valid_up_to());
+                    // What is valid here was found to be so just now.
+                    self.all += super::count(String::from_utf8_lossy(valid).chars().count());
+                    let Some(length) = error.error_len() else {
+                        self.begun.extend_from_slice(after);
+                        return;
+                    };
+                    self.refuse();
+                    rest = &after[length..];
+                }
+            }
+        }
+    }
+
+    /// All characters, and how many of them are sequences that are not UTF-8.
+    pub(super) fn finish(mut self) -> (u64, u64) {
+        if !self.begun.is_empty() {
+            self.refuse();
+        }
+        (self.all, self.invalid)
+    }
+
+    fn refuse(&mut self) {
+        self.all += 1;
+        self.invalid += 1;
+    }
+}

@@ -1,0 +1,212 @@
+//! Whether what a tool is given is within its limits; asked before it is started. (EN-4)
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use super::manifest::{ArgumentPlace, Manifest};
+
+/// Something that is too large for its limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TooLarge {
+    /// What it is: `arguments.title`, `arguments[2]`, `stdin`.
+    pub(crate) field: String,
+    /// The most bytes it may have.
+    pub(crate) limit: u64,
+    /// The bytes it has; of standard input, those that were read until it was too large.
+    pub(crate) actual: u64,
+}
+
+/// What does not fit a manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Misfit {
+    /// It is another command than the manifest is for.
+    WrongCommand {
+        /// The words it had to begin with.
+        expected: String,
+    },
+    TooLarge(TooLarge),
+}
+
+/// Checks a command, and the environment it would get, against its manifest; the first misfit is the error.
+pub(crate) fn check(
+    manifest: &Manifest,
+    command: &[OsString],
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<(), Misfit> {
+    let arguments = own_arguments(&manifest.command, command)
+        .ok_or_else(|| Misfit::WrongCommand { expected: manifest.command.join(" ") })?;
+    let typed = Typed::read(manifest, arguments);
+    let mut is_limited = vec![false; arguments.len()];
+    for limit in &manifest.arguments {
+        let field = format!("arguments.{}", limit.name);
+        let of_environment;
+        let values: Vec<Value<'_>> = match &limit.place {
+            ArgumentPlace::Position { index, from_end } => {
+                let at = if *from_end { typed.positions.len().checked_sub(index + 1) } else { Some(*index) };
+                at.and_then(|at| typed.positions.get(at)).copied().into_iter().collect()
+            }
+            ArgumentPlace::Flags(flags) => {
+                let is_meant =
+                    |(flag, _): &&(&[u8], Value<'_>)| flags.iter().any(|known| known.as_bytes() == *flag);
+                typed.flags.iter().filter(is_meant).map(|(_, value)| *value).collect()
+            }
+            ArgumentPlace::Environment(name) => {
+                of_environment = variable(name).unwrap_or_default();
+                vec![Value { bytes: of_environment.as_bytes(), word: None }]
+            }
+        };
+        for value in values {
+            within(&field, limit.max_bytes, value.bytes)?;
+            if let Some(is_limited) = value.word.and_then(|word| is_limited.get_mut(word)) {
+                *is_limited = true;
+            }
+        }
+    }
+    let Some(limit) = manifest.max_argument_bytes else { return Ok(()) };
+    let others = arguments.iter().enumerate().zip(is_limited).filter(|(_, is_limited)| !is_limited);
+    for ((index, argument), _) in others {
+        within(&format!("arguments[{index}]"), limit, argument.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn within(field: &str, limit: u64, value: &[u8]) -> Result<(), Misfit> {
+    let actual = u64::try_from(value.len()).unwrap_or(u64::MAX);
+    if actual <= limit {
+        return Ok(());
+    }
+    Err(Misfit::TooLarge(TooLarge { field: field.to_owned(), limit, actual }))
+}
+
+/// What follows the words that a manifest is for; the program may be named with its path.
+fn own_arguments<'a>(expected: &[String], command: &'a [OsString]) -> Option<&'a [OsString]> {
+    let Some((program, words)) = expected.split_first() else { return command.get(1..) };
+    let (typed, arguments) = command.split_first()?;
+    let is_program = typed.as_os_str() == OsStr::new(program)
+        || std::path::Path::new(typed).file_name() == Some(OsStr::new(program));
+    let begins = arguments.len() >= words.len()
+        && words.iter().zip(arguments).all(|(word, argument)| argument.as_os_str() == OsStr::new(word));
+    (is_program && begins).then(|| arguments.split_at(words.len()).1)
+}
+
+/// The bytes of a value, and the word in which they stand.
+#[derive(Debug, Clone, Copy)]
+struct Value<'a> {
+    bytes: &'a [u8],
+    word: Option<usize>,
+}
+
+/// Arguments, read as most tools read them.
+#[derive(Debug, Default)]
+struct Typed<'a> {
+    positions: Vec<Value<'a>>,
+    /// Every flag that has a value, as it was typed.
+    flags: Vec<(&'a [u8], Value<'a>)>,
+}
+
+impl<'a> Typed<'a> {
+    fn read(manifest: &'a Manifest, arguments: &'a [OsString]) -> Self {
+        let limited = manifest.arguments.iter().filter_map(|limit| match &limit.place {
+            ArgumentPlace::Flags(flags) => Some(flags),
+            _ => None,
+        });
+        let with_value: Vec<&[u8]> =
+            limited.flatten().chain(&manifest.flags_with_value).map(String::as_bytes).collect();
+        let mut typed = Self::default();
+        let mut words = arguments.iter().enumerate().map(|(at, word)| (at, word.as_bytes()));
+        let mut only_positions = false;
+        while let Some((at, word)) = words.next() {
+            let value = |bytes| Value { bytes, word: Some(at) };
+            if only_positions || !word.starts_with(b"-") || word == b"-" {
+                typed.positions.push(value(word));
+            } else if word == b"--" {
+                only_positions = true;
+            } else if with_value.contains(&word) {
+                typed.flags.extend(words.next().map(|(at, bytes)| (word, Value { bytes, word: Some(at) })));
+            } else if let Some(equals) = memchr::memchr(b'=', word)
+                && with_value.contains(&&word[..equals])
+            {
+                typed.flags.push((&word[..equals], value(&word[equals + 1..])));
+            } else if !word.starts_with(b"--")
+                && let Some((short, bytes)) = word.split_at_checked(2)
+                && with_value.contains(&short)
+            {
+                typed.flags.push((short, value(bytes)));
+            }
+        }
+        typed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::manifest::parse;
+
+    const MANIFEST: &str = r#"
+        command = ["notes", "add"]
+        flags_with_value = ["--tag", "-n"]
+        max_argument_bytes = 8
+        [[arguments]]
+        name = "title"
+        flag = ["--title", "-t"]
+        max_bytes = 3
+        [[arguments]]
+        name = "first"
+        position = 1
+        max_bytes = 2
+        [[arguments]]
+        name = "last"
+        position = -1
+        max_bytes = 4
+        [[arguments]]
+        name = "token"
+        environment = "TOKEN"
+        max_bytes = 1
+    "#;
+
+    fn misfit(command: &str, token: &str) -> Option<(String, u64, u64)> {
+        let command: Vec<OsString> = command.split(' ').map(OsString::from).collect();
+        match check(&parse(MANIFEST).unwrap(), &command, |name| {
+            assert_eq!(name, "TOKEN");
+            Some(token.into())
+        }) {
+            Ok(()) => None,
+            Err(Misfit::TooLarge(found)) => Some((found.field, found.limit, found.actual)),
+            Err(Misfit::WrongCommand { expected }) => Some((expected, 0, 0)),
+        }
+    }
+
+    #[test]
+    fn a_value_is_found_wherever_tools_take_it_and_its_bytes_are_counted() {
+        let too_large = |field: &str, limit, actual| Some((field.to_owned(), limit, actual));
+        for (command, expected) in [
+            ("notes add", None),
+            ("/usr/bin/notes add --title abc ab abcd", None),
+            ("notes add --title éé", too_large("arguments.title", 3, 4)),
+            ("notes add --title=abcd", too_large("arguments.title", 3, 4)),
+            ("notes add -t abcd", too_large("arguments.title", 3, 4)),
+            ("notes add -tabcd", too_large("arguments.title", 3, 4)),
+            ("notes add --title abc --title abcd", too_large("arguments.title", 3, 4)),
+            ("notes add abc", too_large("arguments.first", 2, 3)),
+            ("notes add --tag abc ab", None),
+            ("notes add -n 1 -v abc", too_large("arguments.first", 2, 3)),
+            ("notes add -- --title=abcd", too_large("arguments.first", 2, 12)),
+            ("notes add ab abcde", too_large("arguments.last", 4, 5)),
+            ("notes add ab 123456789 abcd", too_large("arguments[1]", 8, 9)),
+            ("notes add --whatever=1", too_large("arguments[0]", 8, 12)),
+            ("notes add --title", None),
+            ("notes rm", too_large("notes add", 0, 0)),
+            ("git add", too_large("notes add", 0, 0)),
+        ] {
+            assert_eq!(misfit(command, ""), expected, "{command}");
+        }
+        assert_eq!(misfit("notes add", "xy"), too_large("arguments.token", 1, 2));
+    }
+
+    #[test]
+    fn no_limits_let_everything_pass() {
+        let command = [OsString::from("any"), OsString::from("x".repeat(100_000))];
+        assert_eq!(check(&Manifest::default(), &command, |_| None), Ok(()));
+    }
+}

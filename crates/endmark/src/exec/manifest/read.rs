@@ -1,0 +1,266 @@
+//! TOML into a manifest.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use endmark_envelope::{FieldPattern, FieldRule, FieldRules, MIN_RESPONSE_BYTES};
+use toml::de::{DeTable, DeValue};
+
+use super::error::{ManifestError, ManifestProblem};
+use super::section::{Expected, Section, line};
+use super::{ArgumentLimit, ArgumentPlace, ExitMeaning, Manifest, OutputKind, OutputRules};
+use crate::exit::Exit;
+
+/// The most bytes of output that can be asked to be held in memory: 1 GiB.
+const MAX_CAPTURED_BYTES: u64 = 1 << 30;
+/// The longest time that can be asked for, in seconds: a year.
+const MAX_SECONDS: f64 = 31_536_000.0;
+
+/// Reads a manifest; the first fault in it is the error, with its line.
+pub(crate) fn parse(text: &str) -> Result<Manifest, ManifestError> {
+    let document = DeTable::parse(text).map_err(|error| {
+        let message = error.message().lines().collect::<Vec<_>>().join("; ");
+        let offset = error.span().map_or(0, |span| span.start);
+        ManifestError { line: line(text, offset), problem: ManifestProblem::Syntax(message) }
+    })?;
+    let mut root = Section::new(text, "", 0, document.get_ref());
+    let default = Manifest::default();
+    // A description is for readers of the file alone.
+    root.optional("description", string)?;
+    let manifest = Manifest {
+        command: root.optional("command", words)?.unwrap_or_default(),
+        flags_with_value: root.optional("flags_with_value", flags)?.unwrap_or_default(),
+        max_argument_bytes: root.optional("max_argument_bytes", count)?,
+        timeout: root
+            .optional("timeout_seconds", seconds)?
+            .map_or(default.timeout, |timeout| Some(timeout).filter(|timeout| !timeout.is_zero())),
+        grace: root.optional("grace_seconds", seconds)?.unwrap_or(default.grace),
+        arguments: root
+            .sections("arguments")?
+            .into_iter()
+            .map(argument)
+            .collect::<Result<Vec<_>, ManifestError>>()?,
+        max_stdin_bytes: root.section("stdin")?.map(|section| only_max_bytes(section)).transpose()?,
+        max_stderr_bytes: match root.section("stderr")? {
+            Some(section) => only_max_bytes(section)?,
+            None => default.max_stderr_bytes,
+        },
+        output: root.section("output")?.map(output).transpose()?.unwrap_or_default(),
+        exit_codes: root.section("exit_codes")?.as_ref().map(exit_codes).transpose()?.unwrap_or_default(),
+    };
+    root.finish()?;
+    Ok(manifest)
+}
+
+fn only_max_bytes(mut section: Section<'_>) -> Result<u64, ManifestError> {
+    let max_bytes = section.required("max_bytes", count)?;
+    section.finish()?;
+    Ok(max_bytes)
+}
+
+fn argument(mut section: Section<'_>) -> Result<ArgumentLimit, ManifestError> {
+    let name = section.required("name", identifier)?;
+    let max_bytes = section.required("max_bytes", count)?;
+    let position = section.optional("position", position)?;
+    let flags = section.optional("flag", flags)?.map(ArgumentPlace::Flags);
+    let variable = section.optional("environment", identifier)?.map(ArgumentPlace::Environment);
+    let mut places = [position, flags, variable].into_iter().flatten();
+    let place = match (places.next(), places.next()) {
+        (Some(place), None) => place,
+        (None, _) => {
+            let message = format!("say where `{name}` stands: `position`, `flag` or `environment`");
+            return Err(section.contradiction(message));
+        }
+        (Some(_), Some(_)) => {
+            let message = format!("`{name}` stands in two places: one of `position`, `flag`, `environment`");
+            return Err(section.contradiction(message));
+        }
+    };
+    section.finish()?;
+    Ok(ArgumentLimit { name, place, max_bytes })
+}
+
+fn output(mut section: Section<'_>) -> Result<OutputRules, ManifestError> {
+    let default = OutputRules::default();
+    let kind = section.optional("kind", kind)?.unwrap_or(default.kind);
+    let captured = section.optional("max_captured_bytes", |value| at_most(value, 1, MAX_CAPTURED_BYTES))?;
+    let response = section.optional("max_response_bytes", |value| {
+        at_most(value, u64::try_from(MIN_RESPONSE_BYTES).unwrap_or(u64::MAX), MAX_CAPTURED_BYTES)
+    })?;
+    let mut fields = FieldRules::default();
+    for rules in section.sections("fields")? {
+        let (path, rule) = field(rules)?;
+        fields.add(path, rule);
+    }
+    section.finish()?;
+    Ok(OutputRules {
+        kind,
+        max_captured_bytes: captured.unwrap_or(default.max_captured_bytes),
+        max_response_bytes: response.unwrap_or(default.max_response_bytes),
+        fields,
+    })
+}
+
+fn field(mut section: Section<'_>) -> Result<(FieldPattern, FieldRule), ManifestError> {
+    let path = section.required("path", pattern)?;
+    let rule = FieldRule {
+        max_bytes: section.optional("max_bytes", count)?,
+        max_chars: section.optional("max_characters", count)?,
+        max_items: section.optional("max_items", count)?,
+        bytes_in: section.optional("bytes_field", identifier)?,
+        chars_in: section.optional("characters_field", identifier)?,
+        items_in: section.optional("items_field", identifier)?,
+        page_token_in: section.optional("page_token_field", identifier)?,
+        markers: section.optional("marker", strings)?.unwrap_or_default(),
+        is_exact: section.optional("exact", flag)?.unwrap_or(false),
+        ..FieldRule::default()
+    };
+    section.finish()?;
+    Ok((path, rule))
+}
+
+fn exit_codes(section: &Section<'_>) -> Result<BTreeMap<i32, ExitMeaning>, ManifestError> {
+    let mut meanings = BTreeMap::new();
+    for (offset, key, value) in section.entries() {
+        let code = key.parse::<u8>().map(i32::from).map_err(|_| {
+            let message = format!("`{key}` is no exit code: those are the numbers from 0 to 255");
+            section.error_at(offset, ManifestProblem::Contradiction(message))
+        })?;
+        let meaning = match value.get_ref() {
+            DeValue::String(word) if word == "ok" => ExitMeaning::Fine,
+            DeValue::Table(table) => {
+                let name = section.name_below(key);
+                meaning(Section::new(section.text(), &name, value.span().start, table))?
+            }
+            value => {
+                let code = word(value).map_err(|_| {
+                    let expected = "`ok`, the word for an error, or { error = \"word\", … }".to_owned();
+                    section.value_error(key, offset, expected)
+                })?;
+                ExitMeaning::Error { code, exit: Exit::Upstream, message: None, hint: None }
+            }
+        };
+        meanings.insert(code, meaning);
+    }
+    Ok(meanings)
+}
+
+fn meaning(mut section: Section<'_>) -> Result<ExitMeaning, ManifestError> {
+    let meaning = ExitMeaning::Error {
+        code: section.required("error", word)?,
+        exit: section.optional("exit_code", exit)?.unwrap_or(Exit::Upstream),
+        message: section.optional("message", string)?,
+        hint: section.optional("hint", string)?,
+    };
+    section.finish()?;
+    Ok(meaning)
+}
+
+fn string(value: &DeValue<'_>) -> Result<String, Expected> {
+    value.as_str().map(str::to_owned).ok_or_else(|| "a string".to_owned())
+}
+
+/// A string that is not empty and has no `=` and no control character in it.
+fn identifier(value: &DeValue<'_>) -> Result<String, Expected> {
+    let is_name = |name: &&str| !name.is_empty() && !name.contains(|c: char| c == '=' || c.is_control());
+    let name = value.as_str().filter(is_name);
+    name.map(str::to_owned).ok_or_else(|| "a name".to_owned())
+}
+
+/// The word of an error.
+fn word(value: &DeValue<'_>) -> Result<String, Expected> {
+    let is_word = |word: &&str| {
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+    };
+    let word = value.as_str().filter(is_word);
+    word.map(str::to_owned).ok_or_else(|| "a word of letters, digits, `_` and `-`".to_owned())
+}
+
+/// One string, or a list of them; none is empty.
+fn strings(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
+    let expected = || "a string that is not empty, or a list of such".to_owned();
+    let full = |value: &DeValue<'_>| string(value).ok().filter(|text| !text.is_empty()).ok_or_else(expected);
+    match value.as_array() {
+        Some(items) => items.iter().map(|item| full(item.get_ref())).collect(),
+        None => full(value).map(|text| vec![text]),
+    }
+}
+
+/// The places of an answer that a rule is about, from `data` on.
+fn pattern(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
+    let expected = || "the path of a field, like `data.items[*].title` or `data[\"odd key\"]`".to_owned();
+    let path: FieldPattern = value.as_str().and_then(|text| text.parse().ok()).ok_or_else(expected)?;
+    let is_in_data = path.steps().next() == FieldPattern::data().steps().next();
+    is_in_data.then_some(path).ok_or_else(expected)
+}
+
+fn words(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
+    let expected = "a list of words, like [\"git\", \"log\"]";
+    value.as_array().ok_or(expected)?;
+    strings(value).map_err(|_| expected.to_owned())
+}
+
+fn flags(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
+    let is_flag = |flag: &String| flag.len() > 1 && flag.starts_with('-') && !flag.contains('=');
+    let flags = strings(value).ok().filter(|flags| flags.iter().all(is_flag));
+    flags.ok_or_else(|| "a flag, like \"--title\" or [\"-t\", \"--title\"]".to_owned())
+}
+
+fn integer(value: &DeValue<'_>) -> Option<i64> {
+    let number = value.as_integer()?;
+    i64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()
+}
+
+fn count(value: &DeValue<'_>) -> Result<u64, Expected> {
+    let count = integer(value).and_then(|number| u64::try_from(number).ok());
+    count.ok_or_else(|| "a whole number, 0 or more".to_owned())
+}
+
+fn at_most(value: &DeValue<'_>, least: u64, most: u64) -> Result<usize, Expected> {
+    let count = count(value).ok().filter(|count| (least..=most).contains(count));
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    count.ok_or_else(|| format!("a whole number from {least} to {most}"))
+}
+
+fn position(value: &DeValue<'_>) -> Result<ArgumentPlace, Expected> {
+    let number = integer(value).filter(|number| *number != 0);
+    let index = number.and_then(|number| usize::try_from(number.unsigned_abs() - 1).ok());
+    match (number, index) {
+        (Some(number), Some(index)) => Ok(ArgumentPlace::Position { index, from_end: number < 0 }),
+        _ => Err("a whole number, from 1 for the first or from -1 for the last".to_owned()),
+    }
+}
+
+fn seconds(value: &DeValue<'_>) -> Result<Duration, Expected> {
+    let written = match value {
+        DeValue::Float(number) => number.as_str().replace('_', "").parse::<f64>().ok(),
+        // Every number of seconds up to the most is exact.
+        value => integer(value).and_then(|number| i32::try_from(number).ok()).map(f64::from),
+    };
+    let seconds = written.filter(|seconds| (0.0..=MAX_SECONDS).contains(seconds));
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration.ok_or_else(|| format!("a number of seconds from 0 to {MAX_SECONDS}"))
+}
+
+fn flag(value: &DeValue<'_>) -> Result<bool, Expected> {
+    value.as_bool().ok_or_else(|| "`true` or `false`".to_owned())
+}
+
+fn kind(value: &DeValue<'_>) -> Result<OutputKind, Expected> {
+    match value.as_str() {
+        Some("json") => Ok(OutputKind::Json),
+        Some("jsonl") => Ok(OutputKind::Jsonl),
+        Some("text") => Ok(OutputKind::Text),
+        Some("auto") => Ok(OutputKind::Auto),
+        _ => Err("one of `json`, `jsonl`, `text`, `auto`".to_owned()),
+    }
+}
+
+fn exit(value: &DeValue<'_>) -> Result<Exit, Expected> {
+    match integer(value) {
+        Some(1) => Ok(Exit::No),
+        Some(2) => Ok(Exit::Usage),
+        Some(3) => Ok(Exit::Upstream),
+        _ => Err("1 (the answer is no), 2 (invalid input, nothing done) or 3 (the tool failed)".to_owned()),
+    }
+}

@@ -1,0 +1,127 @@
+//! One table of a manifest: keys are taken out one by one, and what nobody took is unknown.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{ManifestError, ManifestProblem};
+use crate::config::nearest;
+
+/// A table that is being read.
+pub(super) struct Section<'a> {
+    text: &'a str,
+    /// How it is called in errors; the outermost one has no name.
+    name: String,
+    /// Where it begins, in bytes.
+    start: usize,
+    table: &'a DeTable<'a>,
+    known: Vec<&'static str>,
+}
+
+/// What completes "… must be …".
+pub(super) type Expected = String;
+
+impl<'a> Section<'a> {
+    pub(super) fn new(text: &'a str, name: &str, start: usize, table: &'a DeTable<'a>) -> Self {
+        Self { text, name: name.to_owned(), start, table, known: Vec::new() }
+    }
+
+    /// The value of a key, if it is there, as what `read` makes of it.
+    pub(super) fn optional<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&'a DeValue<'a>) -> Result<T, Expected>,
+    ) -> Result<Option<T>, ManifestError> {
+        self.known.push(key);
+        let Some(value) = self.table.get(key) else { return Ok(None) };
+        let (section, offset) = (self.name.clone(), value.span().start);
+        read(value.get_ref()).map(Some).map_err(|expected| {
+            self.error_at(offset, ManifestProblem::Value { key: key.to_owned(), section, expected })
+        })
+    }
+
+    /// The value of a key that has to be there.
+    pub(super) fn required<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&'a DeValue<'a>) -> Result<T, Expected>,
+    ) -> Result<T, ManifestError> {
+        self.optional(key, read)?.ok_or_else(|| self.missing(key))
+    }
+
+    /// The error that this key is missing.
+    pub(super) fn missing(&self, key: &'static str) -> ManifestError {
+        self.error_at(self.start, ManifestProblem::Missing { key, section: self.name.clone() })
+    }
+
+    /// The table below this key.
+    pub(super) fn section(&mut self, key: &'static str) -> Result<Option<Section<'a>>, ManifestError> {
+        let table = self.optional(key, |value| value.as_table().ok_or_else(|| "a table".to_owned()))?;
+        let start = self.table.get(key).map_or(self.start, |value| value.span().start);
+        Ok(table.map(|table| Section::new(self.text, &self.name_below(key), start, table)))
+    }
+
+    /// The tables in the list below this key.
+    pub(super) fn sections(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, ManifestError> {
+        let expected = || format!("a list of tables: write each under `[[{key}]]`");
+        let list = self.optional(key, |value| {
+            let items = value.as_array().ok_or_else(expected)?;
+            items.iter().map(|item| table_of(item).ok_or_else(expected)).collect::<Result<Vec<_>, _>>()
+        })?;
+        let name = self.name_below(key);
+        let section = |(start, table)| Section::new(self.text, &name, start, table);
+        Ok(list.unwrap_or_default().into_iter().map(section).collect())
+    }
+
+    /// Every key with its value, for a table whose keys are not known beforehand.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (usize, &'a str, &'a Spanned<DeValue<'a>>)> {
+        self.table.iter().map(|(key, value)| (key.span().start, key.get_ref().as_ref(), value))
+    }
+
+    /// How a table below this one is called.
+    pub(super) fn name_below(&self, key: &str) -> String {
+        if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
+    }
+
+    /// An error about what stands at this byte.
+    pub(super) fn error_at(&self, offset: usize, problem: ManifestProblem) -> ManifestError {
+        ManifestError { line: line(self.text, offset), problem }
+    }
+
+    /// An error about a value in this table.
+    pub(super) fn value_error(&self, key: &str, offset: usize, expected: Expected) -> ManifestError {
+        let (key, section) = (key.to_owned(), self.name.clone());
+        self.error_at(offset, ManifestProblem::Value { key, section, expected })
+    }
+
+    /// An error about the table as a whole.
+    pub(super) fn contradiction(&self, message: String) -> ManifestError {
+        self.error_at(self.start, ManifestProblem::Contradiction(message))
+    }
+
+    pub(super) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Refuses the first key that nobody asked for.
+    pub(super) fn finish(self) -> Result<(), ManifestError> {
+        let unknown = |key: &str| !self.known.contains(&key);
+        let mut found: Vec<_> = self.entries().filter(|(_, key, _)| unknown(key)).collect();
+        found.sort_by_key(|(offset, ..)| *offset);
+        let Some((offset, key, _)) = found.first() else { return Ok(()) };
+        let problem = ManifestProblem::UnknownKey {
+            key: (*key).to_owned(),
+            section: self.name.clone(),
+            nearest: nearest(key, self.known.iter().map(|known| (*known).to_owned())),
+        };
+        Err(self.error_at(*offset, problem))
+    }
+}
+
+fn table_of<'a>(item: &'a Spanned<DeValue<'a>>) -> Option<(usize, &'a DeTable<'a>)> {
+    Some((item.span().start, item.get_ref().as_table()?))
+}
+
+/// The line of a byte offset, from 1.
+pub(super) fn line(text: &str, offset: usize) -> usize {
+    memchr::memchr_iter(b'\n', &text.as_bytes()[..offset.min(text.len())]).count() + 1
+}

@@ -1,0 +1,99 @@
+//! What a tool's bytes are as `data`. (EN-1)
+
+mod cut;
+mod json;
+mod text;
+
+use endmark_envelope::{FieldRules, Warning};
+use serde_json::Value;
+
+use super::capture::Captured;
+use super::manifest::OutputKind;
+
+pub(crate) use cut::Cut;
+
+/// The code of a warning about bytes that are not UTF-8 and were replaced.
+const INVALID_UTF8: &str = "INVALID_UTF8";
+/// The code of a warning about a tool that was to answer in JSON and said nothing.
+const NO_OUTPUT: &str = "NO_OUTPUT";
+
+/// What a tool's output is as `data`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Data {
+    pub(crate) value: Value,
+    pub(crate) warnings: Vec<Warning>,
+    /// What is wrong with it, if it is not what it should be.
+    pub(crate) fault: Option<Fault>,
+    /// The places in it of which only the beginning is there.
+    pub(crate) cuts: Vec<Cut>,
+}
+
+/// What is wrong with an output that was to be JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It is the beginning of JSON, and nothing more came; it has so many bytes.
+    Truncated { bytes: u64 },
+    /// It is no JSON: what is wrong at which byte.
+    Malformed { index: usize, reason: String },
+}
+
+impl Data {
+    /// Data with nothing wrong.
+    fn whole(value: Value) -> Self {
+        Self { value, warnings: Vec::new(), fault: None, cuts: Vec::new() }
+    }
+}
+
+/// Reads an output as what it is said to be; `has_ended` says whether the tool came to its own end, so that nothing
+/// can be missing behind what it wrote.
+pub(crate) fn read(captured: &Captured, kind: OutputKind, has_ended: bool) -> Data {
+    let mut data = match kind {
+        OutputKind::Json => json::read(captured, json::Shape::One),
+        OutputKind::Jsonl => json::read(captured, json::Shape::Many),
+        OutputKind::Text => text::read(captured),
+        OutputKind::Auto => json::guess(captured).unwrap_or_else(|| text::read(captured)),
+    };
+    match captured.invalid_sequences {
+        0 => {}
+        1 => data
+            .warnings
+            .push(Warning::notice(INVALID_UTF8, "one sequence of bytes is not UTF-8 and is shown as U+FFFD")),
+        many => data.warnings.push(Warning::notice(
+            INVALID_UTF8,
+            format!("{many} sequences of bytes are not UTF-8 and are shown as U+FFFD"),
+        )),
+    }
+    if !has_ended && data.cuts.is_empty() {
+        data.cuts.extend(unended(&data.value));
+    }
+    data
+}
+
+/// What may be missing behind the output of a tool that was made to end: anything, unless it is one JSON value.
+fn unended(value: &Value) -> Option<Cut> {
+    let pointer = match value {
+        Value::Object(members) => match members.get("text") {
+            Some(Value::String(text)) if !text.is_empty() => "/text",
+            _ => return None,
+        },
+        Value::Array(_) => "",
+        _ => return None,
+    };
+    let message = "the command was made to end before it came to its own end";
+    Some(Cut { pointer: pointer.to_owned(), original: None, message: message.to_owned() })
+}
+
+/// Tells what was cut in the data: by the rules of the manifest, and by what is known of the capture (EN-3).
+pub(crate) fn disclose(data: &mut Data, rules: &FieldRules) {
+    let mut warnings = rules.disclose(&mut data.value);
+    for cut in &data.cuts {
+        let warning = cut.mark(&mut data.value);
+        // What is known for certain takes the place of what was found by its looks.
+        warnings.retain(|found| found.field != warning.field);
+        warnings.push(warning);
+    }
+    data.warnings.extend(warnings);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! A place in the data of which only the beginning is there, for certain. (EN-2)
+
+use endmark_envelope::{FieldPath, Size, TRUNCATION_MARKER, Warning};
+use serde_json::Value;
+
+/// A place in the data of which only the beginning is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// Where it is: a JSON Pointer into the data.
+    pub(crate) pointer: String,
+    pub(crate) original: Option<Size>,
+    /// Why, in one sentence.
+    pub(crate) message: String,
+}
+
+impl Cut {
+    /// Sets the marker behind a text, and answers the warning.
+    pub(super) fn mark(&self, data: &mut Value) -> Warning {
+        let path = path(data, &self.pointer);
+        let size = match data.pointer_mut(&self.pointer) {
+            Some(Value::String(text)) => {
+                let size = Size::of(text);
+                text.push_str(TRUNCATION_MARKER);
+                size
+            }
+            Some(value) => Size::of(&value.to_string()),
+            None => Size::default(),
+        };
+        let warning = Warning::field_truncated(path, size, self.message.as_str());
+        match self.original {
+            Some(original) => warning.with_original(original),
+            None => warning,
+        }
+    }
+}
+
+/// The path of a pointer into the data; what it leads to need not be there.
+fn path(data: &Value, pointer: &str) -> FieldPath {
+    let mut path = FieldPath::data();
+    let mut value = Some(data);
+    for token in pointer.split('/').skip(1) {
+        let name = token.replace("~1", "/").replace("~0", "~");
+        let index = match value {
+            Some(Value::Array(_)) => name.parse::<usize>().ok(),
+            _ => None,
+        };
+        (path, value) = if let Some(index) = index {
+            (path.index(index), value.and_then(|list| list.get(index)))
+        } else {
+            let inner = value.and_then(|object| object.get(&name));
+            (path.key(name), inner)
+        };
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_pointer_becomes_a_path_whether_or_not_it_leads_somewhere() {
+        let data = json!({"a/b": [{"0": "x"}], "0": 1});
+        for (pointer, expected) in [
+            ("", "data"),
+            ("/a~1b/0/0", r#"data["a/b"][0]["0"]"#),
+            ("/a~1b/7", r#"data["a/b"][7]"#),
+            ("/0", r#"data["0"]"#),
+            ("/none/of", "data.none.of"),
+        ] {
+            assert_eq!(path(&data, pointer).to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Output that is JSON: one value, or many. (EN-1, PC-1)
+
+use std::borrow::Cow;
+
+use endmark_core::detect::detect;
+use endmark_core::{CompleteError, Completed, Format, UnfinishedKind, Verdict, complete};
+use endmark_envelope::{Size, Warning};
+use serde_json::Value;
+
+use super::super::capture::Captured;
+use super::{Cut, Data, Fault, NO_OUTPUT, text};
+
+/// How many open brackets are warned of, the innermost first.
+const MOST_CUTS: usize = 16;
+
+/// The code of a warning about numbers with more digits than are kept.
+const NUMBER_ROUNDED: &str = "NUMBER_ROUNDED";
+/// How many digits of such a number are shown.
+const SHOWN_DIGITS: usize = 40;
+
+/// How many values are expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// One; it is the data.
+    One,
+    /// Any number; they are a list.
+    Many,
+}
+
+impl Shape {
+    fn format(self) -> Format {
+        match self {
+            Self::One => Format::Json,
+            Self::Many => Format::Jsonl,
+        }
+    }
+
+    fn parse(self, text: &str) -> Result<Value, serde_json::Error> {
+        match self {
+            Self::One => serde_json::from_str(text),
+            Self::Many => {
+                let values = serde_json::Deserializer::from_str(text).into_iter();
+                values.collect::<Result<_, _>>().map(Value::Array)
+            }
+        }
+    }
+
+    /// What there is where nothing is.
+    fn nothing(self) -> Value {
+        match self {
+            Self::One => Value::Null,
+            Self::Many => Value::Array(Vec::new()),
+        }
+    }
+}
+
+/// The output as JSON; where it is cut, its settled beginning; where it is no JSON at all, as text.
+pub(super) fn read(captured: &Captured, shape: Shape) -> Data {
+    let text = decoded(captured);
+    if captured.is_whole() {
+        if text.trim_ascii().is_empty() {
+            let warnings = match shape {
+                Shape::One => vec![Warning::notice(NO_OUTPUT, "the tool wrote nothing; `data` is null")],
+                Shape::Many => Vec::new(),
+            };
+            return Data { warnings, ..Data::whole(shape.nothing()) };
+        }
+        if let Ok(value) = shape.parse(&text) {
+            return Data { warnings: rounded(&text).into_iter().collect(), ..Data::whole(value) };
+        }
+    }
+    // What is cut may end in the newline with which everything ends.
+    closed(captured, &text, shape)
+        .or_else(|fault| closed(captured, text.trim_end(), shape).map_err(|_| fault))
+        .unwrap_or_else(|fault| Data { fault: Some(fault), ..text::read(captured) })
+}
+
+/// The output as JSON, if it is JSON and nothing else: one object or list, or several of them.
+pub(super) fn guess(captured: &Captured) -> Option<Data> {
+    let text = decoded(captured);
+    if !captured.is_whole() || !text.trim_ascii_start().starts_with(['{', '[']) {
+        return None;
+    }
+    let read = |shape: Shape| shape.parse(&text).ok();
+    let is_structured = |value: &Value| value.is_object() || value.is_array();
+    let many = || {
+        let values = read(Shape::Many)?;
+        values.as_array()?.iter().all(is_structured).then_some(values)
+    };
+    let value = read(Shape::One).or_else(many)?;
+    Some(Data { warnings: rounded(&text).into_iter().collect(), ..Data::whole(value) })
+}
+
+/// The output as text, without a byte order mark; of one that is not held in full, the beginning.
+fn decoded(captured: &Captured) -> Cow<'_, str> {
+    let bytes = captured.head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&captured.head);
+    if let Ok(text) = str::from_utf8(bytes) { text.into() } else { text::beginning(bytes).into() }
+}
+
+/// The settled beginning of cut JSON, closed, with its cuts.
+fn closed(captured: &Captured, text: &str, shape: Shape) -> Result<Data, Fault> {
+    let format = shape.format();
+    let completed = match complete(text.as_bytes(), &format) {
+        Ok(completed) => completed,
+        Err(CompleteError::Malformed { index, reason }) => return Err(Fault::Malformed { index, reason }),
+        Err(CompleteError::NoValue | CompleteError::NotJson | CompleteError::NoGrammar(_)) => {
+            Completed::default()
+        }
+    };
+    let value = if completed.text.is_empty() {
+        shape.nothing()
+    } else {
+        shape.parse(&completed.text).map_err(|error| unreadable(&completed.text, &error))?
+    };
+    let fault = captured.is_whole().then_some(Fault::Truncated { bytes: captured.bytes });
+    let is_cut = !captured.is_whole() || detect(text.as_bytes(), &format).verdict != Verdict::Whole;
+    if !is_cut {
+        return Ok(Data::whole(value));
+    }
+    let warnings = rounded(&completed.text).into_iter().collect();
+    Ok(Data { warnings, cuts: cuts(captured, &completed, shape), fault, ..Data::whole(value) })
+}
+
+/// A warning that whole numbers have more digits than can be kept, if any have.
+fn rounded(json: &str) -> Option<Warning> {
+    let (mut first, mut count) = (None, 0_u64);
+    let mut rest = json;
+    while let Some(at) = rest.find(|character: char| character == '"' || character.is_ascii_digit()) {
+        let found = &rest[at..];
+        if found.starts_with('"') {
+            rest = after_string(found);
+            continue;
+        }
+        let is_part = |character: char| character.is_ascii_digit() || "+-.eE".contains(character);
+        let end = found.find(|character| !is_part(character)).unwrap_or(found.len());
+        let (number, after) = found.split_at(end);
+        let is_negative = rest[..at].ends_with('-');
+        let limit = if is_negative { i64::MIN.unsigned_abs() } else { u64::MAX };
+        let is_integer = number.bytes().all(|byte| byte.is_ascii_digit());
+        if is_integer && number.parse::<u64>().map_or(true, |number| number > limit) {
+            first = first.or(Some(number));
+            count += 1;
+        }
+        rest = after;
+    }
+    let first = first?;
+    let shown = &first[..first.len().min(SHOWN_DIGITS)];
+    let message =
+        format!("{count} whole numbers have more digits than are kept; the first begins with {shown}");
+    Some(Warning::truncation(NUMBER_ROUNDED, message))
+}
+
+/// What follows the string that this begins with.
+fn after_string(text: &str) -> &str {
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += found;
+        if bytes[at] == b'"' {
+            return &text[at + 1..];
+        }
+        // What is escaped is no end; the JSON was read before, so that it is one ASCII character.
+        at += 2;
+    }
+    ""
+}
+
+/// JSON that is in order and cannot be data all the same: it is nested too deeply, or has half a character.
+fn unreadable(text: &str, error: &serde_json::Error) -> Fault {
+    let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+    let before = lines.map(str::len).sum::<usize>();
+    Fault::Malformed { index: before + error.column().saturating_sub(1), reason: error.to_string() }
+}
+
+/// What is unfinished in the data: the whole first, then the innermost places.
+fn cuts(captured: &Captured, completed: &Completed, shape: Shape) -> Vec<Cut> {
+    let why = if captured.is_whole() {
+        "the tool's output ends in the middle"
+    } else {
+        "the output is too large to be kept"
+    };
+    let prefix = match shape {
+        Shape::One => String::new(),
+        Shape::Many => format!("/{}", completed.value),
+    };
+    let whole = Cut {
+        pointer: String::new(),
+        // A tool that was cut off does not say how much there would have been.
+        original: (!captured.is_whole())
+            .then_some(Size { bytes: captured.bytes, chars: captured.characters }),
+        message: format!("{why}: this is its beginning"),
+    };
+    let places = completed.unfinished();
+    let skipped = places.len().saturating_sub(MOST_CUTS);
+    let inner = places.skip(skipped).map(|place| Cut {
+        pointer: format!("{prefix}{}", place.pointer),
+        original: None,
+        message: match (place.kind, place.left_out) {
+            (_, true) => format!("{why}: the {} is left out", place.kind.name()),
+            (UnfinishedKind::Number, false) => format!("{why}: the number may go on"),
+            (_, false) => format!("{why}: this is the beginning of the {}", place.kind.name()),
+        },
+    });
+    std::iter::once(whole).chain(inner.filter(|cut| !cut.pointer.is_empty())).collect()
+}

@@ -1,0 +1,187 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::exec::capture::Capture;
+use endmark_envelope::{Document, MIN_RESPONSE_BYTES};
+
+const KINDS: [OutputKind; 4] = [OutputKind::Json, OutputKind::Jsonl, OutputKind::Text, OutputKind::Auto];
+
+fn captured(bytes: &[u8], limit: usize) -> Captured {
+    let mut capture = Capture::new(limit);
+    capture.push(bytes);
+    capture.finish()
+}
+
+fn data(bytes: impl AsRef<[u8]>, kind: OutputKind) -> Data {
+    let mut data = read(&captured(bytes.as_ref(), 1 << 20), kind, true);
+    disclose(&mut data, &FieldRules::default());
+    data
+}
+
+fn fields(data: &Data) -> Vec<String> {
+    data.warnings
+        .iter()
+        .map(|warning| warning.field.as_ref().map(ToString::to_string).unwrap_or_default())
+        .collect()
+}
+
+#[test]
+fn json_is_the_data_and_text_is_its_text() {
+    assert_eq!(
+        data("\u{feff} {\"a\": [1.5, \"é\"]}\n", OutputKind::Json),
+        Data::whole(json!({"a": [1.5, "é"]}))
+    );
+    assert_eq!(data("{\"a\":1}\n{\"a\":2}\n", OutputKind::Jsonl).value, json!([{"a": 1}, {"a": 2}]));
+    assert_eq!(data("{\"a\":1}\n[2]", OutputKind::Auto).value, json!([{"a": 1}, [2]]));
+    assert_eq!(data("42\n", OutputKind::Auto).value, json!({"text": "42\n"}));
+    assert_eq!(data("[not json]", OutputKind::Auto), Data::whole(json!({"text": "[not json]"})));
+    assert_eq!(data("{\"a\":1}", OutputKind::Text).value, json!({"text": "{\"a\":1}"}));
+    assert_eq!(data("", OutputKind::Jsonl), Data::whole(json!([])));
+    let nothing = data(" \n", OutputKind::Json);
+    assert_eq!((nothing.value, nothing.warnings[0].code.as_str()), (Value::Null, NO_OUTPUT));
+}
+
+#[test]
+fn cut_json_is_closed_and_every_cut_is_named() {
+    for end in ["", "\n"] {
+        let cut = data(
+            format!("{{\"items\": [{{\"id\": 1}}, {{\"id\": 2, \"title\": \"Har{end}"),
+            OutputKind::Json,
+        );
+        assert_eq!(cut.value, json!({"items": [{"id": 1}, {"id": 2, "title": "Har…[truncated]"}]}));
+        assert!(matches!(cut.fault, Some(Fault::Truncated { .. })));
+        assert_eq!(fields(&cut), ["data", "data.items", "data.items[1]", "data.items[1].title"]);
+        assert_eq!((cut.warnings[3].returned_bytes, cut.warnings[3].truncated_length), (Some(3), Some(3)));
+    }
+    let number = data("{\"n\": 12", OutputKind::Json);
+    assert_eq!((&number.value, fields(&number)), (&json!({}), vec!["data".to_owned(), "data.n".to_owned()]));
+    let lines = data("{\"a\":1}\n{\"a\":\"x", OutputKind::Jsonl);
+    assert_eq!(lines.value, json!([{"a": 1}, {"a": "x…[truncated]"}]));
+    assert_eq!(fields(&lines), ["data", "data[1]", "data[1].a"]);
+}
+
+#[test]
+fn what_is_no_json_is_shown_as_text_with_what_is_wrong() {
+    let wrong = data("usage: tool FILE", OutputKind::Json);
+    assert_eq!(wrong.value, json!({"text": "usage: tool FILE"}));
+    assert!(matches!(wrong.fault, Some(Fault::Malformed { index: 0, .. })), "{wrong:?}");
+    for unreadable in ["[".repeat(5000) + &"]".repeat(5000), "[\"\\ud800\"]".to_owned(), "[1e999]".to_owned()]
+    {
+        let data = data(&unreadable, OutputKind::Json);
+        assert!(matches!(data.fault, Some(Fault::Malformed { .. })));
+        assert_eq!(data.value["text"], unreadable);
+    }
+}
+
+#[test]
+fn what_is_too_large_to_be_kept_says_how_large_it_was() {
+    let list = format!("[{}\"é\"]", "\"é\",".repeat(1000));
+    let mut kept = read(&captured(list.as_bytes(), 400), OutputKind::Json, true);
+    disclose(&mut kept, &FieldRules::default());
+    assert_eq!((kept.fault, kept.value[0].as_str()), (None, Some("é")));
+    assert_eq!(kept.warnings[0].original_bytes, Some(list.len() as u64));
+    assert_eq!(kept.warnings[0].original_length, Some(list.chars().count() as u64));
+    let text = format!("begin {} end", "é".repeat(1000));
+    let mut kept = read(&captured(text.as_bytes(), 101), OutputKind::Text, true);
+    disclose(&mut kept, &FieldRules::default());
+    let (beginning, tail) = (kept.value["text"].as_str().unwrap(), kept.value["tail"].as_str().unwrap());
+    assert!(beginning.starts_with("begin é") && beginning.ends_with("é…[truncated]"), "{beginning}");
+    assert!(tail.starts_with('é') && tail.ends_with(" end"), "{tail}");
+    assert_eq!(kept.value["tail_from_byte"], text.len() - tail.len());
+    assert_eq!(kept.warnings[0].original_bytes, Some(text.len() as u64));
+    assert_eq!(fields(&kept), ["data.text"]);
+}
+
+#[test]
+fn bytes_that_are_no_text_are_counted_and_kept_where_they_are_few() {
+    let wrong = data(b"a\xffb\xfe\xfd", OutputKind::Text);
+    assert_eq!(wrong.value, json!({"text": "a\u{fffd}b\u{fffd}\u{fffd}…[truncated]", "base64": "Yf9i/v0="}));
+    assert_eq!(wrong.warnings[0].message, "3 sequences of bytes are not UTF-8 and are shown as U+FFFD");
+    let json = data(b"{\"name\": \"M\xfcller\"}", OutputKind::Json);
+    assert_eq!(json.value, json!({"name": "M\u{fffd}ller"}));
+    assert_eq!((json.fault, json.warnings[0].code.as_str()), (None, INVALID_UTF8));
+}
+
+#[test]
+fn whole_numbers_that_are_not_kept_exactly_are_named() {
+    for (text, count) in [
+        ("[18446744073709551615, -9223372036854775808, 1.5e3, \"99999999999999999999\"]", 0),
+        ("{\"id\": 18446744073709551616, \"q\": \"a\\\"1\", \"n\": -9223372036854775809}", 2),
+    ] {
+        let warnings = data(text, OutputKind::Json).warnings;
+        assert_eq!(warnings.len(), usize::from(count > 0), "{warnings:?}");
+        if let Some(warning) = warnings.first() {
+            assert!(warning.message.starts_with("2 whole numbers"), "{warning:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_tool_that_was_made_to_end_wrote_may_go_on() {
+    let of = |text: &str, kind| {
+        let mut data = read(&captured(text.as_bytes(), 1000), kind, false);
+        disclose(&mut data, &FieldRules::default());
+        (data.value.clone(), fields(&data))
+    };
+    let cut = |field: &str| vec![field.to_owned()];
+    assert_eq!(of("half", OutputKind::Text), (json!({"text": "half…[truncated]"}), cut("data.text")));
+    assert_eq!(of("{\"a\":1}\n", OutputKind::Jsonl), (json!([{"a": 1}]), cut("data")));
+    assert_eq!(of("{\"a\":1}\n", OutputKind::Json), (json!({"a": 1}), vec![]));
+    assert_eq!(of("", OutputKind::Text), (json!({"text": ""}), vec![]));
+}
+
+/// Bytes that are often JSON, often nearly, and often nothing of the sort.
+fn outputs() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        prop::sample::select(vec![
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            "\"",
+            "\\",
+            "\n",
+            "null",
+            "12",
+            "\"a\":",
+            "é",
+            "...",
+            "…",
+            "{\"a\":[\"b\"]}\n"
+        ])
+        .prop_map(|text| text.as_bytes().to_vec()),
+        any::<u8>().prop_map(|byte| vec![byte]),
+        "[a-z]{1,40}".prop_map(String::into_bytes),
+    ];
+    prop_oneof![
+        prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat()),
+        prop::collection::vec(any::<u8>(), 0..300),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_output_is_one_answer_within_its_limit_and_nothing_is_missing_in_silence(
+        bytes in outputs(), repeat in 1_usize..200, limit in 0_usize..5000, has_ended: bool,
+    ) {
+        let bytes = bytes.repeat(repeat);
+        for kind in KINDS {
+            let captured = captured(&bytes, limit);
+            let is_whole = captured.is_whole();
+            let mut data = read(&captured, kind, has_ended);
+            disclose(&mut data, &FieldRules::default());
+            let Data { value, warnings, .. } = data;
+            let document = Document { data: value, error: None, warnings, duration_ms: 0 }.within(MIN_RESPONSE_BYTES);
+            let json = document.to_json();
+            prop_assert!(json.len() < MIN_RESPONSE_BYTES);
+            let read: Value = serde_json::from_str(&json).unwrap();
+            prop_assert_eq!(read.as_object().unwrap().len(), 5);
+            if !is_whole {
+                prop_assert!(document.meta().truncated || document.error.is_some());
+            }
+        }
+    }
+}

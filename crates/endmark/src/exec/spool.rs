@@ -1,0 +1,63 @@
+//! Standard input, read to its end under its limit before a tool is started. (EN-4)
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+/// How much is held in memory at once.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Standard input as it was read.
+#[derive(Debug)]
+pub(crate) enum Spooled {
+    /// All of it, in a file without a name, from its beginning.
+    Within(File),
+    /// There was more than the limit; so many bytes were read.
+    TooLarge { actual: u64 },
+}
+
+/// Reads everything, but not much more than `limit` bytes, into a file without a name.
+pub(crate) fn spool(mut input: impl Read, limit: u64) -> io::Result<Spooled> {
+    let mut file = tempfile::tempfile()?;
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let mut actual = 0_u64;
+    loop {
+        let count = match input.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        actual += u64::try_from(count).unwrap_or(u64::MAX);
+        if actual > limit {
+            return Ok(Spooled::TooLarge { actual });
+        }
+        file.write_all(&buffer[..count])?;
+    }
+    file.seek(SeekFrom::Start(0))?;
+    Ok(Spooled::Within(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_the_limit_is_within_it_and_comes_back_from_the_beginning() {
+        let bytes: Vec<u8> = (0..200_000_u32).map(|number| number.to_le_bytes()[0]).collect();
+        let Spooled::Within(mut file) = spool(bytes.as_slice(), 200_000).unwrap() else {
+            panic!("it is within the limit")
+        };
+        let mut read = Vec::new();
+        file.read_to_end(&mut read).unwrap();
+        assert_eq!(read, bytes);
+    }
+
+    #[test]
+    fn one_byte_more_is_too_large_and_an_endless_input_is_not_read_on() {
+        assert!(matches!(spool(&b"abc"[..], 2).unwrap(), Spooled::TooLarge { actual: 3 }));
+        let Spooled::TooLarge { actual } = spool(io::repeat(1), 1_000_000).unwrap() else {
+            panic!("it is too large")
+        };
+        assert!((1_000_001..1_100_000).contains(&actual));
+    }
+}

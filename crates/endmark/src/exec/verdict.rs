@@ -1,0 +1,172 @@
+//! What the end of a tool means: nothing, or an error with its code. (EN-1)
+
+use std::borrow::Cow;
+use std::io;
+use std::time::Duration;
+
+use endmark_envelope::{ErrorBody, FieldPath, Phase};
+use rustix::process::Signal;
+
+use super::capture::Captured;
+use super::child::{End, Forced, Ran};
+use super::manifest::{ExitMeaning, Manifest};
+use super::output::Fault;
+use super::signals;
+use crate::exit::Exit;
+use crate::terminal::in_lines;
+
+/// How much of the end of standard error is repeated in an error, in bytes.
+const SHOWN_ERROR_BYTES: usize = 1000;
+
+/// What is wrong with how a tool ended, if anything is. What was done to it counts before how it ended, and that
+/// before what it wrote.
+pub(crate) fn verdict(
+    manifest: &Manifest,
+    program: &str,
+    ran: &Ran,
+    fault: Option<&Fault>,
+) -> Option<ErrorBody> {
+    let timeout = manifest.timeout.unwrap_or_default();
+    let error = match (ran.forced, ran.end) {
+        (Some(Forced::TimedOut), _) => timed_out(program, timeout),
+        (Some(Forced::Signalled(signal)), _) => interrupted(program, signal),
+        (None, End::Killed(signal)) => killed(program, signal),
+        (None, End::Unknown) => {
+            let message = format!("nobody knows how `{program}` ended");
+            ErrorBody::new("lost", Exit::Upstream.code(), message)
+        }
+        (None, End::Exited(code)) => return exited(manifest, program, code, &ran.errors, fault),
+    };
+    Some(with_last_words(error, &ran.errors))
+}
+
+/// The error of a tool that cannot be started.
+pub(crate) fn not_started(program: &str, error: &io::Error) -> ErrorBody {
+    let failed = |code: &str, message: String, hint: &str| {
+        ErrorBody::new(code, Exit::Upstream.code(), message).with_hint(hint)
+    };
+    match error.kind() {
+        io::ErrorKind::NotFound => failed(
+            "not_found",
+            format!("there is no command `{program}`, or what should run it is missing"),
+            "Check its spelling and `PATH`; of a script, also its first line.",
+        ),
+        io::ErrorKind::PermissionDenied => failed(
+            "not_executable",
+            format!("`{program}` may not be run: {error}"),
+            "`chmod +x` makes a file a command.",
+        ),
+        io::ErrorKind::ArgumentListTooLong => failed(
+            "arguments_too_large",
+            format!("the system does not take so many or so large arguments for `{program}`"),
+            "Give it the data on standard input or in a file.",
+        ),
+        // ENOEXEC has no kind of its own.
+        _ if error.raw_os_error() == Some(8) => failed(
+            "not_executable",
+            format!("`{program}` is nothing that can be run"),
+            "A script begins with `#!` and the program that runs it.",
+        ),
+        _ => failed(
+            "not_started",
+            format!("`{program}` cannot be started: {error}"),
+            "Nothing was done; see whether the system has enough memory and processes left.",
+        ),
+    }
+}
+
+fn timed_out(program: &str, timeout: Duration) -> ErrorBody {
+    let message = format!("`{program}` took longer than {} s, and was ended", timeout.as_secs_f64());
+    let mut error = ErrorBody::new("timeout", Exit::Upstream.code(), message)
+        .about(FieldPath::root().key("timeout_seconds"))
+        .with_hint(
+            "Ask it for less, or raise `timeout_seconds` in the manifest. What it wrote is in `data`.",
+        );
+    // A limit is a whole number.
+    error.limit = (timeout.subsec_nanos() == 0).then_some(timeout.as_secs());
+    error
+}
+
+/// The error of a run that was ended by a signal to Endmark itself.
+fn interrupted(program: &str, signal: Signal) -> ErrorBody {
+    let message = format!("{} came, and was passed on to `{program}`", signals::name(signal.as_raw()));
+    ErrorBody::new("interrupted", stopped_by(signal).code(), message)
+}
+
+/// How Endmark ends where this signal came to it.
+pub(crate) fn stopped_by(signal: Signal) -> Exit {
+    if signal == Signal::INT { Exit::Interrupted } else { Exit::Terminated }
+}
+
+fn killed(program: &str, signal: i32) -> ErrorBody {
+    let message = format!("`{program}` was killed by {}", signals::name(signal));
+    let mut error = ErrorBody::new("killed", Exit::Upstream.code(), message)
+        .about(FieldPath::root().key("signal"))
+        .with_hint("What it wrote before is in `data`.");
+    error.actual = u64::try_from(signal).ok();
+    error
+}
+
+fn exited(
+    manifest: &Manifest,
+    program: &str,
+    code: i32,
+    errors: &Captured,
+    fault: Option<&Fault>,
+) -> Option<ErrorBody> {
+    let ended = format!("`{program}` ended with exit code {code}");
+    let mut error = match manifest.exit_codes.get(&code) {
+        Some(ExitMeaning::Fine) => return fault.map(|fault| faulty(program, fault)),
+        None if code == 0 => return fault.map(|fault| faulty(program, fault)),
+        None => with_last_words(ErrorBody::new("command_failed", Exit::Upstream.code(), ended), errors),
+        Some(ExitMeaning::Error { code, exit, message, hint }) => {
+            let message = message.clone().unwrap_or(ended);
+            let error = ErrorBody::new(code.as_str(), exit.code(), message);
+            match hint {
+                Some(hint) => error.with_hint(hint.as_str()),
+                None => with_last_words(error, errors),
+            }
+        }
+    };
+    error.phase = Phase::Execution;
+    error.field = Some(FieldPath::root().key("exit_code"));
+    error.actual = u64::try_from(code).ok();
+    Some(error)
+}
+
+/// The error of a tool that says all is well, and whose output says otherwise.
+fn faulty(program: &str, fault: &Fault) -> ErrorBody {
+    match fault {
+        Fault::Truncated { bytes } => {
+            let message =
+                format!("the JSON that `{program}` wrote is cut: it ends in the middle after {bytes} bytes");
+            ErrorBody::new("truncated", Exit::No.code(), message)
+                .with_hint("`data` is its beginning, closed; the warnings say what in it is unfinished.")
+        }
+        Fault::Malformed { index, reason } => {
+            let message = format!("`{program}` wrote no JSON: byte {index}: {reason}");
+            ErrorBody::new("malformed", Exit::Upstream.code(), message).with_hint(
+                "What it wrote is in `data.text`; `kind = \"text\"` or `\"auto\"` in the manifest takes it as it is.",
+            )
+        }
+    }
+}
+
+/// The error with the end of standard error, if it has any.
+fn with_last_words(error: ErrorBody, errors: &Captured) -> ErrorBody {
+    let kept: Cow<'_, [u8]> = match &errors.tail {
+        Some(tail) => tail.into(),
+        None => errors.head.as_slice().into(),
+    };
+    let shown = &kept[kept.len().saturating_sub(SHOWN_ERROR_BYTES)..];
+    let text = String::from_utf8_lossy(shown);
+    let text = in_lines(text.trim_start_matches(char::REPLACEMENT_CHARACTER).trim());
+    if text.is_empty() {
+        return error;
+    }
+    let hint = match &error.hint {
+        Some(hint) => format!("{hint} Its standard error ends with: {text}"),
+        None => format!("Its standard error ends with: {text}"),
+    };
+    error.with_hint(hint)
+}

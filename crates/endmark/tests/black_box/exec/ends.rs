@@ -1,0 +1,213 @@
+//! However a command ends, the answer says how. (EN-1)
+
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{checked, error, exec, place_with, warning};
+use crate::run::{Place, Run};
+
+fn start(place: &Place, script: &str) -> Child {
+    place.command(&["exec", "--manifest", "tool.toml", "--", "sh", "-c", script]).spawn().unwrap()
+}
+
+fn wait_for(path: &Path) {
+    let patience = Instant::now() + Duration::from_secs(30);
+    while std::fs::read(path).map_or(true, |text| text.is_empty()) {
+        assert!(Instant::now() < patience, "{} never came", path.display());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn send(signal: &str, process: u32) {
+    let kill = format!("kill -{signal} {process}");
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+}
+
+/// Whether the process whose number stands in this file is there and can still do something.
+fn is_alive(file: &Path) -> bool {
+    let id = std::fs::read_to_string(file).unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+fn ends_soon(file: &Path) {
+    let patience = Instant::now() + Duration::from_secs(10);
+    while is_alive(file) {
+        assert!(Instant::now() < patience, "it is still there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn exit_codes_are_errors_and_mean_what_the_manifest_says() {
+    let place = place_with(
+        "[exit_codes]\n1 = \"ok\"\n4 = \"absent\"\n5 = { error = \"busy\", exit_code = 1, message = \"in use\", hint = \"Wait.\" }\n",
+    );
+    let run = |script: &str| exec(&place, &["sh", "-c", script]);
+    assert_eq!(run("echo fine; exit 1")["data"], json!({"text": "fine\n"}));
+    assert_eq!(error(&run("exit 4")), ("absent", 3));
+    let busy = run("exit 5");
+    assert_eq!(error(&busy), ("busy", 1));
+    assert_eq!((&busy["error"]["message"], &busy["error"]["hint"]), (&json!("in use"), &json!("Wait.")));
+    let failed = run("echo half; echo 'no such \x1b[31mthing' >&2; exit 9");
+    assert_eq!(error(&failed), ("command_failed", 3));
+    assert_eq!((&failed["error"]["actual"], &failed["error"]["field"]), (&json!(9), &json!("exit_code")));
+    assert_eq!(failed["error"]["phase"], "execution");
+    assert_eq!(failed["data"]["text"], "half\n");
+    let hint = failed["error"]["hint"].as_str().unwrap();
+    assert_eq!(hint, "Its standard error ends with: no such \\u{1b}[31mthing");
+}
+
+#[test]
+fn standard_error_is_passed_on_up_to_its_limit() {
+    let place = place_with("[stderr]\nmax_bytes = 10\n");
+    let script = "for i in 1 2 3 4 5 6; do echo $i$i$i$i >&2; sleep 0.02; done";
+    let run = place.run(&["exec", "--manifest", "tool.toml", "--", "sh", "-c", script]);
+    assert_eq!(run.errors, "1111\n2222\n\n[endmark: 20 more bytes of standard error not shown]\n");
+    assert_eq!(checked(&run)["ok"], true);
+}
+
+#[test]
+fn what_cannot_be_started_says_why() {
+    let place = place_with("").with_file("plain.txt", "text").with_file("empty", "");
+    assert_eq!(error(&exec(&place, &["no-such-command-here"])), ("not_found", 3));
+    assert_eq!(error(&exec(&place, &["./plain.txt"])), ("not_executable", 3));
+    assert_eq!(error(&exec(&place, &["."])), ("not_executable", 3));
+}
+
+#[test]
+fn a_command_killed_by_a_signal_is_no_success() {
+    let place = place_with("[output]\nkind = \"json\"\n");
+    let answer = exec(&place, &["sh", "-c", "printf '[1, \"ab'; kill -SEGV $$"]);
+    assert_eq!(error(&answer), ("killed", 3));
+    assert_eq!(answer["error"]["message"], "`sh` was killed by SIGSEGV");
+    assert_eq!(answer["data"], json!([1, "ab…[truncated]"]));
+    assert_eq!(warning(&answer, "data[1]")["returned_bytes"], 2);
+    assert_eq!(answer["meta"]["truncated"], true);
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_asked_and_then_killed_with_all_it_started() {
+    let place = place_with("timeout_seconds = 0.5\ngrace_seconds = 0.3\n");
+    let stubborn = "trap '' TERM; (trap '' TERM; exec >/dev/null 2>&1; echo $$ > /dev/null; \
+                    sh -c 'echo $PPID' > inner; while :; do sleep 0.1; done) & \
+                    echo $$ > outer; echo begun; while :; do sleep 0.1; done";
+    let answer = exec(&place, &["sh", "-c", stubborn]);
+    assert_eq!(error(&answer), ("timeout", 3));
+    assert_eq!(answer["data"]["text"], "begun\n…[truncated]");
+    assert_eq!(warning(&answer, "data.text")["returned_bytes"], 6);
+    ends_soon(&place.path().join("outer"));
+    ends_soon(&place.path().join("inner"));
+    // One that goes when it is asked can still say something.
+    let polite = "trap 'echo tidy; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
+    let answer = exec(&place, &["sh", "-c", polite]);
+    assert_eq!(error(&answer), ("timeout", 3));
+    assert_eq!(answer["data"]["text"], "begun\ntidy\n…[truncated]");
+}
+
+#[test]
+fn a_signal_is_passed_on_and_answered() {
+    for (signal, code) in [("TERM", 143), ("INT", 130), ("HUP", 143)] {
+        let place = place_with("grace_seconds = 20\n");
+        let script = "trap 'echo tidy; exit 0' TERM INT HUP; echo $$ > started; echo begun; while :; do sleep 0.05; done";
+        let child = start(&place, script);
+        wait_for(&place.path().join("started"));
+        send(signal, child.id());
+        let run = Run::of(&child.wait_with_output().unwrap());
+        let answer = checked(&run);
+        assert_eq!((error(&answer), run.code), (("interrupted", code), i32::try_from(code).unwrap()));
+        assert_eq!(answer["data"]["text"], "begun\ntidy\n…[truncated]", "{signal}");
+        assert!(answer["error"]["message"].as_str().unwrap().starts_with(&format!("SIG{signal} came")));
+    }
+}
+
+#[test]
+fn a_second_signal_does_not_wait() {
+    let place = place_with("grace_seconds = 600\n");
+    let script = "trap 'echo x > asked' TERM; echo $$ > started; while :; do sleep 0.05; done";
+    let child = start(&place, script);
+    wait_for(&place.path().join("started"));
+    send("TERM", child.id());
+    wait_for(&place.path().join("asked"));
+    send("TERM", child.id());
+    let run = Run::of(&child.wait_with_output().unwrap());
+    assert_eq!(error(&checked(&run)), ("interrupted", 143));
+    ends_soon(&place.path().join("started"));
+}
+
+#[test]
+fn a_signal_before_the_command_is_started_is_answered_too() {
+    let place = place_with("[stdin]\nmax_bytes = 10\n");
+    let mut child = start(&place, "echo never > started");
+    let held = child.stdin.take();
+    // It cannot be seen from outside that it waits: until it watches for signals, one would end it at once.
+    let mut stat = String::new();
+    let patience = Instant::now() + Duration::from_secs(30);
+    while !stat.lines().any(|line| line.starts_with("SigCgt:") && line.ends_with(|digit| digit != '0')) {
+        assert!(Instant::now() < patience);
+        stat = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let caught = stat.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or_default();
+        if u64::from_str_radix(caught.trim(), 16).is_ok_and(|caught| caught & (1 << 14) != 0) {
+            break;
+        }
+    }
+    send("TERM", child.id());
+    let run = Run::of(&child.wait_with_output().unwrap());
+    drop(held);
+    let answer = checked(&run);
+    assert_eq!((error(&answer), &answer["error"]["phase"]), (("interrupted", 143), &json!("validation")));
+    assert!(!place.path().join("started").exists());
+}
+
+#[test]
+fn a_command_that_closes_its_output_early_is_waited_for() {
+    let place = place_with("");
+    let answer = exec(&place, &["sh", "-c", "echo early; exec >&- 2>&-; sleep 0.3; exit 7"]);
+    assert_eq!((error(&answer), &answer["error"]["actual"]), (("command_failed", 3), &json!(7)));
+    assert_eq!(answer["data"]["text"], "early\n");
+}
+
+#[test]
+fn a_process_left_behind_that_holds_the_pipe_is_not_waited_for() {
+    let place = place_with("timeout_seconds = 600\n");
+    let script =
+        "setsid sh -c 'echo $$ > daemon; sleep 600' & while [ ! -s daemon ]; do sleep 0.01; done; echo done";
+    let answer = exec(&place, &["sh", "-c", script]);
+    assert_eq!((&answer["ok"], &answer["data"]["text"]), (&json!(true), &json!("done\n")));
+    assert_eq!(answer["warnings"][0]["code"], "OUTPUT_LEFT_OPEN");
+    let daemon = std::fs::read_to_string(place.path().join("daemon")).unwrap();
+    assert!(is_alive(&place.path().join("daemon")), "it was left alone");
+    send("KILL", daemon.trim().parse().unwrap());
+    // What a process left behind still writes is waited for, as long as it does.
+    let script = "(for i in 1 2 3 4 5 6; do sleep 0.3; echo $i; done) & echo 0";
+    let answer = exec(&place, &["sh", "-c", script]);
+    assert_eq!((&answer["data"]["text"], &answer["warnings"]), (&json!("0\n1\n2\n3\n4\n5\n6\n"), &json!([])));
+}
+
+#[test]
+fn bytes_that_are_no_text_are_told_and_kept() {
+    let place = place_with("");
+    let answer = exec(&place, &["printf", "a\\377\\376b\\000c"]);
+    assert_eq!(answer["data"], json!({"text": "a\u{fffd}\u{fffd}b\u{0}c", "base64": "Yf/+YgBj"}));
+    assert_eq!(answer["warnings"][0]["code"], "INVALID_UTF8");
+    let half = exec(&place, &["printf", "caf\\303"]);
+    assert_eq!(half["meta"]["truncated"], true);
+    assert_eq!(warning(&half, "data.text")["code"], "FIELD_TRUNCATED");
+}
+
+#[test]
+fn standard_input_reaches_the_command_whole() {
+    let text = "line é\n".repeat(100_000);
+    for manifest in ["", "[stdin]\nmax_bytes = 10_000_000\n"] {
+        let place = place_with(manifest);
+        let answer: Value = super::exec_with(&place, "tool.toml", &["sha256sum"], &text);
+        let direct = Place::new();
+        std::fs::write(direct.path().join("text"), &text).unwrap();
+        let sum = Command::new("sha256sum").arg(direct.path().join("text")).output().unwrap();
+        let sum = String::from_utf8(sum.stdout).unwrap();
+        assert_eq!(answer["data"]["text"].as_str().unwrap()[..64], sum[..64]);
+    }
+}

@@ -1,0 +1,89 @@
+//! What is too large does not reach the command. (EN-4)
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{documented, error, exec, exec_with, place, place_with};
+use crate::run::Place;
+
+/// Adds a note by the documented script under its documented manifest.
+fn add(place: &Place, title: &str, body: &str) -> Value {
+    let command = [&documented("notes.py"), "notes.db", "add", "--title", title];
+    exec_with(place, &documented("notes.toml"), &command, body)
+}
+
+fn assert_refused(answer: &Value, field: &str, limit: u64, actual: u64) {
+    assert_eq!(error(answer), ("FIELD_TOO_LARGE", 2));
+    let error = &answer["error"];
+    assert_eq!((&error["phase"], &error["field"]), (&json!("validation"), &json!(field)));
+    assert_eq!((&error["limit"], &error["actual"]), (&json!(limit), &json!(actual)));
+    assert!(error["hint"].as_str().unwrap().starts_with("The command was not started."));
+    assert_eq!(answer["data"], Value::Null);
+}
+
+#[test]
+fn a_value_over_its_limit_leaves_the_backend_untouched() {
+    let place = place();
+    let file = place.path().join("notes.db");
+    assert_eq!(add(&place, "short", "body")["data"], json!({"id": 1}));
+    let before = fs::read(&file).unwrap();
+    assert_refused(&add(&place, &"x".repeat(500), "body"), "arguments.title", 255, 500);
+    assert_refused(&add(&place, &"é".repeat(128), "body"), "arguments.title", 255, 256);
+    assert_refused(&add(&place, "short", &"b".repeat(10_001)), "stdin", 10_000, 10_001);
+    let named = Place::new().with_variable("NOTES_AUTHOR", &"a".repeat(65));
+    assert_refused(&add(&named, "short", "body"), "arguments.author", 64, 65);
+    assert!(!named.path().join("notes.db").exists());
+    assert_eq!(fs::read(&file).unwrap(), before);
+    // The same is written when it fits exactly.
+    assert_eq!(add(&place, &"x".repeat(255), &"b".repeat(10_000))["data"], json!({"id": 2}));
+    assert_ne!(fs::read(&file).unwrap(), before);
+}
+
+#[test]
+fn sql_over_its_limit_is_not_run() {
+    let place = place();
+    let run =
+        |sql: &str| exec_with(&place, &documented("sqlite3.toml"), &["sqlite3", "-json", "a.db", sql], "");
+    assert_eq!(run("CREATE TABLE t (a)")["ok"], true);
+    let before = fs::read(place.path().join("a.db")).unwrap();
+    let insert = format!("INSERT INTO t VALUES ('{}')", "x".repeat(1000));
+    assert_refused(&run(&insert), "arguments.sql", 1024, insert.len() as u64);
+    assert_eq!(fs::read(place.path().join("a.db")).unwrap(), before);
+    assert_eq!(run("SELECT count(*) AS n FROM t")["data"], json!([{"n": 0}]));
+}
+
+#[test]
+fn the_limit_of_all_arguments_holds_for_those_that_have_none() {
+    let place = place_with("max_argument_bytes = 4\n");
+    assert_eq!(exec(&place, &["echo", "1234"])["data"]["text"], "1234\n");
+    assert_refused(&exec(&place, &["echo", "1", "12345"]), "arguments[1]", 4, 5);
+}
+
+#[test]
+fn standard_input_that_does_not_end_is_not_waited_for_for_ever() {
+    let place = place_with("timeout_seconds = 0.3\n[stdin]\nmax_bytes = 10\n");
+    let mut child =
+        place.command(&["exec", "--manifest", "tool.toml", "--", "touch", "started"]).spawn().unwrap();
+    let held = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    drop(held);
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((error(&answer), output.status.code()), (("timeout", 2), Some(2)));
+    assert_eq!(answer["error"]["phase"], "validation");
+    assert!(!place.path().join("started").exists());
+}
+
+#[test]
+fn another_command_is_refused_and_a_wrong_manifest_says_where() {
+    let place = place_with("command = [\"git\", \"log\"]\n");
+    assert_eq!(error(&exec(&place, &["git", "push"])), ("wrong_command", 2));
+    let place = place_with("[output]\nkin = \"json\"\n");
+    let answer = exec(&place, &["true"]);
+    assert_eq!(error(&answer), ("unknown_key", 2));
+    assert_eq!(answer["error"]["message"], "tool.toml:2: unknown key `kin` in `output`");
+    assert_eq!(answer["error"]["hint"], "Did you mean `kind`?");
+    assert_eq!(error(&exec_with(&place, "missing.toml", &["true"], "")), ("unreadable", 2));
+    let none = place.run(&["exec", "--manifest", "tool.toml"]);
+    assert_eq!(error(&super::checked(&none)), ("usage", 2));
+}

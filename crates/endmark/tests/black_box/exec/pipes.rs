@@ -1,0 +1,50 @@
+//! Where the answer cannot be written, it is no success. (EN-1)
+
+use std::fs::File;
+use std::io::Read;
+
+use super::place_with;
+
+#[test]
+fn a_full_disk_is_no_success() {
+    let place = place_with("");
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut command = place.command(&["exec", "--manifest", "tool.toml", "--", "echo", "x"]);
+    let output = command.stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("cannot write"), "{errors}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_success_whether_or_not_it_has_read_something() {
+    for read in [0, 10] {
+        let place = place_with("");
+        // More than a pipe takes.
+        let mut child =
+            place.command(&["exec", "--manifest", "tool.toml", "--", "seq", "100000"]).spawn().unwrap();
+        let mut beginning = vec![0; read];
+        let mut output = child.stdout.take().unwrap();
+        output.read_exact(&mut beginning).unwrap();
+        drop(output);
+        let mut errors = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(3), "{errors}");
+        assert!(errors.contains("cannot write"), "{errors}");
+    }
+}
+
+#[test]
+fn a_reader_of_standard_error_that_does_not_read_keeps_nobody_waiting() {
+    let place = place_with("[stderr]\nmax_bytes = 100_000_000\n");
+    let script = "head -c 10000000 /dev/zero >&2; echo done";
+    let mut child =
+        place.command(&["exec", "--manifest", "tool.toml", "--", "sh", "-c", script]).spawn().unwrap();
+    let held = child.stderr.take();
+    let mut answer = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    drop(held);
+    super::read_by_python(answer.as_bytes());
+    assert!(answer.contains(r#""text":"done\n""#), "{answer}");
+}

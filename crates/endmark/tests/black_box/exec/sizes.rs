@@ -1,0 +1,82 @@
+//! Output of any size is answered within the limit, in bounded memory, with its exact size. (EN-2, EN-5)
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::{error, exec, place_with, warning};
+
+/// Runs it under Python, which knows how much memory a process took at most; answers that in KiB beside the envelope.
+const MEASURE: &str = "
+import json, os, subprocess, sys
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
+answer = json.loads(child.stdout.read())
+_, status, usage = os.wait4(child.pid, 0)
+print(json.dumps({'answer': answer, 'code': os.waitstatus_to_exitcode(status), 'peak': usage.ru_maxrss}))
+";
+
+/// How much memory it may take: generous, and far less than the output.
+const MOST_KIB: u64 = 64 << 10;
+
+const GIGABYTE: u64 = 1_000_000_000;
+
+fn measured(manifest: &str, script: &str) -> (Value, u64) {
+    let place = place_with(manifest);
+    let mut python = Command::new("python3");
+    python.args(["-c", MEASURE, env!("CARGO_BIN_EXE_endmark"), "exec", "--manifest"]);
+    python.arg(place.path().join("tool.toml")).args(["--", "sh", "-c", script]);
+    let output = python.current_dir(place.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
+    (measured["answer"].clone(), measured["peak"].as_u64().unwrap())
+}
+
+#[test]
+fn a_gigabyte_of_text_keeps_its_head_and_tail_and_says_how_much_it_was() {
+    let script =
+        "(printf 'the head\\n'; yes 'été, a line of text' | head -c 999999981; printf '\\nthe tail\\n')";
+    let (answer, peak) = measured("timeout_seconds = 0\n", script);
+    assert!(peak < MOST_KIB, "{peak} KiB");
+    let cut = warning(&answer, "data.text");
+    assert_eq!((&answer["ok"], &answer["meta"]["truncated"]), (&json!(true), &json!(true)));
+    assert_eq!(cut["original_bytes"], GIGABYTE);
+    // Of each line of 22 bytes, 20 characters; the cut may go through one of them.
+    let lines = 999_999_981 / 22;
+    let characters = 9 + 10 + lines * 20 + "été, a line of text\n".chars().count() as u64;
+    let counted = cut["original_length"].as_u64().unwrap();
+    assert!(counted.abs_diff(characters) <= 22, "{counted} {characters}");
+    let (head, tail) = (answer["data"]["text"].as_str().unwrap(), answer["data"]["tail"].as_str().unwrap());
+    assert!(head.starts_with("the head\nété") && head.ends_with("…[truncated]"));
+    assert!(tail.ends_with("\nthe tail\n"));
+    assert_eq!(cut["returned_bytes"], head.len() - "…[truncated]".len());
+    assert_eq!(answer["data"]["tail_from_byte"], GIGABYTE - tail.len() as u64);
+    assert!(answer.to_string().len() <= 1_000_000);
+}
+
+#[test]
+fn a_gigabyte_of_json_is_its_beginning_closed() {
+    let item = format!("{{\"id\": 7, \"text\": \"{}\"}},", "x".repeat(1000));
+    let script = format!("printf '['; yes '{item}' | head -c 999999999");
+    let (answer, peak) = measured("timeout_seconds = 0\n[output]\nkind = \"json\"\n", &script);
+    assert!(peak < MOST_KIB, "{peak} KiB");
+    assert_eq!((&answer["ok"], &answer["data"][0]["id"]), (&json!(true), &json!(7)));
+    assert_eq!(warning(&answer, "data")["original_bytes"], GIGABYTE);
+    assert_eq!(answer["meta"]["truncated"], true);
+}
+
+#[test]
+fn the_limit_of_the_answer_is_the_manifests() {
+    let place = place_with("[output]\nmax_response_bytes = 1500\n");
+    let answer = exec(&place, &["seq", "100000"]);
+    assert!(answer.to_string().len() < 1500);
+    let cut = warning(&answer, "data.text");
+    assert_eq!((&cut["original_bytes"], &cut["original_length"]), (&json!(588_895), &json!(588_895)));
+    assert!(answer["data"]["text"].as_str().unwrap().starts_with("1\n2\n3\n"));
+}
+
+#[test]
+fn a_list_that_does_not_fit_is_an_error_rather_than_a_shorter_list() {
+    let place = place_with("[output]\nkind = \"jsonl\"\nmax_response_bytes = 1500\n");
+    let answer = exec(&place, &["seq", "1000"]);
+    assert_eq!((error(&answer), &answer["data"]), (("RESPONSE_TOO_LARGE", 1), &Value::Null));
+}

@@ -1,0 +1,164 @@
+//! The documented manifests around the real tools. (EN-1, EN-3)
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::{documented, error, exec_with, place, warning};
+use crate::run::Place;
+
+fn git(place: &Place, arguments: &[&str]) {
+    let status = Command::new("git")
+        .args(["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"])
+        .args(arguments)
+        .current_dir(place.path())
+        .status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn git_log_is_text() {
+    let place = place();
+    let log = |arguments: &[&str]| {
+        exec_with(&place, &documented("git-log.toml"), &[&["git", "log"], arguments].concat(), "")
+    };
+    let none = log(&[]);
+    assert_eq!(error(&none), ("git_refused", 3));
+    assert!(none["error"]["hint"].as_str().unwrap().contains("not a git repository"));
+    git(&place, &["init", "--quiet"]);
+    for subject in ["One", "Zwölf Boxkämpfer…"] {
+        git(&place, &["commit", "--quiet", "--allow-empty", "-m", subject]);
+    }
+    let answer = log(&["--format=%s", "-n", "20"]);
+    assert_eq!(answer["data"]["text"], "Zwölf Boxkämpfer…\nOne\n");
+    assert_eq!((&answer["warnings"], &answer["meta"]["truncated"]), (&json!([]), &json!(false)));
+    assert_eq!(log(&["--format=%s", "--grep=One"])["data"]["text"], "One\n");
+    assert_eq!(error(&log(&["--grep", &"x".repeat(1025)])), ("FIELD_TOO_LARGE", 2));
+    assert_eq!(error(&log(&["--no-such-option"])).0, "git_refused");
+}
+
+#[test]
+fn jq_is_a_list_of_values() {
+    let place = place();
+    let jq = |filter: &str, input: &str| exec_with(&place, &documented("jq.toml"), &["jq", filter], input);
+    assert_eq!(
+        jq(".items[]", "{\"items\": [{\"a\": 1}, \"é\", null]}")["data"],
+        json!([{"a": 1}, "é", null])
+    );
+    assert_eq!(jq("empty", "{}")["data"], json!([]));
+    assert_eq!(error(&jq(".[", "{}")), ("bad_filter", 2));
+    let half = jq(".", "1 {\"a\": ");
+    assert_eq!((error(&half).1, &half["data"]), (3, &json!([1])));
+}
+
+/// Answers each connection with the next of these, and closes it.
+fn serve(answers: Vec<String>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for answer in answers {
+            let (mut client, _) = listener.accept().unwrap();
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && client.read(&mut byte).unwrap() > 0 {
+                head.push(byte[0]);
+            }
+            client.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    address
+}
+
+fn http(status: &str, length: usize, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")
+}
+
+#[test]
+fn curl_tells_what_an_api_has_cut() {
+    let title = "t".repeat(255);
+    let items = json!({
+        "items": [
+            {"title": title, "body": "whole", "body_bytes": 5},
+            {"title": "short", "body": "héll", "body_bytes": 500, "body_characters": 480},
+            {"title": "the rest is…", "body": "x"},
+        ],
+        "next": "page-2",
+    })
+    .to_string();
+    let answers = vec![
+        http("200 OK", items.len(), &items),
+        http("200 OK", items.len(), &items[..items.len() - 40]),
+        http("500 Oops", 4, "oops"),
+        http("200 OK", 5, "plain"),
+    ];
+    let url = format!("http://{}/", serve(answers));
+    let place = place();
+    let curl = |arguments: &[&str]| {
+        let command = [&["curl", "--silent", "--show-error", "--noproxy", "*"], arguments].concat();
+        exec_with(&place, &documented("curl.toml"), &command, "")
+    };
+    let answer = curl(&[&url]);
+    assert_eq!((&answer["ok"], &answer["meta"]["truncated"]), (&json!(true), &json!(true)));
+    assert_eq!(answer["data"]["items"][0]["title"], format!("{title}…[truncated]"));
+    assert_eq!(answer["data"]["items"][0]["body"], "whole");
+    let reached = warning(&answer, "data.items[0].title");
+    assert_eq!((&reached["returned_bytes"], &reached["truncated_length"]), (&json!(255), &json!(255)));
+    let declared = warning(&answer, "data.items[1].body");
+    assert_eq!((&declared["returned_bytes"], &declared["truncated_length"]), (&json!(5), &json!(4)));
+    assert_eq!((&declared["original_bytes"], &declared["original_length"]), (&json!(500), &json!(480)));
+    assert_eq!(answer["data"]["items"][1]["body"], "héll…[truncated]");
+    assert_eq!(warning(&answer, "data.items[2].title")["kind"], "TRUNCATION");
+    assert_eq!(warning(&answer, "data.items")["code"], "FIELD_TRUNCATED");
+    assert_eq!(answer["warnings"].as_array().unwrap().len(), 4);
+    let partial = curl(&[&url]);
+    assert_eq!((error(&partial), &partial["error"]["actual"]), (("truncated", 1), &json!(18)));
+    assert_eq!(error(&curl(&["--fail", &url])), ("http_error", 3));
+    assert_eq!(curl(&[&url])["data"], json!({"text": "plain"}));
+    assert_eq!(error(&curl(&[&url])), ("not_reachable", 3));
+    assert_eq!(error(&curl(&["--data", &"x".repeat(65_537), &url])), ("FIELD_TOO_LARGE", 2));
+}
+
+#[test]
+fn sqlite3_gives_rows_and_a_database_file_is_read_by_it() {
+    let place = place();
+    let sql =
+        |sql: &str| exec_with(&place, &documented("sqlite3.toml"), &["sqlite3", "-json", "a.db", sql], "");
+    assert_eq!(sql("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 'é'), (NULL, 'two')")["ok"], true);
+    assert_eq!(sql("SELECT * FROM t")["data"], json!([{"a": 1, "b": "é"}, {"a": null, "b": "two"}]));
+    assert_eq!(error(&sql("SELECT * FROM nothing")), ("sql_error", 3));
+    let script = "SELECT b FROM t WHERE a = 1;";
+    let piped = exec_with(&place, &documented("sqlite3.toml"), &["sqlite3", "-json", "a.db"], script);
+    assert_eq!(piped["data"], json!([{"b": "é"}]));
+}
+
+#[test]
+fn a_script_that_cuts_without_a_word_is_found_out() {
+    let place = place();
+    let notes = |arguments: &[&str]| -> Value {
+        let script = documented("notes.py");
+        let command = [&[script.as_str(), "notes.db"], arguments].concat();
+        exec_with(&place, &documented("notes.toml"), &command, "body")
+    };
+    // Written past the limits, by somebody who does not use them.
+    let title = "é".repeat(300);
+    for title in [title.as_str(), "short", "third"] {
+        let script = documented("notes.py");
+        let mut direct = Command::new(script);
+        let direct = direct.args(["notes.db", "add", "--title", title]).current_dir(place.path());
+        assert!(direct.stdin(std::process::Stdio::null()).output().unwrap().status.success());
+    }
+    let answer = notes(&["list", "--limit", "2"]);
+    assert_eq!(answer["data"]["notes"][0]["title"], format!("{}…[truncated]", "é".repeat(127)));
+    let cut = warning(&answer, "data.notes[0].title");
+    assert_eq!((&cut["returned_bytes"], &cut["original_bytes"]), (&json!(254), &json!(600)));
+    assert_eq!((&cut["truncated_length"], &cut["original_length"]), (&json!(127), &json!(300)));
+    assert_eq!((&cut["code"], &cut["kind"]), (&json!("FIELD_TRUNCATED"), &json!("TRUNCATION")));
+    assert_eq!(warning(&answer, "data.notes")["code"], "FIELD_TRUNCATED");
+    let all = notes(&["list"]);
+    assert_eq!((&all["data"]["next"], all["warnings"].as_array().unwrap().len()), (&Value::Null, 1));
+    assert_eq!(notes(&["show", "2"])["data"]["title"], "short");
+    assert_eq!(error(&notes(&["show", "9"])), ("no_such_note", 1));
+    assert_eq!(error(&notes(&["sing"])), ("bad_usage", 2));
+}
