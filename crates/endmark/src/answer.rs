@@ -12,14 +12,14 @@ use crate::exit::Exit;
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// An answer that is still to be shown, in the form that was asked for.
-    Answer(Answer),
+    Answer(Box<Answer>),
     /// The answers are on standard output already.
     Streamed(Exit),
 }
 
 impl From<Answer> for Outcome {
     fn from(answer: Answer) -> Self {
-        Self::Answer(answer)
+        Self::Answer(Box::new(answer))
     }
 }
 

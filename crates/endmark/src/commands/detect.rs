@@ -36,11 +36,11 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
     let raw = input.bytes()?;
     let detection = state::detect(&raw, &format, arguments)?;
     if arguments.complete {
-        return closed(&detection, &Closing::of(&raw, &format)).map(Outcome::Answer);
+        return closed(&detection, &Closing::of(&raw, &format)).map(Outcome::from);
     }
     let data = to_value(&Report::of(&detection, None, None))?;
     let text = for_people(&detection, context.terminal.output);
-    Ok(Outcome::Answer(match &detection.verdict {
+    Ok(Outcome::from(match &detection.verdict {
         Verdict::Whole => Answer::yes(data, text),
         verdict => Answer::no_in_text(data, text, verdict.name(), summary(verdict)),
     }))
@@ -52,7 +52,7 @@ fn closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandErr
     let (text, message, warning) = match closing.closed() {
         Ok(closed) => {
             let (unfinished, omitted) = (closed.for_people(), closed.unfinished_omitted);
-            let message = format!("{}; unfinished: {}", summary(verdict), in_one_line(&unfinished));
+            let message = format!("{}; unfinished: {}", summary(verdict), shown_places(&unfinished));
             let warning = match verdict {
                 Verdict::Whole if unfinished.is_empty() => None,
                 Verdict::Whole => {
@@ -230,6 +230,15 @@ fn shown_token(token: &str) -> String {
     let more = token.chars().count().saturating_sub(SHOWN_TOKEN);
     let end: String = token.chars().skip(more).collect();
     format!("{}{}", if more == 0 { "" } else { "…" }, in_one_line(&end))
+}
+
+/// How many characters of the places that are unfinished are worth reading.
+const SHOWN_PLACES: usize = 400;
+
+fn shown_places(places: &str) -> String {
+    let mut characters = places.chars();
+    let shown: String = characters.by_ref().take(SHOWN_PLACES).collect();
+    format!("{}{}", in_one_line(&shown), if characters.next().is_some() { "…" } else { "" })
 }
 
 /// How many signs of open brackets are worth reading.

@@ -43,7 +43,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Stitch) -> Result<Ou
         let message = format!("`{}` is not UTF-8: byte {}", files[error.piece].display(), error.at);
         CommandError::Input { code: "not_utf8", message, hint: None }
     })?;
-    answer(&stitch(&texts, &format, from), &format, from).map(Outcome::Answer)
+    answer(&stitch(&texts, &format, from), &format, from).map(Outcome::from)
 }
 
 fn answer(stitched: &Stitched, format: &Format, from: AskedFrom) -> Result<Answer, CommandError> {

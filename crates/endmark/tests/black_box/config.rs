@@ -21,7 +21,7 @@ fn a_typo_names_the_nearest_key_the_file_and_the_line() {
     );
     let envelope = place.run(&["config", "--json"]).envelope();
     assert_eq!(envelope["error"]["code"], "unknown_key");
-    assert_eq!(envelope["error"]["hints"], json!(["Did you mean `max_attempts` in `[resume]`?"]));
+    assert_eq!(envelope["error"]["hint"], "Did you mean `max_attempts` in `[resume]`?");
 }
 
 #[test]

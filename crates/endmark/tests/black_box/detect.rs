@@ -220,7 +220,7 @@ fn a_hundred_thousand_levels_are_closed_and_the_pointers_that_are_not_listed_are
     assert_eq!(listed.last().unwrap()["pointer"], "/0".repeat(99_999));
     let omitted = usize::try_from(completed["unfinished_omitted"].as_u64().unwrap()).unwrap();
     assert_eq!(listed.len() + omitted, 100_000);
-    assert!(listed.len() > 1_000, "{}", listed.len());
+    assert!(listed.len() > 300, "{}", listed.len());
     assert_eq!(envelope["warnings"][0]["code"], "UNFINISHED_OMITTED");
     assert_eq!(envelope["meta"]["truncated"], true);
 }

@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 
 /// How many bytes the pointers of an answer take together. Where brackets are nested so deeply that they
 /// take more, those nearest to the root are named, and the innermost.
-const MOST_POINTER_BYTES: usize = 1 << 20;
+const MOST_POINTER_BYTES: usize = 1 << 17;
 
 /// How many places are worth reading on a terminal.
 const SHOWN_PLACES: usize = 8;
