@@ -68,7 +68,7 @@ async fn answer(context: &Context, manifest: &Manifest, arguments: &Exec) -> Res
         }
     };
     let has_ended = ran.forced.is_none() && matches!(ran.end, End::Exited(_));
-    let mut data = output::read(&ran.output, manifest.output.kind, has_ended);
+    let mut data = output::read(&ran.output, &manifest.output, has_ended);
     let error = verdict(manifest, &name, &ran, data.fault.as_ref());
     output::disclose(&mut data, &manifest.output.fields);
     if ran.is_output_open {

@@ -2,13 +2,14 @@
 
 mod cut;
 mod json;
+mod lost;
 mod text;
 
 use endmark_envelope::{FieldRules, Warning};
 use serde_json::Value;
 
 use super::capture::Captured;
-use super::manifest::OutputKind;
+use super::manifest::{OutputKind, OutputRules};
 
 pub(crate) use cut::Cut;
 
@@ -46,12 +47,13 @@ impl Data {
 
 /// Reads an output as what it is said to be; `has_ended` says whether the tool came to its own end, so that nothing
 /// can be missing behind what it wrote.
-pub(crate) fn read(captured: &Captured, kind: OutputKind, has_ended: bool) -> Data {
-    let mut data = match kind {
-        OutputKind::Json => json::read(captured, json::Shape::One),
-        OutputKind::Jsonl => json::read(captured, json::Shape::Many),
-        OutputKind::Text => text::read(captured),
-        OutputKind::Auto => json::guess(captured).unwrap_or_else(|| text::read(captured)),
+pub(crate) fn read(captured: &Captured, rules: &OutputRules, has_ended: bool) -> Data {
+    let as_text = || text::read(captured, rules.max_response_bytes);
+    let mut data = match rules.kind {
+        OutputKind::Json => json::read(captured, json::Shape::One, as_text),
+        OutputKind::Jsonl => json::read(captured, json::Shape::Many, as_text),
+        OutputKind::Text => as_text(),
+        OutputKind::Auto => json::guess(captured).unwrap_or_else(as_text),
     };
     match captured.invalid_sequences {
         0 => {}

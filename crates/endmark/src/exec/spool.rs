@@ -15,9 +15,18 @@ pub(crate) enum Spooled {
     TooLarge { actual: u64 },
 }
 
+/// Why standard input could not be taken in.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SpoolError {
+    #[error(transparent)]
+    Read(io::Error),
+    #[error("standard input cannot be kept in a temporary file: {0}")]
+    Keep(io::Error),
+}
+
 /// Reads everything, but not much more than `limit` bytes, into a file without a name.
-pub(crate) fn spool(mut input: impl Read, limit: u64) -> io::Result<Spooled> {
-    let mut file = tempfile::tempfile()?;
+pub(crate) fn spool(mut input: impl Read, limit: u64) -> Result<Spooled, SpoolError> {
+    let mut file = tempfile::tempfile().map_err(SpoolError::Keep)?;
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut actual = 0_u64;
     loop {
@@ -25,15 +34,15 @@ pub(crate) fn spool(mut input: impl Read, limit: u64) -> io::Result<Spooled> {
             Ok(0) => break,
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
+            Err(error) => return Err(SpoolError::Read(error)),
         };
         actual += u64::try_from(count).unwrap_or(u64::MAX);
         if actual > limit {
             return Ok(Spooled::TooLarge { actual });
         }
-        file.write_all(&buffer[..count])?;
+        file.write_all(&buffer[..count]).map_err(SpoolError::Keep)?;
     }
-    file.seek(SeekFrom::Start(0))?;
+    file.seek(SeekFrom::Start(0)).map_err(SpoolError::Keep)?;
     Ok(Spooled::Within(file))
 }
 

@@ -12,7 +12,7 @@ use crate::exec::child::ToolInput;
 use crate::exec::limits::{self, Misfit, TooLarge};
 use crate::exec::manifest::{self, MAX_MANIFEST_BYTES, Manifest};
 use crate::exec::signals::{self, Signals};
-use crate::exec::spool::{Spooled, spool};
+use crate::exec::spool::{SpoolError, Spooled, spool};
 use crate::exec::verdict::stopped_by;
 use crate::exit::Exit;
 
@@ -92,7 +92,11 @@ async fn stdin(
             Ok(Ok(Spooled::TooLarge { actual })) => {
                 Ok(Err(too_large(&TooLarge { field: "stdin".to_owned(), limit, actual })))
             }
-            Ok(Err(source)) => Err(CommandError::Read { path: "standard input".into(), source }),
+            Ok(Err(SpoolError::Read(source))) => Err(CommandError::Read { path: "standard input".into(), source }),
+            Ok(Err(error @ SpoolError::Keep(_))) => Err(CommandError::Upstream {
+                message: error.to_string(),
+                hint: Some("The command was not started. Make room, or name a folder that has some in `TMPDIR`.".to_owned()),
+            }),
             Err(error) => Err(CommandError::Bug(error.to_string())),
         },
         signal = signals.next() => {

@@ -8,15 +8,11 @@ use endmark_envelope::{Size, Warning};
 use serde_json::Value;
 
 use super::super::capture::Captured;
+use super::lost::lost;
 use super::{Cut, Data, Fault, NO_OUTPUT, text};
 
 /// How many open brackets are warned of, the innermost first.
 const MOST_CUTS: usize = 16;
-
-/// The code of a warning about numbers with more digits than are kept.
-const NUMBER_ROUNDED: &str = "NUMBER_ROUNDED";
-/// How many digits of such a number are shown.
-const SHOWN_DIGITS: usize = 40;
 
 /// How many values are expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +51,7 @@ impl Shape {
 }
 
 /// The output as JSON; where it is cut, its settled beginning; where it is no JSON at all, as text.
-pub(super) fn read(captured: &Captured, shape: Shape) -> Data {
+pub(super) fn read(captured: &Captured, shape: Shape, as_text: impl FnOnce() -> Data) -> Data {
     let text = decoded(captured);
     if captured.is_whole() {
         if text.trim_ascii().is_empty() {
@@ -66,13 +62,13 @@ pub(super) fn read(captured: &Captured, shape: Shape) -> Data {
             return Data { warnings, ..Data::whole(shape.nothing()) };
         }
         if let Ok(value) = shape.parse(&text) {
-            return Data { warnings: rounded(&text).into_iter().collect(), ..Data::whole(value) };
+            return Data { warnings: lost(&text, &value), ..Data::whole(value) };
         }
     }
     // What is cut may end in the newline with which everything ends.
     closed(captured, &text, shape)
         .or_else(|fault| closed(captured, text.trim_end(), shape).map_err(|_| fault))
-        .unwrap_or_else(|fault| Data { fault: Some(fault), ..text::read(captured) })
+        .unwrap_or_else(|fault| Data { fault: Some(fault), ..as_text() })
 }
 
 /// The output as JSON, if it is JSON and nothing else: one object or list, or several of them.
@@ -88,7 +84,7 @@ pub(super) fn guess(captured: &Captured) -> Option<Data> {
         values.as_array()?.iter().all(is_structured).then_some(values)
     };
     let value = read(Shape::One).or_else(many)?;
-    Some(Data { warnings: rounded(&text).into_iter().collect(), ..Data::whole(value) })
+    Some(Data { warnings: lost(&text, &value), ..Data::whole(value) })
 }
 
 /// The output as text, without a byte order mark; of one that is not held in full, the beginning.
@@ -117,52 +113,8 @@ fn closed(captured: &Captured, text: &str, shape: Shape) -> Result<Data, Fault> 
     if !is_cut {
         return Ok(Data::whole(value));
     }
-    let warnings = rounded(&completed.text).into_iter().collect();
+    let warnings = lost(&completed.text, &value);
     Ok(Data { warnings, cuts: cuts(captured, &completed, shape), fault, ..Data::whole(value) })
-}
-
-/// A warning that whole numbers have more digits than can be kept, if any have.
-fn rounded(json: &str) -> Option<Warning> {
-    let (mut first, mut count) = (None, 0_u64);
-    let mut rest = json;
-    while let Some(at) = rest.find(|character: char| character == '"' || character.is_ascii_digit()) {
-        let found = &rest[at..];
-        if found.starts_with('"') {
-            rest = after_string(found);
-            continue;
-        }
-        let is_part = |character: char| character.is_ascii_digit() || "+-.eE".contains(character);
-        let end = found.find(|character| !is_part(character)).unwrap_or(found.len());
-        let (number, after) = found.split_at(end);
-        let is_negative = rest[..at].ends_with('-');
-        let limit = if is_negative { i64::MIN.unsigned_abs() } else { u64::MAX };
-        let is_integer = number.bytes().all(|byte| byte.is_ascii_digit());
-        if is_integer && number.parse::<u64>().map_or(true, |number| number > limit) {
-            first = first.or(Some(number));
-            count += 1;
-        }
-        rest = after;
-    }
-    let first = first?;
-    let shown = &first[..first.len().min(SHOWN_DIGITS)];
-    let message =
-        format!("{count} whole numbers have more digits than are kept; the first begins with {shown}");
-    Some(Warning::truncation(NUMBER_ROUNDED, message))
-}
-
-/// What follows the string that this begins with.
-fn after_string(text: &str) -> &str {
-    let bytes = text.as_bytes();
-    let mut at = 1;
-    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        at += found;
-        if bytes[at] == b'"' {
-            return &text[at + 1..];
-        }
-        // What is escaped is no end; the JSON was read before, so that it is one ASCII character.
-        at += 2;
-    }
-    ""
 }
 
 /// JSON that is in order and cannot be data all the same: it is nested too deeply, or has half a character.

@@ -12,24 +12,30 @@ use super::{Cut, Data};
 const MAX_BASE64_BYTES: usize = 64 << 10;
 /// How much of the end of a long output is shown beside its beginning, in bytes.
 const MAX_TAIL_BYTES: usize = 16 << 10;
+/// How much of the answer that is, as one part of so many.
+const TAIL_SHARE: usize = 8;
 
-/// The output as text, of which each sequence that is not UTF-8 is replaced.
-pub(super) fn read(captured: &Captured) -> Data {
+/// The output as text, of which each sequence that is not UTF-8 is replaced. Of one that does not fit into an answer of
+/// so many bytes the end is shown, too: errors stand at the end.
+pub(super) fn read(captured: &Captured, max_response_bytes: usize) -> Data {
+    let max_tail = MAX_TAIL_BYTES.min(max_response_bytes / TAIL_SHARE);
     let mut members = Map::new();
     let mut cuts = Vec::new();
     match &captured.tail {
         None => {
-            members.insert("text".to_owned(), Value::from(String::from_utf8_lossy(&captured.head)));
+            let text = Value::from(String::from_utf8_lossy(&captured.head));
+            let is_fitting = text.to_string().len() <= max_response_bytes;
+            members.insert("text".to_owned(), text);
+            if !is_fitting {
+                insert_tail(&mut members, captured, last(&captured.head, max_tail));
+            }
             if captured.invalid_sequences > 0 && captured.head.len() <= MAX_BASE64_BYTES {
                 members.insert("base64".to_owned(), Value::from(STANDARD.encode(&captured.head)));
             }
         }
         Some(tail) => {
             members.insert("text".to_owned(), Value::from(beginning(&captured.head)));
-            let tail = end(&tail[tail.len().saturating_sub(MAX_TAIL_BYTES)..]);
-            let from_byte = captured.bytes.saturating_sub(u64::try_from(tail.len()).unwrap_or(u64::MAX));
-            members.insert("tail".to_owned(), Value::from(String::from_utf8_lossy(tail)));
-            members.insert("tail_from_byte".to_owned(), Value::from(from_byte));
+            insert_tail(&mut members, captured, last(tail, max_tail));
             cuts.push(Cut {
                 pointer: "/text".to_owned(),
                 original: Some(Size { bytes: captured.bytes, chars: captured.characters }),
@@ -48,8 +54,15 @@ pub(super) fn beginning(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len() - cut]).into_owned()
 }
 
-/// An end, without the character that its beginning goes through.
-fn end(bytes: &[u8]) -> &[u8] {
+fn insert_tail(members: &mut Map<String, Value>, captured: &Captured, tail: &[u8]) {
+    let from_byte = captured.bytes.saturating_sub(u64::try_from(tail.len()).unwrap_or(u64::MAX));
+    members.insert("tail".to_owned(), Value::from(String::from_utf8_lossy(tail)));
+    members.insert("tail_from_byte".to_owned(), Value::from(from_byte));
+}
+
+/// The last bytes, without the character that their beginning goes through.
+fn last(bytes: &[u8], at_most: usize) -> &[u8] {
+    let bytes = &bytes[bytes.len().saturating_sub(at_most)..];
     let is_continuation = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
     let cut = bytes.iter().take(3).take_while(is_continuation).count();
     &bytes[cut..]

@@ -109,6 +109,15 @@ fn a_command_that_takes_too_long_is_asked_and_then_killed_with_all_it_started() 
 }
 
 #[test]
+fn nothing_of_the_group_stays_behind_a_command_that_was_made_to_end() {
+    let place = place_with("timeout_seconds = 0.5\n");
+    let script = "(trap '' TERM; exec >/dev/null 2>&1; sh -c 'echo $PPID' > inner; while :; do sleep 0.1; done) & \
+                  while [ ! -s inner ]; do sleep 0.01; done; trap 'exit 0' TERM; while :; do sleep 0.05; done";
+    assert_eq!(error(&exec(&place, &["sh", "-c", script])), ("timeout", 3));
+    ends_soon(&place.path().join("inner"));
+}
+
+#[test]
 fn a_signal_is_passed_on_and_answered() {
     for (signal, code) in [("TERM", 143), ("INT", 130), ("HUP", 143)] {
         let place = place_with("grace_seconds = 20\n");

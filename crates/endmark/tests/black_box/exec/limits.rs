@@ -75,6 +75,14 @@ fn standard_input_that_does_not_end_is_not_waited_for_for_ever() {
 }
 
 #[test]
+fn standard_input_that_cannot_be_kept_is_not_passed_on_in_part() {
+    let place = place_with("[stdin]\nmax_bytes = 10\n").with_variable("TMPDIR", "/nowhere/at/all");
+    let answer = super::exec_with(&place, "tool.toml", &["touch", "started"], "x");
+    assert_eq!(error(&answer), ("upstream", 3));
+    assert!(!place.path().join("started").exists());
+}
+
+#[test]
 fn another_command_is_refused_and_a_wrong_manifest_says_where() {
     let place = place_with("command = [\"git\", \"log\"]\n");
     assert_eq!(error(&exec(&place, &["git", "push"])), ("wrong_command", 2));

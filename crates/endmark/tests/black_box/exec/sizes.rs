@@ -72,6 +72,7 @@ fn the_limit_of_the_answer_is_the_manifests() {
     let cut = warning(&answer, "data.text");
     assert_eq!((&cut["original_bytes"], &cut["original_length"]), (&json!(588_895), &json!(588_895)));
     assert!(answer["data"]["text"].as_str().unwrap().starts_with("1\n2\n3\n"));
+    assert!(answer["data"]["tail"].as_str().unwrap().ends_with("\n99999\n100000\n"));
 }
 
 #[test]

@@ -1,0 +1,103 @@
+//! What of a JSON text its values cannot say: digits beyond 64 bits, and names that come twice in one object. (EN-2)
+
+use endmark_envelope::Warning;
+use serde_json::Value;
+
+/// The code of a warning about numbers with more digits than are kept.
+const NUMBER_ROUNDED: &str = "NUMBER_ROUNDED";
+/// The code of a warning about names of which only the last value is kept.
+const DUPLICATE_NAMES: &str = "DUPLICATE_NAMES";
+/// How many digits of a number are shown.
+const SHOWN_DIGITS: usize = 40;
+
+/// A warning for each kind of thing that is in this JSON text and not in the value it was read as.
+pub(super) fn lost(json: &str, value: &Value) -> Vec<Warning> {
+    let found = Tokens::of(json);
+    let rounded = found.first_large.map(|first| {
+        let shown = &first[..first.len().min(SHOWN_DIGITS)];
+        let count = found.large;
+        let message =
+            format!("{count} whole numbers have more digits than are kept; the first begins with {shown}");
+        Warning::truncation(NUMBER_ROUNDED, message)
+    });
+    let duplicates = found.names.saturating_sub(members(value));
+    let duplicates = (duplicates > 0).then(|| {
+        let message =
+            format!("{duplicates} members have a name that comes again in their object; the last one counts");
+        Warning::truncation(DUPLICATE_NAMES, message)
+    });
+    rounded.into_iter().chain(duplicates).collect()
+}
+
+/// How many members all objects have together.
+fn members(value: &Value) -> u64 {
+    let mut count = 0;
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items),
+            Value::Object(members) => {
+                count += u64::try_from(members.len()).unwrap_or(u64::MAX);
+                open.extend(members.values());
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    count
+}
+
+/// What is counted in a JSON text, which was read before, so that it is known to be in order.
+#[derive(Debug, Default)]
+struct Tokens<'a> {
+    /// Whole numbers beyond 64 bits.
+    large: u64,
+    first_large: Option<&'a str>,
+    /// Names of members.
+    names: u64,
+}
+
+impl<'a> Tokens<'a> {
+    fn of(json: &'a str) -> Self {
+        let mut found = Self::default();
+        let mut rest = json;
+        while let Some(at) = rest.find(|character: char| character == '"' || character.is_ascii_digit()) {
+            let (before, token) = rest.split_at(at);
+            if token.starts_with('"') {
+                rest = after_string(token);
+                found.names += u64::from(rest.trim_ascii_start().starts_with(':'));
+            } else {
+                rest = found.number(token, before.ends_with('-'));
+            }
+        }
+        found
+    }
+
+    /// Looks at the number that the text begins with, and answers what follows it.
+    fn number(&mut self, text: &'a str, is_negative: bool) -> &'a str {
+        let is_part = |character: char| character.is_ascii_digit() || "+-.eE".contains(character);
+        let end = text.find(|character| !is_part(character)).unwrap_or(text.len());
+        let (number, after) = text.split_at(end);
+        let limit = if is_negative { i64::MIN.unsigned_abs() } else { u64::MAX };
+        let is_whole = number.bytes().all(|byte| byte.is_ascii_digit());
+        if is_whole && number.parse::<u64>().map_or(true, |number| number > limit) {
+            self.first_large = self.first_large.or(Some(number));
+            self.large += 1;
+        }
+        after
+    }
+}
+
+/// What follows the string that this begins with.
+fn after_string(text: &str) -> &str {
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += found;
+        if bytes[at] == b'"' {
+            return &text[at + 1..];
+        }
+        // An escape is a backslash and one ASCII character, at least.
+        at += 2;
+    }
+    ""
+}
