@@ -12,6 +12,7 @@ mod complete;
 mod correction;
 pub mod detect;
 mod ending;
+pub mod failover;
 mod format;
 mod judge;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod admit;
 mod client;
+mod deliver;
 mod disclose;
 mod exchange;
 mod identity;
@@ -15,8 +16,9 @@ mod whole;
 
 pub(crate) use admit::admit;
 pub(crate) use client::LiveSlot;
+pub(crate) use deliver::deliver;
 pub(crate) use disclose::Outcome;
-pub(crate) use exchange::Exchange;
+pub(crate) use exchange::{Destination, Exchange};
 pub(crate) use refused::refused;
 pub(crate) use slot::{Part, Slot};
 pub(crate) use streamed::streamed;

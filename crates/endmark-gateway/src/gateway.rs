@@ -8,7 +8,7 @@ use endmark_store::Store;
 
 use crate::recovery::{Capabilities, Schema, SchemaError};
 use crate::settings::{Settings, Upstream};
-use crate::upstream::{Client, ClientError};
+use crate::upstream::{Client, ClientError, Standing};
 
 /// A gateway, ready to serve.
 pub struct Gateway {
@@ -16,6 +16,7 @@ pub struct Gateway {
     pub(crate) client: Client,
     pub(crate) store: Store,
     pub(crate) capabilities: Capabilities,
+    pub(crate) standing: Standing,
     pub(crate) schemas: BTreeMap<String, Schema>,
     stopping: AtomicBool,
 }
@@ -26,6 +27,16 @@ pub enum BuildError {
     /// Nothing to forward to.
     #[error("no upstream is configured: add a section [upstreams.NAME] with a base_url")]
     NoUpstream,
+    /// A fallback is none.
+    #[error("the upstream `{upstream}` has the fallback `{fallback}`, {why}")]
+    Fallback {
+        /// The upstream that names it.
+        upstream: String,
+        /// The name.
+        fallback: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The client for upstream calls cannot be made.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -48,6 +59,9 @@ impl Gateway {
         if settings.upstreams.is_empty() {
             return Err(BuildError::NoUpstream);
         }
+        for upstream in &settings.upstreams {
+            check_fallback(upstream, &settings.upstreams)?;
+        }
         let mut schemas = BTreeMap::new();
         for (name, text) in &settings.schemas {
             let schema =
@@ -55,7 +69,8 @@ impl Gateway {
             schemas.insert(name.clone(), schema);
         }
         Ok(Arc::new(Self {
-            client: Client::new(&settings.limits)?,
+            client: Client::new()?,
+            standing: Standing::new(&settings),
             capabilities: Capabilities::new(store.clone()),
             schemas,
             stopping: AtomicBool::new(false),
@@ -83,4 +98,16 @@ impl Gateway {
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
     }
+}
+
+fn check_fallback(upstream: &Upstream, all: &[Upstream]) -> Result<(), BuildError> {
+    let Some(fallback) = &upstream.fallback else { return Ok(()) };
+    let why = if *fallback == upstream.name {
+        "which is itself"
+    } else if all.iter().any(|other| other.name == *fallback) {
+        return Ok(());
+    } else {
+        "which is not configured"
+    };
+    Err(BuildError::Fallback { upstream: upstream.name.clone(), fallback: fallback.clone(), why })
 }

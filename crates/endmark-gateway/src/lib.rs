@@ -22,6 +22,6 @@ pub use causes::with_causes;
 pub use edge::{ServeError, serve};
 pub use gateway::{BuildError, Gateway};
 pub use settings::{
-    BaseUrl, BaseUrlError, Limits, Mode, Prefill, ResumeSettings, Secret, Settings, UnknownMode,
-    UnknownPrefill, Upstream,
+    BaseUrl, BaseUrlError, Limits, Mode, Prefill, ResumeSettings, RetrySettings, Secret, Settings,
+    UnknownMode, UnknownPrefill, Upstream,
 };

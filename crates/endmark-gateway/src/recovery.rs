@@ -12,6 +12,7 @@ mod mend;
 mod passing;
 mod record;
 mod schema;
+mod site;
 mod suspect;
 mod when;
 

@@ -28,6 +28,8 @@ pub struct Settings {
     pub keep_text: bool,
     /// JSON Schemas that a client may name in `x-endmark-schema`.
     pub schemas: BTreeMap<String, String>,
+    /// How often and how long a failed request is tried again.
+    pub retry: RetrySettings,
     /// Bounds in bytes, counts and time.
     pub limits: Limits,
 }
@@ -43,7 +45,39 @@ impl Default for Settings {
             disclose_always: false,
             keep_text: false,
             schemas: BTreeMap::new(),
+            retry: RetrySettings::default(),
             limits: Limits::default(),
+        }
+    }
+}
+
+/// How often and how long a request is tried again that got no reply.
+#[derive(Debug, Clone)]
+pub struct RetrySettings {
+    /// Further tries of one request at one upstream.
+    pub max_retries: u32,
+    /// The longest `Retry-After` that is waited for.
+    pub max_wait: Duration,
+    /// Further tries that one upstream may get, in percent of its requests.
+    pub budget_percent: u32,
+    /// Further tries a second that it may get however few its requests are.
+    pub budget_per_second: u32,
+    /// How long an upstream with a fallback is left alone after it failed again and again.
+    pub cooldown: Duration,
+}
+
+impl Default for RetrySettings {
+    fn default() -> Self {
+        Self {
+            // As OpenAI's own clients do.
+            max_retries: 2,
+            // A client waits about as long before its user looks for another way.
+            max_wait: Duration::from_secs(10),
+            // Envoy's defaults: enough for single faults, and an upstream that is down gets a fifth more.
+            budget_percent: 20,
+            budget_per_second: 3,
+            // A server process is back within seconds, or not for minutes; in either case a probe is cheap.
+            cooldown: Duration::from_secs(5),
         }
     }
 }
@@ -121,17 +155,29 @@ pub struct Upstream {
     pub api_key: Option<Secret>,
     /// How it continues an unfinished assistant message.
     pub prefill: Prefill,
+    /// The upstream that answers where this one cannot, and finishes what this one began.
+    pub fallback: Option<String>,
+    /// The model it is asked for where it stands in for another upstream, in place of the request's.
+    pub model: Option<String>,
 }
 
 impl Upstream {
-    /// The public `OpenAI` endpoint, the default when nothing is configured.
-    fn public_openai() -> Self {
+    /// An upstream of this name at this address, without a key or fallback of its own.
+    pub fn new(name: &str, base_url: BaseUrl) -> Self {
         Self {
-            name: "openai".to_owned(),
-            base_url: BaseUrl { origin: Uri::from_static("https://api.openai.com"), path: "/v1".to_owned() },
+            name: name.to_owned(),
+            base_url,
             api_key: None,
             prefill: Prefill::Auto,
+            fallback: None,
+            model: None,
         }
+    }
+
+    /// The public `OpenAI` endpoint, the default when nothing is configured.
+    fn public_openai() -> Self {
+        let base_url = BaseUrl { origin: Uri::from_static("https://api.openai.com"), path: "/v1".to_owned() };
+        Self::new("openai", base_url)
     }
 }
 
@@ -278,6 +324,8 @@ pub struct Limits {
     pub header: Duration,
     /// For the upstream to begin its answer: models think for minutes before a reply that is not streamed.
     pub first_byte: Duration,
+    /// For the first byte of a streamed reply that a fallback can give instead: a long prompt takes seconds.
+    pub first_token: Duration,
     /// Silence in mid-body, from client or upstream, after which the sender counts as stalled.
     pub idle: Duration,
     /// For one exchange in all.
@@ -299,6 +347,7 @@ impl Default for Limits {
             connections: 1_024,
             header: Duration::from_secs(10),
             first_byte: Duration::from_mins(10),
+            first_token: Duration::from_mins(1),
             idle: Duration::from_mins(2),
             total: Duration::from_hours(1),
             heartbeat: Duration::from_secs(10),

@@ -1,14 +1,14 @@
 //! The way of a request, from top to bottom.
 //!
-//! admit → forward → observe → judge → resume → validate → correct → settle → disclose: the first two
-//! stand here, the others in `chat`, once for replies that come as a whole and once for streams.
+//! admit → deliver → observe → judge → resume → validate → correct → settle → disclose: each is a module of
+//! `chat`, the later ones once for replies that come as a whole and once for streams.
 
 use std::sync::Arc;
 
 use http::{Request, Response, header};
 use hyper::body::Incoming;
 
-use crate::body::{AnyBody, full, passing};
+use crate::body::{AnyBody, passing};
 use crate::chat;
 use crate::gateway::Gateway;
 use crate::health;
@@ -61,12 +61,8 @@ async fn chat_completions(
     target: &Target<'_>,
     request: Request<Incoming>,
 ) -> Result<Response<AnyBody>, Refusal> {
-    let exchange = chat::admit(gateway, target, request).await?;
-    let mut onward = Request::new(full(exchange.request.body().to_vec()));
-    *onward.method_mut() = http::Method::POST;
-    *onward.uri_mut() = exchange.uri.clone();
-    *onward.headers_mut() = exchange.headers.clone();
-    let answer = send(gateway, target, onward).await?;
+    let mut exchange = chat::admit(gateway, target, request).await?;
+    let answer = chat::deliver(&mut exchange).await?;
     if exchange.mode == Mode::Off {
         return Ok(answer);
     }
@@ -93,11 +89,13 @@ async fn send(
     target: &Target<'_>,
     request: Request<AnyBody>,
 ) -> Result<Response<AnyBody>, Refusal> {
-    let mut answer = gateway.client.send(request).await.map_err(|error| Refusal::Unreachable {
-        upstream: target.upstream.name.clone(),
-        address: target.upstream.base_url.to_string(),
-        error,
-    })?;
+    let first_byte = gateway.settings.limits.first_byte;
+    let mut answer =
+        gateway.client.send(request, first_byte).await.map_err(|error| Refusal::Unreachable {
+            upstream: target.upstream.name.clone(),
+            address: target.upstream.base_url.to_string(),
+            error,
+        })?;
     let headers = from_upstream(answer.headers());
     *answer.headers_mut() = headers;
     Ok(answer)

@@ -2,6 +2,8 @@
 
 mod client;
 mod headers;
+mod standing;
 
 pub(crate) use client::{Client, ClientError, Read, ReadError, UpstreamError, read_up_to, read_whole};
-pub(crate) use headers::{CREDENTIALS, for_upstream, from_upstream};
+pub(crate) use headers::{CREDENTIALS, for_fallback, for_upstream, from_upstream, retry_after};
+pub(crate) use standing::{Standing, random};

@@ -2,7 +2,7 @@
 
 mod support;
 
-use endmark_gateway::{Prefill, Upstream as Target};
+use endmark_gateway::Upstream as Target;
 use serde_json::json;
 use support::{Endmark, request};
 use testkit::{Answer, Reply, Request, Script, ScriptedModel, chat_reply};
@@ -77,7 +77,10 @@ async fn an_upstream_that_answers_html_is_told_apart_from_an_api() {
 async fn an_upstreams_own_errors_pass_byte_for_byte() {
     for answer in [Answer::unauthorized(), Answer::rate_limited(7), Answer::server_error()] {
         let bytes = answer.body();
-        let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+        let endmark = Endmark::start_with(Script::new().otherwise(answer), |settings| {
+            settings.retry.max_retries = 0;
+        })
+        .await;
         let reply = endmark.ask(&request(5)).await;
         assert_eq!(reply.body, bytes);
         assert!([401, 429, 500].contains(&reply.status));
@@ -95,12 +98,7 @@ async fn an_upstream_that_is_not_there_is_named() {
         listener.local_addr().unwrap()
     };
     let endmark = Endmark::start_with(Script::new(), |settings| {
-        settings.upstreams = vec![Target {
-            name: "absent".to_owned(),
-            base_url: format!("http://{nobody}/v1").parse().unwrap(),
-            api_key: None,
-            prefill: Prefill::Auto,
-        }];
+        settings.upstreams = vec![Target::new("absent", format!("http://{nobody}/v1").parse().unwrap())];
     })
     .await;
     let reply = endmark.ask(&request(5)).await;

@@ -46,6 +46,16 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
     };
     let mut checks = vec![Check::passed("configuration", read)];
     for upstream in &settings.upstreams {
+        let fallback =
+            settings.upstreams.iter().find(|other| Some(&other.name) == upstream.fallback.as_ref());
+        if let Some(fallback) = fallback {
+            let name = format!("upstreams.{}.fallback", upstream.name);
+            let asked = match &fallback.api_key {
+                Some(_) => "with its own key",
+                None => "without a key: a client's credentials are not passed on to it",
+            };
+            checks.push(Check::passed(name, format!("`{}` stands in, asked {asked}", fallback.name)));
+        }
         if let Some(ApiKey::Environment(variable)) = &upstream.api_key {
             let name = format!("upstreams.{}.api_key", upstream.name);
             checks.push(match environment.get(variable) {

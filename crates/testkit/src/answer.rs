@@ -13,6 +13,7 @@ pub struct Answer {
     pub(crate) framing: Framing,
     pub(crate) wait: Duration,
     pub(crate) pause: Duration,
+    pub(crate) after_head: Duration,
     pub(crate) split: Option<usize>,
     pub(crate) fault: Option<(FaultAt, Fault)>,
 }
@@ -57,6 +58,7 @@ impl Answer {
             framing: Framing::Length,
             wait: Duration::ZERO,
             pause: Duration::ZERO,
+            after_head: Duration::ZERO,
             split: None,
             fault: None,
         }
@@ -125,6 +127,13 @@ impl Answer {
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
+        self
+    }
+
+    /// Waits between the head and the body.
+    #[must_use]
+    pub fn wait_after_head(mut self, wait: Duration) -> Self {
+        self.after_head = wait;
         self
     }
 

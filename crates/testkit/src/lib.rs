@@ -33,6 +33,7 @@
 mod answer;
 mod chat;
 mod client;
+pub mod exam;
 mod http1;
 mod model;
 mod script;

@@ -36,6 +36,9 @@ async fn try_send(stream: &mut TcpStream, answer: &Answer) -> io::Result<Sent> {
         return fail(stream, fault).await;
     }
     stream.write_all(head(answer).as_bytes()).await?;
+    if !still_there(stream, answer.after_head).await {
+        return Ok(Sent::ClientGone);
+    }
     let mut left = match answer.fault {
         Some((FaultAt::Body(after), _)) => after,
         _ => usize::MAX,

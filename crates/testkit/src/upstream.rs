@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
@@ -24,6 +25,8 @@ pub struct Upstream {
 /// A request as it came.
 #[derive(Debug, Clone)]
 pub struct Received {
+    /// When it was read to its end.
+    pub at: Instant,
     /// The method, in capitals.
     pub method: String,
     /// The path with its query.
@@ -184,5 +187,5 @@ async fn receive(wire: &mut Wire) -> Option<Received> {
     while let Some(part) = wire.part(&mut body).await.ok()? {
         bytes.extend_from_slice(&part);
     }
-    Some(Received { method, path, headers: head.headers, body: bytes })
+    Some(Received { at: Instant::now(), method, path, headers: head.headers, body: bytes })
 }

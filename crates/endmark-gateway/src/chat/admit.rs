@@ -7,14 +7,14 @@ use endmark_wire::openai_chat::ChatRequest;
 use http::{HeaderMap, HeaderValue, Request, header};
 use hyper::body::Incoming;
 
-use super::exchange::Exchange;
+use super::exchange::{Destination, Exchange};
 use super::identity;
 use crate::gateway::Gateway;
 use crate::recovery::Schema;
 use crate::rescue::Refusal;
 use crate::route::Target;
 use crate::settings::Mode;
-use crate::upstream::{ReadError, for_upstream, read_whole};
+use crate::upstream::{ReadError, for_fallback, for_upstream, read_whole};
 
 /// Reads a request to the end of its body and decides what is to be done with its reply.
 pub(crate) async fn admit(
@@ -58,25 +58,54 @@ pub(crate) async fn admit(
     let session =
         identity::session(&head.headers, named(&head.headers, "x-endmark-session")?, &conversation(&request));
 
-    let mut headers = for_upstream(&head.headers, target.upstream);
-    headers.remove(header::CONTENT_LENGTH);
-    if mode != Mode::Off {
-        // A reply can only be observed in plain bytes.
-        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    }
+    let destination = Destination {
+        uri: target.locate()?,
+        headers: observable(for_upstream(&head.headers, target.upstream), mode),
+        upstream: target.upstream.clone(),
+    };
     Ok(Exchange {
         id: identity::new_request_id(),
         task_id: named(&head.headers, "x-endmark-task")?.map_or(session, str::to_owned),
         turn_number,
         mode,
-        uri: target.locate()?,
-        headers,
-        upstream: target.upstream.clone(),
+        destination,
+        fallback: fallback(gateway, target, &head.headers, mode)?,
+        stands_in: false,
+        retries: 0,
+        set_aside: None,
         demanded,
         schema,
         request,
         gateway: Arc::clone(gateway),
     })
+}
+
+/// The upstream that can stand in for the one the request is for.
+fn fallback(
+    gateway: &Gateway,
+    target: &Target<'_>,
+    client: &HeaderMap,
+    mode: Mode,
+) -> Result<Option<Destination>, Refusal> {
+    let Some(upstream) = target.upstream.fallback.as_deref().and_then(|name| gateway.upstream(name)) else {
+        return Ok(None);
+    };
+    let there = Target { upstream, path_and_query: target.path_and_query.clone() };
+    Ok(Some(Destination {
+        uri: there.locate()?,
+        headers: observable(for_fallback(client, upstream), mode),
+        upstream: upstream.clone(),
+    }))
+}
+
+/// The headers of a request whose reply is to be read.
+fn observable(mut headers: HeaderMap, mode: Mode) -> HeaderMap {
+    headers.remove(header::CONTENT_LENGTH);
+    if mode != Mode::Off {
+        // A reply can only be observed in plain bytes.
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
+    headers
 }
 
 /// What tells one conversation from another: its first user message and its tools. Not the system text,

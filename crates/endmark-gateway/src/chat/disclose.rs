@@ -54,6 +54,8 @@ pub(crate) struct Disclosure {
     reason: Option<String>,
     invalid: bool,
     limit_sent: Option<u64>,
+    /// The upstream that was asked for the rest, where it is another than gave the beginning.
+    upstream: Option<String>,
     /// Whether there is anything to tell.
     something: bool,
 }
@@ -69,6 +71,7 @@ impl Disclosure {
             reason: None,
             invalid: false,
             limit_sent: None,
+            upstream: None,
             something: exchange.gateway.settings.disclose_always,
         }
     }
@@ -85,6 +88,9 @@ impl Disclosure {
         }
         self.invalid |= mended.invalid;
         self.limit_sent = account.limit_sent;
+        if mended.upstream.is_some() {
+            self.upstream.clone_from(&mended.upstream);
+        }
     }
 
     /// Notes that the reply broke off where nothing could be done for it.
@@ -120,6 +126,9 @@ impl Disclosure {
         if self.invalid {
             set("x-endmark-schema", "invalid".to_owned());
         }
+        if let Some(upstream) = &self.upstream {
+            set("x-endmark-upstream", upstream.clone());
+        }
     }
 
     /// As the `endmark` object of a stream's last chunk.
@@ -137,6 +146,9 @@ impl Disclosure {
         }
         if let Some(limit) = self.limit_sent {
             told["continuation_limit"] = limit.into();
+        }
+        if let Some(upstream) = &self.upstream {
+            told["upstream"] = upstream.as_str().into();
         }
         if let Some(reason) = &self.reason {
             told["reason"] = reason.as_str().into();

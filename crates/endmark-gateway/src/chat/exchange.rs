@@ -10,6 +10,15 @@ use crate::gateway::Gateway;
 use crate::recovery::Schema;
 use crate::settings::{Mode, Upstream};
 
+/// An upstream that may answer an exchange, and how it is reached.
+pub(crate) struct Destination {
+    pub(crate) upstream: Upstream,
+    /// Where the request and its continuations go.
+    pub(crate) uri: Uri,
+    /// The headers they go with.
+    pub(crate) headers: HeaderMap,
+}
+
 /// One chat request, admitted.
 pub(crate) struct Exchange {
     pub(crate) gateway: Arc<Gateway>,
@@ -20,12 +29,18 @@ pub(crate) struct Exchange {
     /// Which turn of the conversation is being answered, from 1.
     pub(crate) turn_number: u32,
     pub(crate) mode: Mode,
-    pub(crate) upstream: Upstream,
-    /// Where the request and its continuations go.
-    pub(crate) uri: Uri,
-    /// The headers they go with.
-    pub(crate) headers: HeaderMap,
+    /// The upstream that answers.
+    pub(crate) destination: Destination,
+    /// The one that can stand in for it.
+    pub(crate) fallback: Option<Destination>,
+    /// Whether the upstream that answers stands in for another.
+    pub(crate) stands_in: bool,
+    /// Further tries that were made before there was a reply.
+    pub(crate) retries: u32,
+    /// The request as the upstream that answers gets it.
     pub(crate) request: ChatRequest,
+    /// The client's own request, while another upstream gets another.
+    pub(crate) set_aside: Option<ChatRequest>,
     /// The grammar that the message text must follow, if one is demanded.
     pub(crate) demanded: Option<Format>,
     /// The schema that the message text must follow, if there is one.
@@ -33,6 +48,32 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
+    /// Lets the other upstream answer, with a model that it has; a second time undoes the first.
+    pub(crate) fn let_stand_in(&mut self) {
+        let Some(fallback) = &mut self.fallback else { return };
+        std::mem::swap(fallback, &mut self.destination);
+        self.stands_in = !self.stands_in;
+        if self.stands_in {
+            let request = self.request_for(&self.destination);
+            self.set_aside = Some(std::mem::replace(&mut self.request, request));
+        } else if let Some(own) = self.set_aside.take() {
+            self.request = own;
+        }
+    }
+
+    /// The request as another upstream takes it: for a model that it has.
+    pub(crate) fn request_for(&self, other: &Destination) -> ChatRequest {
+        match &other.upstream.model {
+            Some(model) if *model != self.request.model => self.request.for_model(model),
+            _ => self.request.clone(),
+        }
+    }
+
+    /// The name of the upstream that answers.
+    pub(crate) fn upstream_name(&self) -> &str {
+        &self.destination.upstream.name
+    }
+
     /// The output tokens after which a single reply must have been cut, however it says it ended.
     pub(crate) fn limit_of_one_reply(&self) -> Option<u64> {
         // With several choices the reported count is their sum and says nothing about one.

@@ -18,6 +18,7 @@ use super::exchange::Exchange;
 use super::suspects::suspects;
 use crate::body::AnyBody;
 use crate::recovery::{ClientGone, judgement};
+use crate::settings::Mode;
 
 /// A frame that the client has not got yet.
 pub(super) struct Held {
@@ -188,9 +189,12 @@ impl<'a> Observer<'a> {
         let chunk = match self.stream.frame(&frame) {
             Ok(chunk) => chunk,
             Err(error) => {
-                // The client may be able to read it. Nothing can be mended any more, and the stream says so
-                // itself: its choices are no longer mendable.
                 tracing::warn!(request = self.exchange.id, %error, "the upstream sent an event that cannot be read");
+                if error.is_broken_chunk() && self.exchange.mode != Mode::Warn {
+                    // What it held is missing in all that follows, so the reply ends before it.
+                    return Some(Ending::UpstreamError);
+                }
+                // The client may be able to read it. What follows cannot be mended any more.
                 self.outgoing.extend_from_slice(&frame.raw);
                 return None;
             }

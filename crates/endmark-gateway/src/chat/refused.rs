@@ -20,7 +20,7 @@ pub(crate) async fn refused(
     let idle = exchange.gateway.settings.limits.idle;
     let body = read_whole(body, MAX_ERROR_BYTES, idle)
         .await
-        .map_err(|error| Refusal::AnswerLost { upstream: exchange.upstream.name.clone(), error })?;
+        .map_err(|error| Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error })?;
     let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
     if is_json {
         return Ok(Response::from_parts(head, full(body)));
@@ -32,7 +32,9 @@ pub(crate) async fn refused(
         .unwrap_or("no content type");
     let message = format!(
         "the upstream `{}` at {} answered {} with {what} instead of a JSON error: check that its base_url points at an API, and try again",
-        exchange.upstream.name, exchange.upstream.base_url, head.status,
+        exchange.upstream_name(),
+        exchange.destination.upstream.base_url,
+        head.status,
     );
     let mut response = error_response(head.status, "endmark_upstream_error", &message);
     if let Some(wait) = head.headers.get(header::RETRY_AFTER) {

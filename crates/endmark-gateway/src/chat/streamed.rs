@@ -269,7 +269,7 @@ impl Closing<'_> {
         }
         let message = format!(
             "the reply of the upstream `{}` is cut: its stream ended {} ({}); send the request again",
-            self.exchange.upstream.name,
+            self.exchange.upstream_name(),
             self.observed.ending.name(),
             disclosure.reason(),
         );

@@ -22,7 +22,7 @@ pub(crate) async fn whole(
     let limits = &exchange.gateway.settings.limits;
     let read = read_up_to(body, limits.reply_bytes, limits.idle)
         .await
-        .map_err(|error| Refusal::AnswerLost { upstream: exchange.upstream.name.clone(), error })?;
+        .map_err(|error| Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error })?;
     let body = match read {
         Read::Whole(body) => body,
         Read::Longer(beginning, rest) => {
@@ -31,7 +31,7 @@ pub(crate) async fn whole(
         }
     };
     let response = ChatResponse::parse(&body, &exchange.request).map_err(|error| Refusal::NotTheFormat {
-        upstream: exchange.upstream.name.clone(),
+        upstream: exchange.upstream_name().to_owned(),
         what: format!("{} ({error})", content_type(&head.headers)),
     })?;
 

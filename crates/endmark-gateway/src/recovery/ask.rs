@@ -11,6 +11,7 @@ use super::capabilities::Capability;
 use super::continuation::{Continuation, call};
 use super::expected::Expected;
 use super::flow::{ClientGone, Flow};
+use super::site::Site;
 use super::suspect::{Following, Suspect};
 use crate::chat::{Exchange, Part};
 use crate::settings::Prefill;
@@ -24,6 +25,7 @@ const MODEST_LIMIT: u64 = 1_024;
 /// Asks for the rest of one part.
 pub(super) struct Asker<'a> {
     exchange: &'a Exchange,
+    site: Site<'a>,
     suspect: &'a Suspect,
     account: &'a mut Account,
     capability: Capability,
@@ -34,7 +36,9 @@ pub(super) struct Asker<'a> {
     /// The upstream refused a limit that the client had not set.
     limit_refused: bool,
     /// How each call was asked for, whether or not it was answered.
-    pub(super) strategies: Vec<&'static str>,
+    pub(super) strategies: Vec<String>,
+    /// The other upstream, once it was asked.
+    pub(super) other_upstream: Option<String>,
     pub(super) following: Option<Following>,
 }
 
@@ -54,40 +58,104 @@ impl From<ClientGone> for Unanswered {
 
 impl<'a> Asker<'a> {
     pub(super) async fn new(exchange: &'a Exchange, suspect: &'a Suspect, account: &'a mut Account) -> Self {
-        let capability =
-            exchange.gateway.capabilities.of(&exchange.upstream.name, &subject(exchange, suspect)).await;
-        Self {
+        let mut asker = Self {
             exchange,
+            site: Site::of(exchange),
             suspect,
             account,
-            capability,
+            capability: Capability::Unknown,
             prefill_refused: false,
             to_learn: false,
             limit_refused: false,
             strategies: Vec::new(),
+            other_upstream: None,
             following: None,
+        };
+        let is_down = exchange.gateway.standing.is_down(asker.site.name());
+        if asker.site.is_left_after(suspect.reply.ending) || is_down {
+            asker.leave().await;
+        }
+        asker.settle_in().await;
+        asker
+    }
+
+    /// Goes to the other upstream, of which nothing is known that was found out about the first.
+    async fn leave(&mut self) -> bool {
+        let left = self.site.leave();
+        if left {
+            tracing::info!(
+                request = self.exchange.id,
+                to = self.site.name(),
+                "the rest is asked for elsewhere"
+            );
+            (self.prefill_refused, self.to_learn, self.limit_refused) = (false, false, false);
+            self.settle_in().await;
+        }
+        left
+    }
+
+    async fn settle_in(&mut self) {
+        let subject = self.subject();
+        self.capability = self.exchange.gateway.capabilities.of(self.site.name(), &subject).await;
+    }
+
+    fn asked_by_prefill(&self) -> bool {
+        self.strategies.last().is_some_and(|strategy| strategy.starts_with(PREFILL))
+    }
+
+    /// Notes how the next call asks, and of whom if that is another upstream than the first.
+    fn note(&mut self, strategy: &str) {
+        if self.site.is_fallback() {
+            self.other_upstream = Some(self.site.name().to_owned());
+            self.strategies.push(format!("{strategy}@{}", self.site.name()));
+        } else {
+            self.strategies.push(strategy.to_owned());
         }
     }
 
-    /// Asks for the rest of what `ask` says is there so far.
+    /// Asks for the rest of what `ask` says is there so far: of the upstream that began it, and where that is
+    /// not able, of the one that can stand in for it.
     pub(super) async fn resume(
         &mut self,
         ask: &ResumeAsk,
         flow: &mut Flow<'_>,
     ) -> Result<(Reply, Join), Unanswered> {
-        let (request, suspect) = (&self.exchange.request, self.suspect);
+        loop {
+            match self.resume_here(ask, flow).await {
+                Ok((reply, join)) => {
+                    if self.site.is_left_after(reply.ending) {
+                        self.leave().await;
+                    }
+                    return Ok((reply, join));
+                }
+                Err(Unanswered::Failed(AskFailure::Lost(_) | AskFailure::Final(_))) if self.leave().await => {
+                }
+                // How the other one takes a request is found out here: of that the first knows nothing.
+                Err(Unanswered::Failed(AskFailure::Rejected(_))) if self.site.is_fallback() => {}
+                other => return other,
+            }
+            self.strategies.pop();
+        }
+    }
+
+    async fn resume_here(
+        &mut self,
+        ask: &ResumeAsk,
+        flow: &mut Flow<'_>,
+    ) -> Result<(Reply, Join), Unanswered> {
+        let (request, suspect) = (self.site.request.clone(), self.suspect);
         let own = request.limit.unwrap_or(0);
         let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
         if ask.again || ask.so_far.is_empty() {
             // There is nothing to go on from; the same request with more room is the whole remedy.
-            self.strategies.push("again");
+            self.note("again");
             let limit = self.limit(self.wanted(own.saturating_mul(2).max(at_least)))?;
             let body = request.with_limit(terms(limit, flow.is_live()));
             let continuation = self.call(body, limit, &expecting(suspect, "", ask, None), flow).await?;
             return Ok((self.reply(continuation, limit), Join::Exact));
         }
         let prefill = self.prefill();
-        self.strategies.push(if prefill.is_some() { PREFILL } else { "user_turn" });
+        self.note(if prefill.is_some() { PREFILL } else { "user_turn" });
         let limit = self.limit(self.wanted(own.max(at_least)))?;
         let rest = ask.so_far.strip_prefix(request.prefill.as_deref().unwrap_or("")).unwrap_or(&ask.so_far);
         let partial = self.partial(rest);
@@ -120,9 +188,9 @@ impl<'a> Asker<'a> {
         ask: &CorrectionAsk,
         flow: &mut Flow<'_>,
     ) -> Result<Reply, Unanswered> {
-        let request = &self.exchange.request;
+        let request = self.site.request.clone();
         let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
-        self.strategies.push("correction");
+        self.note("correction");
         let limit = self.limit(request.limit.unwrap_or(0).max(at_least))?;
         let body = request.with_correction(&self.partial(&ask.text), &ask.prompt, terms(limit, false));
         let arguments = self.is_call();
@@ -151,7 +219,7 @@ impl<'a> Asker<'a> {
     /// The limit to ask for: what is wanted, unless the upstream refused that; then no more than the client's
     /// own, which it took, or else a modest one.
     fn wanted(&self, wanted: u64) -> u64 {
-        match self.exchange.request.limit {
+        match self.site.request.limit {
             _ if !self.limit_refused => wanted,
             Some(own) => own,
             None => wanted.min(MODEST_LIMIT),
@@ -178,7 +246,7 @@ impl<'a> Asker<'a> {
         if self.prefill_refused {
             return None;
         }
-        match self.exchange.upstream.prefill {
+        match self.site.destination.upstream.prefill {
             Prefill::Never => None,
             Prefill::Auto if self.capability == Capability::None => None,
             Prefill::Auto | Prefill::Assistant => Some(PrefillVariant::Plain),
@@ -224,7 +292,7 @@ impl<'a> Asker<'a> {
         expected: &Expected<'_>,
         flow: &mut Flow<'_>,
     ) -> Result<Continuation, Unanswered> {
-        match call(self.exchange, body, expected, flow).await {
+        match call(self.exchange, &self.site, body, expected, flow).await {
             Ok(continuation) => {
                 self.account.book(continuation.usage.as_ref(), limit);
                 Ok(continuation)
@@ -235,7 +303,7 @@ impl<'a> Asker<'a> {
                 let why = format!("the upstream refused with {status}: {}", error.message);
                 if is_about_the_limit(&error) && !self.limit_refused {
                     self.limit_refused = true;
-                } else if self.strategies.last() == Some(&PREFILL) && is_about_the_prefill(status, &error) {
+                } else if self.asked_by_prefill() && is_about_the_prefill(status, &error) {
                     self.prefill_refused = true;
                 } else {
                     // Asked the same way again, it would be refused again.
@@ -246,11 +314,19 @@ impl<'a> Asker<'a> {
         }
     }
 
+    /// What a capability is remembered for: tool calls are continued differently from text.
+    fn subject(&self) -> String {
+        let model = &self.site.request.model;
+        match self.suspect.slot.part {
+            Part::Text => model.clone(),
+            Part::ToolCall(_) => format!("{model}#tool_calls"),
+        }
+    }
+
     async fn found(&mut self, capability: Capability) {
         self.capability = capability;
-        let gateway = &self.exchange.gateway;
-        let subject = subject(self.exchange, self.suspect);
-        gateway.capabilities.learn(&self.exchange.upstream.name, &subject, capability).await;
+        let subject = self.subject();
+        self.exchange.gateway.capabilities.learn(self.site.name(), &subject, capability).await;
     }
 
     /// The answer as the machine takes it. Tool calls after a text are kept for later: the text before them
@@ -275,15 +351,6 @@ impl<'a> Asker<'a> {
             limit: Some(limit),
             reasoned: continuation.reasoned,
         }
-    }
-}
-
-/// What a capability is remembered for: tool calls are continued differently from text.
-fn subject(exchange: &Exchange, suspect: &Suspect) -> String {
-    let model = &exchange.request.model;
-    match suspect.slot.part {
-        Part::Text => model.clone(),
-        Part::ToolCall(_) => format!("{model}#tool_calls"),
     }
 }
 

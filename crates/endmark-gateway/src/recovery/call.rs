@@ -3,20 +3,16 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use endmark_core::failover::{pause, wait_as_told};
 use endmark_wire::openai_chat::{ProviderError, read_error};
-use http::{Method, Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::flow::{ClientGone, Flow};
+use super::site::Site;
 use crate::body::{AnyBody, full};
 use crate::chat::Exchange;
-use crate::upstream::{UpstreamError, read_whole};
-
-/// The first pause before a broken-off upstream is tried again; it doubles up to [`LONGEST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-
-/// Between two tries: a server that loads its model is found soon after it is there.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+use crate::upstream::{UpstreamError, random, read_whole, retry_after};
 
 /// No provider's error message is longer.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
@@ -35,25 +31,32 @@ pub(super) enum CallFailure {
     ClientGone(#[from] ClientGone),
 }
 
-/// Sends until there is an answer: an upstream that broke off is given time to come back.
+/// Sends until there is an answer: an upstream that broke off is given time to come back, unless another can
+/// stand in for it.
 pub(super) async fn send(
     exchange: &Exchange,
+    site: &Site<'_>,
     body: Bytes,
     flow: &mut Flow<'_>,
 ) -> Result<Response<AnyBody>, CallFailure> {
     let limits = &exchange.gateway.settings.limits;
     let deadline = Instant::now() + limits.reconnect;
-    let mut pause = FIRST_PAUSE;
+    let (standing, name) = (&exchange.gateway.standing, site.name());
+    let first_byte =
+        if site.may_leave() { limits.first_token.min(limits.first_byte) } else { limits.first_byte };
+    standing.request(name);
+    let mut tries = 0;
     loop {
+        tries += 1;
         let mut request = Request::new(full(body.clone()));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = exchange.uri.clone();
-        *request.headers_mut() = exchange.headers.clone();
-        let sent = exchange.gateway.client.send(request);
+        *request.uri_mut() = site.destination.uri.clone();
+        *request.headers_mut() = site.destination.headers.clone();
+        let sent = exchange.gateway.client.send(request, first_byte);
         let (problem, wait) = match while_alive(limits.heartbeat, flow, sent).await? {
             Ok(answer) if answer.status().is_success() => return Ok(answer),
             Ok(answer) => {
-                let wait = retry_after(&answer);
+                let wait = retry_after(answer.headers());
                 let status = answer.status();
                 let error = read_refusal(answer, limits.idle).await;
                 if !may_pass(status) {
@@ -64,12 +67,21 @@ pub(super) async fn send(
             Err(error @ UpstreamError::Silent(_)) => return Err(CallFailure::Lost(error.to_string())),
             Err(error) => (format!("the upstream cannot be reached: {error}"), None),
         };
-        let wait = wait.unwrap_or(pause);
-        if Instant::now() + wait > deadline {
+        if site.may_leave() {
             return Err(CallFailure::Lost(problem));
         }
-        while_alive(limits.heartbeat, flow, sleep(wait)).await?;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        let mut wait = wait.map_or_else(|| pause(tries, random()), |told| wait_as_told(told, random()));
+        // Where the budget is used up the client waits on: its reply has begun, and cannot be refused any more.
+        loop {
+            if Instant::now() + wait > deadline {
+                return Err(CallFailure::Lost(problem));
+            }
+            while_alive(limits.heartbeat, flow, sleep(wait)).await?;
+            if standing.may_retry(name) {
+                break;
+            }
+            wait = pause(tries, random());
+        }
     }
 }
 
@@ -82,11 +94,6 @@ fn may_pass(status: StatusCode) -> bool {
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT
     )
-}
-
-fn retry_after(answer: &Response<AnyBody>) -> Option<Duration> {
-    let seconds = answer.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
 }
 
 async fn read_refusal(answer: Response<AnyBody>, idle: Duration) -> ProviderError {

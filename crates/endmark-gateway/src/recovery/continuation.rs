@@ -12,6 +12,7 @@ use super::call::{CallFailure, send, while_alive};
 use super::expected::Expected;
 use super::flow::Flow;
 use super::passing::Passing;
+use super::site::Site;
 use crate::body::AnyBody;
 use crate::chat::Exchange;
 use crate::upstream::read_whole;
@@ -33,11 +34,12 @@ pub(super) struct Continuation {
 /// Sends `body` as one more call of the exchange and reads the answer.
 pub(super) async fn call(
     exchange: &Exchange,
+    site: &Site<'_>,
     body: Vec<u8>,
     expected: &Expected<'_>,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
-    let answer = send(exchange, Bytes::from(body), flow).await?;
+    let answer = send(exchange, site, Bytes::from(body), flow).await?;
     if is_event_stream(&answer) {
         streamed(exchange, answer, expected, flow).await
     } else {
@@ -134,6 +136,7 @@ async fn streamed(
         }
         while let Some(event) = decoder.next_frame() {
             match stream.frame(&event) {
+                // What came before a broken chunk counts; what it held is missing in all that follows.
                 Err(_) => break 'reading Ending::UpstreamError,
                 Ok(chunk) if chunk.error.is_some() => break 'reading Ending::UpstreamError,
                 Ok(chunk) if chunk.done => break 'reading Ending::Clean,

@@ -38,6 +38,8 @@ pub(crate) struct Mended {
     pub(crate) kind: Option<CutKind>,
     /// Calls made for it.
     pub(crate) attempts: u32,
+    /// The other upstream that was asked for the rest, if one was.
+    pub(crate) upstream: Option<String>,
     /// Why it is not whole, where it is not.
     pub(crate) reason: Option<String>,
     /// It is whole, and not as the schema demands.
@@ -54,6 +56,7 @@ impl Mended {
             outcome: None,
             kind: None,
             attempts: 0,
+            upstream: None,
             reason: None,
             invalid: false,
             following: None,
@@ -190,9 +193,9 @@ async fn resumed(
     let (prompt_before, output_before) = (account.extra.prompt, account.extra.completion);
     let mut asker = Asker::new(exchange, suspect, account).await;
     let outcome = drive(pipeline(exchange, suspect, flow), &mut asker, flow).await?;
-    let (strategies, following) = (asker.strategies, asker.following);
+    let (strategies, following, upstream) = (asker.strategies, asker.following, asker.other_upstream);
     let pieces = outcome.pieces.clone();
-    let mended = mended(suspect, kind, outcome, following);
+    let mended = Mended { upstream, ..mended(suspect, kind, outcome, following) };
     let reason = mended.reason.clone().unwrap_or_else(|| "the rest was received and joined".to_owned());
     let outcome_word = mended.outcome.map_or("whole", Outcome::word);
     record

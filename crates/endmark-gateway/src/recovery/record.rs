@@ -21,8 +21,8 @@ pub(super) struct Closing<'a> {
     pub(super) extra_output_tokens: u64,
     pub(super) reason: String,
     pub(super) pieces: &'a [PieceRecord],
-    /// How each piece after the first was asked for.
-    pub(super) strategies: &'a [&'static str],
+    /// How each piece after the first was asked for, and of whom where that is another upstream.
+    pub(super) strategies: &'a [String],
 }
 
 impl<'a> Closing<'a> {
@@ -60,7 +60,7 @@ impl Record {
             truncation_index: truncation_index.map(|index| index as u64),
             initial_chunk_length: received as u64,
             model: exchange.request.model.clone(),
-            provider: exchange.upstream.name.clone(),
+            provider: exchange.upstream_name().to_owned(),
             cut_kind: kind.name().to_owned(),
         };
         let open = match store.begin_cut(started).await {
@@ -108,7 +108,7 @@ fn settled(closing: &Closing<'_>, keep_text: bool) -> CutSettled {
         .map(|(index, record)| {
             let strategy = match index {
                 0 => "first",
-                later => closing.strategies.get(later - 1).copied().unwrap_or("unknown"),
+                later => closing.strategies.get(later - 1).map_or("unknown", String::as_str),
             };
             piece(index, strategy, record, keep_text)
         })

@@ -14,7 +14,6 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::body::{AnyBody, BodyError, passing};
 use crate::causes::with_causes;
-use crate::settings::Limits;
 
 /// For the TCP and TLS handshakes; a host that is up answers within one round trip.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -26,7 +25,6 @@ const POOL_IDLE: Duration = Duration::from_secs(55);
 /// Sends requests to upstreams.
 pub(crate) struct Client {
     inner: legacy::Client<HttpsConnector<HttpConnector>, AnyBody>,
-    first_byte: Duration,
 }
 
 /// Why the client cannot be made.
@@ -47,7 +45,7 @@ pub(crate) enum UpstreamError {
 
 impl Client {
     /// A client with the system's certificate authorities. Where the system has none, only plain HTTP works.
-    pub(crate) fn new(limits: &Limits) -> Result<Self, ClientError> {
+    pub(crate) fn new() -> Result<Self, ClientError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
@@ -70,15 +68,19 @@ impl Client {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(POOL_IDLE)
             .build(connector);
-        Ok(Self { inner, first_byte: limits.first_byte })
+        Ok(Self { inner })
     }
 
-    /// Sends a request and waits for the head of the answer.
-    pub(crate) async fn send(&self, request: Request<AnyBody>) -> Result<Response<AnyBody>, UpstreamError> {
-        match tokio::time::timeout(self.first_byte, self.inner.request(request)).await {
+    /// Sends a request and waits at most `first_byte` for the head of the answer.
+    pub(crate) async fn send(
+        &self,
+        request: Request<AnyBody>,
+        first_byte: Duration,
+    ) -> Result<Response<AnyBody>, UpstreamError> {
+        match tokio::time::timeout(first_byte, self.inner.request(request)).await {
             Ok(Ok(response)) => Ok(response.map(passing)),
             Ok(Err(error)) => Err(UpstreamError::Unreachable(with_causes(&error))),
-            Err(_) => Err(UpstreamError::Silent(self.first_byte)),
+            Err(_) => Err(UpstreamError::Silent(first_byte)),
         }
     }
 }

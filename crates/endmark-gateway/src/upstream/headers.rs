@@ -1,5 +1,7 @@
 //! Which headers pass, in either direction.
 
+use std::time::Duration;
+
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use crate::settings::Upstream;
@@ -18,6 +20,9 @@ const HOP_BY_HOP: [HeaderName; 7] = [
 /// Where a client's credentials for some provider may stand; they go only to the host they were meant for.
 pub(crate) const CREDENTIALS: [&str; 5] =
     ["authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"];
+
+/// What else tells a provider whose client it is, and means nothing to another.
+const IDENTITIES: [&str; 2] = ["openai-organization", "openai-project"];
 
 /// The prefix of Endmark's own headers, which are for the gateway and not for the upstream.
 const OWN: &str = "x-endmark-";
@@ -45,9 +50,25 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream) -> HeaderMap
     headers
 }
 
+/// The headers of a client's request as a fallback gets them: the client's credentials were meant for another
+/// host, and stay here whether or not the fallback has a key.
+pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream) -> HeaderMap {
+    let mut headers = client.clone();
+    for name in CREDENTIALS.into_iter().chain(IDENTITIES) {
+        headers.remove(name);
+    }
+    for_upstream(&headers, fallback)
+}
+
 /// The headers of an upstream's answer as the client gets them.
 pub(crate) fn from_upstream(upstream: &HeaderMap) -> HeaderMap {
     end_to_end(upstream)
+}
+
+/// How long an upstream asks to be left alone, where it says so in seconds.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 fn end_to_end(headers: &HeaderMap) -> HeaderMap {
@@ -100,6 +121,19 @@ mod tests {
         ]);
         let sent = for_upstream(&client, &upstream(None));
         assert_eq!(sent, headers(&[("x-request-id", "7"), ("authorization", "Bearer of-the-client")]));
+    }
+
+    #[test]
+    fn a_fallback_never_sees_the_clients_credentials() {
+        let client = headers(&[
+            ("authorization", "Bearer of-the-client"),
+            ("cookie", "of-the-client"),
+            ("openai-project", "of-the-client"),
+            ("x-request-id", "7"),
+        ]);
+        assert_eq!(for_fallback(&client, &upstream(None)), headers(&[("x-request-id", "7")]));
+        let sent = for_fallback(&client, &upstream(Some("its-own")));
+        assert_eq!(sent, headers(&[("x-request-id", "7"), ("authorization", "Bearer its-own")]));
     }
 
     #[test]

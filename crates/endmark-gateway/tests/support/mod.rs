@@ -9,7 +9,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use endmark_gateway::{Gateway, Mode, Settings, Upstream as Target, serve};
+use endmark_gateway::{Gateway, Mode, Secret, Settings, Upstream as Target, serve};
 use endmark_store::{LogFilter, LogRow, Store, StoreLocation};
 use serde_json::{Value, json};
 use testkit::{Reply, Request, Respond, Upstream};
@@ -32,12 +32,7 @@ impl Endmark {
     pub(crate) async fn start_with(respond: impl Respond, change: impl FnOnce(&mut Settings)) -> Self {
         let upstream = Upstream::start(respond).await;
         let mut settings = Settings {
-            upstreams: vec![Target {
-                name: "scripted".to_owned(),
-                base_url: upstream.base_url().parse().unwrap(),
-                api_key: None,
-                prefill: endmark_gateway::Prefill::Auto,
-            }],
+            upstreams: vec![Target::new("scripted", upstream.base_url().parse().unwrap())],
             ..Settings::default()
         };
         change(&mut settings);
@@ -54,6 +49,26 @@ impl Endmark {
             let _ = serve(listener, Arc::clone(&gateway), until).await;
         });
         Self { address, upstream, store, task, stop: Some(stop), _folder: folder }
+    }
+
+    /// Before two upstreams, the second of which has a key and a model of its own.
+    pub(crate) async fn with_fallback(
+        first: impl Respond,
+        second: &Upstream,
+        (key, model): (&str, &str),
+        change: impl FnOnce(&mut Settings),
+    ) -> Self {
+        let base_url = second.base_url().parse().unwrap();
+        Self::start_with(first, |settings| {
+            settings.upstreams[0].fallback = Some("second".to_owned());
+            settings.upstreams.push(Target {
+                api_key: Some(Secret::new(key.to_owned())),
+                model: Some(model.to_owned()),
+                ..Target::new("second", base_url)
+            });
+            change(settings);
+        })
+        .await
     }
 
     /// Before an upstream that answers so, with `x-endmark-resume: on` for every request.

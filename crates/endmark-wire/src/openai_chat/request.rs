@@ -6,7 +6,7 @@ use endmark_core::Format;
 
 use super::content::text_of;
 use crate::edit::Edits;
-use crate::json::{Fields, Kind, Value};
+use crate::json::{Fields, Kind, Value, quoted};
 
 /// A body that is no Chat Completions request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -174,6 +174,22 @@ impl ChatRequest {
             self.ask_for_usage(&mut edits);
         }
         edits.finish()
+    }
+
+    /// The request for another model, for an upstream that has other ones.
+    ///
+    /// ```
+    /// use endmark_wire::openai_chat::ChatRequest;
+    /// let request = ChatRequest::parse(br#"{"model":"m", "messages":[]}"#)?;
+    /// assert_eq!(request.for_model("larger").body(), br#"{"model":"larger", "messages":[]}"#);
+    /// # Ok::<(), endmark_wire::openai_chat::RequestError>(())
+    /// ```
+    #[must_use]
+    pub fn for_model(&self, model: &str) -> Self {
+        let mut edits = self.edits();
+        edits.set_field(self.root(), "model", &quoted(model));
+        // What was a request stays one with another string in it.
+        Self::parse(&edits.finish()).unwrap_or_else(|_| self.clone())
     }
 
     pub(super) fn root(&self) -> Value<'_> {

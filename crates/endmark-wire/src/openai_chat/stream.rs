@@ -14,10 +14,13 @@ use crate::sse::Frame;
 /// What a call costs of the limit on what is kept, besides its text.
 const ENTRY_BYTES: usize = 64;
 
+/// A chunk has some of these, however it was broken.
+const JSON_MARKS: [char; 5] = ['{', '}', '[', ']', '"'];
+
 /// More choices than a request can ask for; of others nothing is kept.
 const MAX_CHOICES: usize = 128;
 
-/// A frame of a stream that cannot be read. Its bytes can still be passed on.
+/// A frame of a stream that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
     /// The data is no JSON.
@@ -29,6 +32,19 @@ pub enum ChunkError {
     /// The frame holds bytes that are no UTF-8.
     #[error("a chunk of the stream is not UTF-8")]
     NotUtf8,
+    /// The data has nothing of JSON in it, as the `ping` of some servers.
+    #[error("an event of the stream is no chunk")]
+    NoChunk,
+}
+
+impl ChunkError {
+    /// Whether it may have been a chunk, and a part of the reply is lost with it.
+    pub fn is_broken_chunk(&self) -> bool {
+        match self {
+            Self::NotJson(_) | Self::NoObject | Self::NotUtf8 => true,
+            Self::NoChunk => false,
+        }
+    }
 }
 
 /// What one frame of a stream says.
@@ -101,14 +117,24 @@ pub enum Piece {
 pub struct ChatStream {
     has_stop: bool,
     choices: Vec<Choice>,
-    /// How many bytes may still be kept; none once they were used up, or a frame could not be read.
+    /// How many bytes may still be kept; none once they were used up, or were given up.
     room: Option<usize>,
     usage: Option<Usage>,
     output_tokens: Option<u64>,
-    failed: bool,
+    state: State,
     template: Option<Template>,
     fallback: Template,
     done: bool,
+}
+
+/// What the stream says of itself, besides its chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Well,
+    /// The upstream reported an error.
+    Failed,
+    /// A chunk could not be read.
+    Broken,
 }
 
 impl ChatStream {
@@ -120,18 +146,20 @@ impl ChatStream {
             room: Some(keep_bytes),
             usage: None,
             output_tokens: None,
-            failed: false,
+            state: State::Well,
             template: None,
             fallback: Template::new(&request.model),
             done: false,
         }
     }
 
-    /// Reads a frame; a comment says nothing. After a frame that cannot be read no choice is mendable, since
-    /// what it held is missing in what is kept.
+    /// Reads a frame; a comment says nothing.
+    ///
+    /// A broken chunk ends what can be said of the reply: what came before it is kept, but what it held is
+    /// missing in all that follows. Once more is read, no choice is mendable.
     pub fn frame(&mut self, frame: &Frame) -> Result<Chunk, ChunkError> {
         match &frame.data {
-            Some(_) if frame.damaged => Err(self.unreadable(ChunkError::NotUtf8)),
+            Some(_) if frame.damaged => Err(self.broken(ChunkError::NotUtf8)),
             Some(data) => self.chunk(data),
             None => Ok(Chunk::default()),
         }
@@ -139,6 +167,9 @@ impl ChatStream {
 
     /// Reads the data of a frame; see [`ChatStream::frame`].
     pub fn chunk(&mut self, data: &str) -> Result<Chunk, ChunkError> {
+        if self.state == State::Broken {
+            self.give_up();
+        }
         match data.trim() {
             "" => return Ok(Chunk::default()),
             "[DONE]" => {
@@ -149,8 +180,12 @@ impl ChatStream {
         }
         let root = match Value::parse_str(data) {
             Ok(root) if root.kind() == Kind::Object => root,
-            Ok(_) => return Err(self.unreadable(ChunkError::NoObject)),
-            Err(error) => return Err(self.unreadable(ChunkError::NotJson(error))),
+            Ok(_) => return Err(self.broken(ChunkError::NoObject)),
+            Err(_) if !data.contains(JSON_MARKS) => {
+                self.give_up();
+                return Err(ChunkError::NoChunk);
+            }
+            Err(error) => return Err(self.broken(ChunkError::NotJson(error))),
         };
         let mut chunk = Chunk { no_choices: true, error: read_error_field(root), ..Chunk::default() };
         for (position, choice) in (0..).zip(root.field("choices").into_iter().flat_map(Value::items)) {
@@ -160,7 +195,9 @@ impl ChatStream {
         if !chunk.no_choices && self.template.is_none() {
             self.template = Some(Template::read(root));
         }
-        self.failed |= chunk.error.is_some();
+        if chunk.error.is_some() {
+            self.state = State::Failed;
+        }
         chunk.usage = root.field("usage").and_then(Usage::read);
         self.usage = chunk.usage.or(self.usage);
         // llama.cpp counts here where usage was not asked for.
@@ -197,7 +234,7 @@ impl ChatStream {
         match finish.map(|finish| finish.stop) {
             Some(Some(_)) => Ending::Clean,
             Some(None) => Ending::UpstreamError,
-            None if self.failed => Ending::UpstreamError,
+            None if self.state != State::Well => Ending::UpstreamError,
             None if self.done => Ending::Clean,
             None => Ending::Dropped,
         }
@@ -213,9 +250,14 @@ impl ChatStream {
         self.template.as_ref().unwrap_or(&self.fallback)
     }
 
-    fn unreadable(&mut self, error: ChunkError) -> ChunkError {
+    /// Drops what is kept: from now on no choice is mendable, while chunks are read as before.
+    fn give_up(&mut self) {
         self.room = None;
         self.keep_nothing();
+    }
+
+    fn broken(&mut self, error: ChunkError) -> ChunkError {
+        self.state = State::Broken;
         error
     }
 

@@ -36,6 +36,16 @@ pub(crate) const RESUME_PROMPT: &str = "ENDMARK_RESUME_PROMPT";
 pub(crate) const CORRECT_MAX_ATTEMPTS: &str = "ENDMARK_CORRECT_MAX_ATTEMPTS";
 /// Whether tool calls in a stream are held until they are whole.
 pub(crate) const TOOLS_HOLD: &str = "ENDMARK_TOOLS_HOLD";
+/// Further tries of a request that got no reply.
+pub(crate) const RETRY_MAX_RETRIES: &str = "ENDMARK_RETRY_MAX_RETRIES";
+/// Longest wait that an upstream may ask for before a further try.
+pub(crate) const RETRY_MAX_WAIT_SECONDS: &str = "ENDMARK_RETRY_MAX_WAIT_SECONDS";
+/// Further tries, in percent of an upstream's requests.
+pub(crate) const RETRY_BUDGET_PERCENT: &str = "ENDMARK_RETRY_BUDGET_PERCENT";
+/// Further tries a second, however few requests there are.
+pub(crate) const RETRY_BUDGET_PER_SECOND: &str = "ENDMARK_RETRY_BUDGET_PER_SECOND";
+/// How long an upstream that is down is left to its fallback.
+pub(crate) const RETRY_COOLDOWN_SECONDS: &str = "ENDMARK_RETRY_COOLDOWN_SECONDS";
 /// Largest request header.
 pub(crate) const LIMITS_HEADER_BYTES: &str = "ENDMARK_LIMITS_HEADER_BYTES";
 /// Largest request body.
@@ -46,6 +56,8 @@ pub(crate) const LIMITS_REPLY_BYTES: &str = "ENDMARK_LIMITS_REPLY_BYTES";
 pub(crate) const LIMITS_HEADER_SECONDS: &str = "ENDMARK_LIMITS_HEADER_SECONDS";
 /// Time for an upstream to begin its answer.
 pub(crate) const LIMITS_FIRST_BYTE_SECONDS: &str = "ENDMARK_LIMITS_FIRST_BYTE_SECONDS";
+/// Time for an upstream with a fallback to begin a stream.
+pub(crate) const LIMITS_FIRST_TOKEN_SECONDS: &str = "ENDMARK_LIMITS_FIRST_TOKEN_SECONDS";
 /// Silence in an answer after which it counts as stalled.
 pub(crate) const LIMITS_IDLE_SECONDS: &str = "ENDMARK_LIMITS_IDLE_SECONDS";
 /// Time for a whole request.

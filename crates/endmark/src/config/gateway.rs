@@ -36,6 +36,13 @@ pub(crate) fn for_gateway(
         disclose_always: settings.disclose.always,
         keep_text: settings.store_policy.keep_text,
         schemas: schemas(settings)?,
+        retry: gateway::RetrySettings {
+            max_retries: small(settings.retry.max_retries),
+            max_wait: Duration::from_secs(settings.retry.max_wait_seconds),
+            budget_percent: small(settings.retry.budget_percent),
+            budget_per_second: small(settings.retry.budget_per_second),
+            cooldown: Duration::from_secs(settings.retry.cooldown_seconds),
+        },
         limits: limits(&settings.limits),
     })
 }
@@ -60,7 +67,13 @@ fn upstream(upstream: &Upstream, environment: &Environment) -> Result<gateway::U
             Some(Secret::new(key.to_owned()))
         }
     };
-    Ok(gateway::Upstream { name: upstream.name.clone(), base_url, api_key, prefill: upstream.prefill })
+    Ok(gateway::Upstream {
+        api_key,
+        prefill: upstream.prefill,
+        fallback: upstream.fallback.clone(),
+        model: upstream.model.clone(),
+        ..gateway::Upstream::new(&upstream.name, base_url)
+    })
 }
 
 fn schemas(settings: &Settings) -> Result<BTreeMap<String, String>, CommandError> {
@@ -81,6 +94,7 @@ fn limits(limits: &Limits) -> gateway::Limits {
         connections: bytes(limits.connections),
         header: Duration::from_secs(limits.header_seconds),
         first_byte: Duration::from_secs(limits.first_byte_seconds),
+        first_token: Duration::from_secs(limits.first_token_seconds),
         idle: Duration::from_secs(limits.idle_seconds),
         total: Duration::from_secs(limits.total_seconds),
         heartbeat: Duration::from_secs(limits.heartbeat_seconds),

@@ -149,6 +149,36 @@ pub(crate) static KEYS: &[Key] = &[
         Place::Flag(access!(tools.hold)),
     ),
     key(
+        "retry.max_retries",
+        environment::RETRY_MAX_RETRIES,
+        "further tries of a request that got no reply, at one upstream",
+        count(0, access!(retry.max_retries)),
+    ),
+    key(
+        "retry.max_wait_seconds",
+        environment::RETRY_MAX_WAIT_SECONDS,
+        "longest Retry-After that is waited for",
+        count(0, access!(retry.max_wait_seconds)),
+    ),
+    key(
+        "retry.budget_percent",
+        environment::RETRY_BUDGET_PERCENT,
+        "further tries that an upstream may get, in percent of its requests",
+        count(0, access!(retry.budget_percent)),
+    ),
+    key(
+        "retry.budget_per_second",
+        environment::RETRY_BUDGET_PER_SECOND,
+        "further tries a second that it may get however few its requests are",
+        count(0, access!(retry.budget_per_second)),
+    ),
+    key(
+        "retry.cooldown_seconds",
+        environment::RETRY_COOLDOWN_SECONDS,
+        "how long an upstream that is down is left to its fallback before it is tried again",
+        count(1, access!(retry.cooldown_seconds)),
+    ),
+    key(
         "limits.header_bytes",
         environment::LIMITS_HEADER_BYTES,
         "largest request header",
@@ -177,6 +207,12 @@ pub(crate) static KEYS: &[Key] = &[
         environment::LIMITS_FIRST_BYTE_SECONDS,
         "time for an upstream to begin its answer",
         count(1, access!(limits.first_byte_seconds)),
+    ),
+    key(
+        "limits.first_token_seconds",
+        environment::LIMITS_FIRST_TOKEN_SECONDS,
+        "time for an upstream with a fallback to begin a stream",
+        count(1, access!(limits.first_token_seconds)),
     ),
     key(
         "limits.idle_seconds",

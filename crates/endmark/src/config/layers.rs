@@ -14,7 +14,7 @@ use super::provenance::{Origin, Provenance};
 use super::settings::{ApiKey, Schema, Settings, Upstream};
 
 /// The keys that every upstream has.
-pub(crate) const UPSTREAM_KEYS: [&str; 4] = ["format", "base_url", "api_key", "prefill"];
+pub(crate) const UPSTREAM_KEYS: [&str; 6] = ["format", "base_url", "api_key", "prefill", "fallback", "model"];
 
 /// Settings in the making.
 #[derive(Debug, Default)]
@@ -99,8 +99,25 @@ impl Layers {
                     said.into_iter().find(|origin| *origin != Origin::Default).unwrap_or(Origin::Default);
                 return Err(ConfigError::NoBaseUrl { name: upstream.name.clone(), origin });
             }
+            self.check_fallback(upstream)?;
         }
         Ok(())
+    }
+
+    /// A fallback is another upstream of this configuration.
+    fn check_fallback(&self, upstream: &Upstream) -> Result<(), ConfigError> {
+        let others = || self.settings.upstreams.iter().filter(|other| other.name != upstream.name);
+        let Some(fallback) = &upstream.fallback else { return Ok(()) };
+        if others().any(|other| other.name == *fallback) {
+            return Ok(());
+        }
+        let names: Vec<String> = others().map(|other| format!("`{}`", other.name)).collect();
+        let expected = match names.as_slice() {
+            [] => "the name of another upstream, and there is none".to_owned(),
+            names => format!("the name of another upstream: {}", names.join(", ")),
+        };
+        let key = format!("upstreams.{}.fallback", upstream.name);
+        Err(ConfigError::Value { origin: self.provenance.of(&key), key, expected })
     }
 
     /// The full name of the key that this variable sets.
@@ -144,6 +161,8 @@ fn set_upstream(upstream: &mut Upstream, key: &str, given: &Given) -> Result<(),
         "format" => upstream.format = given.choice()?,
         "base_url" => upstream.base_url = Some(base_url(&given.text()?)?),
         "prefill" => upstream.prefill = given.choice()?,
+        "fallback" => upstream.fallback = given.optional_text()?,
+        "model" => upstream.model = given.optional_text()?,
         _ => {
             upstream.api_key = Some(match given {
                 Given::FromEnvironment(name) => ApiKey::Environment(name.clone()),

@@ -18,6 +18,7 @@ pub(crate) struct Settings {
     pub(crate) resume: Resume,
     pub(crate) correct: Correct,
     pub(crate) tools: Tools,
+    pub(crate) retry: Retry,
     pub(crate) limits: Limits,
     pub(crate) disclose: Disclose,
     pub(crate) store_policy: StorePolicy,
@@ -33,6 +34,10 @@ pub(crate) struct Upstream {
     pub(crate) base_url: Option<BaseUrl>,
     pub(crate) api_key: Option<ApiKey>,
     pub(crate) prefill: Prefill,
+    /// The name of the upstream that answers where this one cannot.
+    pub(crate) fallback: Option<String>,
+    /// The model it is asked for where it stands in for another.
+    pub(crate) model: Option<String>,
 }
 
 impl Upstream {
@@ -44,6 +49,8 @@ impl Upstream {
             base_url: None,
             api_key: None,
             prefill: Prefill::Auto,
+            fallback: None,
+            model: None,
         }
     }
 }
@@ -80,6 +87,16 @@ pub(crate) struct Tools {
     pub(crate) hold: bool,
 }
 
+/// How often and how long a request is tried again that got no reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Retry {
+    pub(crate) max_retries: u64,
+    pub(crate) max_wait_seconds: u64,
+    pub(crate) budget_percent: u64,
+    pub(crate) budget_per_second: u64,
+    pub(crate) cooldown_seconds: u64,
+}
+
 /// How much and how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Limits {
@@ -88,6 +105,7 @@ pub(crate) struct Limits {
     pub(crate) reply_bytes: u64,
     pub(crate) header_seconds: u64,
     pub(crate) first_byte_seconds: u64,
+    pub(crate) first_token_seconds: u64,
     pub(crate) idle_seconds: u64,
     pub(crate) total_seconds: u64,
     pub(crate) heartbeat_seconds: u64,
@@ -136,12 +154,20 @@ impl Default for Settings {
             },
             correct: Correct { max_attempts: gateway.max_corrections.into() },
             tools: Tools { hold: gateway.hold_tool_calls },
+            retry: Retry {
+                max_retries: gateway.retry.max_retries.into(),
+                max_wait_seconds: seconds(gateway.retry.max_wait),
+                budget_percent: gateway.retry.budget_percent.into(),
+                budget_per_second: gateway.retry.budget_per_second.into(),
+                cooldown_seconds: seconds(gateway.retry.cooldown),
+            },
             limits: Limits {
                 header_bytes: bytes(limits.header_bytes),
                 body_bytes: bytes(limits.body_bytes),
                 reply_bytes: bytes(limits.reply_bytes),
                 header_seconds: seconds(limits.header),
                 first_byte_seconds: seconds(limits.first_byte),
+                first_token_seconds: seconds(limits.first_token),
                 idle_seconds: seconds(limits.idle),
                 total_seconds: seconds(limits.total),
                 heartbeat_seconds: seconds(limits.heartbeat),

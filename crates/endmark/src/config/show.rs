@@ -40,7 +40,7 @@ pub(crate) fn shown(effective: &Effective) -> Vec<Shown> {
     all
 }
 
-fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str); 4] {
+fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str); 6] {
     let api_key = match &upstream.api_key {
         None => Value::Null,
         Some(ApiKey::Value(_)) => json!("***"),
@@ -55,5 +55,7 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
         ),
         ("api_key", api_key, "its own key, in place of the client's"),
         ("prefill", json!(upstream.prefill.word()), "how it is asked to continue an unfinished message"),
+        ("fallback", json!(upstream.fallback), "the upstream that answers where this one cannot"),
+        ("model", json!(upstream.model), "the model it is asked for where it stands in for another"),
     ]
 }

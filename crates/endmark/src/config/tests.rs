@@ -95,6 +95,14 @@ fn a_value_of_the_wrong_kind_says_what_is_wanted() {
         ("resume = 3", "1: `resume` must be a table: write its keys under `[resume]`"),
         ("[upstreams.a]\nprefill = \"never\"", "2: the upstream `a` has no `base_url`"),
         ("[upstreams.\"a b\"]\nbase_url = \"http://a\"", "2: `a b` cannot be the name of an upstream"),
+        (
+            "[upstreams.a]\nbase_url = \"http://a\"\nfallback = \"b\"",
+            "3: `upstreams.a.fallback` must be the name of another upstream, and there is none",
+        ),
+        (
+            "[upstreams.a]\nbase_url = \"http://a\"\n[upstreams.b]\nbase_url = \"http://b\"\nfallback = \"b\"",
+            "5: `upstreams.b.fallback` must be the name of another upstream: `a`",
+        ),
         ("[upstreams.a]\napi_key = 7", "2: `upstreams.a.api_key` must be a string, or { env = \"NAME\" }"),
     ] {
         let error = load_text(text, &[], &[]).unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! The scenes: the same request to the same server, once directly and once through Endmark.
 
-use endmark_gateway::{BaseUrl, Gateway, Prefill, Upstream};
+use endmark_gateway::{BaseUrl, Gateway, Upstream};
 use endmark_store::{LogRow, Recovery, Store, StoreLocation};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -104,12 +104,10 @@ pub(crate) async fn tell() -> Result<Told, String> {
     let store =
         Store::open(&StoreLocation::sqlite(folder.path().join("demo.db"))).map_err(at("the store"))?;
     let settings = endmark_gateway::Settings {
-        upstreams: vec![Upstream {
-            name: "scripted".to_owned(),
-            base_url: upstream.base_url().parse::<BaseUrl>().map_err(at("the scripted server"))?,
-            api_key: None,
-            prefill: Prefill::Auto,
-        }],
+        upstreams: vec![Upstream::new(
+            "scripted",
+            upstream.base_url().parse::<BaseUrl>().map_err(at("the scripted server"))?,
+        )],
         ..endmark_gateway::Settings::default()
     };
     let gateway = Gateway::new(settings, store.clone()).map_err(at("the gateway cannot start"))?;

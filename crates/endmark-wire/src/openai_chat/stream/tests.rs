@@ -42,15 +42,29 @@ fn calls_and_choices_from_outside_are_bounded() {
 }
 
 #[test]
-fn after_a_chunk_that_cannot_be_read_nothing_is_mendable() {
-    for data in ["{\"choices\":[", "[]", "nonsense"] {
+fn a_broken_chunk_leaves_what_came_before_it() {
+    for data in ["{\"choices\":[", "[]", "nt\":\"two\"}}]}"] {
         let mut stream = stream(1000);
         stream.chunk(&text(0, "one")).unwrap();
-        assert!(stream.chunk(data).is_err(), "{data}");
+        assert!(stream.chunk(data).unwrap_err().is_broken_chunk(), "{data}");
+        assert!(stream.choices()[0].mendable, "{data}");
+        assert_eq!((stream.choices()[0].text.as_str(), stream.ending(0)), ("one", Ending::UpstreamError));
         stream.chunk(&text(0, " three")).unwrap();
         stream.chunk(&text(1, "other")).unwrap();
         assert!(stream.choices().iter().all(|choice| !choice.mendable && choice.text.is_empty()), "{data}");
     }
+}
+
+#[test]
+fn after_an_event_that_is_no_chunk_nothing_is_mendable() {
+    let mut stream = stream(1000);
+    stream.chunk(&text(0, "one")).unwrap();
+    assert_eq!(stream.chunk("ping"), Err(ChunkError::NoChunk));
+    assert!(!stream.choices()[0].mendable);
+}
+
+#[test]
+fn bytes_that_are_no_utf_8_break_a_chunk() {
     let damaged =
         Frame::read(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\xFF\"}}]}\n\n".to_vec());
     assert_eq!(stream(1000).frame(&damaged), Err(ChunkError::NotUtf8));

@@ -1,0 +1,151 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::Ending;
+
+const POLICY: RetryPolicy = RetryPolicy { max_retries: 2, max_wait: Duration::from_secs(10) };
+
+fn refused(status: u16) -> Failure {
+    Failure::Refused { status, retry_after: None }
+}
+
+#[test]
+fn what_may_pass_is_tried_again_and_then_left_to_the_other() {
+    for failure in [Failure::Unreachable, refused(429), refused(500), refused(503), refused(529)] {
+        for has_fallback in [true, false] {
+            let mut delivery = Delivery::new(POLICY, has_fallback);
+            for _ in 0..POLICY.max_retries {
+                assert!(matches!(delivery.failed(failure, 7), Next::Again(_)), "{failure:?}");
+            }
+            let last = if has_fallback { Next::FallBack } else { Next::GiveUp };
+            assert_eq!(delivery.failed(failure, 7), last, "{failure:?}");
+        }
+    }
+}
+
+#[test]
+fn what_time_does_not_mend_goes_to_the_other_at_once() {
+    for failure in [Failure::Silent, Failure::TooLong, Failure::QuotaUsedUp] {
+        assert_eq!(Delivery::new(POLICY, true).failed(failure, 0), Next::FallBack);
+        assert_eq!(Delivery::new(POLICY, false).failed(failure, 0), Next::GiveUp);
+    }
+}
+
+#[test]
+fn a_refusal_that_stands_is_passed_on() {
+    for status in [400, 401, 403, 404, 409, 413, 422, 501] {
+        assert_eq!(Delivery::new(POLICY, true).failed(refused(status), 0), Next::GiveUp, "{status}");
+    }
+}
+
+#[test]
+fn retry_after_is_honoured_unless_it_is_too_long() {
+    let told = |seconds| Failure::Refused { status: 429, retry_after: Some(Duration::from_secs(seconds)) };
+    assert_eq!(Delivery::new(POLICY, true).failed(told(10), 0), Next::Again(Duration::from_secs(10)));
+    assert_eq!(Delivery::new(POLICY, true).failed(told(11), 0), Next::FallBack);
+    assert_eq!(Delivery::new(POLICY, false).failed(told(11), 0), Next::GiveUp);
+}
+
+#[test]
+fn an_open_circuit_probes_once_in_a_cooldown_and_closes_on_success() {
+    let mut circuit = Circuit::new(Duration::from_secs(5));
+    let at = Duration::from_secs;
+    (0..FAILURES_BEFORE_OPEN - 1).for_each(|_| circuit.failed(at(0)));
+    assert_eq!(circuit.admit(at(0)), Admission::Serve);
+    circuit.failed(at(0));
+    let admitted: Vec<Admission> = (0..16).map(|second| circuit.admit(at(second))).collect();
+    assert_eq!(admitted.iter().filter(|admission| **admission == Admission::Probe).count(), 3);
+    assert_eq!(admitted.iter().filter(|admission| **admission == Admission::Serve).count(), 0);
+    circuit.succeeded();
+    assert!(!circuit.is_open());
+    circuit.failed(at(20));
+    assert_eq!(circuit.admit(at(20)), Admission::Serve, "what was before a success does not count");
+}
+
+#[test]
+fn who_finishes_depends_on_how_it_ended() {
+    assert!(!Finishing::default().leaves(Ending::Clean));
+    assert!(!Finishing::default().leaves(Ending::Dropped));
+    assert!(Finishing::default().leaves(Ending::Stalled));
+    assert!(Finishing::default().leaves(Ending::UpstreamError));
+}
+
+proptest! {
+    #[test]
+    fn a_pause_is_spread_around_its_middle(tries in 1_u32..40, random: u32) {
+        let middle = (FIRST_PAUSE * 2_u32.pow((tries - 1).min(10))).min(LONGEST_PAUSE);
+        let pause = pause(tries, random);
+        prop_assert!(middle / 2 <= pause && pause <= middle / 2 * 3, "{pause:?}");
+    }
+
+    #[test]
+    fn nobody_comes_back_before_he_was_told_to(seconds in 0_u64..100_000, random: u32) {
+        let told = Duration::from_secs(seconds);
+        let wait = wait_as_told(told, random);
+        prop_assert!(told <= wait && wait <= told + told / 10, "{wait:?}");
+    }
+
+    #[test]
+    fn tries_are_bounded_whatever_happens(
+        failures in prop::collection::vec((0_u16..600, prop::option::of(0_u64..100)), 1..50),
+        max_retries in 0_u32..5,
+        has_fallback: bool,
+    ) {
+        let mut delivery = Delivery::new(RetryPolicy { max_retries, ..POLICY }, has_fallback);
+        let mut again = 0;
+        for (status, seconds) in failures {
+            let failure = match status {
+                0 => Failure::Unreachable,
+                1 => Failure::Silent,
+                status => Failure::Refused { status, retry_after: seconds.map(Duration::from_secs) },
+            };
+            match delivery.failed(failure, 9) {
+                Next::Again(wait) => {
+                    again += 1;
+                    prop_assert!(wait <= POLICY.max_wait + POLICY.max_wait / 10);
+                }
+                Next::FallBack => prop_assert!(has_fallback),
+                Next::GiveUp => prop_assert!(!has_fallback || !failure.is_worth_a_remedy()),
+            }
+        }
+        prop_assert!(again <= max_retries);
+    }
+
+    /// With every try, those of its window are at most their share of its requests and the floor; and so are
+    /// all of them together.
+    #[test]
+    fn a_storm_of_tries_stays_within_the_budget(
+        traffic in prop::collection::vec((0_u64..40, 0_u64..60), 1..60),
+        share in 0_u32..100,
+        floor in 0_u32..5,
+    ) {
+        let mut budget = RetryBudget::new(share, floor);
+        let mut counted: Vec<(u64, u64)> = Vec::new();
+        for (second, (requests, wanted)) in traffic.iter().enumerate() {
+            let now = Duration::from_secs(second as u64) + Duration::from_millis(3);
+            (0..*requests).for_each(|_| budget.request(now));
+            let granted = (0..*wanted).filter(|_| budget.try_retry(now)).count() as u64;
+            counted.push((*requests, granted));
+        }
+        let within = |seconds: &[(u64, u64)], windows: u64| {
+            let requests: u64 = seconds.iter().map(|(requests, _)| requests).sum();
+            let retries: u64 = seconds.iter().map(|(_, retries)| retries).sum();
+            retries <= requests * u64::from(share) / 100 + u64::from(floor) * BUDGET_WINDOW_SECONDS * windows
+        };
+        for (last, _) in counted.iter().enumerate().filter(|(_, (_, granted))| *granted > 0) {
+            prop_assert!(within(&counted[last.saturating_sub(9)..=last], 1), "{counted:?}");
+        }
+        let windows = (counted.len() as u64).div_ceil(BUDGET_WINDOW_SECONDS);
+        prop_assert!(within(&counted, windows), "{counted:?}");
+    }
+
+    /// What the budget has is given: it is no excuse for never trying again.
+    #[test]
+    fn the_floor_is_always_there(floor in 1_u32..5, second in 0_u64..1_000) {
+        let mut budget = RetryBudget::new(0, floor);
+        let granted = (0..1_000).filter(|_| budget.try_retry(Duration::from_secs(second))).count();
+        prop_assert_eq!(granted as u64, u64::from(floor) * BUDGET_WINDOW_SECONDS);
+    }
+}

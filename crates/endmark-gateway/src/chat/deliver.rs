@@ -1,0 +1,233 @@
+//! From a request to the beginning of its reply: tried again, and left to another upstream, where that helps.
+//!
+//! What follows a failure is decided in `endmark_core::failover`; this sends, waits and remembers. Nothing is
+//! tried again once there is a byte of a reply.
+
+use std::time::Duration;
+
+use endmark_core::failover::{Admission, Delivery, Failure, Next, RetryPolicy};
+use endmark_wire::openai_chat::{ProviderError, read_error};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use http_body_util::BodyExt;
+use tokio::time::{sleep, timeout};
+
+use super::exchange::Exchange;
+use crate::body::{AnyBody, full, preceded};
+use crate::rescue::Refusal;
+use crate::settings::Limits;
+use crate::upstream::{UpstreamError, from_upstream, random, read_whole, retry_after};
+
+/// An error body is read to its end to see what it is; no provider's error is longer.
+const MAX_ERROR_BYTES: usize = 1024 * 1024;
+
+/// What a client is to be told where no upstream gave a reply.
+type Said = Result<Response<AnyBody>, Refusal>;
+
+/// How the tries at one upstream ended.
+enum Tried {
+    /// With the beginning of a reply, or a refusal that stands.
+    Answered(Response<AnyBody>),
+    /// In vain, and another upstream may do better.
+    Left(Said),
+    /// In vain.
+    GivenUp(Said),
+}
+
+/// How often one upstream may be tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    /// As often as the settings allow.
+    Settings,
+    /// Once.
+    OneTry,
+}
+
+/// Sends the request until there is a reply, or nobody is left to give one.
+///
+/// # Errors
+/// What the upstream of the request said or did last; never what the one that was to stand in for it said.
+pub(crate) async fn deliver(exchange: &mut Exchange) -> Said {
+    let mut answer = delivered(exchange).await?;
+    disclose(exchange, answer.headers_mut());
+    Ok(answer)
+}
+
+async fn delivered(exchange: &mut Exchange) -> Said {
+    let admission = match exchange.fallback {
+        Some(_) => exchange.gateway.standing.admit(exchange.upstream_name()),
+        None => Admission::Serve,
+    };
+    let own = match admission {
+        Admission::Skip => None,
+        Admission::Serve => Some(tried(exchange, Patience::Settings).await),
+        Admission::Probe => Some(tried(exchange, Patience::OneTry).await),
+    };
+    let said = match own {
+        Some(Tried::Answered(answer)) => return Ok(answer),
+        Some(Tried::GivenUp(said)) => return said,
+        Some(Tried::Left(said)) => Some(said),
+        None => None,
+    };
+    exchange.let_stand_in();
+    match tried(exchange, Patience::Settings).await {
+        Tried::Answered(answer) if answer.status().is_success() => {
+            // From here on it is the upstream of this reply, also for its rest.
+            exchange.fallback = None;
+            return Ok(answer);
+        }
+        Tried::Left(Err(refusal)) | Tried::GivenUp(Err(refusal)) => {
+            tracing::warn!(request = exchange.id, %refusal, "the fallback failed, too");
+        }
+        Tried::Answered(answer) | Tried::Left(Ok(answer)) | Tried::GivenUp(Ok(answer)) => {
+            tracing::warn!(request = exchange.id, status = %answer.status(), "the fallback failed, too");
+        }
+    }
+    exchange.let_stand_in();
+    match said {
+        Some(said) => said,
+        // It was taken for down, and is the only one left.
+        None => match tried(exchange, Patience::OneTry).await {
+            Tried::Answered(answer) => Ok(answer),
+            Tried::Left(said) | Tried::GivenUp(said) => said,
+        },
+    }
+}
+
+/// Tries the upstream that the exchange goes to.
+async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
+    let gateway = std::sync::Arc::clone(&exchange.gateway);
+    let (standing, retry) = (&gateway.standing, &gateway.settings.retry);
+    let policy = RetryPolicy {
+        max_retries: if patience == Patience::OneTry { 0 } else { retry.max_retries },
+        max_wait: retry.max_wait,
+    };
+    let has_fallback = exchange.fallback.is_some() && !exchange.stands_in;
+    let mut delivery = Delivery::new(policy, has_fallback);
+    standing.request(exchange.upstream_name());
+    loop {
+        let (failure, said) = match send(exchange).await {
+            Ok(answer) => {
+                standing.succeeded(exchange.upstream_name());
+                return Tried::Answered(answer);
+            }
+            Err(failed) => failed,
+        };
+        let name = exchange.upstream_name();
+        if failure.is_of_upstream() {
+            standing.failed(name);
+        }
+        let mut next = delivery.failed(failure, random());
+        let is_known_to_be_down = has_fallback && standing.is_down(name);
+        if matches!(next, Next::Again(_)) && (is_known_to_be_down || !standing.may_retry(name)) {
+            next = delivery.otherwise();
+        }
+        tracing::info!(request = exchange.id, upstream = name, ?failure, ?next, "no reply");
+        match next {
+            Next::Again(wait) => sleep(wait).await,
+            Next::FallBack => return Tried::Left(said),
+            Next::GiveUp => return Tried::GivenUp(said),
+        }
+        exchange.retries += 1;
+    }
+}
+
+/// Sends the request once. A refusal that no further try can mend is an answer.
+async fn send(exchange: &Exchange) -> Result<Response<AnyBody>, (Failure, Said)> {
+    let destination = &exchange.destination;
+    let limits = &exchange.gateway.settings.limits;
+    let mut onward = Request::new(full(exchange.request.body().to_vec()));
+    *onward.method_mut() = Method::POST;
+    *onward.uri_mut() = destination.uri.clone();
+    *onward.headers_mut() = destination.headers.clone();
+    let sent = exchange.gateway.client.send(onward, first_byte(exchange, limits)).await;
+    let mut answer = match sent {
+        Ok(answer) => answer,
+        Err(error) => {
+            let failure = match error {
+                UpstreamError::Unreachable(_) => Failure::Unreachable,
+                UpstreamError::Silent(_) => Failure::Silent,
+            };
+            return Err((failure, Err(unreachable(exchange, error))));
+        }
+    };
+    *answer.headers_mut() = from_upstream(answer.headers());
+    if !answer.status().is_success() {
+        return refused(exchange, answer).await;
+    }
+    if waits_for_first_token(exchange) { begun(exchange, answer).await } else { Ok(answer) }
+}
+
+/// How long the upstream has to begin: less where another can stand in for it, and the reply is to flow.
+fn first_byte(exchange: &Exchange, limits: &Limits) -> Duration {
+    if waits_for_first_token(exchange) {
+        limits.first_token.min(limits.first_byte)
+    } else {
+        limits.first_byte
+    }
+}
+
+fn waits_for_first_token(exchange: &Exchange) -> bool {
+    exchange.request.stream && exchange.fallback.is_some() && !exchange.stands_in
+}
+
+/// Waits for the first byte of a stream: until then another upstream can give all of it.
+async fn begun(exchange: &Exchange, answer: Response<AnyBody>) -> Result<Response<AnyBody>, (Failure, Said)> {
+    let limit = exchange.gateway.settings.limits.first_token;
+    let (head, mut body) = answer.into_parts();
+    match timeout(limit, body.frame()).await {
+        Err(_) => Err((Failure::Silent, Err(unreachable(exchange, UpstreamError::Silent(limit))))),
+        // It broke off behind its head: that is the fallback's to mend, or the client's to see.
+        Ok(None | Some(Err(_))) => Err((Failure::Silent, Ok(Response::from_parts(head, full(""))))),
+        Ok(Some(Ok(frame))) => {
+            let beginning = frame.into_data().unwrap_or_default();
+            Ok(Response::from_parts(head, preceded(beginning, body)))
+        }
+    }
+}
+
+/// Reads a refusal to see whether time, or another upstream, can mend it.
+async fn refused(
+    exchange: &Exchange,
+    answer: Response<AnyBody>,
+) -> Result<Response<AnyBody>, (Failure, Said)> {
+    let (head, body) = answer.into_parts();
+    let status = head.status.as_u16();
+    let told = Failure::Refused { status, retry_after: retry_after(&head.headers) };
+    match read_whole(body, MAX_ERROR_BYTES, exchange.gateway.settings.limits.idle).await {
+        Ok(body) => {
+            let failure = read_error(&body).and_then(|error| known(status, &error)).unwrap_or(told);
+            let answer = Response::from_parts(head, full(body));
+            if failure.is_worth_a_remedy() { Err((failure, Ok(answer))) } else { Ok(answer) }
+        }
+        Err(error) => {
+            let upstream = exchange.upstream_name().to_owned();
+            Err((told, Err(Refusal::AnswerLost { upstream, error })))
+        }
+    }
+}
+
+/// What an error says beyond its status.
+fn known(status: u16, error: &ProviderError) -> Option<Failure> {
+    if matches!(status, 400 | 413 | 422) && error.is_context_length() {
+        return Some(Failure::TooLong);
+    }
+    let is = |word: &Option<String>| word.as_deref() == Some("insufficient_quota");
+    (is(&error.kind) || is(&error.code)).then_some(Failure::QuotaUsedUp)
+}
+
+fn unreachable(exchange: &Exchange, error: UpstreamError) -> Refusal {
+    let upstream = &exchange.destination.upstream;
+    Refusal::Unreachable { upstream: upstream.name.clone(), address: upstream.base_url.to_string(), error }
+}
+
+/// Says which upstream answered where it is another than was asked for, and how often one was tried again.
+fn disclose(exchange: &Exchange, headers: &mut HeaderMap) {
+    if exchange.retries > 0 {
+        headers.insert(HeaderName::from_static("x-endmark-retries"), exchange.retries.into());
+    }
+    if exchange.stands_in
+        && let Ok(name) = HeaderValue::from_str(exchange.upstream_name())
+    {
+        headers.insert(HeaderName::from_static("x-endmark-upstream"), name);
+    }
+}

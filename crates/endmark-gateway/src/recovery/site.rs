@@ -1,0 +1,63 @@
+//! Where the rest of a reply is asked for.
+
+use std::borrow::Cow;
+
+use endmark_core::Ending;
+use endmark_core::failover::Finishing;
+use endmark_wire::openai_chat::ChatRequest;
+
+use crate::chat::{Destination, Exchange};
+
+/// The upstream that is asked for the rest, and the request that is changed for it.
+pub(super) struct Site<'a> {
+    exchange: &'a Exchange,
+    pub(super) destination: &'a Destination,
+    pub(super) request: Cow<'a, ChatRequest>,
+    finishing: Finishing,
+    is_fallback: bool,
+}
+
+impl<'a> Site<'a> {
+    /// The upstream that began the reply.
+    pub(super) fn of(exchange: &'a Exchange) -> Self {
+        Self {
+            exchange,
+            destination: &exchange.destination,
+            request: Cow::Borrowed(&exchange.request),
+            finishing: Finishing::default(),
+            is_fallback: false,
+        }
+    }
+
+    /// The upstream's name in the configuration.
+    pub(super) fn name(&self) -> &'a str {
+        &self.destination.upstream.name
+    }
+
+    /// Whether another upstream than the first is asked.
+    pub(super) fn is_fallback(&self) -> bool {
+        self.is_fallback
+    }
+
+    /// Whether there is another upstream to go to.
+    pub(super) fn may_leave(&self) -> bool {
+        !self.is_fallback && self.exchange.fallback.is_some()
+    }
+
+    /// Goes to the other upstream; false where there is none.
+    pub(super) fn leave(&mut self) -> bool {
+        let Some(fallback) = self.exchange.fallback.as_ref().filter(|_| self.may_leave()) else {
+            return false;
+        };
+        self.destination = fallback;
+        self.request = Cow::Owned(self.exchange.request_for(fallback));
+        self.is_fallback = true;
+        true
+    }
+
+    /// Takes how a stream of this upstream ended; answers whether another one is to be asked from now on.
+    pub(super) fn is_left_after(&mut self, ending: Ending) -> bool {
+        let leaves = self.finishing.leaves(ending);
+        leaves && self.may_leave()
+    }
+}

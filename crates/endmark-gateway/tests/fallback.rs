@@ -1,0 +1,149 @@
+//! A second upstream: answers where the first cannot, and finishes what the first began.
+
+mod support;
+
+use std::time::Duration;
+
+use endmark_gateway::Settings;
+use endmark_store::FinalStatus;
+use support::{Endmark, request, stream_request, streamed, text};
+use testkit::{Answer, ChatFrames, Fault, Prefill, Respond, Script, ScriptedModel, Upstream, chat_reply};
+
+const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
+Mira counted the nets twice, because her father had taught her to count everything twice.";
+
+/// A gateway before two upstreams; the second has a key and a model of its own.
+async fn start(first: impl Respond, second: &Upstream, change: impl FnOnce(&mut Settings)) -> Endmark {
+    Endmark::with_fallback(first, second, ("key-of-the-second", "its-model"), change).await
+}
+
+fn overloaded() -> Answer {
+    Answer::error(503, "server_error", Some("overloaded"), "overloaded")
+}
+
+#[tokio::test]
+async fn the_other_answers_with_its_own_key_and_model_and_that_is_told() {
+    let second = Upstream::start(ScriptedModel::new("Yes.")).await;
+    let endmark = start(Script::new().otherwise(overloaded()), &second, |_| {}).await;
+    let reply = endmark.chat(&request(50)).header("cookie", "secret=1").send().await.read().await;
+    assert_eq!((reply.status, text(&reply).as_str()), (200, "Yes."));
+    assert_eq!(reply.header("x-endmark-upstream"), Some("second"));
+    assert_eq!(reply.header("x-endmark-retries"), Some("2"));
+    let asked = &second.requests()[0];
+    assert_eq!(asked.header("authorization"), Some("Bearer key-of-the-second"));
+    assert_eq!(asked.header("cookie"), None);
+    assert_eq!(asked.json()["model"], "its-model");
+    let own = endmark.upstream.requests();
+    assert_eq!(own[0].header("authorization"), Some("Bearer key"));
+    assert!(own.iter().all(|request| request.json()["model"] == "scripted"));
+}
+
+#[tokio::test]
+async fn without_a_key_of_its_own_the_other_is_asked_without_the_clients() {
+    let second = Upstream::start(ScriptedModel::new("Yes.")).await;
+    let endmark = start(Script::new().otherwise(overloaded()), &second, |settings| {
+        settings.upstreams[1].api_key = None;
+    })
+    .await;
+    assert_eq!(endmark.ask(&request(50)).await.status, 200);
+    assert_eq!(second.requests()[0].header("authorization"), None);
+}
+
+#[tokio::test]
+async fn where_both_fail_the_client_hears_the_one_it_asked() {
+    let second = Upstream::start(Script::new().otherwise(Answer::unauthorized())).await;
+    let endmark = start(Script::new().otherwise(overloaded()), &second, |_| {}).await;
+    let reply = endmark.ask(&request(50)).await;
+    assert_eq!((reply.status, reply.body), (503, overloaded().body()));
+    assert_eq!(reply.headers.iter().find(|(name, _)| name == "x-endmark-upstream"), None);
+}
+
+#[tokio::test]
+async fn what_only_the_client_can_mend_is_not_asked_elsewhere() {
+    for refusal in
+        [Answer::unauthorized(), Answer::error(400, "invalid_request_error", None, "no such field")]
+    {
+        let second = Upstream::start(ScriptedModel::new("Yes.")).await;
+        let bytes = refusal.body();
+        let endmark = start(Script::new().otherwise(refusal), &second, |_| {}).await;
+        assert_eq!(endmark.ask(&request(50)).await.body, bytes);
+        assert_eq!((endmark.calls(), second.requests().len()), (1, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_needs_nothing_is_byte_identical_also_from_the_other() {
+    let frames = testkit::chat_stream(&["Yes", ", ", "it is."], "stop");
+    let second = Upstream::start(Script::new().otherwise(Answer::sse(frames.clone()))).await;
+    let endmark = start(Script::new().otherwise(overloaded()), &second, |_| {}).await;
+    assert_eq!(endmark.ask(&stream_request(50)).await.body, frames.concat().into_bytes());
+}
+
+/// Every way in which a stream ends that the first began and does not finish.
+#[tokio::test]
+async fn the_other_finishes_a_stream_that_the_first_began() {
+    let words = || STORY.split_inclusive(' ').take(9).fold(ChatFrames::new(), ChatFrames::text);
+    let whole_frames = |frames: Vec<String>| (frames.concat().len(), Answer::sse(frames));
+    let (length, cut) = whole_frames(words().cut());
+    let endings = [
+        ("reset", cut.clone().fault(length, Fault::Reset), "dropped"),
+        ("closed", cut.clone().fault(length, Fault::Close), "dropped"),
+        ("without a terminal event", cut.clone(), "dropped"),
+        ("silent", cut.clone().fault(length, Fault::Stall), "stalled"),
+        ("malformed transfer coding", cut.clone().fault(length, Fault::MalformedChunk), "dropped"),
+        ("error event", cut.clone().and(testkit::error_event("overloaded")), "upstream_error"),
+        ("broken chunk", cut.and("data: {\"choices\": [{\"delta\": {\"content\":\n\n"), "upstream_error"),
+    ];
+    for (name, first, ending) in endings {
+        let second = Upstream::start(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+        let script = Script::new().then(first).otherwise(overloaded());
+        let endmark = start(script, &second, |settings| {
+            settings.limits.idle = Duration::from_millis(300);
+        })
+        .await;
+        let reply = endmark.ask(&stream_request(500)).await;
+        let read = streamed(&reply);
+        assert_eq!(read.text, STORY, "{name}");
+        assert_eq!((read.finish.as_deref(), read.done, read.error), (Some("stop"), true, None), "{name}");
+        let told = read.endmark.unwrap();
+        assert_eq!((&told["outcome"], &told["upstream"]), (&"resumed".into(), &"second".into()), "{name}");
+        assert_eq!(second.requests()[0].header("authorization"), Some("Bearer key-of-the-second"), "{name}");
+        let log = endmark.log(1).await;
+        assert_eq!((log.len(), log[0].final_status), (1, FinalStatus::Resolved), "{name}");
+        let shown = endmark.store.show(told["request"].as_str().unwrap()).unwrap().unwrap();
+        let pieces: Vec<(&str, &str)> =
+            shown.pieces.iter().map(|piece| (&*piece.piece.ending, &*piece.piece.strategy)).collect();
+        assert_eq!(pieces, [(ending, "first"), ("clean", "prefill@second")], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_nobody_can_finish_ends_in_an_error_and_not_in_done() {
+    let second = Upstream::start(Script::new().otherwise(Answer::unauthorized())).await;
+    let cut = Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut());
+    let endmark = start(Script::new().then(cut).otherwise(overloaded()), &second, |_| {}).await;
+    let reply = endmark.ask(&stream_request(500)).await;
+    let read = streamed(&reply);
+    assert_eq!((read.text.as_str(), read.done, read.finish), ("The harbour was", false, None));
+    assert_eq!(read.error.unwrap()["type"], "endmark_reply_cut");
+    assert_eq!(endmark.log(1).await[0].final_status, FinalStatus::Exhausted);
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_down_is_left_alone_until_it_is_back() {
+    let second = Upstream::start(ScriptedModel::new("Yes.")).await;
+    let back = Answer::json(200, &chat_reply("I am back.", "stop", (1, 1)));
+    let script = (0..4).fold(Script::new(), |script, _| script.then(overloaded())).otherwise(back);
+    let endmark = start(script, &second, |settings| {
+        settings.retry.cooldown = Duration::from_millis(1_500);
+    })
+    .await;
+    assert_eq!(text(&endmark.ask(&request(50)).await), "Yes.");
+    assert_eq!(text(&endmark.ask(&request(50)).await), "Yes.");
+    assert_eq!(endmark.calls(), 4);
+    assert_eq!(text(&endmark.ask(&request(50)).await), "Yes.");
+    assert_eq!(endmark.calls(), 4, "it is left alone");
+    tokio::time::sleep(Duration::from_millis(1_600)).await;
+    assert_eq!(text(&endmark.ask(&request(50)).await), "I am back.");
+    assert_eq!(text(&endmark.ask(&request(50)).await), "I am back.");
+}

@@ -1,0 +1,86 @@
+//! Further tries: before there is a reply, within a budget, and when the upstream says.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use support::{Endmark, request, stream_request, streamed, text};
+use testkit::{Answer, ChatFrames, Fault, Received, Script, chat_reply};
+
+fn good() -> Answer {
+    Answer::json(200, &chat_reply("Yes.", "stop", (1, 1)))
+}
+
+#[tokio::test]
+async fn a_request_that_got_no_reply_is_tried_again_and_that_is_told() {
+    for failure in [Answer::none(Fault::Reset), Answer::none(Fault::Close), Answer::server_error()] {
+        let endmark = Endmark::start(Script::new().then(failure).otherwise(good())).await;
+        let reply = endmark.ask(&request(50)).await;
+        assert_eq!(text(&reply), "Yes.");
+        assert_eq!(reply.header("x-endmark-retries"), Some("1"));
+        let sent = endmark.upstream.requests();
+        assert_eq!(sent[0].body, sent[1].body, "the same bytes");
+    }
+}
+
+#[tokio::test]
+async fn retry_after_is_waited_for_and_a_long_one_is_passed_on() {
+    let endmark = Endmark::start(Script::new().then(Answer::rate_limited(1)).otherwise(good())).await;
+    assert_eq!(text(&endmark.ask(&request(50)).await), "Yes.");
+    let sent = endmark.upstream.requests();
+    assert!(sent[1].at - sent[0].at >= Duration::from_secs(1));
+
+    let endmark = Endmark::start(Script::new().otherwise(Answer::rate_limited(60))).await;
+    let asked = Instant::now();
+    let reply = endmark.ask(&request(50)).await;
+    assert_eq!((reply.status, reply.header("retry-after")), (429, Some("60")));
+    assert!(asked.elapsed() < Duration::from_secs(10));
+    assert_eq!(endmark.calls(), 1);
+}
+
+#[tokio::test]
+async fn an_account_with_nothing_left_is_not_asked_again() {
+    let used_up = Answer::error(429, "insufficient_quota", Some("insufficient_quota"), "check your plan");
+    let endmark = Endmark::start(Script::new().otherwise(used_up)).await;
+    assert_eq!(endmark.ask(&request(50)).await.status, 429);
+    assert_eq!(endmark.calls(), 1);
+}
+
+/// A POST whose answer has begun was served, and billed: it is never sent a second time.
+#[tokio::test]
+async fn behind_the_head_of_a_reply_nothing_is_tried_again() {
+    let whole = good();
+    let half = whole.body().len() / 2;
+    for fault in [Fault::Reset, Fault::Close] {
+        let endmark = Endmark::start(Script::new().otherwise(good().fault(half, fault))).await;
+        let reply = endmark.ask(&request(50)).await;
+        assert_eq!(reply.status, 502);
+        assert_eq!(reply.json()["error"]["type"], "endmark_upstream_answer_lost");
+        assert_eq!(endmark.calls(), 1);
+    }
+    // The rest of a stream is another request: it shows what is there, and costs only what is missing.
+    let cut = Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut());
+    let rest = Answer::sse(testkit::chat_stream(&[" quiet."], "stop"));
+    let endmark = Endmark::start(Script::new().then(cut).otherwise(rest)).await;
+    let read = streamed(&endmark.ask(&stream_request(50)).await);
+    assert_eq!(read.text, "The harbour was quiet.");
+    let sent = endmark.upstream.requests();
+    assert_eq!(sent.len(), 2);
+    assert_eq!(sent[1].json()["messages"][1]["content"], "The harbour was");
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_down_is_not_buried_under_tries() {
+    let down = |_: &Received| Answer::error(503, "server_error", None, "overloaded");
+    let endmark = Endmark::start_with(down, |settings| {
+        settings.retry.budget_percent = 20;
+        settings.retry.budget_per_second = 0;
+    })
+    .await;
+    let asked = (0..50).map(|_| endmark.chat(&request(5)).send());
+    for reply in asked.collect::<Vec<_>>() {
+        assert_eq!(reply.await.read().await.status, 503);
+    }
+    // A fifth of the requests at that moment, and never more than a fifth of all.
+    assert!((51..=60).contains(&endmark.calls()), "{}", endmark.calls());
+}

@@ -1,0 +1,163 @@
+//! The public failover exam: sixteen ways in which a provider breaks, and what a good gateway makes of each.
+//!
+//! Rebuilt from the published descriptions of [Failover Bench](https://github.com/failoverbench/failoverbench)
+//! (methodology 0.1), with a text, waits and code of its own. Stricter where that costs nothing: the provider
+//! that takes over knows only its own model and its own key, the caller takes no event that is not JSON, and in
+//! S14 the provider that broke off stays away.
+//!
+//! A candidate is any address that speaks Chat Completions, forwards to a [`Provider`] with the fault, and may
+//! fall back to a healthy one. It is judged by what its caller got and by what the providers saw.
+
+mod call;
+mod checks;
+mod provider;
+mod sit;
+
+use std::time::Duration;
+
+pub use checks::{Check, Finding, Verdict};
+pub use provider::Provider;
+pub use sit::{Marks, sit};
+
+/// The model the caller asks for.
+pub const MODEL: &str = "exam-primary";
+/// The only model that the provider that takes over has.
+pub const FALLBACK_MODEL: &str = "exam-fallback";
+/// A model that always answers, to see whether the candidate is still well after a fault.
+pub const HEALTHY_MODEL: &str = "exam-healthy";
+/// The only key that the provider that takes over accepts.
+pub const FALLBACK_KEY: &str = "key-of-the-fallback";
+
+/// Every whole answer: sixty words, so that a cut one is never taken for it.
+pub const ANSWER: &str = "A gateway is judged on the worst day of the provider behind it. When streams \
+stop in the middle of a word, when errors arrive dressed as answers, and when nothing arrives at all, \
+somebody has to notice, decide, and finish the work honestly. Whoever only forwards bytes forwards every \
+broken promise as well, and then calls that success too.";
+
+/// The words after which a stream dies (S08, S14).
+const WORDS_BEFORE_CUT: usize = 40;
+/// The words after which a stream falls silent (S09).
+const WORDS_BEFORE_STALL: usize = 20;
+/// The words before the event that is no JSON (S10).
+const WORDS_BEFORE_GARBAGE: usize = 10;
+
+/// How long the faults last. The published waits are up to a minute; these keep their order and proportions.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// S01: `Retry-After`, in seconds.
+    pub retry_after: u32,
+    /// S07: from the head to the first token.
+    pub slow: Duration,
+    /// S15: how long the provider is down.
+    pub outage: Duration,
+    /// S15: how many requests are sent.
+    pub requests: usize,
+    /// S15: from one request to the next.
+    pub between: Duration,
+}
+
+impl Pace {
+    /// Waits of a few seconds.
+    pub const QUICK: Self = Self {
+        retry_after: 1,
+        slow: Duration::from_secs(4),
+        outage: Duration::from_secs(3),
+        requests: 12,
+        between: Duration::from_millis(500),
+    };
+}
+
+/// What a provider does wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failing {
+    /// 429 with `Retry-After`, once.
+    RateLimitedOnce,
+    /// 429 without `Retry-After`, always.
+    RateLimited,
+    /// 500, once.
+    ErrorOnce,
+    /// 503, always.
+    Overloaded,
+    /// A reset before the head, once.
+    ResetOnce,
+    /// Takes the request, and never answers.
+    Silent,
+    /// The head at once, the first token late.
+    SlowToBegin,
+    /// The stream dies, and the next request finds the provider well.
+    Cut,
+    /// The stream dies, and the provider with it.
+    CutForGood,
+    /// The stream falls silent with its connection open.
+    Stalls,
+    /// One event of the stream is no JSON.
+    Garbage,
+    /// The stream is whole but for `[DONE]`.
+    WithoutDone,
+    /// 400, `context_length_exceeded`.
+    TooLong,
+    /// 400, `content_policy_violation`.
+    Filtered,
+    /// 503 for a while, then well.
+    Flaps,
+    /// Nothing.
+    Never,
+}
+
+/// One question of the exam.
+#[derive(Debug, Clone, Copy)]
+pub struct Scenario {
+    /// The exam's own id.
+    pub id: &'static str,
+    /// What goes wrong.
+    pub failing: Failing,
+    /// Whether the best that can come of it is the provider's own refusal.
+    pub is_refused: bool,
+    /// Whether the provider that takes over refuses to go on with an unfinished message.
+    pub fallback_rejects_prefill: bool,
+    /// What is looked at besides the answer.
+    pub checks: &'static [Check],
+}
+
+const fn scenario(id: &'static str, failing: Failing, checks: &'static [Check]) -> Scenario {
+    Scenario { id, failing, is_refused: false, fallback_rejects_prefill: false, checks }
+}
+
+/// The sixteen scenarios, in the exam's order.
+pub const SCENARIOS: [Scenario; 16] = [
+    scenario(
+        "S01",
+        Failing::RateLimitedOnce,
+        &[Check::TriesAtLeast(2), Check::WaitsFor(0.9), Check::TriesWithin { seconds: 0.75, at_most: 2 }],
+    ),
+    scenario(
+        "S02",
+        Failing::RateLimited,
+        &[Check::TriesWithin { seconds: 3.0, at_most: 4 }, Check::TriesAtMost(6)],
+    ),
+    scenario("S03", Failing::ErrorOnce, &[Check::TriesAtLeast(2)]),
+    scenario("S04", Failing::Overloaded, &[Check::TriesAtMost(6)]),
+    scenario("S05", Failing::ResetOnce, &[]),
+    scenario("S06", Failing::Silent, &[Check::Within(10.0), Check::TriesAtMost(1)]),
+    scenario("S07", Failing::SlowToBegin, &[Check::Within(3.0)]),
+    scenario("S08", Failing::Cut, &[]),
+    scenario("S09", Failing::Stalls, &[Check::Within(10.0)]),
+    scenario("S10", Failing::Garbage, &[]),
+    scenario("S11", Failing::WithoutDone, &[Check::Within(8.0), Check::Usage]),
+    scenario("S12", Failing::TooLong, &[Check::TriesAtLeast(1), Check::TriesAtMost(1)]),
+    Scenario {
+        is_refused: true,
+        ..scenario(
+            "S13",
+            Failing::Filtered,
+            &[Check::TriesAtMost(1), Check::Reason("content_policy_violation")],
+        )
+    },
+    Scenario { fallback_rejects_prefill: true, ..scenario("S14", Failing::CutForGood, &[]) },
+    scenario("S15", Failing::Flaps, &[Check::ServedDuringOutage, Check::BackWithin(3.0), Check::Probes]),
+    scenario(
+        "S16",
+        Failing::Overloaded,
+        &[Check::ReportedModel(FALLBACK_MODEL), Check::Usage, Check::TriesAtMost(6)],
+    ),
+];
