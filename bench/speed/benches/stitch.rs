@@ -5,7 +5,7 @@ use speed::stitching::cuts;
 
 fn of_200_kilobytes(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("stitch 200 kB");
-    for cut in cuts(200_000) {
+    for cut in cuts(200_000, "") {
         group.sample_size(10).throughput(Throughput::Bytes(cut.len() as u64));
         group.bench_function(&cut.name, |bencher| bencher.iter(|| cut.stitch()));
     }

@@ -1,19 +1,32 @@
 //! Prints the tables of `docs/figures.md` that speak of speed.
 //!
-//! `cargo run --release --package speed -- [ROUNDS]`
+//! `cargo run --release --package speed -- [ROUNDS]`: all tables; `-- seams [ROUNDS] [PART OF A NAME]`: those of
+//! stitching alone; `-- once LENGTH NAME`: one such cut, for a profiler that counts instructions:
+//! `valgrind --tool=callgrind --toggle-collect='*Cut*stitch*' target/release/speed once 2000000 'code, end, fence'`.
 
-use std::time::Instant;
-
+use cpu_time::ThreadTime;
 use speed::detection::{actson_in_chunks, endmark, endmark_in_chunks, jiter_partial, serde_json_ignored};
 use speed::documents::{MEGABYTE, code_strings, small_objects};
-use speed::stitching::cuts;
+use speed::stitching::{Cut, cuts};
 use speed::turns::{Contender, Measured, measure};
 
 fn main() {
-    let rounds = std::env::args().nth(1).and_then(|rounds| rounds.parse().ok()).unwrap_or(15);
-    detection(rounds);
-    chunks(rounds);
-    seams(rounds);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let argument = |index: usize| arguments.get(index).map_or("", String::as_str);
+    let number = |index: usize, usual: usize| argument(index).parse().unwrap_or(usual);
+    match argument(0) {
+        "seams" => seams(number(1, 20), argument(2)),
+        "once" => cuts(number(1, 200_000), argument(2)).for_each(|cut| {
+            cut.warm_up();
+            cut.stitch();
+        }),
+        _ => {
+            let rounds = number(0, 15);
+            detection(rounds);
+            chunks(rounds);
+            seams(rounds, "");
+        }
+    }
 }
 
 fn detection(rounds: usize) {
@@ -47,30 +60,28 @@ fn chunks(rounds: usize) {
     }
 }
 
-/// Each cut by itself: its median and its fastest round, and for how long a text the time grows as the text does.
-fn seams(rounds: usize) {
-    println!("Stitching, in ms: median (fastest)\n\n| what | 200 kB | 2 MB | 20 MB |\n|---|---|---|---|");
-    let sizes = [(200_000, rounds), (2 * MEGABYTE, 3), (20 * MEGABYTE, 1)];
-    let all = sizes.map(|(length, rounds)| -> Vec<(String, String)> {
-        cuts(length)
-            .into_iter()
-            .map(|cut| {
-                let mut times: Vec<f64> = (0..rounds)
-                    .map(|_| {
-                        let begun = Instant::now();
-                        cut.stitch();
-                        begun.elapsed().as_secs_f64() * 1e3
-                    })
-                    .collect();
-                times.sort_by(f64::total_cmp);
-                (cut.name, format!("{:.1} ({:.1})", times[times.len() / 2], times[0]))
-            })
-            .collect()
-    });
-    for (index, (name, time)) in all[0].iter().enumerate() {
-        println!("| {name} | {time} | {} | {} |", all[1][index].1, all[2][index].1);
+/// Each cut by itself: its fastest round, in time of the processor, so that waiting for other programs does not count;
+/// and for a text ten times as long, how many times as long it takes.
+fn seams(rounds: usize, part_of_name: &str) {
+    println!("Stitching, the fastest round, in ms\n");
+    println!("| what | 200 kB | 2 MB | 20 MB | growth to 2 MB | to 20 MB |\n|---|---|---|---|---|---|");
+    let [short, longer, long] = [(200_000, rounds), (2 * MEGABYTE, rounds / 4), (20 * MEGABYTE, rounds / 10)]
+        .map(|(length, rounds)| cuts(length, part_of_name).map(move |cut| (fastest(&cut, rounds), cut.name)));
+    for (((short, name), (longer, _)), (long, _)) in short.zip(longer).zip(long) {
+        let growth = [longer / short, long / longer];
+        println!("| {name} | {short:.2} | {longer:.1} | {long:.0} | {:.1} | {:.1} |", growth[0], growth[1]);
     }
     println!();
+}
+
+/// The time of the processor that the fastest of some rounds takes, in ms.
+fn fastest(cut: &Cut, rounds: usize) -> f64 {
+    let time = || {
+        let begun = ThreadTime::now();
+        cut.stitch();
+        begun.elapsed().as_secs_f64() * 1e3
+    };
+    (0..=rounds).map(|_| time()).fold(f64::INFINITY, f64::min)
 }
 
 fn table(what: &str, bytes: usize, measured: &[Measured]) {

@@ -1,7 +1,9 @@
 //! Cut documents and their continuations, by the styles in which models continue.
 
+use std::fmt::Write as _;
+
 use endmark_core::Format;
-use endmark_core::stitch::{AskedFrom, stitch};
+use endmark_core::stitch::{AskedFrom, merge_chunks, stitch};
 use serde_json::json;
 
 use crate::documents::{Random, code};
@@ -16,8 +18,17 @@ pub struct Cut {
 
 impl Cut {
     /// Stitches it. What comes out is judged elsewhere: here only how long it takes counts.
+    ///
+    /// Not inlined, so that a profiler can be told to count this and nothing else.
+    #[inline(never)]
     pub fn stitch(&self) {
         std::hint::black_box(stitch(&self.parts, &self.format, AskedFrom::Unknown));
+    }
+
+    /// Stitches it before anything is counted, so that what is made once for all is there.
+    pub fn warm_up(&self) {
+        let [initial, continuation] = &self.parts;
+        let _ = std::hint::black_box(merge_chunks(initial, continuation, &self.format, AskedFrom::Unknown));
     }
 
     /// Bytes of both parts.
@@ -36,33 +47,40 @@ impl Cut {
 /// A kind of document, and how to make one of at least so many bytes.
 type Kind = (&'static str, Format, fn(usize) -> String);
 
-const KINDS: [Kind; 4] = [
+static KINDS: [Kind; 8] = [
     ("tool call with code", Format::Json, tool_call),
     ("records", Format::Json, records),
+    ("rows of zeros", Format::Json, zeros),
+    ("the same line in a string", Format::Json, repetitive_call),
     ("code", Format::Text, plain_code),
+    ("prose", Format::Markdown, prose),
+    ("tags", Format::Tags, tags),
     ("the same line again and again", Format::Text, repetitive),
 ];
 
-const STYLES: [&str; 5] = ["clean", "overlap of 600", "preamble", "fence", "restart"];
+const PLACES: [&str; 2] = ["middle", "end"];
 
-/// All documents of a length, cut in the middle and near the end, continued in every style.
-#[must_use]
-pub fn cuts(length: usize) -> Vec<Cut> {
-    let mut found = Vec::new();
-    for (kind, format, make) in KINDS {
+const STYLES: [&str; 6] = ["clean", "overlap of 600", "preamble", "fence", "restart", "another text"];
+
+/// All documents of a length, cut in the middle and near the end, continued in every style; each is made when it is
+/// asked for, and none is made whose name has not this in it.
+pub fn cuts(length: usize, part_of_name: &str) -> impl Iterator<Item = Cut> {
+    let names = KINDS.iter().flat_map(|kind| {
+        PLACES.into_iter().flat_map(move |place| STYLES.into_iter().map(move |style| (kind, place, style)))
+    });
+    let name = |kind: &str, place: &str, style: &str| format!("{kind}, {place}, {style}");
+    let wanted =
+        names.filter(move |((kind, ..), place, style)| name(kind, place, style).contains(part_of_name));
+    wanted.map(move |((kind, format, make), place, style)| {
         let whole = make(length);
-        for (place, at) in [("middle", whole.len() / 2), ("end", whole.len() - 1_500)] {
-            let at = whole.floor_char_boundary(at);
-            for style in STYLES {
-                found.push(Cut {
-                    name: format!("{kind}, {place}, {style}"),
-                    format: format.clone(),
-                    parts: [whole[..at].to_owned(), continued(&whole, at, style)],
-                });
-            }
+        let at = if place == "middle" { whole.len() / 2 } else { whole.len() - 1_500 };
+        let at = whole.floor_char_boundary(at);
+        Cut {
+            name: name(kind, place, style),
+            format: format.clone(),
+            parts: [whole[..at].to_owned(), continued(&whole, at, style)],
         }
-    }
-    found
+    })
 }
 
 fn continued(whole: &str, at: usize, style: &str) -> String {
@@ -72,6 +90,7 @@ fn continued(whole: &str, at: usize, style: &str) -> String {
         "preamble" => format!("Here is the rest of the document:\n\n{}", &whole[at..]),
         "fence" => format!("```\n{}\n```", &whole[overlap..]),
         "restart" => whole.to_owned(),
+        "another text" => "I'm sorry, but I can't see the rest of the document. ".repeat(40),
         _ => whole[at..].to_owned(),
     }
 }
@@ -85,6 +104,71 @@ fn tool_call(length: usize) -> String {
 fn records(length: usize) -> String {
     String::from_utf8(crate::documents::small_objects(length)).unwrap_or_default()
 }
+
+fn zeros(length: usize) -> String {
+    let row = "[0, 0, 0, 1, 0, 0, 0, 0], ";
+    format!("[{}[]]", row.repeat(length / row.len() + 1))
+}
+
+fn repetitive_call(length: usize) -> String {
+    json!({"tool": "write_file", "content": repetitive(length), "mode": 420}).to_string()
+}
+
+fn prose(length: usize) -> String {
+    let mut random = Random::new(4);
+    let mut text = String::new();
+    while text.len() < length {
+        let _ = write!(text, "## Chapter {}\n\n", random.below(90));
+        for _ in 0..4 {
+            for _ in 0..6 + random.below(5) {
+                let mut word = || WORDS[random.below(WORDS.len())];
+                let _ = write!(text, "The {} {} of the {} was {}. ", word(), word(), word(), word());
+            }
+            text.push_str("\n\n");
+        }
+    }
+    text
+}
+
+fn tags(length: usize) -> String {
+    let mut random = Random::new(5);
+    let mut text = String::from("<shelf>\n");
+    while text.len() < length {
+        let (number, mut word) = (random.below(10_000), || WORDS[random.below(WORDS.len())]);
+        let (name, owner) = (word(), word());
+        let _ = writeln!(text, "  <item id=\"{number}\"><name>{name}</name><owner>{owner}</owner></item>");
+    }
+    text.push_str("</shelf>\n");
+    text
+}
+
+/// What prose and tags are made of.
+const WORDS: [&str; 24] = [
+    "river",
+    "engine",
+    "garden",
+    "letter",
+    "window",
+    "market",
+    "signal",
+    "teacher",
+    "bridge",
+    "harbour",
+    "lantern",
+    "winter",
+    "quiet",
+    "narrow",
+    "painted",
+    "borrowed",
+    "silver",
+    "forgotten",
+    "distant",
+    "honest",
+    "early",
+    "broken",
+    "patient",
+    "salted",
+];
 
 fn plain_code(length: usize) -> String {
     let code = code();
