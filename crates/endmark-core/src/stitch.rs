@@ -117,9 +117,7 @@ fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
     if !joint.has_grammar() {
         return plain::weighed(joint);
     }
-    let candidates = candidate::propose(joint);
-    let survivors: Vec<_> =
-        candidates.into_iter().filter_map(|candidate| survivor::verify(joint, candidate)).collect();
+    let survivors = survivor::verify(joint, candidate::propose(joint));
     let weighed = evidence::weigh(joint, &survivors)?;
     Some((survivors, weighed))
 }

@@ -163,6 +163,15 @@ impl Detector {
         }
     }
 
+    /// Whether this one and another take whatever follows alike, though they may stand at different places of their
+    /// texts. False where that is not sure.
+    pub(crate) fn goes_on_like(&self, other: &Self) -> bool {
+        match (&self.machine, &other.machine) {
+            (Machine::Json(this), Machine::Json(that)) => this.goes_on_like(that),
+            _ => false,
+        }
+    }
+
     /// Bytes seen so far.
     pub fn position(&self) -> usize {
         match &self.machine {

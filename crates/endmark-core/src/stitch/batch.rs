@@ -90,26 +90,27 @@ fn chained(chained: Chained) -> Option<Stitched> {
 fn one_by_one(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
     let mut text = chunks.first().cloned().unwrap_or_default();
     let mut seams = Vec::new();
-    let mut verdict = crate::detect::detect(text.as_bytes(), format).verdict;
+    let mut verdict = None;
     for (index, continuation) in chunks.iter().enumerate().skip(1) {
         let is_last = index + 1 == chunks.len();
         let error = match merge_chunks(&text, continuation, format, from) {
             Ok(merged) => {
                 text = merged.text;
                 seams.push(merged.seam);
-                verdict = merged.verdict;
+                verdict = Some(merged.verdict);
                 continue;
             }
             Err(MergeError::StillTruncated { merged }) if !is_last => {
                 text = merged.text;
                 seams.push(merged.seam);
-                verdict = merged.verdict;
+                verdict = Some(merged.verdict);
                 continue;
             }
             Err(error) => error,
         };
         return failed(text, seams, error);
     }
+    let verdict = verdict.unwrap_or_else(|| crate::detect::detect(text.as_bytes(), format).verdict);
     let error = match &verdict {
         crate::Verdict::Whole => None,
         // Text is joined as far as it goes: nothing says where it ends, and nothing can be open in it.

@@ -1,8 +1,8 @@
 //! Candidate seams in JSON: every way of joining the two parts that has a story, with what the story costs.
 
-use super::joint::Joint;
+use super::joint::{Joint, Readings};
 use super::opening::{Opening, openings};
-use super::overlap::{WINDOW, begins_before, overlaps};
+use super::overlap::{WINDOW, begins_before, may_overlap, overlaps};
 use super::seam::{AskedFrom, SeamStyle};
 use super::units::{Reading, Units, character};
 
@@ -32,9 +32,10 @@ pub(super) struct Candidate {
 /// All candidates of a joint.
 pub(super) fn propose(joint: &Joint<'_>) -> Vec<Candidate> {
     let mut found = Vec::new();
+    let readings = Readings::of(joint);
     for opening in openings(joint) {
         as_it_stands(joint, opening, &mut found);
-        behind_repetition(joint, opening, &mut found);
+        behind_repetition(joint, &readings, opening, &mut found);
     }
     // The same join may have several stories; the likeliest is enough.
     let place = |candidate: &Candidate| (candidate.keep, candidate.glue, candidate.start, candidate.fenced);
@@ -111,7 +112,12 @@ fn lost_whitespace_is_possible(joint: &Joint<'_>, opening: Opening) -> bool {
     ends_bare && !rest.is_empty() && !rest.starts_with(closes)
 }
 
-fn behind_repetition(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>) {
+fn behind_repetition(
+    joint: &Joint<'_>,
+    readings: &Readings<'_>,
+    opening: Opening,
+    found: &mut Vec<Candidate>,
+) {
     let body = &joint.continuation[opening.start..];
     for reading in joint.readings() {
         let mut again = Units::read_some(body, *reading, WINDOW);
@@ -122,7 +128,10 @@ fn behind_repetition(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candid
                 // Half an escape is no unit, but letters.
                 continue;
             }
-            let units = joint.units_at(keep, *reading);
+            if *reading == Reading::Plain && !may_overlap(&joint.initial[..keep], body) {
+                continue;
+            }
+            let units = readings.at(keep, *reading);
             if !is_all && begins_before(&units.codes, &again.codes) {
                 again = Units::read(body, *reading);
                 is_all = true;

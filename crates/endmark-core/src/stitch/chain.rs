@@ -79,6 +79,7 @@ pub(super) fn follow(
                     continue;
                 }
                 let merged = survivor::merged(&joint, survivor, 0.0, 0);
+                let is_at_an_end = merged.verdict.is_whole();
                 let mut seams = path.seams.clone();
                 seams.push(merged.seam);
                 let asked = survivor.candidate.is_asked && !survivor.left_out_remark;
@@ -86,8 +87,7 @@ pub(super) fn follow(
                     text: merged.text,
                     verdict: merged.verdict,
                     seams,
-                    cost: path.cost + cost
-                        - if is_last || survivor.verdict.is_whole() { 0.0 } else { NOT_AT_ITS_END },
+                    cost: path.cost + cost - if is_last || is_at_an_end { 0.0 } else { NOT_AT_ITS_END },
                     as_asked: path.as_asked && asked,
                 });
             }

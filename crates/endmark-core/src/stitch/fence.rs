@@ -1,5 +1,7 @@
 //! Code fences: a continuation, or a whole restart, that comes wrapped in one.
 
+use memchr::memmem;
+
 /// The place behind the line that opens a code fence here, blank lines before it skipped.
 pub(super) fn opening(text: &str) -> Option<usize> {
     let indent = text.len() - text.trim_start().len();
@@ -28,8 +30,16 @@ fn is_fence_line(line: &str) -> bool {
 
 /// How many lines open or close a fence; an odd number leaves one open.
 pub(super) fn lines(text: &str) -> usize {
-    // Only a line that begins here counts: the first one may be the rest of a line that was cut.
-    text.lines().filter(|line| is_fence_line(line)).count()
+    // Looked for by its signs, which hardly any line has; in front of the first ones a line has only whitespace.
+    let begins_line = |place: &usize| {
+        text[..*place]
+            .chars()
+            .rev()
+            .find(|sign| *sign == '\n' || !sign.is_whitespace())
+            .is_none_or(|sign| sign == '\n')
+    };
+    let of = |signs: &str| memmem::find_iter(text.as_bytes(), signs).filter(begins_line).count();
+    of("```") + of("~~~")
 }
 
 /// The end of a wrapped text before its closing fence, where its last lines are that fence and perhaps prose
@@ -54,4 +64,25 @@ pub(super) fn before_closing(body: &str) -> Option<usize> {
 /// Whether a line reads as a remark.
 fn is_sentence(line: &str) -> bool {
     line.starts_with(char::is_uppercase) && line.ends_with(['.', '!', '?', ':'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_fence_line, lines};
+
+    #[test]
+    fn lines_are_counted_as_one_by_one() {
+        let parts = ["```", "~~~", "`", "a", " ", "\t", "\n", "\r\n", "\u{2003}", "é"];
+        for seed in 0..20_000_usize {
+            let mut number = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let text: String = (0..9)
+                .map(|_| {
+                    number = number.rotate_left(11).wrapping_mul(0x2545_f491_4f6c_dd1d);
+                    parts[(number >> 40) % parts.len()]
+                })
+                .collect();
+            let expected = text.lines().filter(|line| is_fence_line(line)).count();
+            assert_eq!(lines(&text), expected, "{text:?}");
+        }
+    }
 }

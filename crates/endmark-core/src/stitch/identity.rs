@@ -22,7 +22,23 @@ pub(super) fn identities<'c>(
     starts.sort_unstable();
     starts.dedup();
     let mut known = HashMap::new();
-    candidates.map(|candidate| identity(joint, candidate, begin, &starts, &mut known)).collect()
+    let read: Vec<(Sum, Place)> =
+        candidates.map(|candidate| until_all_met(joint, candidate, begin, &starts, &mut known)).collect();
+    // Where all go on alike, what they go on with makes no difference.
+    if read.windows(2).all(|two| two[0].1 == two[1].1) {
+        return read.into_iter().map(|(sum, _)| sum.number()).collect();
+    }
+    let mut rests: HashMap<Place, Sum> = HashMap::new();
+    let with_rest = |(sum, place): (Sum, Place)| {
+        let rest = rests.entry(place).or_insert_with(|| {
+            let (mut walk, end) = place;
+            let mut rest = Sum::default();
+            while walk.step(&joint.continuation[..end], |code, _, _| rest.add(code)) {}
+            rest
+        });
+        sum.followed_by(*rest).number()
+    };
+    read.into_iter().map(with_rest).collect()
 }
 
 /// The number of a whole text, to be compared with those of other whole texts.
@@ -32,40 +48,57 @@ pub(super) fn identity_of_text(text: &str, reading: Reading) -> u128 {
     sum.number()
 }
 
-fn identity(
+/// No escape is longer, in bytes: two halves of a character.
+const LONGEST_ESCAPE: usize = 12;
+
+/// Where a reading of the continuation is, and the end that it is to reach.
+type Place = (Walk, usize);
+
+/// Reads a candidate's text to the place behind which no other one begins; the sum up to there, and that place.
+fn until_all_met(
     joint: &Joint<'_>,
     candidate: &Candidate,
     begin: Walk,
     starts: &[usize],
-    known: &mut HashMap<(Walk, usize), Sum>,
-) -> u128 {
-    let part = &joint.continuation[candidate.start..candidate.end];
+    known: &mut HashMap<Place, (Sum, Place)>,
+) -> (Sum, Place) {
+    let last = starts.last().copied().unwrap_or(candidate.start).min(candidate.end);
+    // What begins before the last meeting, an escape or a number, ends before the next space or quote.
+    let behind = &joint.continuation.as_bytes()[..candidate.end];
+    let sign = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'"';
+    let enough = last + LONGEST_ESCAPE;
+    let read = behind.get(enough..).and_then(|rest| rest.iter().position(sign));
+    let part = &joint.continuation[candidate.start..read.map_or(candidate.end, |at| enough + at + 1)];
     let text = [&joint.initial[begin.position..candidate.keep], candidate.glue, part].concat();
     let before = text.len() - part.len();
     let mut meetings = starts.iter().copied().skip_while(|start| *start < candidate.start).peekable();
     let mut passed = Vec::new();
     let mut walk = begin.moved_to(0);
     let mut sum = Sum::default();
-    loop {
-        if walk.position >= before
-            && meetings.peek().is_some_and(|start| walk.position - before + candidate.start >= *start)
-        {
-            meetings.next();
-            let place = (walk.moved_to(walk.position - before + candidate.start), candidate.end);
-            if let Some(rest) = known.get(&place) {
-                sum = sum.followed_by(*rest);
-                break;
+    let place = |walk: &Walk| (walk.moved_to(walk.position - before + candidate.start), candidate.end);
+    let end = loop {
+        if walk.position >= before {
+            let at = walk.position - before + candidate.start;
+            if meetings.peek().is_some_and(|start| at >= *start) {
+                meetings.next();
+                if let Some((rest, end)) = known.get(&place(&walk)) {
+                    sum = sum.followed_by(*rest);
+                    break *end;
+                }
+                passed.push((place(&walk), sum));
             }
-            passed.push((place, sum));
+            if at >= last {
+                break place(&walk);
+            }
         }
         if !walk.step(&text, |code, _, _| sum.add(code)) {
-            break;
+            break place(&walk);
         }
-    }
+    };
     for (place, until) in passed {
-        known.insert(place, sum.without(until));
+        known.insert(place, (sum.without(until), end));
     }
-    sum.number()
+    (sum, end)
 }
 
 /// The units of a text as the digits of a number, modulo a prime, by two bases: that of a text can be told from

@@ -1,16 +1,20 @@
 //! The two parts that are to be joined, and what is known of them before any seam is proposed.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 
 use crate::detect::Detector;
 use crate::{Format, Verdict};
 
 use super::fence;
-use super::overlap::Periods;
+use super::overlap::Ends;
 use super::seam::AskedFrom;
 use super::texture;
 use super::units::{Reading, Units};
+
+/// The last settled token ends hardly ever further before the cut, in bytes: the detector is saved there, so that no
+/// text is read twice.
+const NEAR_THE_CUT: usize = 4_096;
 
 /// Two parts to be joined.
 pub(super) struct Joint<'a> {
@@ -31,18 +35,14 @@ pub(super) struct Joint<'a> {
     /// The units of the settled part of the first part, and of all of it.
     pub(super) settled_units: Units<'a>,
     pub(super) units: Units<'a>,
-    /// Where the cut goes through a string, the letters of the first part, escapes as written, and those of its
-    /// settled part.
-    letters: Units<'a>,
-    settled_letters: Units<'a>,
     /// Whether the cut goes through a text: a string of a grammar, or text without grammar.
     pub(super) in_text: bool,
     /// Whether the cut stands inside a code fence; in text without grammar.
     pub(super) fence_is_open: bool,
     /// What is known already of how surprising repetitions are, by where they end and how long they are.
     surprises: RefCell<HashMap<(usize, usize), f64>>,
-    /// Of the first part, by where it is taken to end.
-    periods: RefCell<HashMap<usize, Periods>>,
+    /// What is known of the ends of the first part, by where it is taken to end.
+    ends: RefCell<HashMap<usize, Ends>>,
     /// Bytes dropped of both sides before anything else.
     pub(super) dropped: usize,
     /// Whether both sides show remains of one character: it cannot be known any more.
@@ -57,37 +57,30 @@ impl<'a> Joint<'a> {
         let lost_character =
             sound_initial.len() < initial.len() && continuation.starts_with(char::REPLACEMENT_CHARACTER);
         let format = resolved(format, sound_initial);
-        let mut at_cut = Detector::new(&format);
-        at_cut.push(sound_initial.as_bytes());
-        let verdict = at_cut.verdict();
         let has_grammar = matches!(format, Format::Json | Format::Jsonl);
+        let near = sound_initial.len().saturating_sub(NEAR_THE_CUT);
+        let mut near_cut = Detector::new(&format);
+        near_cut.push(&sound_initial.as_bytes()[..near]);
+        let mut at_cut = near_cut.clone();
+        at_cut.push(&sound_initial.as_bytes()[near..]);
+        let verdict = at_cut.verdict();
         let settled = match &verdict {
             Verdict::Truncated(truncation) if has_grammar => {
                 sound_initial.floor_char_boundary(truncation.truncation_index)
             }
             _ => sound_initial.len(),
         };
-        let mut at_settled = Detector::new(&format);
-        at_settled.push(&sound_initial.as_bytes()[..settled]);
+        let at_settled = if settled == sound_initial.len() {
+            at_cut.clone()
+        } else {
+            let (mut state, from) =
+                if settled < near { (Detector::new(&format), 0) } else { (near_cut, near) };
+            state.push(&sound_initial.as_bytes()[from..settled]);
+            state
+        };
         let reading = if has_grammar { Reading::Structure } else { Reading::Plain };
-        let settled_units = Units::read(&sound_initial[..settled], reading);
-        let units = if settled == sound_initial.len() {
-            Units::default()
-        } else if !settled_units.end.in_word() {
-            settled_units.extended(sound_initial)
-        } else {
-            Units::read(sound_initial, reading)
-        };
-        let in_string = has_grammar && settled_units.ends_in_content;
-        let letters = if in_string { Units::read(sound_initial, Reading::Plain) } else { Units::default() };
-        let settled_letters = if in_string && settled < sound_initial.len() {
-            Units::read(&sound_initial[..settled], Reading::Plain)
-        } else {
-            Units::default()
-        };
+        let (settled_units, units) = Units::read_both(sound_initial, settled, reading);
         Self {
-            letters,
-            settled_letters,
             in_text: settled_units.ends_in_content,
             fence_is_open: !has_grammar && fence::lines(sound_initial) % 2 == 1,
             initial: sound_initial,
@@ -101,7 +94,7 @@ impl<'a> Joint<'a> {
             settled_units,
             units,
             surprises: RefCell::default(),
-            periods: RefCell::default(),
+            ends: RefCell::default(),
             dropped,
             lost_character,
         }
@@ -130,20 +123,15 @@ impl<'a> Joint<'a> {
         let surprise = texture::surprise_of_repetition(
             &self.initial[..keep],
             length,
-            self.periods.borrow_mut().entry(keep).or_default(),
+            self.ends.borrow_mut().entry(keep).or_default(),
         );
         self.surprises.borrow_mut().insert((keep, length), surprise);
         surprise
     }
 
-    /// The units of the first `keep` bytes of the first part.
-    pub(super) fn units_at(&self, keep: usize, reading: Reading) -> &Units<'a> {
-        match reading {
-            Reading::Plain if self.has_grammar() && keep == self.initial.len() => &self.letters,
-            Reading::Plain if self.has_grammar() => &self.settled_letters,
-            _ if keep == self.settled => &self.settled_units,
-            _ => &self.units,
-        }
+    /// The units of the first `keep` bytes of the first part, read as its format is.
+    pub(super) fn units_at(&self, keep: usize) -> &Units<'a> {
+        if keep == self.settled { &self.settled_units } else { &self.units }
     }
 
     /// The ways to read text in this format, at a place where it is not known what is open.
@@ -168,6 +156,29 @@ impl<'a> Joint<'a> {
         let Some(length) = fence::opening(self.continuation) else { return false };
         let closed = fence::before_closing(&self.continuation[length..]).is_some();
         closed && fence::lines(self.initial) == 0 && !self.initial.trim_end().ends_with(':')
+    }
+}
+
+/// The units of the first part in every reading: its letters, escapes as written, are read where they are asked for,
+/// which is seldom.
+pub(super) struct Readings<'j> {
+    joint: &'j Joint<'j>,
+    at_cut: OnceCell<Units<'j>>,
+    at_settled: OnceCell<Units<'j>>,
+}
+
+impl<'j> Readings<'j> {
+    pub(super) fn of(joint: &'j Joint<'j>) -> Self {
+        Self { joint, at_cut: OnceCell::new(), at_settled: OnceCell::new() }
+    }
+
+    /// The units of the first `keep` bytes, which end at the cut or at the settled end.
+    pub(super) fn at(&self, keep: usize, reading: Reading) -> &Units<'j> {
+        if reading != Reading::Plain || !self.joint.has_grammar() {
+            return self.joint.units_at(keep);
+        }
+        let letters = if keep == self.joint.initial.len() { &self.at_cut } else { &self.at_settled };
+        letters.get_or_init(|| Units::read(&self.joint.initial[..keep], Reading::Plain))
     }
 }
 

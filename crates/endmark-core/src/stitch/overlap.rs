@@ -2,6 +2,8 @@
 
 use memchr::memmem;
 
+use super::units::Codes;
+
 /// At most this many lengths are looked at, half of them the longest, half the shortest: a text that has
 /// more is periodic, and its lengths in between tell nothing new.
 const MOST: usize = 12;
@@ -9,47 +11,103 @@ const MOST: usize = 12;
 /// So many units of a continuation are looked for everywhere in the first part. Only if they stand there all, more
 /// can be repeated than they are.
 pub(super) const WINDOW: usize = 1_024;
-/// At most this many places where they stand are followed one by one: a text that has more is periodic.
-const MOST_PLACES: usize = 8;
+/// Following all places where they stand, at most so many times the text's length is compared: a text that needs more
+/// is made of long repetitions that all differ in the end.
+const MOST_READ: usize = 24;
 
 /// Whether the end of `tail` may be the beginning of what `head` is the beginning of, and be longer than `head`.
-pub(super) fn begins_before(tail: &[u32], head: &[u32]) -> bool {
-    tail.len() > head.len() && places(tail, head).next().is_some()
+pub(super) fn begins_before(tail: &Codes, head: &Codes) -> bool {
+    tail.len() > head.len() && memmem::find(tail.lowest_bytes(), head.lowest_bytes()).is_some()
 }
 
-/// The places where `part` stands in `text`, as far as the lowest bytes of the units say.
-fn places(text: &[u32], part: &[u32]) -> impl Iterator<Item = usize> {
-    let low = |units: &[u32]| -> Vec<u8> { units.iter().map(|unit| unit.to_le_bytes()[0]).collect() };
-    let (text, part) = (low(text), low(part));
-    let finder = memmem::Finder::new(&part).into_owned();
-    let mut from = 0;
-    std::iter::from_fn(move || {
-        let place = from + finder.find(text.get(from..)?)?;
-        from = place + 1;
-        Some(place)
-    })
+/// Whether the end of `tail` is the beginning of `head`, or may be: what is long is not looked at to its end.
+pub(super) fn may_overlap(tail: &str, head: &str) -> bool {
+    let (tail, head) = (tail.as_bytes(), head.as_bytes());
+    let longest = tail.len().min(head.len());
+    let (tail, head) = (&tail[tail.len() - longest..], &head[..longest]);
+    let short = longest.min(WINDOW);
+    !every_overlap(&tail[longest - short..], &head[..short]).is_empty()
+        || longest > WINDOW && memmem::find(tail, &head[..WINDOW]).is_some()
 }
 
 /// The numbers of units, longest first, at which the end of `tail` equals the beginning of `head`.
-pub(super) fn overlaps(tail: &[u32], head: &[u32]) -> Vec<usize> {
+pub(super) fn overlaps(tail: &Codes, head: &Codes) -> Vec<usize> {
     let longest = tail.len().min(head.len());
-    let tail = &tail[tail.len() - longest..];
-    let mut found = Vec::new();
-    let mut short = longest;
-    if longest > 2 * WINDOW {
-        for (count, place) in places(tail, &head[..WINDOW]).enumerate() {
-            if count == MOST_PLACES {
-                return bounded(every_overlap(tail, head));
+    let beginning = tail.len() - longest;
+    if longest <= 2 * WINDOW {
+        return bounded(every_overlap(&tail[beginning..], &head[..longest]));
+    }
+    // What is as long as the window is found by its place.
+    let mut short = every_overlap(&tail[tail.len() - WINDOW + 1..], &head[..WINDOW - 1]);
+    let mut places = Places { tail: &tail[beginning..], head, budget: MOST_READ.saturating_mul(longest) };
+    let low = (&tail.lowest_bytes()[beginning..], &head.lowest_bytes()[..WINDOW]);
+    let Some(mut found) = places.longest(low, MOST) else {
+        return bounded(every_overlap(&tail[beginning..], head));
+    };
+    if found.len() == MOST && short.len() < MOST / 2 {
+        // There may be more between the longest and the shortest of those that are long.
+        let Some(shortest) = places.shortest(low, MOST / 2 - short.len()) else {
+            return bounded(every_overlap(&tail[beginning..], head));
+        };
+        found.truncate(MOST / 2);
+        let least = found.last().copied().unwrap_or(longest);
+        found.extend(shortest.into_iter().filter(|length| *length < least));
+    }
+    found.append(&mut short);
+    bounded(found)
+}
+
+/// The places in a tail where the window of the head stands, as far as the lowest bytes of the units say: there it may
+/// go on as the head does up to its end.
+struct Places<'a> {
+    tail: &'a [u32],
+    head: &'a [u32],
+    /// So many units are compared, and no more.
+    budget: usize,
+}
+
+impl Places<'_> {
+    /// The longest lengths, at most so many; none where that takes too long.
+    fn longest(&mut self, (low, window): (&[u8], &[u8]), most: usize) -> Option<Vec<usize>> {
+        let finder = memmem::Finder::new(window);
+        let (mut found, mut from) = (Vec::new(), 0);
+        while found.len() < most
+            && let Some(place) = finder.find(&low[from..]).map(|place| from + place)
+        {
+            if self.reaches_the_end(place)? {
+                found.push(self.tail.len() - place);
             }
-            if head.starts_with(&tail[place..]) {
-                found.push(tail.len() - place);
+            from = place + 1;
+        }
+        Some(found)
+    }
+
+    /// The shortest lengths, longest first, at most so many; none where that takes too long.
+    fn shortest(&mut self, (low, window): (&[u8], &[u8]), most: usize) -> Option<Vec<usize>> {
+        let finder = memmem::FinderRev::new(window);
+        let (mut found, mut end) = (Vec::new(), low.len());
+        while found.len() < most
+            && let Some(place) = finder.rfind(&low[..end])
+        {
+            if self.reaches_the_end(place)? {
+                found.push(self.tail.len() - place);
+            }
+            end = place + window.len() - 1;
+        }
+        found.reverse();
+        Some(found)
+    }
+
+    /// Whether the tail goes on from a place as the head begins, up to its end; none where too much was compared.
+    fn reaches_the_end(&mut self, place: usize) -> Option<bool> {
+        for (tail, head) in self.tail[place..].chunks(WINDOW).zip(self.head.chunks(WINDOW)) {
+            self.budget = self.budget.checked_sub(WINDOW)?;
+            if tail != &head[..tail.len()] {
+                return Some(false);
             }
         }
-        // What is as long as the window was found by its place.
-        short = WINDOW - 1;
+        Some(true)
     }
-    found.extend(every_overlap(&tail[longest - short..], &head[..short]));
-    bounded(found)
 }
 
 /// The longest and the shortest of these lengths.
@@ -61,7 +119,7 @@ fn bounded(mut lengths: Vec<usize>) -> Vec<usize> {
 }
 
 /// Linear in the shorter of both (the search of Knuth, Morris and Pratt).
-fn every_overlap(tail: &[u32], head: &[u32]) -> Vec<usize> {
+fn every_overlap<T: PartialEq>(tail: &[T], head: &[T]) -> Vec<usize> {
     let longest = tail.len().min(head.len());
     let (pattern, text) = (&head[..longest], &tail[tail.len() - longest..]);
     if pattern.is_empty() {
@@ -119,16 +177,36 @@ fn self_overlaps<T: PartialEq>(pattern: &[T]) -> Vec<usize> {
     shorter
 }
 
-/// The periods of the ends of one text: the length of the shortest part that an end says over and over.
-#[derive(Debug, Default)]
-pub(super) struct Periods {
-    /// For each length of an end, how long the longest shorter end is that it begins with.
-    shorter: Vec<usize>,
+/// The last of these that is one of a kind.
+pub(super) fn last_of<T: Copy>(all: &[T], is_one: impl Fn(T) -> bool) -> Option<usize> {
+    // Many at once: nearly none of them is.
+    const MANY: usize = 64;
+    let mut end = all.len();
+    for part in all.rchunks(MANY) {
+        let start = end - part.len();
+        if part.iter().fold(false, |found, one| found | is_one(*one)) {
+            return part.iter().rposition(|one| is_one(*one)).map(|at| start + at);
+        }
+        end = start;
+    }
+    None
 }
 
-impl Periods {
-    /// The period of the last `length` bytes of `text`, always the same one; `length` if they say nothing twice.
-    pub(super) fn of_end(&mut self, text: &[u8], length: usize) -> usize {
+/// What is known of the ends of one text, which is always the same one.
+#[derive(Debug, Default)]
+pub(super) struct Ends {
+    /// For each length of an end, how long the longest shorter end is that it begins with.
+    shorter: Vec<usize>,
+    /// How often it was asked where an end stands.
+    asked: usize,
+    /// For each place, counted from the text's end, how long the text before it ends as the whole text does.
+    alike: Vec<u32>,
+}
+
+impl Ends {
+    /// The length of the shortest part that the last `length` bytes say over and over; `length` if they say nothing
+    /// twice.
+    pub(super) fn period(&mut self, text: &[u8], length: usize) -> usize {
         let length = length.min(text.len());
         if self.shorter.len() <= length {
             // Read backwards an end has the same period, and a longer end goes on from a shorter one.
@@ -138,30 +216,138 @@ impl Periods {
         }
         length - self.shorter[length]
     }
+
+    /// In how many places, at most so many, the last `length` bytes stand before, one behind the other, and in how many
+    /// of these they stand once more right behind it.
+    pub(super) fn places(&mut self, text: &[u8], length: usize, most: usize) -> (u32, u32) {
+        let start = text.len() - length;
+        if length == 0 || length > start {
+            // What is longer than all before it stands nowhere there.
+            return (0, 0);
+        }
+        self.asked += 1;
+        if self.asked > ASKED_OFTEN && u32::try_from(text.len()).is_ok() {
+            return self.places_by_table(text, length, most);
+        }
+        let repeated = &text[start..];
+        let (mut places, mut again) = (0, 0);
+        for place in memmem::find_iter(&text[..start], repeated).take(most) {
+            places += 1;
+            again += u32::from(text[place + length..].starts_with(repeated));
+        }
+        (places, again)
+    }
+
+    fn places_by_table(&mut self, text: &[u8], length: usize, most: usize) -> (u32, u32) {
+        if self.alike.is_empty() {
+            self.alike = alike(text);
+        }
+        let least = u32::try_from(length).unwrap_or(u32::MAX);
+        let (mut places, mut again) = (0, 0);
+        // From the text's beginning on, which is the table's end; nothing nearer to the text's end than the length.
+        let mut end = text.len() - length + 1;
+        while end > length
+            && places < u32::try_from(most).unwrap_or(u32::MAX)
+            && let Some(place) = last_of(&self.alike[length..end], |alike| alike >= least)
+        {
+            let place = length + place;
+            places += 1;
+            again += u32::from(self.alike[place - length] >= least);
+            end = (place + 1).saturating_sub(length);
+        }
+        (places, again)
+    }
+}
+
+/// From this question on a table answers where an end stands.
+const ASKED_OFTEN: usize = 2;
+
+/// For each number of bytes that are taken from a text's end, how long what is left ends as the text does (the table Z
+/// of the text read backwards).
+fn alike(text: &[u8]) -> Vec<u32> {
+    let last = text.len().saturating_sub(1);
+    let mut alike = vec![0; text.len()];
+    let (mut from, mut to) = (0_usize, 0_usize);
+    for taken in 0..text.len() {
+        let mut length = 0;
+        if taken > 0 && taken < to {
+            length = usize::try_from(alike[taken - from]).unwrap_or(0).min(to - taken);
+        }
+        while taken + length < text.len() && text[last - length] == text[last - taken - length] {
+            length += 1;
+        }
+        if taken > 0 && taken + length > to {
+            (from, to) = (taken, taken + length);
+        }
+        alike[taken] = u32::try_from(length).unwrap_or(u32::MAX);
+    }
+    alike
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Periods, WINDOW, begins_before, bounded, every_overlap, overlaps};
+    use super::super::units::{Reading, Units};
+    use super::{
+        ASKED_OFTEN, Codes, Ends, MOST, WINDOW, begins_before, bounded, every_overlap, may_overlap, overlaps,
+    };
 
     #[test]
     fn finds_periods() {
-        let period = |text: &[u8]| Periods::default().of_end(text, text.len());
+        let period = |text: &[u8]| Ends::default().period(text, text.len());
         assert_eq!(period(b"0, 0, 0, "), 3);
         assert_eq!(period(b"abcab"), 3);
         assert_eq!(period(b"abc"), 3);
         assert_eq!(period(b""), 0);
-        let mut periods = Periods::default();
+        let mut ends = Ends::default();
         let text = b"xabababaaaxabababaabab";
         for length in [2, 7, 4, 9, 3, 30, 1, 21, 22, 0] {
             let end = &text[text.len() - text.len().min(length)..];
             let expected = (1..end.len()).find(|period| end[*period..] == end[..end.len() - period]);
-            assert_eq!(periods.of_end(text, length), expected.unwrap_or(end.len()), "{length}");
+            assert_eq!(ends.period(text, length), expected.unwrap_or(end.len()), "{length}");
         }
     }
 
-    fn units(text: &str) -> Vec<u32> {
-        text.chars().map(u32::from).collect()
+    fn units(text: &str) -> Codes {
+        Units::read(text, Reading::Plain).codes
+    }
+
+    #[test]
+    fn a_table_finds_the_places_of_ends_as_a_search_does() {
+        let texts = [
+            "xabababaaaxabababaabab".repeat(3),
+            "a".repeat(90),
+            "abcdefgh".to_owned(),
+            "ab".repeat(70) + "b",
+        ];
+        for text in texts {
+            let text = text.as_bytes();
+            for length in 0..text.len() {
+                for most in [1, 3, 4_096] {
+                    let searched = Ends::default().places(text, length, most);
+                    let mut ends = Ends { asked: ASKED_OFTEN, ..Ends::default() };
+                    assert_eq!(ends.places(text, length, most), searched, "{length} {most}");
+                    assert!(searched.0 == 0 || !ends.alike.is_empty());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn repetitions_that_all_differ_in_the_end_are_found_as_well() {
+        let [mut tail, head] = [("ab".repeat(9_000)), "ab".repeat(8_000)];
+        tail.push('c');
+        let every = |tail: &str, head: &str| bounded(every_overlap(&units(tail), &units(head)));
+        assert_eq!(overlaps(&units(&tail), &units(&head)), every(&tail, &head));
+        let head = head + "c" + &"ab".repeat(3_000);
+        assert_eq!(overlaps(&units(&tail), &units(&head)), every(&tail, &head));
+        // Long periods: fewer short lengths than are told.
+        for period in [200, 300, 1_500] {
+            let unit: String = ('a'..).step_by(1).take(period).collect();
+            let (tail, head) = (unit.repeat(30), unit.repeat(29) + "!");
+            let found = overlaps(&units(&tail), &units(&head));
+            assert_eq!(found, every(&tail, &head), "{period}");
+            assert_eq!(found.len(), MOST);
+        }
     }
 
     #[test]
@@ -178,17 +364,24 @@ mod tests {
             // Texts that repeat themselves more or less.
             let period = [2, 7, 300, 900, 5_000][seed % 5];
             let unit = |at: usize| {
-                u32::try_from((at % period).wrapping_mul(at % period + seed) / 7 % 1_000).unwrap()
+                let number = (at % period).wrapping_mul(at % period + seed) / 7 % 1_000;
+                char::from_u32(u32::try_from(number).unwrap() + 0x400).unwrap()
             };
-            let text: Vec<u32> = (0..6_000).map(unit).collect();
+            let text: Vec<char> = (0..6_000).map(unit).collect();
             let cut = 3_000 + seed * 7 % 2_900;
             let from = seed * 131 % cut;
-            let (tail, head) = (&text[..cut], &text[from..]);
-            assert_eq!(overlaps(tail, head), bounded(every_overlap(tail, head)), "{seed}");
-            let window = &head[..WINDOW.min(head.len())];
-            let has_long = every_overlap(tail, head).first().is_some_and(|longest| *longest > window.len());
-            assert!(!has_long || begins_before(tail, window), "{seed}");
+            let [tail, head]: [String; 2] = [&text[..cut], &text[from..]].map(|part| part.iter().collect());
+            let window: String = head.chars().take(WINDOW).collect();
+            let (tail_units, head_units) = (units(&tail), units(&head));
+            let every = every_overlap(&tail_units, &head_units);
+            assert_eq!(overlaps(&tail_units, &head_units), bounded(every.clone()), "{seed}");
+            let has_long = every.first().is_some_and(|longest| *longest > WINDOW);
+            assert!(!has_long || begins_before(&tail_units, &units(&window)), "{seed}");
+            assert!(every.is_empty() || may_overlap(&tail, &head), "{seed}");
         }
+        assert!(!may_overlap(&"ab".repeat(9_000), &"ac".repeat(9_000)));
+        assert!(!may_overlap("abc", ""));
+        assert!(may_overlap("é", "é!"));
     }
 
     #[test]

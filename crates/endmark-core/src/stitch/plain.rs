@@ -12,13 +12,11 @@ mod story;
 mod turn;
 mod weigh;
 
-use crate::{Format, Verdict};
-
 use super::candidate::Candidate;
 use super::evidence::Weighed;
 use super::joint::Joint;
 use super::seam::AskedFrom;
-use super::survivor::Survivor;
+use super::survivor::{Standing, Survivor};
 
 use story::Story;
 
@@ -34,24 +32,16 @@ pub(super) fn says_nothing_new(joint: &Joint<'_>, survivor: &Survivor) -> bool {
     added.trim().is_empty() && !joint.continuation.trim().is_empty()
 }
 
-/// All joins of a text without grammar that detection accepts, weighed against each other.
+/// All joins of a text without grammar, weighed against each other.
 pub(super) fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
-    let (stories, verdicts): (Vec<Story>, Vec<Verdict>) = story::stories(joint)
-        .into_iter()
-        .map(|story| {
-            let verdict = verdict(joint, &story);
-            (story, verdict)
-        })
-        .filter(|(_, verdict)| !matches!(verdict, Verdict::Malformed { .. }))
-        .unzip();
+    let stories = story::stories(joint);
     let weighed = weigh::weigh(joint, &stories)?;
-    let survivors = stories.iter().zip(verdicts).map(|(story, verdict)| survivor(joint, story, verdict));
-    Some((survivors.collect(), weighed))
+    Some((stories.iter().map(|story| survivor(joint, story)).collect(), weighed))
 }
 
-fn survivor(joint: &Joint<'_>, story: &Story, verdict: Verdict) -> Survivor {
+fn survivor(joint: &Joint<'_>, story: &Story) -> Survivor {
     Survivor {
-        verdict,
+        standing: Standing::NotAsked,
         left_out_remark: story.style == super::SeamStyle::Remark,
         candidate: Candidate {
             keep: joint.initial.len(),
@@ -66,16 +56,4 @@ fn survivor(joint: &Joint<'_>, story: &Story, verdict: Verdict) -> Survivor {
             fenced: story.fenced,
         },
     }
-}
-
-/// What detection says of the text joined by a story.
-fn verdict(joint: &Joint<'_>, story: &Story) -> Verdict {
-    if joint.format == Format::Text {
-        // Both parts are sound text, and so is what is joined of them.
-        return Verdict::Whole;
-    }
-    let mut detector = joint.state_at(joint.initial.len());
-    detector.push(story.glue.as_bytes());
-    detector.push(story.text(joint).as_bytes());
-    detector.verdict()
 }

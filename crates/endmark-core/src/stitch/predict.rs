@@ -186,7 +186,7 @@ mod tests {
     use super::{Predictor, Reading, Units, surprise_of_going_round};
 
     fn codes(text: &str) -> Vec<u32> {
-        Units::read(text, Reading::Structure).codes
+        Units::read(text, Reading::Structure).codes.to_vec()
     }
 
     #[test]

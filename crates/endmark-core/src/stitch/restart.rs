@@ -6,9 +6,10 @@
 
 use memchr::memmem;
 
+use super::overlap::last_of;
 use super::seam::AskedFrom;
 use super::texture::in_word;
-use super::units::{Units, character, is_content};
+use super::units::{CHARACTER, Units, character, is_content};
 
 /// A beginning shared by chance is shorter than this, in characters.
 const SHARED_BY_CHANCE: usize = 14;
@@ -22,12 +23,16 @@ const REACH: usize = 64_000;
 /// Whether the continuation begins the text that is cut, or its last line or sentence, anew, and goes another
 /// way before it has reached the cut.
 pub(super) fn diverges(initial: &Units<'_>, continuation: &Units<'_>) -> bool {
-    let text_start = initial.codes.iter().rposition(|code| !is_content(*code)).map_or(0, |quote| quote + 1);
+    let text_start = last_of(&initial.codes, |code| !is_content(code)).map_or(0, |quote| quote + 1);
     let text = &initial.codes[text_start..];
-    let line = text.iter().rposition(|code| character(*code) == '\n').map_or(0, |at| at + 1);
-    let sentence = (1..text.len()).rev().find(|at| {
-        matches!(character(text[at - 1]), '.' | '!' | '?') && character(text[*at]).is_whitespace()
-    });
+    let line = last_of(text, |code| code & CHARACTER == u32::from('\n')).map_or(0, |at| at + 1);
+    let ends = |code: u32| [b'.', b'!', b'?'].map(u32::from).contains(&(code & CHARACTER));
+    let mut before = text.len().saturating_sub(1);
+    let sentence = std::iter::from_fn(|| {
+        before = last_of(&text[..before], ends)?;
+        Some(before + 1)
+    })
+    .find(|at| character(text[*at]).is_whitespace());
     [Some(0), Some(line), sentence.map(|at| at + 1)]
         .into_iter()
         .flatten()
@@ -73,6 +78,12 @@ pub(super) fn said_again(initial: &str, continuation: &str, from: AskedFrom) -> 
 /// Where in the continuation the first part ends, if the continuation says it all again with other whitespace.
 pub(super) fn behind_reflowed_restart(initial: &str, continuation: &str) -> Option<usize> {
     const LEAST: usize = 40;
+    if continuation.starts_with(initial) {
+        let is_long = initial.chars().filter(|sign| !sign.is_whitespace()).take(LEAST).count() == LEAST;
+        let said = initial.trim_end().len();
+        let spaces = continuation[said..].len() - continuation[said..].trim_start().len();
+        return is_long.then_some(if said < initial.len() { said + spaces } else { said });
+    }
     let mut again = continuation.char_indices().filter(|(_, sign)| !sign.is_whitespace());
     let mut end = 0;
     let mut count = 0;

@@ -2,12 +2,14 @@
 //! neighbours had the same. A seam that gives an object a key twice, or a row another length than all rows before
 //! it, is a bad one.
 
-use std::collections::HashMap;
+use memchr::memchr2;
 
 /// An object with a key twice is so unlikely, in bits.
 const KEY_TWICE: f64 = 10.0;
 /// At most so many bytes behind a seam are looked at.
 const REACH: usize = 8_192;
+/// Of a string so much is read, in bytes: no key is longer.
+const LONGEST_KEY: usize = 256;
 /// At most so many keys of one object are remembered.
 const MOST_KEYS: usize = 4_096;
 
@@ -34,10 +36,12 @@ struct Container {
 pub(super) struct Shape {
     open: Vec<Container>,
     /// Shapes by depth, for those without a neighbour: the last, and how often it came again or did not.
-    by_depth: HashMap<usize, (u64, u32, u32)>,
+    by_depth: Vec<Option<(u64, u32, u32)>>,
     in_string: bool,
     escaped: bool,
+    /// A number for the string so far, as far as a key reaches, and its length in bytes.
     string: u64,
+    string_length: usize,
     in_word: bool,
     last_string: Option<u64>,
     /// What speaks against the seam, in bits.
@@ -47,8 +51,15 @@ pub(super) struct Shape {
 impl Shape {
     /// Walks on.
     pub(super) fn push(&mut self, text: &str) {
-        for byte in text.bytes() {
-            self.step(byte);
+        let mut rest = text.as_bytes();
+        while let Some((byte, behind)) = rest.split_first() {
+            self.step(*byte);
+            rest = behind;
+            if self.in_string && !self.escaped && self.string_length >= LONGEST_KEY {
+                let plain = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+                self.string_length += plain;
+                rest = &rest[plain..];
+            }
         }
     }
 
@@ -80,7 +91,10 @@ impl Shape {
                 }
                 _ => {}
             }
-            self.string = mix(self.string, u64::from(byte));
+            if self.string_length < LONGEST_KEY {
+                self.string = mix(self.string, u64::from(byte));
+            }
+            self.string_length += 1;
             return;
         }
         let in_word = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
@@ -91,7 +105,7 @@ impl Shape {
         match byte {
             b'"' => {
                 self.in_string = true;
-                self.string = 0;
+                (self.string, self.string_length) = (0, 0);
                 self.value();
             }
             b':' => self.key(),
@@ -129,7 +143,10 @@ impl Shape {
         let Some(closed) = self.open.pop() else { return };
         let depth = self.open.len();
         let shape = if closed.is_object { closed.order } else { mix(1, u64::from(closed.values)) };
-        let cousins = self.by_depth.get(&depth).copied();
+        if self.by_depth.len() <= depth {
+            self.by_depth.resize(depth + 1, None);
+        }
+        let cousins = self.by_depth[depth];
         let neighbours =
             self.open.last().and_then(|parent| Some((parent.last_shape?, parent.alike, parent.unlike)));
         if closed.at_seam
@@ -142,7 +159,7 @@ impl Shape {
         let count = |(last, alike, unlike): (u64, u32, u32)| {
             if last == shape { (shape, alike + 1, unlike) } else { (shape, alike, unlike + 1) }
         };
-        self.by_depth.insert(depth, cousins.map_or((shape, 0, 0), count));
+        self.by_depth[depth] = Some(cousins.map_or((shape, 0, 0), count));
         if let Some(parent) = self.open.last_mut() {
             let counted = parent.last_shape.map(|last| count((last, parent.alike, parent.unlike)));
             let (last, alike, unlike) = counted.unwrap_or((shape, 0, 0));

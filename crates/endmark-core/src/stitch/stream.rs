@@ -7,7 +7,7 @@
 
 use crate::{Format, Verdict};
 
-use super::joint::Joint;
+use super::joint::{Joint, Readings};
 use super::seam::AskedFrom;
 use super::{best, opening, overlap, tail, units};
 
@@ -188,8 +188,9 @@ fn may_end_as_asked(joint: &Joint<'_>) -> bool {
 fn may_be_a_repetition(joint: &Joint<'_>) -> bool {
     let mut readings = joint.readings().iter();
     let openings = opening::openings(joint);
+    let units = Readings::of(joint);
     readings.any(|reading| {
-        let said = joint.units_at(joint.settled, *reading);
+        let said = units.at(joint.settled, *reading);
         openings.iter().any(|opening| {
             let again = units::Units::read(&joint.continuation[opening.start..], *reading);
             // The last units may be those of a token that is not there as a whole.

@@ -1,5 +1,8 @@
 //! Candidates that the grammar accepts: each is run on from the detector's saved state.
 
+use std::collections::HashMap;
+
+use crate::detect::Detector;
 use crate::{Format, Verdict};
 
 use super::candidate::Candidate;
@@ -11,45 +14,127 @@ use super::seam::{Merged, Seam, SeamStyle};
 #[derive(Debug)]
 pub(super) struct Survivor {
     pub(super) candidate: Candidate,
-    pub(super) verdict: Verdict,
+    pub(super) standing: Standing,
     /// Whether a remark behind the end was left out.
     pub(super) left_out_remark: bool,
 }
 
-/// Runs a candidate on from the saved state; none where the grammar rejects it.
-pub(super) fn verify(joint: &Joint<'_>, mut candidate: Candidate) -> Option<Survivor> {
+/// What the grammar says of a joined text, without the places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    Whole,
+    /// A valid beginning.
+    Cut,
+    /// Not asked: without a grammar no text is malformed, and no story weighs what it lacks.
+    NotAsked,
+}
+
+impl Standing {
+    pub(super) fn is_whole(self) -> bool {
+        self == Self::Whole
+    }
+}
+
+/// What becomes of a text: its standing, or the place in the continuation where the grammar rejects it; none where
+/// that place is not in it.
+type End = Result<Standing, Option<usize>>;
+
+/// The candidates that the grammar accepts.
+pub(super) fn verify(joint: &Joint<'_>, candidates: Vec<Candidate>) -> Vec<Survivor> {
+    let mut runs = Runs::new(joint, &candidates);
+    candidates.into_iter().filter_map(|candidate| survivor(&mut runs, candidate)).collect()
+}
+
+fn survivor(runs: &mut Runs<'_>, mut candidate: Candidate) -> Option<Survivor> {
     if candidate.start > candidate.end {
         return None;
     }
     let mut left_out_remark = false;
-    let mut verdict = run(joint, &candidate);
-    if let Some(end) = end_before_remark(joint, &candidate, &verdict) {
-        candidate.end = end;
+    let mut end = runs.end(&candidate);
+    if let Some(before_remark) = end_before_remark(runs.joint, &candidate, end) {
+        candidate.end = before_remark;
         left_out_remark = true;
-        verdict = run(joint, &candidate);
+        end = runs.end(&candidate);
     }
-    if matches!(verdict, Verdict::Malformed { .. }) || left_out_remark && !verdict.is_whole() {
+    let standing = end.ok()?;
+    if left_out_remark && !standing.is_whole() {
         return None;
     }
     if left_out_remark && candidate.style == SeamStyle::Exact {
         candidate.style = SeamStyle::Remark;
     }
-    Some(Survivor { candidate, verdict, left_out_remark })
+    Some(Survivor { candidate, standing, left_out_remark })
 }
 
-fn run(joint: &Joint<'_>, candidate: &Candidate) -> Verdict {
-    let mut detector = joint.state_at(candidate.keep);
-    detector.push(candidate.glue.as_bytes());
-    detector.push(&joint.continuation.as_bytes()[candidate.start..candidate.end]);
-    detector.verdict()
+/// The runs of the detector through the continuation, from the saved state on. Where a run reaches a place in a state
+/// in which another one stood there, both go on alike, and the rest is read once.
+struct Runs<'a> {
+    joint: &'a Joint<'a>,
+    /// The places where candidates begin: runs may meet there.
+    starts: Vec<usize>,
+    /// Where a run came by, the end that it was to reach, in what state, and what became of it.
+    known: HashMap<(usize, usize), Vec<(Detector, End)>>,
+}
+
+impl<'a> Runs<'a> {
+    fn new(joint: &'a Joint<'a>, candidates: &[Candidate]) -> Self {
+        let mut starts: Vec<usize> = candidates.iter().map(|candidate| candidate.start).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        Self { joint, starts, known: HashMap::new() }
+    }
+
+    /// What becomes of a candidate's text.
+    fn end(&mut self, candidate: &Candidate) -> End {
+        let part = self.joint.continuation.as_bytes();
+        let mut detector = self.joint.state_at(candidate.keep);
+        detector.push(candidate.glue.as_bytes());
+        let mut passed = Vec::new();
+        let mut at = candidate.start;
+        let mut met = None;
+        let next = self.starts.partition_point(|start| *start < candidate.start);
+        for meeting in self.starts[next..].iter().copied().take_while(|start| *start <= candidate.end) {
+            detector.push(&part[at..meeting]);
+            at = meeting;
+            if detector.is_malformed() {
+                break;
+            }
+            let known = self.known.get(&(meeting, candidate.end));
+            met = known
+                .into_iter()
+                .flatten()
+                .find(|(other, _)| detector.goes_on_like(other))
+                .map(|(_, end)| *end);
+            if met.is_some() {
+                break;
+            }
+            passed.push((meeting, detector.clone()));
+        }
+        let end = met.unwrap_or_else(|| {
+            if !detector.is_malformed() {
+                detector.push(&part[at..candidate.end]);
+            }
+            match detector.verdict() {
+                Verdict::Whole => Ok(Standing::Whole),
+                Verdict::Truncated(_) => Ok(Standing::Cut),
+                Verdict::Malformed { index, .. } => {
+                    let before = candidate.keep + candidate.glue.len();
+                    Err(index.checked_sub(before).map(|length| candidate.start + length))
+                }
+            }
+        });
+        for (meeting, detector) in passed {
+            self.known.entry((meeting, candidate.end)).or_default().push((detector, end));
+        }
+        end
+    }
 }
 
 /// Where the document ends in the continuation, if only a remark follows.
-fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, verdict: &Verdict) -> Option<usize> {
-    let Verdict::Malformed { index, .. } = verdict else { return None };
+fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, end: End) -> Option<usize> {
+    let rejected = end.err()??;
     // The remark's own white space belongs to it, so that it can be told from a broken document.
-    let offset = index.checked_sub(candidate.keep + candidate.glue.len())?;
-    let body = joint.continuation.get(candidate.start..candidate.start + offset)?;
+    let body = joint.continuation.get(candidate.start..rejected)?;
     let end = candidate.start + body.trim_end().len();
     let rest = joint.continuation.get(end..candidate.end)?;
     // What has rows in it is no remark about rows.
@@ -69,6 +154,18 @@ pub(super) fn text_of(joint: &Joint<'_>, candidate: &Candidate) -> String {
     text
 }
 
+/// What detection says of the joined text of a candidate.
+fn verdict(joint: &Joint<'_>, candidate: &Candidate) -> Verdict {
+    if joint.format == Format::Text {
+        // Both parts are sound text, and so is what is joined of them.
+        return Verdict::Whole;
+    }
+    let mut detector = joint.state_at(candidate.keep);
+    detector.push(candidate.glue.as_bytes());
+    detector.push(&joint.continuation.as_bytes()[candidate.start..candidate.end]);
+    detector.verdict()
+}
+
 /// The merged text of a survivor with its seam.
 pub(super) fn merged(joint: &Joint<'_>, survivor: &Survivor, confidence: f64, alternatives: usize) -> Merged {
     let candidate = &survivor.candidate;
@@ -83,6 +180,6 @@ pub(super) fn merged(joint: &Joint<'_>, survivor: &Survivor, confidence: f64, al
             confidence,
             alternatives,
         },
-        verdict: survivor.verdict.clone(),
+        verdict: verdict(joint, candidate),
     }
 }

@@ -5,9 +5,7 @@
 
 use std::collections::HashMap;
 
-use memchr::memmem;
-
-use super::overlap::Periods;
+use super::overlap::Ends;
 
 /// How many characters of each side are read.
 pub(super) const WINDOW: usize = 12_000;
@@ -103,32 +101,25 @@ impl Texture {
 
 /// How unlikely it is, in bits, that a text goes on by saying its own last `length` bytes once more, judged
 /// by how it went on in other places where it said the same. A table of zeros is likely to, a sentence is not.
-pub(super) fn surprise_of_repetition(text: &str, length: usize, periods: &mut Periods) -> f64 {
+pub(super) fn surprise_of_repetition(text: &str, length: usize, ends: &mut Ends) -> f64 {
     let start = text.floor_char_boundary(text.len().saturating_sub(length));
     let repeated = &text[start..];
-    let period = periods.of_end(text.as_bytes(), repeated.len());
+    let period = ends.period(text.as_bytes(), repeated.len());
     if period * 2 > repeated.len() {
-        return surprise_of_saying_again(text, start);
+        return surprise_of_saying_again(text, start, ends);
     }
     // What is itself a repetition, such as rows that are all alike, goes on as easily as it went so far.
     let once = text.floor_char_boundary(text.len() - period);
-    surprise_of_saying_again(text, once).min(surprise_of_saying_again(text, start))
+    surprise_of_saying_again(text, once, ends).min(surprise_of_saying_again(text, start, ends))
 }
 
 /// The same for the end of a text from this place on, taken as one.
-fn surprise_of_saying_again(text: &str, start: usize) -> f64 {
+fn surprise_of_saying_again(text: &str, start: usize, ends: &mut Ends) -> f64 {
     let repeated = &text[start..];
     if repeated.is_empty() {
         return 0.0;
     }
-    let (mut places, mut again) = (0_u32, 0_u32);
-    // What is longer than all before it stands nowhere there.
-    let found = (repeated.len() <= start)
-        .then(|| memmem::find_iter(&text.as_bytes()[..start], repeated.as_bytes()).take(MOST_PLACES));
-    for place in found.into_iter().flatten() {
-        places += 1;
-        again += u32::from(text.as_bytes()[place + repeated.len()..].starts_with(repeated.as_bytes()));
-    }
+    let (places, again) = ends.places(text.as_bytes(), repeated.len(), MOST_PLACES);
     let unseen = (-weight(repeated)).exp2();
     let share = (f64::from(again) + unseen) / (f64::from(places) + 1.0);
     -share.min(1.0).log2()

@@ -4,8 +4,13 @@
 //! its strings. Compared unit by unit that difference is gone, and a unit knows whether it stands inside
 //! a string, so that a brace in a string never matches a brace of the structure.
 
+use std::cell::OnceCell;
+use std::rc::Rc;
+
 /// Marks a unit that is content of a string.
 const CONTENT: u32 = 1 << 24;
+/// What of a unit is its character.
+pub(super) const CHARACTER: u32 = !CONTENT;
 
 /// Where a reading of units begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +30,7 @@ const BETWEEN_MARKS: usize = 256;
 #[derive(Debug, Default, Clone)]
 pub(super) struct Units<'a> {
     text: &'a str,
-    pub(super) codes: Vec<u32>,
+    pub(super) codes: Codes,
     /// Places of the text, with the number of units before each: what lies between is read again where it is
     /// asked for, which is hardly ever.
     marks: Vec<(usize, Walk)>,
@@ -35,28 +40,56 @@ pub(super) struct Units<'a> {
     pub(super) ends_in_content: bool,
 }
 
-impl<'a> Units<'a> {
-    /// Reads the units of a text.
-    pub(super) fn read(text: &'a str, reading: Reading) -> Self {
-        Self::read_some(text, reading, usize::MAX)
+/// The codes of units: a beginning of what may be shared with the units of a longer text.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Codes {
+    all: Rc<AllCodes>,
+    count: usize,
+}
+
+#[derive(Debug, Default)]
+struct AllCodes {
+    codes: Vec<u32>,
+    /// The lowest byte of each, once that was asked for.
+    lowest: OnceCell<Vec<u8>>,
+}
+
+impl Codes {
+    fn new(codes: Vec<u32>) -> Self {
+        let count = codes.len();
+        Self { all: Rc::new(AllCodes { codes, lowest: OnceCell::new() }), count }
     }
 
-    /// Reads a text until there are so many units, or a few more.
-    pub(super) fn read_some(text: &'a str, reading: Reading, most: usize) -> Self {
-        let mut units = Self { end: Walk::new(reading), ..Self::default() };
-        units.read_on(text, most);
-        units
+    /// The lowest byte of each code: what can be searched fast.
+    pub(super) fn lowest_bytes(&self) -> &[u8] {
+        let low = |code: &u32| code.to_le_bytes()[0];
+        &self.all.lowest.get_or_init(|| self.all.codes.iter().map(low).collect())[..self.count]
+    }
+}
+
+impl std::ops::Deref for Codes {
+    type Target = [u32];
+
+    fn deref(&self) -> &[u32] {
+        &self.all.codes[..self.count]
+    }
+}
+
+/// Units while they are read.
+#[derive(Default)]
+struct Reader {
+    codes: Vec<u32>,
+    marks: Vec<(usize, Walk)>,
+    end: Walk,
+}
+
+impl Reader {
+    fn new(reading: Reading) -> Self {
+        Self { end: Walk::new(reading), ..Self::default() }
     }
 
-    /// The units of a longer text that begins with this one, which must not end in a word.
-    pub(super) fn extended(&self, text: &'a str) -> Self {
-        let mut units = self.clone();
-        units.read_on(text, usize::MAX);
-        units
-    }
-
-    fn read_on(&mut self, text: &'a str, most: usize) {
-        self.text = text;
+    /// Reads on, of a text that goes on from what was read before, until there are so many units, or a few more.
+    fn read_on(&mut self, text: &str, most: usize) {
         self.codes.reserve(text.len().min(most).saturating_sub(self.codes.len()));
         while self.end.position < text.len() && self.codes.len() < most {
             self.marks.push((self.codes.len(), self.end));
@@ -71,7 +104,44 @@ impl<'a> Units<'a> {
                 }
             }
         }
-        self.ends_in_content = self.end.content;
+    }
+
+    fn units(self, text: &str) -> Units<'_> {
+        let Self { codes, marks, end } = self;
+        Units { text, codes: Codes::new(codes), marks, end, ends_in_content: end.content }
+    }
+}
+
+impl<'a> Units<'a> {
+    /// Reads the units of a text.
+    pub(super) fn read(text: &'a str, reading: Reading) -> Self {
+        Self::read_some(text, reading, usize::MAX)
+    }
+
+    /// Reads a text until there are so many units, or a few more.
+    pub(super) fn read_some(text: &'a str, reading: Reading, most: usize) -> Self {
+        let mut reader = Reader::new(reading);
+        reader.read_on(text, most);
+        reader.units(text)
+    }
+
+    /// Reads the beginning of a text, and all of it; of the whole there is nothing where both are the same.
+    pub(super) fn read_both(text: &'a str, beginning: usize, reading: Reading) -> (Self, Self) {
+        let mut reader = Reader::new(reading);
+        let first = &text[..beginning];
+        reader.read_on(first, usize::MAX);
+        if beginning == text.len() {
+            return (reader.units(first), Self::default());
+        }
+        if reader.end.in_word() {
+            // Of a word, or a number, the units depend on how it goes on.
+            return (reader.units(first), Self::read(text, reading));
+        }
+        let (count, marks, end) = (reader.codes.len(), reader.marks.clone(), reader.end);
+        reader.read_on(text, usize::MAX);
+        let all = reader.units(text);
+        let codes = Codes { count, ..all.codes.clone() };
+        (Self { text: first, codes, marks, end, ends_in_content: end.content }, all)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -115,7 +185,7 @@ impl<'a> Units<'a> {
 
 /// The character a unit stands for.
 pub(super) fn character(code: u32) -> char {
-    char::from_u32(code & !CONTENT).unwrap_or(char::REPLACEMENT_CHARACTER)
+    char::from_u32(code & CHARACTER).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
 /// Whether a unit is content of a string (or of a text without grammar).
@@ -279,15 +349,29 @@ mod tests {
             let mut walk = Walk::new(reading);
             while walk.step(&text, |code, start, end| expected.push((code, start, end))) {}
             let units = Units::read(&text, reading);
-            assert_eq!(units.codes, expected.iter().map(|(code, ..)| *code).collect::<Vec<_>>());
+            assert_eq!(*units.codes, expected.iter().map(|(code, ..)| *code).collect::<Vec<_>>());
             for (index, (_, start, end)) in expected.iter().enumerate() {
                 assert_eq!((units.start_of(index), units.end_of(index + 1)), (*start, *end), "{index}");
             }
             assert_eq!(units.start_of(units.len()), units.end_of(units.len()));
             let some = Units::read_some(&text, reading, 300);
             assert!((300..320).contains(&some.len()));
-            assert_eq!(some.codes, units.codes[..some.len()]);
-            assert_eq!(some.extended(&text).codes, units.codes);
+            assert_eq!(*some.codes, units.codes[..some.len()]);
+            for beginning in
+                (0..text.len()).step_by(7).filter(|at| text.is_char_boundary(*at)).chain([text.len()])
+            {
+                let (first, all) = Units::read_both(&text, beginning, reading);
+                let alone = Units::read(&text[..beginning], reading);
+                assert_eq!(
+                    (&*first.codes, first.end, first.ends_in_content),
+                    (&*alone.codes, alone.end, alone.ends_in_content)
+                );
+                assert_eq!(first.codes.lowest_bytes().len(), first.len());
+                assert_eq!(first.start_of(first.len() / 2), alone.start_of(first.len() / 2));
+                // What goes on inside an escape is read anew.
+                let goes_on = units.codes.starts_with(&first.codes);
+                assert!(beginning == text.len() || !goes_on || *all.codes == *units.codes, "{beginning}");
+            }
         }
     }
 }

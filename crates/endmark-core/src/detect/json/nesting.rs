@@ -7,7 +7,7 @@ use crate::Open;
 const LEVELS_PER_WORD: usize = u64::BITS as usize;
 
 /// The open brackets of a JSON text. A million levels take 125 kB.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Nesting {
     depth: usize,
     /// The innermost levels, the lowest bit the very innermost; 1 is an object.

@@ -1,4 +1,5 @@
-//! Whether a saved state is one that can be reached, as far as anything rests on it.
+//! What a state is good for: whether a saved one can be reached, as far as anything rests on it, and whether two
+//! take alike what follows.
 
 use super::{JsonMachine, State, Values};
 
@@ -6,6 +7,22 @@ impl JsonMachine {
     /// Whether one value is read, or any number of them.
     pub(in crate::detect) fn values(&self) -> Values {
         self.values
+    }
+
+    /// Whether this machine and another take whatever follows alike, wherever they stand. False where that is not
+    /// sure.
+    pub(in crate::detect) fn goes_on_like(&self, other: &Self) -> bool {
+        let between = |machine: &Self| match machine.state {
+            State::String { .. } => machine.string.is_between_characters(),
+            State::Start | State::ByteOrderMark(_) | State::Marked | State::Malformed => false,
+            _ => true,
+        };
+        self.state == other.state
+            && self.values == other.values
+            && self.literal == other.literal
+            && self.nesting == other.nesting
+            && between(self)
+            && between(other)
     }
 
     /// Whether the state can be reached, as far as anything rests on it.

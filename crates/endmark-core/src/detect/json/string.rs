@@ -68,6 +68,11 @@ impl StringScanner {
         }
     }
 
+    /// Whether nothing is incomplete.
+    pub(super) fn is_between_characters(&self) -> bool {
+        matches!(self.inside, Inside::Plain)
+    }
+
     /// Whether the text ends inside an escape, or between the halves of a surrogate pair.
     pub(super) fn in_escape(&self) -> bool {
         matches!(self.inside, Inside::Escape | Inside::Unicode { .. } | Inside::AfterHigh)

@@ -61,7 +61,7 @@ impl<'a> Compared<'a> {
         let own = &survivor.candidate;
         let repeated = &self.joint.initial[own.keep - own.repeated..own.keep];
         let repeated = &repeated[repeated.ceil_char_boundary(repeated.len().saturating_sub(200))..];
-        let codes = self.joint.units_at(own.keep, Reading::Structure);
+        let codes = self.joint.units_at(own.keep);
         let length = repeated.chars().count().min(codes.len());
         let (before, again) = codes.codes.split_at(codes.len() - length);
         let mut places = memmem::find_iter(&self.joint.initial.as_bytes()[..own.keep], repeated.as_bytes());
@@ -128,7 +128,7 @@ impl<'a> Compared<'a> {
         let before = if joint.in_text {
             predict::tail(&joint.settled_units)
         } else {
-            predict::tail(joint.units_at(own.keep, Reading::Structure))
+            predict::tail(joint.units_at(own.keep))
         };
         let shared_end = shared_end(survivor, survivors).max(behind_number(joint, own.start));
         let reach = shared_end - own.start;
@@ -236,8 +236,8 @@ pub(super) fn something_else(joint: &Joint<'_>, compared: &Compared<'_>, best: &
     let unlikely = match joint.in_text {
         false => 14.0,
         // What is wrapped so that the document ends exactly with its wrapper was meant to end it.
-        true if best.verdict.is_whole() && best.candidate.fenced => 22.0,
-        true if best.verdict.is_whole() => 16.0,
+        true if best.standing.is_whole() && best.candidate.fenced => 22.0,
+        true if best.standing.is_whole() => 16.0,
         true => 11.0,
     };
     // A row of JSON Lines is a document of its own, and any other begins alike.
@@ -250,8 +250,8 @@ pub(super) fn something_else(joint: &Joint<'_>, compared: &Compared<'_>, best: &
 
 /// What the form of a survivor speaks against it, apart from how its seam looks.
 pub(super) fn form(survivor: &Survivor, survivors: &[Survivor]) -> f64 {
-    match survivors.iter().any(|other| other.verdict.is_whole()) {
-        _ if survivor.verdict.is_whole() => 0.0,
+    match survivors.iter().any(|other| other.standing.is_whole()) {
+        _ if survivor.standing.is_whole() => 0.0,
         true => NOT_AT_ITS_END_BUT_OTHERS,
         false => NOT_AT_ITS_END,
     }
@@ -261,7 +261,7 @@ pub(super) fn form(survivor: &Survivor, survivors: &[Survivor]) -> f64 {
 /// repetition: two equal neighbours are ordinary.
 pub(super) fn shortens_what_is_whole(joint: &Joint<'_>, survivors: &[Survivor], best: &Survivor) -> bool {
     let asked_is_whole = joint.from == AskedFrom::Cut
-        && survivors.iter().any(|survivor| survivor.candidate.is_asked && survivor.verdict.is_whole());
+        && survivors.iter().any(|survivor| survivor.candidate.is_asked && survivor.standing.is_whole());
     asked_is_whole && !best.candidate.is_asked && best.candidate.repeated < LONG_REPETITION
 }
 
@@ -279,7 +279,7 @@ pub(super) fn needed(
         own.keep == joint.initial.len() && own.start == own.opening && own.glue.is_empty()
     };
     let may_be_clean = survivors.iter().zip(identities).any(|(other, identity)| {
-        other.verdict.is_whole() && is_clean(other) && *identity != identities[best]
+        other.standing.is_whole() && is_clean(other) && *identity != identities[best]
     });
     let own = &survivors[best].candidate;
     let writes_anew = own.keep < joint.initial.len() && joint.in_text;
@@ -335,7 +335,7 @@ pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, survivor: &Survivor, before
         if in_line && begins_block(continuation, !behind_space) {
             cost += 12.0;
         }
-        if !survivor.verdict.is_whole() && is_short_and_done(continuation) {
+        if !survivor.standing.is_whole() && is_short_and_done(continuation) {
             cost += 4.0;
         }
         if in_sentence && begins_sentence(continuation) {
@@ -345,7 +345,7 @@ pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, survivor: &Survivor, before
         if restart::diverges(&joint.settled_units, &head) {
             cost += 12.0;
         }
-    } else if !survivor.verdict.is_whole() && is_document_of_its_own(joint) {
+    } else if !survivor.standing.is_whole() && is_document_of_its_own(joint) {
         cost += 14.0;
     }
     cost

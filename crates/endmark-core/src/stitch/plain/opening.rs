@@ -308,7 +308,9 @@ fn behind_root(joint: &Joint<'_>, body: &str) -> Option<usize> {
 fn by_form(joint: &Joint<'_>, body: &str) -> Option<usize> {
     const LINES: usize = 40;
     let text = body.trim_end();
-    let at = text.rfind("\n\n")?;
+    // What is longer is no remark, and blanks before it hardly fill the rest.
+    let near = text.floor_char_boundary(text.len().saturating_sub(1_000));
+    let at = near + text[near..].rfind("\n\n")?;
     let part = text[at..].trim();
     let is_prose = part.starts_with(|sign: char| sign.is_uppercase() || u32::from(sign) > 0x2e80)
         && turn::is_sentence(part);
@@ -351,7 +353,8 @@ fn remark(body: &str) -> Option<(usize, f64)> {
 fn last_remark(body: &str) -> Option<(usize, f64)> {
     let text = body.trim_end();
     let line = text.rfind('\n')?;
-    let paragraph = text.rfind("\n\n").filter(|at| text.len() - at < 600);
+    let near = text.floor_char_boundary(text.len().saturating_sub(600));
+    let paragraph = text[near..].rfind("\n\n").map(|at| near + at).filter(|at| text.len() - at < 600);
     let of_line = turn::remark(&text[line..]);
     let of_paragraph = paragraph.map_or(0.0, |at| {
         let part = text[at..].trim();

@@ -2,7 +2,7 @@
 
 use super::opening::{Opening, ends, openings};
 use crate::stitch::joint::Joint;
-use crate::stitch::overlap::overlaps;
+use crate::stitch::overlap::{may_overlap, overlaps};
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::units::{Reading, Units};
 use crate::stitch::{fence, restart};
@@ -132,9 +132,6 @@ fn lost_indentation(joint: &Joint<'_>, rest: &str) -> Option<&'static str> {
 
 fn repetitions(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Story>) {
     let body = &joint.continuation[opening.start..];
-    let most = joint.initial.len().min(body.len());
-    let again = Units::read(&body[..body.floor_char_boundary(most)], Reading::Plain);
-    let units = joint.units_at(joint.initial.len(), Reading::Plain);
     let prior = if opening.is_bare() { prior(joint.from).repeated } else { 3.0 };
     let story = |length: usize, again_length: usize, style: SeamStyle, cost: f64| Story {
         glue: "",
@@ -147,8 +144,8 @@ fn repetitions(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Story>) {
         is_clean: false,
         fenced: opening.fence.is_some(),
     };
-    for count in overlaps(&units.codes, &again.codes) {
-        let length = joint.initial.len() - units.start_of(units.len() - count);
+    for count in repeated_characters(joint, body) {
+        let length = bytes_of_last(joint.initial, count);
         let at = joint.initial.len() - length;
         let style = if at == 0 { SeamStyle::Restart } else { SeamStyle::Overlap };
         let short = if !opening.is_bare() && count < 4 { 3.0 } else { 0.0 };
@@ -157,6 +154,22 @@ fn repetitions(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Story>) {
     if let Some(length) = restart::behind_reflowed_restart(joint.initial, body) {
         found.push(story(joint.initial.len(), length, SeamStyle::Restart, 2.0));
     }
+}
+
+/// The numbers of characters, longest first, at which the first part ends as this text begins.
+fn repeated_characters(joint: &Joint<'_>, body: &str) -> Vec<usize> {
+    if !may_overlap(joint.initial, body) {
+        return Vec::new();
+    }
+    let most = joint.initial.len().min(body.len());
+    let again = Units::read(&body[..body.floor_char_boundary(most)], Reading::Plain);
+    overlaps(&joint.units_at(joint.initial.len()).codes, &again.codes)
+}
+
+/// How many bytes the last characters of a text take.
+fn bytes_of_last(text: &str, count: usize) -> usize {
+    let first = count.checked_sub(1).and_then(|before| text.char_indices().nth_back(before));
+    first.map_or(0, |(at, _)| text.len() - at)
 }
 
 /// How unlikely it is that a model that repeats a part begins with it at this place, in bits.
