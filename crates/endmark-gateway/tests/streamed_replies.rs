@@ -242,6 +242,20 @@ async fn a_stream_that_was_cut_before_its_first_character_is_asked_again() {
 }
 
 #[tokio::test]
+async fn a_stream_that_was_lost_before_its_first_character_is_asked_again_in_the_same_bytes() {
+    for nothing in [ChatFrames::new().cut(), vec![": ping\n\n".to_owned()], Vec::new()] {
+        let whole = Answer::sse(chat_stream(&["It is", " quiet."], "stop"));
+        let endmark = Endmark::start(Script::new().then(Answer::sse(nothing)).otherwise(whole)).await;
+        let read = streamed(&endmark.ask(&stream_request(50)).await);
+        assert_eq!((read.text.as_str(), read.finish.as_deref()), ("It is quiet.", Some("stop")));
+        let told = read.endmark.unwrap();
+        assert_eq!((&told["outcome"], &told["attempts"]), (&json!("resumed"), &json!(1)));
+        let sent = endmark.upstream.requests();
+        assert_eq!(sent[0].body, sent[1].body);
+    }
+}
+
+#[tokio::test]
 async fn several_choices_are_judged_and_resumed_each_on_its_own() {
     let frames = ChatFrames::new()
         .choice(0)

@@ -1,7 +1,9 @@
 //! How the rest of a cut part is asked for: by prefill where the upstream can go on with an unfinished
 //! message, else in a user turn (PC-3).
 
-use endmark_core::{AskFailure, AskedFrom, CorrectionAsk, Ending, Join, Reply, ResumeAsk, SeamStyle, Stop};
+use endmark_core::{
+    AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, Join, Reply, ResumeAsk, SeamStyle, Stop,
+};
 use endmark_wire::openai_chat::{Partial, PrefillVariant, ProviderError, Terms, ToolPrefill};
 use http::StatusCode;
 
@@ -150,9 +152,16 @@ impl<'a> Asker<'a> {
             // There is nothing to go on from; the same request with more room is the whole remedy.
             self.note("again");
             let limit = self.limit(self.wanted(own.saturating_mul(2).max(at_least)))?;
-            let body = request.with_limit(terms(limit, flow.is_live()));
+            // Where the stream was lost, and not its room too small, not even that: the same bytes.
+            let is_same = ask.kind == CutKind::Dropped && request.stream && request.choices == 1;
+            let (body, carried) = if is_same {
+                self.account.limit_sent = request.limit;
+                (request.body().to_vec(), request.limit)
+            } else {
+                (request.with_limit(terms(limit, flow.is_live())), Some(limit))
+            };
             let continuation = self.call(body, limit, &expecting(suspect, "", ask, None), flow).await?;
-            return Ok((self.reply(continuation, limit), Join::Exact));
+            return Ok((self.reply(continuation, carried), Join::Exact));
         }
         let prefill = self.prefill();
         self.note(if prefill.is_some() { PREFILL } else { "user_turn" });
@@ -169,7 +178,7 @@ impl<'a> Asker<'a> {
             let expected = expecting(suspect, &ask.so_far, ask, Some(from));
             let continuation = self.call(body, limit, &expected, flow).await?;
             let join = self.join_of_prefill(&continuation).await;
-            Ok((self.reply(continuation, limit), join))
+            Ok((self.reply(continuation, Some(limit)), join))
         } else {
             let body = request.with_prompt(&partial, &ask.prompt, terms);
             let expected = expecting(suspect, "", ask, Some(ask.from));
@@ -178,7 +187,7 @@ impl<'a> Asker<'a> {
                 // The same request in another form was taken: it was the prefill that was refused.
                 self.found(Capability::None).await;
             }
-            Ok((self.reply(continuation, limit), Join::Stitched(ask.from)))
+            Ok((self.reply(continuation, Some(limit)), Join::Stitched(ask.from)))
         }
     }
 
@@ -196,7 +205,7 @@ impl<'a> Asker<'a> {
         let arguments = self.is_call();
         let expected = Expected { echo: "", so_far: "", demanded: None, from: None, arguments };
         let continuation = self.call(body, limit, &expected, flow).await?;
-        Ok(self.reply(continuation, limit))
+        Ok(self.reply(continuation, Some(limit)))
     }
 
     /// Draws the lesson from how the last answer could be joined, when there was one to draw.
@@ -331,7 +340,7 @@ impl<'a> Asker<'a> {
 
     /// The answer as the machine takes it. Tool calls after a text are kept for later: the text before them
     /// is complete.
-    fn reply(&mut self, continuation: Continuation, limit: u64) -> Reply {
+    fn reply(&mut self, continuation: Continuation, limit: Option<u64>) -> Reply {
         let instead_of_text = self.became_calls(&continuation) && !continuation.echoed;
         let mut stop = continuation.stop;
         let mut ending = continuation.ending;
@@ -348,7 +357,7 @@ impl<'a> Asker<'a> {
             ending,
             stop,
             output_tokens: continuation.usage.map(|usage| usage.completion),
-            limit: Some(limit),
+            limit,
             reasoned: continuation.reasoned,
         }
     }

@@ -1,0 +1,97 @@
+"""The mocks by others, installed and run: PyPI's llmock, which grades its client, and npm's aimock."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "real_model"))
+
+from model_server import DIRECT, free_port, run, stop_process, wait_until_ready  # noqa: E402
+
+FOLDER = HERE.parent.parent / ".graders"
+PYTHON = FOLDER / "venv" / "bin" / "python"
+
+
+def install() -> None:
+    """Sets both up in one folder that can be deleted at any time, or finds them there."""
+    requirements, package = HERE / "requirements.txt", HERE / "package.json"
+    stamp = FOLDER / "installed"
+    wanted = hashlib.sha256(requirements.read_bytes() + package.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted and PYTHON.exists():
+        return
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    # Debian's python3 comes without ensurepip; the pip outside can then fill the environment instead.
+    alone = importlib.util.find_spec("ensurepip") is None
+    run([sys.executable, "-m", "venv", *(["--without-pip"] if alone else []), str(PYTHON.parent.parent)])
+    pip = [sys.executable, "-m", "pip", "--python", str(PYTHON)] if alone else [str(PYTHON), "-m", "pip"]
+    run([*pip, "install", "--quiet", "--disable-pip-version-check", "-r", str(requirements)])
+    (FOLDER / "package.json").write_bytes(package.read_bytes())
+    run(["npm", "install", "--prefix", str(FOLDER), "--no-audit", "--no-fund", "--silent"])
+    stamp.write_text(wanted)
+
+
+class Process:
+    """A server of its own port, stopped at the end."""
+
+    def __init__(self, name: str, command: list[str], ready: str):
+        self.port = free_port()
+        self.log = FOLDER / f"{name}.log"
+        self.command = [*command, "--port", str(self.port)]
+        self.ready = ready
+        self.process: subprocess.Popen | None = None
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def base_url(self) -> str:
+        return f"{self.origin}/v1"
+
+    def __enter__(self):
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        wait_until_ready(self.origin + self.ready, self.process, self.log)
+        return self
+
+    def __exit__(self, *_) -> None:
+        stop_process(self.process)
+
+
+class Grader(Process):
+    """llmock: it is told what to do wrong, and then says how its client took it."""
+
+    def __init__(self):
+        super().__init__("llmock", [str(PYTHON.parent / "llmock"), "serve"], "/_llmock/scenario")
+
+    def told(self, behaviours: list[dict]) -> None:
+        self.ask("POST", "/_llmock/reset")
+        self.ask("POST", "/_llmock/scenario", {"behaviors": behaviours})
+
+    def findings(self) -> list[str]:
+        """What it has against its client, as `error code` or `warning code`."""
+        verdict = self.ask("GET", "/_llmock/verdict")
+        return sorted({f"{finding['severity']} {finding['code']}" for finding in verdict["findings"]})
+
+    def ask(self, method: str, path: str, body: dict | None = None) -> dict:
+        data = json.dumps(body).encode() if body is not None else None
+        with DIRECT.open(urllib.request.Request(self.origin + path, data, method=method), timeout=20) as answer:
+            return json.load(answer)
+
+
+class Mock(Process):
+    """aimock: it answers what its fixtures say."""
+
+    def __init__(self):
+        program = FOLDER / "node_modules" / ".bin" / "llmock"
+        fixtures = str(HERE / "fixtures.json")
+        super().__init__("aimock", [str(program), "--fixtures", fixtures, "--strict", "--chunk-size", "12"], "/v1/models")
