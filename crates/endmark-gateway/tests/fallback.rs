@@ -7,7 +7,9 @@ use std::time::Duration;
 use endmark_gateway::Settings;
 use endmark_store::FinalStatus;
 use support::{Endmark, request, stream_request, streamed, text};
-use testkit::{Answer, ChatFrames, Fault, Prefill, Respond, Script, ScriptedModel, Upstream, chat_reply};
+use testkit::{
+    Answer, ChatFrames, Fault, Prefill, Prompted, Respond, Script, ScriptedModel, Upstream, chat_reply,
+};
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
 Mira counted the nets twice, because her father had taught her to count everything twice.";
@@ -105,6 +107,8 @@ async fn the_other_finishes_a_stream_that_the_first_began() {
         let read = streamed(&reply);
         assert_eq!(read.text, STORY, "{name}");
         assert_eq!((read.finish.as_deref(), read.done, read.error), (Some("stop"), true, None), "{name}");
+        // What may have been the network's fault is asked of the first once more.
+        assert_eq!(endmark.calls(), if ending == "dropped" { 2 } else { 1 }, "{name}");
         let told = read.endmark.unwrap();
         assert_eq!((&told["outcome"], &told["upstream"]), (&"resumed".into(), &"second".into()), "{name}");
         assert_eq!(second.requests()[0].header("authorization"), Some("Bearer key-of-the-second"), "{name}");
@@ -115,6 +119,50 @@ async fn the_other_finishes_a_stream_that_the_first_began() {
             shown.pieces.iter().map(|piece| (&*piece.piece.ending, &*piece.piece.strategy)).collect();
         assert_eq!(pieces, [(ending, "first"), ("clean", "prefill@second")], "{name}");
     }
+}
+
+#[tokio::test]
+async fn an_upstream_that_breaks_off_twice_is_left() {
+    let words: Vec<&str> = STORY.split_inclusive(' ').collect();
+    let broken =
+        |words: &[&str]| Answer::sse(words.iter().copied().fold(ChatFrames::new(), ChatFrames::text).cut());
+    let second = Upstream::start(ScriptedModel::new(STORY)).await;
+    let script = Script::new().then(broken(&words[..9])).otherwise(broken(&words[9..18]));
+    let endmark = start(script, &second, |_| {}).await;
+    let read = streamed(&endmark.ask(&stream_request(500)).await);
+    assert_eq!((read.text.as_str(), read.done), (STORY, true));
+    assert_eq!((endmark.calls(), second.requests().len()), (2, 1));
+}
+
+/// Being refused by one upstream says nothing of the other: each may be asked in both ways.
+#[tokio::test]
+async fn how_the_other_takes_a_request_is_found_out_anew() {
+    let words = STORY.split_inclusive(' ').take(9).fold(ChatFrames::new(), ChatFrames::text);
+    let refused = Answer::error(400, "invalid_request_error", None, "the last message must be the user's");
+    let script = Script::new().then(Answer::sse(words.cut())).then(refused).otherwise(overloaded());
+    let model = ScriptedModel::new(STORY).prefill(Prefill::Rejects).prompted(Prompted::Restarts);
+    let second = Upstream::start(model).await;
+    let endmark = start(script, &second, |_| {}).await;
+    let read = streamed(&endmark.ask(&stream_request(500)).await);
+    assert_eq!((read.text.as_str(), read.done), (STORY, true));
+    assert_eq!((endmark.calls(), second.requests().len()), (3, 2));
+}
+
+#[tokio::test]
+async fn who_stands_in_finishes_its_own_reply() {
+    let words = STORY.split_inclusive(' ').take(9).fold(ChatFrames::new(), ChatFrames::text).cut();
+    let length = words.concat().len();
+    let rest = Answer::sse(testkit::chat_stream(&["and the boats were there."], "stop"));
+    let script = Script::new().then(Answer::sse(words).fault(length, Fault::Stall)).otherwise(rest);
+    let second = Upstream::start(script).await;
+    let endmark = start(Script::new().otherwise(overloaded()), &second, |settings| {
+        settings.limits.idle = Duration::from_millis(300);
+    })
+    .await;
+    let read = streamed(&endmark.ask(&stream_request(500)).await);
+    assert!(read.done && read.text.ends_with("and the boats were there."), "{}", read.text);
+    assert_eq!((endmark.calls(), second.requests().len()), (3, 2));
+    assert_eq!(second.requests()[1].header("authorization"), Some("Bearer key-of-the-second"));
 }
 
 #[tokio::test]

@@ -105,6 +105,8 @@ pub(super) async fn observe(
     let ending = loop {
         let data = match next_data(&mut upstream, limits.idle, deadline).await {
             Ok(Some(data)) => data,
+            // What passes unread has the end that HTTP says.
+            Ok(None) if observer.unread => break Ending::Clean,
             Ok(None) => break observer.ending_at_close(),
             Err(ending) => break ending,
         };

@@ -49,7 +49,7 @@ enum End {
 async fn relay(exchange: &Exchange, upstream: AnyBody, client: &mut ClientStream) -> Result<End, ClientGone> {
     let observed = observe(exchange, upstream, client).await?;
     if observed.unread {
-        return Ok(if observed.ending == Ending::Dropped { End::Broken } else { End::Orderly });
+        return Ok(if observed.ending == Ending::Clean { End::Orderly } else { End::Broken });
     }
     let mut account = Account::new(exchange.gateway.settings.resume.max_extra_tokens);
     account.first = observed.stream.usage();

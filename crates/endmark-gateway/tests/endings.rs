@@ -1,0 +1,152 @@
+//! How replies end that nobody planned for: each is judged once, and none passes for another.
+
+mod support;
+
+use std::time::Duration;
+
+use endmark_gateway::Mode;
+use endmark_store::FinalStatus;
+use serde_json::{Value, json};
+use support::{Endmark, finish, request, stream_request, streamed, text};
+use testkit::{Answer, ChatFrames, Fault, Outcome, Prefill, Prompted, Respond, Script, ScriptedModel};
+
+const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
+Mira counted the nets twice, because her father had taught her to count everything twice.";
+
+/// The text, the arguments and the finish reason that a client gets, as a stream or not.
+async fn got(endmark: &Endmark, mut body: Value, stream: bool) -> (String, String, Option<String>) {
+    body["stream"] = json!(stream);
+    let reply = endmark.ask(&body).await;
+    if stream {
+        let read = streamed(&reply);
+        return (read.text, read.arguments, read.finish);
+    }
+    let call = &reply.json()["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"];
+    (text(&reply), call.as_str().unwrap_or_default().to_owned(), Some(finish(&reply)))
+}
+
+async fn resuming(model: impl Respond) -> Endmark {
+    Endmark::start_with(model, |settings| settings.resume.mode = Mode::On).await
+}
+
+#[tokio::test]
+async fn text_cut_by_its_length_comes_whole() {
+    for stream in [true, false] {
+        let endmark = resuming(ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+        let (text, _, finish) = got(&endmark, request(7), stream).await;
+        assert_eq!((text.as_str(), finish.as_deref()), (STORY, Some("stop")), "{stream}");
+    }
+}
+
+#[tokio::test]
+async fn tool_arguments_cut_by_their_length_come_whole() {
+    let arguments = r#"{"path": "sea.txt", "content": "The harbour was quiet that morning."}"#;
+    for stream in [true, false] {
+        let endmark =
+            resuming(ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects)).await;
+        let mut body = request(9);
+        body["tools"] = json!([{"type": "function", "function": {"name": "write_file"}}]);
+        let (_, came, finish) = got(&endmark, body, stream).await;
+        assert_eq!((came.as_str(), finish.as_deref()), (arguments, Some("tool_calls")), "{stream}");
+    }
+}
+
+/// A provider that says `stop` where its limit cut the text: the grammar and the count say otherwise.
+#[tokio::test]
+async fn a_lying_finish_reason_is_not_believed() {
+    let document = r#"{"title": "Harbour", "tags": ["gulls", "nets", "boats"], "count": 42}"#;
+    let (first, rest) = document.split_at(30);
+    for stream in [true, false] {
+        let answer = |text: &str| {
+            if stream {
+                Answer::sse(ChatFrames::new().text(text).finish("stop").done())
+            } else {
+                Answer::json(200, &testkit::chat_reply(text, "stop", (3, 9)))
+            }
+        };
+        let endmark = resuming(Script::new().then(answer(first)).otherwise(answer(rest))).await;
+        let mut body = request(500);
+        body["response_format"] = json!({"type": "json_object"});
+        let (text, _, finish) = got(&endmark, body, stream).await;
+        assert_eq!((text.as_str(), finish.as_deref()), (document, Some("stop")), "{stream}");
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_was_only_thought_is_asked_again_with_more_room() {
+    for stream in [true, false] {
+        let model = ScriptedModel::new(STORY).reasoning("First I think of the sea and of all its boats.");
+        let endmark = resuming(model).await;
+        let (text, _, finish) = got(&endmark, request(5), stream).await;
+        assert_eq!((text.as_str(), finish.as_deref()), (STORY, Some("stop")), "{stream}");
+        assert_eq!(endmark.calls(), 2);
+    }
+}
+
+#[tokio::test]
+async fn the_same_cut_again_ends_honestly_and_soon() {
+    for stream in [true, false] {
+        let model =
+            ScriptedModel::new(STORY).prefill(Prefill::Rejects).prompted(Prompted::Restarts).own_limit(7);
+        let endmark = resuming(model).await;
+        let (text, _, finish) = got(&endmark, request(7), stream).await;
+        assert_eq!(
+            (text, finish.as_deref()),
+            (testkit::tokens(STORY)[..7].concat(), Some("length")),
+            "{stream}"
+        );
+        assert!(endmark.calls() <= 4, "{}", endmark.calls());
+        let log = endmark.log(1).await;
+        assert_eq!((log.len(), log[0].final_status), (1, FinalStatus::Exhausted));
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_frees_the_upstream_and_costs_nothing_more() {
+    let frames = STORY.split_inclusive(' ').fold(ChatFrames::new(), ChatFrames::text).finish("stop").done();
+    let slow = Answer::sse(frames).pause(Duration::from_millis(50));
+    let endmark = Endmark::start(Script::new().otherwise(slow)).await;
+    let mut open = endmark.chat(&stream_request(50)).send().await;
+    open.next_frame().await.unwrap();
+    open.reset();
+    assert_eq!(endmark.upstream.wait_for_outcome(0).await, Outcome::ClientGone);
+    assert_eq!(endmark.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_stream_over_the_cap_is_not_mended_and_not_passed_as_whole() {
+    let long = STORY.repeat(4);
+    let frames = long.split_inclusive(' ').fold(ChatFrames::new(), ChatFrames::text).cut();
+    let endmark = Endmark::start_with(Script::new().otherwise(Answer::sse(frames)), |settings| {
+        settings.limits.reply_bytes = 400;
+    })
+    .await;
+    let read = streamed(&endmark.ask(&stream_request(500)).await);
+    assert_eq!((read.text, read.done, read.finish), (long, false, None));
+    assert_eq!(read.error.unwrap()["type"], "endmark_reply_cut");
+    assert_eq!(endmark.calls(), 1, "what is not kept cannot be continued");
+}
+
+/// What passes unread has the end that HTTP gives it, and no other.
+#[tokio::test]
+async fn a_frame_over_the_cap_passes_with_its_own_end() {
+    let frames = ChatFrames::new().text(&STORY.repeat(20)).finish("stop").done();
+    let bytes = frames.concat().into_bytes();
+    let cases = [
+        (Answer::sse(frames.clone()), true),
+        (Answer::sse(frames.clone()).fault(2_500, Fault::Stall), false),
+        (Answer::sse(frames.clone()).fault(2_500, Fault::Close), false),
+        (Answer::sse(frames).fault(2_500, Fault::Reset), false),
+    ];
+    for (answer, is_whole) in cases {
+        let endmark = Endmark::start_with(Script::new().otherwise(answer), |settings| {
+            settings.limits.reply_bytes = 1_000;
+            settings.limits.idle = Duration::from_millis(300);
+        })
+        .await;
+        let reply = endmark.ask(&stream_request(500)).await;
+        assert_eq!((reply.complete, reply.body == bytes), (is_whole, is_whole));
+        assert!(bytes.starts_with(&reply.body));
+        assert_eq!(endmark.calls(), 1);
+    }
+}
