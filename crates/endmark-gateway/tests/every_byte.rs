@@ -2,22 +2,28 @@
 
 mod support;
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
 use serde_json::json;
 use support::{Endmark, stream_request, streamed};
 use testkit::{Answer, Fault, Prefill, Prompted, Received, Respond, ScriptedModel};
 
 /// Breaks the first reply to every request off at a byte that the request names.
-struct BreaksOff(ScriptedModel, Fault);
+struct BreaksOff {
+    model: ScriptedModel,
+    fault: Fault,
+    /// Where it broke off by now: the same request is answered when it comes again.
+    broken: Mutex<BTreeSet<u64>>,
+}
 
 impl Respond for BreaksOff {
     fn respond(&self, request: &Received) -> Answer {
-        let answer = self.0.respond(request);
+        let answer = self.model.respond(request);
         let body = request.json();
-        let last =
-            body["messages"].as_array().and_then(|messages| messages.last()).cloned().unwrap_or_default();
         match body["break_at"].as_u64() {
-            Some(at) if body["max_tokens"] == 500 && last["role"] == "user" => {
-                answer.fault(usize::try_from(at).unwrap_or(0), self.1)
+            Some(at) if self.broken.lock().is_ok_and(|mut broken| broken.insert(at)) => {
+                answer.fault(usize::try_from(at).unwrap_or(0), self.fault)
             }
             _ => answer,
         }
@@ -35,7 +41,8 @@ async fn break_everywhere(model: impl Fn() -> ScriptedModel, whole: &str, json: 
         }
         body
     };
-    let endmark = Endmark::start(BreaksOff(model(), Fault::Close)).await;
+    let endmark =
+        Endmark::start(BreaksOff { model: model(), fault: Fault::Close, broken: Mutex::default() }).await;
     let length = endmark.ask(&request(usize::MAX >> 12)).await.body.len();
     let step = if std::env::var_os("EVERY_BYTE").is_some() { 1 } else { 23 };
     let mut mended = 0;
