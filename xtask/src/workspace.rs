@@ -106,8 +106,16 @@ impl Workspace {
         self.members().find(|package| package.name == name).ok_or(WorkspaceError::NoMember(name))
     }
 
-    /// The names of all packages that this one is built with, through normal and build dependencies.
-    pub(crate) fn closure(&self, package: &Package) -> BTreeSet<&str> {
+    /// The names of all packages that this one is built with, through normal and build dependencies, without those that
+    /// are only reached where a package of this name needs one of that.
+    pub(crate) fn closure(&self, package: &Package, without: fn(&str, &str) -> bool) -> BTreeSet<&str> {
+        let names: BTreeMap<&str, &str> = self
+            .metadata
+            .packages
+            .iter()
+            .map(|package| (package.id.as_str(), package.name.as_str()))
+            .collect();
+        let name = |id: &str| names.get(id).copied().unwrap_or_default();
         let nodes: BTreeMap<&str, &Node> =
             self.metadata.resolve.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
         let mut seen = BTreeSet::new();
@@ -119,6 +127,7 @@ impl Workspace {
             let edges = nodes.get(id).into_iter().flat_map(|node| &node.deps);
             let built =
                 edges.filter(|edge| edge.dep_kinds.iter().any(|kind| kind.kind.as_deref() != Some("dev")));
+            let built = built.filter(|edge| !without(name(id), name(&edge.pkg)));
             open.extend(built.map(|edge| edge.pkg.as_str()));
         }
         let others = self.metadata.packages.iter().filter(|other| seen.contains(other.id.as_str()));

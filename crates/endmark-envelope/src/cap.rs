@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::cursor::is_cursor;
 use crate::document::{Document, counted};
 use crate::error::{ErrorBody, Phase, RESPONSE_TOO_LARGE};
 use crate::marker::TRUNCATION_MARKER;
@@ -88,7 +89,10 @@ fn candidates(document: &Document, rules: &FieldRules) -> Vec<Candidate> {
         }
     };
     walk(&document.data, FieldPath::data(), |path, value, _| {
-        if let Value::String(text) = value {
+        // A cursor that is shortened leads nowhere.
+        if let Value::String(text) = value
+            && !is_cursor(text)
+        {
             add(path, text);
         }
     });

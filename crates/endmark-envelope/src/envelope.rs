@@ -4,11 +4,13 @@ use std::io;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize, Serializer, ser};
+use serde_json::Value;
 
 use crate::cap::{DEFAULT_MAX_RESPONSE_BYTES, cap_knowing};
 use crate::detect::FieldRule;
 use crate::document::{Document, WriteError};
 use crate::error::ErrorBody;
+use crate::limits::{Limits, declared};
 use crate::path::FieldPattern;
 use crate::rules::FieldRules;
 use crate::warning::Warning;
@@ -103,7 +105,7 @@ impl<T> Envelope<T> {
         Self { rules, ..self }
     }
 
-    /// The same answer within so many bytes, its newline included (EN-5); at least
+    /// The same answer within so many bytes, on one line and with its newline (EN-5); at least
     /// [`crate::MIN_RESPONSE_BYTES`], by default [`DEFAULT_MAX_RESPONSE_BYTES`].
     #[must_use]
     pub fn with_max_response_bytes(self, max_response_bytes: usize) -> Self {
@@ -113,6 +115,14 @@ impl<T> Envelope<T> {
     /// Whether the command did what it was asked: true exactly when there is no error.
     pub fn is_ok(&self) -> bool {
         self.error.is_none()
+    }
+}
+
+impl<T: Limits> Envelope<T> {
+    /// The answer of a command that passes on what a backend returned, knowing the declared sizes of its fields: what may
+    /// be no larger when it is written is probably cut where it comes back at that size (EN-3).
+    pub fn from_backend(data: T) -> Self {
+        Self::success(data).with_rules(declared::<T>())
     }
 }
 
@@ -127,6 +137,14 @@ impl<T: Serialize> Envelope<T> {
         let duration_ms = u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX);
         let document = Document { data, error: self.error.clone(), warnings, duration_ms };
         Ok(cap_knowing(document, self.max_response_bytes, &self.rules))
+    }
+
+    /// The same answer with its data as JSON, so that all commands of a program answer with one type. What is known about its
+    /// fields stays known. Fails only if `T` cannot be JSON.
+    pub fn into_json(self) -> Result<Envelope<Value>, serde_json::Error> {
+        let Self { data, error, warnings, duration, rules, max_response_bytes } = self;
+        let data = data.map(serde_json::to_value).transpose()?;
+        Ok(Envelope { data, error, warnings, duration, rules, max_response_bytes })
     }
 
     /// The envelope as one JSON document on one line. Fails only if `T` cannot be JSON.
@@ -150,7 +168,7 @@ impl<T: Serialize> Serialize for Envelope<T> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

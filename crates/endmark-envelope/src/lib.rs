@@ -5,26 +5,44 @@
 //! the warnings. Serialising an [`Envelope`] finds what a backend already cut (EN-3) and keeps the answer within its
 //! limit (EN-5); nothing is shortened without a [`Warning`] (EN-2).
 //!
-//! The envelope knows no file, clock or terminal; [`Envelope::write_to`] writes to whatever it is given.
+//! The envelope knows no file, clock or terminal; [`Envelope::write_to`] writes to whatever it is given. The one
+//! function that does, `run`, stands behind the feature of that name, which is on by default.
+
+// What is derived names the crate as its users do.
+extern crate self as endmark_envelope;
 
 mod cap;
+mod cursor;
 mod detect;
 mod document;
 mod envelope;
 mod error;
+pub mod limits;
 mod marker;
+mod page;
 mod path;
 mod rules;
+#[cfg(feature = "run")]
+mod run;
+#[cfg(feature = "schema")]
+pub mod schema;
 mod shorten;
 mod walk;
 mod warning;
 
 pub use cap::{DEFAULT_MAX_RESPONSE_BYTES, MIN_RESPONSE_BYTES, cap};
+pub use cursor::CursorError;
 pub use detect::{Cut, Evidence, FieldRule, Received, detect_cut};
 pub use document::{Document, WriteError};
+/// Implements the trait of the same name: see there.
+pub use endmark_envelope_derive::Limits;
 pub use envelope::{Envelope, Meta};
 pub use error::{ErrorBody, FIELD_TOO_LARGE, Phase, RESPONSE_TOO_LARGE};
+pub use limits::{Checked, FieldTooLarge, Limit, Limits, TooLarge};
 pub use marker::TRUNCATION_MARKER;
+pub use page::{DEFAULT_PAGE_BYTES, DEFAULT_PAGE_ITEMS, Page, Pages};
 pub use path::{FieldPath, FieldPattern, PathError, Segment};
 pub use rules::FieldRules;
+#[cfg(feature = "run")]
+pub use run::{Answering, answer_signals, run};
 pub use warning::{FIELD_TRUNCATED, Size, Warning, WarningKind};

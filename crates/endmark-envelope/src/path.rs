@@ -169,6 +169,9 @@ impl<'de> Deserialize<'de> for FieldPath {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct FieldPattern(Vec<Step>);
 
+/// How many steps a declared place has at most: lists in lists, six deep.
+const DEEPEST_DECLARED: usize = 12;
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Step {
     Exactly(Segment),
@@ -205,6 +208,12 @@ impl FieldPattern {
     pub fn below(&self, mut other: Self) -> Self {
         other.0.extend(self.0.iter().cloned());
         other
+    }
+
+    /// Whether it is so deep that what is declared further down, by a type that contains itself, is left to the value.
+    #[doc(hidden)]
+    pub fn is_deep(&self) -> bool {
+        self.0.len() > DEEPEST_DECLARED
     }
 
     /// Whether a place is among those that are meant.

@@ -3,10 +3,16 @@
 use std::time::Duration;
 
 use endmark_envelope::{DEFAULT_MAX_RESPONSE_BYTES, Document, Envelope, ErrorBody, FieldRules, Warning};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::CommandError;
 use crate::exit::Exit;
+
+/// The data of an answer as JSON.
+pub(crate) fn to_data(data: &impl Serialize) -> Result<Value, CommandError> {
+    serde_json::to_value(data).map_err(|error| CommandError::Bug(error.to_string()))
+}
 
 /// What a command came to.
 #[derive(Debug)]

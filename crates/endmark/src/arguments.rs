@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use endmark_envelope::{Limits, TooLarge};
 
 /// The formats a text can be in, as they are typed.
 const FORMATS: [&str; 7] = ["auto", "json", "jsonl", "markdown", "tags", "text", "marker"];
@@ -178,36 +179,61 @@ Examples:
     },
 }
 
+impl Command {
+    /// Fails if an argument is larger than it may be, before anything is read or written (EN-4).
+    pub(crate) fn check_limits(&self) -> Result<(), TooLarge> {
+        match self {
+            Self::Serve(arguments) => arguments.check_limits(),
+            Self::Detect(arguments) => arguments.check_limits(),
+            Self::Stitch(arguments) => arguments.check_limits(),
+            Self::Resume(arguments) => arguments.check_limits(),
+            // `exec` checks what it is given by its manifest; the others take words from a list, or look something up.
+            Self::Demo
+            | Self::Exec(_)
+            | Self::Log(_)
+            | Self::Config(_)
+            | Self::Doctor
+            | Self::Completions { .. }
+            | Self::Man { .. } => Ok(()),
+        }
+    }
+}
+
 /// The arguments of `serve`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Limits)]
 pub(crate) struct Serve {
     /// Listen on this address and port (key `listen`); port 0 takes a free one
     #[arg(long, value_name = "ADDRESS")]
+    #[limits(max_bytes = 255)]
     pub(crate) listen: Option<String>,
     /// Record recoveries here (key `store`)
     #[arg(long, value_name = "sqlite:PATH")]
+    #[limits(max_bytes = 4096)]
     pub(crate) store: Option<String>,
     /// Forward to this server, and to none of those that are configured
     #[arg(long, value_name = "URL")]
+    #[limits(max_bytes = 2048)]
     pub(crate) upstream: Option<String>,
 }
 
 /// How a text is to be understood.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Limits)]
 pub(crate) struct FormatArguments {
     /// What the text is; `auto` finds out and says so
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS))]
     pub(crate) format: Option<String>,
     /// The text has to end with this marker (implies `--format marker`)
     #[arg(long, value_name = "MARKER")]
+    #[limits(max_bytes = 1024)]
     pub(crate) marker: Option<String>,
 }
 
 /// The arguments of `detect`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Limits)]
 pub(crate) struct Detect {
     /// The text; standard input if it is `-` or not named
     #[arg(value_name = "FILE")]
+    #[limits(skip)]
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) format: FormatArguments,
@@ -216,9 +242,11 @@ pub(crate) struct Detect {
     pub(crate) complete: bool,
     /// Keep the detector in this file, to go on later with what the text has grown by
     #[arg(long, value_name = "FILE", conflicts_with_all = ["batch", "complete", "state"])]
+    #[limits(skip)]
     pub(crate) save_state: Option<PathBuf>,
     /// Go on from the detector in this file: read only what is new, answer for the whole text, keep it again
     #[arg(long, value_name = "FILE", conflicts_with_all = ["batch", "complete"])]
+    #[limits(skip)]
     pub(crate) state: Option<PathBuf>,
     /// Read many texts as JSON Lines, and answer each with a line
     #[arg(long)]
@@ -226,15 +254,17 @@ pub(crate) struct Detect {
 }
 
 /// The arguments of `stitch`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Limits)]
 pub(crate) struct Stitch {
     /// The cut text, then what continues it, in order; with --batch at most one file of JSON Lines
     #[arg(value_name = "INITIAL CONTINUATION", required_unless_present = "batch")]
+    #[limits(skip)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) format: FormatArguments,
     /// Where the model was asked to go on: at the cut (prefill), or after the last settled token (prompt)
     #[arg(long, value_name = "WHERE", default_value = "unknown")]
+    #[limits(skip)]
     pub(crate) from: FromChoice,
     /// Read many replies as JSON Lines, and answer each with a line
     #[arg(long)]
@@ -250,24 +280,29 @@ pub(crate) enum FromChoice {
 }
 
 /// The arguments of `resume`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Limits)]
 pub(crate) struct Resume {
     /// The cut text; standard input if it is `-`
     #[arg(value_name = "FILE")]
+    #[limits(skip)]
     pub(crate) file: PathBuf,
     /// Where the model is served, with the version
     #[arg(long, value_name = "URL")]
+    #[limits(max_bytes = 2048)]
     pub(crate) base_url: String,
     /// The model to ask
     #[arg(long, value_name = "MODEL")]
+    #[limits(max_bytes = 255)]
     pub(crate) model: String,
     #[command(flatten)]
     pub(crate) format: FormatArguments,
     /// Send the key in this environment variable
     #[arg(long, value_name = "NAME")]
+    #[limits(max_bytes = 255)]
     pub(crate) api_key_env: Option<String>,
     /// What the model was asked in the first place, so that it knows what to continue
     #[arg(long, value_name = "FILE")]
+    #[limits(skip)]
     pub(crate) prompt_context: Option<PathBuf>,
 }
 

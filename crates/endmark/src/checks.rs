@@ -3,10 +3,12 @@
 use std::fs;
 
 use endmark_core::check_prompt_template;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, to_data};
 use crate::config::{ApiKey, Effective, Environment};
+use crate::error::CommandError;
 use crate::terminal::{Paint, Painter};
 
 /// What one check found.
@@ -96,13 +98,31 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
     checks
 }
 
+/// Checks, as they are answered.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Report<'a> {
+    checks: Vec<CheckReport<'a>>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct CheckReport<'a> {
+    name: &'a str,
+    ok: bool,
+    message: &'a str,
+    hint: Option<&'a str>,
+}
+
+impl<'a> CheckReport<'a> {
+    fn of(check: &'a Check) -> Self {
+        Self { name: &check.name, ok: check.is_ok, message: &check.message, hint: check.hint.as_deref() }
+    }
+}
+
 /// The checks as an answer: yes if all passed.
-pub(crate) fn answer(checks: &[Check], painter: Painter) -> Answer {
-    let all: Vec<Value> = checks
-        .iter()
-        .map(|check| json!({"name": check.name, "ok": check.is_ok, "message": check.message, "hint": check.hint}))
-        .collect();
-    let data = json!({"checks": all});
+pub(crate) fn answer(checks: &[Check], painter: Painter) -> Result<Answer, CommandError> {
+    let data = to_data(&Report { checks: checks.iter().map(CheckReport::of).collect() })?;
     let mut text = String::new();
     for check in checks {
         let word =
@@ -113,9 +133,9 @@ pub(crate) fn answer(checks: &[Check], painter: Painter) -> Answer {
             text.extend(["      hint: ", hint, "\n"]);
         }
     }
-    match checks.iter().filter(|check| !check.is_ok).count() {
+    Ok(match checks.iter().filter(|check| !check.is_ok).count() {
         0 => Answer::yes(data, text),
         1 => Answer::no_in_text(data, text, "check_failed", "a check failed"),
         failed => Answer::no_in_text(data, text, "check_failed", format!("{failed} checks failed")),
-    }
+    })
 }

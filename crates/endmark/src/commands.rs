@@ -9,6 +9,8 @@ mod exec;
 pub(crate) mod log;
 mod man;
 mod resume;
+#[cfg(test)]
+mod schemas;
 mod serve;
 mod stitch;
 
@@ -19,6 +21,7 @@ use crate::error::CommandError;
 
 /// Runs one subcommand.
 pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, CommandError> {
+    command.check_limits()?;
     match command {
         Command::Serve(arguments) => serve::run(context, arguments).map(Outcome::from),
         Command::Demo => demo::run(context).map(Outcome::from),

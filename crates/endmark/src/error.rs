@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use endmark_envelope::{ErrorBody, WriteError};
+use endmark_envelope::{ErrorBody, FIELD_TOO_LARGE, TooLarge, WriteError};
 use endmark_store::StoreError;
 
 use crate::config::ConfigError;
@@ -18,6 +18,9 @@ pub(crate) enum CommandError {
     /// The arguments do not fit together, or the input is not what it has to be.
     #[error("{message}")]
     Input { code: &'static str, message: String, hint: Option<String> },
+    /// An argument is larger than it may be (EN-4).
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
     /// A file, or standard input, cannot be read.
     #[error("cannot read `{}`: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
@@ -55,7 +58,7 @@ impl CommandError {
     /// How the process ends with this error; a reader that went away is no error at all.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Config(_) | Self::Input { .. } | Self::Read { .. } => Exit::Usage,
+            Self::Config(_) | Self::Input { .. } | Self::TooLarge(_) | Self::Read { .. } => Exit::Usage,
             Self::Write(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
             Self::Write(_) | Self::Partial(_) | Self::Upstream { .. } => Exit::Upstream,
             Self::Store { .. } => Exit::Store,
@@ -66,9 +69,13 @@ impl CommandError {
 
     /// The same for an envelope and for people.
     pub(crate) fn body(&self) -> ErrorBody {
+        if let Self::TooLarge(error) = self {
+            return error.clone().into();
+        }
         let (code, hint) = match self {
             Self::Config(error) => (error.code(), error.hint()),
             Self::Input { code, hint, .. } => (*code, hint.clone()),
+            Self::TooLarge(_) => (FIELD_TOO_LARGE, None),
             Self::Read { .. } => ("unreadable", None),
             Self::Write(_) | Self::Partial(_) => ("unwritable", None),
             Self::Upstream { hint, .. } => ("upstream", hint.clone()),

@@ -29,6 +29,12 @@ pub(crate) fn run(typed: Vec<OsString>, environment: Environment) -> Exit {
     // What `exec` answers is for programs alone.
     let json = global.json || matches!(arguments.command, Command::Exec(_));
     let terminal = Terminal::new(json, global.quiet, global.color, &environment);
+    if terminal.json && is_answered_on_signals(&arguments.command) {
+        // Without it, a signal ends the process as it always does: with no answer, and not with a wrong one.
+        if let Err(error) = endmark_envelope::answer_signals(started) {
+            terminal.warn(&format!("cannot watch signals: {error}"));
+        }
+    }
     let context = Context { terminal, environment, global: arguments.global };
     let ran = panic::catch_unwind(AssertUnwindSafe(|| commands::run(&context, arguments.command)));
     let shown = match ran.unwrap_or_else(|panic| Err(CommandError::Bug(panic_message(&*panic)))) {
@@ -37,6 +43,22 @@ pub(crate) fn run(typed: Vec<OsString>, environment: Environment) -> Exit {
         Err(error) => Err(error),
     };
     shown.unwrap_or_else(|error| terminal.fail(&error, Vec::new(), started.elapsed()))
+}
+
+/// Whether a signal is answered here: not where a command has its own way of ending, or has answered in part.
+fn is_answered_on_signals(command: &Command) -> bool {
+    match command {
+        Command::Serve(_) | Command::Exec(_) => false,
+        Command::Detect(arguments) => !arguments.batch,
+        Command::Stitch(arguments) => !arguments.batch,
+        Command::Demo
+        | Command::Resume(_)
+        | Command::Log(_)
+        | Command::Config(_)
+        | Command::Doctor
+        | Command::Completions { .. }
+        | Command::Man { .. } => true,
+    }
 }
 
 /// What has to be known before the arguments are, so that an error in them is shown as it was asked for.

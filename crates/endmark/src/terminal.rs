@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use endmark_envelope::{Envelope, ErrorBody, Warning, WriteError};
+use endmark_envelope::{Answering, Envelope, ErrorBody, Warning, WriteError};
 
 use crate::answer::Answer;
 use crate::arguments::ColorChoice;
@@ -96,6 +96,8 @@ impl Terminal {
         if self.json {
             let document = answer.document(duration)?;
             let exit = Exit::of_code(document.exit_code());
+            // A signal may be answering instead; then there is nothing to do but to end with it.
+            let _right = Answering::claim_or_wait();
             return written(document.write_to(&mut output), exit);
         }
         output
@@ -130,6 +132,7 @@ impl Terminal {
             return exit;
         }
         let envelope = Envelope::<()>::failure(error.body()).with_warnings(warnings).with_duration(duration);
+        let _right = Answering::claim_or_wait();
         match envelope.write_to(&mut io::stdout().lock()) {
             Err(failed) if !failed.is_unread() => self.complain(&error.body()),
             Ok(()) | Err(_) => {}

@@ -4,7 +4,8 @@ use crate::workspace::{Package, Workspace, WorkspaceError};
 
 /// The arrows. A crate that is not here is not known yet.
 const MAY_SEE: &[(&str, &[&str])] = &[
-    ("endmark-envelope", &[]),
+    ("endmark-envelope", &["endmark-envelope-derive"]),
+    ("endmark-envelope-derive", &[]),
     ("endmark-core", &["endmark-envelope"]),
     ("endmark-wire", &["endmark-core"]),
     ("endmark-store", &["endmark-core"]),
@@ -25,8 +26,13 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Crates whose tests need an upstream.
-const MAY_TEST_WITH_TESTKIT: &[&str] = &["endmark-gateway", "endmark-runs", "endmark"];
+/// What only tests may see: an upstream, and of a derive the crate that it derives for.
+const MAY_TEST_WITH: &[(&str, &[&str])] = &[
+    ("endmark-envelope-derive", &["endmark-envelope"]),
+    ("endmark-gateway", &["testkit"]),
+    ("endmark-runs", &["testkit"]),
+    ("endmark", &["testkit"]),
+];
 
 #[expect(clippy::unnecessary_wraps, reason = "all checks have one signature")]
 pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
@@ -41,7 +47,8 @@ fn failures_of(package: &Package) -> Vec<String> {
         )];
     };
     let is_wrong = |seen: &str, for_tests: bool| {
-        let may_test = for_tests && seen == "testkit" && MAY_TEST_WITH_TESTKIT.contains(&name);
+        let with = MAY_TEST_WITH.iter().find(|(known, _)| *known == name).map_or(&[][..], |(_, with)| with);
+        let may_test = for_tests && with.contains(&seen);
         !may_see.contains(&seen) && !may_test
     };
     let ours = package.dependencies.iter().filter(|dependency| dependency.is_ours());

@@ -8,6 +8,10 @@ use crate::workspace::{Workspace, WorkspaceError};
 /// Crates in which every decision is a function of its arguments.
 const PURE: &[&str] = &["endmark-core", "endmark-envelope", "endmark-wire"];
 
+/// The one place of a pure crate that may know the process, behind a feature, with the packages that it stands on: what
+/// authors of commands take on its own is one crate, and its rim is one module of it.
+const RIMS: &[(&str, &str, &[&str])] = &[("endmark-envelope", "run", &["signal-hook"])];
+
 /// Packages that do I/O, read clocks or keep state of the process; none may be below a pure crate.
 const IMPURE: &[&str] = &[
     "async-std",
@@ -49,7 +53,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
     let files = workspace.rust_files()?;
     for name in PURE {
         let package = workspace.member(name)?;
-        let below = workspace.closure(package);
+        let below = workspace.closure(package, is_of_rim);
         failures.extend(IMPURE.iter().filter(|name| below.contains(*name)).map(|name| {
             format!(
                 "`{}` is pure, but `{name}` is among its dependencies: take the feature or crate out that brings it (`cargo tree -p {} -e normal,build -i {name}`)",
@@ -57,12 +61,25 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
             )
         }));
         let source = package.folder(workspace).join("src");
-        for (file, text) in files.iter().filter(|(file, _)| file.starts_with(&source) && !is_test_file(file))
-        {
+        let is_judged = |file: &Path| {
+            file.strip_prefix(&source).is_ok_and(|inside| !is_test_file(file) && !is_rim(name, inside))
+        };
+        for (file, text) in files.iter().filter(|(file, _)| is_judged(file)) {
             failures.extend(impurities(text).into_iter().map(|(line, name)| failure(file, line, &name)));
         }
     }
     Ok(failures)
+}
+
+/// Whether one package is among another's dependencies for its rim alone.
+fn is_of_rim(package: &str, dependency: &str) -> bool {
+    RIMS.iter().any(|(name, _, packages)| *name == package && packages.contains(&dependency))
+}
+
+/// Whether a file in a package's `src` is its rim.
+fn is_rim(package: &str, file: &Path) -> bool {
+    let first = file.iter().next().map(Path::new).and_then(Path::file_stem);
+    RIMS.iter().any(|(name, module, _)| *name == package && first.is_some_and(|first| first == *module))
 }
 
 fn failure(file: &Path, line: usize, name: &str) -> String {
@@ -104,6 +121,20 @@ fn words(code: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rim_is_one_module_of_one_crate() {
+        for (package, file, expected) in [
+            ("endmark-envelope", "run.rs", true),
+            ("endmark-envelope", "run/signals.rs", true),
+            ("endmark-envelope", "rules.rs", false),
+            ("endmark-envelope", "cap/run.rs", false),
+            ("endmark-core", "run.rs", false),
+        ] {
+            assert_eq!(is_rim(package, Path::new(file)), expected, "{package} {file}");
+        }
+        assert!(is_of_rim("endmark-envelope", "signal-hook") && !is_of_rim("endmark-core", "signal-hook"));
+    }
 
     #[test]
     fn files_sockets_clocks_and_the_environment_are_found() {

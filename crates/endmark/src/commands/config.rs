@@ -1,13 +1,15 @@
 //! `endmark config`: what is in effect, where it came from, and whether it can be used.
 
 use std::fmt::Write;
+use std::path::Path;
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, to_data};
 use crate::arguments::{Config, ConfigCommand};
 use crate::checks;
-use crate::config::{self, Effective, Shown};
+use crate::config::{self, Effective, Origin, Shown};
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 use crate::terminal::{Paint, Painter};
@@ -17,42 +19,109 @@ pub(crate) fn run(context: &Context, arguments: &Config) -> Result<Answer, Comma
     let effective = context.configuration(Vec::new())?;
     let warnings = configuration_warnings(&effective);
     let answer = match arguments.command.unwrap_or(ConfigCommand::Show) {
-        ConfigCommand::Show => show(&effective, context.terminal.output),
-        ConfigCommand::Path => path(context, &effective),
+        ConfigCommand::Show => show(&effective, context.terminal.output)?,
+        ConfigCommand::Path => path(context, &effective)?,
         ConfigCommand::Check => {
             let checks = checks::of_configuration(&effective, &context.environment);
-            checks::answer(&checks, context.terminal.output)
+            checks::answer(&checks, context.terminal.output)?
         }
     };
     Ok(answer.with_warnings(warnings))
 }
 
-fn path(context: &Context, effective: &Effective) -> Answer {
+/// Which file is read.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct PathReport {
+    path: Option<String>,
+    /// Where it was looked for, if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    searched: Option<Vec<String>>,
+}
+
+fn path(context: &Context, effective: &Effective) -> Result<Answer, CommandError> {
+    let shown = |path: &Path| path.to_string_lossy().into_owned();
     if let Some(path) = &effective.file {
-        return Answer::yes(json!({"path": path.to_string_lossy()}), format!("{}\n", path.display()));
+        let data = to_data(&PathReport { path: Some(shown(path)), searched: None })?;
+        return Ok(Answer::yes(data, format!("{}\n", path.display())));
     }
     let searched = config::searched(&context.environment);
     let named: Vec<String> = searched.iter().map(|path| format!("`{}`", path.display())).collect();
-    let data = json!({"path": null, "searched": searched.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>()});
+    let searched = searched.iter().map(|path| shown(path)).collect();
+    let data = to_data(&PathReport { path: None, searched: Some(searched) })?;
     let hint = format!(
         "Looked for {}. Everything has a default; `endmark config show > endmark.toml` writes a file to begin with.",
         named.join(" and ")
     );
-    Answer::no(data, "no_file", "no configuration file is read", Some(hint))
+    Ok(Answer::no(data, "no_file", "no configuration file is read", Some(hint)))
 }
 
-fn show(effective: &Effective, painter: Painter) -> Answer {
+/// What is in effect.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Report<'a> {
+    /// The file that is read.
+    file: Option<String>,
+    values: Vec<ValueReport<'a>>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ValueReport<'a> {
+    key: &'a str,
+    value: &'a Value,
+    origin: OriginReport<'a>,
+    summary: &'static str,
+}
+
+/// Where a value comes from.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct OriginReport<'a> {
+    /// `default`, `file`, `environment` or `flag`.
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    /// The environment variable, or the flag.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+}
+
+impl<'a> OriginReport<'a> {
+    fn of(origin: &'a Origin) -> Self {
+        let nothing = Self { kind: "default", path: None, line: None, name: None };
+        match origin {
+            Origin::Default => nothing,
+            Origin::File { path, line } => {
+                let path = Some(path.to_string_lossy().into_owned());
+                Self { kind: "file", path, line: Some(*line), name: None }
+            }
+            Origin::Environment(name) => Self { kind: "environment", name: Some(name), ..nothing },
+            Origin::Flag(name) => Self { kind: "flag", name: Some(name), ..nothing },
+        }
+    }
+}
+
+impl<'a> ValueReport<'a> {
+    fn of(shown: &'a Shown) -> Self {
+        Self {
+            key: &shown.key,
+            value: &shown.value,
+            origin: OriginReport::of(&shown.origin),
+            summary: shown.summary,
+        }
+    }
+}
+
+fn show(effective: &Effective, painter: Painter) -> Result<Answer, CommandError> {
     let values = config::shown(effective);
-    let data = json!({
-        "file": effective.file.as_ref().map(|path| path.to_string_lossy()),
-        "values": values.iter().map(|shown| json!({
-            "key": shown.key,
-            "value": shown.value,
-            "origin": shown.origin.to_json(),
-            "summary": shown.summary,
-        })).collect::<Vec<_>>(),
-    });
-    Answer::yes(data, toml(&values, painter))
+    let data = to_data(&Report {
+        file: effective.file.as_ref().map(|path| path.to_string_lossy().into_owned()),
+        values: values.iter().map(ValueReport::of).collect(),
+    })?;
+    Ok(Answer::yes(data, toml(&values, painter)))
 }
 
 /// The values as TOML that could be read again, each with its origin as a comment.

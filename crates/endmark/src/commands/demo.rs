@@ -1,11 +1,11 @@
 //! `endmark demo`: the whole story, with no account and no network. (PC-9)
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, to_data};
 use crate::commands::log;
 use crate::context::Context;
-use crate::demo::{self, Scene, Told};
+use crate::demo::{self, Received, Scene, Told};
 use crate::error::CommandError;
 use crate::runtime;
 use crate::terminal::{Paint, Painter};
@@ -22,7 +22,7 @@ pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
         message: format!("the demonstration cannot go on: {message}"),
         hint: Some("It needs two free ports on 127.0.0.1 and a writable temporary folder.".to_owned()),
     })?;
-    let data = data(&told);
+    let data = to_data(&Report::of(&told))?;
     let text = text(&told, context.terminal.output);
     Ok(match told.scenes.iter().filter(|scene| !scene.is_whole()).count() {
         0 => Answer::yes(data, text),
@@ -30,26 +30,61 @@ pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
     })
 }
 
-fn data(told: &Told) -> Value {
-    let scene = |scene: &Scene| {
-        json!({
-            "title": scene.title,
-            "asked": scene.asked,
-            "directly": {"text": scene.directly.text, "finish_reason": scene.directly.finish_reason},
-            "through_endmark": {
-                "text": scene.through_endmark.text,
-                "finish_reason": scene.through_endmark.finish_reason,
-                "request_id": scene.through_endmark.request_id,
-            },
-            "seams": scene.seams(),
-            "whole": scene.is_whole(),
-            "recovery": scene.recovery.as_ref().map(log::explained),
-        })
-    };
-    json!({
-        "scenes": told.scenes.iter().map(scene).collect::<Vec<_>>(),
-        "log": told.log.iter().map(log::row_data).collect::<Vec<_>>(),
-    })
+/// The story for programs.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Report<'a> {
+    scenes: Vec<SceneReport<'a>>,
+    log: Vec<log::Row<'a>>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct SceneReport<'a> {
+    title: &'a str,
+    asked: &'a str,
+    directly: ReplyReport<'a>,
+    through_endmark: ReplyReport<'a>,
+    seams: Vec<usize>,
+    whole: bool,
+    recovery: Option<log::Report<'a>>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ReplyReport<'a> {
+    text: &'a str,
+    finish_reason: &'a str,
+    /// Where the gateway did something.
+    request_id: Option<&'a str>,
+}
+
+impl<'a> Report<'a> {
+    fn of(told: &'a Told) -> Self {
+        let scene = |scene: &'a Scene| SceneReport {
+            title: scene.title,
+            asked: &scene.asked,
+            directly: ReplyReport::of(&scene.directly),
+            through_endmark: ReplyReport::of(&scene.through_endmark),
+            seams: scene.seams(),
+            whole: scene.is_whole(),
+            recovery: scene.recovery.as_ref().map(log::explained),
+        };
+        Self {
+            scenes: told.scenes.iter().map(scene).collect(),
+            log: told.log.iter().map(log::Row::of).collect(),
+        }
+    }
+}
+
+impl<'a> ReplyReport<'a> {
+    fn of(received: &'a Received) -> Self {
+        Self {
+            text: &received.text,
+            finish_reason: &received.finish_reason,
+            request_id: received.request_id.as_deref(),
+        }
+    }
 }
 
 fn text(told: &Told, painter: Painter) -> String {

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use completed::{Closing, Problem};
 
-use crate::answer::{Answer, Outcome};
+use crate::answer::{Answer, Outcome, to_data};
 use crate::arguments::Detect;
 use crate::batch::{self, Field, LineAnswer, LineError};
 use crate::context::Context;
@@ -38,7 +38,7 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
     if arguments.complete {
         return closed(&detection, &Closing::of(&raw, &format)).map(Outcome::from);
     }
-    let data = to_value(&Report::of(&detection, None, None))?;
+    let data = to_data(&Report::of(&detection, None, None))?;
     let text = for_people(&detection, context.terminal.output);
     Ok(Outcome::from(match &detection.verdict {
         Verdict::Whole => Answer::yes(data, text),
@@ -69,7 +69,7 @@ fn closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandErr
         Err(problem) => (String::new(), problem.message.clone(), None),
     };
     let is_closed = closing.closed().is_ok();
-    let data = to_value(&Report::of(detection, None, Some(closing)))?;
+    let data = to_data(&Report::of(detection, None, Some(closing)))?;
     let answer = match verdict {
         Verdict::Whole if is_closed => Answer::yes(data, text),
         Verdict::Whole => Answer::no(data, "not_closed", message, None),
@@ -125,7 +125,8 @@ fn answer_line(line: &str, default: &Format, complete: bool) -> Result<LineAnswe
 
 /// What detection says, under the names that others rely on. Offsets are UTF-8 bytes.
 #[derive(Serialize)]
-struct Report<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a Value>,
     verdict: &'static str,
@@ -172,10 +173,6 @@ impl<'a> Report<'a> {
             completed_error: closing.and_then(|closing| closing.closed().err()),
         }
     }
-}
-
-fn to_value(report: &Report<'_>) -> Result<Value, CommandError> {
-    serde_json::to_value(report).map_err(|error| CommandError::Bug(error.to_string()))
 }
 
 /// The verdict in one line.

@@ -31,14 +31,14 @@ pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
                 message: body.message,
                 hint: body.hint,
             };
-            return Ok(checks::answer(&[check], context.terminal.output));
+            return checks::answer(&[check], context.terminal.output);
         }
     };
     let mut checks = checks::of_configuration(&effective, &context.environment);
     checks.push(store(&effective));
     checks.push(listen(&effective));
     checks.extend(runtime::block_on(upstreams(&effective.settings.upstreams))?);
-    let answer = checks::answer(&checks, context.terminal.output);
+    let answer = checks::answer(&checks, context.terminal.output)?;
     Ok(answer.with_warnings(configuration_warnings(&effective)))
 }
 

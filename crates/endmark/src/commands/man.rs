@@ -2,11 +2,19 @@
 
 use clap::Command;
 use clap_mangen::Man;
-use serde_json::json;
+use serde::Serialize;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, to_data};
 use crate::definition::definition;
 use crate::error::CommandError;
+
+/// A manual page.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Report<'a> {
+    name: &'a str,
+    page: &'a str,
+}
 
 /// Prints the page of this command, or of all.
 pub(crate) fn run(named: Option<&str>) -> Result<Answer, CommandError> {
@@ -21,7 +29,7 @@ pub(crate) fn run(named: Option<&str>) -> Result<Answer, CommandError> {
     let mut page = Vec::new();
     Man::new(command).render(&mut page).map_err(|error| CommandError::Bug(error.to_string()))?;
     let page = String::from_utf8(page).map_err(|error| CommandError::Bug(error.to_string()))?;
-    Ok(Answer::yes(json!({"name": name, "page": page}), page.as_str()))
+    Ok(Answer::yes(to_data(&Report { name: &name, page: &page })?, page.as_str()))
 }
 
 fn page_of(all: &Command, name: &str) -> Result<Command, CommandError> {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use endmark_core::detect::detect;
-use endmark_core::stitch::Seam;
 use endmark_core::{
     AskFailure, Ending, Format, Join, Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, Stop,
     Verdict, resume_if_truncated,
@@ -12,11 +11,13 @@ use endmark_core::{
 use endmark_wire::openai_chat::{ChatRequest, ChatResponse, Partial, Terms, read_error};
 use http::{Request, StatusCode};
 use http_body_util::Full;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, to_data};
 use crate::arguments::Resume;
 use crate::client::Client;
+use crate::commands::stitch::SeamReport;
 use crate::config::{Settings, base_url};
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
@@ -87,39 +88,61 @@ fn demanded(text: &str, format: Format) -> Result<Option<Format>, CommandError> 
     Ok(Some(format).filter(Format::can_be_demanded))
 }
 
+/// What came of asking.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Report<'a> {
+    /// `whole`, or `exhausted`.
+    outcome: &'static str,
+    /// The whole, or everything that was received.
+    text: &'a str,
+    attempts: u32,
+    /// Of a whole text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seams: Option<Vec<SeamReport>>,
+    /// Of one that is not: why no more was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'static str>,
+    /// Of one that is not: how many bytes are verified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified_len: Option<usize>,
+    /// Of one that is not: the best candidate, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best: Option<&'a str>,
+}
+
 fn answer(outcome: ResumeOutcome) -> Result<Answer, CommandError> {
     match outcome {
         ResumeOutcome::Whole { text, seams, attempts, .. } => {
-            let seams: Vec<Value> = seams.iter().map(seam).collect();
-            let data = json!({"outcome": "whole", "text": text, "attempts": attempts, "seams": seams});
+            let data = to_data(&Report {
+                outcome: "whole",
+                text: &text,
+                attempts,
+                seams: Some(seams.iter().map(SeamReport::of).collect()),
+                cause: None,
+                verified_len: None,
+                best: None,
+            })?;
             Ok(Answer::yes(data, text))
         }
-        ResumeOutcome::Exhausted(exhausted) => Ok(exhausted_answer(&exhausted)),
+        ResumeOutcome::Exhausted(exhausted) => exhausted_answer(&exhausted),
         ResumeOutcome::Passed => Err(CommandError::Bug("a text that is only cut was passed on".to_owned())),
     }
 }
 
-fn exhausted_answer(exhausted: &ResumeExhausted) -> Answer {
-    let data = json!({
-        "outcome": "exhausted",
-        "cause": exhausted.cause.name(),
-        "text": exhausted.merged_raw,
-        "verified_len": exhausted.verified_len,
-        "best": exhausted.best,
-        "attempts": exhausted.attempts,
-    });
+fn exhausted_answer(exhausted: &ResumeExhausted) -> Result<Answer, CommandError> {
+    let data = to_data(&Report {
+        outcome: "exhausted",
+        text: &exhausted.merged_raw,
+        attempts: exhausted.attempts,
+        seams: None,
+        cause: Some(exhausted.cause.name()),
+        verified_len: Some(exhausted.verified_len),
+        best: exhausted.best.as_deref(),
+    })?;
     let hint = "`--json` shows everything that was received; `--set resume.max_attempts=N` asks more often.";
-    Answer::no(data, "exhausted", format!("still not whole: {}", exhausted.reason), Some(hint.to_owned()))
-}
-
-fn seam(seam: &Seam) -> Value {
-    json!({
-        "at": seam.at,
-        "style": seam.style.name(),
-        "dropped_bytes": seam.dropped_bytes,
-        "confidence": seam.confidence,
-        "alternatives": seam.alternatives,
-    })
+    let message = format!("still not whole: {}", exhausted.reason);
+    Ok(Answer::no(data, "exhausted", message, Some(hint.to_owned())))
 }
 
 /// The server that is asked.

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use endmark_gateway::{BuildError, Gateway, ServeError, with_causes};
 use endmark_store::Store;
-use serde_json::json;
+use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, to_data};
 use crate::arguments::Serve;
 use crate::config::{self, Effective, Override, Settings};
 use crate::context::{Context, configuration_warnings};
@@ -23,6 +23,14 @@ const NAMED_UPSTREAM: &str = "default";
 
 /// How often records that are too old are looked for.
 const FORGET_EVERY: Duration = Duration::from_hours(1);
+
+/// What was served, once it stops.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Report {
+    /// The address and port that it listened on.
+    listen: String,
+}
 
 /// Serves until it is told to stop.
 pub(crate) fn run(context: &Context, arguments: Serve) -> Result<Answer, CommandError> {
@@ -48,7 +56,9 @@ pub(crate) fn run(context: &Context, arguments: Serve) -> Result<Answer, Command
         store.close().await;
         // People were warned at the beginning, and the envelope is only written now.
         let warnings = if context.terminal.json { configuration_warnings(&effective) } else { Vec::new() };
-        served.map(|()| Answer::yes(json!({"listen": address.to_string()}), "").with_warnings(warnings))
+        served?;
+        let data = to_data(&Report { listen: address.to_string() })?;
+        Ok(Answer::yes(data, "").with_warnings(warnings))
     })?
 }
 

@@ -5,7 +5,7 @@ use endmark_core::{Format, detect::detect};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::answer::{Answer, Outcome};
+use crate::answer::{Answer, Outcome, to_data};
 use crate::arguments::{self, FromChoice};
 use crate::batch::{self, Field, LineAnswer, LineError};
 use crate::context::Context;
@@ -48,7 +48,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Stitch) -> Result<Ou
 
 fn answer(stitched: &Stitched, format: &Format, from: AskedFrom) -> Result<Answer, CommandError> {
     let report = Report::of(stitched, None);
-    let data = serde_json::to_value(&report).map_err(|error| CommandError::Bug(error.to_string()))?;
+    let data = to_data(&report)?;
     let Some(error) = &stitched.error else {
         return Ok(Answer::yes(data, stitched.text.as_str()));
     };
@@ -124,7 +124,8 @@ fn answer_line(line: &str, default: &Format, default_from: AskedFrom) -> Result<
 
 /// What stitching came to, under the names that others rely on. Offsets are UTF-8 bytes of `text`.
 #[derive(Serialize)]
-struct Report<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a Value>,
     outcome: &'static str,
@@ -134,7 +135,8 @@ struct Report<'a> {
 }
 
 #[derive(Serialize)]
-struct SeamReport {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct SeamReport {
     at: usize,
     style: &'static str,
     dropped_bytes: usize,
@@ -143,26 +145,32 @@ struct SeamReport {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ErrorReport<'a> {
     code: &'a str,
     message: &'a str,
 }
 
-impl<'a> Report<'a> {
-    fn of(stitched: &'a Stitched, id: Option<&'a Value>) -> Self {
-        let seam = |seam: &Seam| SeamReport {
+impl SeamReport {
+    pub(super) fn of(seam: &Seam) -> Self {
+        Self {
             at: seam.at,
             style: seam.style.name(),
             dropped_bytes: seam.dropped_bytes,
             confidence: seam.confidence,
             alternatives: seam.alternatives,
-        };
+        }
+    }
+}
+
+impl<'a> Report<'a> {
+    fn of(stitched: &'a Stitched, id: Option<&'a Value>) -> Self {
         let error = stitched.error.as_ref();
         Self {
             id,
             outcome: stitched.outcome.name(),
             text: &stitched.text,
-            seams: stitched.seams.iter().map(seam).collect(),
+            seams: stitched.seams.iter().map(SeamReport::of).collect(),
             error: error.map(|error| ErrorReport { code: error.code, message: &error.message }),
         }
     }

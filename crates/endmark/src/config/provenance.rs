@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
-
 /// Where one value was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -17,20 +15,6 @@ pub(crate) enum Origin {
     Environment(String),
     /// By this flag.
     Flag(String),
-}
-
-impl Origin {
-    /// The same for programs.
-    pub(crate) fn to_json(&self) -> Value {
-        match self {
-            Self::Default => json!({"kind": "default"}),
-            Self::File { path, line } => {
-                json!({"kind": "file", "path": path.to_string_lossy(), "line": line})
-            }
-            Self::Environment(name) => json!({"kind": "environment", "name": name}),
-            Self::Flag(name) => json!({"kind": "flag", "name": name}),
-        }
-    }
 }
 
 impl fmt::Display for Origin {

@@ -121,3 +121,43 @@ fn a_reader_that_goes_away_is_no_error() {
         assert_eq!((child.wait().unwrap().code(), errors.as_str()), (Some(0), ""), "{arguments:?}");
     }
 }
+
+#[test]
+fn an_argument_over_its_limit_is_refused_before_anything_is_read() {
+    let place = Place::new();
+    let cases: &[(&[&str], &str, u64, usize)] = &[
+        (&["detect", "missing.json", "--marker"], "marker", 1024, 1025),
+        (&["stitch", "missing.json", "missing.json", "--marker"], "marker", 1024, 1025),
+        (&["resume", "missing.json", "--base-url", "http://127.0.0.1:9/v1", "--model"], "model", 255, 256),
+        (&["serve", "--upstream"], "upstream", 2048, 2049),
+    ];
+    for (arguments, field, limit, actual) in cases {
+        let value = "x".repeat(*actual);
+        let run = place.run(&[*arguments, &[&value, "--json"]].concat());
+        let error = &run.envelope()["error"];
+        assert_eq!((run.code, &error["code"]), (2, &"FIELD_TOO_LARGE".into()), "{arguments:?}");
+        assert_eq!((&error["phase"], &error["limit"]), (&"validation".into(), &(*limit).into()));
+        assert!(error["field"].as_str().unwrap().ends_with(field), "{error}");
+        assert_eq!(error["actual"], *actual);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_signal_is_answered_in_an_envelope() {
+    for (signal, code, word) in [("-TERM", 143, "terminated"), ("-INT", 130, "interrupted")] {
+        let mut child = Place::new().command(&["detect", "-", "--json"]).spawn().unwrap();
+        // A second thread is the one that answers; before it is there, a signal ends any process.
+        while std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().count() < 2 {
+            std::thread::yield_now();
+        }
+        let id = child.id().to_string();
+        assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
+        let mut output = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+        let envelope: serde_json::Value = serde_json::from_str(&output).unwrap();
+        assert_eq!((&envelope["error"]["code"], &envelope["ok"]), (&word.into(), &false.into()));
+        assert_eq!(envelope["error"]["exit_code"], code);
+    }
+}

@@ -1,7 +1,7 @@
 //! Runs the built command in an empty folder and an empty environment.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -18,6 +18,8 @@ pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) output: String,
     pub(crate) errors: String,
+    /// What its answers have to be, if the command is known.
+    schema: Option<PathBuf>,
 }
 
 impl Place {
@@ -62,7 +64,7 @@ impl Place {
         });
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap();
-        Run::of(&output)
+        Run { schema: schema(arguments), ..Run::of(&output) }
     }
 }
 
@@ -72,10 +74,12 @@ impl Run {
             code: output.status.code().unwrap(),
             output: String::from_utf8(output.stdout.clone()).unwrap(),
             errors: String::from_utf8(output.stderr.clone()).unwrap(),
+            schema: None,
         }
     }
 
-    /// The envelope on standard output, which is checked to be one and to agree with the exit code (EN-1).
+    /// The envelope on standard output, which is checked to be one, to agree with the exit code, and to be what the
+    /// schema of its command says (EN-1).
     pub(crate) fn envelope(&self) -> Value {
         let envelope: Value = serde_json::from_str(&self.output)
             .unwrap_or_else(|error| panic!("{error} in {:?}, standard error {:?}", self.output, self.errors));
@@ -89,6 +93,25 @@ impl Run {
             assert!(!envelope["error"]["code"].as_str().unwrap().is_empty());
         }
         assert!(envelope["meta"]["truncated"].is_boolean() && envelope["meta"]["duration_ms"].is_u64());
+        if let Some(file) = &self.schema {
+            let schema = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+            let validator = jsonschema::validator_for(&schema).unwrap();
+            let errors: Vec<String> =
+                validator.iter_errors(&envelope).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{} does not fit: {errors:?} in {}", file.display(), self.output);
+        }
         envelope
     }
+}
+
+/// The schema of what these arguments are answered with.
+fn schema(arguments: &[&str]) -> Option<PathBuf> {
+    let (command, rest) = arguments.split_first()?;
+    let name = match (*command, rest.first()) {
+        ("config", Some(sub @ (&"path" | &"check"))) => format!("config-{sub}"),
+        ("config", _) => "config-show".to_owned(),
+        (command, _) => command.to_owned(),
+    };
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schemas/{name}.json"));
+    file.exists().then_some(file)
 }

@@ -11,10 +11,13 @@ const MOST_POINTER_BYTES: usize = 1 << 17;
 const SHOWN_PLACES: usize = 8;
 
 /// What came of closing a text: null in an answer where there is nothing that could be closed.
-pub(super) struct Closing(Result<Closed, Problem>);
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transparent))]
+pub(super) struct Closing(#[cfg_attr(test, schemars(with = "Option<Closed>"))] Result<Closed, Problem>);
 
 /// The closed text, and what is unfinished in it.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Closed {
     pub(super) text: String,
     /// Which value of the text the unfinished places are in.
@@ -25,6 +28,7 @@ pub(super) struct Closed {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Place {
     pointer: String,
     kind: &'static str,
@@ -33,6 +37,7 @@ struct Place {
 
 /// Why a text cannot be closed.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Problem {
     code: &'static str,
     pub(super) message: String,

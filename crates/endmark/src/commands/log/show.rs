@@ -3,41 +3,71 @@
 use std::fmt::Write;
 
 use endmark_store::{FinalStatus, LogRow, Piece, Recovery};
-use serde_json::{Value, json};
+use serde::Serialize;
 
+use super::{Report, Row};
 use crate::terminal::{Paint, Painter, in_lines};
 
 /// How much of a kept text is shown around its ends, in characters.
 const EXCERPT: usize = 160;
 
-/// The recovery for programs.
-pub(crate) fn data(recovery: &Recovery) -> Value {
-    let rows = recovery.rows.iter().map(|row| {
-        let mut data = super::row_data(row);
-        data["pieces"] = recovery.pieces_of(row.id).map(piece_data).collect();
-        data
-    });
-    json!({"rows": rows.collect::<Vec<_>>()})
+/// One piece of a reply, as it was received.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::commands) struct PieceReport<'a> {
+    ordinal: u32,
+    strategy: &'a str,
+    received_bytes: u64,
+    ending: &'a str,
+    stop: Option<&'a str>,
+    judged: &'a str,
+    why: &'a str,
+    /// Where it was joined to what came before.
+    seam: Option<PieceSeam<'a>>,
+    sha256: &'a str,
+    /// Only where texts are kept.
+    text: Option<&'a str>,
 }
 
-fn piece_data(piece: &Piece) -> Value {
-    json!({
-        "ordinal": piece.ordinal,
-        "strategy": piece.strategy,
-        "received_bytes": piece.received_bytes,
-        "ending": piece.ending,
-        "stop": piece.stop,
-        "judged": piece.judged,
-        "why": piece.why,
-        "seam": piece.seam_at.map(|at| json!({
-            "at": at,
-            "style": piece.seam_style,
-            "dropped_bytes": piece.dropped_bytes,
-            "confidence": piece.confidence,
-        })),
-        "sha256": piece.sha256,
-        "text": piece.text,
-    })
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PieceSeam<'a> {
+    at: u64,
+    style: Option<&'a str>,
+    dropped_bytes: u64,
+    confidence: Option<f64>,
+}
+
+/// The recovery for programs.
+pub(in crate::commands) fn data(recovery: &Recovery) -> Report<'_> {
+    let rows = recovery.rows.iter().map(|row| {
+        let pieces = recovery.pieces_of(row.id).map(PieceReport::of).collect();
+        Row { pieces: Some(pieces), ..Row::of(row) }
+    });
+    Report { rows: rows.collect() }
+}
+
+impl<'a> PieceReport<'a> {
+    fn of(piece: &'a Piece) -> Self {
+        let seam = |at| PieceSeam {
+            at,
+            style: piece.seam_style.as_deref(),
+            dropped_bytes: piece.dropped_bytes,
+            confidence: piece.confidence,
+        };
+        Self {
+            ordinal: piece.ordinal,
+            strategy: &piece.strategy,
+            received_bytes: piece.received_bytes,
+            ending: &piece.ending,
+            stop: piece.stop.as_deref(),
+            judged: &piece.judged,
+            why: &piece.why,
+            seam: piece.seam_at.map(seam),
+            sha256: &piece.sha256,
+            text: piece.text.as_deref(),
+        }
+    }
 }
 
 /// The recovery for people.

@@ -1,0 +1,155 @@
+//! The implementation that is written for a type.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{
+    Data, DataEnum, DataStruct, DeriveInput, Error, Field, Fields, GenericParam, Generics, parse_quote,
+};
+
+use crate::attribute::FieldLimits;
+use crate::serde_name::SerdeNames;
+
+/// `impl Limits for …`.
+pub(crate) fn limits(input: &DeriveInput) -> Result<TokenStream, Error> {
+    if let Some(attribute) = input.attrs.iter().find(|attribute| attribute.path().is_ident("limits")) {
+        return Err(Error::new(
+            attribute.span(),
+            "limits stand on fields: put it onto the field that is limited",
+        ));
+    }
+    let names = SerdeNames::read(&input.attrs)?;
+    let Bodies { declare, check } = match &input.data {
+        Data::Struct(data) => of_struct(data, &names, input)?,
+        Data::Enum(data) => of_enum(data)?,
+        Data::Union(_) => {
+            return Err(Error::new(input.ident.span(), "a union cannot have limits: use a struct"));
+        }
+    };
+    let generics = bounded(input.generics.clone());
+    let name = &input.ident;
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+    Ok(quote! {
+        #[automatically_derived]
+        impl #impl_generics ::endmark_envelope::Limits for #name #type_generics #where_clause {
+            fn declare(
+                at: &::endmark_envelope::FieldPattern,
+                _limit: ::endmark_envelope::Limit,
+                into: &mut ::endmark_envelope::FieldRules,
+            ) {
+                // A type can contain itself.
+                if !at.is_deep() {
+                    #declare
+                }
+                let _ = into;
+            }
+
+            fn check_at(
+                &self,
+                at: &::endmark_envelope::FieldPath,
+                _limit: ::endmark_envelope::Limit,
+                found: &mut ::std::vec::Vec<::endmark_envelope::FieldTooLarge>,
+            ) {
+                #check
+                let _ = (at, found);
+            }
+        }
+    })
+}
+
+/// The bodies of the two functions.
+#[derive(Default)]
+struct Bodies {
+    declare: TokenStream,
+    check: TokenStream,
+}
+
+fn of_struct(data: &DataStruct, names: &SerdeNames, input: &DeriveInput) -> Result<Bodies, Error> {
+    let mut bodies = Bodies::default();
+    match &data.fields {
+        Fields::Named(fields) => {
+            for field in &fields.named {
+                add(&mut bodies, field, names, None)?;
+            }
+        }
+        // A newtype is written as what it holds.
+        Fields::Unnamed(fields) if fields.unnamed.len() == 1 => {
+            for field in &fields.unnamed {
+                add(&mut bodies, field, names, Some(quote!(0)))?;
+            }
+        }
+        Fields::Unit => {}
+        Fields::Unnamed(_) => {
+            let message = "a tuple has no names for its fields: give them names";
+            return Err(Error::new(input.ident.span(), message));
+        }
+    }
+    Ok(bodies)
+}
+
+fn of_enum(data: &DataEnum) -> Result<Bodies, Error> {
+    match data.variants.iter().find(|variant| !matches!(variant.fields, Fields::Unit)) {
+        None => Ok(Bodies::default()),
+        Some(variant) => Err(Error::new(
+            variant.span(),
+            "limits are for structs and for enums without fields: put what this variant holds into a struct",
+        )),
+    }
+}
+
+/// Adds one field; `position` is where it is in a newtype.
+fn add(
+    bodies: &mut Bodies,
+    field: &Field,
+    names: &SerdeNames,
+    position: Option<TokenStream>,
+) -> Result<(), Error> {
+    let limits = FieldLimits::read(&field.attrs)?;
+    let own = SerdeNames::read(&field.attrs)?;
+    if limits.skip || own.is_skipped {
+        return Ok(());
+    }
+    let (member, pattern, path) = match (&field.ident, position) {
+        (Some(identifier), _) => {
+            let name = names.of_field(&identifier.to_string(), &own);
+            (identifier.to_token_stream(), quote!(&at.clone().key(#name)), quote!(&at.clone().key(#name)))
+        }
+        (None, position) => (position.unwrap_or_default(), quote!(at), quote!(at)),
+    };
+    let kind = &field.ty;
+    let span = kind.span();
+    let option = |limit: Option<u64>| {
+        limit.map_or_else(
+            || quote!(::core::option::Option::None),
+            |limit| quote!(::core::option::Option::Some(#limit)),
+        )
+    };
+    let (bytes, chars, items) =
+        (option(limits.max_bytes), option(limits.max_chars), option(limits.max_items));
+    let limit = quote! {
+        ::endmark_envelope::Limit { max_bytes: #bytes, max_chars: #chars, max_items: #items }
+    };
+    if limits.max_bytes.is_some() || limits.max_chars.is_some() {
+        bodies.declare.extend(quote_spanned!(span=> ::endmark_envelope::limits::is_text::<#kind>();));
+    }
+    if limits.max_items.is_some() {
+        bodies.declare.extend(quote_spanned!(span=> ::endmark_envelope::limits::is_list::<#kind>();));
+    }
+    bodies.declare.extend(quote_spanned! {span=>
+        <#kind as ::endmark_envelope::Limits>::declare(#pattern, #limit, into);
+    });
+    bodies.check.extend(quote_spanned! {span=>
+        <#kind as ::endmark_envelope::Limits>::check_at(&self.#member, #path, #limit, found);
+    });
+    Ok(())
+}
+
+/// What a generic type holds has to know its own limits.
+fn bounded(mut generics: Generics) -> Generics {
+    for parameter in &mut generics.params {
+        if let GenericParam::Type(parameter) = parameter {
+            parameter.bounds.push(parse_quote!(::endmark_envelope::Limits));
+        }
+    }
+    generics
+}

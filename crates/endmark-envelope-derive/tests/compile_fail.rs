@@ -1,0 +1,6 @@
+//! A derive that cannot work says what to write instead.
+
+#[test]
+fn wrong_derives_do_not_compile_and_say_what_to_do() {
+    trybuild::TestCases::new().compile_fail("tests/compile_fail/*.rs");
+}

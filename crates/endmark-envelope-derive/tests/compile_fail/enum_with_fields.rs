@@ -1,0 +1,7 @@
+#[derive(endmark_envelope::Limits)]
+enum State {
+    Open,
+    Closed(String),
+}
+
+fn main() {}

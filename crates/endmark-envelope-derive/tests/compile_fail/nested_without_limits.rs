@@ -1,0 +1,10 @@
+struct Person {
+    name: String,
+}
+
+#[derive(endmark_envelope::Limits)]
+struct NewIssue {
+    authors: Vec<Person>,
+}
+
+fn main() {}

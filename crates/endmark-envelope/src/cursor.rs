@@ -1,0 +1,115 @@
+//! Where a page ends, as a word that means nothing to whoever carries it. (EN-5)
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::ErrorBody;
+use crate::path::FieldPath;
+
+/// What every cursor begins with: whose it is, and how it is to be read.
+const PREFIX: &str = "emc1_";
+
+/// What cursors of any version begin with.
+const FAMILY: &str = "emc";
+
+/// How many bytes a checksum takes.
+const CHECKSUM: usize = 4;
+
+/// Why a cursor cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CursorError {
+    /// It is some other word.
+    #[error("the cursor is none of ours")]
+    Foreign,
+    /// It has another version.
+    #[error("the cursor is of another version of this program")]
+    OtherVersion,
+    /// It is not as it was given out: perhaps it was cut.
+    #[error("the cursor is damaged: it is not as it was given out")]
+    Damaged,
+    /// It is of another list, or of the same one under other filters.
+    #[error("the cursor belongs to another list, or to other filters")]
+    OtherList,
+}
+
+impl From<CursorError> for ErrorBody {
+    fn from(error: CursorError) -> Self {
+        Self::new("INVALID_CURSOR", 2, error.to_string())
+            .about(FieldPath::root().key("cursor"))
+            .with_hint("Begin again without a cursor, and pass on `next_cursor` as it is.")
+    }
+}
+
+/// The checksum of a list's name, then the key.
+pub(crate) fn encode(list: u32, key: &impl Serialize) -> Result<String, serde_json::Error> {
+    let mut content = list.to_be_bytes().to_vec();
+    serde_json::to_writer(&mut content, key)?;
+    let checksum = crc32fast::hash(&content);
+    content.extend(checksum.to_be_bytes());
+    Ok(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(content)))
+}
+
+/// The key in a cursor of this list.
+pub(crate) fn decode<K: DeserializeOwned>(list: u32, cursor: &str) -> Result<K, CursorError> {
+    let (of, key) = opened(cursor)?;
+    if of != list {
+        return Err(CursorError::OtherList);
+    }
+    // The checksum holds: it was made for a list of this name with keys of another type.
+    serde_json::from_slice(&key).map_err(|_| CursorError::OtherList)
+}
+
+/// Whether a text is a cursor, which is of no use once it is shortened.
+pub(crate) fn is_cursor(text: &str) -> bool {
+    text.starts_with(PREFIX) && opened(text).is_ok()
+}
+
+/// The list and the key.
+fn opened(cursor: &str) -> Result<(u32, Vec<u8>), CursorError> {
+    let Some(encoded) = cursor.strip_prefix(PREFIX) else {
+        let version = cursor.strip_prefix(FAMILY).and_then(|rest| rest.split_once('_'));
+        let is_ours = version.is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+        return Err(if is_ours { CursorError::OtherVersion } else { CursorError::Foreign });
+    };
+    let mut content = URL_SAFE_NO_PAD.decode(encoded).map_err(|_| CursorError::Damaged)?;
+    let split = content.len().checked_sub(CHECKSUM).ok_or(CursorError::Damaged)?;
+    let checksum = content.split_off(split);
+    if crc32fast::hash(&content).to_be_bytes() != checksum[..] || content.len() < CHECKSUM {
+        return Err(CursorError::Damaged);
+    }
+    let key = content.split_off(CHECKSUM);
+    let list = content.try_into().map(u32::from_be_bytes).map_err(|_| CursorError::Damaged)?;
+    Ok((list, key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_in_which_a_cursor_is_wrong_has_its_own_error() {
+        let cursor = encode(7, &("2026", 3)).unwrap();
+        assert_eq!(decode::<(String, u64)>(7, &cursor), Ok(("2026".to_owned(), 3)));
+        let wrong = |list, cursor: &str| decode::<(String, u64)>(list, cursor).unwrap_err();
+        assert_eq!(wrong(8, &cursor), CursorError::OtherList);
+        assert_eq!(wrong(7, &cursor[..cursor.len() - 1]), CursorError::Damaged);
+        assert_eq!(wrong(7, PREFIX), CursorError::Damaged);
+        assert_eq!(wrong(7, &cursor.replacen("emc1_", "emc2_", 1)), CursorError::OtherVersion);
+        assert_eq!(wrong(7, "CAUQAA"), CursorError::Foreign);
+        assert_eq!(wrong(7, ""), CursorError::Foreign);
+        assert_eq!(decode::<bool>(7, &cursor), Err(CursorError::OtherList));
+    }
+
+    #[test]
+    fn any_changed_letter_is_noticed() {
+        let cursor = encode(7, &"key").unwrap();
+        for at in PREFIX.len()..cursor.len() {
+            let mut changed = cursor.clone().into_bytes();
+            changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(changed).unwrap();
+            assert_eq!(decode::<String>(7, &changed), Err(CursorError::Damaged), "{changed}");
+        }
+    }
+}

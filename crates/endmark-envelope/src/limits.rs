@@ -1,0 +1,177 @@
+//! How large the fields of what is written may be, checked before anything is written. (EN-4)
+
+mod implementations;
+
+use std::ops::Deref;
+
+pub use implementations::{LimitedList, LimitedText};
+
+use crate::detect::FieldRule;
+use crate::error::ErrorBody;
+use crate::path::{FieldPath, FieldPattern};
+use crate::rules::FieldRules;
+
+/// What a field may have at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Limit {
+    /// UTF-8 bytes of a text, or of each text in a list.
+    pub max_bytes: Option<u64>,
+    /// Unicode characters of the same.
+    pub max_chars: Option<u64>,
+    /// Items of a list, or members of a map.
+    pub max_items: Option<u64>,
+}
+
+/// A type whose fields have limits, which `#[derive(Limits)]` reads from `#[limits(…)]` (EN-4).
+///
+/// On a field: `max_bytes = N` and `max_chars = N` for text, also in options, lists and maps; `max_items = N` for lists
+/// and maps; `skip` for what has no limits of its own. Every other field is checked by its own type, so that a nested struct
+/// cannot be forgotten.
+///
+/// ```
+/// use endmark_envelope::{Checked, ErrorBody, Limits};
+///
+/// #[derive(Limits)]
+/// struct NewIssue {
+///     #[limits(max_bytes = 255)]
+///     title: String,
+///     #[limits(max_bytes = 50, max_items = 10)]
+///     labels: Vec<String>,
+///     author: Option<Person>,
+/// }
+///
+/// #[derive(Limits)]
+/// struct Person {
+///     #[limits(max_chars = 40)]
+///     name: String,
+/// }
+///
+/// let person = Person { name: "n".repeat(41) };
+/// let issue = NewIssue { title: "t".repeat(500), labels: vec!["bug".into()], author: Some(person) };
+/// let error = ErrorBody::from(Checked::new(issue).err().unwrap());
+/// assert_eq!((error.code.as_str(), error.exit_code), ("FIELD_TOO_LARGE", 2));
+/// assert_eq!(error.field.unwrap().to_string(), "title");
+/// assert_eq!((error.limit, error.actual), (Some(255), Some(500)));
+/// assert_eq!(error.hint.unwrap(), "Shorten it; `author.name` has 41 characters, at most 40, too.");
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` says nothing about the limits of its fields",
+    label = "has no limits",
+    note = "derive `endmark_envelope::Limits` for `{Self}`, or write `#[limits(skip)]` on the field"
+)]
+pub trait Limits {
+    /// Adds what is known about the fields of this type, found at this place under this limit.
+    fn declare(at: &FieldPattern, limit: Limit, into: &mut FieldRules);
+
+    /// Adds what is too large in a value, found at this place under this limit.
+    fn check_at(&self, at: &FieldPath, limit: Limit, found: &mut Vec<FieldTooLarge>);
+
+    /// Fails if anything in the value is over its limit.
+    fn check_limits(&self) -> Result<(), TooLarge> {
+        let mut found = Vec::new();
+        self.check_at(&FieldPath::root(), Limit::default(), &mut found);
+        if found.is_empty() { Ok(()) } else { Err(TooLarge(found)) }
+    }
+}
+
+/// What is known about the fields of a type in an envelope's data: a backend keeps no more than may be written.
+pub fn declared<T: Limits + ?Sized>() -> FieldRules {
+    let mut rules = FieldRules::default();
+    T::declare(&FieldPattern::data(), Limit::default(), &mut rules);
+    rules
+}
+
+/// A value that is within its limits: what a function that writes asks for, so that nobody forgets to check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked<T>(T);
+
+impl<T: Limits> Checked<T> {
+    /// Fails if anything in the value is over its limit (EN-4).
+    pub fn new(value: T) -> Result<Self, TooLarge> {
+        value.check_limits().map(|()| Self(value))
+    }
+
+    /// The value.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> Deref for Checked<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// One field that is over its limit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` has {actual} {unit}, at most {limit}")]
+pub struct FieldTooLarge {
+    /// Where it is, in what was given.
+    pub field: FieldPath,
+    /// What it may have at most.
+    pub limit: u64,
+    /// What it has.
+    pub actual: u64,
+    /// Bytes, characters or items.
+    pub unit: &'static str,
+}
+
+/// What is over its limit in one value: at least one field.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", ErrorBody::from(self.clone()).message)]
+pub struct TooLarge(Vec<FieldTooLarge>);
+
+impl TooLarge {
+    /// The fields, in the order of the type.
+    pub fn fields(&self) -> &[FieldTooLarge] {
+        &self.0
+    }
+}
+
+/// How many more fields are named in a hint.
+const NAMED: usize = 3;
+
+impl From<TooLarge> for ErrorBody {
+    fn from(TooLarge(fields): TooLarge) -> Self {
+        let others: Vec<String> = fields.iter().skip(1).take(NAMED).map(ToString::to_string).collect();
+        let more = match fields.len().saturating_sub(1 + NAMED) {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let hint = match others.as_slice() {
+            [] => "Shorten it; nothing was written.".to_owned(),
+            others => format!("Shorten it; {}{more}, too.", others.join("; ")),
+        };
+        // There is always one.
+        let first = fields.into_iter().next().unwrap_or_default();
+        Self::field_too_large(first.field, first.limit, first.actual, first.unit).with_hint(hint)
+    }
+}
+
+impl Default for FieldTooLarge {
+    fn default() -> Self {
+        Self { field: FieldPath::root(), limit: 0, actual: 0, unit: "bytes" }
+    }
+}
+
+impl Limit {
+    /// What a backend that keeps this limit tells of a value.
+    pub(crate) fn rule(self) -> FieldRule {
+        let Self { max_bytes, max_chars, max_items } = self;
+        FieldRule { max_bytes, max_chars, max_items, ..FieldRule::default() }
+    }
+}
+
+/// Compiles only for what `max_bytes` and `max_chars` can stand on.
+#[doc(hidden)]
+pub fn is_text<T: LimitedText + ?Sized>() {}
+
+/// Compiles only for what `max_items` can stand on.
+#[doc(hidden)]
+pub fn is_list<T: LimitedList + ?Sized>() {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Lists in pages: nothing is left out, it comes with the next page. (EN-5)
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::cap::DEFAULT_MAX_RESPONSE_BYTES;
+use crate::cursor::{self, CursorError};
+use crate::document::counted;
+
+/// How many items a page has where nobody says otherwise.
+pub const DEFAULT_PAGE_ITEMS: usize = 50;
+
+/// How many bytes the items of a page take where nobody says otherwise: the rest of the answer has room beside them.
+pub const DEFAULT_PAGE_BYTES: usize = DEFAULT_MAX_RESPONSE_BYTES / 5 * 4;
+
+/// Some items of a list, and the way to those that follow (EN-5).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Page<T> {
+    /// The items, in the list's order.
+    pub items: Vec<T>,
+    /// What to ask for the next page with; null on the last one.
+    pub next_cursor: Option<String>,
+}
+
+/// How a list is cut into pages.
+///
+/// A cursor holds the key of the last item of its page, and the next page begins after that key. So items that are added
+/// while somebody turns pages move nothing: what was there at the beginning comes exactly once. The keys have to be
+/// unique, in the list's order, and never change: `(created_at, id)`, not a position.
+///
+/// A cursor is checked for having been given out for this list under these filters. It is not secret and not signed:
+/// treat the key in it as what a user typed.
+///
+/// ```
+/// use endmark_envelope::Pages;
+///
+/// let ships = ["Aurora", "Beagle", "Calypso", "Discovery"];
+/// let pages = Pages::of("ships").with_items(2);
+/// // In SQL: WHERE name > ?1 ORDER BY name LIMIT ?2
+/// let fetch = |after: Option<String>| {
+///     let rows = ships.into_iter().filter(move |name| after.as_deref().is_none_or(|after| *name > after));
+///     rows.take(pages.rows_to_fetch())
+/// };
+///
+/// let first = pages.page(fetch(None), |name| *name)?;
+/// assert_eq!(first.items, ["Aurora", "Beagle"]);
+/// let after = pages.after(first.next_cursor.as_deref())?;
+/// let last = pages.page(fetch(after), |name| *name)?;
+/// assert_eq!((last.items.as_slice(), last.next_cursor), (["Calypso", "Discovery"].as_slice(), None));
+/// assert!(Pages::of("crews").after::<String>(first.next_cursor.as_deref()).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pages {
+    /// What cursors are checked against: the list's name and its filters.
+    list: Fingerprint,
+    items: usize,
+    bytes: usize,
+}
+
+impl Pages {
+    /// The pages of the list of this name.
+    pub fn of(list: &str) -> Self {
+        Self { list: Fingerprint::default().with(list), items: DEFAULT_PAGE_ITEMS, bytes: DEFAULT_PAGE_BYTES }
+    }
+
+    /// The pages under one more filter: a cursor that was given out under another value is refused.
+    #[must_use]
+    pub fn filtered_by(mut self, name: &str, value: &str) -> Self {
+        self.list = self.list.with(name).with(value);
+        self
+    }
+
+    /// Pages of at most so many items; at least one.
+    #[must_use]
+    pub fn with_items(self, items: usize) -> Self {
+        Self { items: items.max(1), ..self }
+    }
+
+    /// Pages whose items take at most so many bytes as JSON. An item that is larger has a page for itself.
+    #[must_use]
+    pub fn with_bytes(self, bytes: usize) -> Self {
+        Self { bytes, ..self }
+    }
+
+    /// The key after which the page begins that this cursor asks for; none for the first page.
+    pub fn after<K: DeserializeOwned>(&self, cursor: Option<&str>) -> Result<Option<K>, CursorError> {
+        cursor.map(|cursor| cursor::decode(self.list.checksum(), cursor)).transpose()
+    }
+
+    /// How many rows to ask a backend for: one more than a page has, which says whether there is another page.
+    pub fn rows_to_fetch(&self) -> usize {
+        self.items.saturating_add(1)
+    }
+
+    /// The page that these rows begin with; `key` answers what the list is ordered by. Fails only if an item or a key
+    /// cannot be JSON.
+    pub fn page<T: Serialize, K: Serialize>(
+        &self,
+        rows: impl IntoIterator<Item = T>,
+        key: impl Fn(&T) -> K,
+    ) -> Result<Page<T>, serde_json::Error> {
+        let mut items: Vec<T> = Vec::new();
+        let mut bytes = 0_u64;
+        for row in rows {
+            bytes = bytes.saturating_add(counted(&row).bytes + 1);
+            let is_full = items.len() >= self.items || bytes > self.bytes as u64;
+            if let Some(last) = items.last().filter(|_| is_full) {
+                let next_cursor = Some(cursor::encode(self.list.checksum(), &key(last))?);
+                return Ok(Page { items, next_cursor });
+            }
+            items.push(row);
+        }
+        Ok(Page { items, next_cursor: None })
+    }
+}
+
+/// The words that make a list what it is, each with its length, so that `ab`, `c` is not `a`, `bc`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Fingerprint(Vec<u8>);
+
+impl Fingerprint {
+    fn with(mut self, word: &str) -> Self {
+        self.0.extend((word.len() as u64).to_be_bytes());
+        self.0.extend(word.as_bytes());
+        self
+    }
+
+    fn checksum(&self) -> u32 {
+        crc32fast::hash(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_ends_before_its_items_take_too_many_bytes_and_never_empty() {
+        let rows = || ["aaaa", "bbbb", "cccc"];
+        let of = |bytes| Pages::of("x").with_bytes(bytes).page(rows(), |row| *row).unwrap();
+        assert_eq!(of(14).items, ["aaaa", "bbbb"]);
+        assert_eq!(of(13).items, ["aaaa"]);
+        assert_eq!(of(0).items, ["aaaa"]);
+        assert_eq!(of(21), Page { items: rows().to_vec(), next_cursor: None });
+    }
+
+    #[test]
+    fn a_cursor_holds_under_its_own_filters_only() {
+        let open = Pages::of("issues").filtered_by("state", "open").with_items(1);
+        let cursor = open.page([1, 2], |row| *row).unwrap().next_cursor;
+        assert_eq!(open.after(cursor.as_deref()), Ok(Some(1)));
+        for other in [
+            Pages::of("issues"),
+            Pages::of("issues").filtered_by("state", "closed"),
+            Pages::of("issues").filtered_by("stat", "eopen"),
+        ] {
+            assert_eq!(other.after::<i32>(cursor.as_deref()), Err(CursorError::OtherList));
+        }
+        assert_eq!(open.after::<i32>(None), Ok(None));
+    }
+}

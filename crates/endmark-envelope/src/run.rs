@@ -1,0 +1,133 @@
+//! The rim: a process that answers with one envelope and one exit code, whatever happens. (EN-1)
+//!
+//! This is the one place of the library that knows a clock, standard output, signals and the process.
+
+mod panics;
+#[cfg(unix)]
+mod signals;
+
+use std::io::{self, Write};
+use std::panic::{self, AssertUnwindSafe};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::document::Document;
+use crate::envelope::Envelope;
+use crate::error::{ErrorBody, Phase};
+
+/// The exit code of an answer that could not be written: something outside failed.
+const UNWRITABLE: u8 = 3;
+
+/// The exit code of a bug.
+const BUG: u8 = 70;
+
+/// Whether somebody has the one right to answer.
+static CLAIMED: AtomicBool = AtomicBool::new(false);
+
+/// Runs a command: what it came to is one envelope on standard output and the exit code of its error, or 0.
+///
+/// - What `main` answers is detected, capped and written; an error becomes the envelope's `error`.
+/// - A panic is exit code 70 and the code `bug`; its message goes to standard error as usual. (Not with
+///   `panic = "abort"`, where nothing can be answered any more.)
+/// - `SIGTERM`, `SIGINT` and `SIGHUP` are exit codes 143, 130 and 129, on Unix: a thread waits for them, and answers
+///   instead of `main` unless that answers already. No async runtime is needed.
+/// - Where the answer cannot be written, standard error says so and the exit code is not 0: 3, or the error's own. A
+///   reader that went away before the first byte is no failure.
+///
+/// `main` must not print to standard output itself.
+///
+/// ```no_run
+/// use endmark_envelope::{Envelope, ErrorBody, run};
+///
+/// fn main() -> std::process::ExitCode {
+///     run(|| {
+///         let name = std::env::args().nth(1).ok_or_else(|| ErrorBody::new("usage", 2, "a name is missing"))?;
+///         Ok::<_, ErrorBody>(Envelope::success(format!("Hello, {name}")))
+///     })
+/// }
+/// ```
+pub fn run<T, E>(main: impl FnOnce() -> Result<Envelope<T>, E>) -> ExitCode
+where
+    T: Serialize,
+    E: Into<ErrorBody>,
+{
+    let started = Instant::now();
+    panics::remember();
+    if let Err(error) = answer_signals(started) {
+        complain(&format!("cannot watch signals: {error}"));
+    }
+    let envelope = match panic::catch_unwind(AssertUnwindSafe(main)) {
+        Ok(Ok(envelope)) => envelope,
+        Ok(Err(error)) => Envelope::failure(error.into()),
+        Err(panic) => Envelope::failure(bug(panics::message(&*panic))),
+    };
+    let document = envelope.with_duration(started.elapsed()).document().unwrap_or_else(|error| {
+        let error = bug(format!("the answer cannot be JSON: {error}")).in_phase(Phase::Output);
+        Document { data: serde_json::Value::Null, error: Some(error), warnings: Vec::new(), duration_ms: 0 }
+    });
+    Answering::claim_or_wait().write(&document).into()
+}
+
+fn bug(message: String) -> ErrorBody {
+    ErrorBody::new("bug", BUG, message).with_hint("This is a bug: please report it.")
+}
+
+/// From now on a signal that ends the process is answered, on Unix: see [`run`].
+///
+/// Call it once, and before anything else starts threads that handle signals.
+pub fn answer_signals(started: Instant) -> io::Result<()> {
+    #[cfg(unix)]
+    return signals::answer(started);
+    #[cfg(not(unix))]
+    {
+        let _ = started;
+        Ok(())
+    }
+}
+
+/// The one right to answer, so that a signal and an answer do not write two documents.
+#[derive(Debug)]
+pub struct Answering(());
+
+impl Answering {
+    /// Takes the right to answer, if nobody has it.
+    pub fn claim() -> Option<Self> {
+        (!CLAIMED.swap(true, Ordering::SeqCst)).then_some(Self(()))
+    }
+
+    /// Takes the right to answer; where somebody else has it, waits for the process to end.
+    pub fn claim_or_wait() -> Self {
+        match Self::claim() {
+            Some(answering) => answering,
+            None => wait_for_the_end(),
+        }
+    }
+
+    /// Writes the document to standard output, and answers the exit code (EN-1).
+    pub fn write(self, document: &Document) -> u8 {
+        let code = document.exit_code();
+        match document.write_to(&mut io::stdout().lock()) {
+            Ok(()) => code,
+            Err(error) if error.is_unread() => code,
+            Err(error) => {
+                complain(&error.to_string());
+                if code == 0 { UNWRITABLE } else { code }
+            }
+        }
+    }
+}
+
+fn wait_for_the_end() -> ! {
+    loop {
+        thread::park_timeout(Duration::from_secs(1));
+    }
+}
+
+/// Says something on standard error; where even that is closed there is nobody left to tell.
+fn complain(message: &str) {
+    let _ = writeln!(io::stderr().lock(), "error: {message}");
+}

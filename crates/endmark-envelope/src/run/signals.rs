@@ -1,0 +1,50 @@
+//! Signals that end the process, answered by a thread that waits for them.
+
+use std::io;
+use std::process;
+use std::thread;
+use std::time::Instant;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::Answering;
+use crate::envelope::Envelope;
+use crate::error::ErrorBody;
+
+/// What shells add to a signal's number.
+const SIGNALLED: u8 = 128;
+
+/// Waits for signals in a thread of its own: no handler has to do anything but wake it.
+pub(super) fn answer(started: Instant) -> io::Result<()> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    let wait = move || {
+        let mut is_repeated = false;
+        for signal in signals.forever() {
+            match Answering::claim() {
+                Some(answering) => process::exit(i32::from(answer_one(answering, signal, started))),
+                // The answer is on its way already; who asks again does not want to wait for it.
+                None if is_repeated => process::exit(i32::from(error_of(signal).exit_code)),
+                None => is_repeated = true,
+            }
+        }
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(wait).map(drop)
+}
+
+fn answer_one(answering: Answering, signal: i32, started: Instant) -> u8 {
+    let error = error_of(signal);
+    let code = error.exit_code;
+    let envelope = Envelope::<()>::failure(error).with_duration(started.elapsed());
+    envelope.document().map_or(code, |document| answering.write(&document))
+}
+
+fn error_of(signal: i32) -> ErrorBody {
+    let (code, name) = match signal {
+        SIGINT => ("interrupted", "SIGINT"),
+        SIGHUP => ("hung_up", "SIGHUP"),
+        _ => ("terminated", "SIGTERM"),
+    };
+    let exit_code = SIGNALLED.saturating_add(u8::try_from(signal).unwrap_or_default());
+    ErrorBody::new(code, exit_code, format!("ended by {name} before it was done"))
+}

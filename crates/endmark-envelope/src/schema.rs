@@ -1,0 +1,183 @@
+//! JSON Schemas of answers, and of what may be written. (EN-1, EN-4)
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value};
+
+use crate::envelope::Meta;
+use crate::error::ErrorBody;
+use crate::limits::{Limit, Limits};
+use crate::path::{FieldPattern, Segment};
+use crate::rules::FieldRules;
+use crate::warning::Warning;
+
+/// The keyword for what JSON Schema cannot count: the UTF-8 bytes of a text.
+pub const MAX_BYTES: &str = "x-max-bytes";
+
+/// What [`crate::Envelope`] writes; only its schema is of this type, since the envelope itself knows more.
+#[derive(JsonSchema)]
+#[schemars(rename = "Envelope", inline, description = "One answer: all five members are always there.")]
+#[expect(dead_code, reason = "its schema is all that is asked for")]
+struct Answer<T> {
+    /// Whether the command did what it was asked: true exactly when there is no error.
+    ok: bool,
+    /// What the command found or did.
+    data: Option<T>,
+    /// Why it did not end well.
+    error: Option<ErrorBody>,
+    /// What a reader should know.
+    warnings: Vec<Warning>,
+    /// What is known about the answer as a whole.
+    meta: Meta,
+}
+
+/// The schema of an envelope with `T` as data (EN-1).
+///
+/// ```
+/// use endmark_envelope::schema;
+///
+/// #[derive(schemars::JsonSchema)]
+/// struct Created {
+///     number: u64,
+/// }
+///
+/// let schema = schema::of_answer::<Created>();
+/// assert_eq!(schema.pointer("/required").unwrap().as_array().unwrap().len(), 5);
+/// assert_eq!(schema.pointer("/$defs/Created/properties/number/type").unwrap(), "integer");
+/// ```
+pub fn of_answer<T: JsonSchema>() -> Schema {
+    // What is null is there, and never left out.
+    generated::<Answer<T>>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+/// The schema of what may be written as `T`, with its limits: `maxLength` for characters, `maxItems` for items and
+/// [`MAX_BYTES`] for bytes (EN-4).
+///
+/// ```
+/// use endmark_envelope::{Limits, schema};
+///
+/// #[derive(Limits, schemars::JsonSchema)]
+/// struct NewIssue {
+///     #[limits(max_bytes = 255)]
+///     title: String,
+/// }
+///
+/// let schema = schema::of_limits::<NewIssue>();
+/// assert_eq!(schema.pointer("/properties/title/x-max-bytes").unwrap(), 255);
+/// ```
+pub fn of_limits<T: JsonSchema + Limits>() -> Schema {
+    let mut schema = generated::<T>(SchemaSettings::draft2020_12());
+    let mut rules = FieldRules::default();
+    T::declare(&FieldPattern::root(), Limit::default(), &mut rules);
+    for (places, rule) in rules.iter() {
+        let mut keywords = Map::new();
+        let mut add = |keyword: &str, limit: Option<u64>| {
+            keywords.extend(limit.map(|limit| (keyword.to_owned(), Value::from(limit))));
+        };
+        add(MAX_BYTES, rule.max_bytes);
+        add("maxLength", rule.max_chars);
+        add("maxItems", rule.max_items);
+        if let Some(place) = place(schema.as_value(), places)
+            && let Some(Value::Object(found)) = schema.pointer_mut(&place)
+        {
+            if !found.contains_key("items") && found.contains_key("additionalProperties") {
+                let items = keywords.remove("maxItems");
+                keywords.extend(items.map(|items| ("maxProperties".to_owned(), items)));
+            }
+            found.extend(keywords);
+        }
+    }
+    schema
+}
+
+fn generated<T: JsonSchema>(settings: SchemaSettings) -> Schema {
+    settings.into_generator().into_root_schema_for::<T>()
+}
+
+/// The JSON pointer of the schema of these places, through references and past `null`.
+fn place(schema: &Value, places: &FieldPattern) -> Option<String> {
+    let mut at = String::new();
+    for step in places.steps() {
+        at = resolved(schema, at)?;
+        let here = schema.pointer(&at)?;
+        let inner = match step {
+            Some(Segment::Key(name)) => format!("properties/{}", name.replace('~', "~0").replace('/', "~1")),
+            Some(Segment::Index(_)) => "items".to_owned(),
+            None if here.get("items").is_some() => "items".to_owned(),
+            None => "additionalProperties".to_owned(),
+        };
+        at = format!("{at}/{inner}");
+    }
+    resolved(schema, at)
+}
+
+/// The place that a schema stands for: where its reference leads, or its one alternative that is not null.
+fn resolved(schema: &Value, mut at: String) -> Option<String> {
+    loop {
+        let here = schema.pointer(&at)?;
+        if let Some(reference) = here.get("$ref").and_then(Value::as_str) {
+            let inside = reference.strip_prefix('#')?.to_owned();
+            at = inside;
+        } else if let Some(alternatives) = here.get("anyOf").and_then(Value::as_array) {
+            let one = alternatives.iter().position(|other| other["type"] != "null")?;
+            at = format!("{at}/anyOf/{one}");
+        } else {
+            return Some(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Limits, Page};
+
+    #[derive(JsonSchema, Limits)]
+    struct NewIssue {
+        #[limits(max_bytes = 255)]
+        title: String,
+        #[limits(max_chars = 9)]
+        body: Option<String>,
+        #[limits(max_bytes = 50, max_items = 10)]
+        labels: Option<Vec<String>>,
+        author: Option<Person>,
+        watchers: Vec<Person>,
+        #[limits(max_items = 4, max_bytes = 8)]
+        fields: BTreeMap<String, String>,
+    }
+
+    #[derive(JsonSchema, Limits)]
+    struct Person {
+        #[limits(max_chars = 40)]
+        name: String,
+    }
+
+    #[test]
+    fn limits_stand_where_they_belong() {
+        let schema = of_limits::<NewIssue>();
+        for (pointer, expected) in [
+            ("/properties/title/x-max-bytes", 255),
+            ("/properties/body/maxLength", 9),
+            ("/properties/labels/maxItems", 10),
+            ("/properties/labels/items/x-max-bytes", 50),
+            ("/properties/fields/maxProperties", 4),
+            ("/properties/fields/additionalProperties/x-max-bytes", 8),
+            ("/$defs/Person/properties/name/maxLength", 40),
+        ] {
+            assert_eq!(schema.pointer(pointer), Some(&json!(expected)), "{pointer} in {}", schema.as_value());
+        }
+    }
+
+    #[test]
+    fn all_members_of_an_answer_and_of_its_error_are_required() {
+        let schema = of_answer::<Page<Person>>();
+        let required = |pointer: &str| schema.pointer(pointer).unwrap().as_array().unwrap().len();
+        assert_eq!(required("/required"), 5);
+        assert_eq!(required("/$defs/ErrorBody/required"), 8);
+        assert!(schema.pointer("/$defs/Warning/properties/returned_bytes").is_some());
+    }
+}

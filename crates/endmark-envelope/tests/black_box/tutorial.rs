@@ -1,0 +1,52 @@
+//! The README's commands do what it says.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::tracker::{Tracker, program};
+
+/// A command of the README, and what it is said to answer.
+struct Step {
+    command: String,
+    answer: Value,
+    code: i32,
+}
+
+fn steps(text: &str) -> Vec<Step> {
+    let blocks = text.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let steps = blocks.flat_map(|block| block.split("$ ").skip(1)).map(|step| {
+        let (command, rest) = step.split_once('\n').unwrap();
+        let (answer, code) = match rest.rsplit_once("[exit code ") {
+            Some((answer, code)) => (answer, code.trim().trim_end_matches(']').parse().unwrap()),
+            None => (rest, 0),
+        };
+        let answer = serde_json::from_str(answer).unwrap_or_else(|error| panic!("{error} in {answer}"));
+        Step { command: command.to_owned(), answer, code }
+    });
+    steps.collect()
+}
+
+#[test]
+fn every_command_of_the_readme_answers_as_it_says() {
+    let tracker = Tracker::new();
+    let examples = program().parent().unwrap().to_owned();
+    let path = std::env::join_paths(
+        std::iter::once(examples).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    );
+    let path = path.unwrap();
+    let steps = steps(include_str!("../../README.md"));
+    assert!(steps.len() >= 6, "the README shows {} commands", steps.len());
+    for Step { command, answer, code } in steps {
+        let output = Command::new("sh")
+            .args(["-c", &command])
+            .env("PATH", &path)
+            .current_dir(tracker.folder())
+            .output()
+            .unwrap();
+        let mut found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        // Where a line of the source stands is nothing that a reader should have to keep up with.
+        found["meta"]["duration_ms"] = answer["meta"]["duration_ms"].clone();
+        assert_eq!((found, output.status.code()), (answer, Some(code)), "{command}");
+    }
+}

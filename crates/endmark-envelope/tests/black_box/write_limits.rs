@@ -1,0 +1,59 @@
+//! A value that is too large is refused before anything is written. (EN-4)
+
+use std::fs;
+
+use crate::tracker::Tracker;
+
+/// Every byte of every file in the folder.
+fn fingerprint(tracker: &Tracker) -> Vec<(String, u64)> {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut files: Vec<(String, u64)> = fs::read_dir(tracker.folder())
+        .unwrap()
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let mut hasher = DefaultHasher::new();
+            fs::read(entry.path()).unwrap().hash(&mut hasher);
+            (entry.file_name().into_string().unwrap(), hasher.finish())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn five_hundred_bytes_for_a_field_of_255_are_refused_and_the_file_is_untouched() {
+    let tracker = Tracker::new();
+    tracker.data(["create", "--title", "The first"]);
+    let before = fingerprint(&tracker);
+    let run = tracker.run(["create", "--title", &"x".repeat(500)]);
+    assert_eq!(run.code, 2);
+    let error = &run.envelope()["error"];
+    assert_eq!(error["code"], "FIELD_TOO_LARGE");
+    assert_eq!(error["phase"], "validation");
+    assert_eq!(error["field"], "title");
+    assert_eq!((&error["limit"], &error["actual"]), (&255.into(), &500.into()));
+    assert_eq!(fingerprint(&tracker), before);
+    // The same with a value that fits does change it.
+    tracker.data(["create", "--title", &"x".repeat(255)]);
+    assert_ne!(fingerprint(&tracker), before);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_not_even_created() {
+    let tracker = Tracker::new();
+    assert_eq!(tracker.run(["create", "--title", &"x".repeat(500)]).code, 2);
+    assert!(!tracker.file().exists());
+}
+
+#[test]
+fn bytes_are_counted_and_items_of_lists_named() {
+    let tracker = Tracker::new();
+    assert_eq!(tracker.run(["create", "--title", &"ü".repeat(127)]).code, 0);
+    let run = tracker.run(["create", "--title", &"ü".repeat(128)]);
+    assert_eq!(run.envelope()["error"]["actual"], 256);
+    let run = tracker.run(["create", "--title", "t", "--label", "bug", "--label", &"l".repeat(51)]);
+    assert_eq!(run.envelope()["error"]["field"], "labels[1]");
+    let labels: Vec<&str> = std::iter::repeat_n(["--label", "l"], 11).flatten().collect();
+    let run = tracker.run([&["create", "--title", "t"], labels.as_slice()].concat());
+    assert_eq!(run.envelope()["error"]["message"], "`labels` has 11 items, at most 10");
+}

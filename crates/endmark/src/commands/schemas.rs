@@ -1,0 +1,74 @@
+//! The schemas of all answers, in `docs/schemas`: compared with what the commands really answer with.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use endmark_envelope::schema::of_answer;
+use schemars::Schema;
+use serde_json::Value;
+
+use super::{completions, config, demo, detect, log, man, resume, serve, stitch};
+use crate::checks;
+use crate::definition::definition;
+
+/// Set to anything, it has the files written in place of compared.
+const UPDATE: &str = "ENDMARK_UPDATE_SCHEMAS";
+
+/// The answers, by the words of their commands.
+fn schemas() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("completions", of_answer::<completions::Report<'_>>()),
+        ("config-check", of_answer::<checks::Report<'_>>()),
+        ("config-path", of_answer::<config::PathReport>()),
+        ("config-show", of_answer::<config::Report<'_>>()),
+        ("demo", of_answer::<demo::Report<'_>>()),
+        ("detect", of_answer::<detect::Report<'_>>()),
+        ("doctor", of_answer::<checks::Report<'_>>()),
+        // What a foreign command prints has its own shape.
+        ("exec", of_answer::<Value>()),
+        ("log", of_answer::<log::Report<'_>>()),
+        ("man", of_answer::<man::Report<'_>>()),
+        ("resume", of_answer::<resume::Report<'_>>()),
+        ("serve", of_answer::<serve::Report>()),
+        ("stitch", of_answer::<stitch::Report<'_>>()),
+    ]
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas")
+}
+
+#[test]
+fn the_schemas_in_the_documentation_are_those_of_the_answers() {
+    let folder = folder();
+    for (name, schema) in schemas() {
+        let file = folder.join(format!("{name}.json"));
+        let expected = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if std::env::var_os(UPDATE).is_some() {
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(&file, expected).unwrap();
+        } else {
+            let found = fs::read_to_string(&file).unwrap_or_default();
+            assert!(
+                found == expected,
+                "docs/schemas/{name}.json is not what the command answers with now: \
+                 `{UPDATE}=1 cargo test -p endmark schemas` writes it"
+            );
+        }
+    }
+    let files = fs::read_dir(folder).unwrap().count();
+    assert_eq!(files, schemas().len(), "a file in docs/schemas is of no command");
+}
+
+#[test]
+fn every_command_has_a_schema() {
+    let all = schemas();
+    let of = |command: &str| {
+        let prefix = format!("{command}-");
+        all.iter().filter(|(name, _)| *name == command || name.starts_with(&prefix)).count()
+    };
+    let commands: Vec<String> =
+        definition().get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    assert!(commands.iter().all(|command| of(command) > 0), "{commands:?}");
+    assert_eq!(commands.iter().map(|command| of(command)).sum::<usize>(), all.len());
+}
