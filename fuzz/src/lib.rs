@@ -6,6 +6,7 @@
 pub mod complete;
 pub mod detect;
 pub mod differential;
+pub mod envelope;
 mod input;
 pub mod json;
 pub mod pipeline;
@@ -24,6 +25,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("complete", complete::check),
     ("detect", detect::check),
     ("differential", differential::check),
+    ("envelope", envelope::check),
     ("json", json::check),
     ("pipeline", pipeline::check),
     ("request", request::check),

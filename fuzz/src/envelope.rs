@@ -1,0 +1,52 @@
+//! The envelope (EN-2, EN-3, EN-5): the input is a document, a path, a cursor, or the bytes of a value.
+
+use endmark_envelope::{
+    Envelope, FieldPattern, FieldRule, MIN_RESPONSE_BYTES, Pages, TRUNCATION_MARKER, WarningKind, detect_cut,
+};
+use serde_json::Value;
+
+use crate::input::Numbers;
+
+/// An answer is within its limit, and says of every text in it that was cut.
+pub fn check(bytes: &[u8]) {
+    let _ = detect_cut(bytes, &FieldRule::default());
+    if let Ok(text) = str::from_utf8(bytes) {
+        path(text);
+        cursor(text);
+    }
+    if let Ok(data) = serde_json::from_slice::<Value>(bytes) {
+        capped(data, MIN_RESPONSE_BYTES + Numbers::of(bytes).below(bytes.len() + 1));
+    }
+}
+
+/// A path that can be read is written as one that says the same.
+fn path(text: &str) {
+    if let Ok(pattern) = text.parse::<FieldPattern>() {
+        assert_eq!(pattern.to_string().parse(), Ok(pattern), "{text}");
+    }
+}
+
+/// A cursor that is taken gives the key that it is given out for.
+fn cursor(text: &str) {
+    let pages = Pages::of("fuzz").with_items(1);
+    if let Ok(key) = pages.after::<Value>(Some(text)) {
+        let page = pages.page([&key, &key], |key| (*key).clone()).unwrap();
+        assert_eq!(pages.after(page.next_cursor.as_deref()), Ok(key));
+    }
+}
+
+fn capped(data: Value, limit: usize) {
+    let document = Envelope::success(data).with_max_response_bytes(limit).document().unwrap();
+    let json = document.to_json();
+    assert!(json.len() < limit, "{} of {limit}", json.len());
+    let read: Value = serde_json::from_str(&json).unwrap();
+    let mut has_truncation = false;
+    for warning in document.warnings.iter().filter(|warning| warning.kind == WarningKind::Truncation) {
+        has_truncation = true;
+        let Some(Value::String(text)) = warning.field.as_ref().unwrap().find(&read) else { continue };
+        let own = text.strip_suffix(TRUNCATION_MARKER).unwrap_or(text);
+        assert_eq!(warning.returned_bytes, Some(own.len() as u64), "{text}");
+        assert_eq!(warning.truncated_length, Some(own.chars().count() as u64), "{text}");
+    }
+    assert_eq!(read["meta"]["truncated"], has_truncation);
+}
