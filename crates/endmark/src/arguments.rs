@@ -312,6 +312,9 @@ pub(crate) struct Exec {
     /// What is known about the command: limits, output, exit codes
     #[arg(long, value_name = "TOOL.toml")]
     pub(crate) manifest: PathBuf,
+    /// Go on with a list behind the page that gave this cursor; the command is run again
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) cursor: Option<String>,
     /// The command and its arguments, behind `--`; no shell is between
     #[arg(value_name = "COMMAND", last = true, required = true)]
     pub(crate) command: Vec<OsString>,

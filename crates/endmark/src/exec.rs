@@ -7,6 +7,7 @@ pub(crate) mod child;
 pub(crate) mod limits;
 pub(crate) mod manifest;
 pub(crate) mod output;
+pub(crate) mod page;
 pub(crate) mod passing;
 pub(crate) mod signals;
 pub(crate) mod spool;

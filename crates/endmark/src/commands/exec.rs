@@ -5,7 +5,7 @@ mod before;
 use std::io;
 use std::time::{Duration, Instant};
 
-use endmark_envelope::{Document, Warning};
+use endmark_envelope::{Document, ErrorBody, RESPONSE_TOO_LARGE, Warning};
 use serde_json::Value;
 
 use crate::answer::Outcome;
@@ -15,6 +15,7 @@ use crate::error::CommandError;
 use crate::exec::child::{self, End, Plan};
 use crate::exec::manifest::Manifest;
 use crate::exec::output::{self, Data};
+use crate::exec::page::{Paging, page};
 use crate::exec::signals::Signals;
 use crate::exec::verdict::{not_started, verdict};
 use crate::exit::Exit;
@@ -22,16 +23,31 @@ use crate::exit::Exit;
 /// The code of a warning about a process that a tool left behind.
 const OUTPUT_LEFT_OPEN: &str = "OUTPUT_LEFT_OPEN";
 
+/// What to do about an answer that is over its limit. It is shorter than the hint it stands for.
+const TOO_LARGE_HINT: &str = "Ask for less, or name the list with `pages`.";
+
 /// Checks what a tool is given, runs it, and answers in an envelope whatever happens.
 pub(crate) fn run(context: &Context, arguments: &Exec) -> Result<Outcome, CommandError> {
     let started = Instant::now();
     let manifest = before::manifest(&arguments.manifest)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| system(&error))?;
+    if arguments.cursor.is_some() && manifest.output.pages.is_none() {
+        let hint = "`pages = \"data\"` in `[output]` of the manifest names it.";
+        return Err(CommandError::input("usage", "the manifest names no list that has pages", hint));
+    }
     let document = runtime.block_on(answer(context, &manifest, arguments));
     // Whoever still waits for standard input would wait for ever.
     runtime.shutdown_background();
-    write(document?, &manifest, started.elapsed()).map(Outcome::Streamed)
+    let document = document?;
+    let document = match paging(&manifest, arguments) {
+        // Where there is no data, what is there is an error.
+        Some(paging) if !document.data.is_null() => {
+            page(document, &paging).unwrap_or_else(|error| failed(error.into()))
+        }
+        _ => document,
+    };
+    write(document, &manifest, started.elapsed()).map(Outcome::Streamed)
 }
 
 async fn answer(context: &Context, manifest: &Manifest, arguments: &Exec) -> Result<Document, CommandError> {
@@ -39,17 +55,13 @@ async fn answer(context: &Context, manifest: &Manifest, arguments: &Exec) -> Res
     let (program, words) = arguments.command.split_first().ok_or_else(|| {
         CommandError::input("usage", "there is no command", "Write it behind `--`: `-- git log`.")
     })?;
+    if let Some(Err(error)) = paging(manifest, arguments).map(|paging| paging.check()) {
+        return Ok(failed(error.into()));
+    }
     let name = program.to_string_lossy();
     let stdin = match before::prepare(context, manifest, &arguments.command, &mut signals).await? {
         Ok(stdin) => stdin,
-        Err(error) => {
-            return Ok(Document {
-                data: Value::Null,
-                error: Some(error),
-                warnings: Vec::new(),
-                duration_ms: 0,
-            });
-        }
+        Err(error) => return Ok(failed(error)),
     };
     let plan = Plan {
         program,
@@ -62,10 +74,7 @@ async fn answer(context: &Context, manifest: &Manifest, arguments: &Exec) -> Res
     };
     let ran = match child::run(plan, &mut signals).await {
         Ok(ran) => ran,
-        Err(error) => {
-            let error = Some(not_started(&name, &error));
-            return Ok(Document { data: Value::Null, error, warnings: Vec::new(), duration_ms: 0 });
-        }
+        Err(error) => return Ok(failed(not_started(&name, &error))),
     };
     let has_ended = ran.forced.is_none() && matches!(ran.end, End::Exited(_));
     let mut data = output::read(&ran.output, &manifest.output, has_ended);
@@ -81,13 +90,30 @@ async fn answer(context: &Context, manifest: &Manifest, arguments: &Exec) -> Res
     Ok(Document { data: value, error, warnings, duration_ms: 0 })
 }
 
+/// The list that has pages, if the manifest names one, and the page that is asked for.
+fn paging<'a>(manifest: &'a Manifest, arguments: &'a Exec) -> Option<Paging<'a>> {
+    manifest.output.pages.as_ref().map(|list| Paging {
+        list,
+        command: &arguments.command,
+        cursor: arguments.cursor.as_deref(),
+        max_response_bytes: manifest.output.max_response_bytes,
+    })
+}
+
 /// Writes the one document; nothing that is half written ends well, whoever went away.
 fn write(document: Document, manifest: &Manifest, duration: Duration) -> Result<Exit, CommandError> {
     let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    let document = Document { duration_ms, ..document }.within(manifest.output.max_response_bytes);
+    let mut document = Document { duration_ms, ..document }.within(manifest.output.max_response_bytes);
+    if let Some(error) = document.error.as_mut().filter(|error| error.code == RESPONSE_TOO_LARGE) {
+        error.hint = Some(TOO_LARGE_HINT.to_owned());
+    }
     let exit = Exit::of_code(document.exit_code());
     document.write_to(&mut io::stdout().lock()).map_err(CommandError::Partial)?;
     Ok(exit)
+}
+
+fn failed(error: ErrorBody) -> Document {
+    Document { data: Value::Null, error: Some(error), warnings: Vec::new(), duration_ms: 0 }
 }
 
 fn system(error: &io::Error) -> CommandError {

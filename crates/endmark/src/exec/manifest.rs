@@ -9,7 +9,7 @@ mod section;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use endmark_envelope::{DEFAULT_MAX_RESPONSE_BYTES, FieldRules};
+use endmark_envelope::{DEFAULT_MAX_RESPONSE_BYTES, FieldPath, FieldRules};
 
 use crate::exit::Exit;
 
@@ -81,6 +81,8 @@ pub(crate) struct OutputRules {
     pub(crate) max_response_bytes: usize,
     /// How it shows that a field was cut before it came here (EN-3).
     pub(crate) fields: FieldRules,
+    /// The list that is paged where it does not fit; saying so allows the command to be run again for each page.
+    pub(crate) pages: Option<FieldPath>,
 }
 
 /// What the bytes on a tool's standard output are.
@@ -119,6 +121,7 @@ impl Default for OutputRules {
             max_captured_bytes: DEFAULT_CAPTURED_BYTES,
             max_response_bytes: DEFAULT_MAX_RESPONSE_BYTES,
             fields: FieldRules::default(),
+            pages: None,
         }
     }
 }

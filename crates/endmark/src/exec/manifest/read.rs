@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use endmark_envelope::{FieldPattern, FieldRule, FieldRules, MIN_RESPONSE_BYTES};
+use endmark_envelope::{FieldPath, FieldPattern, FieldRule, FieldRules, MIN_RESPONSE_BYTES};
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ManifestError, ManifestProblem};
@@ -87,6 +87,7 @@ fn output(mut section: Section<'_>) -> Result<OutputRules, ManifestError> {
     let response = section.optional("max_response_bytes", |value| {
         at_most(value, u64::try_from(MIN_RESPONSE_BYTES).unwrap_or(u64::MAX), MAX_CAPTURED_BYTES)
     })?;
+    let pages = section.optional("pages", list)?;
     let mut fields = FieldRules::default();
     for rules in section.sections("fields")? {
         let (path, rule) = field(rules)?;
@@ -98,6 +99,7 @@ fn output(mut section: Section<'_>) -> Result<OutputRules, ManifestError> {
         max_captured_bytes: captured.unwrap_or(default.max_captured_bytes),
         max_response_bytes: response.unwrap_or(default.max_response_bytes),
         fields,
+        pages,
     })
 }
 
@@ -191,6 +193,14 @@ fn pattern(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
     let expected = || "the path of a field, like `data.items[*].title` or `data[\"odd key\"]`".to_owned();
     let path: FieldPattern = value.as_str().and_then(|text| text.parse().ok()).ok_or_else(expected)?;
     let is_in_data = path.steps().next() == FieldPattern::data().steps().next();
+    is_in_data.then_some(path).ok_or_else(expected)
+}
+
+/// The place of one list, from `data` on.
+fn list(value: &DeValue<'_>) -> Result<FieldPath, Expected> {
+    let expected = || "the path of a list, like `data` or `data.items`".to_owned();
+    let path: FieldPath = value.as_str().and_then(|text| text.parse().ok()).ok_or_else(expected)?;
+    let is_in_data = path.segments().first() == FieldPath::data().segments().first();
     is_in_data.then_some(path).ok_or_else(expected)
 }
 

@@ -36,6 +36,7 @@ max_bytes = 0
 kind = "jsonl"
 max_captured_bytes = 1024
 max_response_bytes = 2048
+pages = "data"
 
 [[output.fields]]
 path = 'data[*].title'
@@ -63,6 +64,7 @@ fn everything_that_can_be_said_is_read() {
     assert_eq!(limits, [("title", 255), ("body", 16), ("token", 64)]);
     assert_eq!(manifest.arguments[1].place, ArgumentPlace::Position { index: 0, from_end: true });
     assert_eq!((manifest.output.kind, manifest.output.max_captured_bytes), (OutputKind::Jsonl, 1024));
+    assert_eq!(manifest.output.pages, Some(FieldPath::data()));
     let title = FieldPath::data().index(3).key("title");
     assert_eq!(manifest.output.fields.of(&title).max_bytes, Some(255));
     let odd = FieldPath::data().index(0).key("odd key");
@@ -73,83 +75,82 @@ fn everything_that_can_be_said_is_read() {
     assert_eq!(parse("timeout_seconds = 0").unwrap().timeout, None);
 }
 
+/// Manifests with a fault, its line, what is said of it, and what to do.
+const FAULTS: &[(&str, usize, &str, Option<&str>)] = &[
+    ("a = ", 1, "", None),
+    (
+        "\nmax_argumnt_bytes = 1",
+        2,
+        "unknown key `max_argumnt_bytes`",
+        Some("Did you mean `max_argument_bytes`?"),
+    ),
+    (
+        "[output]\nkind = \"xml\"",
+        2,
+        "`kind` in `output` must be one of `json`, `jsonl`, `text`, `auto`",
+        None,
+    ),
+    ("[output]\n\n[output.field]\n", 3, "unknown key `field` in `output`", Some("Did you mean `fields`?")),
+    (
+        "[[arguments]]\nname = \"x\"\nmax_bytes = 1",
+        1,
+        "say where `x` stands: `position`, `flag` or `environment`",
+        None,
+    ),
+    (
+        "[[arguments]]\nname = \"x\"\nmax_bytes = -1",
+        3,
+        "`max_bytes` in `arguments` must be a whole number, 0 or more",
+        None,
+    ),
+    ("[[arguments]]\nflag = \"-x\"\nmax_bytes = 1", 1, "`name` is missing in `arguments`", None),
+    (
+        "[[arguments]]\nname = \"x\"\nmax_bytes = 1\nflag = \"-x\"\nposition = 1",
+        1,
+        "`x` stands in two places: one of `position`, `flag`, `environment`",
+        None,
+    ),
+    (
+        "[[arguments]]\nname = \"x\"\nmax_bytes = 1\nflag = \"x\"",
+        4,
+        "`flag` in `arguments` must be a flag, like \"--title\" or [\"-t\", \"--title\"]",
+        None,
+    ),
+    ("arguments = 1", 1, "`arguments` must be a list of tables: write each under `[[arguments]]`", None),
+    ("stdin = 1", 1, "`stdin` must be a table", None),
+    (
+        "[[output.fields]]\npath = \"items[*]\"",
+        2,
+        "`path` in `output.fields` must be the path of a field, like `data.items[*].title` or `data[\"odd key\"]`",
+        None,
+    ),
+    (
+        "[output]\npages = \"items\"",
+        2,
+        "`pages` in `output` must be the path of a list, like `data` or `data.items`",
+        None,
+    ),
+    ("[exit_codes]\n256 = \"x\"", 2, "`256` is no exit code: those are the numbers from 0 to 255", None),
+    (
+        "[exit_codes]\n1 = 7",
+        2,
+        "`1` in `exit_codes` must be `ok`, the word for an error, or { error = \"word\", … }",
+        None,
+    ),
+    ("[exit_codes]\n1 = { exit_code = 1 }", 2, "`error` is missing in `exit_codes.1`", None),
+    ("timeout_seconds = inf", 1, "`timeout_seconds` must be a number of seconds from 0 to 31536000", None),
+    ("nonsense = 1", 1, "unknown key `nonsense`", Some("docs/exec.md lists every key there is.")),
+];
+
 #[test]
 fn a_fault_names_its_line_and_what_was_meant() {
-    for (text, line, message, hint) in [
-        ("a = ", 1, "", None),
-        (
-            "\nmax_argumnt_bytes = 1",
-            2,
-            "unknown key `max_argumnt_bytes`",
-            Some("Did you mean `max_argument_bytes`?"),
-        ),
-        (
-            "[output]\nkind = \"xml\"",
-            2,
-            "`kind` in `output` must be one of `json`, `jsonl`, `text`, `auto`",
-            None,
-        ),
-        (
-            "[output]\n\n[output.field]\n",
-            3,
-            "unknown key `field` in `output`",
-            Some("Did you mean `fields`?"),
-        ),
-        (
-            "[[arguments]]\nname = \"x\"\nmax_bytes = 1",
-            1,
-            "say where `x` stands: `position`, `flag` or `environment`",
-            None,
-        ),
-        (
-            "[[arguments]]\nname = \"x\"\nmax_bytes = -1",
-            3,
-            "`max_bytes` in `arguments` must be a whole number, 0 or more",
-            None,
-        ),
-        ("[[arguments]]\nflag = \"-x\"\nmax_bytes = 1", 1, "`name` is missing in `arguments`", None),
-        (
-            "[[arguments]]\nname = \"x\"\nmax_bytes = 1\nflag = \"-x\"\nposition = 1",
-            1,
-            "`x` stands in two places: one of `position`, `flag`, `environment`",
-            None,
-        ),
-        (
-            "[[arguments]]\nname = \"x\"\nmax_bytes = 1\nflag = \"x\"",
-            4,
-            "`flag` in `arguments` must be a flag, like \"--title\" or [\"-t\", \"--title\"]",
-            None,
-        ),
-        ("arguments = 1", 1, "`arguments` must be a list of tables: write each under `[[arguments]]`", None),
-        ("stdin = 1", 1, "`stdin` must be a table", None),
-        (
-            "[[output.fields]]\npath = \"items[*]\"",
-            2,
-            "`path` in `output.fields` must be the path of a field, like `data.items[*].title` or `data[\"odd key\"]`",
-            None,
-        ),
-        ("[exit_codes]\n256 = \"x\"", 2, "`256` is no exit code: those are the numbers from 0 to 255", None),
-        (
-            "[exit_codes]\n1 = 7",
-            2,
-            "`1` in `exit_codes` must be `ok`, the word for an error, or { error = \"word\", … }",
-            None,
-        ),
-        ("[exit_codes]\n1 = { exit_code = 1 }", 2, "`error` is missing in `exit_codes.1`", None),
-        (
-            "timeout_seconds = inf",
-            1,
-            "`timeout_seconds` must be a number of seconds from 0 to 31536000",
-            None,
-        ),
-        ("nonsense = 1", 1, "unknown key `nonsense`", Some("docs/exec.md lists every key there is.")),
-    ] {
+    for (text, line, message, hint) in FAULTS {
         let error = parse(text).unwrap_err();
-        assert_eq!(error.line, line, "{text}: {error}");
+        assert_eq!(error.line, *line, "{text}: {error}");
         if !message.is_empty() {
-            assert_eq!(error.problem.to_string(), message, "{text}");
+            assert_eq!(error.problem.to_string(), *message, "{text}");
         }
-        assert_eq!(error.hint().as_deref(), hint, "{text}");
+        assert_eq!(error.hint().as_deref(), *hint, "{text}");
     }
 }
 

@@ -80,4 +80,38 @@ fn a_list_that_does_not_fit_is_an_error_rather_than_a_shorter_list() {
     let place = place_with("[output]\nkind = \"jsonl\"\nmax_response_bytes = 1500\n");
     let answer = exec(&place, &["seq", "1000"]);
     assert_eq!((error(&answer), &answer["data"]), (("RESPONSE_TOO_LARGE", 1), &Value::Null));
+    assert!(answer["error"]["hint"].as_str().unwrap().contains("`pages`"));
+}
+
+#[test]
+fn a_list_that_has_pages_comes_whole_page_by_page() {
+    let place = place_with("[output]\nkind = \"jsonl\"\npages = \"data\"\nmax_response_bytes = 20_000\n");
+    let (mut cursor, mut seen) = (None, Vec::new());
+    loop {
+        let go_on = cursor.as_deref().map(|cursor| vec!["--cursor", cursor]).unwrap_or_default();
+        let command = ["--", "seq", "10000"];
+        let run = place.run(&[&["exec", "--manifest", "tool.toml"], go_on.as_slice(), &command].concat());
+        let answer = super::checked(&run);
+        assert!(run.output.len() <= 20_000, "{}", run.output.len());
+        seen.extend(answer["data"].as_array().unwrap().iter().map(|number| number.as_u64().unwrap()));
+        if answer["meta"]["truncated"] == false {
+            break;
+        }
+        let more = warning(&answer, "data");
+        assert_eq!(more["original_bytes"], 48_895, "{more}");
+        cursor = Some(more["handle"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(seen, (1..=10_000).collect::<Vec<u64>>());
+    let go_on = |cursor: &str, last: &str| {
+        let arguments = ["exec", "--manifest", "tool.toml", "--cursor", cursor, "--", "seq", last];
+        super::checked(&place.run(&arguments))
+    };
+    assert_eq!(error(&go_on(cursor.as_deref().unwrap(), "9999")), ("INVALID_CURSOR", 2));
+    assert_eq!(error(&go_on("nonsense", "10000")), ("INVALID_CURSOR", 2));
+    let arguments = ["exec", "--manifest", "tool.toml", "--cursor", "nonsense", "--", "touch", "started"];
+    assert_eq!(error(&super::checked(&place.run(&arguments))), ("INVALID_CURSOR", 2));
+    assert!(!place.path().join("started").exists());
+    let place = place_with("");
+    let none = place.run(&["exec", "--manifest", "tool.toml", "--cursor", "x", "--", "true"]);
+    assert_eq!(error(&super::checked(&none)), ("usage", 2));
 }

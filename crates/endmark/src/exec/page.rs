@@ -1,0 +1,214 @@
+//! A list that does not fit into one answer, in pages: nothing is left out, it comes with the next page. (EN-5)
+//!
+//! A foreign command keeps no place for whoever turns pages: it is run again for each, and its list is gone on with behind
+//! the item that the last page ended in. So items that are added before it move nothing; where that item is gone, nobody
+//! can say what was seen, and that is the answer.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use endmark_envelope::{CursorError, Document, ErrorBody, FieldPath, Page, Pages, Segment, Size, Warning};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::exit::Exit;
+
+/// How many bytes of a digest are enough to tell an item from others.
+const DIGEST_BYTES: usize = 8;
+/// What an answer needs besides the items and what it has already, in bytes: the warning that there are more.
+const RESERVED_BYTES: usize = 600;
+
+/// Which page of what is asked for.
+#[derive(Debug)]
+pub(crate) struct Paging<'a> {
+    /// Where the list is.
+    pub(crate) list: &'a FieldPath,
+    pub(crate) command: &'a [OsString],
+    /// What the page before gave; none for the first.
+    pub(crate) cursor: Option<&'a str>,
+    /// How large the whole answer may be.
+    pub(crate) max_response_bytes: usize,
+}
+
+/// The item that a page ends in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Last {
+    index: usize,
+    digest: String,
+}
+
+/// Why there is no such page.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PageError {
+    #[error(transparent)]
+    Cursor(#[from] CursorError),
+    #[error("the list is not there any more")]
+    NoList,
+    #[error("the item that the last page ended in is gone")]
+    ItemGone,
+    #[error("an item cannot be written: {0}")]
+    Unwritable(#[from] serde_json::Error),
+}
+
+impl From<PageError> for ErrorBody {
+    fn from(error: PageError) -> Self {
+        match error {
+            PageError::Cursor(error) => error.into(),
+            PageError::NoList | PageError::ItemGone => {
+                Self::new("LIST_CHANGED", Exit::No.code(), error.to_string())
+                    .about(FieldPath::root().key("cursor"))
+                    .with_hint("Begin again without a cursor.")
+            }
+            PageError::Unwritable(_) => Self::new("bug", Exit::Bug.code(), error.to_string()),
+        }
+    }
+}
+
+impl Paging<'_> {
+    /// Refuses a cursor that is of another command; asked before the command is run.
+    pub(crate) fn check(&self) -> Result<(), PageError> {
+        self.last()?;
+        Ok(())
+    }
+
+    fn pages(&self) -> Pages {
+        Pages::of("exec")
+            .filtered_by("command", &digest_of_words(self.command))
+            .filtered_by("list", &self.list.to_string())
+            .with_items(usize::MAX)
+    }
+
+    /// The item that the page before ended in.
+    fn last(&self) -> Result<Option<Last>, CursorError> {
+        self.pages().after(self.cursor)
+    }
+}
+
+/// The answer with the page that is asked for in the place of the list; as it is where it fits, or where there is no list.
+pub(crate) fn page(mut document: Document, paging: &Paging<'_>) -> Result<Document, PageError> {
+    let last = paging.last()?;
+    let is_fitting = document.to_json().len() < paging.max_response_bytes;
+    if last.is_none() && is_fitting {
+        return Ok(document);
+    }
+    let Some(Value::Array(place)) = at(&mut document.data, paging.list) else {
+        return if last.is_some() { Err(PageError::NoList) } else { Ok(document) };
+    };
+    let items = std::mem::take(place);
+    let begin = match &last {
+        Some(last) => 1 + find(&items, last).ok_or(PageError::ItemGone)?,
+        None => 0,
+    };
+    let without_items = document.to_json().len();
+    let mut room = paging.max_response_bytes.saturating_sub(without_items + RESERVED_BYTES);
+    loop {
+        let rows = items.iter().enumerate().skip(begin).map(|(index, item)| Row { index, item });
+        let page = paging.pages().with_bytes(room).page(rows, Row::last);
+        let page = page?;
+        let shown = shown(&document, paging.list, &items, begin, &page);
+        let size = shown.to_json().len();
+        if size < paging.max_response_bytes || page.items.len() <= 1 {
+            return Ok(shown);
+        }
+        // The warnings about its items take more room than was reserved.
+        room = room / 8 * 7;
+    }
+}
+
+/// One item, with its place.
+struct Row<'a> {
+    index: usize,
+    item: &'a Value,
+}
+
+impl Row<'_> {
+    fn last(&self) -> Last {
+        Last { index: self.index, digest: digest(self.item.to_string().as_bytes()) }
+    }
+}
+
+impl Serialize for Row<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.item.serialize(serializer)
+    }
+}
+
+/// The answer with this page, the warnings about what is in it, and the way to the next.
+fn shown(
+    document: &Document,
+    list: &FieldPath,
+    items: &[Value],
+    begin: usize,
+    page: &Page<Row<'_>>,
+) -> Document {
+    let end = begin + page.items.len();
+    let mut shown = document.clone();
+    shown.warnings =
+        document.warnings.iter().filter_map(|warning| moved(warning, list, begin, end)).collect();
+    let here = Value::Array(items[begin..end].to_vec());
+    if let Some(cursor) = &page.next_cursor {
+        let message = format!(
+            "items {begin} to {} of {}; `--cursor` and the handle give the next",
+            end - 1,
+            items.len()
+        );
+        let all: Size = items.iter().map(|item| Size::of(&item.to_string())).fold(
+            Size { bytes: 1, chars: 1 },
+            |all, item| Size { bytes: all.bytes + item.bytes + 1, chars: all.chars + item.chars + 1 },
+        );
+        let warning = Warning::field_truncated(list.clone(), Size::of(&here.to_string()), message);
+        shown.warnings.push(warning.with_original(all).with_handle(cursor.as_str()));
+    }
+    if let Some(place) = at(&mut shown.data, list) {
+        *place = here;
+    }
+    shown
+}
+
+/// A warning as it is for a page: none about an item of another page, and one about an item of this with its place here.
+fn moved(warning: &Warning, list: &FieldPath, begin: usize, end: usize) -> Option<Warning> {
+    let below = warning.field.as_ref().and_then(|field| field.segments().strip_prefix(list.segments()));
+    let Some([Segment::Index(index), inside @ ..]) = below else { return Some(warning.clone()) };
+    if !(begin..end).contains(index) {
+        return None;
+    }
+    let field = inside.iter().fold(list.clone().index(index - begin), |path, segment| match segment {
+        Segment::Key(name) => path.key(name.as_str()),
+        Segment::Index(index) => path.index(*index),
+    });
+    Some(Warning { field: Some(field), ..warning.clone() })
+}
+
+/// What is at this path of the data.
+fn at<'a>(data: &'a mut Value, path: &FieldPath) -> Option<&'a mut Value> {
+    path.segments().iter().skip(1).try_fold(data, |value, segment| match segment {
+        Segment::Key(name) => value.as_object_mut()?.get_mut(name),
+        Segment::Index(index) => value.as_array_mut()?.get_mut(*index),
+    })
+}
+
+/// Where the item is that a page ended in: of equal ones the nearest to where it was.
+fn find(items: &[Value], last: &Last) -> Option<usize> {
+    let is_meant = |(_, item): &(usize, &Value)| digest(item.to_string().as_bytes()) == last.digest;
+    let found = items.iter().enumerate().filter(is_meant).map(|(index, _)| index);
+    found.min_by_key(|index| index.abs_diff(last.index))
+}
+
+fn digest(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().take(DIGEST_BYTES).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
+}
+
+/// Words have lengths, so that two are not one.
+fn digest_of_words(words: &[OsString]) -> String {
+    let mut bytes = Vec::new();
+    for word in words {
+        bytes.extend(word.len().to_le_bytes());
+        bytes.extend(word.as_bytes());
+    }
+    digest(&bytes)
+}
+
+#[cfg(test)]
+mod tests;
