@@ -200,8 +200,9 @@ pub enum CompleteError {
     /// Nothing of a value is settled, so that there is nothing true to say.
     #[error("nothing of a value is settled yet")]
     NoValue,
-    /// The text, whose format was to be guessed, is no JSON from its beginning on.
-    #[error("the text is not JSON from its beginning on")]
+    /// The text, whose format was to be guessed, is no JSON from its beginning on: what is behind prose or in a
+    /// fence is only a part of it, and closed by itself it would not be a beginning of the text.
+    #[error("the text is not JSON from its beginning on; of one in prose or in a fence, give the JSON alone")]
     NotJson,
     /// A format in which nothing is closed.
     #[error("a text of the format `{0}` cannot be closed: only json, jsonl and auto can")]

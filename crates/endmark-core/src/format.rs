@@ -100,3 +100,44 @@ impl fmt::Display for Format {
         formatter.write_str(self.name())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Truncation;
+
+    #[test]
+    fn a_name_that_is_not_known_is_refused_by_its_name() {
+        assert_eq!(Format::parse("JSON", None), Err(FormatError::Unknown("JSON".to_owned())));
+        assert_eq!(Format::parse("", Some("END")), Err(FormatError::Unknown(String::new())));
+    }
+
+    #[test]
+    fn the_format_marker_needs_a_marker_that_says_something_and_no_other_format_looks_at_it() {
+        assert_eq!(Format::parse("marker", Some(" END ")), Ok(Format::Marker(" END ".to_owned())));
+        for none in [None, Some(""), Some(" \n")] {
+            assert_eq!(Format::parse("marker", none), Err(FormatError::NoMarker), "{none:?}");
+        }
+        assert_eq!(Format::parse("json", Some("")), Ok(Format::Json));
+    }
+
+    #[test]
+    fn what_a_client_that_names_a_format_demands_and_what_counts_as_evidence() {
+        let whole = Verdict::Whole;
+        let cut = Verdict::Truncated(Truncation::default());
+        for (format, has_grammar, can_be_demanded, testifies_to_whole, testifies_to_cut) in [
+            (Format::Json, true, true, true, true),
+            (Format::Jsonl, true, true, true, true),
+            (Format::Tags, true, true, true, true),
+            (Format::Marker("END".to_owned()), true, true, true, true),
+            (Format::Markdown, false, true, false, true),
+            (Format::Text, false, false, false, false),
+            (Format::Auto, false, false, false, false),
+        ] {
+            assert_eq!(format.has_grammar(), has_grammar, "{format}");
+            assert_eq!(format.can_be_demanded(), can_be_demanded, "{format}");
+            assert_eq!(format.testifies(&whole), testifies_to_whole, "{format}");
+            assert_eq!(format.testifies(&cut), testifies_to_cut, "{format}");
+        }
+    }
+}

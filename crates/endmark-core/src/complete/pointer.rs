@@ -23,9 +23,6 @@ pub(super) fn push_name(pointer: &mut String, source: &[u8]) {
 
 /// What the inside of a whole string says; a lone surrogate is U+FFFD.
 fn unescaped(source: &str) -> String {
-    if !source.contains('\\') {
-        return source.to_owned();
-    }
     // In UTF-16 the halves of a surrogate pair find each other by themselves.
     let mut units = Vec::with_capacity(source.len());
     let mut rest = source.chars();

@@ -91,7 +91,7 @@ impl<'r> Walk<'r> {
             }
             b'"' => return self.string(at),
             b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => {
-                let end = self.end_of_scalar(at + 1);
+                let end = self.end_of_scalar(at);
                 self.end_value(end);
                 return end;
             }
@@ -150,7 +150,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// Where the number or literal ends that goes on at `at`.
+    /// Where the number or literal ends that begins at `at`.
     fn end_of_scalar(&self, at: usize) -> usize {
         let goes_on =
             |byte: &&u8| matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'+' | b'-' | b'.');
@@ -195,7 +195,7 @@ impl<'r> Walk<'r> {
     /// The unfinished places, outermost first, and the pointer whose beginnings are theirs.
     pub(super) fn unfinished(&self, ending: Ending) -> (String, Vec<Place>) {
         let mut pointer = String::new();
-        let mut places = Vec::with_capacity(self.levels.len() + 1);
+        let mut places = Vec::new();
         let last = self.last_place(ending);
         for (depth, level) in self.levels.iter().enumerate() {
             let kind = match level.inside {

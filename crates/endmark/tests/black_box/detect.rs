@@ -174,7 +174,11 @@ fn what_cannot_be_closed_leaves_standard_output_empty() {
     for (arguments, input, message) in [
         (&["--format", "json"][..], "[1,}", "error: malformed at byte 3: not a value\n"),
         (&["--format", "json"][..], "", "error: nothing of a value is settled yet\n"),
-        (&[][..], "just prose", "error: the text is not JSON from its beginning on\n"),
+        (
+            &[][..],
+            "just prose",
+            "error: the text is not JSON from its beginning on; of one in prose or in a fence, give the JSON alone\n",
+        ),
         (
             &["--format", "text"][..],
             "[1",

@@ -186,6 +186,13 @@ fn auto_closes_what_is_json_from_its_beginning() {
 }
 
 #[test]
+fn what_is_no_text_at_all_is_malformed_whatever_it_was_to_be() {
+    let broken = Err(CompleteError::Malformed { index: 5, reason: "invalid UTF-8".to_owned() });
+    assert_eq!(complete(b"Hello\xFF", &Format::Auto), broken);
+    assert_eq!(complete(b"[\"abc\xFF", &Format::Json), broken);
+}
+
+#[test]
 fn a_hundred_thousand_levels_are_closed_in_linear_space() {
     let depth = 100_000;
     let cut = "[{\"k\":".repeat(depth / 2);
