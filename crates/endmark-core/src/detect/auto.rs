@@ -67,8 +67,8 @@ struct Found {
     /// Where the first of them begins that was found.
     start: usize,
     end: usize,
-    /// How many values stand one after the other.
-    values: usize,
+    /// Whether several values stand one after the other.
+    several: bool,
 }
 
 /// A part of the text that may be JSON: one value, and whitespace after it.
@@ -78,8 +78,8 @@ struct Candidate {
     start: usize,
     bracket: u8,
     place: Place,
-    /// How many values stand right before it.
-    values_before: usize,
+    /// Whether a value stands right before it.
+    follows: bool,
     /// Whether it counts without an object's colon.
     trusted: bool,
     /// Whether its last line is blank.
@@ -90,13 +90,13 @@ impl Candidate {
     fn new(start: usize, bracket: u8, place: Place) -> Self {
         let machine = JsonMachine::new(Values::One);
         let trusted = place != Place::Prose;
-        Self { machine, start, bracket, place, values_before: 0, trusted, blank_line: false }
+        Self { machine, start, bracket, place, follows: false, trusted, blank_line: false }
     }
 
     /// A value right after this one, at `start`.
     fn next(&self, start: usize, bracket: u8) -> Self {
-        let values_before = self.values_before + 1;
-        Self { values_before, trusted: self.bracket == bracket, ..Self::new(start, bracket, self.place) }
+        let trusted = self.bracket == bracket;
+        Self { follows: true, trusted, ..Self::new(start, bracket, self.place) }
     }
 
     /// Takes bytes; answers how many of them may belong to it.
@@ -186,8 +186,8 @@ impl AutoMachine {
             Some(end) => {
                 if candidate.counts_before(byte) {
                     let start = self.found.map_or(candidate.start, |found| found.start);
-                    let (end, values) = (candidate.start + end, candidate.values_before + 1);
-                    self.found = Some(Found { start, end, values });
+                    let end = candidate.start + end;
+                    self.found = Some(Found { start, end, several: candidate.follows });
                 }
                 if matches!(byte, b'{' | b'[') {
                     self.candidate = Some(candidate.next(offset, byte));
@@ -196,8 +196,7 @@ impl AutoMachine {
             None if candidate.is_first() && candidate.machine.has_member() => {
                 let reason =
                     candidate.machine.malformed().map_or_else(String::new, |(_, reason)| reason.to_owned());
-                let values = candidate.values_before + 1;
-                self.found = Some(Found { start: candidate.start, end: 0, values });
+                self.found = Some(Found { start: candidate.start, end: offset, several: candidate.follows });
                 self.broken = Some(Broken { index: offset, reason });
             }
             None => {}
@@ -237,13 +236,12 @@ impl AutoMachine {
                 machine.is_consistent()
                     && machine.values() == Values::One
                     && machine.malformed().is_none()
-                    && candidate.values_before <= position
                     && follows(candidate.start, machine.position())
             })
             && self.whole.tags.as_ref().is_none_or(|tags| {
                 tags.machine.is_consistent() && follows(tags.start, tags.machine.position())
             })
-            && self.found.is_none_or(|found| found.start.max(found.end).max(found.values) <= position)
+            && self.found.is_none_or(|found| found.start.max(found.end) <= position)
             && self.broken.as_ref().is_none_or(|broken| broken.index < position)
     }
 
@@ -272,20 +270,21 @@ impl AutoMachine {
 
     /// What the text is taken for.
     pub(super) fn detected(&self) -> Format {
-        let values = match (self.tags(), self.ends_in(), self.found) {
+        let several = match (self.tags(), self.ends_in(), self.found) {
             (Some(_), _, _) => return Format::Tags,
-            (None, Some(candidate), _) => candidate.values_before + 1,
-            (None, None, Some(found)) if !self.ends_in_markdown() => found.values,
+            (None, Some(candidate), _) => candidate.follows,
+            (None, None, Some(found)) if !self.ends_in_markdown() => found.several,
             (None, None, _) if self.is_markdown() => return Format::Markdown,
             (None, None, _) => return Format::Text,
         };
-        if values > 1 { Format::Jsonl } else { Format::Json }
+        if several { Format::Jsonl } else { Format::Json }
     }
 
     /// Whether it is Markdown that says whether something is open: behind JSON, only what began there counts.
     fn ends_in_markdown(&self) -> bool {
         let open = self.whole.markdown.blocks().open();
-        self.found.is_none_or(|found| open.is_some_and(|(_, _, start)| start >= found.end))
+        self.broken.is_none()
+            && self.found.is_none_or(|found| open.is_some_and(|(_, _, start)| start >= found.end))
     }
 
     fn is_markdown(&self) -> bool {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Detector, Machine};
 
 /// The shape of what is saved. Another one has another number.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// A detector as it is saved.
 #[derive(Serialize, Deserialize)]

@@ -5,3 +5,4 @@ mod documentation;
 pub(crate) mod json_documents;
 mod json_test_suite;
 mod properties;
+mod saved_states;

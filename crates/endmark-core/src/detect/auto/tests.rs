@@ -55,6 +55,30 @@ fn json_is_found_within_fences() {
 }
 
 #[test]
+fn what_stands_behind_values_is_one_more_only_if_it_is_of_their_kind() {
+    assert_eq!(judged("{\"a\": 1} [2, see above"), ("whole", "json", None));
+    assert_eq!(judged("{\"a\": 1} {\"b"), ("truncated", "jsonl", Some(12)));
+    assert_eq!(judged("```json\n{\"a\":1}\n2\n```"), ("whole", "json", None));
+    assert_eq!(judged("Both: {\"a\":1} {\"a\":2}."), ("whole", "jsonl", None));
+    assert_eq!(judged("One: {\"a\":1}. Two: {\"a\":2}."), ("whole", "json", None));
+}
+
+#[test]
+fn json_that_broke_stays_json_whatever_else_is_open() {
+    assert_eq!(judged("```json\n{\"a\": 1,,\n"), ("malformed", "json", None));
+    assert_eq!(judged("{\"a\": 1,,}\n```sh\nls"), ("malformed", "json", None));
+    assert_eq!(judged("{\"a\": 1,,}\n<b>\nx"), ("malformed", "json", None));
+}
+
+#[test]
+fn a_line_behind_what_was_no_json_is_a_line_of_its_own() {
+    assert_eq!(judged("[1]\n<answer>42"), ("truncated", "tags", Some(14)));
+    assert_eq!(judged("[1] \n \t<answer>42"), ("truncated", "tags", Some(17)));
+    assert_eq!(judged("[1] <answer>42"), ("whole", "text", None));
+    assert_eq!(judged("See [1]\n[{\"a\": 1"), ("truncated", "json", Some(15)));
+}
+
+#[test]
 fn json_is_found_within_prose() {
     assert_eq!(judged("Sure! {\"a\": {\"b\": \"c"), ("truncated", "json", Some(20)));
     assert_eq!(judged("The result:\n[{\"a\": 1}, "), ("truncated", "json", Some(23)));
@@ -132,6 +156,8 @@ fn tags_are_found_where_nothing_else_is() {
         ("{\"a\": 1}\n<b>", ("whole", "json", None)),
         ("<- not", ("whole", "text", None)),
         ("```xml\n<a>\n```\n", ("whole", "markdown", None)),
+        ("<answer>\n\n# Title\n\n- item", ("truncated", "tags", Some(25))),
+        ("<p>\n\n# Title\n\n- item", ("whole", "markdown", None)),
     ] {
         assert_eq!(judged(text), judgement, "{text:?}");
     }

@@ -162,3 +162,13 @@ fn a_hundred_thousand_levels_and_as_many_that_close_nothing_take_linear_time() {
     machine.push("</a>".repeat(depth).as_bytes());
     assert!(machine.is_whole());
 }
+
+#[test]
+fn a_long_text_in_an_element_takes_linear_time() {
+    let mut machine = TagsMachine::default();
+    machine.push(format!("<a>{}</a>", "x".repeat(4_000_000)).as_bytes());
+    assert!(machine.is_whole());
+}
+
+mod growing;
+mod html;

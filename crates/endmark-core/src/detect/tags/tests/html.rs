@@ -1,0 +1,123 @@
+//! What of HTML is known: which elements end by themselves, and which documents may leave ends out.
+
+use super::*;
+
+/// The elements before which an open one ends by itself.
+const ENDS_BEFORE: [(&str, &[&str]); 12] = [
+    ("li", &["li"]),
+    ("dt", &["dt", "dd"]),
+    ("dd", &["dt", "dd"]),
+    ("td", &["td", "th", "tr", "tbody", "tfoot"]),
+    ("th", &["td", "th", "tr", "tbody", "tfoot"]),
+    ("tr", &["tr", "tbody", "tfoot"]),
+    ("thead", &["tbody", "tfoot"]),
+    ("tbody", &["tbody", "tfoot"]),
+    ("tfoot", &["tbody", "tfoot"]),
+    ("option", &["option", "optgroup"]),
+    ("p", &["p", "div", "ul", "ol", "table", "pre", "h1", "h6", "section", "blockquote"]),
+    ("div", &[]),
+];
+
+/// Elements of many kinds, each of which an element may stand before.
+const NEXT: [&str; 24] = [
+    "li",
+    "dt",
+    "dd",
+    "td",
+    "th",
+    "tr",
+    "thead",
+    "tbody",
+    "tfoot",
+    "option",
+    "optgroup",
+    "p",
+    "div",
+    "ul",
+    "ol",
+    "table",
+    "pre",
+    "h1",
+    "h6",
+    "section",
+    "blockquote",
+    "span",
+    "b",
+    "note",
+];
+
+#[test]
+fn an_element_ends_by_itself_only_where_html_says_so() {
+    for (last, ends_before) in ENDS_BEFORE {
+        for next in NEXT {
+            let open = signs(&cut(&format!("<x><{last}>1<{next} a='b'>2")));
+            let expected = if ends_before.contains(&next) {
+                format!("<x><{next}>")
+            } else {
+                format!("<x><{last}><{next}>")
+            };
+            assert_eq!(open, expected, "<{next}> behind <{last}>");
+        }
+    }
+    assert_eq!(signs(&cut("<table><TR><TD>1<tbody>")), "<table><tbody>", "all of them, in any case");
+}
+
+#[test]
+fn only_elements_without_content_are_whole_as_they_stand() {
+    for name in ["br", "hr", "img", "wbr", "BR"] {
+        assert_eq!(signs(&cut(&format!("<x><{name}>"))), "<x>", "{name}");
+        assert_eq!(signs(&cut(&format!("<x><{name} a=b>"))), "<x>", "{name}");
+    }
+    for name in ["area", "base", "col", "embed", "input", "link", "meta", "param", "source", "track"] {
+        assert_eq!(signs(&cut(&format!("<x><{name}>"))), format!("<x><{name}>"));
+        assert_eq!(signs(&cut(&format!("<x><{name} a=b>"))), "<x>", "{name}");
+        assert_eq!(signs(&cut(&format!("<x><{name} a>"))), "<x>", "{name}");
+    }
+    assert_eq!(signs(&cut("<x><item a=b>")), "<x><item>");
+}
+
+#[test]
+fn a_document_that_says_it_is_html_may_leave_out_ends_that_html_lets_it() {
+    for text in ["<!DOCTYPE html><p>a", "<!doctype HTML>\n<ul></ul><li>a", "<!DOCTYPE html><head><p>a"] {
+        assert_eq!(judged(text), Verdict::Whole, "{text:?}");
+    }
+    for (text, open) in [
+        // What is open around an element that has to be closed is named with it.
+        ("<!DOCTYPE html><p><b>a", "<p><b>"),
+        ("<!DOCTYPE html><p><B>a<li>b", "<p><B>"),
+        ("<!DOCTYPE html><ul><li>a<li>b", "<ul>"),
+        ("<!DOCTYPE html><html><p>a", "<html><p>"),
+        ("<!DOCTYPE html><!DOCTYPE html><b>", "<b>"),
+        ("<!DOCTYPE note><p>a", "<p>"),
+        ("<!ELEMENT html><p>a", "<p>"),
+        ("<p>a", "<p>"),
+    ] {
+        assert_eq!(signs(&cut(text)), open, "{text:?}");
+    }
+    // Its own end is behind it: what follows stands in the same document.
+    assert_eq!(judged("<html></html><p>a"), Verdict::Whole);
+    assert_eq!(judged("<html></html><html></html><p>a"), Verdict::Whole);
+    assert_eq!(judged("<!DOCTYPE html><!DOCTYPE html><p>a"), Verdict::Whole);
+}
+
+#[test]
+fn a_name_of_one_letter_is_a_tag_behind_a_word_only_with_a_value() {
+    assert_eq!(signs(&cut("<x>word<em>")), "<x><em>");
+    assert_eq!(signs(&cut("<x>word<td>")), "<x><td>");
+    assert_eq!(signs(&cut("<x>word<b>")), "<x>");
+    assert_eq!(signs(&cut("<x>word<b c=d>")), "<x><b>");
+    assert_eq!(signs(&cut("<x>word<note>")), "<x>");
+}
+
+#[test]
+fn comments_alone_are_no_document_but_a_declaration_or_an_instruction_is() {
+    assert_eq!(judged("<!-- c -->").name(), "truncated");
+    assert_eq!(judged("<![CDATA[x]]>").name(), "truncated");
+    assert_eq!(cut("<!-- c -->").balanced_index, 0);
+    assert_eq!(judged("<!DOCTYPE x>"), Verdict::Whole);
+    assert_eq!(judged("<?xml version='1.0'?>"), Verdict::Whole);
+    assert_eq!(judged("<!ENTITY x>").name(), "truncated");
+    let found = cut("<x/><!-- c --><b>");
+    assert_eq!((found.balanced_index, found.last_valid_token.as_str()), (14, "<b>"));
+    assert_eq!(cut("<x><!-- c --><b>").balanced_index, 0);
+}

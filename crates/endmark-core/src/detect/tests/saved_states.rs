@@ -1,0 +1,297 @@
+//! A saved state that was tampered with, where anything rests on what was changed (PC-2).
+
+use serde_json::{Value, json};
+
+use crate::Format;
+use crate::detect::Detector;
+
+fn saved(format: &Format, text: &[u8]) -> Value {
+    let mut detector = Detector::new(format);
+    detector.push(text);
+    serde_json::to_value(&detector).unwrap()
+}
+
+fn restores(state: &Value) -> bool {
+    serde_json::from_value::<Detector>(state.clone()).is_ok()
+}
+
+/// Changes one thing of what is saved of `text`; answers whether the state is still taken.
+fn is_taken(format: &Format, text: &[u8], pointer: &str, value: Value) -> bool {
+    let mut state = saved(format, text);
+    assert!(restores(&state), "{format}: {state}");
+    let place = state.pointer_mut(&format!("/machine{pointer}"));
+    *place.unwrap_or_else(|| panic!("{format}: there is no {pointer}")) = value;
+    restores(&state)
+}
+
+#[track_caller]
+fn refused(format: &Format, text: &[u8], changes: &[(&str, Value)]) {
+    for (pointer, value) in changes {
+        assert!(!is_taken(format, text, pointer, value.clone()), "{format}: {pointer} = {value}");
+    }
+}
+
+#[track_caller]
+fn taken(format: &Format, text: &[u8], changes: &[(&str, Value)]) {
+    for (pointer, value) in changes {
+        assert!(is_taken(format, text, pointer, value.clone()), "{format}: {pointer} = {value}");
+    }
+}
+
+/// The longest text of which offsets can be counted.
+const LONGEST: usize = usize::MAX >> 4;
+
+#[test]
+fn what_may_come_next_in_json_has_to_fit_what_is_open() {
+    let state = "/Json/state";
+    for outside in
+        [json!("Start"), json!({"ByteOrderMark": 1}), json!("Marked"), json!({"Done": {"scalar": true}})]
+    {
+        refused(&Format::Json, b"[", &[(state, outside.clone())]);
+        refused(&Format::Json, b"{", &[(state, outside.clone())]);
+        taken(&Format::Json, b"[]", &[(state, outside)]);
+    }
+    for in_object in [json!("FirstKey"), json!("Key"), json!("Colon")] {
+        refused(&Format::Json, b"[", &[(state, in_object.clone())]);
+        refused(&Format::Json, b"[]", &[(state, in_object.clone())]);
+        taken(&Format::Json, b"{", &[(state, in_object)]);
+    }
+    refused(&Format::Json, b"[\"a", &[(state, json!({"String": {"key": true}}))]);
+    taken(&Format::Json, b"{\"a", &[(state, json!({"String": {"key": false}}))]);
+    refused(&Format::Json, b"{", &[(state, json!("FirstElement"))]);
+    refused(&Format::Json, b"[]", &[(state, json!("FirstElement"))]);
+    refused(&Format::Json, b"{}", &[(state, json!("FirstKey")), (state, json!("AfterValue"))]);
+    taken(&Format::Json, b"[", &[(state, json!("AfterValue"))]);
+    taken(&Format::Json, b"{", &[(state, json!("AfterValue"))]);
+}
+
+#[test]
+fn the_open_brackets_of_json_have_to_be_as_many_as_their_depth_says() {
+    let depth = "/Json/nesting/depth";
+    refused(&Format::Json, b"[", &[(depth, json!(65)), ("/Json/nesting/outer", json!([1]))]);
+    let deep = "[".repeat(65);
+    refused(&Format::Json, deep.as_bytes(), &[(depth, json!(64)), (depth, json!(129))]);
+    taken(&Format::Json, deep.as_bytes(), &[(depth, json!(66)), (depth, json!(128))]);
+}
+
+#[test]
+fn offsets_of_json_have_to_stand_in_the_text_and_in_their_order() {
+    refused(
+        &Format::Json,
+        b"[true, 1",
+        &[
+            ("/Json/position", json!(LONGEST + 1)),
+            ("/Json/position", json!(6)),
+            ("/Json/pending", json!(9)),
+            ("/Json/balanced", json!(9)),
+            ("/Json/settled/speaking", json!(8)),
+            ("/Json/settled/speaking_before", json!(2)),
+            ("/Json/settled/end", json!(9)),
+            ("/Json/tail/end", json!(9)),
+            ("/Json/tail/settled", json!(vec![0; 8])),
+            ("/Json/tail/rest", json!(vec![0; 3])),
+            ("/Json/malformed", json!([1, "made up"])),
+            ("/Json/state", json!("Malformed")),
+            ("/Json/state", json!("Literal")),
+        ],
+    );
+    taken(
+        &Format::Json,
+        b"[true, 1",
+        &[
+            ("/Json/position", json!(LONGEST)),
+            ("/Json/pending", json!(8)),
+            ("/Json/balanced", json!(8)),
+            ("/Json/settled/speaking", json!(6)),
+            ("/Json/settled/speaking_before", json!(1)),
+        ],
+    );
+    refused(&Format::Json, b"[}", &[("/Json/malformed/0", json!(2)), ("/Json/malformed", Value::Null)]);
+    taken(&Format::Json, b"[}", &[("/Json/malformed/0", json!(0))]);
+    refused(&Format::Json, b"[tru", &[("/Json/literal", json!("")), ("/Json/literal", json!("x"))]);
+    taken(&Format::Json, b"[tru", &[("/Json/literal", json!("alse")), ("/Json/literal", json!("l"))]);
+}
+
+#[test]
+fn the_end_of_a_string_has_to_stand_in_it() {
+    let (inside, pending, escape) = ("/Json/string/inside", "/Json/string/pending", "/Json/string/escape");
+    refused(
+        &Format::Json,
+        b"[\"a\\u00",
+        &[
+            (pending, json!(1)),
+            (pending, json!(8)),
+            (escape, json!(1)),
+            (escape, json!(8)),
+            (inside, json!({"Unicode": {"digits": 4, "unit": 0}})),
+            (inside, json!({"Character": {"missing": 0, "lowest": 128, "highest": 191}})),
+            (inside, json!({"Character": {"missing": 4, "lowest": 128, "highest": 191}})),
+            ("/Json/settled/end", json!(1)),
+            ("/Json/settled/speaking", json!(3)),
+        ],
+    );
+    taken(
+        &Format::Json,
+        b"[\"a\\u00",
+        &[
+            (pending, json!(2)),
+            (pending, json!(7)),
+            (escape, json!(2)),
+            (escape, json!(7)),
+            (inside, json!({"Unicode": {"digits": 3, "unit": 0}})),
+            (inside, json!({"Character": {"missing": 3, "lowest": 128, "highest": 191}})),
+        ],
+    );
+    // In a character there is no escape, and between two of them neither anything.
+    taken(&Format::Json, b"[\"a\xF0\x9F", &[(escape, json!(99))]);
+    refused(&Format::Json, b"[\"a\xF0\x9F", &[(pending, json!(99)), (pending, json!(1))]);
+    taken(&Format::Json, b"[\"a", &[(pending, json!(99)), (escape, json!(99))]);
+    refused(&Format::Json, b"[\"a\\", &[(escape, json!(99)), (pending, json!(99))]);
+    refused(&Format::Json, b"[\"a\\uD800", &[(escape, json!(99))]);
+}
+
+#[test]
+fn offsets_of_text_have_to_stand_in_it_and_a_character_lacks_one_to_three_bytes() {
+    refused(
+        &Format::Text,
+        b"ab\xF0\x9F",
+        &[
+            ("/Text/position", json!(LONGEST + 1)),
+            ("/Text/position", json!(1)),
+            ("/Text/settled", json!(5)),
+            ("/Text/settled", json!(1)),
+            ("/Text/tail/end", json!(3)),
+            ("/Text/tail/settled", json!(vec![0; 3])),
+            ("/Text/tail/rest", json!(vec![0; 3])),
+            ("/Text/pending/missing", json!(0)),
+            ("/Text/pending/missing", json!(4)),
+            ("/Text/malformed", json!(4)),
+        ],
+    );
+    taken(
+        &Format::Text,
+        b"ab\xF0\x9F",
+        &[
+            ("/Text/position", json!(LONGEST)),
+            ("/Text/settled", json!(4)),
+            ("/Text/tail/settled", json!(vec![0; 2])),
+            ("/Text/tail/rest", json!(vec![0; 2])),
+            ("/Text/pending/missing", json!(1)),
+            ("/Text/pending/missing", json!(3)),
+            ("/Text/malformed", json!(3)),
+        ],
+    );
+}
+
+#[test]
+fn of_a_long_text_no_more_is_kept_than_its_end() {
+    let text = b"a".repeat(5_000);
+    refused(&Format::Text, &text, &[("/Text/tail/settled", json!(vec![0; 1_601]))]);
+    taken(&Format::Text, &text, &[("/Text/tail/settled", json!(vec![0; 1_600]))]);
+    let spaces = [&b"1"[..], &b" ".repeat(5_000)].concat();
+    refused(&Format::Json, &spaces, &[("/Json/tail/rest", json!(vec![0; 1_601]))]);
+    taken(&Format::Json, &spaces, &[("/Json/tail/rest", json!(vec![0; 1_600]))]);
+}
+
+#[test]
+fn of_a_marker_no_more_can_be_matched_than_it_is_long() {
+    let marker = Format::Marker("<END>".to_owned());
+    refused(
+        &marker,
+        b"ab<EN",
+        &[
+            ("/Marker/matched", json!(6)),
+            ("/Marker/text/position", json!(1)),
+            ("/Marker/marker", json!("<E")),
+        ],
+    );
+    taken(&marker, b"ab<EN", &[("/Marker/matched", json!(5))]);
+}
+
+#[test]
+fn offsets_of_tags_have_to_stand_in_the_text() {
+    let scanner = |field: &str| format!("/Tags/scanner/{field}");
+    let long_name = |length: usize| json!(vec![b'a'; length]);
+    refused(
+        &Format::Tags,
+        b"<a>x</a><b",
+        &[
+            ("/Tags/text/position", json!(1)),
+            ("/Tags/balanced", json!(11)),
+            ("/Tags/token", json!(11)),
+            (&scanner("start"), json!(11)),
+            (&scanner("settled"), json!(11)),
+            (&scanner("name"), long_name(101)),
+        ],
+    );
+    taken(
+        &Format::Tags,
+        b"<a>x</a><b",
+        &[
+            ("/Tags/balanced", json!(10)),
+            ("/Tags/token", json!(10)),
+            (&scanner("start"), json!(10)),
+            (&scanner("settled"), json!(10)),
+            (&scanner("name"), long_name(100)),
+        ],
+    );
+}
+
+#[test]
+fn what_auto_has_found_has_to_stand_in_the_text_and_to_fit_it() {
+    refused(
+        &Format::Auto,
+        b"{\"a\":1}{\"b",
+        &[
+            ("/Auto/whole/markdown/text/position", json!(1)),
+            ("/Auto/mark", json!(4)),
+            ("/Auto/candidate/start", json!(6)),
+            ("/Auto/candidate/start", json!(usize::MAX)),
+            ("/Auto/candidate/machine/values", json!("Many")),
+            ("/Auto/candidate/machine/position", json!(2)),
+            ("/Auto/candidate/machine/settled/speaking", json!(9)),
+            ("/Auto/found/start", json!(11)),
+            ("/Auto/found/end", json!(11)),
+            ("/Auto/broken", json!({"index": 10, "reason": ""})),
+        ],
+    );
+    taken(
+        &Format::Auto,
+        b"{\"a\":1}{\"b",
+        &[
+            ("/Auto/mark", json!(3)),
+            ("/Auto/found/start", json!(10)),
+            ("/Auto/found/end", json!(10)),
+            ("/Auto/broken", json!({"index": 9, "reason": ""})),
+        ],
+    );
+    let mut broken = saved(&Format::Json, b"[}")["machine"]["Json"].take();
+    assert!(is_taken(&Format::Auto, b"[1", "/Auto/candidate/machine/member", json!(true)));
+    assert!(!is_taken(&Format::Auto, b"[1", "/Auto/candidate/machine", broken.take()));
+    refused(
+        &Format::Auto,
+        b"<a>x",
+        &[
+            ("/Auto/whole/tags/start", json!(1)),
+            ("/Auto/whole/tags/start", json!(usize::MAX)),
+            ("/Auto/whole/tags/machine/token", json!(5)),
+        ],
+    );
+}
+
+#[test]
+fn a_state_of_another_version_or_shape_is_refused() {
+    let state = saved(&Format::Text, b"ab");
+    for (pointer, value) in [("/version", json!(0)), ("/version", json!("2")), ("/machine", json!({}))] {
+        let mut other = state.clone();
+        *other.pointer_mut(pointer).unwrap() = value.clone();
+        assert!(!restores(&other), "{pointer} = {value}");
+    }
+    let mut more = state.clone();
+    more["more"] = json!(1);
+    assert!(!restores(&more));
+    let mut older = state;
+    older["version"] = json!(1);
+    let error = serde_json::from_value::<Detector>(older).unwrap_err().to_string();
+    assert_eq!(error, "the saved state has the version 1, and this is version 2: detect the text anew");
+}
