@@ -159,18 +159,16 @@ impl JsonMachine {
         self.tail.advance(bytes, chunk.base, self.kept_from(), self.settled.end);
     }
 
-    /// Takes the token that begins at `at`, or as much of it as is there at once.
+    /// Takes the token that begins at `at`, or as much of it as is there at once. What stands inside of containers
+    /// only, and can be there at once, a run has taken: keys, commas, and brackets that close empty containers.
     fn token(&mut self, chunk: Chunk<'_>, at: usize) -> usize {
         match (self.state, chunk.bytes[at]) {
             (_, byte) if is_whitespace(byte) => return self.whitespace(at),
             (State::Start, 0xEF) => return self.byte_order_mark(chunk, at, 0),
-            (State::FirstKey | State::Key, b'"') => return self.open_string(chunk, at, 0, true),
-            (State::FirstKey, b'}') | (State::FirstElement, b']') => return self.close(chunk, at),
             (State::FirstKey, _) => return self.fail(chunk, at, "neither a key nor `}`"),
             (State::Key, _) => return self.fail(chunk, at, "not a key"),
             (State::Colon, b':') => self.colon(chunk.base + at),
             (State::Colon, _) => return self.fail(chunk, at, "not the colon after a key"),
-            (State::AfterValue, b',') => self.comma(chunk.base + at),
             (State::AfterValue, b'}') if self.nesting.in_object() => return self.close(chunk, at),
             (State::AfterValue, b']') if !self.nesting.in_object() => return self.close(chunk, at),
             (State::AfterValue, _) if self.nesting.in_object() => {
@@ -322,19 +320,10 @@ impl JsonMachine {
         end
     }
 
-    fn comma(&mut self, offset: usize) {
-        self.settle_sign(offset);
-        self.state = if self.nesting.in_object() { State::Key } else { State::Value };
-    }
-
     fn colon(&mut self, offset: usize) {
-        self.settle_sign(offset);
+        self.settled.end = offset + 1;
         self.member = true;
         self.state = State::Value;
-    }
-
-    fn settle_sign(&mut self, offset: usize) {
-        self.settled.end = offset + 1;
     }
 
     fn settle_speaking(&mut self, start: usize, end: usize) {

@@ -182,6 +182,29 @@ fn offsets_count_from_the_beginning_of_the_text() {
 }
 
 #[test]
+fn what_was_whole_behind_other_json_or_a_tag_is_where_the_text_was_balanced_last() {
+    for (text, index, balanced) in [
+        ("Sure!\n<a>x</a>\n<b>y", 19, 14),
+        ("{\"a\":1}\n{\"b\"", 12, 7),
+        ("Sure! {\"a\":1}\nAnd {\"b\":", 23, 13),
+        ("<answer>\n{\"a\": 1", 16, 0),
+    ] {
+        let mut machine = AutoMachine::default();
+        machine.push(text.as_bytes());
+        let verdict = machine.verdict();
+        let truncation = verdict.truncation().unwrap();
+        assert_eq!((truncation.truncation_index, truncation.balanced_index), (index, balanced), "{text:?}");
+    }
+}
+
+#[test]
+fn what_is_open_where_json_ended_is_not_behind_it() {
+    assert_eq!(judged("{\"a\":1}```\nx"), ("whole", "json", None));
+    assert_eq!(judged("{\"a\":1}\n```\nx"), ("truncated", "markdown", Some(13)));
+    assert_eq!(judged("{\"a\":1}\n<b"), ("whole", "json", None));
+}
+
+#[test]
 fn broken_characters_are_malformed_wherever_they_stand() {
     for text in [&b"prose \xFF"[..], b"{\"a\": \"\xFF", b"Sure: {\"a\": \"\xC3(", b"```x\n\xED\xA0"] {
         let mut machine = AutoMachine::default();

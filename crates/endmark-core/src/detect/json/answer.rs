@@ -1,6 +1,6 @@
 //! What the machine answers, as if the text ended where it stands.
 
-use super::{JsonMachine, State, Values};
+use super::{JsonMachine, State};
 use crate::{InToken, Open, Truncation, Verdict};
 
 impl JsonMachine {
@@ -61,7 +61,7 @@ impl JsonMachine {
         }
         Verdict::Truncated(Truncation {
             truncation_index: self.truncation_index(),
-            balanced_index: if self.values == Values::One { 0 } else { self.balanced },
+            balanced_index: self.balanced,
             last_valid_token: self.last_valid_token(),
             open,
             in_token: self.in_token(),
@@ -89,12 +89,9 @@ impl JsonMachine {
 
     /// Where the last settled token begins.
     fn settled_token(&self) -> usize {
-        let after_sign = match self.state {
-            State::Key | State::Value => true,
-            // Before it stands a comma, a colon or `[`, unless it is one of many values.
-            State::Number(_) | State::Literal => self.nesting.depth() > 0,
-            _ => false,
-        };
+        // Before it stands a comma, a colon or `[`, unless it is one of many values.
+        let after_sign = self.nesting.depth() > 0
+            && matches!(self.state, State::Key | State::Value | State::Number(_) | State::Literal);
         if after_sign { self.settled.end - 1 } else { self.settled.speaking }
     }
 

@@ -117,7 +117,8 @@ fn what_is_open_outermost_first() {
 fn a_byte_order_mark_alone_is_malformed_and_before_a_value_allowed() {
     let mut machine = JsonMachine::new(Values::One);
     machine.push("\u{FEFF}".as_bytes());
-    assert!(matches!(machine.verdict(), Verdict::Malformed { index: 0, .. }));
+    let reason = "a byte order mark and nothing else".to_owned();
+    assert_eq!(machine.verdict(), Verdict::Malformed { index: 0, reason });
     assert!(machine.malformed().is_none(), "something may still come");
     machine.push(b"1");
     assert_eq!(machine.verdict(), Verdict::Whole);
@@ -226,6 +227,8 @@ fn values_one_after_the_other() {
         ("12 3 [", 6, 4, "["),
         ("\"ab\" \"", 6, 4, "\"ab\" \""),
         ("[] tru", 3, 2, "]"),
+        ("12 true -", 8, 7, "true"),
+        ("[1] false nul", 10, 9, "false"),
     ] {
         let found = truncation(text.as_bytes(), Values::Many);
         let shown = (found.truncation_index, found.balanced_index, found.last_valid_token.as_str());
@@ -237,4 +240,6 @@ fn values_one_after_the_other() {
         let found = verdict(text.as_bytes(), Values::Many);
         assert!(matches!(found, Verdict::Malformed { index: at, .. } if at == index), "{text}: {found:?}");
     }
+    let reason = "not apart from the value before it".to_owned();
+    assert_eq!(verdict(b"truefalse", Values::Many), Verdict::Malformed { index: 4, reason });
 }

@@ -95,8 +95,8 @@ pub(in crate::detect) struct Blocks {
     consumed: usize,
     /// Whether whitespace that follows belongs to the sign of a quotation.
     quote_space: bool,
-    /// The list item that the line begins, as soon as its width is known; and whether it interrupts a paragraph.
-    item: Option<(usize, bool)>,
+    /// The list item that the line begins, by the width of what stands before its text.
+    item: Option<usize>,
     line: Line,
     leaf: Leaf,
     rule: Option<Rule>,
@@ -241,8 +241,10 @@ impl Blocks {
                 }
             }
             Line::Marker { prefix, interrupts } => {
-                if is_space {
-                    self.item = Some((prefix, interrupts));
+                let in_paragraph =
+                    matches!(self.leaf, Leaf::Paragraph) && self.matched == self.containers.len();
+                if is_space && (interrupts || !in_paragraph) {
+                    self.item = Some(prefix);
                     self.consumed = self.column;
                     self.line = Line::Begin;
                     self.column = if byte == b'\t' { (self.column / 4 + 1) * 4 } else { self.column + 1 };
@@ -291,7 +293,7 @@ impl Blocks {
     /// Takes the first byte that is no whitespace, behind the containers that the line has shown so far.
     fn begin(&mut self, byte: u8) {
         let mut indent = self.indent();
-        if let Some((prefix, _)) = self.item.take() {
+        if let Some(prefix) = self.item.take() {
             // Code may follow a marker: then only one column belongs to it.
             let spaces = if indent > 4 { 1 } else { indent };
             self.enter(Container::Item { width: prefix + spaces, blank: false });

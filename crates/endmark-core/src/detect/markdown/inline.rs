@@ -76,7 +76,7 @@ impl Inline {
     pub(super) fn step(&mut self, byte: u8, offset: usize) {
         if byte == b'`' && !self.escape && self.link == Link::None {
             self.run += 1;
-            self.closed = None;
+            (self.closed, self.exclamation, self.empty) = (None, false, false);
             return;
         }
         if self.run > 0 {

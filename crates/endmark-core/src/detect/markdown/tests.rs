@@ -187,6 +187,27 @@ fn the_last_row_of_a_table_ends_as_the_others() {
 }
 
 #[test]
+fn what_a_cut_goes_through_is_named_and_half_a_character_before_all() {
+    for (text, in_token) in [
+        (&b"```\nx"[..], "code"),
+        (b"<!-- x", "comment"),
+        (b"<![CDATA[x", "cdata"),
+        (b"<?x", "instruction"),
+        (b"<!x", "declaration"),
+        (b"<pre>", "html"),
+        (b"[a](b", "link"),
+        (b"| a |\n|-|\n| 1", "row"),
+        (b"```\nx\xC3", "utf8"),
+        (b"x\xC3", "utf8"),
+    ] {
+        let mut machine = MarkdownMachine::default();
+        machine.push(text);
+        let verdict = machine.verdict();
+        assert_eq!(verdict.truncation().unwrap().in_token.unwrap().name(), in_token, "{text:?}");
+    }
+}
+
+#[test]
 fn only_prose_stops_in_a_sentence() {
     for (text, hinted) in [
         ("The result is not what we", true),
@@ -211,3 +232,8 @@ fn deep_containers_and_many_lines_take_linear_time() {
     machine.push(b"\n~~~\n");
     assert!(!machine.is_whole());
 }
+
+mod html_lines;
+mod lines;
+mod links;
+mod tables;

@@ -238,6 +238,87 @@ fn offsets_of_tags_have_to_stand_in_the_text() {
 }
 
 #[test]
+fn the_lines_of_markdown_have_to_stand_in_the_text_and_in_as_many_containers() {
+    let blocks = |field: &str| format!("/Markdown/blocks/{field}");
+    let text = b"> - a\n> - ```sh\n>   x";
+    refused(
+        &Format::Markdown,
+        text,
+        &[
+            ("/Markdown/text/position", json!(1)),
+            (&blocks("position"), json!(22)),
+            (&blocks("line_start"), json!(25)),
+            (&blocks("matched"), json!(3)),
+            (&blocks("matched_quotes"), json!(2)),
+            (&blocks("quotes"), json!(2)),
+            (&blocks("consumed"), json!(99)),
+            (&blocks("column"), json!(LONGEST + 1)),
+            (&blocks("item"), json!(LONGEST + 1)),
+            (
+                &blocks("rule"),
+                json!({"sign": 45, "count": LONGEST + 1, "gap": false, "depth": 0, "underlines": false}),
+            ),
+            (&blocks("containers/1/Item/width"), json!(LONGEST + 1)),
+            (&blocks("row/bars"), json!(LONGEST + 1)),
+            (&blocks("inline/run"), json!(LONGEST + 1)),
+            (&blocks("inline/link"), json!({"Bare": {"depth": LONGEST + 1}})),
+            (&blocks("inline/brackets"), json!(vec![(0, false); 33])),
+            (&blocks("mark"), json!(4)),
+            (&blocks("leaf/Fence/length"), json!(LONGEST + 1)),
+            (&blocks("leaf/Fence/sign"), json!(200)),
+            (&blocks("line"), json!({"Marker": {"prefix": LONGEST + 1, "interrupts": true}})),
+            (&blocks("line"), json!({"Digits": {"indent": LONGEST + 1, "count": 1, "is_one": true}})),
+        ],
+    );
+    taken(
+        &Format::Markdown,
+        text,
+        &[
+            (&blocks("line_start"), json!(24)),
+            (&blocks("column"), json!(LONGEST)),
+            (&blocks("item"), json!(LONGEST)),
+            (&blocks("containers/1/Item/width"), json!(LONGEST)),
+            (&blocks("row/bars"), json!(LONGEST)),
+            (&blocks("inline/run"), json!(LONGEST)),
+            (&blocks("inline/link"), json!({"Bare": {"depth": LONGEST}})),
+            (&blocks("inline/brackets"), json!(vec![(0, false); 32])),
+            (&blocks("mark"), json!(3)),
+            (&blocks("leaf/Fence/length"), json!(LONGEST)),
+        ],
+    );
+}
+
+#[test]
+fn signs_and_names_of_markdown_are_no_longer_than_what_is_looked_at() {
+    let signs = b"````";
+    refused(
+        &Format::Markdown,
+        signs,
+        &[
+            ("/Markdown/blocks/line/Signs/length", json!(LONGEST + 1)),
+            ("/Markdown/blocks/line/Signs/info_length", json!(10)),
+            ("/Markdown/blocks/line/Signs/sign", json!(200)),
+        ],
+    );
+    taken(
+        &Format::Markdown,
+        signs,
+        &[
+            ("/Markdown/blocks/line/Signs/length", json!(LONGEST)),
+            ("/Markdown/blocks/line/Signs/info_length", json!(9)),
+        ],
+    );
+    refused(&Format::Markdown, b"<ab", &[("/Markdown/blocks/line/Html/Name/length", json!(13))]);
+    taken(&Format::Markdown, b"<ab", &[("/Markdown/blocks/line/Html/Name/length", json!(12))]);
+    let matched = "/Markdown/blocks/leaf/Html/block/UntilSigns/matched/length";
+    refused(&Format::Markdown, b"<pre>", &[(matched, json!(14))]);
+    taken(&Format::Markdown, b"<pre>", &[(matched, json!(13))]);
+    let line_start = "/Markdown/blocks/leaf/Html/line_start";
+    refused(&Format::Markdown, b"<pre>", &[(line_start, json!(LONGEST + 1))]);
+    taken(&Format::Markdown, b"<pre>", &[(line_start, json!(LONGEST))]);
+}
+
+#[test]
 fn what_auto_has_found_has_to_stand_in_the_text_and_to_fit_it() {
     refused(
         &Format::Auto,

@@ -37,7 +37,7 @@ impl Blocks {
             && self.quotes == self.containers.iter().filter(|c| matches!(c, Container::Quote)).count()
             && self.consumed <= self.column
             && fits(self.column)
-            && self.item.is_none_or(|(prefix, _)| fits(prefix))
+            && self.item.is_none_or(fits)
             && self.rule.is_none_or(|rule| fits(rule.count))
             && self.containers.iter().all(container)
             && self.row.is_consistent()

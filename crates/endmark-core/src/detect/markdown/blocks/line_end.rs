@@ -32,8 +32,8 @@ impl Blocks {
             }
             Line::HeadingText => self.inline.reset(),
             Line::InHtml { ends: true } => self.leave(),
-            Line::Marker { prefix, interrupts } => {
-                self.item = Some((prefix, interrupts));
+            Line::Marker { prefix, .. } => {
+                self.item = Some(prefix);
                 self.end_blank_line();
             }
             Line::Signs(_) | Line::Digits { .. } | Line::Text => {
@@ -99,7 +99,7 @@ impl Blocks {
 
     fn end_blank_line(&mut self) {
         let is_paragraph = matches!(self.leaf, Leaf::Paragraph) && self.matched == self.containers.len();
-        if let Some((prefix, _)) = self.item.take() {
+        if let Some(prefix) = self.item.take() {
             if is_paragraph {
                 return self.end_text();
             }

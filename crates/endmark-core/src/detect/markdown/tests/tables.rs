@@ -1,0 +1,95 @@
+//! What makes lines a table, and when its last row lacks its end.
+
+use super::{check, open};
+
+/// Whether the line below `head` makes a table of it: then the next row has to end as both of them do.
+fn is_table(head: &str, delimiter: &str) -> bool {
+    open(&format!("{head}\n{delimiter}\n| 1")).is_some()
+}
+
+#[test]
+fn a_delimiter_row_has_dashes_and_colons_and_as_many_cells_as_the_head() {
+    for delimiter in [
+        "|-|-|",
+        "|--|--|",
+        "| - | - |",
+        "|:-|-:|",
+        "|:-:|:--:|",
+        "| :-: |\t-- |",
+        "|-|-|  ",
+        "  |-|-|",
+        "-|-|",
+        ":-|-:|",
+    ] {
+        assert!(is_table("| a | b |", delimiter), "{delimiter:?}");
+    }
+    for delimiter in [
+        "|-|",
+        "|-|-|-|",
+        "|-|-",
+        "|-|x|",
+        "|- -|-|",
+        "|:|-|",
+        "|::-|-|",
+        "|-::|-|",
+        "|-:-|-|",
+        "||-|",
+        "|-||",
+        "|=|=|",
+        "|-|\\-|",
+        "|",
+        "||",
+        "| | |",
+        "|-|:|",
+        "x|-|-|",
+        "|-|-|x",
+        "    |-|-|x",
+    ] {
+        assert!(!is_table("| a | b |", delimiter), "{delimiter:?}");
+    }
+    for head in ["| a | b |", " | a | b | ", "a | b |", "| a \\| c | b |", "| a |\\| b |"] {
+        assert!(is_table(head, "|-|-|"), "{head:?}");
+    }
+    for head in ["| a |", "| a | b", "| a | b | c |", "| a \\| b |", "a | b", "x"] {
+        assert!(!is_table(head, "|-|-|"), "{head:?}");
+    }
+    assert!(is_table("| a \\\\| b |", "|-|-|"), "a backslash that is itself escaped");
+}
+
+#[test]
+fn the_head_of_a_table_is_the_line_before_its_delimiter_row() {
+    check(&[
+        ("Text\n| a |\n|-|\n| 1", Some(("|", 15))),
+        ("| a |\nText\n|-|\n| 1", None),
+        ("| a |\n\n|-|\n| 1", None),
+        ("# | a |\n|-|\n| 1", None),
+        ("> | a |\n|-|\n| 1", None),
+        ("| a |\n|-|\n\n| 1", None),
+        ("| a |\n|-|\n# x\n| 1", None),
+        ("| a |\n|-|\n| 1 |\n|-|\n| 2", Some(("|", 20))),
+        ("- | a |\n  |-|\n  | 1", Some(("|", 14))),
+        ("- | a |\n  |-|\n| 1", None),
+    ]);
+}
+
+#[test]
+fn a_row_is_certain_to_go_on_only_if_all_others_ended() {
+    check(&[
+        ("| a | b |\n|-|-|\n| 1 | 2", Some(("|", 16))),
+        ("| a | b |\n|-|-|\n| 1 | 2 ", Some(("|", 16))),
+        ("| a | b |\n|-|-|\n| 1 | 2 |", None),
+        ("| a | b |\n|-|-|\n| 1 |", Some(("|", 16))),
+        ("| a | b |\n|-|-|\n|", Some(("|", 16))),
+        ("| a | b |\n|-|-|\n| 1 | 2 | 3", Some(("|", 16))),
+        ("| a | b |\n|-|-|\n1 | 2", None),
+        ("| a | b |\n|-|-|\nText", None),
+        ("| a | b |\n|-|-|\n| 1 | 2\n| 3", None),
+        ("| a | b |\n|-|-|\n| 1 |\n| 3 |", None),
+        ("| a | b |\n|-|-|\n| 1 |\n| 3", Some(("|", 22))),
+        ("| a | b |\n|-|-|\n1 | 2 |\n3 | 4", Some(("|", 24))),
+        ("| a | b |\n|-|-|\n1 | 2 |\nText", None),
+        ("a | b |\n-|-|\n1 | 2", Some(("|", 13))),
+        ("a | b |\n-|-|\nText", None),
+        ("| a | b\n|-|-\n| 1", None),
+    ]);
+}
