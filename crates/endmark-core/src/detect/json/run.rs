@@ -1,7 +1,7 @@
 //! Runs of whole tokens inside a container, read in one loop: nearly all of a text, and so all of its speed.
 //!
-//! Nothing is decided here. A run ends before whatever is not ordinary, be it cut, wrong or the end of the whole
-//! value, and leaves the machine as it would stand there had it read byte by byte.
+//! What is wrong is not decided here. A run ends before whatever is not ordinary, be it cut, wrong or the end of the
+//! whole value, and leaves the machine as it would stand there had it read byte by byte.
 
 use super::number::digits_length;
 use super::plain::settled_length;
