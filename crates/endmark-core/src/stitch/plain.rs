@@ -5,9 +5,11 @@
 //! continuation is by it. All are compared with one more story: that the continuation is a text of its own. What
 //! is counted, in bits, is how much likelier or unlikelier than that a story makes what was received.
 
+mod ending;
 mod indent;
 mod likeness;
 mod opening;
+mod register;
 mod story;
 mod turn;
 mod weigh;
@@ -34,8 +36,9 @@ pub(super) fn says_nothing_new(joint: &Joint<'_>, survivor: &Survivor) -> bool {
 
 /// All joins of a text without grammar, weighed against each other.
 pub(super) fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
-    let stories = story::stories(joint);
-    let weighed = weigh::weigh(joint, &stories)?;
+    let likeness = weigh::likeness(joint);
+    let stories = story::stories(joint, &likeness);
+    let weighed = weigh::weigh(joint, &likeness, &stories)?;
     Some((stories.iter().map(|story| survivor(joint, story)).collect(), weighed))
 }
 

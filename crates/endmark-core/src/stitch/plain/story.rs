@@ -1,6 +1,8 @@
 //! The stories of how a continuation came about, and what each costs beforehand.
 
-use super::opening::{Opening, ends, openings};
+use super::ending::{Tails, ends};
+use super::likeness::Likeness;
+use super::opening::{Opening, openings};
 use crate::stitch::joint::Joint;
 use crate::stitch::overlap::{may_overlap, overlaps};
 use crate::stitch::seam::{AskedFrom, SeamStyle};
@@ -24,6 +26,8 @@ pub(super) struct Story {
     pub(super) is_clean: bool,
     /// A fence around it was undone.
     pub(super) fenced: bool,
+    /// How much what stands before it reads as an announcement, in bits.
+    pub(super) announced: f64,
 }
 
 impl Story {
@@ -48,18 +52,21 @@ fn prior(from: AskedFrom) -> Prior {
 }
 
 /// All stories of a joint.
-pub(super) fn stories(joint: &Joint<'_>) -> Vec<Story> {
+pub(super) fn stories(joint: &Joint<'_>, likeness: &Likeness) -> Vec<Story> {
     let mut found = Vec::new();
     let last_line = joint.initial.rfind('\n').map_or(0, |at| at + 1);
     let (before, line) = joint.initial.split_at(last_line);
     let fences = (fence::lines(before), line);
-    for opening in openings(joint) {
+    let tails = Tails::of(joint, likeness);
+    for opening in openings(joint, likeness) {
         let first = found.len();
         plain(joint, &opening, &mut found);
         repetitions(joint, &opening, &mut found);
         // Each end makes each of them another story.
         for index in first..found.len() {
-            for (nth, end) in ends(joint, &opening, found[index].start, fences).into_iter().enumerate() {
+            for (nth, end) in
+                ends(joint, &opening, found[index].start, fences, &tails).into_iter().enumerate()
+            {
                 let mut story = found[index].clone();
                 story.end = end.at;
                 story.cost += end.cost;
@@ -87,6 +94,7 @@ fn plain(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Story>) {
         repeated: 0,
         is_clean: opening.is_bare(),
         fenced: opening.fence.is_some(),
+        announced: opening.announced,
     };
     let rest = &joint.continuation[opening.start..];
     if !rest.starts_with(char::is_whitespace)
@@ -143,12 +151,15 @@ fn repetitions(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Story>) {
         repeated: length,
         is_clean: false,
         fenced: opening.fence.is_some(),
+        announced: opening.announced,
     };
     for count in repeated_characters(joint, body) {
         let length = bytes_of_last(joint.initial, count);
         let at = joint.initial.len() - length;
         let style = if at == 0 { SeamStyle::Restart } else { SeamStyle::Overlap };
-        let short = if !opening.is_bare() && count < 4 { 3.0 } else { 0.0 };
+        // A few letters, or whitespace, meet by chance behind what stands in front.
+        let few = count < 4 || joint.initial[at..].trim().is_empty();
+        let short = if !opening.is_bare() && few { 6.0 } else { 0.0 };
         found.push(story(length, length, style, cost_of_beginning(joint.initial, at) + short));
     }
     if let Some(length) = restart::behind_reflowed_restart(joint.initial, body) {

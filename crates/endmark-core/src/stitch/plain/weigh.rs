@@ -4,36 +4,57 @@ use memchr::memmem;
 
 use super::indent::Indents;
 use super::likeness::Likeness;
+use super::register;
 use super::story::Story;
 use super::turn;
 use crate::stitch::evidence::{Weighed, weight};
 use crate::stitch::joint::Joint;
+use crate::stitch::predict::surprise_of_going_round;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::units::{Reading, Units};
-use crate::stitch::{fence, restart};
+use crate::stitch::{ellipsis, fence, restart};
 
 /// The share of the evidence that settles a seam.
 const SETTLED: f64 = 0.97;
-/// The share that settles a clean seam that was not asked for, and one that was.
-const SETTLED_CLEAN: f64 = 0.9;
-const SETTLED_AS_ASKED: f64 = 0.13;
+/// The share that settles a seam that a repetition, a fence or dots tell, and a clean one that was asked for.
+const SETTLED_TOLD: f64 = 0.9;
+const SETTLED_AS_ASKED: f64 = 0.95;
+/// The share with which a clean seam that was asked for wins over a likelier one.
+const TIED_AS_ASKED: f64 = 0.13;
 /// So many characters behind a seam depend on what stands before it.
 const REACH: usize = 8;
 /// So many characters before a seam are looked at.
 const BEFORE: usize = 64;
+/// A text that goes round already does it again for so many bits.
+const GOES_ROUND: f64 = 6.0;
+/// What may stand around a text in a continuation is not longer, in bytes.
+const IN_QUESTION: usize = 400;
 /// What is at least so long and stands in the first part already, as it is, is nothing new, in bytes.
 const NOTHING_NEW: usize = 40;
 /// No coincidence counts for more than so many bits.
 const MOST_BITS: f64 = 80.0;
 
+/// Reads the text on both sides of the seam, without what is in question there: it would speak for itself.
+pub(super) fn likeness(joint: &Joint<'_>) -> Likeness {
+    let text = joint.continuation;
+    let line = text.trim_start().split('\n').next().unwrap_or_default();
+    let blank = text.len() - text.trim_start().len();
+    let behind = if line.len() > IN_QUESTION || line.starts_with(char::is_lowercase) {
+        REACH * 2
+    } else {
+        blank + line.len() + REACH * 2
+    };
+    let body = &text[text.ceil_char_boundary(behind.min(text.len()))..];
+    let kept = body.trim_end();
+    let places = [kept.rfind("\n\n"), kept.rfind('\n')];
+    let last = places.into_iter().flatten().find(|at| kept.len() - at <= IN_QUESTION);
+    Likeness::of(joint.initial, &body[..last.unwrap_or(body.len())])
+}
+
 /// Weighs all stories; none where there is none.
-pub(super) fn weigh(joint: &Joint<'_>, stories: &[Story]) -> Option<Weighed> {
-    // What stands at a seam that is in question is not counted: it would speak for itself.
-    let behind = stories.iter().map(|story| story.opening).max().unwrap_or(0) + REACH * 2;
-    let behind = joint.continuation.ceil_char_boundary(behind);
-    let likeness = Likeness::of(joint.initial, &joint.continuation[behind..]);
+pub(super) fn weigh(joint: &Joint<'_>, likeness: &Likeness, stories: &[Story]) -> Option<Weighed> {
     let costs: Vec<f64> = {
-        let scale = Scale::new(joint, &likeness, stories);
+        let scale = Scale::new(joint, likeness, stories);
         stories.iter().map(|story| scale.cost(story)).collect()
     };
     let best = (0..stories.len()).min_by(|left, right| costs[*left].total_cmp(&costs[*right]))?;
@@ -45,7 +66,7 @@ pub(super) fn weigh(joint: &Joint<'_>, stories: &[Story]) -> Option<Weighed> {
             None => values.push((index, weight)),
         }
     }
-    let nothing_bits = something_else(joint, &stories[best], costs[best]);
+    let nothing_bits = something_else(joint, likeness, &stories[best], costs[best]);
     let nothing = weight(nothing_bits);
     let total = values.iter().map(|(_, weight)| weight).sum::<f64>() + nothing;
     let share = |index: usize| {
@@ -57,17 +78,31 @@ pub(super) fn weigh(joint: &Joint<'_>, stories: &[Story]) -> Option<Weighed> {
     let best = asked
         .filter(|clean| share(*clean) >= least_share(&stories[best]) && nothing < total / 2.0)
         .unwrap_or(best);
-    let needed = match (stories[best].is_clean, joint.from) {
-        (true, AskedFrom::Cut) => SETTLED_AS_ASKED,
-        (true, _) => SETTLED_CLEAN,
-        (false, _) => SETTLED,
+    let needed = match (stories[best].is_clean, joint.from, stories[best].style) {
+        (true, AskedFrom::Cut, _) => SETTLED_AS_ASKED,
+        (_, _, SeamStyle::Overlap | SeamStyle::Restart | SeamStyle::Fence | SeamStyle::Ellipsis) => {
+            SETTLED_TOLD
+        }
+        _ => SETTLED,
     };
     let confidence = share(best);
+    // What differs from the clean seam by whitespace, or by a less likely repetition, is a matter of ties as well.
+    let ties: f64 = if stories[best].is_clean && joint.from == AskedFrom::Cut {
+        let is_tie = |story: &Story| {
+            let is_repeated = matches!(story.style, SeamStyle::Overlap | SeamStyle::Restart);
+            differs_by_whitespace(joint, story) || is_repeated && confidence >= 0.5
+        };
+        let ties = values.iter().filter(|(index, _)| is_tie(&stories[*index]));
+        ties.map(|(_, weight)| weight / total).sum()
+    } else {
+        0.0
+    };
+    let reached = confidence / (1.0 - ties).max(confidence);
     Some(Weighed {
         best,
         confidence: if joint.lost_character { confidence.min(0.5) } else { confidence },
         alternatives: values.len() - 1,
-        settled: confidence >= needed && !joint.lost_character && !is_guessed(joint, &stories[best]),
+        settled: reached >= needed && !joint.lost_character && !is_guessed(joint, &stories[best]),
         something_else: nothing > confidence * total && confidence < needed,
         costs,
         nothing: nothing_bits,
@@ -78,19 +113,32 @@ pub(super) fn weigh(joint: &Joint<'_>, stories: &[Story]) -> Option<Weighed> {
 /// in the middle of a word, is no matter of ties.
 fn least_share(likelier: &Story) -> f64 {
     let is_shortened = likelier.repeated == 0 && likelier.start > 0 || likelier.style == SeamStyle::Remark;
-    if is_shortened { 0.5 } else { SETTLED_AS_ASKED }
+    if is_shortened { 0.5 } else { TIED_AS_ASKED }
+}
+
+/// Whether the seam of a story differs from the clean one by nothing but whitespace.
+fn differs_by_whitespace(joint: &Joint<'_>, story: &Story) -> bool {
+    let same_seam = story.start == 0 && story.glue.is_empty();
+    !same_seam && joint.continuation[..story.start].trim().is_empty()
 }
 
 /// Whether a story adds whitespace of which the text does not say what it was: a space is certain only where a
 /// sentence goes on.
 fn is_guessed(joint: &Joint<'_>, story: &Story) -> bool {
+    // What begins anew with other whitespace has it in the rest as well.
+    let again = joint.continuation[story.opening..story.start].trim_start();
+    let reflowed = story.repeated == joint.initial.len() && again != joint.initial.trim_start();
     let goes_on = joint.initial.ends_with(|sign: char| sign.is_alphanumeric() || sign == ',')
         && story.text(joint).starts_with(char::is_lowercase);
     match story.glue {
-        "" => false,
+        "" => reflowed,
         " " => !goes_on,
         _ => true,
     }
+}
+
+fn weight_of(holds: bool, bits: f64) -> f64 {
+    if holds { bits } else { 0.0 }
 }
 
 /// Whether two stories give the same text.
@@ -104,7 +152,7 @@ fn same(joint: &Joint<'_>, left: &Story, right: &Story) -> bool {
 }
 
 /// How unlikely it is that the continuation is a text of its own, in bits.
-fn something_else(joint: &Joint<'_>, best: &Story, cost: f64) -> f64 {
+fn something_else(joint: &Joint<'_>, likeness: &Likeness, best: &Story, cost: f64) -> f64 {
     let continuation = joint.continuation;
     let mut bits = match joint.from {
         AskedFrom::Cut => 14.0,
@@ -117,7 +165,12 @@ fn something_else(joint: &Joint<'_>, best: &Story, cost: f64) -> f64 {
         _ => 0.0,
     };
     bits += if continuation.starts_with("```") { 5.0 } else { 0.0 };
-    bits -= turn::new_turn(continuation);
+    // What announces the rest goes on, even though it begins as an answer does.
+    bits += if best.announced > 0.0 {
+        best.announced / 2.0
+    } else {
+        -register::answers(joint, likeness, continuation)
+    };
     if let Some(at) =
         restart::said_again(joint.initial, continuation, joint.from).filter(|at| *at >= best.start)
     {
@@ -135,8 +188,8 @@ fn something_else(joint: &Joint<'_>, best: &Story, cost: f64) -> f64 {
     if best.repeated == 0 && restart::diverges(&joint.settled_units, &units) {
         bits -= 16.0;
     }
-    if turn::quotes_the_prompt(joint.initial, continuation) {
-        bits -= 60.0;
+    if turn::quotes_the_prompt(joint.initial, best.text(joint)) {
+        bits += cost.min(0.0) - 60.0;
     }
     let says = best.text(joint).trim();
     if joint.from != AskedFrom::Cut && says.len() >= NOTHING_NEW && joint.initial.contains(says) {
@@ -274,8 +327,33 @@ impl<'a> Scale<'a> {
         };
         let as_own = self.own_bits(story.start, longest.start.max(story.start));
         let length = longest.repeated - story.repeated;
-        let surprise = self.surprise(length);
+        let surprise = self.surprise(length).min(self.going_round(length, longest.start));
         surprise - as_own + self.seam(story, longest.start)
+    }
+
+    /// How unlikely it is, in bits, that the text goes round by its last `length` bytes and on with what stands at
+    /// this place of the continuation.
+    fn going_round(&self, length: usize, start: usize) -> f64 {
+        let codes = &self.joint.units_at(self.joint.initial.len()).codes;
+        let initial = self.joint.initial;
+        let lag = initial[initial.floor_char_boundary(initial.len() - length)..].chars().count();
+        let rest = &self.joint.continuation[start..];
+        let after = Units::read(&rest[..rest.floor_char_boundary(length * 2)], Reading::Plain);
+        let bits = surprise_of_going_round(codes, lag, &after.codes).0;
+        // What never went round would have to begin with it.
+        if bits < GOES_ROUND { bits } else { f64::INFINITY }
+    }
+
+    /// What speaks against dots that the text goes on with being its own.
+    fn omission(&self, part: &str, glued: bool) -> f64 {
+        let Some(length) = ellipsis::after(part).filter(|_| !part.starts_with(char::is_whitespace)) else {
+            return 0.0;
+        };
+        let (dots, rest) = part.split_at(length);
+        // They stand right in front of what they leave out; a text has a space behind its own.
+        weight_of(!dots.starts_with(['.', '\u{2026}']), 6.0)
+            + weight_of(glued && rest.starts_with(char::is_alphanumeric), 8.0)
+            + weight_of(!self.joint.initial.contains(dots), 2.0)
     }
 
     /// What speaks against a block of code that the continuation begins with being the text's own.
@@ -283,13 +361,18 @@ impl<'a> Scale<'a> {
         let Some(length) = fence::opening(part).filter(|_| !self.joint.fence_is_open) else { return 0.0 };
         let before = self.joint.initial;
         let announced =
-            part.starts_with('\n') || before.ends_with("\n\n") || before.trim_end().ends_with(':');
+            part.starts_with("\n\n") || before.ends_with("\n\n") || before.trim_end().ends_with(':');
         let rest = &part[length..];
         let wrapped = fence::before_closing(rest).is_some();
         let unclosed = fence::lines(rest).is_multiple_of(2);
-        f64::from(u8::from(!announced)) * 4.0
-            + f64::from(u8::from(wrapped && !announced)) * 4.0
-            + f64::from(u8::from(unclosed)) * 2.0
+        weight_of(!announced, 4.0)
+            + weight_of(wrapped && !announced, 4.0)
+            + weight_of(unclosed, 2.0)
+            + weight_of(wrapped && fence::lines(before) == 0, 3.0)
+            + weight_of(wrapped && is_prose(rest) && is_prose(last_line(before)), 8.0)
+            + weight_of(fence::opening(rest).is_some(), 6.0)
+            // Nor does one begin in a line that is cut.
+            + weight_of(wrapped && part.starts_with('\n') && !part.starts_with("\n\n"), 4.0)
     }
 
     /// How unlikely it is, in bits, that the text goes on by saying its last `length` bytes once more.
@@ -312,6 +395,10 @@ impl<'a> Scale<'a> {
         let line = self.joint.initial.rsplit('\n').next().unwrap_or_default();
         let in_line = !story.glue.contains('\n') && !line.trim().is_empty();
         let mut bits = broken_fence(line, story.glue, part);
+        // A block that was just opened is not empty.
+        let opened =
+            last_line(self.joint.initial).trim_start().starts_with("```") && self.joint.fence_is_open;
+        bits += weight_of(opened && line.is_empty() && closes_block(part), 14.0);
         let stands = line.trim_matches(['`', '~', ' ', '>']).is_empty();
         if in_line
             && !stands
@@ -323,26 +410,19 @@ impl<'a> Scale<'a> {
         if self.joint.fence_is_open && story.glue.is_empty() && line.is_empty() && closes_block(part) {
             bits -= 6.0;
         }
-        // Dots of omission stand right in front of what they leave out; a text has a space behind its own.
-        let dots = part.trim_start_matches(['.', '\u{2026}']);
-        let omits = part.starts_with("...") || part.starts_with('\u{2026}');
-        if glued && omits && dots.starts_with(char::is_alphanumeric) {
-            bits += 8.0;
-        }
-        if !in_line && story.start == 0 {
+        bits += self.omission(part, glued);
+        if story.start == 0 && (!in_line || part.starts_with('\n')) {
             bits += self.unlikely_block(part);
         }
         if in_line && begins_block(part, glued) {
             bits += 8.0;
         }
         if story.style == SeamStyle::Preamble && story.repeated == 0 {
-            // What announces is left out as a whole, and a fence right behind it is a wrapper.
+            // A fence right behind what announces is a wrapper.
             let first = part.trim_start();
-            let line = first.lines().next().unwrap_or_default();
-            bits += turn::announcement(line);
             bits += if first.starts_with("```") && fence::opening(part).is_some() { 8.0 } else { 0.0 };
         }
-        if story.glue.is_empty()
+        if in_line
             && script(part.chars()).is_some_and(|own| {
                 script(self.before.iter().rev().copied()).is_some_and(|other| own != other)
             })
@@ -351,6 +431,17 @@ impl<'a> Scale<'a> {
         }
         bits
     }
+}
+
+/// The last line of a text that is not empty.
+fn last_line(text: &str) -> &str {
+    text.trim_end().rsplit('\n').next().unwrap_or_default()
+}
+
+/// Whether the first line of a text is a sentence rather than code.
+fn is_prose(text: &str) -> bool {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    line.split(' ').count() > 4 && !line.contains(turn::of_code)
 }
 
 /// What speaks against a line of which a fence begins, if the seam stands in its signs and there are not three.

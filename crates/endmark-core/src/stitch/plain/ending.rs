@@ -1,0 +1,200 @@
+//! Where the text can end in a continuation: before a remark, or before a fence that closes a wrapper.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use super::likeness::Likeness;
+use super::opening::{DOUBTFUL, MOST_BITS, MOST_PARAGRAPHS, Opening, is_rule};
+use super::register;
+use super::turn;
+use crate::Format;
+use crate::detect::Detector;
+use crate::stitch::joint::Joint;
+use crate::stitch::seam::AskedFrom;
+use crate::stitch::{fence, preamble};
+
+/// How much likelier a fence that closes nothing is a wrapper's than the text's own, in bits.
+const CLOSES_NOTHING: f64 = 6.0;
+
+/// Where a text can end in the continuation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    pub(super) at: usize,
+    pub(super) cost: f64,
+    /// Whether a remark behind it is left out.
+    pub(super) left_out: bool,
+}
+
+/// The ends that the text beginning here can have, the likeliest reading of a fence first. Of the first part come the
+/// number of fence lines before its last line, and that line; `tails` is what stands at the end of the continuation.
+pub(super) fn ends(
+    joint: &Joint<'_>,
+    opening: &Opening,
+    start: usize,
+    (fences, line_before): (usize, &str),
+    tails: &Tails,
+) -> Vec<End> {
+    let text = joint.continuation;
+    let body = &text[start..];
+    if let Some(fence) = opening.fence
+        && let Some(end) = before_closing(body, fence, (fences, line_before))
+    {
+        // A remark behind the fence is one in every other story as well.
+        let behind = tails.remarks.iter().find(|remark| remark.at >= start + end);
+        return vec![End {
+            at: start + end,
+            cost: behind.map_or(0.0, |remark| remark.cost.min(0.0)),
+            left_out: false,
+        }];
+    }
+    let mut found = vec![End { at: text.len(), cost: 0.0, left_out: false }];
+    if let Format::Marker(marker) = &joint.format {
+        let end = body.find(marker.trim()).map(|at| start + at + marker.trim().len());
+        if let Some(at) = end.filter(|end| *end < text.len() && preamble::is_remark(&text[*end..])) {
+            return vec![End { at, cost: 1.0, left_out: true }];
+        }
+    }
+    if let Some(end) = behind_root(joint, body) {
+        return vec![End { at: start + end, cost: 0.0, left_out: true }];
+    }
+    found.extend(tails.remarks.iter().filter(|remark| remark.at > start));
+    let last = found.last().map_or(text.len(), |end| end.at);
+    if let Some(at) = tails.closes_nothing(&text[start..last.max(start)]) {
+        let cost = found.last().map_or(0.0, |end| end.cost) - CLOSES_NOTHING;
+        found.push(End { at: start + at, cost, left_out: true });
+    }
+    found
+}
+
+/// What may stand at the end of a continuation.
+pub(super) struct Tails {
+    /// Where the text ends if its last lines are remarks about it, one after the other left out.
+    remarks: Vec<End>,
+    /// Which blocks of code are open at the cut; where no fence ends the continuation, it is not asked.
+    blocks: Option<Detector>,
+    /// What is known already of texts of these lengths.
+    known: RefCell<HashMap<usize, Option<usize>>>,
+}
+
+impl Tails {
+    pub(super) fn of(joint: &Joint<'_>, likeness: &Likeness) -> Self {
+        let remarks = remarks(joint, likeness);
+        let end = remarks.last().map_or(joint.continuation.len(), |end| end.at);
+        let text = joint.continuation[..end].trim_end();
+        let line = text.rfind('\n').map_or("", |at| &text[at + 1..]);
+        let blocks = fence::closing(line).map(|_| {
+            let mut blocks = Detector::new(&Format::Markdown);
+            blocks.push(joint.initial.as_bytes());
+            blocks
+        });
+        Self { remarks, blocks, known: RefCell::default() }
+    }
+
+    /// Where a text ends before a fence in its last line that closes nothing, but opens what nothing closes.
+    fn closes_nothing(&self, body: &str) -> Option<usize> {
+        let blocks = self.blocks.as_ref()?;
+        *self.known.borrow_mut().entry(body.len()).or_insert_with(|| {
+            let text = body.trim_end();
+            let kept = without_line_end(&text[..=text.rfind('\n')?]);
+            let mut blocks = blocks.clone();
+            blocks.push(kept.as_bytes());
+            let is_closed = blocks.is_whole();
+            blocks.push(&body.as_bytes()[kept.len()..]);
+            (is_closed && !blocks.is_whole()).then_some(kept.len())
+        })
+    }
+}
+
+fn remarks(joint: &Joint<'_>, likeness: &Likeness) -> Vec<End> {
+    let text = joint.continuation;
+    let prior = if joint.from == AskedFrom::Cut { 2.0 } else { 0.5 };
+    let mut found: Vec<End> = Vec::new();
+    let mut bits = 0.0;
+    let mut rest = text.trim_end();
+    while found.len() < MOST_PARAGRAPHS {
+        let score = |at: usize| register::takes_leave(joint, likeness, &rest[..at], &rest[at..]);
+        let places = [rest.rfind("\n\n").map(|at| at + 2), rest.rfind('\n').map(|at| at + 1)];
+        let scored = places.into_iter().flatten().map(|at| (at, score(at)));
+        let Some((at, more)) = scored.max_by(|left, right| left.1.total_cmp(&right.1)) else { break };
+        // A rule above a remark may set it apart, or be the text's own.
+        let more = if !found.is_empty() && is_rule(&rest[at..]) { 3.0 } else { more };
+        if more < DOUBTFUL {
+            break;
+        }
+        bits = f64::min(bits + more, MOST_BITS);
+        // The paragraph's own blank line belongs to it; further line breaks end the text.
+        let before = without_line_end(&rest[..at]);
+        let end = if rest[..at].ends_with("\n\n") { without_line_end(before) } else { before };
+        found.push(End { at: end.len(), cost: prior - bits, left_out: true });
+        rest = rest[..at].trim_end();
+    }
+    found
+}
+
+fn without_line_end(text: &str) -> &str {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.strip_suffix('\r').unwrap_or(text)
+}
+
+/// The end of a document of tags behind which only prose follows, if all before it stands in tags: that is a remark.
+fn behind_root(joint: &Joint<'_>, body: &str) -> Option<usize> {
+    let first = joint.initial.trim_start().strip_prefix('<').filter(|_| joint.format == Format::Tags)?;
+    let length = first.find(|sign: char| !(sign.is_alphanumeric() || matches!(sign, '_' | '-' | ':')))?;
+    let closing = format!("</{}>", first.get(..length).filter(|name| !name.is_empty())?);
+    let last = body.rfind("</")?;
+    let end = last + body[last..].find('>')? + 1;
+    let (kept, rest) = body.split_at(end);
+    // Text between two outermost tags is of the document, and so may be text behind the last one.
+    let has_text_outside = |text: &str| {
+        let others = text.split(closing.as_str()).skip(1).filter(|other| !other.trim().is_empty());
+        others.into_iter().any(|other| !other.trim_start().starts_with('<'))
+    };
+    // A fence that the continuation opened is closed there.
+    let closes = fence::lines(kept) % 2 == 1 && fence::lines(rest) > 0;
+    if closes
+        || rest.trim().is_empty()
+        || rest.contains('<')
+        || has_text_outside(&[joint.initial, kept].concat())
+    {
+        return None;
+    }
+    let mut state = joint.state_at(joint.initial.len());
+    state.push(kept.as_bytes());
+    let breaks = rest.len() - rest.trim_start_matches('\n').len();
+    // The remark's own blank line belongs to it.
+    state.is_whole().then_some(end + breaks.saturating_sub(2))
+}
+
+/// The end of a wrapped text before its closing fence, where only remarks follow that.
+fn before_closing(
+    body: &str,
+    (sign, count): (char, usize),
+    (fences, line_before): (usize, &str),
+) -> Option<usize> {
+    let closes = |line: &str| {
+        let line = line.trim();
+        line.len() >= count && line.chars().all(|other| other == sign)
+    };
+    let mut end = body.len();
+    let mut remarks = 0;
+    for line in body.rsplit('\n') {
+        let start = end - line.len();
+        if closes(line) {
+            // A fence line that the seam goes through is one in the joined text.
+            let parity = if count > 3 { 1 } else { fences + fence::lines(&[line_before, body].concat()) };
+            // The line break before the closing fence belongs to the fence. What needs that fence to close a block
+            // of its own keeps it.
+            let before = &body[..start];
+            let text = before.strip_suffix('\n').unwrap_or(before);
+            return (parity % 2 == 1).then(|| text.strip_suffix('\r').unwrap_or(text).len());
+        }
+        if !line.trim().is_empty() {
+            remarks += 1;
+            if remarks > 4 || !turn::is_sentence(line) {
+                return None;
+            }
+        }
+        end = start.saturating_sub(1);
+    }
+    None
+}
