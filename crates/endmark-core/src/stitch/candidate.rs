@@ -1,5 +1,7 @@
 //! Candidate seams in JSON: every way of joining the two parts that has a story, with what the story costs.
 
+use crate::Format;
+
 use super::joint::{Joint, Readings};
 use super::opening::{Opening, openings};
 use super::overlap::{WINDOW, begins_before, may_overlap, overlaps};
@@ -58,7 +60,7 @@ fn place_cost(joint: &Joint<'_>, keep: usize) -> f64 {
         AskedFrom::Unknown => 1.5,
         AskedFrom::Cut if at_cut => 0.0,
         AskedFrom::Cut => 6.0,
-        AskedFrom::Token if at_cut && joint.has_unsettled() => 4.0,
+        AskedFrom::Token if at_cut && joint.has_unsettled() => 6.0,
         AskedFrom::Token => 0.0,
     }
 }
@@ -66,9 +68,19 @@ fn place_cost(joint: &Joint<'_>, keep: usize) -> f64 {
 fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>) {
     for keep in places(joint) {
         let at_cut = keep == joint.initial.len();
-        // An escape that the cut went through is written anew from its backslash on.
-        let anew = joint.continuation[opening.start..].starts_with(&joint.initial[joint.settled..]);
-        let odd = if !at_cut && joint.in_text && !anew { 8.0 } else { 0.0 };
+        // A token that the cut went through is written anew from its beginning on; who did not see it may write another.
+        let odd = match joint.from {
+            _ if at_cut || writes_anew(joint, opening.start) => 0.0,
+            AskedFrom::Token if !joint.in_text && opening.is_bare() => 1.0,
+            AskedFrom::Token if !joint.in_text => 4.0,
+            AskedFrom::Unknown if !joint.in_text => 3.0,
+            _ => 8.0,
+        };
+        // A row of JSON Lines is one line.
+        let spaces = &joint.continuation[opening.start..];
+        let spaces = &spaces[..spaces.len() - spaces.trim_start().len()];
+        let breaks_row = joint.format == Format::Jsonl && !joint.verdict.is_whole() && spaces.contains('\n');
+        let odd = if breaks_row { odd + 6.0 } else { odd };
         let asked_here = match joint.from {
             AskedFrom::Cut => at_cut,
             AskedFrom::Token => keep == joint.settled,
@@ -136,8 +148,12 @@ fn behind_repetition(
                 again = Units::read(body, *reading);
                 is_all = true;
             }
-            for count in overlaps(&units.codes, &again.codes) {
-                found.push(repetition(joint, opening, (keep, units), &again, count));
+            let counts = overlaps(&units.codes, &again.codes);
+            // However long it may be, that something is said again is one story.
+            let one_of = f64::from(u32::try_from(counts.len()).unwrap_or(u32::MAX)).log2();
+            for count in counts {
+                let again = repetition(joint, opening, (keep, units), &again, count);
+                found.push(Candidate { cost: again.cost + one_of, ..again });
             }
         }
     }
@@ -170,11 +186,13 @@ fn repetition(
         cost += 20.0;
     }
     cost += match joint.from {
-        _ if !opening.is_bare() => 1.5,
-        // A model that goes on with its own message does not say a few letters twice.
-        AskedFrom::Cut if keep - beginning < FEW => 9.0,
-        AskedFrom::Cut => 4.0,
-        AskedFrom::Token | AskedFrom::Unknown => 1.5,
+        AskedFrom::Unknown => 1.5,
+        // Where it was said where to go on, a few letters are not said twice, least of all by a model that goes on
+        // with its own message.
+        AskedFrom::Cut if opening.is_bare() && keep - beginning < FEW => 9.0,
+        AskedFrom::Cut if opening.is_bare() => 4.0,
+        _ if keep - beginning < FEW => 5.0,
+        AskedFrom::Cut | AskedFrom::Token => 1.5,
     };
     cost += if keep == joint.initial.len() { 0.0 } else { 0.5 };
     cost += match joint.from {
@@ -199,7 +217,9 @@ fn repetition(
 
 /// Whether the continuation writes the token anew, from this place on, that the cut went through.
 fn writes_anew(joint: &Joint<'_>, start: usize) -> bool {
-    joint.continuation[start..].trim_start().starts_with(&joint.initial[joint.settled..])
+    let rest = &joint.continuation[start..];
+    let rest = if joint.in_text { rest } else { rest.trim_start() };
+    rest.starts_with(&joint.initial[joint.settled..])
 }
 
 /// Whether an open object, array or string begins at this unit.

@@ -59,7 +59,7 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
             None => values.push((*identity, *cost)),
         }
     }
-    let nothing_bits = grammar::something_else(joint, &compared, &survivors[best]);
+    let nothing_bits = grammar::something_else(joint, &compared, survivors, &survivors[best]);
     let nothing = weight(nothing_bits);
     let total: f64 = values.iter().map(|(_, cost)| weight(*cost)).sum::<f64>() + nothing;
     let share = weight(least) / total;

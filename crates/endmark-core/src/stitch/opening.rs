@@ -47,7 +47,7 @@ pub(super) fn openings(joint: &Joint<'_>) -> Vec<Opening> {
         let is_no_json = broken.is_some_and(|at| at <= foreword.end);
         is_no_json || !joint.has_grammar() || joint.in_text && !foreword.ends_line
     };
-    for foreword in forewords(text, joint.in_text).into_iter().filter(is_in_front) {
+    for foreword in forewords(text, joint.in_text, joint.initial).into_iter().filter(is_in_front) {
         let goes_on = text.starts_with(char::is_whitespace) && joint.in_text;
         let begun = Opening { cost: if goes_on { 8.0 } else { 0.0 }, ..bare };
         found.push(behind(joint, begun, foreword));
@@ -93,6 +93,9 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     // Behind a line of its own a part begins where it begins; in one line a space may be in between.
     let in_line = !opening.is_bare() && !text[..opening.start].ends_with('\n');
     let cost = match (opening.is_bare(), joint.from) {
+        // No string has a line break in it as such.
+        (true, AskedFrom::Cut) if joint.in_text && breaks > 0 => 5.0,
+        (_, _) if joint.in_text && breaks > 0 => 3.0,
         (false, _) if in_line && opening.style == Some(SeamStyle::Preamble) => 0.5,
         (false, _) if in_line => 3.0,
         // A string goes on with a space as often as not.
@@ -106,8 +109,11 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
         let one = if opening.style == Some(SeamStyle::Preamble) { -3.0 } else { 1.0 };
         found.push(opening.then(opening.start + 1, SeamStyle::Whitespace, one));
     }
-    if spaces > 1 || !in_line {
-        found.push(opening.then(opening.start + spaces, SeamStyle::Whitespace, cost));
+    if spaces > 1 || !in_line || breaks > 0 {
+        // Nobody adds a whole indentation to a string.
+        let indented = u32::try_from(spaces - breaks).unwrap_or(u32::MAX).saturating_sub(1).min(6);
+        let indented = if joint.in_text { 2.0 * f64::from(indented) } else { 0.0 };
+        found.push(opening.then(opening.start + spaces, SeamStyle::Whitespace, cost + indented));
     }
     if breaks > 0 && breaks != spaces {
         found.push(opening.then(opening.start + breaks, SeamStyle::Whitespace, cost));

@@ -245,13 +245,20 @@ pub(super) fn is_remark(rest: &str) -> bool {
     }
     let separated = rest.starts_with(char::is_whitespace);
     let words = text.split_whitespace().take(2).count();
-    let bracketed = first == '[' && text[1..].starts_with(char::is_uppercase);
+    let bracketed = first == '[' && !begins_json(text);
     let json = matches!(first, '{' | '}' | '[' | ']' | '"' | ',' | ':' | '\\') && !bracketed
         || first.is_ascii_digit() && !text.contains(' ');
     !json
         && (separated
             || words == 2
                 && (first.is_alphabetic() || matches!(first, '*' | '#' | '(' | '>' | '_' | '\u{2014}')))
+}
+
+/// Whether a text is a beginning of JSON.
+pub(super) fn begins_json(text: &str) -> bool {
+    let mut detector = crate::detect::Detector::new(&crate::Format::Json);
+    detector.push(text.as_bytes());
+    !detector.is_malformed()
 }
 
 fn begins_with_word(text: &str, word: &str) -> bool {

@@ -76,12 +76,17 @@ impl Predictor {
     /// Learns from a text.
     pub(super) fn read(&mut self, codes: &[u32]) {
         for (end, code) in codes.iter().enumerate() {
-            let mut context = Sum::NOTHING;
-            for length in 0..=ORDER.min(end) {
+            let mut contexts = [Sum::NOTHING; ORDER + 1];
+            let longest = ORDER.min(end);
+            for length in 0..longest {
+                contexts[length + 1] = contexts[length].behind(codes[end - 1 - length]);
+            }
+            // What a longer context knows already tells the shorter ones nothing: they are asked about what is new.
+            for context in contexts[..=longest].iter().rev() {
                 let is_new = self.count(context.followed_by(*code), false);
-                self.count(context, is_new);
-                if length < end {
-                    context = context.behind(codes[end - 1 - length]);
+                self.count(*context, is_new);
+                if !is_new {
+                    break;
                 }
             }
         }

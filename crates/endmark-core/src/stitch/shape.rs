@@ -168,6 +168,19 @@ impl Shape {
     }
 }
 
+/// Whether the first whole row that another text begins with has the keys of the last whole row of this one.
+pub(super) fn has_rows_like(rows: &str, others: &str) -> bool {
+    let keys = |row: &str| {
+        let mut shape = Shape::default();
+        shape.push("[");
+        shape.push(row);
+        let is_whole = row.trim_start().starts_with('{') && shape.open.len() == 1;
+        shape.open.first().filter(|_| is_whole).and_then(|rows| rows.last_shape)
+    };
+    let last = rows.lines().rev().find_map(keys);
+    last.is_some() && last == others.trim_start().lines().next().and_then(keys)
+}
+
 fn mix(sum: u64, next: u64) -> u64 {
     (sum ^ next.wrapping_add(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(17)
 }

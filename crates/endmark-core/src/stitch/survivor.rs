@@ -139,7 +139,10 @@ fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, end: End) -> Opti
     let rest = joint.continuation.get(end..candidate.end)?;
     // What has rows in it is no remark about rows.
     let has_rows = joint.format == Format::Jsonl
-        && rest.lines().any(|line| line.trim_start().starts_with('{') && line.trim_end().ends_with('}'));
+        && rest
+            .lines()
+            .map(str::trim)
+            .any(|line| line.starts_with(['{', '[']) && preamble::begins_json(line));
     (end < candidate.end && preamble::is_remark(rest) && !has_rows).then_some(end)
 }
 

@@ -8,7 +8,7 @@ use crate::stitch::preamble::{self, Certainty, NewTurn};
 use crate::stitch::predict::{self, Predictor, surprise_of_going_round};
 use crate::stitch::restart;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
-use crate::stitch::shape::Shape;
+use crate::stitch::shape::{self, Shape};
 use crate::stitch::survivor::Survivor;
 use crate::stitch::texture::Texture;
 use crate::stitch::units::{Reading, Units, character};
@@ -53,7 +53,8 @@ impl<'a> Compared<'a> {
 
     /// How unlikely it is that the text goes on as a survivor says, in bits.
     pub(super) fn cost(&self, survivor: &Survivor, survivors: &[Survivor]) -> f64 {
-        self.repetition_and_seam(survivor, survivors) + self.shape(survivor)
+        let (unexplained, seam) = self.unexplained_and_seam(survivor, survivors);
+        unexplained + seam + self.shape(survivor)
     }
 
     /// How unlikely it is that something else begins with just what a survivor takes for repeated, in bits.
@@ -78,34 +79,36 @@ impl<'a> Compared<'a> {
         shape.cost_of(part).min(20.0)
     }
 
-    fn repetition_and_seam(&self, survivor: &Survivor, survivors: &[Survivor]) -> f64 {
+    /// How unlikely what a survivor takes for new is that others take for repeated, and how unlikely what follows is
+    /// behind it, in bits.
+    fn unexplained_and_seam(&self, survivor: &Survivor, survivors: &[Survivor]) -> (f64, f64) {
         let own = &survivor.candidate;
         let repeated = longest_repetition(survivor, survivors);
         if repeated > LONG {
             let surprise = self.joint.surprise_of_repetition(own.keep, repeated);
-            return surprise + self.seam_behind(shared_end(survivor, survivors));
+            return (surprise, self.seam_behind(shared_end(survivor, survivors)));
         }
         let part = self.part(survivor, survivors);
         let Part { before, unexplained, rest } = &part;
         let length = f64::from(u32::try_from(unexplained.len()).unwrap_or(u32::MAX));
         let looked_at = &unexplained[..unexplained.len().min(MOST_UNEXPLAINED)];
         // What is long enough to be no coincidence need not count for ever more.
-        let mut bits = self.predictor.surprise(before, looked_at).min(14.0 + length / 8.0);
+        let mut surprise = self.predictor.surprise(before, looked_at).min(14.0 + length / 8.0);
         if repeated > 0 {
-            bits = bits.min(self.going_round(survivor, survivors, &part));
+            surprise = surprise.min(self.going_round(survivor, survivors, &part));
         }
         let rest = &rest[..rest.len().min(BEHIND)];
         let context = [&before[before.len().saturating_sub(NEAR)..], unexplained].concat();
         // What follows would be as unusual in a text of its own: only the difference speaks about the seam.
         let joined = self.predictor.surprise(&context, rest) - self.predictor.surprise(&[], rest);
-        bits += joined.clamp(-6.0, 12.0);
+        let mut seam = joined.clamp(-6.0, 12.0);
         if let Some(texture) = &self.texture {
             let chars = |codes: &[u32]| codes.iter().map(|code| character(*code)).collect::<Vec<_>>();
             let left = chars(&before[before.len().saturating_sub(NEAR)..]);
             let after = [&unexplained[..unexplained.len().min(NEAR)], rest].concat();
-            bits += texture.words_at(&left, &chars(&after)) + texture.case_at(&left, &chars(&after));
+            seam += texture.words_at(&left, &chars(&after)) + texture.case_at(&left, &chars(&after));
         }
-        bits
+        (surprise, seam)
     }
 
     /// How well what follows this place of the continuation goes with what stands before it there, in bits.
@@ -226,26 +229,38 @@ const LITTLE: usize = 16;
 /// The same for a letter or two: digits and doubled letters are everywhere.
 const SETTLED_BY_A_HAIR: f64 = 0.9995;
 const HAIR: usize = 4;
+/// Words in front that are none of the usual ones are as unlikely in front of something else, in bits.
+const UNUSUAL_WORDS: f64 = 5.0;
 /// A repetition is no coincidence from so many bytes on, even where a clean continuation was asked for.
 const LONG_REPETITION: usize = 24;
 
 /// How unlikely it is that the continuation is none of the stories, in bits.
 ///
 /// Hardly anything that is none of the stories ends the document just so, or begins with just what stood last.
-pub(super) fn something_else(joint: &Joint<'_>, compared: &Compared<'_>, best: &Survivor) -> f64 {
+/// What the best one leaves unexplained it leaves unexplained as well.
+pub(super) fn something_else(
+    joint: &Joint<'_>,
+    compared: &Compared<'_>,
+    survivors: &[Survivor],
+    best: &Survivor,
+) -> f64 {
     let unlikely = match joint.in_text {
+        false if best.standing.is_whole() => 18.0,
         false => 14.0,
         // What is wrapped so that the document ends exactly with its wrapper was meant to end it.
-        true if best.standing.is_whole() && best.candidate.fenced => 22.0,
-        true if best.standing.is_whole() => 16.0,
+        true if best.standing.is_whole() && best.candidate.fenced => 24.0,
+        true if best.standing.is_whole() => 20.0,
         true => 11.0,
     };
     // A row of JSON Lines is a document of its own, and any other begins alike.
     let another = joint.format == Format::Jsonl
         && best.candidate.repeated < joint.initial.len()
-        && joint.continuation[best.candidate.opening..].trim_start().starts_with(['{', '[']);
+        && joint.continuation[best.candidate.opening..].trim_start().starts_with(['{', '['])
+        && !shape::has_rows_like(joint.initial, &joint.continuation[best.candidate.opening..]);
     let unlikely = if another && best.candidate.start > best.candidate.opening { 4.0 } else { unlikely };
-    unlikely + compared.coincidence(best)
+    let words = if best.candidate.style == SeamStyle::Preamble { UNUSUAL_WORDS } else { 0.0 };
+    let (unexplained, _) = compared.unexplained_and_seam(best, survivors);
+    unlikely + words + unexplained.max(0.0) + compared.coincidence(best)
 }
 
 /// What the form of a survivor speaks against it, apart from how its seam looks.
@@ -262,7 +277,9 @@ pub(super) fn form(survivor: &Survivor, survivors: &[Survivor]) -> f64 {
 pub(super) fn shortens_what_is_whole(joint: &Joint<'_>, survivors: &[Survivor], best: &Survivor) -> bool {
     let asked_is_whole = joint.from == AskedFrom::Cut
         && survivors.iter().any(|survivor| survivor.candidate.is_asked && survivor.standing.is_whole());
-    asked_is_whole && !best.candidate.is_asked && best.candidate.repeated < LONG_REPETITION
+    let own = &best.candidate;
+    let says_again = own.repeated > 0 || own.style == SeamStyle::Whitespace;
+    asked_is_whole && !own.is_asked && says_again && own.repeated < LONG_REPETITION
 }
 
 /// The share that settles a survivor other than a clean one: more where little speaks for it and the text would be
@@ -286,7 +303,11 @@ pub(super) fn needed(
     let changes = own.start > own.opening || !own.glue.is_empty() || own.style == SeamStyle::Whitespace;
     let slightly = own.repeated < LITTLE && (changes || writes_anew);
     let by_a_hair = own.repeated < HAIR && own.start > own.opening && own.repeated > 0;
+    let may_be_asked = joint.from == AskedFrom::Cut && joint.in_text && !own.is_asked;
+    let may_be_asked =
+        may_be_asked && survivors.iter().any(|other| other.candidate.is_asked && other.standing.is_whole());
     match (may_be_clean, slightly) {
+        (true, false) if may_be_asked => SETTLED_SLIGHTLY.max(usual),
         (true, true) if by_a_hair => SETTLED_BY_A_HAIR.max(usual),
         (true, true) => SETTLED_SLIGHTLY.max(usual),
         _ => usual,
