@@ -98,12 +98,14 @@ impl Quoted {
     fn left_out_of<'l>(&self, line: &'l str) -> std::borrow::Cow<'l, str> {
         let ends = self.0.char_indices().rev().take(Self::LONGEST).map(|(at, _)| &self.0[at..]);
         let quoted = |end: &str| {
+            let is_prose = |before: &str| {
+                before.contains(char::is_alphabetic) && !before.contains(['"', '{', '[', '\\'])
+            };
             let opened =
                 |at: usize| line[..at].trim_end_matches(['"', '`', '\'', '\u{201c}', '\u{ab}', '\u{201e}']);
-            let mut places = line.match_indices(end);
-            places
-                .find(|(at, _)| opened(*at).len() < *at)
-                .map(|(at, _)| (opened(at), &line[at + end.len()..]))
+            let mut places = line.match_indices(end).map(|(at, _)| (at, opened(at)));
+            let place = places.find(|(at, before)| before.len() < *at && is_prose(before));
+            place.map(|(at, before)| (before, &line[at + end.len()..]))
         };
         match ends.skip(Self::SHORTEST - 1).filter_map(quoted).last() {
             Some((before, after)) => {

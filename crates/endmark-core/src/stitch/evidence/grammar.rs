@@ -303,7 +303,7 @@ pub(super) fn needed(
     let changes = own.start > own.opening || !own.glue.is_empty() || own.style == SeamStyle::Whitespace;
     let slightly = own.repeated < LITTLE && (changes || writes_anew);
     let by_a_hair = own.repeated < HAIR && own.start > own.opening && own.repeated > 0;
-    let may_be_asked = joint.from == AskedFrom::Cut && joint.in_text && !own.is_asked;
+    let may_be_asked = joint.from == AskedFrom::Cut && joint.in_text && own.repeated == 0 && !own.is_asked;
     let may_be_asked =
         may_be_asked && survivors.iter().any(|other| other.candidate.is_asked && other.standing.is_whole());
     match (may_be_clean, slightly) {
