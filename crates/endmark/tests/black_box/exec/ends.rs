@@ -182,8 +182,7 @@ fn a_command_that_closes_its_output_early_is_waited_for() {
 #[test]
 fn a_process_left_behind_that_holds_the_pipe_is_not_waited_for() {
     let place = place_with("timeout_seconds = 600\n");
-    let script =
-        "setsid sh -c 'echo $$ > daemon; sleep 600' & while [ ! -s daemon ]; do sleep 0.01; done; echo done";
+    let script = "setsid sh -c 'echo $$ > daemon; exec sleep 600' & while [ ! -s daemon ]; do sleep 0.01; done; echo done";
     let answer = exec(&place, &["sh", "-c", script]);
     assert_eq!((&answer["ok"], &answer["data"]["text"]), (&json!(true), &json!("done\n")));
     assert_eq!(answer["warnings"][0]["code"], "OUTPUT_LEFT_OPEN");
