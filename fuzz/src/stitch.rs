@@ -5,8 +5,8 @@ use endmark_core::{AskedFrom, Format, MergeError, Merged, Outcome, Verdict, merg
 
 use crate::input::parts;
 
-/// What the longest glue between two parts has.
-const MOST_GLUE: usize = 2;
+/// What the longest glue between two parts has: an indentation that was lost.
+const MOST_GLUE: usize = 64;
 
 /// A text that is handed over is what it is said to be, begins with what was settled, and holds nothing that was not
 /// received; an error loses nothing.
@@ -16,6 +16,8 @@ pub fn check(bytes: &[u8]) {
     let format = match letters.as_bytes().first() {
         Some(b'l') => Format::Jsonl,
         Some(b't') => Format::Text,
+        Some(b'd') => Format::Markdown,
+        Some(b'g') => Format::Tags,
         Some(b'm') => Format::Marker("<END>".to_owned()),
         Some(b'a') => Format::Auto,
         _ => Format::Json,

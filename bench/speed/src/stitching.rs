@@ -170,14 +170,26 @@ const WORDS: [&str; 24] = [
     "salted",
 ];
 
+/// The code of this repository, over and over, but each time in other letters: what it says again word for word would
+/// have to be followed as a repetition.
 fn plain_code(length: usize) -> String {
     let code = code();
     let mut text = String::with_capacity(length + code.len());
+    let mut turn = 0;
     while text.len() < length {
-        text.push_str(&code);
+        text.extend(code.chars().map(|sign| turned(sign, turn)));
+        turn = (turn + 1) % 26;
     }
     text.truncate(text.floor_char_boundary(length));
     text
+}
+
+/// A small letter so many places further in the alphabet.
+fn turned(sign: char, places: u8) -> char {
+    match u8::try_from(sign) {
+        Ok(letter @ b'a'..=b'z') => char::from((letter - b'a' + places) % 26 + b'a'),
+        _ => sign,
+    }
 }
 
 fn repetitive(length: usize) -> String {

@@ -34,6 +34,11 @@ pub(super) fn says_nothing_new(joint: &Joint<'_>, survivor: &Survivor) -> bool {
     added.trim().is_empty() && !joint.continuation.trim().is_empty()
 }
 
+/// The places in the continuation where its own text may begin.
+pub(super) fn opening_places(joint: &Joint<'_>) -> Vec<usize> {
+    opening::openings(joint, &weigh::likeness(joint)).iter().map(|opening| opening.start).collect()
+}
+
 /// All joins of a text without grammar, weighed against each other.
 pub(super) fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
     let likeness = weigh::likeness(joint);

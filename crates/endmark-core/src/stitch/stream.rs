@@ -9,7 +9,7 @@ use crate::{Format, Verdict};
 
 use super::joint::{Joint, Readings};
 use super::seam::AskedFrom;
-use super::{best, opening, overlap, tail, units};
+use super::{best, opening, overlap, plain, tail, units};
 
 /// The first look is taken when so many bytes have come; each further one at twice the length before it.
 const FIRST_LOOK: usize = 96;
@@ -123,15 +123,10 @@ impl StitchStream {
 
     /// Weighs all seams as if the continuation were cut behind its first `seen` bytes.
     fn look(&mut self, seen: usize) {
-        let found = self.place(seen);
-        let steady = found.filter(|place| self.found == Some(*place));
+        let (found, tail) = self.place(seen).unzip();
         match (&self.state, found) {
             (State::Open, _) => {
-                if let Some(place) = steady {
-                    let joint = Joint::new(&self.initial, "", &self.format, self.from);
-                    let mut state = joint.state_at(place.keep);
-                    state.push(place.glue.as_bytes());
-                    let tail = Box::new(tail::Tail::new(&joint.format, state, place.fenced));
+                if let (Some(place), Some(tail)) = (found.filter(|place| self.found == Some(*place)), tail) {
                     self.state = State::Settled { place, tail };
                 }
             }
@@ -143,8 +138,9 @@ impl StitchStream {
         self.found = found;
     }
 
-    /// The seam that is settled on the first `seen` bytes, if nothing that follows could give it another story.
-    fn place(&self, seen: usize) -> Option<Place> {
+    /// The seam that is settled on the first `seen` bytes, if nothing that follows could give it another story, and the
+    /// end of what comes behind it.
+    fn place(&self, seen: usize) -> Option<(Place, Box<tail::Tail>)> {
         let joint = Joint::new(&self.initial, &self.received[..seen], &self.format, self.from);
         if matches!(joint.verdict, Verdict::Malformed { .. }) || joint.continuation.trim().is_empty() {
             return None;
@@ -156,12 +152,18 @@ impl StitchStream {
         let is_clear = !may_be_a_repetition(&joint)
             && (candidate.repeated > 0 || !begins_like_the_whole(&joint, candidate.start))
             && (candidate.is_asked || !may_end_as_asked(&joint));
-        (is_settled && is_seen && is_clear).then_some(Place {
+        if !(is_settled && is_seen && is_clear) {
+            return None;
+        }
+        let place = Place {
             keep: candidate.keep,
             glue: candidate.glue,
             start: candidate.start,
             fenced: candidate.fenced,
-        })
+        };
+        let mut state = joint.state_at(place.keep);
+        state.push(place.glue.as_bytes());
+        Some((place, Box::new(tail::Tail::new(&joint.format, state, place.fenced))))
     }
 }
 
@@ -187,15 +189,22 @@ fn may_end_as_asked(joint: &Joint<'_>) -> bool {
 /// to repeat it up to the cut.
 fn may_be_a_repetition(joint: &Joint<'_>) -> bool {
     let mut readings = joint.readings().iter();
-    let openings = opening::openings(joint);
+    let begins: Vec<usize> = if joint.has_grammar() {
+        opening::openings(joint).iter().map(|opening| opening.start).collect()
+    } else {
+        plain::opening_places(joint)
+    };
     let units = Readings::of(joint);
     readings.any(|reading| {
         let said = units.at(joint.settled, *reading);
-        openings.iter().any(|opening| {
-            let again = units::Units::read(&joint.continuation[opening.start..], *reading);
+        begins.iter().any(|begin| {
+            let again = units::Units::read(&joint.continuation[*begin..], *reading);
             // The last units may be those of a token that is not there as a whole.
             let known = &again.codes[..again.len().saturating_sub(2)];
             known.len() < TELLING || overlap::occurs(known, &said.codes)
         })
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,8 +4,9 @@
 use crate::Format;
 use crate::detect::Detector;
 
-/// Of a text without an end of its own, the last paragraph is held back, but no more of it than this, in bytes.
-const HELD: usize = 400;
+/// Of a text without an end of its own, the last paragraphs are held back, but no more of them than this, in bytes: two
+/// remarks, each as long as one is at most.
+const HELD: usize = 640;
 
 /// A line that closes a code fence begins so.
 const FENCE: &str = "\n```";
@@ -29,7 +30,7 @@ enum Rule {
         /// Whether a value that cannot be the beginning of a remark has begun since.
         begun: bool,
     },
-    /// No grammar: a last paragraph may be a remark, a last fence the end of a wrapper.
+    /// No grammar: the last paragraphs may be remarks, a last fence the end of a wrapper.
     Prose {
         fenced: bool,
         /// The last line so far that may close the wrapper.
@@ -80,8 +81,9 @@ impl Tail {
                     if !character.is_whitespace() && was_whole {
                         *begun = matches!(character, '{' | '[' | '"' | '<');
                     }
-                    let is_end = detector.is_whole() && !character.is_whitespace();
-                    if !detector.is_malformed() && (*begun && !detector.is_whole() || is_end) {
+                    // Behind a value only what begins another one is no remark, whatever its first letter.
+                    let is_of_value = *begun && (!detector.is_whole() || !character.is_whitespace());
+                    if is_of_value && !detector.is_malformed() {
                         self.certain = self.read + at + character.len_utf8();
                     }
                 }
@@ -92,7 +94,7 @@ impl Tail {
                     let from = rest.floor_char_boundary(self.read.saturating_sub(FENCE.len()));
                     *closing = rest[from..].rfind(FENCE).map(|at| from + at).or(*closing);
                 }
-                let certain = before_last_paragraph(rest).min(closing.unwrap_or(rest.len()));
+                let certain = before_last_paragraphs(rest).min(closing.unwrap_or(rest.len()));
                 self.certain = self.certain.max(certain);
             }
         }
@@ -104,9 +106,12 @@ fn push(detector: &mut Detector, character: char) {
     detector.push(character.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-/// The length of a text without what may be a remark: its last paragraph, as far as that is held back.
-fn before_last_paragraph(text: &str) -> usize {
+/// The length of a text without what may be remarks: its last paragraphs, as far as they are held back.
+fn before_last_paragraphs(text: &str) -> usize {
     let end = text.trim_end().len();
     let least = text.floor_char_boundary(end.saturating_sub(HELD));
-    text[least..end].rfind("\n\n").map_or(least, |at| least + at)
+    text[least..end].find("\n\n").map_or(least, |at| least + at)
 }
+
+#[cfg(test)]
+mod tests;

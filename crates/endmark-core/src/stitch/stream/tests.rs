@@ -1,0 +1,76 @@
+use super::{AskedFrom, Format, StitchStream};
+
+const STORY: &str = "It was a quiet morning, and the gulls had not yet found the boats. Mira counted the nets \
+    twice, because her father had taught her to count everything twice, and then once more for the sea. Nobody \
+    else was on the pier, and the ropes were still wet from the night. She wrote the number into the green book, \
+    closed it, and waited for the harbour bell, which had been late every day since the storm in March took its \
+    old clapper away. When it rang at last the first boat was already behind the mole, and she could read its name.";
+
+/// What is certain of a continuation when all of it has come at once.
+fn certain(initial: &str, continuation: &str, format: &Format, from: AskedFrom) -> Option<(usize, String)> {
+    let mut stream = StitchStream::new(initial, format, from);
+    stream.push(continuation);
+    stream.certain().map(|certain| (certain.keep, format!("{}{}", certain.glue, certain.rest)))
+}
+
+/// How many bytes of a continuation must have come until something of it is certain.
+fn until_certain(initial: &str, continuation: &str, format: &Format, from: AskedFrom) -> Option<usize> {
+    let mut stream = StitchStream::new(initial, format, from);
+    (0..continuation.len()).find_map(|at| {
+        stream.push(&continuation[at..=at]);
+        stream.certain().map(|_| at + 1)
+    })
+}
+
+/// A string that was cut, and a continuation that repeats a word behind an announcement.
+const CUT: &str = "{\"a\": \"It was a quiet mor";
+const AGAIN: &str = "Sure, here is the rest:\n\na quiet morning, and the gulls had not yet found the boats. Mira \
+    counted the nets twice, because her father had taught her to count everything twice, and then once more.";
+
+#[test]
+fn what_two_looks_find_alike_flows_from_the_second_one_on() {
+    assert_eq!(until_certain(CUT, AGAIN, &Format::Json, AskedFrom::Unknown), Some(192));
+    let (_, rest) = AGAIN.split_at(AGAIN.find("ning, and").unwrap());
+    let found = certain(CUT, AGAIN, &Format::Json, AskedFrom::Unknown);
+    assert_eq!(found, Some((CUT.len(), rest.to_owned())));
+}
+
+#[test]
+fn nothing_is_certain_of_blanks_or_behind_what_is_malformed() {
+    let blanks = " ".repeat(1_000);
+    assert_eq!(certain("{\"a\": 1", &blanks, &Format::Json, AskedFrom::Cut), None);
+    assert_eq!(certain("{\"a\": x", STORY, &Format::Json, AskedFrom::Cut), None);
+}
+
+#[test]
+fn what_ends_the_document_ends_what_is_certain() {
+    let (_, rest) = AGAIN.split_at(AGAIN.find("ning, and").unwrap());
+    let ended = format!("{AGAIN}\"}}\n\nI hope this helps!");
+    let found = certain(CUT, &ended, &Format::Json, AskedFrom::Unknown);
+    assert_eq!(found, Some((CUT.len(), format!("{rest}\"}}"))));
+}
+
+#[test]
+fn another_version_of_a_document_is_not_let_through_as_its_rest() {
+    let initial = "{\"id\": 1, \"name\": \"Anna\", \"list\": [";
+    let other = format!("{{\"id\": 1, \"name\": \"Berta\", \"note\": \"{STORY}\"}}");
+    assert_eq!(certain(initial, &other, &Format::Json, AskedFrom::Token), None);
+}
+
+#[test]
+fn pieces_of_any_size_give_the_same() {
+    let (before, after) = STORY.split_at(150);
+    let continuation = format!("Sure, here is the rest:\n\n{after}");
+    let at_once = certain(before, &continuation, &Format::Text, AskedFrom::Token);
+    for size in [1, 7, 64, 100, 400] {
+        let mut stream = StitchStream::new(before, &Format::Text, AskedFrom::Token);
+        let bytes: Vec<char> = continuation.chars().collect();
+        for piece in bytes.chunks(size) {
+            stream.push(&piece.iter().collect::<String>());
+        }
+        let found =
+            stream.certain().map(|certain| (certain.keep, format!("{}{}", certain.glue, certain.rest)));
+        assert_eq!(found, at_once, "{size}");
+    }
+    assert!(at_once.is_some_and(|(keep, rest)| keep == before.len() && after.starts_with(&rest)));
+}
