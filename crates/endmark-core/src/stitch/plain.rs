@@ -5,7 +5,9 @@
 //! continuation is by it. All are compared with one more story: that the continuation is a text of its own. What
 //! is counted, in bits, is how much likelier or unlikelier than that a story makes what was received.
 
+mod cost;
 mod ending;
+mod form;
 mod indent;
 mod likeness;
 mod opening;

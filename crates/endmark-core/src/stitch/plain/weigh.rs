@@ -1,18 +1,15 @@
 //! Evidence: how much likelier than a text of its own each story makes the continuation, and when that is enough.
 
-use memchr::memmem;
-
-use super::indent::Indents;
+use super::cost::{REACH, Scale, self_similarity};
 use super::likeness::Likeness;
 use super::register;
 use super::story::Story;
 use super::turn;
 use crate::stitch::evidence::{Weighed, weight};
 use crate::stitch::joint::Joint;
-use crate::stitch::predict::surprise_of_going_round;
+use crate::stitch::restart;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::units::{Reading, Units};
-use crate::stitch::{ellipsis, fence, restart};
 
 /// The share of the evidence that settles a seam.
 const SETTLED: f64 = 0.97;
@@ -21,18 +18,10 @@ const SETTLED_TOLD: f64 = 0.9;
 const SETTLED_AS_ASKED: f64 = 0.95;
 /// The share with which a clean seam that was asked for wins over a likelier one.
 const TIED_AS_ASKED: f64 = 0.13;
-/// So many characters behind a seam depend on what stands before it.
-const REACH: usize = 8;
-/// So many characters before a seam are looked at.
-const BEFORE: usize = 64;
-/// A text that goes round already does it again for so many bits.
-const GOES_ROUND: f64 = 6.0;
 /// What may stand around a text in a continuation is not longer, in bytes.
 const IN_QUESTION: usize = 400;
 /// What is at least so long and stands in the first part already, as it is, is nothing new, in bytes.
 const NOTHING_NEW: usize = 40;
-/// No coincidence counts for more than so many bits.
-const MOST_BITS: f64 = 80.0;
 
 /// Reads the text on both sides of the seam, without what is in question there: it would speak for itself.
 pub(super) fn likeness(joint: &Joint<'_>) -> Likeness {
@@ -137,10 +126,6 @@ fn is_guessed(joint: &Joint<'_>, story: &Story) -> bool {
     }
 }
 
-fn weight_of(holds: bool, bits: f64) -> f64 {
-    if holds { bits } else { 0.0 }
-}
-
 /// Whether two stories give the same text.
 fn same(joint: &Joint<'_>, left: &Story, right: &Story) -> bool {
     let (one, other) = (left.text(joint), right.text(joint));
@@ -196,311 +181,4 @@ fn something_else(joint: &Joint<'_>, likeness: &Likeness, best: &Story, cost: f6
         bits -= 30.0;
     }
     bits
-}
-
-/// How much of a text it says more than once, 0 to 1, judged by a few samples.
-fn self_similarity(text: &str) -> f64 {
-    const SAMPLES: usize = 24;
-    const LENGTH: usize = 24;
-    let text = &text.as_bytes()[text.len().saturating_sub(64_000)..];
-    let step = text.len() / SAMPLES;
-    if step < LENGTH {
-        return 0.0;
-    }
-    let twice = (0..SAMPLES)
-        .map(|nth| &text[nth * step..nth * step + LENGTH])
-        .filter(|sample| memmem::find_iter(text, sample).take(2).count() > 1)
-        .count();
-    f64::from(u32::try_from(twice).unwrap_or(0)) / f64::from(u32::try_from(SAMPLES).unwrap_or(1))
-}
-
-/// What is needed to weigh a story.
-struct Scale<'a> {
-    joint: &'a Joint<'a>,
-    likeness: &'a Likeness,
-    indents: Indents,
-    /// How much of the first part it says more than once.
-    similarity: f64,
-    before: Vec<char>,
-    stories: &'a [Story],
-}
-
-impl<'a> Scale<'a> {
-    fn new(joint: &'a Joint<'a>, likeness: &'a Likeness, stories: &'a [Story]) -> Self {
-        let mut before: Vec<char> = joint.initial.chars().rev().take(BEFORE).collect();
-        before.reverse();
-        let indents = Indents::of(joint.initial, joint.continuation);
-        let similarity = self_similarity(joint.initial);
-        Self { joint, likeness, indents, similarity, before, stories }
-    }
-
-    /// How much unlikelier a story makes the continuation than a text of its own does, in bits.
-    fn cost(&self, story: &Story) -> f64 {
-        let seam = self.seam(story, story.start).min(self.coincidence(story)).min(self.most(story));
-        story.cost + seam - self.repeated(story) + self.form(story)
-    }
-
-    /// The most that the characters at a seam can say against it. Where one side ends between words anything can
-    /// follow.
-    fn most(&self, story: &Story) -> f64 {
-        if !story.is_clean || self.joint.from != AskedFrom::Cut {
-            return f64::INFINITY;
-        }
-        let part = story.text(self.joint);
-        let ends = self.before.last().is_none_or(|last| !last.is_alphanumeric());
-        let begins = !part.starts_with(char::is_alphanumeric) || part.starts_with(char::is_lowercase);
-        if ends || begins { 9.0 } else { 12.0 }
-    }
-
-    /// What the characters behind the seam say against following the first part rather than what precedes them
-    /// in the continuation.
-    fn seam(&self, story: &Story, start: usize) -> f64 {
-        let part = &self.joint.continuation[start..story.end.max(start)];
-        if let Some(bits) = self.indented(story.glue, start, part) {
-            return bits;
-        }
-        let rest: Vec<char> = part.chars().take(REACH).collect();
-        let mut joined = self.before.clone();
-        let glue: Vec<char> = story.glue.chars().collect();
-        let mut bits = self.likeness.bits(&joined, &glue);
-        joined.extend(&glue);
-        bits += self.likeness.bits(&joined, &rest);
-        bits - self.likeness.bits(&self.preceding(start), &rest)
-    }
-
-    /// The same where the seam stands in the indentation of a line: how far lines are indented is not a matter of
-    /// single characters.
-    fn indented(&self, glue: &str, start: usize, part: &str) -> Option<f64> {
-        let initial = self.joint.initial;
-        let line_start = initial.rfind('\n')? + 1;
-        let text = part.trim_start_matches([' ', '\t']);
-        let indent = [&initial[line_start..], glue, &part[..part.len() - text.len()]].concat();
-        if !indent.chars().all(|sign| matches!(sign, ' ' | '\t'))
-            || text.starts_with(['\n', '\r'])
-            || text.is_empty()
-        {
-            return None;
-        }
-        let line_before = initial[..line_start].lines().rev().find(|line| !line.trim().is_empty())?;
-        let rest: Vec<char> = part.chars().take(part.len() - text.len() + REACH).collect();
-        let shown: Vec<char> = text.chars().take(REACH).collect();
-        let mut joined: Vec<char> = initial[..line_start].chars().rev().take(BEFORE).collect();
-        joined.reverse();
-        joined.extend(indent.chars());
-        let bits = self.indents.bits(line_before, &indent, text) + self.likeness.bits(&joined, &shown);
-        Some(bits - self.likeness.bits(&self.preceding(start), &rest))
-    }
-
-    /// What precedes a place of the continuation; a paragraph's end, where nothing does.
-    fn preceding(&self, at: usize) -> Vec<char> {
-        let mut found: Vec<char> = self.joint.continuation[..at].chars().rev().take(REACH).collect();
-        if found.len() < REACH {
-            found.extend(['\n', '\n', '.']);
-        }
-        found.reverse();
-        found
-    }
-
-    /// What the repeated part would cost as text of its own.
-    fn repeated(&self, story: &Story) -> f64 {
-        self.own_bits(story.opening, story.start)
-    }
-
-    /// What a part of the continuation costs as text of its own.
-    fn own_bits(&self, start: usize, end: usize) -> f64 {
-        let part: Vec<char> = self.joint.continuation[start..end].chars().take(400).collect();
-        self.likeness.bits(&self.preceding(start), &part).min(MOST_BITS)
-    }
-
-    /// What the seam costs if a longer repeated part, which another story explains, is a coincidence: less than
-    /// text of its own, where the text repeats itself anyway.
-    fn coincidence(&self, story: &Story) -> f64 {
-        let longest = self
-            .stories
-            .iter()
-            .filter(|other| other.opening == story.opening && other.repeated > story.repeated)
-            .max_by_key(|other| other.repeated);
-        let Some(longest) =
-            longest.filter(|longest| story.glue.is_empty() && longest.repeated - story.repeated > REACH)
-        else {
-            return f64::INFINITY;
-        };
-        let as_own = self.own_bits(story.start, longest.start.max(story.start));
-        let length = longest.repeated - story.repeated;
-        let surprise = self.surprise(length).min(self.going_round(length, longest.start));
-        surprise - as_own + self.seam(story, longest.start)
-    }
-
-    /// How unlikely it is, in bits, that the text goes round by its last `length` bytes and on with what stands at
-    /// this place of the continuation.
-    fn going_round(&self, length: usize, start: usize) -> f64 {
-        let codes = &self.joint.units_at(self.joint.initial.len()).codes;
-        let initial = self.joint.initial;
-        let lag = initial[initial.floor_char_boundary(initial.len() - length)..].chars().count();
-        let rest = &self.joint.continuation[start..];
-        let after = Units::read(&rest[..rest.floor_char_boundary(length * 2)], Reading::Plain);
-        let bits = surprise_of_going_round(codes, lag, &after.codes).0;
-        // What never went round would have to begin with it.
-        if bits < GOES_ROUND { bits } else { f64::INFINITY }
-    }
-
-    /// What speaks against dots that the text goes on with being its own.
-    fn omission(&self, part: &str, glued: bool) -> f64 {
-        let Some(length) = ellipsis::after(part).filter(|_| !part.starts_with(char::is_whitespace)) else {
-            return 0.0;
-        };
-        let (dots, rest) = part.split_at(length);
-        // They stand right in front of what they leave out; a text has a space behind its own.
-        weight_of(!dots.starts_with(['.', '\u{2026}']), 6.0)
-            + weight_of(glued && rest.starts_with(char::is_alphanumeric), 8.0)
-            + weight_of(!self.joint.initial.contains(dots), 2.0)
-    }
-
-    /// What speaks against a block of code that the continuation begins with being the text's own.
-    fn unlikely_block(&self, part: &str) -> f64 {
-        let Some(length) = fence::opening(part).filter(|_| !self.joint.fence_is_open) else { return 0.0 };
-        let before = self.joint.initial;
-        let announced =
-            part.starts_with("\n\n") || before.ends_with("\n\n") || before.trim_end().ends_with(':');
-        let rest = &part[length..];
-        let wrapped = fence::before_closing(rest).is_some();
-        let unclosed = fence::lines(rest).is_multiple_of(2);
-        weight_of(!announced, 4.0)
-            + weight_of(wrapped && !announced, 4.0)
-            + weight_of(unclosed, 2.0)
-            + weight_of(wrapped && fence::lines(before) == 0, 3.0)
-            + weight_of(wrapped && is_prose(rest) && is_prose(last_line(before)), 8.0)
-            + weight_of(fence::opening(rest).is_some(), 6.0)
-            // Nor does one begin in a line that is cut.
-            + weight_of(wrapped && part.starts_with('\n') && !part.starts_with("\n\n"), 4.0)
-    }
-
-    /// How unlikely it is, in bits, that the text goes on by saying its last `length` bytes once more.
-    fn surprise(&self, length: usize) -> f64 {
-        let text = self.joint.initial;
-        let surprise = self.joint.surprise_of_repetition(text.len(), length);
-        if surprise < 6.0 {
-            // It did so before.
-            return surprise;
-        }
-        let bytes = f64::from(u32::try_from(length).unwrap_or(u32::MAX));
-        let surprise = surprise.max((10.0 + 0.7 * bytes).min(40.0));
-        if self.similarity > 0.3 { surprise.min(surprise_of_pieces(text, length)) } else { surprise }
-    }
-
-    /// What the form of the joined text says against it.
-    fn form(&self, story: &Story) -> f64 {
-        let part = story.text(self.joint);
-        let glued = story.glue.is_empty() && !self.before.last().is_none_or(|last| last.is_whitespace());
-        let line = self.joint.initial.rsplit('\n').next().unwrap_or_default();
-        let in_line = !story.glue.contains('\n') && !line.trim().is_empty();
-        let mut bits = broken_fence(line, story.glue, part);
-        // A block that was just opened is not empty.
-        let opened =
-            last_line(self.joint.initial).trim_start().starts_with("```") && self.joint.fence_is_open;
-        bits += weight_of(opened && line.is_empty() && closes_block(part), 14.0);
-        let stands = line.trim_matches(['`', '~', ' ', '>']).is_empty();
-        if in_line
-            && !stands
-            && (part.starts_with("```") || part.starts_with("~~~"))
-            && fence::opening(part).is_some()
-        {
-            bits += 14.0;
-        }
-        if self.joint.fence_is_open && story.glue.is_empty() && line.is_empty() && closes_block(part) {
-            bits -= 6.0;
-        }
-        bits += self.omission(part, glued);
-        if story.start == 0 && (!in_line || part.starts_with('\n')) {
-            bits += self.unlikely_block(part);
-        }
-        if in_line && begins_block(part, glued) {
-            bits += 8.0;
-        }
-        if story.style == SeamStyle::Preamble && story.repeated == 0 {
-            // A fence right behind what announces is a wrapper.
-            let first = part.trim_start();
-            bits += if first.starts_with("```") && fence::opening(part).is_some() { 8.0 } else { 0.0 };
-        }
-        if in_line
-            && script(part.chars()).is_some_and(|own| {
-                script(self.before.iter().rev().copied()).is_some_and(|other| own != other)
-            })
-        {
-            bits += 6.0;
-        }
-        bits
-    }
-}
-
-/// The last line of a text that is not empty.
-fn last_line(text: &str) -> &str {
-    text.trim_end().rsplit('\n').next().unwrap_or_default()
-}
-
-/// Whether the first line of a text is a sentence rather than code.
-fn is_prose(text: &str) -> bool {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    line.split(' ').count() > 4 && !line.contains(turn::of_code)
-}
-
-/// What speaks against a line of which a fence begins, if the seam stands in its signs and there are not three.
-fn broken_fence(line: &str, glue: &str, part: &str) -> f64 {
-    let before = line.trim_start();
-    let signs = before.len() + part.len() - part.trim_start_matches('`').len();
-    if before.is_empty()
-        || before.len() > 3
-        || !before.chars().all(|sign| sign == '`')
-        || !glue.is_empty()
-        || signs == before.len() && signs < 3
-    {
-        return 0.0;
-    }
-    match signs {
-        3 => 0.0,
-        2 => 3.0,
-        _ => 5.0,
-    }
-}
-
-/// How unlikely it is, in bits, that a text says its own last `length` bytes again, judged by whether it said
-/// their pieces before: rows of a table differ, but they are made of the same pieces.
-fn surprise_of_pieces(text: &str, length: usize) -> f64 {
-    const PIECE: usize = 8;
-    const KNOWN: f64 = 3.0;
-    const UNKNOWN: f64 = 14.0;
-    let (before, repeated) = text.as_bytes().split_at(text.len() - length);
-    let mut bits = 0.0;
-    for piece in repeated.chunks(PIECE) {
-        bits += if memmem::find(before, piece).is_some() { KNOWN } else { UNKNOWN };
-        if bits > MOST_BITS {
-            break;
-        }
-    }
-    bits
-}
-
-/// Whether a text begins with a line that closes a block of code.
-fn closes_block(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or_default().trim();
-    line.len() >= 3 && (line.chars().all(|sign| sign == '`') || line.chars().all(|sign| sign == '~'))
-}
-
-/// Which family of scripts the first letter is of.
-fn script(text: impl Iterator<Item = char>) -> Option<u8> {
-    text.take(BEFORE).find(|sign| sign.is_alphabetic()).map(|letter| match u32::from(letter) {
-        ..0x370 => 0,
-        0x400..0x530 => 1,
-        0x2e80.. => 2,
-        _ => 3,
-    })
-}
-
-/// Whether a text begins with a heading, a list or a table, which no line has in its middle.
-fn begins_block(text: &str, glued: bool) -> bool {
-    let line = text.lines().next().unwrap_or_default();
-    let signs = line.len() - line.trim_start_matches('#').len();
-    let is_heading = (1..=6).contains(&signs) && line[signs..].starts_with(' ');
-    let stands_alone = text[line.len()..].starts_with("\n\n");
-    is_heading && (stands_alone || glued) || glued && line.starts_with("- **")
 }

@@ -1,0 +1,198 @@
+//! The cost of a story: how much unlikelier it makes the continuation than a text of its own does, in bits.
+
+use memchr::memmem;
+
+use super::form::form;
+use super::indent::Indents;
+use super::likeness::Likeness;
+use super::story::Story;
+use crate::stitch::joint::Joint;
+use crate::stitch::predict::surprise_of_going_round;
+use crate::stitch::seam::AskedFrom;
+use crate::stitch::units::{Reading, Units};
+
+/// So many characters behind a seam depend on what stands before it.
+pub(super) const REACH: usize = 8;
+/// So many characters before a seam are looked at.
+const BEFORE: usize = 64;
+/// A text that goes round already does it again for so many bits.
+const GOES_ROUND: f64 = 6.0;
+/// No coincidence counts for more than so many bits.
+const MOST_BITS: f64 = 80.0;
+
+/// What is needed to weigh a story.
+pub(super) struct Scale<'a> {
+    joint: &'a Joint<'a>,
+    likeness: &'a Likeness,
+    indents: Indents,
+    /// How much of the first part it says more than once.
+    similarity: f64,
+    before: Vec<char>,
+    stories: &'a [Story],
+}
+
+impl<'a> Scale<'a> {
+    pub(super) fn new(joint: &'a Joint<'a>, likeness: &'a Likeness, stories: &'a [Story]) -> Self {
+        let mut before: Vec<char> = joint.initial.chars().rev().take(BEFORE).collect();
+        before.reverse();
+        let indents = Indents::of(joint.initial, joint.continuation);
+        let similarity = self_similarity(joint.initial);
+        Self { joint, likeness, indents, similarity, before, stories }
+    }
+
+    /// How much unlikelier a story makes the continuation than a text of its own does, in bits.
+    pub(super) fn cost(&self, story: &Story) -> f64 {
+        let seam = self.seam(story, story.start).min(self.coincidence(story)).min(self.most(story));
+        story.cost + seam - self.repeated(story) + form(self.joint, &self.before, story)
+    }
+
+    /// The most that the characters at a seam can say against it. Where one side ends between words anything can
+    /// follow.
+    fn most(&self, story: &Story) -> f64 {
+        if !story.is_clean || self.joint.from != AskedFrom::Cut {
+            return f64::INFINITY;
+        }
+        let part = story.text(self.joint);
+        let ends = self.before.last().is_none_or(|last| !last.is_alphanumeric());
+        let begins = !part.starts_with(char::is_alphanumeric) || part.starts_with(char::is_lowercase);
+        if ends || begins { 9.0 } else { 12.0 }
+    }
+
+    /// What the characters behind the seam say against following the first part rather than what precedes them
+    /// in the continuation.
+    fn seam(&self, story: &Story, start: usize) -> f64 {
+        let part = &self.joint.continuation[start..story.end.max(start)];
+        if let Some(bits) = self.indented(story.glue, start, part) {
+            return bits;
+        }
+        let rest: Vec<char> = part.chars().take(REACH).collect();
+        let mut joined = self.before.clone();
+        let glue: Vec<char> = story.glue.chars().collect();
+        let mut bits = self.likeness.bits(&joined, &glue);
+        joined.extend(&glue);
+        bits += self.likeness.bits(&joined, &rest);
+        bits - self.likeness.bits(&self.preceding(start), &rest)
+    }
+
+    /// The same where the seam stands in the indentation of a line: how far lines are indented is not a matter of
+    /// single characters.
+    fn indented(&self, glue: &str, start: usize, part: &str) -> Option<f64> {
+        let initial = self.joint.initial;
+        let line_start = initial.rfind('\n')? + 1;
+        let text = part.trim_start_matches([' ', '\t']);
+        let indent = [&initial[line_start..], glue, &part[..part.len() - text.len()]].concat();
+        if !indent.chars().all(|sign| matches!(sign, ' ' | '\t'))
+            || text.starts_with(['\n', '\r'])
+            || text.is_empty()
+        {
+            return None;
+        }
+        let line_before = initial[..line_start].lines().rev().find(|line| !line.trim().is_empty())?;
+        let rest: Vec<char> = part.chars().take(part.len() - text.len() + REACH).collect();
+        let shown: Vec<char> = text.chars().take(REACH).collect();
+        let mut joined: Vec<char> = initial[..line_start].chars().rev().take(BEFORE).collect();
+        joined.reverse();
+        joined.extend(indent.chars());
+        let bits = self.indents.bits(line_before, &indent, text) + self.likeness.bits(&joined, &shown);
+        Some(bits - self.likeness.bits(&self.preceding(start), &rest))
+    }
+
+    /// What precedes a place of the continuation; a paragraph's end, where nothing does.
+    fn preceding(&self, at: usize) -> Vec<char> {
+        let mut found: Vec<char> = self.joint.continuation[..at].chars().rev().take(REACH).collect();
+        if found.len() < REACH {
+            found.extend(['\n', '\n', '.']);
+        }
+        found.reverse();
+        found
+    }
+
+    /// What the repeated part would cost as text of its own.
+    fn repeated(&self, story: &Story) -> f64 {
+        self.own_bits(story.opening, story.start)
+    }
+
+    /// What a part of the continuation costs as text of its own.
+    fn own_bits(&self, start: usize, end: usize) -> f64 {
+        let part: Vec<char> = self.joint.continuation[start..end].chars().take(400).collect();
+        self.likeness.bits(&self.preceding(start), &part).min(MOST_BITS)
+    }
+
+    /// What the seam costs if a longer repeated part, which another story explains, is a coincidence: less than
+    /// text of its own, where the text repeats itself anyway.
+    fn coincidence(&self, story: &Story) -> f64 {
+        let longest = self
+            .stories
+            .iter()
+            .filter(|other| other.opening == story.opening && other.repeated > story.repeated)
+            .max_by_key(|other| other.repeated);
+        let Some(longest) =
+            longest.filter(|longest| story.glue.is_empty() && longest.repeated - story.repeated > REACH)
+        else {
+            return f64::INFINITY;
+        };
+        let as_own = self.own_bits(story.start, longest.start.max(story.start));
+        let length = longest.repeated - story.repeated;
+        let surprise = self.surprise(length).min(self.going_round(length, longest.start));
+        surprise - as_own + self.seam(story, longest.start)
+    }
+
+    /// How unlikely it is, in bits, that the text goes round by its last `length` bytes and on with what stands at
+    /// this place of the continuation.
+    fn going_round(&self, length: usize, start: usize) -> f64 {
+        let codes = &self.joint.units_at(self.joint.initial.len()).codes;
+        let initial = self.joint.initial;
+        let lag = initial[initial.floor_char_boundary(initial.len() - length)..].chars().count();
+        let rest = &self.joint.continuation[start..];
+        let after = Units::read(&rest[..rest.floor_char_boundary(length * 2)], Reading::Plain);
+        let bits = surprise_of_going_round(codes, lag, &after.codes).0;
+        // What never went round would have to begin with it.
+        if bits < GOES_ROUND { bits } else { f64::INFINITY }
+    }
+
+    /// How unlikely it is, in bits, that the text goes on by saying its last `length` bytes once more.
+    fn surprise(&self, length: usize) -> f64 {
+        let text = self.joint.initial;
+        let surprise = self.joint.surprise_of_repetition(text.len(), length);
+        if surprise < 6.0 {
+            // It did so before.
+            return surprise;
+        }
+        let bytes = f64::from(u32::try_from(length).unwrap_or(u32::MAX));
+        let surprise = surprise.max((10.0 + 0.7 * bytes).min(40.0));
+        if self.similarity > 0.3 { surprise.min(surprise_of_pieces(text, length)) } else { surprise }
+    }
+}
+
+/// How much of a text it says more than once, 0 to 1, judged by a few samples.
+pub(super) fn self_similarity(text: &str) -> f64 {
+    const SAMPLES: usize = 24;
+    const LENGTH: usize = 24;
+    let text = &text.as_bytes()[text.len().saturating_sub(64_000)..];
+    let step = text.len() / SAMPLES;
+    if step < LENGTH {
+        return 0.0;
+    }
+    let twice = (0..SAMPLES)
+        .map(|nth| &text[nth * step..nth * step + LENGTH])
+        .filter(|sample| memmem::find_iter(text, sample).take(2).count() > 1)
+        .count();
+    f64::from(u32::try_from(twice).unwrap_or(0)) / f64::from(u32::try_from(SAMPLES).unwrap_or(1))
+}
+
+/// How unlikely it is, in bits, that a text says its own last `length` bytes again, judged by whether it said
+/// their pieces before: rows of a table differ, but they are made of the same pieces.
+fn surprise_of_pieces(text: &str, length: usize) -> f64 {
+    const PIECE: usize = 8;
+    const KNOWN: f64 = 3.0;
+    const UNKNOWN: f64 = 14.0;
+    let (before, repeated) = text.as_bytes().split_at(text.len() - length);
+    let mut bits = 0.0;
+    for piece in repeated.chunks(PIECE) {
+        bits += if memmem::find(before, piece).is_some() { KNOWN } else { UNKNOWN };
+        if bits > MOST_BITS {
+            break;
+        }
+    }
+    bits
+}

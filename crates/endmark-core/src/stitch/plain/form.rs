@@ -1,0 +1,141 @@
+//! Form: fences, headings, dots and scripts that a text would not have at a seam.
+
+use super::story::Story;
+use super::turn;
+use crate::stitch::joint::Joint;
+use crate::stitch::seam::SeamStyle;
+use crate::stitch::{ellipsis, fence};
+
+/// So many characters tell of which script a text is.
+const SCRIPT: usize = 64;
+
+/// What the form of the joined text says against a story, in bits; `before` are the last characters before the seam.
+pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Story) -> f64 {
+    let part = story.text(joint);
+    let glued = story.glue.is_empty() && !before.last().is_none_or(|last| last.is_whitespace());
+    let line = joint.initial.rsplit('\n').next().unwrap_or_default();
+    let in_line = !story.glue.contains('\n') && !line.trim().is_empty();
+    let mut bits = broken_fence(line, story.glue, part);
+    // A block that was just opened is not empty.
+    let opened = last_line(joint.initial).trim_start().starts_with("```") && joint.fence_is_open;
+    bits += weight_of(opened && line.is_empty() && closes_block(part), 14.0);
+    let stands = line.trim_matches(['`', '~', ' ', '>']).is_empty();
+    if in_line
+        && !stands
+        && (part.starts_with("```") || part.starts_with("~~~"))
+        && fence::opening(part).is_some()
+    {
+        bits += 14.0;
+    }
+    if joint.fence_is_open && story.glue.is_empty() && line.is_empty() && closes_block(part) {
+        bits -= 6.0;
+    }
+    bits += omission(joint, part, glued);
+    if story.start == 0 && (!in_line || part.starts_with('\n')) {
+        bits += unlikely_block(joint, part);
+    }
+    if in_line && begins_block(part, glued) {
+        bits += 8.0;
+    }
+    if story.style == SeamStyle::Preamble && story.repeated == 0 {
+        // A fence right behind what announces is a wrapper.
+        let first = part.trim_start();
+        bits += if first.starts_with("```") && fence::opening(part).is_some() { 8.0 } else { 0.0 };
+    }
+    if in_line
+        && script(part.chars())
+            .is_some_and(|own| script(before.iter().rev().copied()).is_some_and(|other| own != other))
+    {
+        bits += 6.0;
+    }
+    bits
+}
+
+/// What speaks against dots that the text goes on with being its own.
+fn omission(joint: &Joint<'_>, part: &str, glued: bool) -> f64 {
+    let Some(length) = ellipsis::after(part).filter(|_| !part.starts_with(char::is_whitespace)) else {
+        return 0.0;
+    };
+    let (dots, rest) = part.split_at(length);
+    // They stand right in front of what they leave out; a text has a space behind its own.
+    weight_of(!dots.starts_with(['.', '\u{2026}']), 6.0)
+        + weight_of(glued && rest.starts_with(char::is_alphanumeric), 8.0)
+        + weight_of(!joint.initial.contains(dots), 2.0)
+}
+
+/// What speaks against a block of code that the continuation begins with being the text's own.
+fn unlikely_block(joint: &Joint<'_>, part: &str) -> f64 {
+    let Some(length) = fence::opening(part).filter(|_| !joint.fence_is_open) else { return 0.0 };
+    let before = joint.initial;
+    let announced = part.starts_with("\n\n") || before.ends_with("\n\n") || before.trim_end().ends_with(':');
+    let rest = &part[length..];
+    let wrapped = fence::before_closing(rest).is_some();
+    let unclosed = fence::lines(rest).is_multiple_of(2);
+    weight_of(!announced, 4.0)
+        + weight_of(wrapped && !announced, 4.0)
+        + weight_of(unclosed, 2.0)
+        + weight_of(wrapped && fence::lines(before) == 0, 3.0)
+        + weight_of(wrapped && is_prose(rest) && is_prose(last_line(before)), 8.0)
+        + weight_of(fence::opening(rest).is_some(), 6.0)
+        // Nor does one begin in a line that is cut.
+        + weight_of(wrapped && part.starts_with('\n') && !part.starts_with("\n\n"), 4.0)
+}
+
+fn weight_of(holds: bool, bits: f64) -> f64 {
+    if holds { bits } else { 0.0 }
+}
+
+/// The last line of a text that is not empty.
+fn last_line(text: &str) -> &str {
+    text.trim_end().rsplit('\n').next().unwrap_or_default()
+}
+
+/// Whether the first line of a text is a sentence rather than code.
+fn is_prose(text: &str) -> bool {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    line.split(' ').count() > 4 && !line.contains(turn::of_code)
+}
+
+/// What speaks against a line of which a fence begins, if the seam stands in its signs and there are not three.
+fn broken_fence(line: &str, glue: &str, part: &str) -> f64 {
+    let before = line.trim_start();
+    let signs = before.len() + part.len() - part.trim_start_matches('`').len();
+    if before.is_empty()
+        || before.len() > 3
+        || !before.chars().all(|sign| sign == '`')
+        || !glue.is_empty()
+        || signs == before.len() && signs < 3
+    {
+        return 0.0;
+    }
+    match signs {
+        3 => 0.0,
+        2 => 3.0,
+        _ => 5.0,
+    }
+}
+
+/// Whether a text begins with a line that closes a block of code.
+fn closes_block(text: &str) -> bool {
+    let line = text.lines().next().unwrap_or_default().trim();
+    line.len() >= 3 && (line.chars().all(|sign| sign == '`') || line.chars().all(|sign| sign == '~'))
+}
+
+/// Which family of scripts the first letter is of.
+fn script(text: impl Iterator<Item = char>) -> Option<u8> {
+    text.take(SCRIPT).find(|sign| sign.is_alphabetic()).map(|letter| match u32::from(letter) {
+        ..0x370 => 0,
+        0x400..0x530 => 1,
+        0x2e80.. => 2,
+        _ => 3,
+    })
+}
+
+/// Whether a text begins with a heading, a list or a table, which no line has in its middle.
+fn begins_block(text: &str, glued: bool) -> bool {
+    let line = text.lines().next().unwrap_or_default();
+    let signs = line.len() - line.trim_start_matches('#').len();
+    let is_heading = (1..=6).contains(&signs) && line[signs..].starts_with(' ');
+    let stands_alone = text[line.len()..].starts_with("\n\n");
+    is_heading && (stands_alone || glued) || glued && line.starts_with("- **")
+}
