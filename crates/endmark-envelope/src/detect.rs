@@ -15,11 +15,11 @@ pub struct FieldRule {
     pub max_chars: Option<u64>,
     /// The backend gives at most so many items of a list.
     pub max_items: Option<u64>,
-    /// The value is said to have so many UTF-8 bytes.
+    /// The value is said to have so many UTF-8 bytes: shorter, it was cut; exactly so long, it is whole.
     pub declared_bytes: Option<u64>,
-    /// The value is said to have so many Unicode characters.
+    /// The value is said to have so many Unicode characters; the same holds.
     pub declared_chars: Option<u64>,
-    /// The list is said to have so many items.
+    /// The list is said to have so many items; the same holds.
     pub declared_items: Option<u64>,
     /// The member beside the value that says how many UTF-8 bytes it has.
     pub bytes_in: Option<String>,
@@ -105,7 +105,7 @@ pub enum Evidence {
     PageTokenWithoutPage,
     /// It ends in an ellipsis or a marker.
     Marker,
-    /// It is exactly as large as the backend can keep, or larger.
+    /// It is exactly as large as the backend can keep, or larger, and nobody declares that this is all.
     SizeReached,
 }
 
@@ -125,6 +125,9 @@ impl Evidence {
 /// Tells whether a backend cut a value: by a declared length that it does not have, incomplete UTF-8, a page token
 /// with no page, an ellipsis or marker at its end, or a declared size that it reaches (EN-3).
 ///
+/// What is exactly as long as it is declared is whole, however it ends and whatever size it reaches; only half a
+/// character at its end, or a token for another page, outweighs that.
+///
 /// Text that was decoded with replacement characters ends in one where the bytes ended inside a character.
 ///
 /// ```
@@ -136,6 +139,9 @@ impl Evidence {
 /// assert_eq!(evidence("Harbour "), Some(Evidence::SizeReached));
 /// assert_eq!(evidence("Harb..."), Some(Evidence::Marker));
 ///
+/// let whole = FieldRule { declared_bytes: Some(8), ..rule.clone() };
+/// assert_eq!(detect_cut("Harbour ", &whole), None);
+///
 /// let half: &[u8] = b"caf\xc3";
 /// assert_eq!(detect_cut(half, &rule).unwrap().evidence, Evidence::IncompleteUtf8);
 /// ```
@@ -146,25 +152,33 @@ pub fn detect_cut<'a>(value: impl Into<Received<'a>>, rule: &FieldRule) -> Optio
     let value = value.into();
     let is_over = |actual: u64, limit: Option<u64>| limit.is_some_and(|limit| actual >= limit);
     let is_short = |actual: u64, declared: Option<u64>| declared.is_some_and(|declared| actual < declared);
+    // Only what is as long as it is said to be, to the byte, is proved whole.
+    let is_met = |actual: u64, declared: Option<u64>| declared == Some(actual);
+    let (mut bytes, mut chars, mut items) = (0, 0, 0);
     let evidence = match value {
         Received::Other => None,
-        Received::List(items) => {
+        Received::List(count) => {
+            items = count;
             if is_short(items, rule.declared_items) {
                 Some(Evidence::LengthDiffers)
             } else if rule.has_page_token {
                 Some(Evidence::PageTokenWithoutPage)
             } else {
-                is_over(items, rule.max_items).then_some(Evidence::SizeReached)
+                let is_reached = is_over(items, rule.max_items) && !is_met(items, rule.declared_items);
+                is_reached.then_some(Evidence::SizeReached)
             }
         }
         Received::Text(_) | Received::Bytes(_) => {
-            let (text, bytes, is_incomplete) = valid_part(value);
+            let (text, received, is_incomplete) = valid_part(value);
+            bytes = received;
             let has_lengths = rule.max_chars.is_some() || rule.declared_chars.is_some();
-            let chars = if has_lengths { text.chars().count() as u64 } else { 0 };
+            chars = if has_lengths { text.chars().count() as u64 } else { 0 };
             if is_short(bytes, rule.declared_bytes) || is_short(chars, rule.declared_chars) {
                 Some(Evidence::LengthDiffers)
             } else if is_incomplete || text.ends_with(char::REPLACEMENT_CHARACTER) {
                 Some(Evidence::IncompleteUtf8)
+            } else if is_met(bytes, rule.declared_bytes) || is_met(chars, rule.declared_chars) {
+                None
             } else if ends_in_marker(text, &rule.markers) {
                 Some(Evidence::Marker)
             } else {
@@ -173,11 +187,13 @@ pub fn detect_cut<'a>(value: impl Into<Received<'a>>, rule: &FieldRule) -> Optio
             }
         }
     };
+    // What is longer than it is said to be has another original than that.
+    let original = |declared: Option<u64>, actual: u64| declared.filter(|declared| *declared >= actual);
     evidence.map(|evidence| Cut {
         evidence,
-        original_bytes: rule.declared_bytes,
-        original_chars: rule.declared_chars,
-        original_items: rule.declared_items,
+        original_bytes: original(rule.declared_bytes, bytes),
+        original_chars: original(rule.declared_chars, chars),
+        original_items: original(rule.declared_items, items),
     })
 }
 

@@ -30,6 +30,37 @@ fn a_declared_length_is_the_surest_and_is_reported() {
 }
 
 #[test]
+fn a_declared_length_that_is_met_proves_the_value_whole_whatever_else_it_looks_like() {
+    let rule = FieldRule { declared_bytes: Some(6), max_bytes: Some(6), ..FieldRule::default() };
+    assert_eq!(evidence("abcdef", &rule), None);
+    assert_eq!(evidence("abc...", &rule), None);
+    let rule = FieldRule { declared_chars: Some(3), max_chars: Some(3), max_bytes: Some(4), ..rule };
+    assert_eq!(evidence("ééé", &rule), None);
+    // One of two that is not met is enough.
+    assert_eq!(evidence("abc", &rule), Some(Evidence::LengthDiffers));
+    let rule = FieldRule { declared_items: Some(2), max_items: Some(2), ..FieldRule::default() };
+    assert_eq!(evidence(&serde_json::json!([1, 2]), &rule), None);
+    assert_eq!(evidence(&serde_json::json!([1]), &rule), Some(Evidence::LengthDiffers));
+    // What says that there is more is believed: the number is often that of the page.
+    let rule = FieldRule { has_page_token: true, ..rule };
+    assert_eq!(evidence(&serde_json::json!([1, 2]), &rule), Some(Evidence::PageTokenWithoutPage));
+}
+
+#[test]
+fn a_declared_length_does_not_make_half_a_character_whole() {
+    let rule = FieldRule { declared_bytes: Some(4), ..FieldRule::default() };
+    assert_eq!(evidence(b"caf\xc3".as_slice(), &rule), Some(Evidence::IncompleteUtf8));
+    assert_eq!(evidence("a\u{fffd}", &rule), Some(Evidence::IncompleteUtf8));
+}
+
+#[test]
+fn a_value_that_is_longer_than_declared_is_not_proved_whole_and_its_original_is_unknown() {
+    let rule = FieldRule { declared_bytes: Some(3), declared_chars: Some(3), ..FieldRule::default() };
+    let cut = detect_cut("abc...", &rule).unwrap();
+    assert_eq!((cut.evidence, cut.original_bytes, cut.original_chars), (Evidence::Marker, None, None));
+}
+
+#[test]
 fn incomplete_utf8_is_a_cut_and_invalid_utf8_in_the_middle_is_not() {
     let rule = FieldRule::default();
     let of = |bytes: &[u8]| evidence(bytes, &rule);

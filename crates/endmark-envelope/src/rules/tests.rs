@@ -38,6 +38,24 @@ fn what_is_cut_is_marked_and_warned_of_once_with_its_sizes() {
 }
 
 #[test]
+fn a_title_that_fills_its_column_exactly_is_left_alone_where_its_length_is_told() {
+    let title =
+        |bytes: usize| json!({"title": "t".repeat(255), "title_bytes": bytes, "title_characters": bytes});
+    let mut data = json!({"notes": [title(255), title(256)]});
+    let rule = FieldRule {
+        max_bytes: Some(255),
+        bytes_in: Some("title_bytes".into()),
+        chars_in: Some("title_characters".into()),
+        ..FieldRule::default()
+    };
+    let warnings = rules(&[("data.notes[*].title", rule)]).disclose(&mut data);
+    assert_eq!(data["notes"][0], title(255));
+    let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
+    assert_eq!(warning.field.as_ref().unwrap().to_string(), "data.notes[1].title");
+    assert_eq!((warning.returned_bytes, warning.original_bytes), (Some(255), Some(256)));
+}
+
+#[test]
 fn a_marker_that_is_there_is_left_as_it_is() {
     let mut data = json!({"a": "cut...", "b": "cut…[truncated]", "c": "cut~", "d": "whole"});
     let own = FieldRule { markers: vec!["~".into()], ..FieldRule::default() };
