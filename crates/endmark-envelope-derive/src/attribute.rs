@@ -40,7 +40,8 @@ impl FieldLimits {
         Ok(limits)
     }
 
-    fn has_limit(&self) -> bool {
+    /// Whether it says how large the field may be.
+    pub(crate) fn has_limit(&self) -> bool {
         self.max_bytes.is_some() || self.max_chars.is_some() || self.max_items.is_some()
     }
 

@@ -1,6 +1,6 @@
 //! The implementation that is written for a type.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{
@@ -88,6 +88,10 @@ fn of_struct(data: &DataStruct, names: &SerdeNames, input: &DeriveInput) -> Resu
 }
 
 fn of_enum(data: &DataEnum) -> Result<Bodies, Error> {
+    let mut attributes = data.variants.iter().flat_map(|variant| &variant.attrs);
+    if let Some(attribute) = attributes.find(|attribute| attribute.path().is_ident("limits")) {
+        return Err(Error::new(attribute.span(), "a variant has nothing to limit: limits stand on fields"));
+    }
     match data.variants.iter().find(|variant| !matches!(variant.fields, Fields::Unit)) {
         None => Ok(Bodies::default()),
         Some(variant) => Err(Error::new(
@@ -106,10 +110,18 @@ fn add(
 ) -> Result<(), Error> {
     let limits = FieldLimits::read(&field.attrs)?;
     let own = SerdeNames::read(&field.attrs)?;
-    if limits.skip || own.is_skipped {
+    if limits.skip {
         return Ok(());
     }
+    if own.is_skipped && limits.has_limit() {
+        let message = "serde leaves this field out, so that nobody is told of its limit: leave out `serde(skip)`, or write \
+                       `#[limits(skip)]`";
+        return Err(Error::new(span_of_limits(field), message));
+    }
     let (member, pattern, path) = match (&field.ident, position) {
+        (Some(identifier), _) if names.is_transparent => {
+            (identifier.to_token_stream(), quote!(at), quote!(at))
+        }
         (Some(identifier), _) => {
             let name = names.of_field(&identifier.to_string(), &own);
             (identifier.to_token_stream(), quote!(&at.clone().key(#name)), quote!(&at.clone().key(#name)))
@@ -135,13 +147,22 @@ fn add(
     if limits.max_items.is_some() {
         bodies.declare.extend(quote_spanned!(span=> ::endmark_envelope::limits::is_list::<#kind>();));
     }
-    bodies.declare.extend(quote_spanned! {span=>
-        <#kind as ::endmark_envelope::Limits>::declare(#pattern, #limit, into);
-    });
+    // What is not in the JSON cannot come back in it.
+    if !own.is_skipped {
+        bodies.declare.extend(quote_spanned! {span=>
+            <#kind as ::endmark_envelope::Limits>::declare(#pattern, #limit, into);
+        });
+    }
     bodies.check.extend(quote_spanned! {span=>
         <#kind as ::endmark_envelope::Limits>::check_at(&self.#member, #path, #limit, found);
     });
     Ok(())
+}
+
+/// Where the limits of a field stand.
+fn span_of_limits(field: &Field) -> Span {
+    let attribute = field.attrs.iter().find(|attribute| attribute.path().is_ident("limits"));
+    attribute.map_or_else(|| field.span(), Spanned::span)
 }
 
 /// What a generic type holds has to know its own limits.

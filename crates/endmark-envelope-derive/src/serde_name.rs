@@ -10,8 +10,10 @@ use crate::attribute::metas;
 pub(crate) struct SerdeNames {
     rename: Option<String>,
     rename_all: Option<String>,
-    /// The field is not written.
+    /// The field is no part of the JSON, neither of what is read nor of what is written.
     pub(crate) is_skipped: bool,
+    /// The struct is written as the one field that it has.
+    pub(crate) is_transparent: bool,
 }
 
 impl SerdeNames {
@@ -25,8 +27,10 @@ impl SerdeNames {
                     names.rename = text(&meta)?;
                 } else if is("rename_all") {
                     names.rename_all = text(&meta)?;
-                } else if is("skip") || is("skip_serializing") {
+                } else if is("skip") {
                     names.is_skipped = true;
+                } else if is("transparent") {
+                    names.is_transparent = true;
                 } else if is("flatten") {
                     let message =
                         "a flattened field has no path of its own: write its fields here, or nest it";

@@ -26,7 +26,7 @@ pub struct Limit {
 ///
 /// On a field: `max_bytes = N` and `max_chars = N` for text, also in options, lists and maps; `max_items = N` for lists
 /// and maps; `skip` for what has no limits of its own. Every other field is checked by its own type, so that a nested struct
-/// cannot be forgotten.
+/// cannot be forgotten; also a field that is not written into JSON.
 ///
 /// ```
 /// use endmark_envelope::{Checked, ErrorBody, Limits};

@@ -141,3 +141,52 @@ fn a_type_can_contain_itself() {
     assert_eq!(found(&tree), [("label".to_owned(), 2, 3, "bytes")]);
     assert_eq!(Envelope::from_backend(tree).document().unwrap().warnings.len(), 3);
 }
+
+#[derive(Limits, Serialize)]
+struct Account {
+    #[serde(skip_serializing)]
+    #[limits(max_bytes = 8)]
+    password: String,
+    #[serde(skip)]
+    owner: Option<Person>,
+    #[serde(skip)]
+    #[limits(skip)]
+    opened: std::time::Duration,
+}
+
+#[test]
+fn what_is_not_written_is_checked_all_the_same() {
+    let account = |password: &str, owner: &str| Account {
+        password: password.to_owned(),
+        owner: Some(person(owner)),
+        opened: std::time::Duration::ZERO,
+    };
+    assert_eq!(found(&account("12345678", "Ada")), []);
+    let expected = [("password", 8, 9, "bytes"), ("owner.name", 3, 4, "bytes")];
+    assert_eq!(
+        found(&account("123456789", "Adam")),
+        expected.map(|(field, limit, actual, unit)| (field.to_owned(), limit, actual, unit))
+    );
+    assert!(account("12345678", "Ada").opened.is_zero());
+}
+
+#[derive(Limits, Serialize)]
+#[serde(transparent)]
+struct Heading {
+    #[limits(max_bytes = 3)]
+    text: String,
+}
+
+#[derive(Limits, Serialize)]
+struct Chapter {
+    heading: Heading,
+}
+
+#[test]
+fn a_transparent_struct_is_named_as_what_it_holds() {
+    let chapter = |text: &str| Chapter { heading: Heading { text: text.to_owned() } };
+    assert_eq!(found(&chapter("long")), [("heading".to_owned(), 3, 4, "bytes")]);
+    let document = Envelope::from_backend(chapter("cut")).document().unwrap();
+    assert_eq!(document.data["heading"], "cut…[truncated]");
+    assert_eq!(document.warnings[0].field.as_ref().unwrap().to_string(), "data.heading");
+}
