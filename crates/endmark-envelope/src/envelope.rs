@@ -1,5 +1,6 @@
 //! The envelope itself.
 
+use std::collections::HashSet;
 use std::io;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::detect::FieldRule;
 use crate::document::{Document, WriteError};
 use crate::error::ErrorBody;
 use crate::limits::{Limits, declared};
-use crate::path::FieldPattern;
+use crate::path::{FieldPath, FieldPattern};
 use crate::rules::FieldRules;
 use crate::warning::Warning;
 
@@ -132,8 +133,10 @@ impl<T: Serialize> Envelope<T> {
     pub fn document(&self) -> Result<Document, serde_json::Error> {
         let mut data = serde_json::to_value(&self.data)?;
         let mut warnings = self.warnings.clone();
-        let is_known = |found: &Warning| self.warnings.iter().any(|warning| warning.field == found.field);
-        warnings.extend(self.rules.disclose(&mut data).into_iter().filter(|found| !is_known(found)));
+        let known: HashSet<&FieldPath> = warnings.iter().filter_map(Warning::truncated_field).collect();
+        let mut found = self.rules.disclose(&mut data);
+        found.retain(|found| found.truncated_field().is_none_or(|field| !known.contains(field)));
+        warnings.extend(found);
         let duration_ms = u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX);
         let document = Document { data, error: self.error.clone(), warnings, duration_ms };
         Ok(cap_knowing(document, self.max_response_bytes, &self.rules))
@@ -231,5 +234,12 @@ mod tests {
             Warning::field_truncated("data".parse().unwrap(), crate::Size::of("abc..."), "as we know");
         let document = Envelope::success("abc...").with_warnings([known.clone()]).document().unwrap();
         assert_eq!(document.warnings, [known]);
+    }
+    #[test]
+    fn a_notice_about_a_field_hides_no_cut_of_it() {
+        let notice = Warning { field: "data".parse().ok(), ..Warning::notice("ODD", "this is odd") };
+        let document = Envelope::success("abc...").with_warnings([notice]).document().unwrap();
+        assert_eq!(document.warnings.len(), 2);
+        assert!(document.meta().truncated);
     }
 }

@@ -116,6 +116,11 @@ impl Warning {
         }
     }
 
+    /// The field that it says is not there in full.
+    pub(crate) fn truncated_field(&self) -> Option<&FieldPath> {
+        self.field.as_ref().filter(|_| self.kind == WarningKind::Truncation)
+    }
+
     /// The same warning, knowing how much there was.
     #[must_use]
     pub fn with_original(self, original: Size) -> Self {
