@@ -92,14 +92,15 @@ impl Terminal {
 
     /// Shows an answer in the form that was asked for, and says how the process ends.
     pub(crate) fn show(self, answer: &Answer, duration: Duration) -> Result<Exit, CommandError> {
-        let mut output = io::stdout().lock();
         if self.json {
             let document = answer.document(duration)?;
             let exit = Exit::of_code(document.exit_code());
-            // A signal may be answering instead; then there is nothing to do but to end with it.
+            // A signal may be answering instead; then there is nothing to do but to end with it. Whoever waits for
+            // that must not hold standard output, or neither would get anywhere.
             let _right = Answering::claim_or_wait();
-            return written(document.write_to(&mut output), exit);
+            return written(document.write_to(&mut io::stdout().lock()), exit);
         }
+        let mut output = io::stdout().lock();
         output
             .write_all(answer.text.as_bytes())
             .and_then(|()| output.flush())

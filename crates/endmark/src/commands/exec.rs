@@ -3,16 +3,16 @@
 mod before;
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use endmark_envelope::{Document, ErrorBody, RESPONSE_TOO_LARGE, Warning};
+use endmark_envelope::{Answering, Document, ErrorBody, RESPONSE_TOO_LARGE, Warning};
 use serde_json::Value;
 
 use crate::answer::Outcome;
 use crate::arguments::Exec;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::exec::child::{self, End, Plan};
+use crate::exec::child::{self, End, OutputLeft, Plan, Ran};
 use crate::exec::manifest::Manifest;
 use crate::exec::output::{self, Data};
 use crate::exec::page::{Paging, page};
@@ -39,15 +39,26 @@ pub(crate) fn run(context: &Context, arguments: &Exec) -> Result<Outcome, Comman
     let document = runtime.block_on(answer(context, &manifest, arguments));
     // Whoever still waits for standard input would wait for ever.
     runtime.shutdown_background();
-    let document = document?;
+    let document = document.inspect_err(|_| watch(context, started))?;
     let document = match paging(&manifest, arguments) {
-        // Where there is no data, what is there is an error.
-        Some(paging) if !document.data.is_null() => {
+        Some(paging) if is_listed(&document) => {
             page(document, &paging).unwrap_or_else(|error| failed(error.into()))
         }
         _ => document,
     };
-    write(document, &manifest, started.elapsed()).map(Outcome::Streamed)
+    write(context, document, &manifest, started).map(Outcome::Streamed)
+}
+
+/// Whether an answer is to have the list that pages are of. Behind an error there may be data, or none.
+fn is_listed(document: &Document) -> bool {
+    document.error.is_none() || !document.data.is_null()
+}
+
+/// From now on a second signal ends the process, although the runtime that watched them is gone.
+fn watch(context: &Context, started: Instant) {
+    if let Err(error) = endmark_envelope::answer_signals(started) {
+        context.terminal.warn(&format!("cannot watch signals: {error}"));
+    }
 }
 
 async fn answer(context: &Context, manifest: &Manifest, arguments: &Exec) -> Result<Document, CommandError> {
@@ -76,18 +87,28 @@ async fn answer(context: &Context, manifest: &Manifest, arguments: &Exec) -> Res
         Ok(ran) => ran,
         Err(error) => return Ok(failed(not_started(&name, &error))),
     };
-    let has_ended = ran.forced.is_none() && matches!(ran.end, End::Exited(_));
-    let mut data = output::read(&ran.output, &manifest.output, has_ended);
+    let mut data = output::read(&ran.output, &manifest.output, unended(&ran));
     let error = verdict(manifest, &name, &ran, data.fault.as_ref());
     output::disclose(&mut data, &manifest.output.fields);
-    if ran.is_output_open {
+    if ran.output_left != OutputLeft::Closed {
         let message = format!(
-            "a process that `{name}` left behind still has its output open; what it writes is not here"
+            "a process that `{name}` left behind still has its output open; what it writes from now on is not here"
         );
         data.warnings.push(Warning::notice(OUTPUT_LEFT_OPEN, message));
     }
     let Data { value, warnings, .. } = data;
     Ok(Document { data: value, error, warnings, duration_ms: 0 })
+}
+
+/// Why something may be missing behind what a tool wrote, if anything may.
+fn unended(ran: &Ran) -> Option<&'static str> {
+    match (ran.forced, ran.end, ran.output_left) {
+        (None, End::Exited(_), OutputLeft::Closed | OutputLeft::Silent) => None,
+        (None, End::Exited(_), OutputLeft::Written) => {
+            Some("a process that the command left behind was still writing when the time was up")
+        }
+        _ => Some("the command was made to end before it came to its own end"),
+    }
 }
 
 /// The list that has pages, if the manifest names one, and the page that is asked for.
@@ -101,13 +122,21 @@ fn paging<'a>(manifest: &'a Manifest, arguments: &'a Exec) -> Option<Paging<'a>>
 }
 
 /// Writes the one document; nothing that is half written ends well, whoever went away.
-fn write(document: Document, manifest: &Manifest, duration: Duration) -> Result<Exit, CommandError> {
-    let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+fn write(
+    context: &Context,
+    document: Document,
+    manifest: &Manifest,
+    started: Instant,
+) -> Result<Exit, CommandError> {
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut document = Document { duration_ms, ..document }.within(manifest.output.max_response_bytes);
     if let Some(error) = document.error.as_mut().filter(|error| error.code == RESPONSE_TOO_LARGE) {
         error.hint = Some(TOO_LARGE_HINT.to_owned());
     }
     let exit = Exit::of_code(document.exit_code());
+    // The command has done what it does: a signal must not answer in its place that nothing was done.
+    let _right = Answering::claim_or_wait();
+    watch(context, started);
     document.write_to(&mut io::stdout().lock()).map_err(CommandError::Partial)?;
     Ok(exit)
 }

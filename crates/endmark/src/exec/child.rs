@@ -57,8 +57,18 @@ pub(crate) struct Ran {
     pub(crate) forced: Option<Forced>,
     pub(crate) output: Captured,
     pub(crate) errors: Captured,
-    /// Whether a process that the tool left behind still held its standard output.
-    pub(crate) is_output_open: bool,
+    pub(crate) output_left: OutputLeft,
+}
+
+/// How the tool's standard output was when it was listened to no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutputLeft {
+    /// Nobody held it any more.
+    Closed,
+    /// A process that the tool left behind held it, and had been silent for a while.
+    Silent,
+    /// A process that the tool left behind still wrote.
+    Written,
 }
 
 /// How a process ended.
@@ -139,14 +149,18 @@ pub(crate) async fn run(plan: Plan<'_>, signals: &mut Signals) -> io::Result<Ran
         }
     }
     patience.leave();
-    let is_output_open = streams.output.is_open();
+    let output_left = match (streams.output.is_open(), patience.is_silent) {
+        (false, _) => OutputLeft::Closed,
+        (true, true) => OutputLeft::Silent,
+        (true, false) => OutputLeft::Written,
+    };
     streams.passing.finish();
     Ok(Ran {
         end: End::of(status.flatten()),
         forced: patience.forced,
         output: streams.output.capture.finish(),
         errors: streams.errors.capture.finish(),
-        is_output_open,
+        output_left,
     })
 }
 
@@ -184,6 +198,10 @@ struct Patience {
     grace: Duration,
     phase: Phase,
     deadline: Option<Instant>,
+    /// Until when what a tool left behind is listened to at most: as long as the tool itself might have taken.
+    latest: Option<Instant>,
+    /// Whether the last deadline that passed was one of silence.
+    is_silent: bool,
     forced: Option<Forced>,
 }
 
@@ -191,14 +209,30 @@ impl Patience {
     fn new(child: &Child, timeout: Option<Duration>, grace: Duration) -> Self {
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        Self { group, grace, phase: Phase::Running, deadline, forced: None }
+        Self {
+            group,
+            grace,
+            phase: Phase::Running,
+            deadline,
+            latest: deadline,
+            is_silent: true,
+            forced: None,
+        }
     }
 
     /// Something was read; silence begins anew.
     fn heard(&mut self, length: usize) {
         if self.phase == Phase::Draining && length > 0 {
-            self.deadline = Some(Instant::now() + LINGER);
+            self.listen();
         }
+    }
+
+    /// Waits for silence, but not beyond the latest time.
+    fn listen(&mut self) {
+        let silence = Instant::now() + LINGER;
+        let latest = self.latest.filter(|latest| *latest < silence);
+        self.is_silent = latest.is_none();
+        self.deadline = Some(latest.unwrap_or(silence));
     }
 
     /// The tool has ended.
@@ -206,7 +240,9 @@ impl Patience {
         match self.phase {
             Phase::Running => {
                 self.phase = Phase::Draining;
-                self.deadline = Some(Instant::now() + LINGER);
+                // What is in the pipes already is read, however little of the time is left.
+                self.latest = self.latest.map(|latest| latest.max(Instant::now() + LINGER));
+                self.listen();
             }
             // The others of its group have as long as it had itself.
             Phase::Asked | Phase::Draining | Phase::Killed => {}

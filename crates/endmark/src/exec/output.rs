@@ -45,9 +45,9 @@ impl Data {
     }
 }
 
-/// Reads an output as what it is said to be; `has_ended` says whether the tool came to its own end, so that nothing
-/// can be missing behind what it wrote.
-pub(crate) fn read(captured: &Captured, rules: &OutputRules, has_ended: bool) -> Data {
+/// Reads an output as what it is said to be; `unended` says why something may be missing behind it, unless it came to
+/// its own end.
+pub(crate) fn read(captured: &Captured, rules: &OutputRules, unended: Option<&str>) -> Data {
     let as_text = || text::read(captured, rules.max_response_bytes);
     let mut data = match rules.kind {
         OutputKind::Json => json::read(captured, json::Shape::One, as_text),
@@ -65,14 +65,16 @@ pub(crate) fn read(captured: &Captured, rules: &OutputRules, has_ended: bool) ->
             format!("{many} sequences of bytes are not UTF-8 and are shown as U+FFFD"),
         )),
     }
-    if !has_ended && data.cuts.is_empty() {
-        data.cuts.extend(unended(&data.value));
+    if let Some(why) = unended
+        && data.cuts.is_empty()
+    {
+        data.cuts.extend(behind(&data.value, why));
     }
     data
 }
 
-/// What may be missing behind the output of a tool that was made to end: anything, unless it is one JSON value.
-fn unended(value: &Value) -> Option<Cut> {
+/// What may be missing behind an output that did not come to its end: anything, unless it is one JSON value.
+fn behind(value: &Value, why: &str) -> Option<Cut> {
     let pointer = match value {
         Value::Object(members) => match members.get("text") {
             Some(Value::String(text)) if !text.is_empty() => "/text",
@@ -81,18 +83,18 @@ fn unended(value: &Value) -> Option<Cut> {
         Value::Array(_) => "",
         _ => return None,
     };
-    let message = "the command was made to end before it came to its own end";
-    Some(Cut { pointer: pointer.to_owned(), original: None, message: message.to_owned() })
+    Some(Cut { pointer: pointer.to_owned(), original: None, message: why.to_owned() })
 }
 
 /// Tells what was cut in the data: by the rules of the manifest, and by what is known of the capture (EN-3).
 pub(crate) fn disclose(data: &mut Data, rules: &FieldRules) {
     let mut warnings = rules.disclose(&mut data.value);
     for cut in &data.cuts {
-        let warning = cut.mark(&mut data.value);
+        let path = cut.path(&data.value);
+        let found = warnings.iter().position(|found| found.field.as_ref() == Some(&path));
         // What is known for certain takes the place of what was found by its looks.
-        warnings.retain(|found| found.field != warning.field);
-        warnings.push(warning);
+        let found = found.map(|index| warnings.remove(index));
+        warnings.push(cut.mark(&mut data.value, path, found));
     }
     data.warnings.extend(warnings);
 }

@@ -1,6 +1,8 @@
 //! What all commands have in common: exit codes, envelopes, colours, pipes.
 
 use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::run::Place;
 
@@ -159,5 +161,29 @@ fn a_signal_is_answered_in_an_envelope() {
         let envelope: serde_json::Value = serde_json::from_str(&output).unwrap();
         assert_eq!((&envelope["error"]["code"], &envelope["ok"]), (&word.into(), &false.into()));
         assert_eq!(envelope["error"]["exit_code"], code);
+    }
+}
+
+#[test]
+fn a_signal_while_an_answer_is_made_ends_it() {
+    let text = format!("[\"{}\", \"", "é".repeat(500_000));
+    let place = Place::new().with_file("cut.json", text);
+    let arguments = ["detect", "--complete", "--json", "cut.json"];
+    let begun = Instant::now();
+    assert!(place.command(&arguments).stdout(Stdio::null()).status().unwrap().code() == Some(1));
+    let whole = begun.elapsed();
+    for part in 1..=10 {
+        let mut child = place.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(whole * part / 10);
+        // It may be over by now.
+        let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+        let patience = Instant::now() + whole * 10 + Duration::from_secs(10);
+        while child.try_wait().unwrap().is_none() {
+            if Instant::now() > patience {
+                child.kill().unwrap();
+                panic!("it ends no more, with a signal after {part} tenths of its time");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }

@@ -14,19 +14,29 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// Sets the marker behind a text, and answers the warning.
-    pub(super) fn mark(&self, data: &mut Value) -> Warning {
-        let path = path(data, &self.pointer);
+    /// Where it is, as a path from the document on.
+    pub(super) fn path(&self, data: &Value) -> FieldPath {
+        path(data, &self.pointer)
+    }
+
+    /// Sets the marker behind a text, and answers the warning. What was `found` there before has measured the text
+    /// without a marker, and may know how large it was.
+    pub(super) fn mark(&self, data: &mut Value, path: FieldPath, found: Option<Warning>) -> Warning {
         let size = match data.pointer_mut(&self.pointer) {
             Some(Value::String(text)) => {
                 let size = Size::of(text);
-                text.push_str(TRUNCATION_MARKER);
+                if found.is_none() || !text.ends_with(TRUNCATION_MARKER) {
+                    text.push_str(TRUNCATION_MARKER);
+                }
                 size
             }
             Some(value) => Size::of(&value.to_string()),
             None => Size::default(),
         };
-        let warning = Warning::field_truncated(path, size, self.message.as_str());
+        let warning = match found {
+            Some(found) => Warning { message: self.message.clone(), ..found },
+            None => Warning::field_truncated(path, size, self.message.as_str()),
+        };
         match self.original {
             Some(original) => warning.with_original(original),
             None => warning,

@@ -18,7 +18,7 @@ fn captured(bytes: &[u8], limit: usize) -> Captured {
 }
 
 fn data(bytes: impl AsRef<[u8]>, kind: OutputKind) -> Data {
-    let mut data = read(&captured(bytes.as_ref(), 1 << 20), &rules(kind), true);
+    let mut data = read(&captured(bytes.as_ref(), 1 << 20), &rules(kind), None);
     disclose(&mut data, &FieldRules::default());
     data
 }
@@ -81,13 +81,13 @@ fn what_is_no_json_is_shown_as_text_with_what_is_wrong() {
 #[test]
 fn what_is_too_large_to_be_kept_says_how_large_it_was() {
     let list = format!("[{}\"é\"]", "\"é\",".repeat(1000));
-    let mut kept = read(&captured(list.as_bytes(), 400), &rules(OutputKind::Json), true);
+    let mut kept = read(&captured(list.as_bytes(), 400), &rules(OutputKind::Json), None);
     disclose(&mut kept, &FieldRules::default());
     assert_eq!((kept.fault, kept.value[0].as_str()), (None, Some("é")));
     assert_eq!(kept.warnings[0].original_bytes, Some(list.len() as u64));
     assert_eq!(kept.warnings[0].original_length, Some(list.chars().count() as u64));
     let text = format!("begin {} end", "é".repeat(1000));
-    let mut kept = read(&captured(text.as_bytes(), 101), &rules(OutputKind::Text), true);
+    let mut kept = read(&captured(text.as_bytes(), 101), &rules(OutputKind::Text), None);
     disclose(&mut kept, &FieldRules::default());
     let (beginning, tail) = (kept.value["text"].as_str().unwrap(), kept.value["tail"].as_str().unwrap());
     assert!(beginning.starts_with("begin é") && beginning.ends_with("é…[truncated]"), "{beginning}");
@@ -139,7 +139,7 @@ fn names_that_come_twice_are_counted() {
 fn the_end_of_a_text_that_does_not_fit_is_shown_although_all_of_it_was_kept() {
     let text = format!("begin{}end", "x".repeat(2000));
     let rules = OutputRules { kind: OutputKind::Text, max_response_bytes: 1600, ..OutputRules::default() };
-    let read = read(&captured(text.as_bytes(), 10_000), &rules, true);
+    let read = read(&captured(text.as_bytes(), 10_000), &rules, None);
     assert_eq!((read.value["tail"].as_str().unwrap().len(), &read.value["text"]), (200, &json!(text)));
     let document =
         Document { data: read.value, error: None, warnings: Vec::new(), duration_ms: 0 }.within(1600);
@@ -151,7 +151,7 @@ fn the_end_of_a_text_that_does_not_fit_is_shown_although_all_of_it_was_kept() {
 #[test]
 fn what_a_tool_that_was_made_to_end_wrote_may_go_on() {
     let of = |text: &str, kind| {
-        let mut data = read(&captured(text.as_bytes(), 1000), &rules(kind), false);
+        let mut data = read(&captured(text.as_bytes(), 1000), &rules(kind), Some("it was made to end"));
         disclose(&mut data, &FieldRules::default());
         (data.value.clone(), fields(&data))
     };
@@ -202,7 +202,7 @@ proptest! {
         for kind in KINDS {
             let captured = captured(&bytes, limit);
             let is_whole = captured.is_whole();
-            let mut data = read(&captured, &rules(kind), has_ended);
+            let mut data = read(&captured, &rules(kind), (!has_ended).then_some("it was made to end"));
             disclose(&mut data, &FieldRules::default());
             let Data { value, warnings, .. } = data;
             let document = Document { data: value, error: None, warnings, duration_ms: 0 }.within(MIN_RESPONSE_BYTES);

@@ -121,7 +121,7 @@ fn nothing_of_the_group_stays_behind_a_command_that_was_made_to_end() {
 fn a_signal_is_passed_on_and_answered() {
     for (signal, code) in [("TERM", 143), ("INT", 130), ("HUP", 143)] {
         let place = place_with("grace_seconds = 20\n");
-        let script = "trap 'echo tidy; exit 0' TERM INT HUP; echo $$ > started; echo begun; while :; do sleep 0.05; done";
+        let script = "trap 'echo tidy; exit 0' TERM INT HUP; echo begun; echo $$ > started; while :; do sleep 0.05; done";
         let child = start(&place, script);
         wait_for(&place.path().join("started"));
         send(signal, child.id());
@@ -193,6 +193,43 @@ fn a_process_left_behind_that_holds_the_pipe_is_not_waited_for() {
     let script = "(for i in 1 2 3 4 5 6; do sleep 0.3; echo $i; done) & echo 0";
     let answer = exec(&place, &["sh", "-c", script]);
     assert_eq!((&answer["data"]["text"], &answer["warnings"]), (&json!("0\n1\n2\n3\n4\n5\n6\n"), &json!([])));
+}
+
+#[test]
+fn a_process_left_behind_that_never_stops_writing_is_not_heard_out_beyond_the_time_limit() {
+    let place = place_with("timeout_seconds = 2\n");
+    let script = "(while :; do echo x; sleep 0.2; done) & echo $! > daemon; echo hi";
+    let begun = Instant::now();
+    let answer = exec(&place, &["sh", "-c", script]);
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    send("KILL", std::fs::read_to_string(place.path().join("daemon")).unwrap().trim().parse().unwrap());
+    let text = answer["data"]["text"].as_str().unwrap();
+    assert!(text.contains("hi\n") && text.ends_with("x\n…[truncated]"), "{text}");
+    let codes: Vec<_> = answer["warnings"].as_array().unwrap().iter().map(|found| &found["code"]).collect();
+    assert_eq!(codes, ["OUTPUT_LEFT_OPEN", "FIELD_TRUNCATED"]);
+    assert_eq!((&answer["ok"], &answer["meta"]["truncated"]), (&json!(true), &json!(true)));
+}
+
+#[test]
+fn what_is_known_to_be_cut_and_looks_it_has_one_marker_and_one_size() {
+    let place = place_with("timeout_seconds = 0.5\n");
+    let answer = exec(&place, &["sh", "-c", "printf 'caf\\303'; exec sleep 9"]);
+    assert_eq!(
+        (error(&answer), &answer["data"]["text"]),
+        (("timeout", 3), &json!("caf\u{fffd}…[truncated]"))
+    );
+    let cut = warning(&answer, "data.text");
+    assert_eq!((&cut["returned_bytes"], &cut["truncated_length"]), (&json!(6), &json!(4)));
+    let place = place_with(
+        "[output]\nkind = \"json\"\n[[output.fields]]\npath = \"data.title\"\nbytes_field = \"title_bytes\"\n",
+    );
+    for (end, shown) in [("", "abc…[truncated]"), ("...", "abc...…[truncated]")] {
+        let json = format!(r#"{{"title_bytes":600,"title":"abc{end}"#);
+        let answer = exec(&place, &["printf", "%s", &json]);
+        assert_eq!((error(&answer), &answer["data"]["title"]), (("truncated", 1), &json!(shown)));
+        let cut = warning(&answer, "data.title");
+        assert_eq!((&cut["returned_bytes"], &cut["original_bytes"]), (&json!(3 + end.len()), &json!(600)));
+    }
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use super::place_with;
 
@@ -47,4 +49,29 @@ fn a_reader_of_standard_error_that_does_not_read_keeps_nobody_waiting() {
     drop(held);
     super::read_by_python(answer.as_bytes());
     assert!(answer.contains(r#""text":"done\n""#), "{answer}");
+}
+
+#[test]
+fn a_reader_that_never_reads_does_not_keep_it_from_being_ended() {
+    let place = place_with("");
+    // More than a pipe takes.
+    let script = "seq 100000; echo yes > done";
+    let mut child =
+        place.command(&["exec", "--manifest", "tool.toml", "--", "sh", "-c", script]).spawn().unwrap();
+    let held = child.stdout.take();
+    let patience = Instant::now() + Duration::from_secs(30);
+    while !place.path().join("done").exists() {
+        assert!(Instant::now() < patience);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let ended = loop {
+        if let Some(ended) = child.try_wait().unwrap() {
+            break ended;
+        }
+        assert!(Instant::now() < patience, "it hears no signal");
+        Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    drop(held);
+    assert_eq!(ended.code(), Some(143));
 }

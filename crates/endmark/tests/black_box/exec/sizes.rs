@@ -111,6 +111,16 @@ fn a_list_that_has_pages_comes_whole_page_by_page() {
     let arguments = ["exec", "--manifest", "tool.toml", "--cursor", "nonsense", "--", "touch", "started"];
     assert_eq!(error(&super::checked(&place.run(&arguments))), ("INVALID_CURSOR", 2));
     assert!(!place.path().join("started").exists());
+    // Nothing at all is no last page.
+    let script = "[ -e gone ] || seq 10000";
+    let json = "[output]\nkind = \"json\"\npages = \"data\"\nmax_response_bytes = 20_000\n";
+    let place = place_with(json);
+    let script = format!("{script} | paste -sd, | sed 's/.*/[&]/; s/^\\[\\]$//'");
+    let first = exec(&place, &["sh", "-c", &script]);
+    let cursor = warning(&first, "data")["handle"].as_str().unwrap();
+    std::fs::write(place.path().join("gone"), "").unwrap();
+    let arguments = ["exec", "--manifest", "tool.toml", "--cursor", cursor, "--", "sh", "-c", &script];
+    assert_eq!(error(&super::checked(&place.run(&arguments))), ("LIST_CHANGED", 1));
     let place = place_with("");
     let none = place.run(&["exec", "--manifest", "tool.toml", "--cursor", "x", "--", "true"]);
     assert_eq!(error(&super::checked(&none)), ("usage", 2));
