@@ -21,6 +21,8 @@ pub(crate) enum Exit {
     Interrupted,
     /// Stopped by whoever runs it.
     Terminated,
+    /// Stopped because its terminal went away.
+    HungUp,
 }
 
 impl Exit {
@@ -35,6 +37,7 @@ impl Exit {
             Self::Bug,
             Self::Terminated,
             Self::Interrupted,
+            Self::HungUp,
         ];
         all.into_iter().find(|exit| exit.code() == code).unwrap_or(Self::Bug)
     }
@@ -48,6 +51,7 @@ impl Exit {
             Self::Upstream => 3,
             Self::Store => 4,
             Self::Bug => 70,
+            Self::HungUp => 129,
             Self::Interrupted => 130,
             Self::Terminated => 143,
         }

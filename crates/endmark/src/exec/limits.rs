@@ -125,6 +125,8 @@ impl<'a> Typed<'a> {
                 typed.flags.extend(words.next().map(|(at, bytes)| (word, Value { bytes, word: Some(at) })));
             } else if let Some(equals) = memchr::memchr(b'=', word)
                 && with_value.contains(&&word[..equals])
+                // Behind a short flag the `=` is the first byte of the value, to most tools.
+                && word[..equals].len() > 2
             {
                 typed.flags.push((&word[..equals], value(&word[equals + 1..])));
             } else if !word.starts_with(b"--")
@@ -187,6 +189,8 @@ mod tests {
             ("notes add --title=abcd", too_large("arguments.title", 3, 4)),
             ("notes add -t abcd", too_large("arguments.title", 3, 4)),
             ("notes add -tabcd", too_large("arguments.title", 3, 4)),
+            ("notes add -t=ab", None),
+            ("notes add -t=abc", too_large("arguments.title", 3, 4)),
             ("notes add --title abc --title abcd", too_large("arguments.title", 3, 4)),
             ("notes add abc", too_large("arguments.first", 2, 3)),
             ("notes add --tag abc ab", None),

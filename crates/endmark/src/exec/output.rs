@@ -53,7 +53,11 @@ pub(crate) fn read(captured: &Captured, rules: &OutputRules, unended: Option<&st
         OutputKind::Json => json::read(captured, json::Shape::One, as_text),
         OutputKind::Jsonl => json::read(captured, json::Shape::Many, as_text),
         OutputKind::Text => as_text(),
-        OutputKind::Auto => json::guess(captured).unwrap_or_else(as_text),
+        OutputKind::Auto => json::guess(captured).unwrap_or_else(|| {
+            let text = as_text();
+            let cuts = text.cuts.into_iter().chain(json::beginning(captured)).collect();
+            Data { cuts, ..text }
+        }),
     };
     match captured.invalid_sequences {
         0 => {}

@@ -18,6 +18,8 @@ use crate::exit::Exit;
 const DIGEST_BYTES: usize = 8;
 /// What an answer needs besides the items and what it has already, in bytes: the warning that there are more.
 const RESERVED_BYTES: usize = 600;
+/// How much longer an answer gets once it says how long it took, at most, in bytes.
+const DURATION_BYTES: usize = 20;
 
 /// Which page of what is asked for.
 #[derive(Debug)]
@@ -88,7 +90,7 @@ impl Paging<'_> {
 /// The answer with the page that is asked for in the place of the list; as it is where it fits, or where there is no list.
 pub(crate) fn page(mut document: Document, paging: &Paging<'_>) -> Result<Document, PageError> {
     let last = paging.last()?;
-    let is_fitting = document.to_json().len() < paging.max_response_bytes;
+    let is_fitting = document.to_json().len() + DURATION_BYTES < paging.max_response_bytes;
     if last.is_none() && is_fitting {
         return Ok(document);
     }
@@ -108,7 +110,7 @@ pub(crate) fn page(mut document: Document, paging: &Paging<'_>) -> Result<Docume
         let page = page?;
         let shown = shown(&document, paging.list, &items, begin, &page);
         let size = shown.to_json().len();
-        if size < paging.max_response_bytes || page.items.len() <= 1 {
+        if size + DURATION_BYTES < paging.max_response_bytes || page.items.len() <= 1 {
             return Ok(shown);
         }
         // The warnings about its items take more room than was reserved.

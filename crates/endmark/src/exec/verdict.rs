@@ -90,12 +90,17 @@ fn timed_out(program: &str, timeout: Duration) -> ErrorBody {
 /// The error of a run that was ended by a signal to Endmark itself.
 fn interrupted(program: &str, signal: Signal) -> ErrorBody {
     let message = format!("{} came, and was passed on to `{program}`", signals::name(signal.as_raw()));
-    ErrorBody::new("interrupted", stopped_by(signal).code(), message)
+    let (code, exit) = stopped_by(signal);
+    ErrorBody::new(code, exit.code(), message)
 }
 
-/// How Endmark ends where this signal came to it.
-pub(crate) fn stopped_by(signal: Signal) -> Exit {
-    if signal == Signal::INT { Exit::Interrupted } else { Exit::Terminated }
+/// What the error is called where this signal came to Endmark, and how it ends: as with every other command.
+pub(crate) fn stopped_by(signal: Signal) -> (&'static str, Exit) {
+    match signal {
+        Signal::INT => ("interrupted", Exit::Interrupted),
+        Signal::HUP => ("hung_up", Exit::HungUp),
+        _ => ("terminated", Exit::Terminated),
+    }
 }
 
 fn killed(program: &str, signal: i32) -> ErrorBody {

@@ -90,7 +90,10 @@ async fn stdin(
         read = reading => match read {
             Ok(Ok(Spooled::Within(file))) => Ok(Ok(ToolInput::Spooled(file))),
             Ok(Ok(Spooled::TooLarge { actual })) => {
-                Ok(Err(too_large(&TooLarge { field: "stdin".to_owned(), limit, actual })))
+                let mut error = too_large(&TooLarge { field: "stdin".to_owned(), limit, actual });
+                // It was not read to its end.
+                error.message = format!("`stdin` has more than {limit} bytes, at most {limit}");
+                Ok(Err(error))
             }
             Ok(Err(SpoolError::Read(source))) => Err(CommandError::Read { path: "standard input".into(), source }),
             Ok(Err(error @ SpoolError::Keep(_))) => Err(CommandError::Upstream {
@@ -101,7 +104,8 @@ async fn stdin(
         },
         signal = signals.next() => {
             let message = format!("{} came before standard input ended", signals::name(signal.as_raw()));
-            Ok(Err(stopped("interrupted", stopped_by(signal), message)))
+            let (code, exit) = stopped_by(signal);
+            Ok(Err(stopped(code, exit, message)))
         }
         () = timeout => {
             let seconds = manifest.timeout.unwrap_or_default().as_secs_f64();

@@ -87,6 +87,21 @@ pub(super) fn guess(captured: &Captured) -> Option<Data> {
     Some(Data { warnings: lost(&text, &value), ..Data::whole(value) })
 }
 
+/// What is missing behind an output that is text only because it is the beginning of JSON.
+pub(super) fn beginning(captured: &Captured) -> Option<Cut> {
+    let text = decoded(captured);
+    if !captured.is_whole() || !text.trim_ascii_start().starts_with(['{', '[']) {
+        return None;
+    }
+    let completed = complete(text.trim_end().as_bytes(), &Format::Jsonl).ok()?;
+    let is_structure = |kind: UnfinishedKind| matches!(kind, UnfinishedKind::Object | UnfinishedKind::Array);
+    completed.unfinished().any(|place| is_structure(place.kind)).then(|| Cut {
+        pointer: "/text".to_owned(),
+        original: None,
+        message: "it is JSON that ends in the middle".to_owned(),
+    })
+}
+
 /// The output as text, without a byte order mark; of one that is not held in full, the beginning.
 fn decoded(captured: &Captured) -> Cow<'_, str> {
     let bytes = captured.head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&captured.head);

@@ -1,12 +1,14 @@
-//! What of a JSON text its values cannot say: digits beyond 64 bits, and names that come twice in one object. (EN-2)
+//! What of a JSON text its values cannot say: digits beyond 64 bits or beyond those of a floating-point number, and names that come twice in one object. (EN-2)
 
-use endmark_envelope::Warning;
+use endmark_envelope::{FieldPath, Warning};
 use serde_json::Value;
 
 /// The code of a warning about numbers with more digits than are kept.
 const NUMBER_ROUNDED: &str = "NUMBER_ROUNDED";
 /// The code of a warning about names of which only the last value is kept.
 const DUPLICATE_NAMES: &str = "DUPLICATE_NAMES";
+/// How many digits tell every two floating-point numbers of 64 bits apart.
+const FLOAT_DIGITS: usize = 17;
 /// How many digits of a number are shown.
 const SHOWN_DIGITS: usize = 40;
 
@@ -15,18 +17,29 @@ pub(super) fn lost(json: &str, value: &Value) -> Vec<Warning> {
     let found = Tokens::of(json);
     let rounded = found.first_large.map(|first| {
         let shown = &first[..first.len().min(SHOWN_DIGITS)];
-        let count = found.large;
-        let message =
-            format!("{count} whole numbers have more digits than are kept; the first begins with {shown}");
-        Warning::truncation(NUMBER_ROUNDED, message)
+        let who = match found.large {
+            1 => "one number has".to_owned(),
+            count => format!("{count} numbers have"),
+        };
+        of_data(NUMBER_ROUNDED, format!("{who} more digits than are kept; the first begins with {shown}"))
     });
     let duplicates = found.names.saturating_sub(members(value));
     let duplicates = (duplicates > 0).then(|| {
-        let message =
-            format!("{duplicates} members have a name that comes again in their object; the last one counts");
-        Warning::truncation(DUPLICATE_NAMES, message)
+        let who = match duplicates {
+            1 => "one member has".to_owned(),
+            count => format!("{count} members have"),
+        };
+        of_data(
+            DUPLICATE_NAMES,
+            format!("{who} a name that comes again in the same object; the last one counts"),
+        )
     });
     rounded.into_iter().chain(duplicates).collect()
+}
+
+/// A warning about something that is somewhere in the data.
+fn of_data(code: &str, message: String) -> Warning {
+    Warning { field: Some(FieldPath::data()), ..Warning::truncation(code, message) }
 }
 
 /// How many members all objects have together.
@@ -49,7 +62,7 @@ fn members(value: &Value) -> u64 {
 /// What is counted in a JSON text, which was read before, so that it is known to be in order.
 #[derive(Debug, Default)]
 struct Tokens<'a> {
-    /// Whole numbers beyond 64 bits.
+    /// Numbers of which not every digit is kept.
     large: u64,
     first_large: Option<&'a str>,
     /// Names of members.
@@ -66,25 +79,37 @@ impl<'a> Tokens<'a> {
                 rest = after_string(token);
                 found.names += u64::from(rest.trim_ascii_start().starts_with(':'));
             } else {
-                rest = found.number(token, before.ends_with('-'));
+                // The sign is one byte.
+                let begin = at - usize::from(before.ends_with('-'));
+                rest = found.number(&rest[begin..]);
             }
         }
         found
     }
 
     /// Looks at the number that the text begins with, and answers what follows it.
-    fn number(&mut self, text: &'a str, is_negative: bool) -> &'a str {
+    fn number(&mut self, text: &'a str) -> &'a str {
         let is_part = |character: char| character.is_ascii_digit() || "+-.eE".contains(character);
         let end = text.find(|character| !is_part(character)).unwrap_or(text.len());
         let (number, after) = text.split_at(end);
-        let limit = if is_negative { i64::MIN.unsigned_abs() } else { u64::MAX };
-        let is_whole = number.bytes().all(|byte| byte.is_ascii_digit());
-        if is_whole && number.parse::<u64>().map_or(true, |number| number > limit) {
+        if is_rounded(number) {
             self.first_large = self.first_large.or(Some(number));
             self.large += 1;
         }
         after
     }
+}
+
+/// Whether this JSON number has digits that are not kept: of a whole one those beyond 64 bits, of any other those beyond
+/// what tells two floating-point numbers apart.
+fn is_rounded(number: &str) -> bool {
+    let digits = number.trim_start_matches('-');
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return number.parse::<i64>().is_err() && number.parse::<u64>().is_err();
+    }
+    let mantissa = digits.split(['e', 'E']).next().unwrap_or(digits);
+    let mantissa = mantissa.replace('.', "");
+    mantissa.trim_matches('0').len() > FLOAT_DIGITS
 }
 
 /// What follows the string that this begins with.

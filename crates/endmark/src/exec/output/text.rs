@@ -10,6 +10,8 @@ use super::{Cut, Data};
 
 /// Up to how many bytes an output that is not UTF-8 is given as Base64, too, so that no byte of it is lost.
 const MAX_BASE64_BYTES: usize = 64 << 10;
+/// What an answer has besides its text, at most, in bytes: warnings, and an error with what stood on standard error.
+const OTHER_BYTES: usize = 12 << 10;
 /// How much of the end of a long output is shown beside its beginning, in bytes.
 const MAX_TAIL_BYTES: usize = 16 << 10;
 /// How much of the answer that is, as one part of so many.
@@ -24,13 +26,18 @@ pub(super) fn read(captured: &Captured, max_response_bytes: usize) -> Data {
     match &captured.tail {
         None => {
             let text = Value::from(String::from_utf8_lossy(&captured.head));
-            let is_fitting = text.to_string().len() <= max_response_bytes;
+            let text_bytes = text.to_string().len();
+            let is_fitting = text_bytes <= max_response_bytes;
             members.insert("text".to_owned(), text);
             if !is_fitting {
                 insert_tail(&mut members, captured, last(&captured.head, max_tail));
             }
             if captured.invalid_sequences > 0 && captured.head.len() <= MAX_BASE64_BYTES {
-                members.insert("base64".to_owned(), Value::from(STANDARD.encode(&captured.head)));
+                let base64 = STANDARD.encode(&captured.head);
+                // Shortened, it would be none.
+                if text_bytes + base64.len() + OTHER_BYTES <= max_response_bytes {
+                    members.insert("base64".to_owned(), Value::from(base64));
+                }
             }
         }
         Some(tail) => {

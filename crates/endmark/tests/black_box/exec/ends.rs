@@ -119,7 +119,9 @@ fn nothing_of_the_group_stays_behind_a_command_that_was_made_to_end() {
 
 #[test]
 fn a_signal_is_passed_on_and_answered() {
-    for (signal, code) in [("TERM", 143), ("INT", 130), ("HUP", 143)] {
+    for (signal, word, code) in
+        [("TERM", "terminated", 143), ("INT", "interrupted", 130), ("HUP", "hung_up", 129)]
+    {
         let place = place_with("grace_seconds = 20\n");
         let script = "trap 'echo tidy; exit 0' TERM INT HUP; echo begun; echo $$ > started; while :; do sleep 0.05; done";
         let child = start(&place, script);
@@ -127,7 +129,7 @@ fn a_signal_is_passed_on_and_answered() {
         send(signal, child.id());
         let run = Run::of(&child.wait_with_output().unwrap());
         let answer = checked(&run);
-        assert_eq!((error(&answer), run.code), (("interrupted", code), i32::try_from(code).unwrap()));
+        assert_eq!((error(&answer), run.code), ((word, code), i32::try_from(code).unwrap()));
         assert_eq!(answer["data"]["text"], "begun\ntidy\n…[truncated]", "{signal}");
         assert!(answer["error"]["message"].as_str().unwrap().starts_with(&format!("SIG{signal} came")));
     }
@@ -143,7 +145,7 @@ fn a_second_signal_does_not_wait() {
     wait_for(&place.path().join("asked"));
     send("TERM", child.id());
     let run = Run::of(&child.wait_with_output().unwrap());
-    assert_eq!(error(&checked(&run)), ("interrupted", 143));
+    assert_eq!(error(&checked(&run)), ("terminated", 143));
     ends_soon(&place.path().join("started"));
 }
 
@@ -167,7 +169,7 @@ fn a_signal_before_the_command_is_started_is_answered_too() {
     let run = Run::of(&child.wait_with_output().unwrap());
     drop(held);
     let answer = checked(&run);
-    assert_eq!((error(&answer), &answer["error"]["phase"]), (("interrupted", 143), &json!("validation")));
+    assert_eq!((error(&answer), &answer["error"]["phase"]), (("terminated", 143), &json!("validation")));
     assert!(!place.path().join("started").exists());
 }
 
@@ -206,7 +208,7 @@ fn a_process_left_behind_that_never_stops_writing_is_not_heard_out_beyond_the_ti
     let text = answer["data"]["text"].as_str().unwrap();
     assert!(text.contains("hi\n") && text.ends_with("x\n…[truncated]"), "{text}");
     let codes: Vec<_> = answer["warnings"].as_array().unwrap().iter().map(|found| &found["code"]).collect();
-    assert_eq!(codes, ["OUTPUT_LEFT_OPEN", "FIELD_TRUNCATED"]);
+    assert_eq!(codes, ["FIELD_TRUNCATED", "OUTPUT_LEFT_OPEN"]);
     assert_eq!((&answer["ok"], &answer["meta"]["truncated"]), (&json!(true), &json!(true)));
 }
 
@@ -233,11 +235,30 @@ fn what_is_known_to_be_cut_and_looks_it_has_one_marker_and_one_size() {
 }
 
 #[test]
+fn text_that_is_the_beginning_of_json_is_told_from_text() {
+    let place = place_with("");
+    for cut in ["{\"a\": [1, 2", "[{\"title\": \"Har\n", "{\"a\":1}\n{\"a\":"] {
+        let answer = exec(&place, &["printf", "%s", cut]);
+        assert_eq!((&answer["ok"], &answer["meta"]["truncated"]), (&json!(true), &json!(true)), "{cut}");
+        assert_eq!(answer["data"]["text"], format!("{cut}…[truncated]"));
+        assert_eq!(warning(&answer, "data.text")["returned_bytes"], cut.len());
+    }
+    for text in ["[info] started", "[1] 45", "{x", "{\"a\": 1} and more"] {
+        let answer = exec(&place, &["printf", "%s", text]);
+        assert_eq!((&answer["data"]["text"], &answer["warnings"]), (&json!(text), &json!([])));
+    }
+}
+
+#[test]
 fn bytes_that_are_no_text_are_told_and_kept() {
     let place = place_with("");
     let answer = exec(&place, &["printf", "a\\377\\376b\\000c"]);
     assert_eq!(answer["data"], json!({"text": "a\u{fffd}\u{fffd}b\u{0}c", "base64": "Yf/+YgBj"}));
     assert_eq!(answer["warnings"][0]["code"], "INVALID_UTF8");
+    // What would not fit is not there, rather than half there.
+    let small = place_with("[output]\nmax_response_bytes = 15_000\n");
+    let answer = exec(&small, &["sh", "-c", "printf '\\377'; head -c 6000 /dev/zero | tr '\\0' x"]);
+    assert_eq!((&answer["data"]["base64"], &answer["meta"]["truncated"]), (&Value::Null, &json!(false)));
     let half = exec(&place, &["printf", "caf\\303"]);
     assert_eq!(half["meta"]["truncated"], true);
     assert_eq!(warning(&half, "data.text")["code"], "FIELD_TRUNCATED");

@@ -30,7 +30,9 @@ fn a_value_over_its_limit_leaves_the_backend_untouched() {
     let before = fs::read(&file).unwrap();
     assert_refused(&add(&place, &"x".repeat(500), "body"), "arguments.title", 255, 500);
     assert_refused(&add(&place, &"é".repeat(128), "body"), "arguments.title", 255, 256);
-    assert_refused(&add(&place, "short", &"b".repeat(10_001)), "stdin", 10_000, 10_001);
+    let long = add(&place, "short", &"b".repeat(10_001));
+    assert_refused(&long, "stdin", 10_000, 10_001);
+    assert_eq!(long["error"]["message"], "`stdin` has more than 10000 bytes, at most 10000");
     let named = Place::new().with_variable("NOTES_AUTHOR", &"a".repeat(65));
     assert_refused(&add(&named, "short", "body"), "arguments.author", 64, 65);
     assert!(!named.path().join("notes.db").exists());

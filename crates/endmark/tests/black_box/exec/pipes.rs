@@ -75,3 +75,23 @@ fn a_reader_that_never_reads_does_not_keep_it_from_being_ended() {
     drop(held);
     assert_eq!(ended.code(), Some(143));
 }
+
+#[test]
+fn a_reader_of_standard_error_that_comes_late_is_told_how_much_it_missed() {
+    let place = place_with("[stderr]\nmax_bytes = 100_000_000\n");
+    let script = "head -c 10000000 /dev/zero >&2; echo yes > done";
+    let mut child =
+        place.command(&["exec", "--manifest", "tool.toml", "--", "sh", "-c", script]).spawn().unwrap();
+    let patience = Instant::now() + Duration::from_secs(30);
+    while !place.path().join("done").exists() {
+        assert!(Instant::now() < patience);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut errors = Vec::new();
+    child.stderr.take().unwrap().read_to_end(&mut errors).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let errors = String::from_utf8(errors).unwrap();
+    let (shown, note) = errors.split_once("\n[endmark: ").unwrap();
+    let omitted: usize = note.split(' ').next().unwrap().parse().unwrap();
+    assert_eq!(shown.len() + omitted, 10_000_000, "{note}");
+}

@@ -131,6 +131,16 @@ fn sqlite3_gives_rows_and_a_database_file_is_read_by_it() {
     let script = "SELECT b FROM t WHERE a = 1;";
     let piped = exec_with(&place, &documented("sqlite3.toml"), &["sqlite3", "-json", "a.db"], script);
     assert_eq!(piped["data"], json!([{"b": "é"}]));
+    let before = ["sqlite3", "-json", "-cmd", &"x".repeat(1025), "a.db", script];
+    let before = exec_with(&place, &documented("sqlite3.toml"), &before, "");
+    assert_eq!(
+        (error(&before), &before["error"]["field"]),
+        (("FIELD_TOO_LARGE", 2), &json!("arguments.command"))
+    );
+    // Nothing that may change something is run again for a page.
+    let manifest = documented("sqlite3.toml");
+    let go_on = ["exec", "--manifest", &manifest, "--cursor", "x", "--", "sqlite3", "a.db", script];
+    assert_eq!(error(&place.run(&go_on).envelope()), ("usage", 2));
 }
 
 #[test]
