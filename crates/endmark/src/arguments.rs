@@ -130,7 +130,7 @@ its exit codes mean; docs/exec.md lists its keys. Standard output is always one 
 error goes to standard error, up to a limit.
 
 Exit codes: 0 fine; 1 the output is cut, or the answer is no; 2 a limit is exceeded or the manifest is invalid,
-nothing was started; 3 the command failed, was killed or took too long; 130 interrupted.")]
+nothing was started; 3 the command failed, was killed or took too long; 129, 130 and 143 a signal ended it.")]
     Exec(Exec),
     /// Show recoveries: which replies were cut, and what became of them
     #[command(

@@ -153,7 +153,9 @@ fn a_script_that_cuts_without_a_word_is_found_out() {
     };
     // Written past the limits, by somebody who does not use them.
     let title = "é".repeat(300);
-    for title in [title.as_str(), "short", "third"] {
+    // A whole one as long as there is room for.
+    let full = "x".repeat(255);
+    for title in [title.as_str(), "short", "third", full.as_str()] {
         let script = documented("notes.py");
         let mut direct = Command::new(script);
         let direct = direct.args(["notes.db", "add", "--title", title]).current_dir(place.path());
@@ -168,6 +170,7 @@ fn a_script_that_cuts_without_a_word_is_found_out() {
     assert_eq!(warning(&answer, "data.notes")["code"], "FIELD_TRUNCATED");
     let all = notes(&["list"]);
     assert_eq!((&all["data"]["next"], all["warnings"].as_array().unwrap().len()), (&Value::Null, 1));
+    assert_eq!(all["data"]["notes"][3]["title"], full);
     assert_eq!(notes(&["show", "2"])["data"]["title"], "short");
     assert_eq!(error(&notes(&["show", "9"])), ("no_such_note", 1));
     assert_eq!(error(&notes(&["sing"])), ("bad_usage", 2));
