@@ -36,9 +36,9 @@ struct Members<'a> {
 }
 
 impl Document {
-    /// How the process that answers with it ends.
+    /// How the process that answers with it ends: 0 exactly when there is no error.
     pub fn exit_code(&self) -> u8 {
-        self.error.as_ref().map_or(0, |error| error.exit_code)
+        self.error.as_ref().map_or(0, |error| ErrorBody::failing(error.exit_code))
     }
 
     /// What is known about the answer as a whole.
@@ -89,10 +89,12 @@ impl Document {
 
 impl Serialize for Document {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let written = |error| ErrorBody { exit_code: self.exit_code(), ..ErrorBody::clone(error) };
+        let error = self.error.as_ref().map(written);
         let members = Members {
             ok: self.error.is_none(),
             data: &self.data,
-            error: self.error.as_ref(),
+            error: error.as_ref(),
             warnings: &self.warnings,
             meta: self.meta(),
         };
@@ -143,4 +145,24 @@ pub(crate) fn counted(value: &impl Serialize) -> Size {
     // Counting cannot fail.
     let _ = serde_json::to_writer(&mut count, value);
     Size { bytes: count.bytes as u64, chars: count.chars as u64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_never_ends_in_exit_code_0() {
+        let none = ErrorBody::new("odd", 0, "it is odd");
+        assert_eq!(none.exit_code, 70);
+        let document = Document {
+            data: Value::Null,
+            error: Some(ErrorBody { exit_code: 0, ..none }),
+            warnings: Vec::new(),
+            duration_ms: 0,
+        };
+        assert_eq!(document.exit_code(), 70);
+        let read: Value = serde_json::from_str(&document.to_json()).unwrap();
+        assert_eq!((&read["ok"], &read["error"]["exit_code"]), (&false.into(), &70.into()));
+    }
 }

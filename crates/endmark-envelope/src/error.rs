@@ -13,6 +13,9 @@ pub const RESPONSE_TOO_LARGE: &str = "RESPONSE_TOO_LARGE";
 /// The exit code of bad usage and invalid input: nothing was done.
 const INVALID_INPUT: u8 = 2;
 
+/// The exit code of a bug.
+pub(crate) const BUG: u8 = 70;
+
 /// Why a command did not end well: the `error` of an envelope (EN-1).
 ///
 /// All eight members are always there; what does not apply is null.
@@ -61,8 +64,10 @@ pub enum Phase {
 impl ErrorBody {
     /// An error about no field, without a hint.
     ///
-    /// With exit code 2, which says that nothing was done, its phase is validation, else execution.
+    /// With exit code 2, which says that nothing was done, its phase is validation, else execution. An error cannot have
+    /// exit code 0: that is taken for a bug of who says so, 70.
     pub fn new(code: impl Into<String>, exit_code: u8, message: impl Into<String>) -> Self {
+        let exit_code = Self::failing(exit_code);
         Self {
             code: code.into(),
             exit_code,
@@ -73,6 +78,11 @@ impl ErrorBody {
             actual: None,
             hint: None,
         }
+    }
+
+    /// The exit code itself, unless it says that all is well.
+    pub(crate) fn failing(exit_code: u8) -> u8 {
+        if exit_code == 0 { BUG } else { exit_code }
     }
 
     /// A value over its limit: exit code 2, before anything is written (EN-4).

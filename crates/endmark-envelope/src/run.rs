@@ -17,13 +17,10 @@ use serde::Serialize;
 
 use crate::document::Document;
 use crate::envelope::Envelope;
-use crate::error::{ErrorBody, Phase};
+use crate::error::{BUG, ErrorBody, Phase};
 
 /// The exit code of an answer that could not be written: something outside failed.
 const UNWRITABLE: u8 = 3;
-
-/// The exit code of a bug.
-const BUG: u8 = 70;
 
 /// Whether somebody has the one right to answer.
 static CLAIMED: AtomicBool = AtomicBool::new(false);
