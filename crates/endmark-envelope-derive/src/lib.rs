@@ -14,7 +14,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// On a field: `#[limits(max_bytes = 255)]`, `max_chars`, `max_items`, or `skip`. A field without it is checked by the
 /// limits of its own type, so that nested structs cannot be forgotten; only `#[limits(skip)]` leaves one out, and a field
 /// with `#[serde(skip_serializing)]` or `#[serde(skip)]` is checked like any other. Names follow `#[serde(rename)]`,
-/// `#[serde(rename_all)]` and `#[serde(transparent)]`.
+/// `#[serde(rename_all)]` and `#[serde(transparent)]`. Of a map the values are limited and their number, not the keys.
 #[proc_macro_derive(Limits, attributes(limits))]
 pub fn derive_limits(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

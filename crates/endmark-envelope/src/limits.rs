@@ -14,7 +14,7 @@ use crate::rules::FieldRules;
 /// What a field may have at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Limit {
-    /// UTF-8 bytes of a text, or of each text in a list.
+    /// UTF-8 bytes of a text, of each text in a list, or of each value of a map.
     pub max_bytes: Option<u64>,
     /// Unicode characters of the same.
     pub max_chars: Option<u64>,
@@ -26,7 +26,8 @@ pub struct Limit {
 ///
 /// On a field: `max_bytes = N` and `max_chars = N` for text, also in options, lists and maps; `max_items = N` for lists
 /// and maps; `skip` for what has no limits of its own. Every other field is checked by its own type, so that a nested struct
-/// cannot be forgotten; also a field that is not written into JSON.
+/// cannot be forgotten; also a field that is not written into JSON. Of a map the values are limited, and how many there are,
+/// but not the keys: where these come from outside, too, take a list of structs with a name and a value.
 ///
 /// ```
 /// use endmark_envelope::{Checked, ErrorBody, Limits};

@@ -142,6 +142,12 @@ fn a_type_can_contain_itself() {
     assert_eq!(Envelope::from_backend(tree).document().unwrap().warnings.len(), 3);
 }
 
+#[test]
+fn of_a_map_only_the_values_and_their_number_are_limited() {
+    let fields = BTreeMap::from([("a key of any length".to_owned(), "12345".to_owned())]);
+    assert_eq!(found(&Issue { fields, ..issue() }), []);
+}
+
 #[derive(Limits, Serialize)]
 struct Account {
     #[serde(skip_serializing)]
