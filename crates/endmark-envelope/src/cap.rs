@@ -1,5 +1,9 @@
 //! An answer within its limit: the longest texts are shortened first, each with a warning. (EN-5)
 
+mod fold;
+
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use crate::cursor::is_cursor;
@@ -28,9 +32,10 @@ const NO: u8 = 1;
 ///
 /// The longest texts are shortened, all to one length, as few as possible and as little as possible. Each ends in
 /// [`TRUNCATION_MARKER`], is cut between two graphemes, and has one warning with its sizes. Everything else stays: the
-/// document has the same shape, and lists keep their items (they are paged instead). Where texts are not what makes
-/// it so large, the answer is the error `RESPONSE_TOO_LARGE`; an answer that is an error already keeps that, and
-/// loses its data, with a warning.
+/// document has the same shape, and lists keep their items (they are paged instead). Where it is the warnings about
+/// truncated fields that take too much room, as many of them stay as fit, and a last one, [`crate::MORE_TRUNCATED`],
+/// tells how many values more are cut, and in what. Where neither is what makes it so large, the answer is the error
+/// `RESPONSE_TOO_LARGE`; an answer that is an error already keeps that, and loses its data, with a warning.
 ///
 /// A limit under [`MIN_RESPONSE_BYTES`] is taken for that.
 ///
@@ -57,15 +62,34 @@ pub(crate) fn cap_knowing(document: Document, max_response_bytes: usize, rules: 
     if size <= limit {
         return document;
     }
-    let candidates = candidates(&document, rules);
-    let Some((count, length)) = plan(&candidates, size - limit) else {
+    let mut candidates = candidates(&document, rules);
+    let planned = plan(&candidates, size - limit);
+    let Some((count, length)) = planned.or_else(|| plan_folding(&document, &mut candidates, limit)) else {
         return without_data(document, limit, size);
     };
     let mut document = document;
+    let mut shortened = HashSet::new();
     for candidate in candidates.into_iter().take(count) {
+        shortened.insert(candidate.place.clone());
         shorten(&mut document, candidate, length);
     }
+    let document = fold::fold(document, limit, &shortened);
     if document.bytes() > limit { without_data(document, limit, size) } else { document }
+}
+
+/// The plan where all warnings of truncated fields may become one: how many texts are shortened beside that, which may be
+/// none at all.
+fn plan_folding(document: &Document, candidates: &mut [Candidate], limit: usize) -> Option<(usize, usize)> {
+    let least = fold::least_bytes(document)?;
+    if least <= limit {
+        return Some((0, 0));
+    }
+    for candidate in candidates.iter_mut() {
+        // The warning that it has already is not there any more to be replaced.
+        candidate.warning_bytes += candidate.known_bytes;
+        candidate.known_bytes = 0;
+    }
+    plan(candidates, least - limit)
 }
 
 /// A text that could be shortened.
@@ -77,6 +101,10 @@ struct Candidate {
     warning: Warning,
     /// How much longer the warning makes the document.
     warning_bytes: usize,
+    /// Which of the document's warnings is about it already.
+    known: Option<usize>,
+    /// How many bytes that one takes with its comma.
+    known_bytes: usize,
 }
 
 /// All texts, the longest first; those of one length in the document's order.
@@ -102,8 +130,15 @@ fn candidates(document: &Document, rules: &FieldRules) -> Vec<Candidate> {
         add(&member("hint"), error.hint.as_deref().unwrap_or_default());
     }
     found.sort_by_key(|(_, bytes, _)| std::cmp::Reverse(*bytes));
+    let mut known = HashMap::new();
+    for (position, warning) in document.warnings.iter().enumerate() {
+        if let Some(field) = warning.truncated_field() {
+            known.entry(field).or_insert(position);
+        }
+    }
     let candidate = |(place, bytes, size): (FieldPath, usize, Size)| {
-        let known = document.warnings.iter().find(|known| is_about(known, &place));
+        let position = known.get(&place).copied();
+        let known = position.and_then(|position| document.warnings.get(position));
         let handle = rules.of(&place).handle.clone();
         let warning = match known {
             Some(known) => known.clone(),
@@ -113,16 +148,17 @@ fn candidates(document: &Document, rules: &FieldRules) -> Vec<Candidate> {
         let message =
             if known.is_some() { format!("{}; {SHORTENED}", warning.message) } else { warning.message };
         let warning = Warning { message, handle, ..warning };
-        let json_size = |warning: &Warning| usize::try_from(counted(warning).bytes).unwrap_or(usize::MAX);
-        // Its comma counts too. What is replaced is already in the document.
-        let warning_bytes = json_size(&warning).saturating_add(1) - known.map_or(0, json_size);
-        Candidate { place, bytes, warning, warning_bytes }
+        // The comma counts too. What is replaced is already in the document.
+        let known_bytes = known.map_or(0, |known| json_size(known) + 1);
+        let warning_bytes = (json_size(&warning) + 1).saturating_sub(known_bytes);
+        Candidate { place, bytes, warning, warning_bytes, known: position, known_bytes }
     };
     found.into_iter().map(candidate).collect()
 }
 
-fn is_about(warning: &Warning, place: &FieldPath) -> bool {
-    warning.kind == WarningKind::Truncation && warning.field.as_ref() == Some(place)
+/// How many bytes a warning takes, without its comma.
+fn json_size(warning: &Warning) -> usize {
+    usize::try_from(counted(warning).bytes).unwrap_or(usize::MAX - 1)
 }
 
 /// How many of the texts are shortened, and to what length in the document, so that it gets this much shorter; none if
@@ -148,7 +184,7 @@ fn plan(candidates: &[Candidate], excess: usize) -> Option<(usize, usize)> {
 
 /// Shortens one text to at most so many bytes in the document, its marker included, and warns of it.
 fn shorten(document: &mut Document, candidate: Candidate, length: usize) {
-    let Candidate { place, warning, .. } = candidate;
+    let Candidate { place, warning, known, .. } = candidate;
     let Some(text) = text_at(document, &place) else {
         return;
     };
@@ -158,7 +194,7 @@ fn shorten(document: &mut Document, candidate: Candidate, length: usize) {
     let size = Size::of(kept);
     *text = format!("{kept}{TRUNCATION_MARKER}");
     let warning = Warning { returned_bytes: Some(size.bytes), truncated_length: Some(size.chars), ..warning };
-    match document.warnings.iter_mut().find(|known| is_about(known, &place)) {
+    match known.and_then(|position| document.warnings.get_mut(position)) {
         Some(known) => *known = warning,
         None => document.warnings.push(warning),
     }
@@ -178,6 +214,12 @@ fn text_at<'a>(document: &'a mut Document, place: &FieldPath) -> Option<&'a mut 
 
 /// The document without its data, which no shortening of texts brings within the limit.
 fn without_data(document: Document, limit: usize, size: usize) -> Document {
+    let said = usize::try_from(counted(&document.warnings).bytes).unwrap_or(usize::MAX);
+    let cause = if document.bytes().saturating_sub(said) <= limit {
+        format!("{said} bytes are its warnings")
+    } else {
+        "it is not its texts that are too long".to_owned()
+    };
     let Document { data, error, warnings, duration_ms } = document;
     let exit_code = error.as_ref().map_or(NO, |error| error.exit_code);
     let too_large = ErrorBody {
@@ -186,9 +228,7 @@ fn without_data(document: Document, limit: usize, size: usize) -> Document {
         ..ErrorBody::new(
             RESPONSE_TOO_LARGE,
             exit_code,
-            format!(
-                "the answer has {size} bytes, at most {limit}, and it is not its texts that are too long"
-            ),
+            format!("the answer has {size} bytes, at most {limit}, and {cause}"),
         )
         .in_phase(Phase::Output)
         .with_hint("Ask for fewer items at once, or raise the limit.")

@@ -45,4 +45,4 @@ pub use path::{FieldPath, FieldPattern, PathError, Segment};
 pub use rules::FieldRules;
 #[cfg(feature = "run")]
 pub use run::{Answering, answer_signals, run};
-pub use warning::{FIELD_TRUNCATED, Size, Warning, WarningKind};
+pub use warning::{FIELD_TRUNCATED, MORE_TRUNCATED, Size, Warning, WarningKind};

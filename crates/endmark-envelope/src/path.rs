@@ -89,6 +89,13 @@ impl FieldPath {
         Self(self.0.iter().skip(1).cloned().collect())
     }
 
+    /// The path of what both are in.
+    pub(crate) fn in_common_with(mut self, other: &Self) -> Self {
+        let common = self.0.iter().zip(&other.0).take_while(|(own, other)| own == other).count();
+        self.0.truncate(common);
+        self
+    }
+
     pub(crate) fn push(&mut self, segment: Segment) {
         self.0.push(segment);
     }

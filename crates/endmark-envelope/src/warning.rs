@@ -7,6 +7,9 @@ use crate::FieldPath;
 /// The code of a warning about a value that is not there in full (EN-2).
 pub const FIELD_TRUNCATED: &str = "FIELD_TRUNCATED";
 
+/// The code of the one warning about all the values that are not there in full and whose own warnings do not fit (EN-5).
+pub const MORE_TRUNCATED: &str = "MORE_TRUNCATED";
+
 /// Something a reader should know although the command went on (EN-1, EN-2).
 ///
 /// Sizes are of what the value really is: the marker that Endmark sets behind it is not counted. A text that
@@ -116,9 +119,10 @@ impl Warning {
         }
     }
 
-    /// The field that it says is not there in full.
+    /// The field that it says is not there in full itself.
     pub(crate) fn truncated_field(&self) -> Option<&FieldPath> {
-        self.field.as_ref().filter(|_| self.kind == WarningKind::Truncation)
+        let is_own = self.kind == WarningKind::Truncation && self.code != MORE_TRUNCATED;
+        self.field.as_ref().filter(|_| is_own)
     }
 
     /// The same warning, knowing how much there was.

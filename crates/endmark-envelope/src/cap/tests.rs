@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::Envelope;
+use crate::{Envelope, MORE_TRUNCATED};
 
 fn document(data: Value) -> Document {
     Document { data, error: None, warnings: Vec::new(), duration_ms: 5 }
@@ -78,4 +78,78 @@ fn an_error_is_kept_when_its_data_has_to_go() {
 fn a_limit_that_nothing_fits_is_taken_for_the_lowest() {
     let capped = cap(document(json!("x".repeat(5000))), 0);
     assert!(capped.bytes() <= MIN_RESPONSE_BYTES && capped.error.is_none());
+}
+
+/// What a backend cut: so many short texts, each with its own ellipsis, and with these beside them.
+fn cut_by_a_backend(short: usize, others: &[String]) -> Envelope<Vec<String>> {
+    let short = (0..short).map(|number| format!("note {number}…"));
+    Envelope::success(short.chain(others.iter().cloned()).collect())
+}
+
+/// How many values the last warning stands for.
+fn folded(document: &Document) -> usize {
+    let last = document.warnings.last().unwrap();
+    assert_eq!((last.code.as_str(), last.kind), (MORE_TRUNCATED, WarningKind::Truncation));
+    assert_eq!(last.field, Some(FieldPath::data()));
+    last.message.split(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn warnings_that_do_not_fit_are_folded_into_one_and_the_data_stays() {
+    let envelope = cut_by_a_backend(7000, &[]);
+    let capped = envelope.document().unwrap();
+    assert_eq!(capped.error, None);
+    assert_eq!(capped.data[6999], "note 6999…");
+    assert!(capped.meta().truncated);
+    let limit = crate::DEFAULT_MAX_RESPONSE_BYTES;
+    assert!((limit - 500..=limit).contains(&capped.bytes()), "{} bytes", capped.bytes());
+    let kept = capped.warnings.len() - 1;
+    assert!(kept > 5000);
+    assert_eq!(kept + folded(&capped), 7000);
+    let place = |index| Some(FieldPath::data().index(index));
+    assert_eq!((&capped.warnings[0].field, &capped.warnings[kept - 1].field), (&place(0), &place(kept - 1)));
+    // Once more and smaller: what was folded is not folded again.
+    let smaller = cap(capped, limit / 2);
+    assert_eq!(smaller.error, None);
+    assert!(smaller.bytes() <= limit / 2 && smaller.meta().truncated);
+}
+
+#[test]
+fn a_long_text_is_shortened_with_a_warning_of_its_own_beside_folded_ones() {
+    let story = "The harbour was quiet. ".repeat(10_000);
+    let capped = cut_by_a_backend(3000, std::slice::from_ref(&story))
+        .with_max_response_bytes(100_000)
+        .document()
+        .unwrap();
+    assert_eq!(capped.error, None);
+    assert!(capped.bytes() <= 100_000);
+    let place = FieldPath::data().index(3000);
+    let warning = capped.warnings.iter().find(|warning| warning.field.as_ref() == Some(&place)).unwrap();
+    assert_eq!(warning.original_bytes, Some(story.len() as u64));
+    assert!(warning.returned_bytes > Some(40_000), "{warning:?}");
+    assert_eq!(capped.warnings.len() - 2 + folded(&capped), 3000);
+}
+
+#[test]
+fn an_error_says_that_the_warnings_are_too_long_where_they_are() {
+    let notices = (0..50).map(|number| Warning::notice("ODD", format!("odd {number} {}", "x".repeat(100))));
+    let envelope = Envelope::success(1).with_warnings(notices).with_max_response_bytes(2000);
+    let error = envelope.document().unwrap().error.unwrap();
+    assert_eq!(error.code, RESPONSE_TOO_LARGE);
+    assert!(error.message.ends_with("bytes are its warnings"), "{}", error.message);
+}
+
+#[test]
+fn many_texts_with_many_warnings_take_no_square_of_their_number() {
+    let count = 60_000;
+    let text = "a text that is long enough to be shortened";
+    let data = Value::from(vec![text; count]);
+    let warnings = (0..count).map(|index| {
+        Warning::field_truncated(FieldPath::data().index(index), Size::of(text), "the backend cut it")
+    });
+    let started = std::time::Instant::now();
+    let capped = cap(Document { warnings: warnings.collect(), ..document(data) }, 4_000_000);
+    assert_eq!((capped.error, capped.data[0].as_str()), (None, Some(text)));
+    // Comparing each with each takes minutes.
+    assert!(started.elapsed().as_secs() < 40, "{:?}", started.elapsed());
 }
