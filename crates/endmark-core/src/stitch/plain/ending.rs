@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::likeness::Likeness;
 use super::opening::{DOUBTFUL, MOST_BITS, MOST_PARAGRAPHS, Opening, is_rule};
@@ -59,7 +60,7 @@ pub(super) fn ends(
     }
     found.extend(tails.remarks.iter().filter(|remark| remark.at > start));
     let last = found.last().map_or(text.len(), |end| end.at);
-    if let Some(at) = tails.closes_nothing(&text[start..last.max(start)]) {
+    if let Some(at) = tails.closes_nothing(text, start..last.max(start)) {
         let cost = found.last().map_or(0.0, |end| end.cost) - CLOSES_NOTHING;
         found.push(End { at: start + at, cost, left_out: true });
     }
@@ -72,8 +73,8 @@ pub(super) struct Tails {
     remarks: Vec<End>,
     /// Which blocks of code are open at the cut; where no fence ends the continuation, it is not asked.
     blocks: Option<Detector>,
-    /// What is known already of texts of these lengths.
-    known: RefCell<HashMap<usize, Option<usize>>>,
+    /// What is known already of these parts of the continuation.
+    known: RefCell<HashMap<Range<usize>, Option<usize>>>,
 }
 
 impl Tails {
@@ -90,10 +91,12 @@ impl Tails {
         Self { remarks, blocks, known: RefCell::default() }
     }
 
-    /// Where a text ends before a fence in its last line that closes nothing, but opens what nothing closes.
-    fn closes_nothing(&self, body: &str) -> Option<usize> {
+    /// Where this part of the continuation ends before a fence in its last line that closes nothing, but opens what
+    /// nothing closes; counted from the part's beginning.
+    fn closes_nothing(&self, continuation: &str, part: Range<usize>) -> Option<usize> {
         let blocks = self.blocks.as_ref()?;
-        *self.known.borrow_mut().entry(body.len()).or_insert_with(|| {
+        let body = &continuation[part.clone()];
+        *self.known.borrow_mut().entry(part).or_insert_with(|| {
             let text = body.trim_end();
             let kept = without_line_end(&text[..=text.rfind('\n')?]);
             let mut blocks = blocks.clone();

@@ -579,3 +579,15 @@ fn whitespace_of_several_bytes_at_the_seam_is_not_cut_in_two() {
         assert!(!matches!(answer, Err(MergeError::Malformed { .. })), "{space:?}");
     }
 }
+
+#[test]
+fn a_fence_behind_which_the_text_may_end_in_several_places_cuts_no_character() {
+    let rest = "代码行;;\n```\n\n如需其他帮助，请告诉我。\n\n以上是完整的文件。";
+    let initial = format!("说明\n\n```\n{}", &rest[..38]);
+    for format in [Format::Markdown, Format::Text, Format::Tags] {
+        for from in [Cut, Token, Unknown] {
+            let answer = merge_chunks(&initial, rest, &format, from);
+            assert!(!matches!(answer, Err(MergeError::Malformed { .. })), "{format:?}, {from:?}");
+        }
+    }
+}
