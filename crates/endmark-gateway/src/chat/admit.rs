@@ -90,7 +90,9 @@ fn fallback(
     let Some(upstream) = target.upstream.fallback.as_deref().and_then(|name| gateway.upstream(name)) else {
         return Ok(None);
     };
-    let there = Target { upstream, path_and_query: target.path_and_query.clone() };
+    // A query may hold the client's key; it was meant for another host.
+    let path = target.path_and_query.split('?').next().unwrap_or_default();
+    let there = Target { upstream, path_and_query: path.to_owned() };
     Ok(Some(Destination {
         uri: there.locate()?,
         headers: observable(for_fallback(client, upstream), mode),

@@ -73,7 +73,7 @@ pub(super) async fn send(
         let mut wait = wait.map_or_else(|| pause(tries, random()), |told| wait_as_told(told, random()));
         // Where the budget is used up the client waits on: its reply has begun, and cannot be refused any more.
         loop {
-            if Instant::now() + wait > deadline {
+            if wait > deadline.saturating_duration_since(Instant::now()) {
                 return Err(CallFailure::Lost(problem));
             }
             while_alive(limits.heartbeat, flow, sleep(wait)).await?;

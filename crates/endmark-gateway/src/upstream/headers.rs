@@ -21,8 +21,16 @@ const HOP_BY_HOP: [HeaderName; 7] = [
 pub(crate) const CREDENTIALS: [&str; 5] =
     ["authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"];
 
-/// What else tells a provider whose client it is, and means nothing to another.
-const IDENTITIES: [&str; 2] = ["openai-organization", "openai-project"];
+/// What another host than the one a request was meant for gets of its headers. What is not named here may be a
+/// secret, however it is called.
+const OF_ANY_HOST: [HeaderName; 6] = [
+    header::ACCEPT,
+    header::CONTENT_TYPE,
+    header::USER_AGENT,
+    HeaderName::from_static("traceparent"),
+    HeaderName::from_static("tracestate"),
+    HeaderName::from_static("x-request-id"),
+];
 
 /// The prefix of Endmark's own headers, which are for the gateway and not for the upstream.
 const OWN: &str = "x-endmark-";
@@ -50,13 +58,11 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream) -> HeaderMap
     headers
 }
 
-/// The headers of a client's request as a fallback gets them: the client's credentials were meant for another
-/// host, and stay here whether or not the fallback has a key.
+/// The headers of a client's request as a fallback gets them: only those that say nothing of who the client is.
+/// Its credentials were meant for another host, and stay here whether or not the fallback has a key.
 pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream) -> HeaderMap {
-    let mut headers = client.clone();
-    for name in CREDENTIALS.into_iter().chain(IDENTITIES) {
-        headers.remove(name);
-    }
+    let known = client.iter().filter(|(name, _)| OF_ANY_HOST.contains(name));
+    let headers = known.map(|(name, value)| (name.clone(), value.clone())).collect();
     for_upstream(&headers, fallback)
 }
 
@@ -129,6 +135,7 @@ mod tests {
             ("authorization", "Bearer of-the-client"),
             ("cookie", "of-the-client"),
             ("openai-project", "of-the-client"),
+            ("ocp-apim-subscription-key", "of-the-client"),
             ("x-request-id", "7"),
         ]);
         assert_eq!(for_fallback(&client, &upstream(None)), headers(&[("x-request-id", "7")]));
