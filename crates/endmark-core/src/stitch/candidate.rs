@@ -100,7 +100,11 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
             fenced: opening.fenced,
         };
         if at_cut && joint.in_text && lost_whitespace_is_possible(joint, opening) {
+            // A line break that no string can hold may have been meant as one, or as a space.
+            let left_out = &joint.continuation[..opening.start];
+            let meant = left_out.contains('\n') && left_out.trim().is_empty();
             let lost = match (opening.is_bare(), joint.from) {
+                _ if meant => 2.0,
                 (false, _) => 11.0,
                 (true, AskedFrom::Cut) => 8.0,
                 (true, _) => 5.0,
