@@ -24,6 +24,9 @@ use super::survivor::{Standing, Survivor};
 
 use story::Story;
 
+/// The most bytes of remarks that are left out at the end of a continuation.
+pub(super) const MOST_LEFT_OUT: usize = opening::MOST_PARAGRAPHS * register::LONGEST;
+
 /// Whether a continuation says nothing: whitespace alone is a part of the text only where it was asked for.
 pub(super) fn is_empty(joint: &Joint<'_>) -> bool {
     joint.continuation.is_empty() || joint.from != AskedFrom::Cut && joint.continuation.trim().is_empty()

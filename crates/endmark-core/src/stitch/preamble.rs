@@ -237,12 +237,12 @@ pub(super) fn begins_with_announcement(continuation: &str) -> Option<Certainty> 
 
 /// Whether what follows the end of a document is a remark about it, or the end of its fence: anything that is not
 /// JSON itself.
-pub(super) fn is_remark(rest: &str) -> bool {
+pub(super) fn is_remark(mut rest: &str) -> bool {
+    while let Some(after) = super::fence::closing(rest.trim()) {
+        rest = after;
+    }
     let text = rest.trim();
     let Some(first) = text.chars().next() else { return true };
-    if let Some(after) = super::fence::closing(text) {
-        return is_remark(after);
-    }
     let separated = rest.starts_with(char::is_whitespace);
     let words = text.split_whitespace().take(2).count();
     let bracketed = first == '[' && !begins_json(text);

@@ -151,7 +151,8 @@ impl StitchStream {
         let is_seen = candidate.start + SEEN_BEHIND <= seen;
         let is_clear = !may_be_a_repetition(&joint)
             && (candidate.repeated > 0 || !begins_like_the_whole(&joint, candidate.start))
-            && (candidate.is_asked || !may_end_as_asked(&joint));
+            && (candidate.is_asked || !may_end_as_asked(&joint))
+            && (candidate.fenced || !may_be_wrapped(&joint, candidate.start));
         if !(is_settled && is_seen && is_clear) {
             return None;
         }
@@ -175,6 +176,12 @@ fn begins_like_the_whole(joint: &Joint<'_>, start: usize) -> bool {
     let again = units::Units::read(head, units::Reading::Structure);
     let whole = joint.settled_units.codes.get(..LIKE);
     joint.format == Format::Json && !joint.in_text && whole.is_some() && again.codes.get(..LIKE) == whole
+}
+
+/// Whether text begins with a fence, of which only its end tells whether it is a wrapper's.
+fn may_be_wrapped(joint: &Joint<'_>, start: usize) -> bool {
+    let text = joint.continuation[start..].trim_start();
+    !joint.has_grammar() && (text.starts_with("```") || text.starts_with("~~~"))
 }
 
 /// Whether the continuation was asked for at the cut and may turn out to be whole just as it stands: then it is

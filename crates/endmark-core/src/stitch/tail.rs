@@ -1,15 +1,15 @@
 //! The end of what has come behind a settled seam: how much of it is certain to belong to the text, and is no
 //! closing fence or remark (PC-9).
 
+use super::plain;
 use crate::Format;
 use crate::detect::Detector;
 
-/// Of a text without an end of its own, the last paragraphs are held back, but no more of them than this, in bytes: two
-/// remarks, each as long as one is at most.
-const HELD: usize = 640;
+/// Of a text without an end of its own, so many bytes at its end may be remarks.
+const HELD: usize = plain::MOST_LEFT_OUT;
 
-/// A line that closes a code fence begins so.
-const FENCE: &str = "\n```";
+/// The line break, the indentation and the signs of a closing fence that came apart stand in so many bytes.
+const FENCE: usize = 64;
 
 /// Reads on behind the seam, and knows how far the text is certain.
 #[derive(Debug, Clone)]
@@ -35,6 +35,8 @@ enum Rule {
         fenced: bool,
         /// The last line so far that may close the wrapper.
         closing: Option<usize>,
+        /// Where the text ends so far, the whitespace behind it left out.
+        end: usize,
     },
 }
 
@@ -45,7 +47,7 @@ impl Tail {
             Format::Json => Rule::Ends(state),
             Format::Jsonl | Format::Tags => Rule::EndsOften { begun: !state.is_whole(), detector: state },
             Format::Text | Format::Markdown | Format::Marker(_) | Format::Auto => {
-                Rule::Prose { fenced, closing: None }
+                Rule::Prose { fenced, closing: None, end: 0 }
             }
         };
         Self { rule, read: 0, certain: 0 }
@@ -88,13 +90,15 @@ impl Tail {
                     }
                 }
             }
-            Rule::Prose { fenced, closing } => {
+            Rule::Prose { fenced, closing, end } => {
                 if *fenced {
-                    // The line break and the fence may have come apart.
-                    let from = rest.floor_char_boundary(self.read.saturating_sub(FENCE.len()));
-                    *closing = rest[from..].rfind(FENCE).map(|at| from + at).or(*closing);
+                    let from = rest.floor_char_boundary(self.read.saturating_sub(FENCE));
+                    *closing = last_fence(&rest[from..]).map(|at| from + at).or(*closing);
                 }
-                let certain = before_last_paragraphs(rest).min(closing.unwrap_or(rest.len()));
+                if !fresh.trim_end().is_empty() {
+                    *end = self.read + fresh.trim_end().len();
+                }
+                let certain = before_last_lines(&rest[..*end]).min(closing.unwrap_or(rest.len()));
                 self.certain = self.certain.max(certain);
             }
         }
@@ -106,11 +110,17 @@ fn push(detector: &mut Detector, character: char) {
     detector.push(character.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-/// The length of a text without what may be remarks: its last paragraphs, as far as they are held back.
-fn before_last_paragraphs(text: &str) -> usize {
-    let end = text.trim_end().len();
-    let least = text.floor_char_boundary(end.saturating_sub(HELD));
-    text[least..end].find("\n\n").map_or(least, |at| least + at)
+/// Where the line break stands in front of the last line that begins as a fence does.
+fn last_fence(text: &str) -> Option<usize> {
+    let breaks = text.rmatch_indices('\n').map(|(at, _)| at);
+    breaks.into_iter().find(|at| text[at + 1..].trim_start_matches([' ', '\t']).starts_with(['`', '~']))
+}
+
+/// The length of a text without its last lines, which may be remarks: one begins a line, and is not longer than those
+/// are.
+fn before_last_lines(text: &str) -> usize {
+    let least = text.floor_char_boundary(text.len().saturating_sub(HELD));
+    text[least..].find('\n').map_or(text.len(), |at| least + at)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::stitch::fence;
 use crate::stitch::joint::Joint;
 
 /// A line that is longer than this is none of them, in bytes.
-const LONGEST: usize = 400;
+pub(super) const LONGEST: usize = 400;
 /// What is said about a text seldom takes more characters than this.
 const LONG: usize = 100;
 /// What is shorter than this says little by its letters.

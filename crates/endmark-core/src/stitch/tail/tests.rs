@@ -57,7 +57,7 @@ fn behind_the_outermost_tag_only_what_begins_another_is_certain() {
 }
 
 #[test]
-fn of_prose_the_last_paragraphs_are_held_back() {
+fn of_prose_the_last_lines_are_held_back() {
     let prose = |rest: &str, fenced| certain(&Format::Text, "It was", rest, fenced).to_owned();
     assert_eq!(prose(" a day.\n\nI hope this helps!", false), " a day.");
     assert_eq!(
@@ -67,20 +67,27 @@ fn of_prose_the_last_paragraphs_are_held_back() {
     );
     let first = format!(" a {}day.", "long ".repeat(200));
     assert_eq!(prose(&format!("{first}\n\nIt ended."), false), first);
-    assert_eq!(prose(" a day", false), "", "it may be one paragraph with what follows");
-    let long = format!(" a {}day.", "long ".repeat(200));
-    assert_eq!(prose(&long, false), long[..long.len() - HELD]);
+    assert_eq!(prose(" a day", false), " a day", "a remark begins a line");
+    let long = format!(" a {}day.", "long ".repeat(400));
+    assert_eq!(prose(&format!("{long}\nIt ended.\nDone."), false), long);
+    let lines = "\nIt ended.".repeat(HELD);
+    let held = lines.len() - prose(&lines, false).len();
+    assert!(held <= HELD && held > HELD - "\nIt ended.".len(), "{held}");
     assert_eq!(prose(" day.\n\nIt ended.\n\n  \n", false), " day.", "blanks at the end are no paragraph");
 }
 
 #[test]
 fn a_fence_that_may_close_the_wrapper_is_held_back() {
     let rest = |behind: &str| format!(" = 1;\n```{behind}");
-    let long = "\nlet a = 1;".repeat(90);
+    let long = "\nlet a = 1;".repeat(200);
     let fenced = |rest: &str| certain(&Format::Text, "let a", rest, true).to_owned();
     assert_eq!(fenced(&rest(&long)), " = 1;");
     let again = rest(&format!("{long}\n```{long}"));
     assert_eq!(fenced(&again), again[..again.rfind("\n```").unwrap_or(0)]);
+    for sign in ["```", "  ```", "~~~~"] {
+        let closed = format!("{long}\n{sign}{long}{long}");
+        assert_eq!(fenced(&closed), long, "{sign}");
+    }
     let bare = certain(&Format::Text, "let a", &again, false);
-    assert_eq!(bare.len(), again.len() - HELD, "outside of a wrapper it is the text's own");
+    assert!(bare.len() > fenced(&again).len(), "outside of a wrapper it is the text's own");
 }
