@@ -1,0 +1,78 @@
+//! An upstream's address.
+
+use std::fmt;
+use std::str::FromStr;
+
+use http::Uri;
+
+/// An upstream's address, split into what the connection needs and what paths begin with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseUrl {
+    origin: Uri,
+    path: String,
+}
+
+/// A base URL that no request can be sent to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{given}` is not a base URL ({reason}): use one like http://127.0.0.1:8080/v1")]
+pub struct BaseUrlError {
+    given: String,
+    reason: &'static str,
+}
+
+impl FromStr for BaseUrl {
+    type Err = BaseUrlError;
+
+    fn from_str(given: &str) -> Result<Self, BaseUrlError> {
+        let refuse = |reason| BaseUrlError { given: given.to_owned(), reason };
+        let uri: Uri = given.parse().map_err(|_| refuse("it cannot be parsed"))?;
+        let scheme = uri.scheme_str().ok_or_else(|| refuse("the scheme is missing"))?;
+        if scheme != "http" && scheme != "https" {
+            return Err(refuse("the scheme is neither http nor https"));
+        }
+        let authority = uri.authority().ok_or_else(|| refuse("the host is missing"))?;
+        if authority.as_str().contains('@') {
+            return Err(refuse("credentials belong into api_key"));
+        }
+        if uri.query().is_some() {
+            return Err(refuse("a query cannot be kept"));
+        }
+        let origin = format!("{scheme}://{authority}").parse().map_err(|_| refuse("it cannot be parsed"))?;
+        Ok(Self { origin, path: uri.path().trim_end_matches('/').to_owned() })
+    }
+}
+
+impl BaseUrl {
+    /// Where `OpenAI` itself answers.
+    pub(super) fn public_openai() -> Self {
+        Self { origin: Uri::from_static("https://api.openai.com"), path: "/v1".to_owned() }
+    }
+
+    /// The address of a client's path at this upstream: `/v1/…` stands for the base path, every other path
+    /// for itself.
+    ///
+    /// ```
+    /// use endmark_gateway::BaseUrl;
+    /// let base: BaseUrl = "http://127.0.0.1:8080/api/v1".parse().unwrap();
+    /// assert_eq!(base.locate("/v1/models?x=1").unwrap(), "http://127.0.0.1:8080/api/v1/models?x=1");
+    /// assert_eq!(base.locate("/health").unwrap(), "http://127.0.0.1:8080/health");
+    /// ```
+    pub fn locate(&self, path_and_query: &str) -> Result<Uri, http::Error> {
+        let below_base =
+            path_and_query.strip_prefix("/v1").filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+        let target = match below_base {
+            Some(rest) => format!("{}{rest}", self.path),
+            None => path_and_query.to_owned(),
+        };
+        let mut parts = self.origin.clone().into_parts();
+        parts.path_and_query = Some(if target.is_empty() { "/".parse()? } else { target.parse()? });
+        Ok(Uri::from_parts(parts)?)
+    }
+}
+
+impl fmt::Display for BaseUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let origin = self.origin.to_string();
+        write!(formatter, "{}{}", origin.trim_end_matches('/'), self.path)
+    }
+}

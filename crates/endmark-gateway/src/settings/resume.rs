@@ -1,0 +1,67 @@
+//! When and how cut replies are resumed (PC-9).
+
+use std::str::FromStr;
+
+use endmark_core::{MAX_RESUME_ATTEMPTS, OnAmbiguous};
+
+/// When and how cut replies are resumed (PC-9).
+#[derive(Debug, Clone)]
+pub struct ResumeSettings {
+    /// When a cut reply is resumed, unless the request says otherwise.
+    pub mode: Mode,
+    /// Continuations that may be asked for, for one cut reply.
+    pub max_attempts: u32,
+    /// The output limit a continuation carries at least, in tokens.
+    pub continuation_tokens: u64,
+    /// Output tokens that all continuations of one request may be allowed together.
+    pub max_extra_tokens: u64,
+    /// What to hand over when two seams are plausible.
+    pub on_ambiguous: OnAmbiguous,
+    /// The user's own wording of the resume prompt.
+    pub prompt: Option<String>,
+}
+
+impl Default for ResumeSettings {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Auto,
+            max_attempts: MAX_RESUME_ATTEMPTS,
+            continuation_tokens: 4_096,
+            max_extra_tokens: 16_384,
+            on_ambiguous: OnAmbiguous::Stop,
+            prompt: None,
+        }
+    }
+}
+
+/// When a cut reply is resumed (PC-9, `x-endmark-resume`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// When the client cannot have wanted the cut.
+    Auto,
+    /// Always.
+    On,
+    /// Never; cuts are disclosed.
+    Warn,
+    /// Never, and nothing is looked at.
+    Off,
+}
+
+/// A mode that is not `auto`, `on`, `warn` or `off`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown resume mode `{0}`: use auto, on, warn or off")]
+pub struct UnknownMode(String);
+
+impl FromStr for Mode {
+    type Err = UnknownMode;
+
+    fn from_str(name: &str) -> Result<Self, UnknownMode> {
+        match name.trim() {
+            "auto" => Ok(Self::Auto),
+            "on" => Ok(Self::On),
+            "warn" => Ok(Self::Warn),
+            "off" => Ok(Self::Off),
+            other => Err(UnknownMode(other.to_owned())),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Credentials, as a type that cannot be printed.
+
+use std::fmt;
+
+/// A credential: it can be sent, and never be printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Takes the credential out of reach of every formatter.
+    pub fn new(value: String) -> Self {
+        Self(value)
+    }
+
+    /// The credential itself, for the one place that sends it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("***")
+    }
+}

@@ -1,0 +1,80 @@
+//! The servers that requests are forwarded to, and how each continues an unfinished message (PC-3).
+
+use std::str::FromStr;
+
+use super::base_url::BaseUrl;
+use super::secret::Secret;
+
+/// A server that speaks OpenAI Chat Completions.
+#[derive(Debug, Clone)]
+pub struct Upstream {
+    /// The name in the configuration, in paths (`/u/NAME/…`) and in the log.
+    pub name: String,
+    /// Where its API begins, usually with `/v1` at the end; without a trailing slash.
+    pub base_url: BaseUrl,
+    /// Its own key; without one the client's credentials are passed on.
+    pub api_key: Option<Secret>,
+    /// How it continues an unfinished assistant message.
+    pub prefill: Prefill,
+    /// The upstream that answers where this one cannot, and finishes what this one began.
+    pub fallback: Option<String>,
+    /// The model it is asked for where it stands in for another upstream, in place of the request's.
+    pub model: Option<String>,
+}
+
+impl Upstream {
+    /// An upstream of this name at this address, without a key or fallback of its own.
+    pub fn new(name: &str, base_url: BaseUrl) -> Self {
+        Self {
+            name: name.to_owned(),
+            base_url,
+            api_key: None,
+            prefill: Prefill::Auto,
+            fallback: None,
+            model: None,
+        }
+    }
+
+    /// The public `OpenAI` endpoint, the default when nothing is configured.
+    pub(super) fn public_openai() -> Self {
+        Self::new("openai", BaseUrl::public_openai())
+    }
+}
+
+/// How an upstream continues an unfinished assistant message (PC-3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prefill {
+    /// Tried once for each model and remembered.
+    Auto,
+    /// Never: the rest is asked for in a user turn.
+    Never,
+    /// A plain last assistant message (llama.cpp, older Claude models behind adapters).
+    Assistant,
+    /// `continue_final_message` (vLLM, `SGLang`).
+    ContinueFinalMessage,
+    /// `"prefix": true` on the message (`DeepSeek`, Mistral).
+    Prefix,
+    /// `"partial": true` on the message (Qwen, Kimi).
+    Partial,
+}
+
+/// A way of prefilling that is not known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown prefill `{0}`: use auto, never, assistant, continue_final_message, prefix or partial")]
+pub struct UnknownPrefill(String);
+
+impl FromStr for Prefill {
+    type Err = UnknownPrefill;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPrefill> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "never" => Ok(Self::Never),
+            "assistant" => Ok(Self::Assistant),
+            "continue_final_message" => Ok(Self::ContinueFinalMessage),
+            "prefix" => Ok(Self::Prefix),
+            "partial" => Ok(Self::Partial),
+            other => Err(UnknownPrefill(other.to_owned())),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Every key there is, in one list.
+
+use super::{Access, Key, Place};
+use crate::config::environment;
+
+macro_rules! access {
+    ($($field:ident).+) => {
+        Access { get: |settings| &settings.$($field).+, get_mut: |settings| &mut settings.$($field).+ }
+    };
+}
+
+const fn key(name: &'static str, environment: &'static str, summary: &'static str, place: Place) -> Key {
+    Key { name, environment, summary, place }
+}
+
+const fn count(least: u64, access: Access<u64>) -> Place {
+    Place::Count { least, access }
+}
+
+/// Every key that is not of an upstream or a schema, in the order in which they are shown.
+pub(crate) static KEYS: &[Key] = &[
+    key("listen", environment::LISTEN, "address and port to listen on", Place::Address(access!(listen))),
+    key(
+        "store",
+        environment::STORE,
+        "where recoveries are recorded: sqlite:PATH",
+        Place::Store(access!(store)),
+    ),
+    key(
+        "resume.mode",
+        environment::RESUME_MODE,
+        "when a cut reply is resumed: auto, on, off or warn",
+        Place::Mode(access!(resume.mode)),
+    ),
+    key(
+        "resume.max_attempts",
+        environment::RESUME_MAX_ATTEMPTS,
+        "continuation calls made before a reply is given up (MAX_RESUME_ATTEMPTS)",
+        count(0, access!(resume.max_attempts)),
+    ),
+    key(
+        "resume.continuation_tokens",
+        environment::RESUME_CONTINUATION_TOKENS,
+        "output limit of a continuation call, where the client's own is not larger",
+        count(1, access!(resume.continuation_tokens)),
+    ),
+    key(
+        "resume.max_extra_tokens",
+        environment::RESUME_MAX_EXTRA_TOKENS,
+        "output limit of all continuation calls of one request together",
+        count(0, access!(resume.max_extra_tokens)),
+    ),
+    key(
+        "resume.on_ambiguous",
+        environment::RESUME_ON_AMBIGUOUS,
+        "what is done with an ambiguous seam: stop, or take the best candidate",
+        Place::OnAmbiguous(access!(resume.on_ambiguous)),
+    ),
+    key(
+        "resume.prompt",
+        environment::RESUME_PROMPT,
+        "the text that asks a model to continue, in place of the built-in one",
+        Place::OptionalText(access!(resume.prompt)),
+    ),
+    key(
+        "correct.max_attempts",
+        environment::CORRECT_MAX_ATTEMPTS,
+        "formatting corrections tried (MAX_CORRECTION_ATTEMPTS)",
+        count(0, access!(correct.max_attempts)),
+    ),
+    key(
+        "tools.hold",
+        environment::TOOLS_HOLD,
+        "whether tool calls in a stream are held until they are whole",
+        Place::Flag(access!(tools.hold)),
+    ),
+    key(
+        "retry.max_retries",
+        environment::RETRY_MAX_RETRIES,
+        "further tries of a request that got no reply, at one upstream",
+        count(0, access!(retry.max_retries)),
+    ),
+    key(
+        "retry.max_wait_seconds",
+        environment::RETRY_MAX_WAIT_SECONDS,
+        "longest Retry-After that is waited for",
+        count(0, access!(retry.max_wait_seconds)),
+    ),
+    key(
+        "retry.budget_percent",
+        environment::RETRY_BUDGET_PERCENT,
+        "further tries that an upstream may get, in percent of its requests",
+        count(0, access!(retry.budget_percent)),
+    ),
+    key(
+        "retry.budget_per_second",
+        environment::RETRY_BUDGET_PER_SECOND,
+        "further tries a second that it may get however few its requests are",
+        count(0, access!(retry.budget_per_second)),
+    ),
+    key(
+        "retry.cooldown_seconds",
+        environment::RETRY_COOLDOWN_SECONDS,
+        "how long an upstream that is down is left to its fallback before it is tried again",
+        count(1, access!(retry.cooldown_seconds)),
+    ),
+    key(
+        "limits.header_bytes",
+        environment::LIMITS_HEADER_BYTES,
+        "largest request header",
+        count(1024, access!(limits.header_bytes)),
+    ),
+    key(
+        "limits.body_bytes",
+        environment::LIMITS_BODY_BYTES,
+        "largest request body",
+        count(1024, access!(limits.body_bytes)),
+    ),
+    key(
+        "limits.reply_bytes",
+        environment::LIMITS_REPLY_BYTES,
+        "largest reply that can still be mended; a longer one passes as it is",
+        count(1024, access!(limits.reply_bytes)),
+    ),
+    key(
+        "limits.header_seconds",
+        environment::LIMITS_HEADER_SECONDS,
+        "time for a client to send its header",
+        count(1, access!(limits.header_seconds)),
+    ),
+    key(
+        "limits.first_byte_seconds",
+        environment::LIMITS_FIRST_BYTE_SECONDS,
+        "time for an upstream to begin its answer",
+        count(1, access!(limits.first_byte_seconds)),
+    ),
+    key(
+        "limits.first_token_seconds",
+        environment::LIMITS_FIRST_TOKEN_SECONDS,
+        "time for an upstream with a fallback to begin a stream",
+        count(1, access!(limits.first_token_seconds)),
+    ),
+    key(
+        "limits.idle_seconds",
+        environment::LIMITS_IDLE_SECONDS,
+        "silence in an answer after which it counts as stalled",
+        count(1, access!(limits.idle_seconds)),
+    ),
+    key(
+        "limits.total_seconds",
+        environment::LIMITS_TOTAL_SECONDS,
+        "time for a whole request",
+        count(1, access!(limits.total_seconds)),
+    ),
+    key(
+        "limits.heartbeat_seconds",
+        environment::LIMITS_HEARTBEAT_SECONDS,
+        "silence towards a client after which a comment is sent",
+        count(1, access!(limits.heartbeat_seconds)),
+    ),
+    key(
+        "limits.reconnect_seconds",
+        environment::LIMITS_RECONNECT_SECONDS,
+        "time for an upstream that broke off to come back before a resume attempt is given up",
+        count(0, access!(limits.reconnect_seconds)),
+    ),
+    key(
+        "limits.drain_seconds",
+        environment::LIMITS_DRAIN_SECONDS,
+        "time for replies under way to end after a request to stop",
+        count(0, access!(limits.drain_seconds)),
+    ),
+    key(
+        "limits.connections",
+        environment::LIMITS_CONNECTIONS,
+        "client connections at the same time",
+        count(1, access!(limits.connections)),
+    ),
+    key(
+        "disclose.always",
+        environment::DISCLOSE_ALWAYS,
+        "whether a reply that needed nothing is marked as well",
+        Place::Flag(access!(disclose.always)),
+    ),
+    key(
+        "store_policy.keep_text",
+        environment::STORE_POLICY_KEEP_TEXT,
+        "whether the texts of cut replies are stored",
+        Place::Flag(access!(store_policy.keep_text)),
+    ),
+    key(
+        "store_policy.keep_days",
+        environment::STORE_POLICY_KEEP_DAYS,
+        "for how many days records are kept; 0: for ever",
+        count(0, access!(store_policy.keep_days)),
+    ),
+];
