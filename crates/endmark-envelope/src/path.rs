@@ -77,15 +77,17 @@ impl FieldPath {
         })
     }
 
-    pub(crate) fn find_mut<'a>(&self, document: &'a mut Value) -> Option<&'a mut Value> {
+    /// The value at this path of a document, to be changed.
+    pub fn find_mut<'a>(&self, document: &'a mut Value) -> Option<&'a mut Value> {
         self.0.iter().try_fold(document, |value, segment| match segment {
             Segment::Key(name) => value.as_object_mut()?.get_mut(name),
             Segment::Index(index) => value.as_array_mut()?.get_mut(*index),
         })
     }
 
-    /// The same path without its first step.
-    pub(crate) fn without_first(&self) -> Self {
+    /// The same path without its first step: where a value of an envelope's `data` is in that data.
+    #[must_use]
+    pub fn without_first(&self) -> Self {
         Self(self.0.iter().skip(1).cloned().collect())
     }
 

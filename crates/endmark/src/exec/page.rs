@@ -94,7 +94,8 @@ pub(crate) fn page(mut document: Document, paging: &Paging<'_>) -> Result<Docume
     if last.is_none() && is_fitting {
         return Ok(document);
     }
-    let Some(Value::Array(place)) = at(&mut document.data, paging.list) else {
+    let in_data = paging.list.without_first();
+    let Some(Value::Array(place)) = in_data.find_mut(&mut document.data) else {
         return if last.is_some() { Err(PageError::NoList) } else { Ok(document) };
     };
     let items = std::mem::take(place);
@@ -162,7 +163,7 @@ fn shown(
         let warning = Warning::field_truncated(list.clone(), Size::of(&here.to_string()), message);
         shown.warnings.push(warning.with_original(all).with_handle(cursor.as_str()));
     }
-    if let Some(place) = at(&mut shown.data, list) {
+    if let Some(place) = list.without_first().find_mut(&mut shown.data) {
         *place = here;
     }
     shown
@@ -180,14 +181,6 @@ fn moved(warning: &Warning, list: &FieldPath, begin: usize, end: usize) -> Optio
         Segment::Index(index) => path.index(*index),
     });
     Some(Warning { field: Some(field), ..warning.clone() })
-}
-
-/// What is at this path of the data.
-fn at<'a>(data: &'a mut Value, path: &FieldPath) -> Option<&'a mut Value> {
-    path.segments().iter().skip(1).try_fold(data, |value, segment| match segment {
-        Segment::Key(name) => value.as_object_mut()?.get_mut(name),
-        Segment::Index(index) => value.as_array_mut()?.get_mut(*index),
-    })
 }
 
 /// Where the item is that a page ended in: of equal ones the nearest to where it was.
