@@ -8,6 +8,7 @@ mod exchange;
 mod identity;
 mod observe;
 mod refused;
+mod request_body;
 mod settle;
 mod slot;
 mod streamed;

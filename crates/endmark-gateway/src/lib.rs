@@ -8,6 +8,7 @@
 mod body;
 mod causes;
 mod chat;
+mod coding;
 mod edge;
 mod gateway;
 mod health;

@@ -4,6 +4,7 @@ use endmark_wire::openai_chat::error_body;
 use http::{HeaderValue, Response, StatusCode, header};
 
 use crate::body::{AnyBody, full};
+use crate::coding::UNDERSTOOD;
 use crate::upstream::{ReadError, UpstreamError};
 
 /// Why a request could not be served. Each message says what to do next.
@@ -13,13 +14,17 @@ pub(crate) enum Refusal {
     #[error("{0}")]
     BadRequest(String),
     /// The client's body is too long.
-    #[error("the request body is over {0} bytes: send less, or raise [limits] body_bytes")]
+    #[error(
+        "the request body is over {0} bytes, as it came or decompressed: send less, or raise [limits] body_bytes"
+    )]
     BodyTooLong(usize),
     /// The client stopped sending in mid-body.
     #[error("the request body did not arrive: {0}; send it again")]
     BodyLost(String),
     /// The body's encoding is not read here.
-    #[error("a request body in the encoding `{0}` cannot be read: send it uncompressed")]
+    #[error(
+        "a request body in the encoding `{0}` cannot be read: send it in gzip, deflate, br or zstd, or uncompressed"
+    )]
     Encoding(String),
     /// A connection that is to become something else than HTTP.
     #[error("{0} is not served here: connect to the upstream itself")]
@@ -77,7 +82,11 @@ impl Refusal {
 /// The answer to a request that could not be served.
 pub(crate) fn respond(refusal: &Refusal) -> Response<AnyBody> {
     tracing::info!(kind = refusal.kind(), %refusal, "refused");
-    error_response(refusal.status(), refusal.kind(), &refusal.to_string())
+    let mut response = error_response(refusal.status(), refusal.kind(), &refusal.to_string());
+    if matches!(refusal, Refusal::Encoding(_)) {
+        response.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static(UNDERSTOOD));
+    }
+    response
 }
 
 /// An error in the provider's own shape.

@@ -2,8 +2,12 @@
 
 mod client;
 mod headers;
+mod plain;
 mod standing;
 
 pub(crate) use client::{Client, ClientError, Read, ReadError, UpstreamError, read_up_to, read_whole};
-pub(crate) use headers::{CREDENTIALS, for_fallback, for_upstream, from_upstream, retry_after};
+pub(crate) use headers::{
+    CREDENTIALS, for_fallback, for_upstream, from_upstream, of_another_body, retry_after,
+};
+pub(crate) use plain::plain;
 pub(crate) use standing::{Standing, random};

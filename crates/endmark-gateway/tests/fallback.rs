@@ -195,3 +195,38 @@ async fn an_upstream_that_is_down_is_left_alone_until_it_is_back() {
     assert_eq!(text(&endmark.ask(&request(50)).await), "I am back.");
     assert_eq!(text(&endmark.ask(&request(50)).await), "I am back.");
 }
+
+/// The head and the first byte have one time together: who takes most of it for the head has not as much again.
+#[tokio::test]
+async fn a_stream_has_one_time_to_begin() {
+    let second =
+        Upstream::start(Script::new().otherwise(Answer::sse(testkit::chat_stream(&["Yes."], "stop")))).await;
+    let slow = Answer::sse(testkit::chat_stream(&["Late."], "stop"))
+        .wait(Duration::from_millis(1_400))
+        .wait_after_head(Duration::from_millis(1_400));
+    let endmark = start(Script::new().otherwise(slow), &second, |settings| {
+        settings.limits.first_token = Duration::from_secs(2);
+    })
+    .await;
+    let reply = endmark.ask(&stream_request(50)).await;
+    assert_eq!(
+        (streamed(&reply).text.as_str(), reply.header("x-endmark-upstream")),
+        ("Yes.", Some("second"))
+    );
+}
+
+/// An upstream that swallows requests costs each of them all the time there is: after four it is spared, too.
+#[tokio::test]
+async fn an_upstream_that_is_silent_counts_as_down() {
+    let second =
+        Upstream::start(Script::new().otherwise(Answer::sse(testkit::chat_stream(&["Yes."], "stop")))).await;
+    let endmark = start(Script::new().otherwise(Answer::none(Fault::Stall)), &second, |settings| {
+        settings.limits.first_token = Duration::from_millis(50);
+        settings.retry.cooldown = Duration::from_mins(10);
+    })
+    .await;
+    for _ in 0..8 {
+        assert!(streamed(&endmark.ask(&stream_request(50)).await).done);
+    }
+    assert_eq!((endmark.calls(), second.requests().len()), (4, 8));
+}

@@ -39,6 +39,25 @@ async fn retry_after_is_waited_for_and_a_long_one_is_passed_on() {
 }
 
 #[tokio::test]
+async fn retry_after_may_be_a_moment_of_the_upstreams_own_clock() {
+    let busy = |moment: &str| {
+        Answer::error(503, "server_error", None, "overloaded")
+            .header("date", "Sun, 06 Nov 1994 08:49:37 GMT")
+            .header("retry-after", moment)
+    };
+    let soon = busy("Sun, 06 Nov 1994 08:49:38 GMT");
+    let endmark = Endmark::start(Script::new().then(soon).otherwise(good())).await;
+    assert_eq!(text(&endmark.ask(&request(50)).await), "Yes.");
+    let sent = endmark.upstream.requests();
+    assert!(sent[1].at - sent[0].at >= Duration::from_secs(1));
+
+    let late = busy("Sun, 06 Nov 1994 08:59:37 GMT");
+    let endmark = Endmark::start(Script::new().otherwise(late)).await;
+    assert_eq!(endmark.ask(&request(50)).await.status, 503);
+    assert_eq!(endmark.calls(), 1);
+}
+
+#[tokio::test]
 async fn an_account_with_nothing_left_is_not_asked_again() {
     let used_up = Answer::error(429, "insufficient_quota", Some("insufficient_quota"), "check your plan");
     let endmark = Endmark::start(Script::new().otherwise(used_up)).await;

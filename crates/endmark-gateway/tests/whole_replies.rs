@@ -437,8 +437,8 @@ async fn what_cannot_be_read_still_passes() {
     let long = serde_json::to_vec(&chat_reply(&"x".repeat(5_000), "stop", (1, 1))).unwrap();
     let answers = [
         Answer::new(200, "application/json", long.clone()),
-        Answer::new(200, "application/json", b"\x1f\x8b compressed".to_vec())
-            .header("content-encoding", "gzip"),
+        Answer::new(200, "application/json", b"\x1f\x9d compressed".to_vec())
+            .header("content-encoding", "compress"),
     ];
     for answer in answers {
         let bytes = answer.body();

@@ -9,12 +9,13 @@ use hyper::body::Incoming;
 
 use super::exchange::{Destination, Exchange};
 use super::identity;
+use super::request_body;
 use crate::gateway::Gateway;
 use crate::recovery::Schema;
 use crate::rescue::Refusal;
 use crate::route::Target;
 use crate::settings::Mode;
-use crate::upstream::{ReadError, for_fallback, for_upstream, read_whole};
+use crate::upstream::{for_fallback, for_upstream};
 
 /// Reads a request to the end of its body and decides what is to be done with its reply.
 pub(crate) async fn admit(
@@ -23,17 +24,8 @@ pub(crate) async fn admit(
     request: Request<Incoming>,
 ) -> Result<Exchange, Refusal> {
     let (head, body) = request.into_parts();
-    if let Some(encoding) = head.headers.get(header::CONTENT_ENCODING)
-        && encoding != "identity"
-    {
-        return Err(Refusal::Encoding(String::from_utf8_lossy(encoding.as_bytes()).into_owned()));
-    }
-    let limits = &gateway.settings.limits;
-    let body = read_whole(body, limits.body_bytes, limits.idle).await.map_err(|error| match error {
-        ReadError::TooLong(cap) => Refusal::BodyTooLong(cap),
-        other => Refusal::BodyLost(other.to_string()),
-    })?;
-    let request = ChatRequest::parse(&body).map_err(|error| {
+    let body = request_body::read(&head.headers, body, &gateway.settings.limits).await?;
+    let request = ChatRequest::parse(&body.plain).map_err(|error| {
         Refusal::BadRequest(format!("the request is not a chat completion: {error}; {}", error.hint))
     })?;
 
@@ -69,40 +61,41 @@ pub(crate) async fn admit(
         turn_number,
         mode,
         destination,
-        fallback: fallback(gateway, target, &head.headers, mode)?,
+        fallback: fallback(gateway, target, &head.headers, mode),
         stands_in: false,
         retries: 0,
         set_aside: None,
         demanded,
         schema,
         request,
+        encoded: body.encoded,
         gateway: Arc::clone(gateway),
     })
 }
 
 /// The upstream that can stand in for the one the request is for.
-fn fallback(
-    gateway: &Gateway,
-    target: &Target<'_>,
-    client: &HeaderMap,
-    mode: Mode,
-) -> Result<Option<Destination>, Refusal> {
-    let Some(upstream) = target.upstream.fallback.as_deref().and_then(|name| gateway.upstream(name)) else {
-        return Ok(None);
-    };
+fn fallback(gateway: &Gateway, target: &Target<'_>, client: &HeaderMap, mode: Mode) -> Option<Destination> {
+    let upstream = gateway.upstream(target.upstream.fallback.as_deref()?)?;
     // A query may hold the client's key; it was meant for another host.
     let path = target.path_and_query.split('?').next().unwrap_or_default();
     let there = Target { upstream, path_and_query: path.to_owned() };
-    Ok(Some(Destination {
-        uri: there.locate()?,
-        headers: observable(for_fallback(client, upstream), mode),
-        upstream: upstream.clone(),
-    }))
+    let uri = match there.locate() {
+        Ok(uri) => uri,
+        Err(refusal) => {
+            // The first may well serve it: that nobody could stand in is no reason to refuse.
+            tracing::warn!(fallback = upstream.name, %refusal, "the request has no fallback");
+            return None;
+        }
+    };
+    let headers = observable(for_fallback(client, upstream), mode);
+    Some(Destination { uri, headers, upstream: upstream.clone() })
 }
 
 /// The headers of a request whose reply is to be read.
 fn observable(mut headers: HeaderMap, mode: Mode) -> HeaderMap {
+    // They tell of the bytes as they came: who sends those says it again.
     headers.remove(header::CONTENT_LENGTH);
+    headers.remove(header::CONTENT_ENCODING);
     if mode != Mode::Off {
         // A reply can only be observed in plain bytes.
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));

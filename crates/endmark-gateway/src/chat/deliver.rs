@@ -5,17 +5,18 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use endmark_core::failover::{Admission, Delivery, Failure, Next, RetryPolicy};
 use endmark_wire::openai_chat::{ProviderError, read_error};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::exchange::Exchange;
 use crate::body::{AnyBody, full, preceded};
 use crate::rescue::Refusal;
-use crate::settings::Limits;
-use crate::upstream::{UpstreamError, from_upstream, random, read_whole, retry_after};
+use crate::settings::{Limits, Mode};
+use crate::upstream::{UpstreamError, from_upstream, plain, random, read_whole, retry_after};
 
 /// An error body is read to its end to see what it is; no provider's error is longer.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
@@ -135,11 +136,19 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
 async fn send(exchange: &Exchange) -> Result<Response<AnyBody>, (Failure, Said)> {
     let destination = &exchange.destination;
     let limits = &exchange.gateway.settings.limits;
-    let mut onward = Request::new(full(exchange.request.body().to_vec()));
+    let encoded = exchange.encoded.as_ref().filter(|_| !exchange.stands_in);
+    let body =
+        encoded.map_or_else(|| Bytes::copy_from_slice(exchange.request.body()), |own| own.bytes.clone());
+    let mut onward = Request::new(full(body));
     *onward.method_mut() = Method::POST;
     *onward.uri_mut() = destination.uri.clone();
     *onward.headers_mut() = destination.headers.clone();
-    let sent = exchange.gateway.client.send(onward, first_byte(exchange, limits)).await;
+    for coding in encoded.iter().flat_map(|own| &own.codings) {
+        onward.headers_mut().append(header::CONTENT_ENCODING, coding.clone());
+    }
+    let first_byte = first_byte(exchange, limits);
+    let deadline = Instant::now() + first_byte;
+    let sent = exchange.gateway.client.send(onward, first_byte).await;
     let mut answer = match sent {
         Ok(answer) => answer,
         Err(error) => {
@@ -151,10 +160,13 @@ async fn send(exchange: &Exchange) -> Result<Response<AnyBody>, (Failure, Said)>
         }
     };
     *answer.headers_mut() = from_upstream(answer.headers());
+    if exchange.mode != Mode::Off {
+        answer = plain(answer);
+    }
     if !answer.status().is_success() {
         return refused(exchange, answer).await;
     }
-    if waits_for_first_token(exchange) { begun(exchange, answer).await } else { Ok(answer) }
+    if waits_for_first_token(exchange) { begun(exchange, answer, deadline).await } else { Ok(answer) }
 }
 
 /// How long the upstream has to begin: less where another can stand in for it, and the reply is to flow.
@@ -170,17 +182,30 @@ fn waits_for_first_token(exchange: &Exchange) -> bool {
     exchange.request.stream && exchange.fallback.is_some() && !exchange.stands_in
 }
 
-/// Waits for the first byte of a stream: until then another upstream can give all of it.
-async fn begun(exchange: &Exchange, answer: Response<AnyBody>) -> Result<Response<AnyBody>, (Failure, Said)> {
-    let limit = exchange.gateway.settings.limits.first_token;
+/// Waits for the first byte of a stream: until then another upstream can give all of it. The head and the first
+/// byte have one time together.
+async fn begun(
+    exchange: &Exchange,
+    answer: Response<AnyBody>,
+    deadline: Instant,
+) -> Result<Response<AnyBody>, (Failure, Said)> {
     let (head, mut body) = answer.into_parts();
-    match timeout(limit, body.frame()).await {
-        Err(_) => Err((Failure::Silent, Err(unreachable(exchange, UpstreamError::Silent(limit))))),
-        // It broke off behind its head: that is the fallback's to mend, or the client's to see.
-        Ok(None | Some(Err(_))) => Err((Failure::Silent, Ok(Response::from_parts(head, full(""))))),
-        Ok(Some(Ok(frame))) => {
-            let beginning = frame.into_data().unwrap_or_default();
-            Ok(Response::from_parts(head, preceded(beginning, body)))
+    loop {
+        match timeout_at(deadline, body.frame()).await {
+            Err(_) => {
+                let limit = first_byte(exchange, &exchange.gateway.settings.limits);
+                return Err((Failure::Silent, Err(unreachable(exchange, UpstreamError::Silent(limit)))));
+            }
+            // It broke off behind its head: that is the fallback's to mend, or the client's to see.
+            Ok(None | Some(Err(_))) => {
+                return Err((Failure::Silent, Ok(Response::from_parts(head, full("")))));
+            }
+            Ok(Some(Ok(frame))) => match frame.into_data() {
+                Ok(beginning) if !beginning.is_empty() => {
+                    return Ok(Response::from_parts(head, preceded(beginning, body)));
+                }
+                _ => {}
+            },
         }
     }
 }

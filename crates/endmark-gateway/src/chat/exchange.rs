@@ -6,6 +6,7 @@ use endmark_core::Format;
 use endmark_wire::openai_chat::ChatRequest;
 use http::{HeaderMap, Uri};
 
+use super::request_body::Encoded;
 use crate::gateway::Gateway;
 use crate::recovery::Schema;
 use crate::settings::{Mode, Upstream};
@@ -41,6 +42,8 @@ pub(crate) struct Exchange {
     pub(crate) request: ChatRequest,
     /// The client's own request, while another upstream gets another.
     pub(crate) set_aside: Option<ChatRequest>,
+    /// The request as it came, if it came compressed: for the upstream that it was sent to.
+    pub(crate) encoded: Option<Encoded>,
     /// The grammar that the message text must follow, if one is demanded.
     pub(crate) demanded: Option<Format>,
     /// The schema that the message text must follow, if there is one.

@@ -21,7 +21,9 @@ pub(crate) async fn refused(
     let body = read_whole(body, MAX_ERROR_BYTES, idle)
         .await
         .map_err(|error| Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error })?;
-    let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
+    // What is still compressed is so in a way that nobody here can read.
+    let is_unread = head.headers.contains_key(header::CONTENT_ENCODING);
+    let is_json = is_unread || serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
     if is_json {
         return Ok(Response::from_parts(head, full(body)));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use endmark_core::Ending;
 use endmark_wire::openai_chat::{Choice, ChunkEdit, error_body};
-use http::{Response, header};
+use http::Response;
 use http_body_util::channel::Channel;
 use serde_json::value::RawValue;
 
@@ -17,6 +17,7 @@ use super::slot::Part;
 use super::suspects::{lead, suspects};
 use crate::body::{AnyBody, passing};
 use crate::recovery::{Account, ClientGone, Flow, Suspect, mend};
+use crate::upstream::of_another_body;
 
 /// Events on their way to a client that does not read: few, so that it slows its upstream and not the
 /// memory; more than one, so that a fast client never waits for the next.
@@ -25,7 +26,8 @@ const EVENTS_UNDER_WAY: usize = 8;
 /// Answers with the stream's head at once; the rest follows as it comes.
 pub(crate) fn streamed(exchange: Arc<Exchange>, answer: Response<AnyBody>) -> Response<AnyBody> {
     let (mut head, upstream) = answer.into_parts();
-    head.headers.remove(header::CONTENT_LENGTH);
+    // How it ends is not known yet, so nothing can be said of it as a whole.
+    of_another_body(&mut head.headers);
     let (sender, channel) = Channel::new(EVENTS_UNDER_WAY);
     tokio::spawn(async move {
         let mut client = ClientStream::new(sender, exchange.gateway.settings.limits.idle);

@@ -11,7 +11,7 @@ use super::suspects::{lead, suspects};
 use crate::body::{AnyBody, full, preceded};
 use crate::recovery::{Account, Flow, mend};
 use crate::rescue::Refusal;
-use crate::upstream::{Read, read_up_to};
+use crate::upstream::{Read, of_another_body, read_up_to};
 
 /// Answers with the whole reply; one that needs nothing is passed byte for byte.
 pub(crate) async fn whole(
@@ -73,7 +73,7 @@ pub(crate) async fn whole(
     if account.has_further_calls() {
         edit.set_usage(&account.total());
     }
-    head.headers.remove(header::CONTENT_LENGTH);
+    of_another_body(&mut head.headers);
     Ok(Response::from_parts(head, full(edit.finish())))
 }
 

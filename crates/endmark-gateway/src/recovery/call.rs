@@ -12,7 +12,7 @@ use super::flow::{ClientGone, Flow};
 use super::site::Site;
 use crate::body::{AnyBody, full};
 use crate::chat::Exchange;
-use crate::upstream::{UpstreamError, random, read_whole, retry_after};
+use crate::upstream::{UpstreamError, of_another_body, plain, random, read_whole, retry_after};
 
 /// No provider's error message is longer.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
@@ -52,10 +52,12 @@ pub(super) async fn send(
         *request.method_mut() = Method::POST;
         *request.uri_mut() = site.destination.uri.clone();
         *request.headers_mut() = site.destination.headers.clone();
+        of_another_body(request.headers_mut());
         let sent = exchange.gateway.client.send(request, first_byte);
         let (problem, wait) = match while_alive(limits.heartbeat, flow, sent).await? {
-            Ok(answer) if answer.status().is_success() => return Ok(answer),
+            Ok(answer) if answer.status().is_success() => return Ok(plain(answer)),
             Ok(answer) => {
+                let answer = plain(answer);
                 let wait = retry_after(answer.headers());
                 let status = answer.status();
                 let error = read_refusal(answer, limits.idle).await;

@@ -32,6 +32,18 @@ const OF_ANY_HOST: [HeaderName; 6] = [
     HeaderName::from_static("x-request-id"),
 ];
 
+/// What is said of a body, and is true of no other.
+const OF_THE_BODY: [HeaderName; 8] = [
+    header::CONTENT_LENGTH,
+    header::ETAG,
+    header::ACCEPT_RANGES,
+    HeaderName::from_static("content-md5"),
+    HeaderName::from_static("digest"),
+    HeaderName::from_static("content-digest"),
+    HeaderName::from_static("repr-digest"),
+    HeaderName::from_static("idempotency-key"),
+];
+
 /// The prefix of Endmark's own headers, which are for the gateway and not for the upstream.
 const OWN: &str = "x-endmark-";
 
@@ -71,10 +83,27 @@ pub(crate) fn from_upstream(upstream: &HeaderMap) -> HeaderMap {
     end_to_end(upstream)
 }
 
-/// How long an upstream asks to be left alone, where it says so in seconds.
+/// Takes away what is said of a body that another one takes the place of: its length, its digests, its validators,
+/// and the key that tells a request from its repetition.
+pub(crate) fn of_another_body(headers: &mut HeaderMap) {
+    for name in OF_THE_BODY {
+        headers.remove(name);
+    }
+}
+
+/// How long an upstream asks to be left alone: in seconds, or until a moment of its own clock.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let moment = httpdate::parse_http_date(text).ok()?;
+    let said_at = headers.get(header::DATE).and_then(|date| date.to_str().ok());
+    let now = said_at
+        .and_then(|date| httpdate::parse_http_date(date.trim()).ok())
+        .unwrap_or_else(std::time::SystemTime::now);
+    // A moment that is over already asks for no wait.
+    Some(moment.duration_since(now).unwrap_or_default())
 }
 
 fn end_to_end(headers: &HeaderMap) -> HeaderMap {
@@ -141,6 +170,27 @@ mod tests {
         assert_eq!(for_fallback(&client, &upstream(None)), headers(&[("x-request-id", "7")]));
         let sent = for_fallback(&client, &upstream(Some("its-own")));
         assert_eq!(sent, headers(&[("x-request-id", "7"), ("authorization", "Bearer its-own")]));
+    }
+
+    #[test]
+    fn retry_after_is_a_number_of_seconds_or_a_moment_of_the_upstreams_clock() {
+        let after = |pairs: &[(&'static str, &'static str)]| retry_after(&headers(pairs));
+        assert_eq!(after(&[("retry-after", " 7 ")]), Some(Duration::from_secs(7)));
+        let date = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
+        for (moment, seconds) in [
+            ("Sun, 06 Nov 1994 08:49:40 GMT", 3),
+            ("Sunday, 06-Nov-94 08:50:37 GMT", 60),
+            ("Sun Nov  6 08:49:38 1994", 1),
+            ("Sun, 06 Nov 1994 08:00:00 GMT", 0),
+        ] {
+            assert_eq!(
+                after(&[("retry-after", moment), date]),
+                Some(Duration::from_secs(seconds)),
+                "{moment}"
+            );
+        }
+        assert_eq!(after(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT")]), Some(Duration::ZERO));
+        assert_eq!(after(&[("retry-after", "soon"), date]), None);
     }
 
     #[test]

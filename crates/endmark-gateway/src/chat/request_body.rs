@@ -1,0 +1,74 @@
+//! A request's body: read to its end, and decoded where it is compressed.
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, header};
+use hyper::body::Incoming;
+
+use crate::coding::{Codings, Decoder};
+use crate::rescue::Refusal;
+use crate::settings::Limits;
+use crate::upstream::{ReadError, read_whole};
+
+/// Decoding goes on for so many steps before another request gets its turn: about a millisecond of work.
+const STEPS_AT_ONCE: usize = 32;
+
+/// A request's body as it can be read.
+pub(super) struct RequestBody {
+    pub(super) plain: Bytes,
+    /// As it came, if it came compressed.
+    pub(super) encoded: Option<Encoded>,
+}
+
+/// A body as the client compressed it: the upstream that it is for gets the same bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct Encoded {
+    pub(crate) bytes: Bytes,
+    /// The values of `Content-Encoding`.
+    pub(crate) codings: Vec<HeaderValue>,
+}
+
+/// Reads a body of at most `[limits] body_bytes`, compressed and plain.
+pub(super) async fn read(
+    headers: &HeaderMap,
+    body: Incoming,
+    limits: &Limits,
+) -> Result<RequestBody, Refusal> {
+    let codings = Codings::of(headers).map_err(|unknown| Refusal::Encoding(unknown.to_string()))?;
+    let cap = limits.body_bytes;
+    let body = read_whole(body, cap, limits.idle).await.map_err(|error| match error {
+        ReadError::TooLong(cap) => Refusal::BodyTooLong(cap),
+        other => Refusal::BodyLost(other.to_string()),
+    })?;
+    if codings.is_empty() {
+        return Ok(RequestBody { plain: body, encoded: None });
+    }
+    let plain = decode(&body, &codings, cap).await?;
+    let codings = headers.get_all(header::CONTENT_ENCODING).iter().cloned().collect();
+    Ok(RequestBody { plain, encoded: Some(Encoded { bytes: body, codings }) })
+}
+
+/// The plain body. What a few bytes would expand to is made only up to the limit.
+async fn decode(body: &[u8], codings: &Codings, cap: usize) -> Result<Bytes, Refusal> {
+    let mut decoder = Decoder::new(codings);
+    decoder.push(body);
+    decoder.end();
+    let mut plain = BytesMut::new();
+    for step in 1_usize.. {
+        let piece = decoder.pull().map_err(|error| {
+            Refusal::BadRequest(format!(
+                "the request body cannot be decoded: {error}, as its Content-Encoding says; send it again, or send it uncompressed"
+            ))
+        })?;
+        if piece.is_empty() {
+            break;
+        }
+        if plain.len() + piece.len() > cap {
+            return Err(Refusal::BodyTooLong(cap));
+        }
+        plain.extend_from_slice(&piece);
+        if step.is_multiple_of(STEPS_AT_ONCE) {
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(plain.freeze())
+}

@@ -1,0 +1,195 @@
+//! One coding each, over well-kept libraries: what came in, what can be read of it so far.
+
+use std::io::Write;
+
+use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
+use flate2::write::MultiGzDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
+use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
+
+use super::Coding;
+use super::decoder::{DecodeError, STEP};
+
+/// What a stream of Zstandard may ask a reader to remember: 8 MiB, as RFC 9659 has it for HTTP.
+const ZSTD_WINDOW_LOG: u32 = 23;
+
+/// Deflate makes at most 1,032 bytes of one: what is fed to it at once bounds what comes out at once.
+const GZIP_INPUT: usize = 1024;
+
+/// Decodes one coding.
+pub(super) trait Unit: Send {
+    /// Its name, for people.
+    fn name(&self) -> &'static str;
+
+    /// Decodes what it can of `input` and appends it to `output`; answers how much of `input` is done with.
+    fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<usize, DecodeError>;
+
+    /// Whether what came so far is a whole.
+    fn is_complete(&mut self) -> bool;
+}
+
+/// The decoder of this coding.
+pub(super) fn unit(coding: Coding) -> Box<dyn Unit> {
+    match coding {
+        Coding::Gzip => Box::new(Gzip { inner: MultiGzDecoder::new(Vec::new()) }),
+        Coding::Deflate => Box::new(Deflate { inner: None, is_complete: false }),
+        Coding::Brotli => Box::new(Brotli {
+            state: Box::new(BrotliState::new(
+                StandardAlloc::default(),
+                StandardAlloc::default(),
+                StandardAlloc::default(),
+            )),
+            is_complete: false,
+        }),
+        Coding::Zstd => Box::new(Zstd { context: None, is_complete: true }),
+    }
+}
+
+struct Gzip {
+    inner: MultiGzDecoder<Vec<u8>>,
+}
+
+impl Unit for Gzip {
+    fn name(&self) -> &'static str {
+        "gzip"
+    }
+
+    fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<usize, DecodeError> {
+        let malformed = |_| DecodeError::Malformed { coding: "gzip" };
+        let input = input.get(..GZIP_INPUT).unwrap_or(input);
+        let consumed = self.inner.write(input).map_err(malformed)?;
+        self.inner.flush().map_err(malformed)?;
+        output.append(self.inner.get_mut());
+        Ok(consumed)
+    }
+
+    fn is_complete(&mut self) -> bool {
+        self.inner.try_finish().is_ok()
+    }
+}
+
+/// `deflate` means the zlib format (RFC 9110, section 8.4.1.2); some send it without zlib's frame.
+struct Deflate {
+    inner: Option<Decompress>,
+    is_complete: bool,
+}
+
+impl Unit for Deflate {
+    fn name(&self) -> &'static str {
+        "deflate"
+    }
+
+    fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<usize, DecodeError> {
+        let malformed = DecodeError::Malformed { coding: "deflate" };
+        if self.is_complete {
+            return if input.is_empty() { Ok(0) } else { Err(malformed) };
+        }
+        let inner = match &mut self.inner {
+            Some(inner) => inner,
+            None => match input {
+                // A single byte does not tell yet which of the two it is.
+                [] | [_] => return Ok(0),
+                [first, second, ..] => {
+                    let has_frame = first & 0x0f == 8 && u16::from_be_bytes([*first, *second]) % 31 == 0;
+                    self.inner.insert(Decompress::new(has_frame))
+                }
+            },
+        };
+        output.resize(STEP, 0);
+        let (read, written) = (inner.total_in(), inner.total_out());
+        let status = inner.decompress(input, output, FlushDecompress::None).map_err(|_| malformed)?;
+        let count = |total: u64, before: u64| usize::try_from(total - before).unwrap_or(usize::MAX);
+        output.truncate(count(inner.total_out(), written));
+        self.is_complete = status == Status::StreamEnd;
+        Ok(count(inner.total_in(), read))
+    }
+
+    fn is_complete(&mut self) -> bool {
+        self.is_complete
+    }
+}
+
+struct Brotli {
+    state: Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>,
+    is_complete: bool,
+}
+
+impl Unit for Brotli {
+    fn name(&self) -> &'static str {
+        "brotli"
+    }
+
+    fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<usize, DecodeError> {
+        let malformed = DecodeError::Malformed { coding: "brotli" };
+        if self.is_complete {
+            return if input.is_empty() { Ok(0) } else { Err(malformed) };
+        }
+        output.resize(STEP, 0);
+        let (mut available_in, mut consumed) = (input.len(), 0);
+        let (mut available_out, mut produced, mut total) = (output.len(), 0, 0);
+        let result = BrotliDecompressStream(
+            &mut available_in,
+            &mut consumed,
+            input,
+            &mut available_out,
+            &mut produced,
+            output,
+            &mut total,
+            &mut self.state,
+        );
+        output.truncate(produced);
+        match result {
+            BrotliResult::ResultFailure => Err(malformed),
+            BrotliResult::ResultSuccess => {
+                self.is_complete = true;
+                Ok(consumed)
+            }
+            BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => Ok(consumed),
+        }
+    }
+
+    fn is_complete(&mut self) -> bool {
+        self.is_complete
+    }
+}
+
+struct Zstd {
+    /// Made with the first byte: it is large.
+    context: Option<DCtx<'static>>,
+    /// Between two frames.
+    is_complete: bool,
+}
+
+impl Unit for Zstd {
+    fn name(&self) -> &'static str {
+        "zstd"
+    }
+
+    fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<usize, DecodeError> {
+        let malformed = |_| DecodeError::Malformed { coding: "zstd" };
+        if input.is_empty() && self.is_complete {
+            return Ok(0);
+        }
+        let context = if let Some(context) = &mut self.context {
+            context
+        } else {
+            let mut context = DCtx::try_create().ok_or_else(|| malformed(0))?;
+            context.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG)).map_err(malformed)?;
+            self.context.insert(context)
+        };
+        output.resize(STEP, 0);
+        let mut source = InBuffer::around(input);
+        let mut target = OutBuffer::around(output.as_mut_slice());
+        let hint = context.decompress_stream(&mut target, &mut source).map_err(malformed)?;
+        let produced = target.pos();
+        output.truncate(produced);
+        if source.pos() > 0 || produced > 0 {
+            self.is_complete = hint == 0;
+        }
+        Ok(source.pos())
+    }
+
+    fn is_complete(&mut self) -> bool {
+        self.is_complete
+    }
+}

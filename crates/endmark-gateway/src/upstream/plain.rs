@@ -1,0 +1,24 @@
+//! An upstream's answer in plain bytes.
+
+use http::{Response, header};
+
+use super::headers::of_another_body;
+use crate::body::AnyBody;
+use crate::coding::{Codings, decoded};
+
+/// The answer with its body decoded, where it is compressed in a way that is known; plain bytes were asked for, but
+/// some servers and proxies compress all the same. One that is not known stays as it is, and says so in its headers.
+pub(crate) fn plain(answer: Response<AnyBody>) -> Response<AnyBody> {
+    let codings = match Codings::of(answer.headers()) {
+        Ok(codings) if codings.is_empty() => return answer,
+        Ok(codings) => codings,
+        Err(unknown) => {
+            tracing::warn!(%unknown, "an upstream compressed its answer in an unknown way");
+            return answer;
+        }
+    };
+    let (mut head, body) = answer.into_parts();
+    head.headers.remove(header::CONTENT_ENCODING);
+    of_another_body(&mut head.headers);
+    Response::from_parts(head, decoded(body, &codings))
+}

@@ -1,0 +1,272 @@
+//! Compressed bodies, in either direction.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::io::Write;
+
+use endmark_gateway::Mode;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::json;
+use support::{Endmark, request, stream_request, streamed, text};
+use testkit::{Answer, ChatFrames, Reply, Request, Script, ScriptedModel, Upstream, chat_reply};
+
+fn compressed(coding: &str, plain: &[u8]) -> Vec<u8> {
+    match coding {
+        "gzip" => {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(plain).unwrap();
+            encoder.finish().unwrap()
+        }
+        "deflate" => {
+            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(plain).unwrap();
+            encoder.finish().unwrap()
+        }
+        "br" => {
+            let mut encoder = brotli::CompressorWriter::new(Vec::new(), 4096, 5, 20);
+            encoder.write_all(plain).unwrap();
+            encoder.into_inner()
+        }
+        _ => {
+            let mut buffer = vec![0; zstd_safe::compress_bound(plain.len())];
+            let length = zstd_safe::compress(buffer.as_mut_slice(), plain, 3).unwrap();
+            buffer.truncate(length);
+            buffer
+        }
+    }
+}
+
+async fn post(endmark: &Endmark, coding: &str, body: Vec<u8>) -> Reply {
+    Request::post(endmark.address, "/v1/chat/completions")
+        .header("content-type", "application/json")
+        .header("content-encoding", coding)
+        .body(body)
+        .send()
+        .await
+        .read()
+        .await
+}
+
+/// Frames of a stream, each compressed and flushed by itself.
+fn gzip_frames(frames: &[String]) -> Vec<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    let mut pieces = Vec::new();
+    for frame in frames {
+        encoder.write_all(frame.as_bytes()).unwrap();
+        encoder.flush().unwrap();
+        pieces.push(std::mem::take(encoder.get_mut()));
+    }
+    pieces.push(encoder.finish().unwrap());
+    pieces
+}
+
+fn gzip_stream(frames: &[String]) -> Answer {
+    let answer = Answer::sse(Vec::<String>::new()).header("content-encoding", "gzip");
+    gzip_frames(frames).into_iter().fold(answer, Answer::and)
+}
+
+#[tokio::test]
+async fn a_compressed_request_is_read_and_sent_on_as_it_came() {
+    let plain = request(50).to_string().into_bytes();
+    for coding in ["gzip", "deflate", "br", "zstd"] {
+        let endmark =
+            Endmark::start(Script::new().otherwise(Answer::json(200, &chat_reply("Yes.", "stop", (1, 1)))))
+                .await;
+        let bytes = compressed(coding, &plain);
+        let reply = post(&endmark, coding, bytes.clone()).await;
+        assert_eq!((reply.status, text(&reply).as_str()), (200, "Yes."), "{coding}: {}", reply.text());
+        let received = endmark.upstream.requests().remove(0);
+        assert_eq!(received.body, bytes, "{coding}");
+        assert_eq!(received.header("content-encoding"), Some(coding));
+        assert_eq!(received.header("content-length"), Some(bytes.len().to_string().as_str()));
+    }
+    let endmark =
+        Endmark::start(Script::new().otherwise(Answer::json(200, &chat_reply("Yes.", "stop", (1, 1))))).await;
+    let reply = post(&endmark, "gzip, br", compressed("br", &compressed("gzip", &plain))).await;
+    assert_eq!(reply.status, 200);
+}
+
+#[tokio::test]
+async fn what_endmark_itself_asks_for_is_plain() {
+    // The rest of a cut stream, and what a fallback is asked, are other bytes than the client's.
+    let cut = Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut());
+    let rest = Answer::sse(testkit::chat_stream(&[" quiet."], "stop"));
+    let endmark = Endmark::start(Script::new().then(cut).otherwise(rest)).await;
+    let body = compressed("gzip", stream_request(50).to_string().as_bytes());
+    let read = streamed(&post(&endmark, "gzip", body.clone()).await);
+    assert_eq!(read.text, "The harbour was quiet.");
+    let sent = endmark.upstream.requests();
+    assert_eq!(
+        (sent[1].header("content-encoding"), sent[1].json()["model"].as_str()),
+        (None, Some("scripted"))
+    );
+
+    let second = Upstream::start(ScriptedModel::new("Yes.")).await;
+    let down = Script::new().otherwise(Answer::error(503, "server_error", None, "overloaded"));
+    let endmark = Endmark::with_fallback(down, &second, ("key", "its-model"), |_| {}).await;
+    assert!(streamed(&post(&endmark, "gzip", body.clone()).await).done);
+    assert_eq!(endmark.upstream.requests()[0].body, body);
+    let asked = &second.requests()[0];
+    assert_eq!((asked.header("content-encoding"), asked.json()["model"].as_str()), (None, Some("its-model")));
+}
+
+#[tokio::test]
+async fn a_compressed_body_that_cannot_be_read_is_refused_and_says_why() {
+    let endmark =
+        Endmark::start_with(ScriptedModel::new("x"), |settings| settings.limits.body_bytes = 100_000).await;
+    let plain = request(5).to_string().into_bytes();
+    let large = json!({"messages": [{"role": "user", "content": " ".repeat(4_000_000)}]}).to_string();
+    for coding in ["gzip", "deflate", "br", "zstd"] {
+        let whole = compressed(coding, &plain);
+        let half = post(&endmark, coding, whole[..whole.len() / 2].to_vec()).await;
+        assert_eq!(half.status, 400, "{coding}: {}", half.text());
+        assert_eq!(half.json()["error"]["type"], "endmark_bad_request");
+        assert!(half.text().contains("cannot be decoded"), "{}", half.text());
+        assert_eq!(post(&endmark, coding, plain.clone()).await.status, 400, "{coding}");
+
+        let bomb = compressed(coding, large.as_bytes());
+        assert!(bomb.len() < 100_000);
+        let reply = post(&endmark, coding, bomb).await;
+        assert_eq!((reply.status, &reply.json()["error"]["type"]), (413, &json!("endmark_body_too_large")));
+    }
+    for coding in ["compress", "gzip, snappy", "gzip, gzip, gzip, gzip"] {
+        let reply = post(&endmark, coding, plain.clone()).await;
+        assert_eq!(reply.status, 415, "{coding}");
+        assert_eq!(reply.header("accept-encoding"), Some("gzip, deflate, br, zstd"));
+        assert_eq!(reply.json()["error"]["type"], "endmark_unsupported_encoding");
+    }
+    assert_eq!(endmark.calls(), 0);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_compressed_all_the_same_is_read_and_handed_on_plain() {
+    let plain = chat_reply("Yes.", "stop", (1, 1)).to_string();
+    for coding in ["gzip", "deflate", "br", "zstd"] {
+        let answer = Answer::new(200, "application/json", compressed(coding, plain.as_bytes()))
+            .header("content-encoding", coding)
+            .header("etag", "\"of-the-compressed\"")
+            .header("content-digest", "sha-256=:AA==:");
+        let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+        let reply =
+            endmark.chat(&request(50)).header("accept-encoding", "gzip, br").send().await.read().await;
+        assert_eq!(reply.body, plain.as_bytes(), "{coding}");
+        for name in ["content-encoding", "etag", "content-digest"] {
+            assert_eq!(reply.header(name), None, "{coding}");
+        }
+        assert_eq!(endmark.upstream.requests()[0].header("accept-encoding"), Some("identity"));
+    }
+}
+
+#[tokio::test]
+async fn a_compressed_reply_that_is_cut_is_resumed_like_any_other() {
+    let cut = chat_reply("The harbour", "length", (1, 2)).to_string();
+    let cut = Answer::new(200, "application/json", compressed("br", cut.as_bytes()))
+        .header("content-encoding", "br");
+    let rest = chat_reply(" was quiet.", "stop", (1, 2)).to_string();
+    let rest = Answer::new(200, "application/json", compressed("zstd", rest.as_bytes()))
+        .header("content-encoding", "zstd");
+    let endmark = Endmark::resuming(Script::new().then(cut).otherwise(rest)).await;
+    let reply = endmark.ask(&request(2)).await;
+    assert_eq!(
+        (text(&reply).as_str(), reply.header("x-endmark-outcome")),
+        ("The harbour was quiet.", Some("resumed"))
+    );
+}
+
+#[tokio::test]
+async fn a_compressed_stream_flows_event_by_event() {
+    let frames = testkit::chat_stream(&["one", " two", " three"], "stop");
+    // After the first event the upstream waits for ever: who waits for more than is flushed never sees it.
+    let pieces = gzip_frames(&frames);
+    let after = pieces[0].len() + pieces[1].len();
+    let endmark = Endmark::start(Script::new().otherwise(gzip_stream(&frames).stall_after(after))).await;
+    let mut open = endmark.chat(&stream_request(50)).send().await;
+    let expected = frames[..2].concat();
+    let mut seen = Vec::new();
+    while seen.len() < expected.len() {
+        seen.extend(open.next_bytes().await.unwrap().expect("the stream goes on"));
+    }
+    assert_eq!(String::from_utf8(seen).unwrap(), expected);
+
+    for split in [1, 7, 4096] {
+        let endmark = Endmark::start(Script::new().otherwise(gzip_stream(&frames).split(split))).await;
+        let reply = endmark.ask(&stream_request(50)).await;
+        assert_eq!(String::from_utf8(reply.body.clone()).unwrap(), frames.concat(), "in pieces of {split}");
+        assert_eq!(reply.header("content-encoding"), None);
+    }
+}
+
+#[tokio::test]
+async fn a_compressed_stream_that_breaks_off_is_cut_and_never_whole() {
+    let frames = testkit::chat_stream(&["The harbour", " was", " quiet."], "stop");
+    let pieces = gzip_frames(&frames);
+    let rest = Answer::sse(testkit::chat_stream(&[" quiet."], "stop"));
+    // In the middle of the third frame: in order, as far as HTTP can tell, and not as far as gzip can.
+    let end = pieces[..3].concat().len() + 3;
+    let half = Answer::new(200, "text/event-stream", pieces.concat()[..end].to_vec())
+        .header("content-encoding", "gzip");
+    let endmark = Endmark::start(Script::new().then(half).otherwise(rest)).await;
+    let read = streamed(&endmark.ask(&stream_request(50)).await);
+    assert_eq!((read.text.as_str(), read.done), ("The harbour was quiet.", true));
+    assert_eq!(endmark.calls(), 2);
+}
+
+#[tokio::test]
+async fn what_nobody_reads_passes_as_it_is() {
+    let bytes = compressed("gzip", chat_reply("Yes.", "length", (1, 1)).to_string().as_bytes());
+    // Another path, another coding, and the mode in which nothing is looked at.
+    let answer = Answer::new(200, "application/json", bytes.clone())
+        .header("content-encoding", "gzip")
+        .header("etag", "\"1\"");
+    let endmark = Endmark::start(Script::new().otherwise(answer.clone())).await;
+    let reply = Request::new("PUT", endmark.address, "/v1/files")
+        .header("content-encoding", "snappy")
+        .header("accept-encoding", "gzip")
+        .body("any bytes")
+        .send()
+        .await
+        .read()
+        .await;
+    assert_eq!(
+        (&reply.body, reply.header("content-encoding"), reply.header("etag")),
+        (&bytes, Some("gzip"), Some("\"1\""))
+    );
+    let received = endmark.upstream.requests().remove(0);
+    assert_eq!(
+        (received.header("content-encoding"), received.header("accept-encoding")),
+        (Some("snappy"), Some("gzip"))
+    );
+
+    let endmark =
+        Endmark::start_with(Script::new().otherwise(answer), |settings| settings.resume.mode = Mode::Off)
+            .await;
+    let reply = endmark.chat(&request(5)).header("accept-encoding", "gzip").send().await.read().await;
+    assert_eq!((&reply.body, reply.header("content-encoding")), (&bytes, Some("gzip")));
+
+    for status in [200, 400] {
+        let unknown =
+            Answer::new(status, "application/json", "\x01\x02").header("content-encoding", "snappy");
+        let endmark = Endmark::start(Script::new().otherwise(unknown)).await;
+        let reply = endmark.ask(&request(5)).await;
+        assert_eq!(
+            (reply.status, reply.body.as_slice(), reply.header("content-encoding")),
+            (status, b"\x01\x02".as_slice(), Some("snappy"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_expands_beyond_what_is_kept_passes_without_being_held() {
+    let long = chat_reply(&"x ".repeat(4_000_000), "stop", (1, 1)).to_string();
+    let answer = Answer::new(200, "application/json", compressed("gzip", long.as_bytes()))
+        .header("content-encoding", "gzip");
+    let endmark = Endmark::start_with(Script::new().otherwise(answer), |settings| {
+        settings.limits.reply_bytes = 100_000;
+    })
+    .await;
+    let reply = endmark.ask(&request(5)).await;
+    assert_eq!((reply.body.len(), reply.header("content-encoding")), (long.len(), None));
+    assert!(reply.complete);
+}
