@@ -3,12 +3,16 @@
 //! A message is *viewed*, never turned into a tree and back: [`json`] finds values by their span in the
 //! bytes, [`edit`] changes single spans in place, so that unknown fields, field order, number spelling and
 //! whitespace survive. [`sse`] splits a stream into frames that keep every byte they were read from.
-//! [`openai_chat`] says what a Chat Completions request, response, stream and error mean, and builds the
-//! requests that ask for the rest of a cut reply (PC-3, PC-9).
+//! [`reply`], [`ask`] and [`error`] are what replies, requests for the rest of one and errors have in common,
+//! whatever their format. [`openai_chat`] says what a Chat Completions request, response, stream and error mean
+//! in these words, and builds the requests that ask for the rest of a cut reply (PC-3, PC-9).
 //!
 //! Nothing here recurses over nesting that comes from outside, and every buffer has a limit in bytes.
 
+pub mod ask;
 pub mod edit;
+pub mod error;
 pub mod json;
 pub mod openai_chat;
+pub mod reply;
 pub mod sse;

@@ -16,16 +16,18 @@ mod template;
 mod tool_call;
 mod usage;
 
-pub use choice::Choice;
-pub use continuation::{Partial, PrefillVariant, Terms, ToolPrefill, hermes_prefill};
-pub use error::{ProviderError, error_body, read_error};
-pub use finish::{Finish, StoppedBy, finish_of};
-pub use request::{ChatRequest, LimitField, RequestError};
-pub use response::{ChatResponse, ResponseEdit, ResponseError};
-pub use stream::{ChatStream, Chunk, ChunkError, Delta, Piece};
+pub use crate::ask::{Partial, PrefillVariant, Terms, ToolPrefill};
+pub use crate::error::{ProviderError, RequestError, ResponseError};
+pub use crate::reply::{
+    Choice, Delta, Event as Chunk, EventError as ChunkError, Finish, Piece, ToolCall, Usage,
+};
+pub use continuation::hermes_prefill;
+pub use error::{error_body, read_error};
+pub use finish::{StoppedBy, finish_of};
+pub use request::{ChatRequest, LimitField};
+pub use response::{ChatResponse, ResponseEdit};
+pub use stream::ChatStream;
 pub use template::{ChunkEdit, Template};
-pub use tool_call::ToolCall;
-pub use usage::Usage;
 
 #[cfg(test)]
 mod tests;

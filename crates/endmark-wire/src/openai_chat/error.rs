@@ -1,5 +1,6 @@
 //! Errors in OpenAI's shape: those Endmark raises, and those a provider answers.
 
+use crate::error::ProviderError;
 use crate::json::{Kind, Value, quoted};
 
 /// An error's body in OpenAI's shape, so that client libraries raise their own exceptions.
@@ -19,32 +20,6 @@ pub fn error_body(message: &str, kind: &str, code: Option<&str>, param: Option<&
     let (message, kind, param, code) = (quoted(message), quoted(kind), or_null(param), or_null(code));
     format!("{{\"error\":{{\"message\":{message},\"type\":{kind},\"param\":{param},\"code\":{code}}}}}")
         .into_bytes()
-}
-
-/// An error that a provider answered, or sent in the middle of a stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProviderError {
-    /// What the provider says.
-    pub message: String,
-    /// The kind of error, as `invalid_request_error`.
-    pub kind: Option<String>,
-    /// The error's code; a number stands here as its digits.
-    pub code: Option<String>,
-}
-
-impl ProviderError {
-    /// Whether the request was refused because it does not fit into the model's context (PC-8 `window`).
-    pub fn is_context_length(&self) -> bool {
-        let named = |word: &Option<String>| {
-            matches!(word.as_deref(), Some("context_length_exceeded" | "exceed_context_size_error"))
-        };
-        let message = self.message.to_ascii_lowercase();
-        named(&self.kind)
-            || named(&self.code)
-            || message.contains("maximum context length")
-            || message.contains("context size")
-            || message.contains("context window")
-    }
 }
 
 /// Reads an error body; none if the bytes hold no error in this shape.

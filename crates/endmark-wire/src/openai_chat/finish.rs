@@ -3,18 +3,7 @@
 use endmark_core::Stop;
 
 use crate::json::{Kind, Value};
-
-/// The end of a choice, as the server put it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finish {
-    /// Which choice has ended.
-    pub choice: u32,
-    /// What the word means; none where it says that the server broke the reply off, which is no end of the
-    /// model's: judge it as [`Ending::UpstreamError`](endmark_core::Ending::UpstreamError).
-    pub stop: Option<Stop>,
-    /// The server's word, as `stop` or `length`.
-    pub word: String,
-}
+use crate::reply::Finish;
 
 /// What a choice object says of its end; none while it has no `finish_reason`, or a blank one.
 ///

@@ -6,17 +6,8 @@ use endmark_core::Format;
 
 use super::content::text_of;
 use crate::edit::Edits;
+use crate::error::RequestError;
 use crate::json::{Fields, Kind, Value, quoted};
-
-/// A body that is no Chat Completions request.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct RequestError {
-    /// What is wrong: a lowercase fragment.
-    pub message: String,
-    /// What to do about it: a sentence.
-    pub hint: &'static str,
-}
 
 /// The fields that limit a reply's tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,23 +4,15 @@ use std::ops::Range;
 
 use serde_json::value::RawValue;
 
-use super::choice::{Choice, index_of};
+use super::ChatRequest;
+use super::choice::{index_of, read_choice};
 use super::content::{text_of, text_parts};
-use super::tool_call::{CallView, ToolCall};
-use super::{ChatRequest, Usage};
+use super::tool_call::{CallView, call_json};
+use super::usage::{read_usage, write_usage};
 use crate::edit::Edits;
-use crate::json::{JsonError, Kind, Value, quoted};
-
-/// A body that is no Chat Completions response.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ResponseError {
-    /// The body is no JSON, as a gateway's HTML page, or a body that was cut itself.
-    #[error("the upstream's answer is no JSON: {0}")]
-    NotJson(#[source] JsonError),
-    /// The body is JSON without `choices`, as an error is.
-    #[error("the upstream's answer has no `choices`")]
-    NoChoices,
-}
+use crate::error::ResponseError;
+use crate::json::{Kind, Value, quoted};
+use crate::reply::{Choice, ToolCall, Usage};
 
 /// A response as its server sent it (PC-9): a view, and the bytes themselves.
 ///
@@ -59,7 +51,7 @@ impl ChatResponse {
     pub fn parse(body: &[u8], request: &ChatRequest) -> Result<Self, ResponseError> {
         let root = Value::parse(body).map_err(ResponseError::NotJson)?;
         let choices = root.field("choices").filter(|choices| choices.kind() == Kind::Array);
-        let choices = choices.ok_or(ResponseError::NoChoices)?;
+        let choices = choices.ok_or(ResponseError::Without("choices"))?;
         let text = |name: &str| root.field(name).and_then(Value::text).map(std::borrow::Cow::into_owned);
         Ok(Self {
             body: root.document().to_owned(),
@@ -68,9 +60,9 @@ impl ChatResponse {
             model: text("model").unwrap_or_default(),
             choices: (0..)
                 .zip(choices.items())
-                .map(|(position, choice)| Choice::read(choice, position, request.has_stop))
+                .map(|(position, choice)| read_choice(choice, position, request.has_stop))
                 .collect(),
-            usage: root.field("usage").and_then(Usage::read),
+            usage: root.field("usage").and_then(read_usage),
         })
     }
 
@@ -116,7 +108,7 @@ impl<'a> ResponseEdit<'a> {
     /// Sets all calls of a choice, where a server took the beginning of a call for text.
     pub fn set_tool_calls(&mut self, choice: u32, calls: &[ToolCall]) {
         let Some(message) = self.message(choice) else { return };
-        let calls: Vec<String> = calls.iter().map(ToolCall::json).collect();
+        let calls: Vec<String> = calls.iter().map(call_json).collect();
         self.edits.set_field(message, "tool_calls", &format!("[{}]", calls.join(",")));
     }
 
@@ -129,7 +121,7 @@ impl<'a> ResponseEdit<'a> {
 
     /// Sets the counts of `usage`; its other details stay.
     pub fn set_usage(&mut self, usage: &Usage) {
-        usage.write(&mut self.edits);
+        write_usage(usage, &mut self.edits);
     }
 
     /// Sets the `endmark` object next to the provider's own fields.

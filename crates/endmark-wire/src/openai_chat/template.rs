@@ -3,10 +3,10 @@
 use serde_json::value::RawValue;
 
 use super::response::find_choice;
-use super::stream::ChunkError;
-use super::{ToolCall, Usage};
+use super::usage::{usage_json, write_usage};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
+use crate::reply::{EventError, ToolCall, Usage};
 
 /// Fields that are the same in every chunk of a stream. Others say something of one chunk only.
 const ENVELOPE: [&str; 7] =
@@ -86,7 +86,7 @@ impl Template {
 
     /// A chunk without choices that counts the tokens of the whole reply.
     pub fn usage_chunk(&self, usage: &Usage) -> Vec<u8> {
-        self.chunk(&format!("\"choices\":[],\"usage\":{}", usage.json()))
+        self.chunk(&format!("\"choices\":[],\"usage\":{}", usage_json(usage)))
     }
 
     fn delta(&self, choice: u32, delta: &str) -> Vec<u8> {
@@ -115,12 +115,12 @@ pub struct ChunkEdit<'a> {
 
 impl<'a> ChunkEdit<'a> {
     /// Begins to change the chunk in this data.
-    pub fn new(data: &'a str) -> Result<Self, ChunkError> {
-        let root = Value::parse_str(data).map_err(ChunkError::NotJson)?;
+    pub fn new(data: &'a str) -> Result<Self, EventError> {
+        let root = Value::parse_str(data).map_err(EventError::NotJson)?;
         if root.kind() == Kind::Object {
             Ok(Self { edits: Edits::of(root) })
         } else {
-            Err(ChunkError::NoObject)
+            Err(EventError::NoObject)
         }
     }
 
@@ -141,7 +141,7 @@ impl<'a> ChunkEdit<'a> {
 
     /// Sets the counts of `usage`; its other details stay.
     pub fn set_usage(&mut self, usage: &Usage) {
-        usage.write(&mut self.edits);
+        write_usage(usage, &mut self.edits);
     }
 
     /// Takes `usage` out, for a client that did not ask for it.

@@ -1,32 +1,16 @@
-//! A tool call, whole or cut.
+//! Tool calls in Chat Completions: `tool_calls`, and the legacy `function_call`.
 
 use crate::json::{Kind, Value, quoted};
+use crate::reply::ToolCall;
 
-/// A call of a tool, as far as it was received.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ToolCall {
-    /// Its number among the calls of one choice.
-    pub index: u32,
-    /// The id that a tool's result refers to; the legacy `function_call` has none.
-    pub id: Option<String>,
-    /// The function's name.
-    pub name: String,
-    /// The arguments' source text, JSON when it is whole.
-    pub arguments: String,
-    /// Sent as the legacy `function_call`, and so to be answered in that form.
-    pub legacy: bool,
-}
-
-impl ToolCall {
-    /// The call as an item of a message's `tool_calls`.
-    pub(super) fn json(&self) -> String {
-        let id = self.id.as_ref().map(|id| format!("\"id\":{},", quoted(id))).unwrap_or_default();
-        format!(
-            "{{{id}\"type\":\"function\",\"function\":{{\"name\":{},\"arguments\":{}}}}}",
-            quoted(&self.name),
-            quoted(&self.arguments)
-        )
-    }
+/// The call as an item of a message's `tool_calls`.
+pub(super) fn call_json(call: &ToolCall) -> String {
+    let id = call.id.as_ref().map(|id| format!("\"id\":{},", quoted(id))).unwrap_or_default();
+    format!(
+        "{{{id}\"type\":\"function\",\"function\":{{\"name\":{},\"arguments\":{}}}}}",
+        quoted(&call.name),
+        quoted(&call.arguments)
+    )
 }
 
 /// What an item of `tool_calls`, or a `function_call`, says; as much as is there.

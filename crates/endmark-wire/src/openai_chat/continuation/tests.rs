@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value as Tree, json};
 
 use super::*;
+use crate::reply::ToolCall;
 
 const TERMS: Terms = Terms { limit: 4096, stream: false, include_usage: false };
 

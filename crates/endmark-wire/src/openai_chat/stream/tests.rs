@@ -1,6 +1,7 @@
 use endmark_core::Stop;
 
 use super::*;
+use crate::reply::ToolCall;
 
 fn stream(keep_bytes: usize) -> ChatStream {
     ChatStream::new(&ChatRequest::parse(br#"{"model":"m","messages":[],"stream":true}"#).unwrap(), keep_bytes)
@@ -36,7 +37,7 @@ fn calls_and_choices_from_outside_are_bounded() {
         stream.chunk(&call).unwrap();
         stream.chunk(&text(index, "")).unwrap();
     }
-    assert_eq!(stream.choices().len(), MAX_CHOICES);
+    assert_eq!(stream.choices().len(), 128);
     assert_eq!(stream.choices()[0].tool_calls.len(), 0);
     assert!(!stream.choices()[0].mendable);
 }
@@ -59,7 +60,7 @@ fn a_broken_chunk_leaves_what_came_before_it() {
 fn after_an_event_that_is_no_chunk_nothing_is_mendable() {
     let mut stream = stream(1000);
     stream.chunk(&text(0, "one")).unwrap();
-    assert_eq!(stream.chunk("ping"), Err(ChunkError::NoChunk));
+    assert_eq!(stream.chunk("ping"), Err(EventError::NoChunk));
     assert!(!stream.choices()[0].mendable);
 }
 
@@ -67,7 +68,7 @@ fn after_an_event_that_is_no_chunk_nothing_is_mendable() {
 fn bytes_that_are_no_utf_8_break_a_chunk() {
     let damaged =
         Frame::read(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\xFF\"}}]}\n\n".to_vec());
-    assert_eq!(stream(1000).frame(&damaged), Err(ChunkError::NotUtf8));
+    assert_eq!(stream(1000).frame(&damaged), Err(EventError::NotUtf8));
 }
 
 #[test]
@@ -116,7 +117,7 @@ fn frames_that_say_nothing() {
         [": ping\n\n", "\n", "event: ping\n\n", "data:\n\n", "data: {}\n\n", "data: {\"choices\":null}\n\n"]
     {
         let chunk = stream.frame(&Frame::read(raw.as_bytes().to_vec())).unwrap();
-        assert_eq!(chunk, Chunk { no_choices: chunk.no_choices, ..Chunk::default() }, "{raw:?}");
+        assert_eq!(chunk, Event { no_choices: chunk.no_choices, ..Event::default() }, "{raw:?}");
     }
     assert_eq!(stream.choices(), []);
     assert!(stream.frame(&Frame::read(b"data:[DONE]".to_vec())).unwrap().done);

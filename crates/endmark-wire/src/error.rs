@@ -1,0 +1,50 @@
+//! What may be wrong with a message, and what a provider says is wrong.
+
+use crate::json::JsonError;
+
+/// A body that is no request in its format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct RequestError {
+    /// What is wrong: a lowercase fragment.
+    pub message: String,
+    /// What to do about it: a sentence.
+    pub hint: &'static str,
+}
+
+/// A body that is no response in its format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ResponseError {
+    /// The body is no JSON, as a gateway's HTML page, or a body that was cut itself.
+    #[error("the upstream's answer is no JSON: {0}")]
+    NotJson(#[source] JsonError),
+    /// The body is JSON without the field that holds the reply, as an error is.
+    #[error("the upstream's answer has no `{0}`")]
+    Without(&'static str),
+}
+
+/// An error that a provider answered, or sent in the middle of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderError {
+    /// What the provider says.
+    pub message: String,
+    /// The kind of error, as `invalid_request_error`.
+    pub kind: Option<String>,
+    /// The error's code; a number stands here as its digits.
+    pub code: Option<String>,
+}
+
+impl ProviderError {
+    /// Whether the request was refused because it does not fit into the model's context (PC-8 `window`).
+    pub fn is_context_length(&self) -> bool {
+        let named = |word: &Option<String>| {
+            matches!(word.as_deref(), Some("context_length_exceeded" | "exceed_context_size_error"))
+        };
+        let message = self.message.to_ascii_lowercase();
+        named(&self.kind)
+            || named(&self.code)
+            || message.contains("maximum context length")
+            || message.contains("context size")
+            || message.contains("context window")
+    }
+}

@@ -1,0 +1,18 @@
+//! A reply as far as it came, in words that no format has for itself: every format reads its own into these.
+//!
+//! A reply has [`Choice`]s, each with its text, its [`ToolCall`]s and its [`Finish`]. In a stream they come as
+//! [`Delta`]s in [`Event`]s, and [`Received`] puts them together.
+
+mod choice;
+mod event;
+mod finish;
+mod received;
+mod tool_call;
+mod usage;
+
+pub use choice::Choice;
+pub use event::{Delta, Event, EventError, Piece};
+pub use finish::Finish;
+pub use received::Received;
+pub use tool_call::ToolCall;
+pub use usage::Usage;

@@ -1,0 +1,50 @@
+//! One choice of a reply, from a whole response or put together from a stream.
+
+use super::{Finish, ToolCall};
+
+/// One choice of a reply, as far as it was received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// Its number among the choices of the reply.
+    pub index: u32,
+    /// The text, without reasoning and refusals; empty if there is none.
+    pub text: String,
+    /// The tool calls, in the order in which they began.
+    pub tool_calls: Vec<ToolCall>,
+    /// Whether reasoning came with it.
+    pub reasoned: bool,
+    /// Whether the model refused, in a field of its own or by its stop reason.
+    pub refused: bool,
+    /// How it ended; none while it has not.
+    pub finish: Option<Finish>,
+    /// Whether `text` and `tool_calls` are all that was received, character for character. If not (too long
+    /// to be kept, a chunk that could not be read, half a surrogate pair, a call of another tool than a
+    /// function) the choice can only be passed on, and both may be empty.
+    pub mendable: bool,
+    /// How many bytes of text and arguments were received, kept or not.
+    pub received: usize,
+}
+
+impl Choice {
+    /// A choice of which nothing has come yet.
+    pub fn new(index: u32) -> Self {
+        Self {
+            index,
+            text: String::new(),
+            tool_calls: Vec::new(),
+            reasoned: false,
+            refused: false,
+            finish: None,
+            mendable: true,
+            received: 0,
+        }
+    }
+
+    /// Notes how the choice ended.
+    pub(crate) fn end(&mut self, finish: Option<Finish>) {
+        if let Some(finish) = finish {
+            self.refused |= finish.stop == Some(endmark_core::Stop::Refused);
+            self.finish = Some(finish);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What one event of a stream says.
+
+use super::{Finish, ToolCall, Usage};
+use crate::error::ProviderError;
+use crate::json::JsonError;
+
+/// What a call costs of the limit on what is kept, besides its text.
+const ENTRY_BYTES: usize = 64;
+
+/// An event of a stream that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EventError {
+    /// The data is no JSON.
+    #[error("a chunk of the stream is no JSON: {0}")]
+    NotJson(#[source] JsonError),
+    /// The data is JSON, but no object.
+    #[error("a chunk of the stream is no object")]
+    NoObject,
+    /// The frame holds bytes that are no UTF-8.
+    #[error("a chunk of the stream is not UTF-8")]
+    NotUtf8,
+    /// The data has nothing of JSON in it, as the `ping` of some servers.
+    #[error("an event of the stream is no chunk")]
+    NoChunk,
+}
+
+impl EventError {
+    /// Whether it may have been a part of the reply, which is lost with it.
+    pub fn is_broken_chunk(&self) -> bool {
+        match self {
+            Self::NotJson(_) | Self::NoObject | Self::NotUtf8 => true,
+            Self::NoChunk => false,
+        }
+    }
+}
+
+/// What one event of a stream says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Event {
+    /// What came of the choices, in order.
+    pub pieces: Vec<Delta>,
+    /// The choices that ended.
+    pub finishes: Vec<Finish>,
+    /// Tokens of the whole reply, if the event counts them.
+    pub usage: Option<Usage>,
+    /// The error that ended the reply.
+    pub error: Option<ProviderError>,
+    /// The stream's own end, as `[DONE]`.
+    pub done: bool,
+    /// The event has nothing of a choice, as the one at the end that only counts tokens.
+    pub no_choices: bool,
+}
+
+/// A piece of a choice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delta {
+    /// Which choice it is of.
+    pub choice: u32,
+    /// What came.
+    pub piece: Piece,
+}
+
+/// What came of a choice. Texts are never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Text.
+    Text(String),
+    /// Reasoning, which is no part of the text.
+    Reasoning(String),
+    /// The words of a refusal.
+    Refusal(String),
+    /// The beginning or the next piece of a tool call.
+    ToolCall {
+        /// Its number among the choice's calls.
+        index: u32,
+        /// Its id, where it is given.
+        id: Option<String>,
+        /// The function's name, where it is given.
+        name: Option<String>,
+        /// The next characters of the arguments.
+        arguments: String,
+    },
+}
+
+impl Piece {
+    /// How many bytes it takes to keep this, next to these calls.
+    pub(super) fn cost(&self, calls: &[ToolCall]) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Reasoning(_) | Self::Refusal(_) => 0,
+            Self::ToolCall { index, id, name, arguments } => {
+                let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+                let is_new = !calls.iter().any(|call| call.index == *index);
+                arguments.len() + length(id) + length(name) + if is_new { ENTRY_BYTES } else { 0 }
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What has come of a streamed reply, put together.
+
+use endmark_core::Ending;
+
+use super::{Choice, Delta, Event, EventError, Finish, Piece, ToolCall, Usage};
+
+/// More choices than a request can ask for; of others nothing is kept.
+const MAX_CHOICES: usize = 128;
+
+/// What the stream says of itself, besides its events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Well,
+    /// The upstream reported an error.
+    Failed,
+    /// An event could not be read.
+    Broken,
+}
+
+/// Puts a streamed reply together from the pieces that its format's reader finds (PC-9).
+///
+/// At most `keep_bytes` of texts, names and arguments are kept: past that everything kept is dropped and no
+/// choice is [mendable](Choice::mendable) any more, while what comes is counted as before.
+///
+/// ```
+/// use endmark_core::Ending;
+/// use endmark_wire::reply::Received;
+/// let received = Received::new(1 << 20);
+/// assert_eq!((received.choices(), received.ending(0)), (&[][..], Ending::Dropped));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Received {
+    choices: Vec<Choice>,
+    /// How many bytes may still be kept; none once they were used up, or were given up.
+    room: Option<usize>,
+    usage: Option<Usage>,
+    output_tokens: Option<u64>,
+    state: State,
+    done: bool,
+}
+
+impl Received {
+    /// Nothing yet.
+    pub fn new(keep_bytes: usize) -> Self {
+        Self {
+            choices: Vec::new(),
+            room: Some(keep_bytes),
+            usage: None,
+            output_tokens: None,
+            state: State::Well,
+            done: false,
+        }
+    }
+
+    /// The choices, in the order in which they began.
+    pub fn choices(&self) -> &[Choice] {
+        &self.choices
+    }
+
+    /// The choice with this number, if anything came of it.
+    pub fn choice_at(&self, index: u32) -> Option<&Choice> {
+        self.choices.iter().find(|choice| choice.index == index)
+    }
+
+    /// Tokens of the whole reply, once they were counted.
+    pub fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
+    /// Tokens that were generated, by the usage or by what else a server says. Of a reply with several choices
+    /// llama.cpp counts one.
+    pub fn output_tokens(&self) -> Option<u64> {
+        self.output_tokens
+    }
+
+    /// How a choice has ended if the stream's bytes end here: cleanly with its finish reason or with the
+    /// stream's own end; else by an error the server reported; else it was dropped.
+    pub fn ending(&self, choice: u32) -> Ending {
+        let finish = self.choice_at(choice).and_then(|choice| choice.finish.as_ref());
+        match finish.map(|finish| finish.stop) {
+            Some(Some(_)) => Ending::Clean,
+            Some(None) => Ending::UpstreamError,
+            None if self.state != State::Well => Ending::UpstreamError,
+            None if self.done => Ending::Clean,
+            None => Ending::Dropped,
+        }
+    }
+
+    /// Whether the stream's own end was seen.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Notes that there is another event to be read: behind one that could not be read, nothing is as it was.
+    pub(crate) fn next_event(&mut self) {
+        if self.state == State::Broken {
+            self.give_up();
+        }
+    }
+
+    /// Notes an event that cannot be read, and hands its error on.
+    pub(crate) fn unreadable(&mut self, error: EventError) -> EventError {
+        if error.is_broken_chunk() {
+            self.state = State::Broken;
+        } else {
+            self.give_up();
+        }
+        error
+    }
+
+    /// Notes what an event says besides its choices.
+    pub(crate) fn event(&mut self, event: &Event, output_tokens: Option<u64>) {
+        if event.error.is_some() {
+            self.state = State::Failed;
+        }
+        self.done |= event.done;
+        self.usage = event.usage.or(self.usage);
+        let counted = event.usage.map(|usage| usage.completion);
+        self.output_tokens = counted.or(output_tokens).or(self.output_tokens);
+    }
+
+    /// Adds pieces of one choice; `legacy` is the form of a tool call among them.
+    pub(crate) fn pieces(&mut self, index: u32, pieces: &[Delta], legacy: bool) {
+        let known = self.choice_at(index);
+        let calls = known.map(|choice| choice.tool_calls.as_slice()).unwrap_or_default();
+        let cost: usize = pieces.iter().map(|delta| delta.piece.cost(calls)).sum();
+        if known.is_none() && self.choices.len() < MAX_CHOICES {
+            self.choices.push(Choice { mendable: self.room.is_some(), ..Choice::new(index) });
+        }
+        self.room = self.room.and_then(|room| room.checked_sub(cost));
+        if self.room.is_none() {
+            self.keep_nothing();
+        }
+        let keep = self.room.is_some();
+        if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
+            for delta in pieces {
+                choice.add(&delta.piece, legacy, keep);
+            }
+        }
+    }
+
+    /// Notes how a choice ended, if it did, and whether its pieces were exactly what was sent.
+    pub(crate) fn end(&mut self, index: u32, finish: Option<Finish>, exact: bool) {
+        if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
+            choice.mendable &= exact;
+            choice.end(finish);
+        }
+    }
+
+    /// Drops what is kept: from now on no choice is mendable.
+    fn give_up(&mut self) {
+        self.room = None;
+        self.keep_nothing();
+    }
+
+    fn keep_nothing(&mut self) {
+        for choice in &mut self.choices {
+            choice.mendable = false;
+            choice.text = String::new();
+            choice.tool_calls = Vec::new();
+        }
+    }
+}
+
+impl Choice {
+    /// Adds a piece; its text only if it is to be kept.
+    fn add(&mut self, piece: &Piece, legacy: bool, keep: bool) {
+        match piece {
+            Piece::Text(text) => {
+                self.received += text.len();
+                self.text.push_str(if keep { text } else { "" });
+            }
+            Piece::Reasoning(_) => self.reasoned = true,
+            Piece::Refusal(_) => self.refused = true,
+            Piece::ToolCall { index, id, name, arguments } => {
+                self.received += arguments.len();
+                if keep {
+                    let call = self.call(*index, legacy);
+                    call.id = call.id.take().or_else(|| id.clone());
+                    if let Some(name) = name.as_ref().filter(|_| call.name.is_empty()) {
+                        call.name.clone_from(name);
+                    }
+                    call.arguments.push_str(arguments);
+                }
+            }
+        }
+    }
+
+    /// The call with this number; a new one if there is none.
+    fn call(&mut self, index: u32, legacy: bool) -> &mut ToolCall {
+        let known = self.tool_calls.iter().position(|call| call.index == index);
+        let position = known.unwrap_or_else(|| {
+            self.tool_calls.push(ToolCall { index, legacy, ..ToolCall::default() });
+            self.tool_calls.len() - 1
+        });
+        &mut self.tool_calls[position]
+    }
+}

@@ -1,0 +1,59 @@
+//! How many tokens a call took, as the provider reports them.
+
+/// Tokens of one call, or of several together.
+///
+/// ```
+/// use endmark_wire::reply::Usage;
+/// let first = Usage { prompt: 10, completion: 20, total: 30, cached: Some(8), reasoning: None };
+/// let second = Usage { prompt: 31, completion: 4, total: 35, cached: None, reasoning: None };
+/// let sum = Usage { prompt: 41, completion: 24, total: 65, cached: Some(8), reasoning: None };
+/// assert_eq!(first + second, sum);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Tokens of the prompt, cached ones included.
+    pub prompt: u64,
+    /// Tokens that were generated, reasoning included.
+    pub completion: u64,
+    /// Both together.
+    pub total: u64,
+    /// Tokens of the prompt that were read from a cache.
+    pub cached: Option<u64>,
+    /// Generated tokens that were reasoning.
+    pub reasoning: Option<u64>,
+}
+
+impl std::ops::Add for Usage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        let both = |one: Option<u64>, two: Option<u64>| match (one, two) {
+            (Some(one), Some(two)) => Some(one.saturating_add(two)),
+            (one, two) => one.or(two),
+        };
+        Self {
+            prompt: self.prompt.saturating_add(other.prompt),
+            completion: self.completion.saturating_add(other.completion),
+            total: self.total.saturating_add(other.total),
+            cached: both(self.cached, other.cached),
+            reasoning: both(self.reasoning, other.reasoning),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_does_not_overflow() {
+        let most = Usage {
+            prompt: u64::MAX,
+            completion: u64::MAX,
+            total: u64::MAX,
+            cached: Some(u64::MAX),
+            reasoning: None,
+        };
+        assert_eq!(most + most, most);
+    }
+}
