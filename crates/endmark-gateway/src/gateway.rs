@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use endmark_store::Store;
+use http::HeaderValue;
 
 use crate::recovery::{Capabilities, Schema, SchemaError};
 use crate::settings::{Settings, Upstream};
@@ -37,6 +38,11 @@ pub enum BuildError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// A key that no header can carry.
+    #[error(
+        "the key of the upstream `{0}` holds a character that no header can carry: write it without line breaks"
+    )]
+    Key(String),
     /// The client for upstream calls cannot be made.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -61,6 +67,9 @@ impl Gateway {
         }
         for upstream in &settings.upstreams {
             check_fallback(upstream, &settings.upstreams)?;
+            if upstream.api_key.as_ref().is_some_and(|key| HeaderValue::from_str(key.reveal()).is_err()) {
+                return Err(BuildError::Key(upstream.name.clone()));
+            }
         }
         let mut schemas = BTreeMap::new();
         for (name, text) in &settings.schemas {
@@ -69,7 +78,7 @@ impl Gateway {
             schemas.insert(name.clone(), schema);
         }
         Ok(Arc::new(Self {
-            client: Client::new()?,
+            client: Client::new(&settings.upstreams)?,
             standing: Standing::new(&settings),
             capabilities: Capabilities::new(store.clone()),
             schemas,

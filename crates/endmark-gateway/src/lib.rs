@@ -15,6 +15,7 @@ mod health;
 mod recovery;
 mod rescue;
 mod route;
+mod scrub;
 mod settings;
 mod stack;
 mod upstream;
@@ -22,7 +23,10 @@ mod upstream;
 pub use causes::with_causes;
 pub use edge::{ServeError, serve};
 pub use gateway::{BuildError, Gateway};
+pub use scrub::Scrubber;
 pub use settings::{
-    BaseUrl, BaseUrlError, Limits, Mode, Prefill, ResumeSettings, RetrySettings, Secret, Settings,
-    UnknownMode, UnknownPrefill, Upstream,
+    Authorities, AuthoritiesError, BaseUrl, BaseUrlError, Limits, Mode, Prefill, Proxy, ProxyError,
+    ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings, UnknownMode, UnknownPrefill,
+    Upstream,
 };
+pub use upstream::{ClientError, Connector, Link};

@@ -31,8 +31,16 @@ pub(crate) struct Target<'a> {
 impl Target<'_> {
     /// Its address.
     pub(crate) fn locate(&self) -> Result<Uri, Refusal> {
+        if has_dot_segment(&self.path_and_query) {
+            return Err(Refusal::BadRequest(
+                "a path with a segment `.` or `..` is not forwarded: send the path that it stands for"
+                    .to_owned(),
+            ));
+        }
         self.upstream.base_url.locate(&self.path_and_query).map_err(|error| {
-            Refusal::BadRequest(format!("the path `{}` cannot be forwarded: {error}", self.path_and_query))
+            // Without its query, which may hold a key.
+            let path = self.path_and_query.split('?').next().unwrap_or_default();
+            Refusal::BadRequest(format!("the path `{path}` cannot be forwarded: {error}"))
         })
     }
 }
@@ -76,5 +84,39 @@ pub(crate) fn find<'a>(gateway: &'a Gateway, method: &Method, uri: &Uri) -> Rout
         Route::Chat(target)
     } else {
         Route::PassThrough(target)
+    }
+}
+
+/// Whether a path has a segment that takes it elsewhere, in any spelling that some server understands: what is one
+/// path here and another one there is answered by nobody's rules.
+fn has_dot_segment(path_and_query: &str) -> bool {
+    let path = path_and_query.split('?').next().unwrap_or_default().to_ascii_lowercase();
+    let path = path.replace("%2e", ".").replace("%2f", "/").replace("%5c", "/").replace('\\', "/");
+    path.split('/').any(|segment| matches!(segment.split(';').next(), Some("." | "..")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_dot_segment;
+
+    #[test]
+    fn a_segment_that_takes_a_path_elsewhere_is_found_in_every_spelling() {
+        for path in [
+            "/v1/../x",
+            "/..",
+            "/v1/./x",
+            "/v1/%2e%2E/x",
+            "/v1/.%2e",
+            "/v1/..%2fx",
+            "/v1/..;a=b/x",
+            "/v1/..%5Cx",
+        ] {
+            assert!(has_dot_segment(path), "{path}");
+        }
+        for path in
+            ["/", "/v1/models/a..b", "/v1/.well-known", "/v1/x?path=../y", "/v1/%2E%2E%2E", "//", "/v1/a%2Fb"]
+        {
+            assert!(!has_dot_segment(path), "{path}");
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! What the gateway can be told, already parsed: every value here is usable as it stands.
 
+mod authorities;
 mod base_url;
 mod limits;
+mod proxy;
 mod resume;
 mod retry;
 mod secret;
@@ -12,8 +14,12 @@ use std::net::SocketAddr;
 
 use endmark_core::MAX_CORRECTION_ATTEMPTS;
 
+use crate::scrub::Scrubber;
+
+pub use authorities::{Authorities, AuthoritiesError};
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use limits::Limits;
+pub use proxy::{Proxy, ProxyError, ProxyVariableError};
 pub use resume::{Mode, ResumeSettings, UnknownMode};
 pub use retry::RetrySettings;
 pub use secret::Secret;
@@ -42,6 +48,17 @@ pub struct Settings {
     pub retry: RetrySettings,
     /// Bounds in bytes, counts and time.
     pub limits: Limits,
+}
+
+impl Settings {
+    /// Knows every secret that is in these settings.
+    pub fn scrubber(&self) -> Scrubber {
+        let keys = self.upstreams.iter().filter_map(|upstream| upstream.api_key.as_ref()).cloned();
+        let passwords =
+            self.upstreams.iter().filter_map(|upstream| upstream.proxy.as_ref()).flat_map(Proxy::secrets);
+        let secrets: Vec<Secret> = keys.chain(passwords).collect();
+        Scrubber::new(secrets.iter().map(Secret::reveal))
+    }
 }
 
 impl Default for Settings {

@@ -1,13 +1,16 @@
 //! Calls to upstreams: the client, and the headers that go there and come back.
 
 mod client;
+mod connector;
 mod headers;
 mod plain;
 mod standing;
 
-pub(crate) use client::{Client, ClientError, Read, ReadError, UpstreamError, read_up_to, read_whole};
+pub use connector::{ClientError, Connector, Link};
+
+pub(crate) use client::{Client, Read, ReadError, UpstreamError, read_up_to, read_whole};
 pub(crate) use headers::{
-    CREDENTIALS, for_fallback, for_upstream, from_upstream, of_another_body, retry_after,
+    CREDENTIALS, for_fallback, for_upstream, from_upstream, of_another_body, retry_after, secrets_in,
 };
 pub(crate) use plain::plain;
 pub(crate) use standing::{Standing, random};

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::answer::{Answer, to_data};
-use crate::config::{ApiKey, Effective, Environment};
+use crate::config::{Effective, Environment, SecretSource, reached};
 use crate::error::CommandError;
 use crate::terminal::{Paint, Painter};
 
@@ -37,6 +37,12 @@ impl Check {
     ) -> Self {
         Self { name: name.into(), is_ok: false, message: message.into(), hint: Some(hint.into()) }
     }
+
+    /// Something is wrong, as an error says it.
+    pub(crate) fn of_error(name: impl Into<String>, error: &CommandError) -> Self {
+        let body = error.body();
+        Self { name: name.into(), is_ok: false, message: body.message, hint: body.hint }
+    }
 }
 
 /// Whether a configuration that could be read can also be used: the keys, schemas and texts it refers to.
@@ -58,16 +64,28 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
             };
             checks.push(Check::passed(name, format!("`{}` stands in, asked {asked}", fallback.name)));
         }
-        if let Some(ApiKey::Environment(variable)) = &upstream.api_key {
+        if let Some(source) = &upstream.api_key {
             let name = format!("upstreams.{}.api_key", upstream.name);
-            checks.push(match environment.get(variable) {
-                Some(_) => Check::passed(name, format!("the environment variable `{variable}` is set")),
-                None => Check::failed(
-                    name,
-                    format!("the environment variable `{variable}` is not set"),
-                    format!("Set `{variable}`, or name another one."),
-                ),
+            let what = format!("the key of the upstream `{}`", upstream.name);
+            checks.extend(match (source.read(environment, &what), source) {
+                (Err(error), _) => Some(Check::of_error(name, &error)),
+                (Ok(_), SecretSource::Value(_)) => None,
+                (Ok(_), SecretSource::Environment(variable)) => {
+                    Some(Check::passed(name, format!("the environment variable `{variable}` is set")))
+                }
+                (Ok(_), SecretSource::File(path)) => {
+                    Some(Check::passed(name, format!("`{}` holds it", path.display())))
+                }
             });
+        }
+        match reached(settings, upstream, environment) {
+            Err(error) => checks.push(Check::of_error(format!("upstreams.{}", upstream.name), &error)),
+            Ok(reached) => checks.extend(reached.proxy.map(|proxy| {
+                Check::passed(
+                    format!("upstreams.{}.proxy", upstream.name),
+                    format!("requests go through the proxy {proxy}"),
+                )
+            })),
         }
     }
     for schema in &settings.schemas {

@@ -8,7 +8,9 @@ mod given;
 mod keys;
 mod layers;
 mod nearest;
+mod network;
 mod provenance;
+mod secret_source;
 mod settings;
 mod show;
 #[cfg(test)]
@@ -24,8 +26,10 @@ use given::Given;
 use layers::Layers;
 pub(crate) use layers::base_url;
 pub(crate) use nearest::nearest;
+pub(crate) use network::{reached, reached_at};
 pub(crate) use provenance::{Origin, Provenance};
-pub(crate) use settings::{ApiKey, Settings, Upstream};
+pub(crate) use secret_source::SecretSource;
+pub(crate) use settings::{Settings, Upstream};
 pub(crate) use show::{Shown, shown};
 
 /// The configuration as it is in effect.

@@ -1,8 +1,11 @@
 //! What is logged while something is served: to standard error, never to standard output.
 
-use std::io;
+use std::io::{self, Write};
+use std::sync::{PoisonError, RwLock};
 
+use endmark_gateway::Scrubber;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
 
 use crate::config::LOG_VARIABLE;
 use crate::context::Context;
@@ -18,11 +21,46 @@ pub(crate) fn start(context: &Context) {
     };
     let said = context.environment.get(LOG_VARIABLE).and_then(|filter| EnvFilter::try_new(filter).ok());
     let filter = said.unwrap_or_else(|| EnvFilter::new(level));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(Scrubbed);
     // Only one subscriber can be the process's; a second start would change nothing, and does not matter.
     let _ = if context.terminal.json {
         builder.json().try_init()
     } else {
         builder.with_ansi(context.terminal.errors.is_on()).try_init()
     };
+}
+
+/// The secrets that are kept out of the log: those of the configuration that is in effect.
+static SECRETS: RwLock<Option<Scrubber>> = RwLock::new(None);
+
+/// From now on these secrets are taken out of whatever is logged, also by libraries.
+pub(crate) fn hide(secrets: Scrubber) {
+    *SECRETS.write().unwrap_or_else(PoisonError::into_inner) = Some(secrets);
+}
+
+/// Standard error, without the known secrets. A line is always written at once, so none is torn apart.
+#[derive(Clone, Copy)]
+struct Scrubbed;
+
+impl MakeWriter<'_> for Scrubbed {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        Self
+    }
+}
+
+impl Write for Scrubbed {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
+        match secrets.as_ref() {
+            Some(secrets) => io::stderr().write_all(&secrets.scrub_bytes(line))?,
+            None => io::stderr().write_all(line)?,
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }

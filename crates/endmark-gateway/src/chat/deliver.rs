@@ -3,6 +3,7 @@
 //! What follows a failure is decided in `endmark_core::failover`; this sends, waits and remembers. Nothing is
 //! tried again once there is a byte of a reply.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,8 +16,11 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::exchange::Exchange;
 use crate::body::{AnyBody, full, preceded};
 use crate::rescue::Refusal;
+use crate::scrub::Scrubber;
 use crate::settings::{Limits, Mode};
-use crate::upstream::{UpstreamError, from_upstream, plain, random, read_whole, retry_after};
+use crate::upstream::{
+    UpstreamError, from_upstream, of_another_body, plain, random, read_whole, retry_after,
+};
 
 /// An error body is read to its end to see what it is; no provider's error is longer.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
@@ -148,7 +152,7 @@ async fn send(exchange: &Exchange) -> Result<Response<AnyBody>, (Failure, Said)>
     }
     let first_byte = first_byte(exchange, limits);
     let deadline = Instant::now() + first_byte;
-    let sent = exchange.gateway.client.send(onward, first_byte).await;
+    let sent = exchange.gateway.client.send(&destination.upstream, onward, first_byte).await;
     let mut answer = match sent {
         Ok(answer) => answer,
         Err(error) => {
@@ -215,18 +219,31 @@ async fn refused(
     exchange: &Exchange,
     answer: Response<AnyBody>,
 ) -> Result<Response<AnyBody>, (Failure, Said)> {
-    let (head, body) = answer.into_parts();
+    let (mut head, body) = answer.into_parts();
     let status = head.status.as_u16();
     let told = Failure::Refused { status, retry_after: retry_after(&head.headers) };
     match read_whole(body, MAX_ERROR_BYTES, exchange.gateway.settings.limits.idle).await {
         Ok(body) => {
             let failure = read_error(&body).and_then(|error| known(status, &error)).unwrap_or(told);
+            let body = without_own_key(exchange, &mut head.headers, body);
             let answer = Response::from_parts(head, full(body));
             if failure.is_worth_a_remedy() { Err((failure, Ok(answer))) } else { Ok(answer) }
         }
         Err(error) => {
             let upstream = exchange.upstream_name().to_owned();
             Err((told, Err(Refusal::AnswerLost { upstream, error })))
+        }
+    }
+}
+
+/// An error without the upstream's own key, which some repeat: it is the gateway's secret, not the client's.
+fn without_own_key(exchange: &Exchange, headers: &mut HeaderMap, body: Bytes) -> Bytes {
+    let Some(key) = &exchange.destination.upstream.api_key else { return body };
+    match Scrubber::new([key.reveal()]).scrub_bytes(&body) {
+        Cow::Borrowed(_) => body,
+        Cow::Owned(scrubbed) => {
+            of_another_body(headers);
+            scrubbed.into()
         }
     }
 }

@@ -9,7 +9,9 @@ use http::{HeaderMap, Uri};
 use super::request_body::Encoded;
 use crate::gateway::Gateway;
 use crate::recovery::Schema;
+use crate::scrub::Scrubber;
 use crate::settings::{Mode, Upstream};
+use crate::upstream::secrets_in;
 
 /// An upstream that may answer an exchange, and how it is reached.
 pub(crate) struct Destination {
@@ -70,6 +72,15 @@ impl Exchange {
             Some(model) if *model != self.request.model => self.request.for_model(model),
             _ => self.request.clone(),
         }
+    }
+
+    /// Knows what of this exchange is nobody's to read but the upstream's: an error may repeat it.
+    pub(crate) fn scrubber(&self) -> Scrubber {
+        let mut secrets = Vec::new();
+        for destination in std::iter::once(&self.destination).chain(&self.fallback) {
+            secrets.extend(secrets_in(&destination.headers, &destination.uri));
+        }
+        Scrubber::new(secrets)
     }
 
     /// The name of the upstream that answers.

@@ -53,14 +53,16 @@ pub(super) async fn send(
         *request.uri_mut() = site.destination.uri.clone();
         *request.headers_mut() = site.destination.headers.clone();
         of_another_body(request.headers_mut());
-        let sent = exchange.gateway.client.send(request, first_byte);
+        let sent = exchange.gateway.client.send(&site.destination.upstream, request, first_byte);
         let (problem, wait) = match while_alive(limits.heartbeat, flow, sent).await? {
             Ok(answer) if answer.status().is_success() => return Ok(plain(answer)),
             Ok(answer) => {
                 let answer = plain(answer);
                 let wait = retry_after(answer.headers());
                 let status = answer.status();
-                let error = read_refusal(answer, limits.idle).await;
+                let mut error = read_refusal(answer, limits.idle).await;
+                // It goes into the log, and to whoever reads that.
+                error.message = exchange.scrubber().scrub(&error.message).into_owned();
                 if !may_pass(status) {
                     return Err(CallFailure::Rejected { status, error });
                 }

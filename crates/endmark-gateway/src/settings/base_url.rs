@@ -24,7 +24,14 @@ impl FromStr for BaseUrl {
     type Err = BaseUrlError;
 
     fn from_str(given: &str) -> Result<Self, BaseUrlError> {
-        let refuse = |reason| BaseUrlError { given: given.to_owned(), reason };
+        // Who writes credentials into a URL has not meant them to be read by others.
+        let shown = match (given.find("://"), given.rfind('@')) {
+            (Some(scheme), Some(at)) if scheme + 3 < at => {
+                format!("{}***{}", &given[..scheme + 3], &given[at..])
+            }
+            _ => given.to_owned(),
+        };
+        let refuse = |reason| BaseUrlError { given: shown.clone(), reason };
         let uri: Uri = given.parse().map_err(|_| refuse("it cannot be parsed"))?;
         let scheme = uri.scheme_str().ok_or_else(|| refuse("the scheme is missing"))?;
         if scheme != "http" && scheme != "https" {
@@ -46,6 +53,11 @@ impl BaseUrl {
     /// Where `OpenAI` itself answers.
     pub(super) fn public_openai() -> Self {
         Self { origin: Uri::from_static("https://api.openai.com"), path: "/v1".to_owned() }
+    }
+
+    /// Scheme, host and port.
+    pub(crate) fn origin(&self) -> &Uri {
+        &self.origin
     }
 
     /// The address of a client's path at this upstream: `/v1/…` stands for the base path, every other path

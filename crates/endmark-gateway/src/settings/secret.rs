@@ -2,14 +2,16 @@
 
 use std::fmt;
 
-/// A credential: it can be sent, and never be printed.
+use zeroize::Zeroizing;
+
+/// A credential: it can be sent, and never be printed. Its memory is overwritten when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret(Zeroizing<String>);
 
 impl Secret {
     /// Takes the credential out of reach of every formatter.
     pub fn new(value: String) -> Self {
-        Self(value)
+        Self(Zeroizing::new(value))
     }
 
     /// The credential itself, for the one place that sends it.

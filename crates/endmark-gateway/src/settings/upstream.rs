@@ -2,7 +2,9 @@
 
 use std::str::FromStr;
 
+use super::authorities::Authorities;
 use super::base_url::BaseUrl;
+use super::proxy::Proxy;
 use super::secret::Secret;
 
 /// A server that speaks OpenAI Chat Completions.
@@ -20,6 +22,10 @@ pub struct Upstream {
     pub fallback: Option<String>,
     /// The model it is asked for where it stands in for another upstream, in place of the request's.
     pub model: Option<String>,
+    /// The proxy that its requests go through; none is the direct way.
+    pub proxy: Option<Proxy>,
+    /// Who may have certified it, beside those whom the system trusts.
+    pub authorities: Authorities,
 }
 
 impl Upstream {
@@ -32,6 +38,8 @@ impl Upstream {
             prefill: Prefill::Auto,
             fallback: None,
             model: None,
+            proxy: None,
+            authorities: Authorities::default(),
         }
     }
 

@@ -1,36 +1,43 @@
 //! The client for upstream calls: no redirects, no hidden decoding, timers armed.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{Request, Response};
+use http::{Request, Response, header};
 use http_body_util::BodyExt;
 use hyper::body::Body;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
+use super::connector::{ClientError, Connector, SystemAuthorities};
 use crate::body::{AnyBody, BodyError, passing};
 use crate::causes::with_causes;
-
-/// For the TCP and TLS handshakes; a host that is up answers within one round trip.
-const CONNECT: Duration = Duration::from_secs(10);
+use crate::settings::Upstream;
 
 /// Shorter than the idle timeouts of common servers and load balancers, so that a pooled connection is
 /// rarely closed under a request.
 const POOL_IDLE: Duration = Duration::from_secs(55);
 
-/// Sends requests to upstreams.
+/// What an HTTP/2 upstream may send ahead of a client that does not read: as much as a socket's buffers hold.
+const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
+
+/// All streams of one connection together. Room for so many that no slow client holds up the others.
+const HTTP2_CONNECTION_WINDOW: u32 = 256 * HTTP2_STREAM_WINDOW;
+
+/// A connection with streams under way that does not even answer a ping is gone, and says so only here.
+const HTTP2_PING: Duration = Duration::from_secs(30);
+
+/// Sends requests to upstreams, each over connections of its own.
 pub(crate) struct Client {
-    inner: legacy::Client<HttpsConnector<HttpConnector>, AnyBody>,
+    of: BTreeMap<String, Reach>,
 }
 
-/// Why the client cannot be made.
-#[derive(Debug, thiserror::Error)]
-#[error("TLS cannot be set up: {0}")]
-pub struct ClientError(#[from] rustls::Error);
+/// How one upstream is reached.
+struct Reach {
+    inner: legacy::Client<Connector, AnyBody>,
+    connector: Connector,
+}
 
 /// Why an upstream gave no answer at all.
 #[derive(Debug, thiserror::Error)]
@@ -44,40 +51,39 @@ pub(crate) enum UpstreamError {
 }
 
 impl Client {
-    /// A client with the system's certificate authorities. Where the system has none, only plain HTTP works.
-    pub(crate) fn new() -> Result<Self, ClientError> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(CONNECT));
-        let with_roots = HttpsConnectorBuilder::new().with_provider_and_native_roots(Arc::clone(&provider));
-        let builder = match with_roots {
-            Ok(builder) => builder,
-            Err(error) => {
-                tracing::warn!(%error, "no certificate authorities found: upstreams with https will be refused");
-                let config = rustls::ClientConfig::builder_with_provider(provider)
-                    .with_safe_default_protocol_versions()?
-                    .with_root_certificates(rustls::RootCertStore::empty())
-                    .with_no_client_auth();
-                HttpsConnectorBuilder::new().with_tls_config(config)
-            }
-        };
-        let connector = builder.https_or_http().enable_all_versions().wrap_connector(tcp);
-        let inner = legacy::Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(POOL_IDLE)
-            .build(connector);
-        Ok(Self { inner })
+    /// A client for these upstreams. Where the system has no certificate authorities, only plain HTTP works.
+    pub(crate) fn new(upstreams: &[Upstream]) -> Result<Self, ClientError> {
+        let system = SystemAuthorities::read()?;
+        let mut of = BTreeMap::new();
+        for upstream in upstreams {
+            let connector = Connector::with(upstream, &system)?;
+            let inner = legacy::Client::builder(TokioExecutor::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(POOL_IDLE)
+                .timer(TokioTimer::new())
+                .http2_initial_stream_window_size(HTTP2_STREAM_WINDOW)
+                .http2_initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
+                .http2_keep_alive_interval(HTTP2_PING)
+                .build(connector.clone());
+            of.insert(upstream.name.clone(), Reach { inner, connector });
+        }
+        Ok(Self { of })
     }
 
-    /// Sends a request and waits at most `first_byte` for the head of the answer.
+    /// Sends a request to this upstream and waits at most `first_byte` for the head of the answer.
     pub(crate) async fn send(
         &self,
-        request: Request<AnyBody>,
+        upstream: &Upstream,
+        mut request: Request<AnyBody>,
         first_byte: Duration,
     ) -> Result<Response<AnyBody>, UpstreamError> {
-        match tokio::time::timeout(first_byte, self.inner.request(request)).await {
+        let Some(reach) = self.of.get(&upstream.name) else {
+            return Err(UpstreamError::Unreachable("it is not configured".to_owned()));
+        };
+        if let Some(authorization) = reach.connector.proxy_authorization() {
+            request.headers_mut().insert(header::PROXY_AUTHORIZATION, authorization.clone());
+        }
+        match tokio::time::timeout(first_byte, reach.inner.request(request)).await {
             Ok(Ok(response)) => Ok(response.map(passing)),
             Ok(Err(error)) => Err(UpstreamError::Unreachable(with_causes(&error))),
             Err(_) => Err(UpstreamError::Silent(first_byte)),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::Uri;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use crate::settings::Upstream;
@@ -58,6 +59,12 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream) -> HeaderMap
     for name in own {
         headers.remove(name);
     }
+    for (name, value) in &mut headers {
+        if CREDENTIALS.contains(&name.as_str()) {
+            // No formatter prints them, and HTTP/2 never keeps them in its table.
+            value.set_sensitive(true);
+        }
+    }
     if let Some(key) = &upstream.api_key
         && let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {}", key.reveal()))
     {
@@ -76,6 +83,22 @@ pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream) -> HeaderMap
     let known = client.iter().filter(|(name, _)| OF_ANY_HOST.contains(name));
     let headers = known.map(|(name, value)| (name.clone(), value.clone())).collect();
     for_upstream(&headers, fallback)
+}
+
+/// What of a request's address and headers may be a secret of whoever sent it.
+pub(crate) fn secrets_in(headers: &HeaderMap, uri: &Uri) -> Vec<String> {
+    let mut secrets = Vec::new();
+    for value in CREDENTIALS.iter().flat_map(|name| headers.get_all(*name)) {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        // With its scheme, and each cookie with its name, it would only be found where it stands like that.
+        let parts = value.split([' ', ';']).map(|part| part.split_once('=').map_or(part, |(_, rest)| rest));
+        secrets.extend(parts.map(str::to_owned));
+        secrets.extend(value.split_whitespace().map(str::to_owned));
+    }
+    let query = uri.query().unwrap_or_default();
+    secrets.extend(query.split('&').filter_map(|pair| Some(pair.split_once('=')?.1.to_owned())));
+    secrets.retain(|secret| !secret.eq_ignore_ascii_case("bearer"));
+    secrets
 }
 
 /// The headers of an upstream's answer as the client gets them.
@@ -121,8 +144,9 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     for name in HOP_BY_HOP {
         passing.remove(name);
     }
-    passing.remove("keep-alive");
-    passing.remove("proxy-connection");
+    for name in ["keep-alive", "proxy-connection", "proxy-authentication-info", "http2-settings"] {
+        passing.remove(name);
+    }
     passing
 }
 
@@ -191,6 +215,20 @@ mod tests {
         }
         assert_eq!(after(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT")]), Some(Duration::ZERO));
         assert_eq!(after(&[("retry-after", "soon"), date]), None);
+    }
+
+    #[test]
+    fn what_a_client_sends_as_a_secret_is_known_as_one() {
+        let client = headers(&[
+            ("authorization", "Bearer of-the-client"),
+            ("cookie", "a=first-cookie; b=second=cookie"),
+            ("x-request-id", "7"),
+        ]);
+        let secrets = secrets_in(&client, &Uri::from_static("http://host/v1?key=in-the-query&x"));
+        for secret in ["of-the-client", "first-cookie", "second=cookie", "in-the-query"] {
+            assert!(secrets.iter().any(|known| known == secret), "{secret}: {secrets:?}");
+        }
+        assert!(!secrets.iter().any(|known| known == "Bearer" || known == "7"), "{secrets:?}");
     }
 
     #[test]

@@ -155,8 +155,11 @@ fn assignment(key: &str, value: &Value) -> String {
         Value::Null => format!("# {key} ="),
         Value::String(text) => format!("{key} = {}", toml::Value::from(text.as_str())),
         Value::Object(reference) => {
-            let name = reference.get("env").and_then(Value::as_str).unwrap_or_default();
-            format!("{key} = {{ env = {} }}", toml::Value::from(name))
+            let (kind, place) = reference
+                .iter()
+                .next()
+                .map_or(("env", ""), |(kind, place)| (kind.as_str(), place.as_str().unwrap_or_default()));
+            format!("{key} = {{ {kind} = {} }}", toml::Value::from(place))
         }
         other => format!("{key} = {other}"),
     }

@@ -10,8 +10,8 @@ use http_body_util::Full;
 
 use crate::answer::Answer;
 use crate::checks::{self, Check};
-use crate::client::{Client, ClientError};
-use crate::config::{Effective, Upstream};
+use crate::client::Client;
+use crate::config::{Effective, Environment, Settings, Upstream, reached};
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 use crate::runtime;
@@ -24,20 +24,14 @@ pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
     let effective = match context.configuration(Vec::new()) {
         Ok(effective) => effective,
         Err(error) => {
-            let body = error.body();
-            let check = Check {
-                name: "configuration".to_owned(),
-                is_ok: false,
-                message: body.message,
-                hint: body.hint,
-            };
+            let check = Check::of_error("configuration", &error);
             return checks::answer(&[check], context.terminal.output);
         }
     };
     let mut checks = checks::of_configuration(&effective, &context.environment);
     checks.push(store(&effective));
     checks.push(listen(&effective));
-    checks.extend(runtime::block_on(upstreams(&effective.settings.upstreams))?);
+    checks.extend(runtime::block_on(upstreams(&effective.settings, &context.environment))?);
     let answer = checks::answer(&checks, context.terminal.output)?;
     Ok(answer.with_warnings(configuration_warnings(&effective)))
 }
@@ -86,16 +80,19 @@ fn listen(effective: &Effective) -> Check {
     }
 }
 
-async fn upstreams(upstreams: &[Upstream]) -> Vec<Check> {
-    let client = match Client::new() {
-        Ok(client) => client,
-        Err(error) => {
-            return vec![Check::failed("tls", error.to_string(), "Use upstreams with http for now.")];
-        }
-    };
+async fn upstreams(settings: &Settings, environment: &Environment) -> Vec<Check> {
     let mut checks = Vec::new();
-    for upstream in upstreams {
-        checks.push(reach(&client, upstream).await);
+    for upstream in &settings.upstreams {
+        // Why one cannot be prepared was said when the configuration was checked.
+        let Ok(server) = reached(settings, upstream, environment) else { continue };
+        checks.push(match Client::new(&server) {
+            Ok(client) => reach(&client, upstream).await,
+            Err(error) => Check::failed(
+                format!("upstreams.{}", upstream.name),
+                error.to_string(),
+                "Upstreams with http need none of it.",
+            ),
+        });
     }
     checks
 }
@@ -124,9 +121,6 @@ async fn reach(client: &Client, upstream: &Upstream) -> Check {
             "The server is there and in trouble: look at its own log.",
         ),
         Ok(answer) => Check::passed(name, format!("{url} answers {}", answer.status().as_u16())),
-        Err(error @ ClientError::Tls(_)) => {
-            Check::failed(name, error.to_string(), "Look at the system's TLS set-up.")
-        }
         Err(error) => Check::failed(
             name,
             format!("{url} cannot be reached: {error}"),

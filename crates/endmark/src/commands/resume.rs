@@ -18,7 +18,7 @@ use crate::answer::{Answer, to_data};
 use crate::arguments::Resume;
 use crate::client::Client;
 use crate::commands::stitch::SeamReport;
-use crate::config::{Settings, base_url};
+use crate::config::{Settings, base_url, reached_at};
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 use crate::format;
@@ -171,7 +171,7 @@ impl Server {
         let request = ChatRequest::parse(request.to_string().as_bytes())
             .map_err(|error| CommandError::Bug(error.to_string()))?;
         Ok(Self {
-            client: Client::new()
+            client: Client::new(&reached_at(settings, base_url.clone(), &context.environment)?)
                 .map_err(|error| CommandError::Upstream { message: error.to_string(), hint: None })?,
             url: format!("{base_url}/chat/completions"),
             authorization: arguments.api_key_env.as_deref().map(|name| key(context, name)).transpose()?,

@@ -38,9 +38,10 @@ pub(crate) fn run(context: &Context, arguments: Serve) -> Result<Answer, Command
     for warning in &effective.warnings {
         context.terminal.warn(warning);
     }
-    logging::start(context);
     let settings = &effective.settings;
     let gateway_settings = config::for_gateway(settings, &context.environment)?;
+    logging::hide(gateway_settings.scrubber());
+    logging::start(context);
     let store = Store::open(&settings.store).map_err(|error| CommandError::of_store(&error))?;
     runtime::block_on(async {
         let listener = listen(settings.listen).await?;

@@ -20,6 +20,8 @@ pub(crate) const STORE: &str = "ENDMARK_STORE";
 pub(crate) const UPSTREAMS: &str = "ENDMARK_UPSTREAMS_";
 /// What the variable of a schema begins with; its name follows.
 pub(crate) const SCHEMAS: &str = "ENDMARK_SCHEMAS_";
+/// Certificate authorities that are trusted beside the system's.
+pub(crate) const CA_FILE: &str = "ENDMARK_CA_FILE";
 /// When a cut reply is resumed.
 pub(crate) const RESUME_MODE: &str = "ENDMARK_RESUME_MODE";
 /// Continuation calls made before a reply is given up.

@@ -50,15 +50,20 @@ fn given(value: &Spanned<DeValue<'_>>) -> Given {
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
             .map_or(Given::Other("integer"), Given::Integer),
         DeValue::Boolean(flag) => Given::Boolean(*flag),
-        DeValue::Table(table) => reference(table).map_or(Given::Other("table"), Given::FromEnvironment),
+        DeValue::Table(table) => reference(table).unwrap_or(Given::Other("table")),
         other => Given::Other(other.type_str()),
     }
 }
 
-/// The name in `{ env = "NAME" }`.
-fn reference(table: &DeTable<'_>) -> Option<String> {
-    let name = table.get("env").filter(|_| table.len() == 1)?;
-    name.get_ref().as_str().map(str::to_owned)
+/// What `{ env = "NAME" }` or `{ file = "PATH" }` refers to.
+fn reference(table: &DeTable<'_>) -> Option<Given> {
+    let (kind, place) = table.iter().next().filter(|_| table.len() == 1)?;
+    let place = place.get_ref().as_str()?.to_owned();
+    match kind.get_ref().as_ref() {
+        "env" => Some(Given::FromEnvironment(place)),
+        "file" => Some(Given::FromFile(place)),
+        _ => None,
+    }
 }
 
 fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {

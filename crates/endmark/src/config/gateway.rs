@@ -5,10 +5,10 @@ use std::fs;
 use std::time::Duration;
 
 use endmark_gateway as gateway;
-use endmark_gateway::Secret;
 
 use super::environment::Environment;
-use super::settings::{ApiKey, Limits, Settings, Upstream, UpstreamFormat};
+use super::network::reached;
+use super::settings::{Limits, Settings, Upstream, UpstreamFormat};
 use crate::error::CommandError;
 
 /// The gateway's settings, with the keys and schemas that the configuration only refers to.
@@ -18,7 +18,7 @@ pub(crate) fn for_gateway(
 ) -> Result<gateway::Settings, CommandError> {
     let mut upstreams = Vec::with_capacity(settings.upstreams.len());
     for upstream in &settings.upstreams {
-        upstreams.push(self::upstream(upstream, environment)?);
+        upstreams.push(self::upstream(settings, upstream, environment)?);
     }
     Ok(gateway::Settings {
         listen: settings.listen,
@@ -47,32 +47,21 @@ pub(crate) fn for_gateway(
     })
 }
 
-fn upstream(upstream: &Upstream, environment: &Environment) -> Result<gateway::Upstream, CommandError> {
+fn upstream(
+    settings: &Settings,
+    upstream: &Upstream,
+    environment: &Environment,
+) -> Result<gateway::Upstream, CommandError> {
     // There is one wire format so far; the next one has to be decided on here.
     let UpstreamFormat::OpenAi = upstream.format;
-    let base_url = upstream.base_url.clone();
-    let base_url =
-        base_url.ok_or_else(|| CommandError::Bug(format!("the upstream `{}` has no URL", upstream.name)))?;
-    let api_key = match &upstream.api_key {
-        None => None,
-        Some(ApiKey::Value(secret)) => Some(secret.clone()),
-        Some(ApiKey::Environment(variable)) => {
-            let key = environment.get(variable).ok_or_else(|| {
-                let message = format!(
-                    "the environment variable `{variable}`, which holds the key of the upstream `{}`, is not set",
-                    upstream.name
-                );
-                CommandError::input("missing_key", message, format!("Set `{variable}`, or name another one."))
-            })?;
-            Some(Secret::new(key.to_owned()))
-        }
-    };
+    let what = format!("the key of the upstream `{}`", upstream.name);
+    let api_key = upstream.api_key.as_ref().map(|source| source.read(environment, &what)).transpose()?;
     Ok(gateway::Upstream {
         api_key,
         prefill: upstream.prefill,
         fallback: upstream.fallback.clone(),
         model: upstream.model.clone(),
-        ..gateway::Upstream::new(&upstream.name, base_url)
+        ..reached(settings, upstream, environment)?
     })
 }
 

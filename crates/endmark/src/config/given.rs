@@ -19,6 +19,8 @@ pub(crate) enum Given {
     Boolean(bool),
     /// The TOML table `{ env = "NAME" }`.
     FromEnvironment(String),
+    /// The TOML table `{ file = "PATH" }`.
+    FromFile(String),
     /// Anything else that TOML can say, by the name of its type.
     Other(&'static str),
 }

@@ -3,6 +3,7 @@
 mod list;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use endmark_core::OnAmbiguous;
 use endmark_gateway::Mode;
@@ -30,6 +31,7 @@ enum Place {
     Address(Access<SocketAddr>),
     Store(Access<StoreLocation>),
     OptionalText(Access<Option<String>>),
+    OptionalPath(Access<Option<PathBuf>>),
     Count { least: u64, access: Access<u64> },
     Flag(Access<bool>),
     Mode(Access<Mode>),
@@ -48,6 +50,9 @@ impl Key {
             Place::Address(access) => *(access.get_mut)(settings) = given.address()?,
             Place::Store(access) => *(access.get_mut)(settings) = given.store()?,
             Place::OptionalText(access) => *(access.get_mut)(settings) = given.optional_text()?,
+            Place::OptionalPath(access) => {
+                *(access.get_mut)(settings) = given.optional_text()?.map(PathBuf::from);
+            }
             Place::Count { least, access } => *(access.get_mut)(settings) = given.count(*least)?,
             Place::Flag(access) => *(access.get_mut)(settings) = given.flag()?,
             Place::Mode(access) => *(access.get_mut)(settings) = given.choice()?,
@@ -62,6 +67,7 @@ impl Key {
             Place::Address(access) => json!((access.get)(settings).to_string()),
             Place::Store(access) => json!((access.get)(settings).to_string()),
             Place::OptionalText(access) => json!((access.get)(settings)),
+            Place::OptionalPath(access) => json!((access.get)(settings)),
             Place::Count { access, .. } => json!((access.get)(settings)),
             Place::Flag(access) => json!((access.get)(settings)),
             Place::Mode(access) => json!((access.get)(settings).word()),

@@ -11,10 +11,12 @@ use super::given::{Expected, Given};
 use super::keys::{KEYS, Key};
 use super::nearest::nearest;
 use super::provenance::{Origin, Provenance};
-use super::settings::{ApiKey, Schema, Settings, Upstream};
+use super::secret_source::SecretSource;
+use super::settings::{ProxyChoice, Schema, Settings, Upstream};
 
 /// The keys that every upstream has.
-pub(crate) const UPSTREAM_KEYS: [&str; 6] = ["format", "base_url", "api_key", "prefill", "fallback", "model"];
+pub(crate) const UPSTREAM_KEYS: [&str; 8] =
+    ["format", "base_url", "api_key", "prefill", "fallback", "model", "proxy", "ca_file"];
 
 /// Settings in the making.
 #[derive(Debug, Default)]
@@ -35,7 +37,7 @@ impl Layers {
         let expected = match name.split('.').collect::<Vec<_>>()[..] {
             ["upstreams", upstream, key] if UPSTREAM_KEYS.contains(&key) => {
                 check_name(upstream, "an upstream", &origin)?;
-                set_upstream(self.upstream(upstream), key, given)
+                set_upstream(self.upstream(upstream), key, given, folder)
             }
             ["schemas", schema] => {
                 check_name(schema, "a schema", &origin)?;
@@ -52,8 +54,14 @@ impl Layers {
             origin: origin.clone(),
             expected,
         })?;
-        if name == "store" {
-            self.settings.store = StoreLocation::sqlite(below(folder, self.settings.store.path()));
+        match name {
+            "store" => {
+                self.settings.store = StoreLocation::sqlite(below(folder, self.settings.store.path()));
+            }
+            "ca_file" => {
+                self.settings.ca_file = self.settings.ca_file.take().map(|path| below(folder, &path));
+            }
+            _ => {}
         }
         self.provenance.set(name, origin);
         Ok(())
@@ -156,23 +164,58 @@ impl Layers {
     }
 }
 
-fn set_upstream(upstream: &mut Upstream, key: &str, given: &Given) -> Result<(), Expected> {
+fn set_upstream(
+    upstream: &mut Upstream,
+    key: &str,
+    given: &Given,
+    folder: Option<&Path>,
+) -> Result<(), Expected> {
     match key {
         "format" => upstream.format = given.choice()?,
         "base_url" => upstream.base_url = Some(base_url(&given.text()?)?),
         "prefill" => upstream.prefill = given.choice()?,
         "fallback" => upstream.fallback = given.optional_text()?,
         "model" => upstream.model = given.optional_text()?,
+        "proxy" => upstream.proxy = proxy(given, folder)?,
+        "ca_file" => {
+            upstream.ca_file = given.optional_text()?.map(|path| below(folder, Path::new(&path)));
+        }
         _ => {
-            upstream.api_key = Some(match given {
-                Given::FromEnvironment(name) => ApiKey::Environment(name.clone()),
-                given => ApiKey::Value(Secret::new(
-                    given.text().map_err(|_| "a string, or { env = \"NAME\" }".to_owned())?,
+            upstream.api_key = Some(match kept(given, folder) {
+                Some(source) => source,
+                None => SecretSource::Value(Secret::new(
+                    given
+                        .text()
+                        .map_err(|_| "a string, { env = \"NAME\" } or { file = \"PATH\" }".to_owned())?,
                 )),
             });
         }
     }
     Ok(())
+}
+
+/// Where a secret is kept that is not written here.
+fn kept(given: &Given, folder: Option<&Path>) -> Option<SecretSource> {
+    match given {
+        Given::FromEnvironment(name) => Some(SecretSource::Environment(name.clone())),
+        Given::FromFile(path) => Some(SecretSource::File(below(folder, Path::new(path)))),
+        _ => None,
+    }
+}
+
+fn proxy(given: &Given, folder: Option<&Path>) -> Result<ProxyChoice, Expected> {
+    if let Some(source) = kept(given, folder) {
+        return Ok(ProxyChoice::Kept(source));
+    }
+    match given.text().unwrap_or_default().trim() {
+        "environment" => Ok(ProxyChoice::Environment),
+        "none" => Ok(ProxyChoice::None),
+        url => url.parse().map(ProxyChoice::Named).map_err(|_| {
+            "`environment`, `none`, or the URL of an HTTP proxy, like \"http://proxy.example:3128\"; with a password \
+             better { env = \"NAME\" } or { file = \"PATH\" }"
+                .to_owned()
+        }),
+    }
 }
 
 /// A base URL that can be asked.

@@ -5,14 +5,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use endmark_core::OnAmbiguous;
-use endmark_gateway::{BaseUrl, Mode, Prefill, Secret};
+use endmark_gateway::{BaseUrl, Mode, Prefill, Proxy};
 use endmark_store::StoreLocation;
+
+use super::secret_source::SecretSource;
 
 /// Everything that can be configured, with its default.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     pub(crate) store: StoreLocation,
+    /// Certificate authorities that upstreams may be certified by, beside the system's.
+    pub(crate) ca_file: Option<PathBuf>,
     /// In the order in which they were given: the first serves the paths that name none.
     pub(crate) upstreams: Vec<Upstream>,
     pub(crate) resume: Resume,
@@ -32,12 +36,16 @@ pub(crate) struct Upstream {
     pub(crate) format: UpstreamFormat,
     /// None only until the whole configuration has been read.
     pub(crate) base_url: Option<BaseUrl>,
-    pub(crate) api_key: Option<ApiKey>,
+    /// Its own key, used in place of the client's.
+    pub(crate) api_key: Option<SecretSource>,
     pub(crate) prefill: Prefill,
     /// The name of the upstream that answers where this one cannot.
     pub(crate) fallback: Option<String>,
     /// The model it is asked for where it stands in for another.
     pub(crate) model: Option<String>,
+    pub(crate) proxy: ProxyChoice,
+    /// Certificate authorities that are trusted for it beside all others.
+    pub(crate) ca_file: Option<PathBuf>,
 }
 
 impl Upstream {
@@ -51,17 +59,23 @@ impl Upstream {
             prefill: Prefill::Auto,
             fallback: None,
             model: None,
+            proxy: ProxyChoice::Environment,
+            ca_file: None,
         }
     }
 }
 
-/// A key of the upstream's own, used in place of the client's.
+/// The proxy of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ApiKey {
-    /// Written in the configuration.
-    Value(Secret),
-    /// In the environment variable of this name.
-    Environment(String),
+pub(crate) enum ProxyChoice {
+    /// The one that the environment has for it, if any.
+    Environment,
+    /// None, whatever the environment says.
+    None,
+    /// This one.
+    Named(Proxy),
+    /// The one whose URL is kept elsewhere.
+    Kept(SecretSource),
 }
 
 /// PC-5, PC-9.
@@ -143,6 +157,7 @@ impl Default for Settings {
         Self {
             listen: gateway.listen,
             store: StoreLocation::sqlite("endmark.db"),
+            ca_file: None,
             upstreams: Vec::new(),
             resume: Resume {
                 mode: gateway.resume.mode,

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::Effective;
 use super::keys::KEYS;
 use super::provenance::Origin;
-use super::settings::{ApiKey, Choice, Upstream};
+use super::secret_source::SecretSource;
+use super::settings::{Choice, ProxyChoice, Upstream};
 
 /// One key with its value, where that came from, and what it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,11 +41,12 @@ pub(crate) fn shown(effective: &Effective) -> Vec<Shown> {
     all
 }
 
-fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str); 6] {
-    let api_key = match &upstream.api_key {
-        None => Value::Null,
-        Some(ApiKey::Value(_)) => json!("***"),
-        Some(ApiKey::Environment(name)) => json!({"env": name}),
+fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str); 8] {
+    let proxy = match &upstream.proxy {
+        ProxyChoice::Environment => json!("environment"),
+        ProxyChoice::None => json!("none"),
+        ProxyChoice::Named(proxy) => json!(proxy.to_string()),
+        ProxyChoice::Kept(source) => kept(source),
     };
     [
         ("format", json!(upstream.format.word()), "the wire format it speaks"),
@@ -53,9 +55,28 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
             json!(upstream.base_url.as_ref().map(ToString::to_string)),
             "where it is, with the version",
         ),
-        ("api_key", api_key, "its own key, in place of the client's"),
+        (
+            "api_key",
+            upstream.api_key.as_ref().map_or(Value::Null, kept),
+            "its own key, in place of the client's",
+        ),
         ("prefill", json!(upstream.prefill.word()), "how it is asked to continue an unfinished message"),
         ("fallback", json!(upstream.fallback), "the upstream that answers where this one cannot"),
         ("model", json!(upstream.model), "the model it is asked for where it stands in for another"),
+        ("proxy", proxy, "the proxy on the way to it: environment, none, or a URL"),
+        (
+            "ca_file",
+            json!(upstream.ca_file),
+            "certificate authorities (PEM) that it alone may be certified by",
+        ),
     ]
+}
+
+/// A secret by the place where it is kept.
+fn kept(source: &SecretSource) -> Value {
+    match source {
+        SecretSource::Value(_) => json!("***"),
+        SecretSource::Environment(name) => json!({"env": name}),
+        SecretSource::File(path) => json!({"file": path}),
+    }
 }

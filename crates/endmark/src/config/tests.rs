@@ -7,7 +7,6 @@ use endmark_gateway::{Mode, Secret};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::settings::ApiKey;
 use super::*;
 
 fn environment(variables: &[(&str, &str)]) -> Environment {
@@ -64,7 +63,7 @@ fn upstreams_keep_their_order_and_can_be_completed_from_outside() {
     assert_eq!(url(&effective.settings.upstreams[0]), "http://127.0.0.1:1/v1");
     assert_eq!(
         effective.settings.upstreams[0].api_key,
-        Some(ApiKey::Value(Secret::new("sk-secret".to_owned())))
+        Some(SecretSource::Value(Secret::new("sk-secret".to_owned())))
     );
     assert!(!format!("{effective:?}").contains("sk-secret"));
     let key = shown(&effective).into_iter().find(|shown| shown.key == "upstreams.z-one.api_key").unwrap();
@@ -103,7 +102,10 @@ fn a_value_of_the_wrong_kind_says_what_is_wanted() {
             "[upstreams.a]\nbase_url = \"http://a\"\n[upstreams.b]\nbase_url = \"http://b\"\nfallback = \"b\"",
             "5: `upstreams.b.fallback` must be the name of another upstream: `a`",
         ),
-        ("[upstreams.a]\napi_key = 7", "2: `upstreams.a.api_key` must be a string, or { env = \"NAME\" }"),
+        (
+            "[upstreams.a]\napi_key = 7",
+            "2: `upstreams.a.api_key` must be a string, { env = \"NAME\" } or { file = \"PATH\" }",
+        ),
     ] {
         let error = load_text(text, &[], &[]).unwrap_err().to_string();
         assert!(error.ends_with(message), "{error}");

@@ -126,7 +126,8 @@ pub(crate) async fn tell() -> Result<Told, String> {
 }
 
 async fn play(upstream: &str, gateway: &str, store: &Store) -> Result<(Vec<Scene>, Vec<LogRow>), String> {
-    let client = Client::new().map_err(at("the client"))?;
+    let client = Client::new(&Upstream::new("demo", upstream.parse().map_err(at("the address"))?))
+        .map_err(at("the client"))?;
     let mut scenes = Vec::new();
     for (title, asked, body, meant) in requests() {
         let directly = exchange::send(&client, upstream, &body).await.map_err(at("directly"))?;

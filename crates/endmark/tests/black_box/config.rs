@@ -140,3 +140,92 @@ fn every_set_counts_wherever_it_stands() {
     let unknown = Place::new().run(&["--set", "resume.mod=on", "config", "--set", "resume.mode=on"]);
     assert_eq!(unknown.code, 2, "{}", unknown.output);
 }
+
+#[test]
+fn the_proxy_that_is_used_is_told_without_its_password() {
+    let place = Place::new()
+        .with_file(
+            "endmark.toml",
+            "[upstreams.far]\nbase_url = \"https://far.example/v1\"\n\
+             [upstreams.near]\nbase_url = \"http://127.0.0.1:9/v1\"\n\
+             [upstreams.excepted]\nbase_url = \"https://api.inside.example/v1\"\n\
+             [upstreams.own]\nbase_url = \"http://127.0.0.1:9/v1\"\nproxy = \"http://me:pass-word@other.example:8080\"\n\
+             [upstreams.direct]\nbase_url = \"https://far.example/v1\"\nproxy = \"none\"\n",
+        )
+        .with_variable("HTTPS_PROXY", "http://me:pass-word@proxy.example:3128")
+        .with_variable("no_proxy", "inside.example");
+    let run = place.run(&["config", "check"]);
+    assert_eq!(run.code, 0, "{}", run.errors);
+    assert!(run.output.contains("upstreams.far.proxy"), "{}", run.output);
+    assert!(run.output.contains("through the proxy http://***@proxy.example:3128"), "{}", run.output);
+    assert!(run.output.contains("through the proxy http://***@other.example:8080"), "{}", run.output);
+    for direct in ["near", "excepted", "direct"] {
+        assert!(!run.output.contains(&format!("upstreams.{direct}.proxy")), "{}", run.output);
+    }
+    let shown = place.run(&["config"]).output;
+    assert!(shown.contains("proxy = \"http://***@other.example:8080\""), "{shown}");
+    assert!(!run.output.contains("pass-word") && !shown.contains("pass-word"));
+}
+
+#[test]
+fn a_proxy_that_is_none_is_named_by_where_it_was_said() {
+    let far = "[upstreams.far]\nbase_url = \"https://far.example/v1\"\n";
+    let place =
+        Place::new().with_file("endmark.toml", far).with_variable("ALL_PROXY", "socks5://me:pass-word@p:1");
+    let run = place.run(&["config", "check"]);
+    assert_eq!(run.code, 1);
+    assert!(run.output.contains("ALL_PROXY") && run.output.contains("SOCKS"), "{}", run.output);
+    assert!(!run.output.contains("pass-word"), "{}", run.output);
+    let run = place.run(&["serve"]);
+    assert_eq!(run.code, 2);
+    assert!(run.errors.contains("ALL_PROXY") && run.errors.contains("hint:"), "{}", run.errors);
+
+    let run = Place::new()
+        .with_file("endmark.toml", format!("{far}proxy = \"ftp://me:pass-word@p\"\n"))
+        .run(&["config"]);
+    assert_eq!(run.code, 2);
+    assert!(run.errors.contains("endmark.toml:3") && !run.errors.contains("pass-word"), "{}", run.errors);
+}
+
+#[test]
+fn a_key_may_be_in_a_file_of_its_own() {
+    let text = "[upstreams.far]\nbase_url = \"https://far.example/v1\"\napi_key = { file = \"far.key\" }\n";
+    let place = Place::new().with_file("endmark.toml", text).with_file("far.key", "sk-of-far\n");
+    let run = place.run(&["config", "check"]);
+    assert_eq!(run.code, 0, "{}", run.output);
+    let shown = place.run(&["config"]).output;
+    assert!(shown.contains("api_key = { file = \"far.key\" }"), "{shown}");
+    for (contents, said) in [("", "is empty"), ("sk-1\nsk-2\n", "more than one line")] {
+        let run = Place::new()
+            .with_file("endmark.toml", text)
+            .with_file("far.key", contents)
+            .run(&["config", "check"]);
+        assert_eq!(run.code, 1);
+        assert!(run.output.contains("far.key") && run.output.contains(said), "{}", run.output);
+    }
+    let run = Place::new().with_file("endmark.toml", text).run(&["serve"]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.errors.contains("far.key") && run.errors.contains("the key of the upstream `far`"),
+        "{}",
+        run.errors
+    );
+}
+
+#[test]
+fn a_ca_file_that_holds_no_certificate_is_an_error_that_says_so() {
+    let text = "ca_file = \"own.pem\"\n[upstreams.far]\nbase_url = \"https://far.example/v1\"\n";
+    let run = Place::new().with_file("endmark.toml", text).with_file("own.pem", "nothing").run(&["serve"]);
+    assert_eq!(run.code, 2);
+    assert!(run.errors.contains("own.pem") && run.errors.contains("no certificate"), "{}", run.errors);
+    let run = Place::new().with_file("endmark.toml", text).run(&["config", "check"]);
+    assert_eq!(run.code, 1);
+    assert!(run.output.contains("own.pem"), "{}", run.output);
+    let https = "[upstreams.far]\nbase_url = \"https://far.example/v1\"\n";
+    let run = Place::new()
+        .with_file("endmark.toml", https)
+        .with_variable("SSL_CERT_FILE", "/nowhere.pem")
+        .run(&["serve"]);
+    assert_eq!(run.code, 2);
+    assert!(run.errors.contains("SSL_CERT_FILE"), "{}", run.errors);
+}

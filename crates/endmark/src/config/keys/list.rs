@@ -27,6 +27,12 @@ pub(crate) static KEYS: &[Key] = &[
         Place::Store(access!(store)),
     ),
     key(
+        "ca_file",
+        environment::CA_FILE,
+        "certificate authorities (PEM) that upstreams may be certified by, beside the system's",
+        Place::OptionalPath(access!(ca_file)),
+    ),
+    key(
         "resume.mode",
         environment::RESUME_MODE,
         "when a cut reply is resumed: auto, on, off or warn",

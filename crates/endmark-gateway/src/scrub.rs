@@ -1,0 +1,140 @@
+//! The last line of defence: known secrets are taken out of what Endmark writes, in whatever form they stand there.
+//!
+//! The first is the type `Secret`, which cannot be printed. This is for what others print: an upstream that repeats
+//! a key in its error, a library that logs what it sends.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+/// What stands in a secret's place.
+const SCRUBBED: &str = "***";
+
+/// Below this a secret would be found in everything, and is none.
+const SHORTEST: usize = 6;
+
+/// Finds secrets and takes them out.
+#[derive(Debug, Clone, Default)]
+pub struct Scrubber {
+    forms: Option<AhoCorasick>,
+}
+
+impl Scrubber {
+    /// Knows these secrets as they are, in base64 (also as a part of something longer), and percent-encoded.
+    ///
+    /// ```
+    /// let scrubber = endmark_gateway::Scrubber::new(["sk-secret"]);
+    /// assert_eq!(scrubber.scrub("no such key: sk-secret"), "no such key: ***");
+    /// assert_eq!(scrubber.scrub("nothing to hide"), "nothing to hide");
+    /// ```
+    pub fn new<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Self {
+        let mut forms: Vec<String> = Vec::new();
+        for secret in secrets {
+            let secret = secret.as_ref();
+            if secret.len() >= SHORTEST {
+                forms.push(secret.to_owned());
+                forms.extend(percent_encoded(secret));
+                forms.extend(in_base64(secret));
+            }
+        }
+        if forms.is_empty() {
+            return Self::default();
+        }
+        let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&forms);
+        Self { forms: built.ok() }
+    }
+
+    /// The text without them.
+    pub fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match &self.forms {
+            Some(forms) if forms.is_match(text) => {
+                let scrubbed = vec![SCRUBBED; forms.patterns_len()];
+                Cow::Owned(forms.replace_all(text, &scrubbed))
+            }
+            _ => Cow::Borrowed(text),
+        }
+    }
+
+    /// The same of bytes that need not be text.
+    pub fn scrub_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        match &self.forms {
+            Some(forms) if forms.is_match(bytes) => {
+                let scrubbed = vec![SCRUBBED; forms.patterns_len()];
+                Cow::Owned(forms.replace_all_bytes(bytes, &scrubbed))
+            }
+            _ => Cow::Borrowed(bytes),
+        }
+    }
+}
+
+/// With all but letters and digits encoded, and with all but the unreserved characters; both in either case of hex.
+fn percent_encoded(secret: &str) -> Vec<String> {
+    let encode = |kept: &[u8], is_upper: bool| {
+        let mut encoded = String::new();
+        for byte in secret.bytes() {
+            // Writing to a string cannot fail.
+            let _ = match byte {
+                _ if byte.is_ascii_alphanumeric() || kept.contains(&byte) => {
+                    write!(encoded, "{}", char::from(byte))
+                }
+                _ if is_upper => write!(encoded, "%{byte:02X}"),
+                _ => write!(encoded, "%{byte:02x}"),
+            };
+        }
+        encoded
+    };
+    let mut forms =
+        vec![encode(b"", true), encode(b"", false), encode(b"-._~", true), encode(b"-._~", false)];
+    forms.retain(|form| form != secret);
+    forms
+}
+
+/// What of its base64 is the same wherever it stands in what is encoded: three alignments, two alphabets.
+fn in_base64(secret: &str) -> Vec<String> {
+    let mut forms = Vec::new();
+    for before in 0..3 {
+        let shifted = [&vec![0; before], secret.as_bytes()].concat();
+        // The characters that also depend on what stands before or behind it.
+        let (first, last) = ((before * 8).div_ceil(6), shifted.len() * 8 / 6);
+        for encoded in [STANDARD_NO_PAD.encode(&shifted), URL_SAFE_NO_PAD.encode(&shifted)] {
+            forms.extend(encoded.get(first..last).filter(|form| form.len() >= SHORTEST).map(str::to_owned));
+        }
+    }
+    forms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "sk-canary/+_9 ä";
+
+    #[test]
+    fn a_secret_is_found_in_every_form() {
+        let scrubber = Scrubber::new([SECRET, "short", ""]);
+        for before in ["", "u", "us", "user:", "user::"] {
+            for after in ["", ".", "..", "..."] {
+                let text = format!("{before}{SECRET}{after}");
+                for encoded in [STANDARD_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(&text)] {
+                    let left = scrubber.scrub(&encoded);
+                    assert!(left.contains("***"), "{text}: {left}");
+                    assert!(left.len() < 20, "{text}: {left}");
+                }
+            }
+        }
+        for form in [SECRET, "sk%2Dcanary%2F%2B%5F9%20%C3%A4", "sk-canary%2f%2b_9%20%c3%a4"] {
+            assert_eq!(scrubber.scrub(&format!("GET /?key={form}&x")), "GET /?key=***&x");
+            assert_eq!(scrubber.scrub_bytes(format!("\u{1}{form}").as_bytes()), b"\x01***".as_slice());
+        }
+    }
+
+    #[test]
+    fn what_holds_none_is_not_touched() {
+        let scrubber = Scrubber::new(["short", SECRET]);
+        assert!(matches!(scrubber.scrub("a short text"), Cow::Borrowed("a short text")));
+        assert_eq!(Scrubber::default().scrub(SECRET), SECRET);
+    }
+}

@@ -1,0 +1,255 @@
+//! Connections to one upstream: directly or through a proxy, in plain or over TLS, HTTP/2 where it is spoken there.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{HeaderValue, Uri};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::rt::TokioIo;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+use crate::body::BodyError;
+use crate::settings::{Authorities, Proxy, Upstream};
+
+/// For all of it: TCP, the proxy, TLS. A host that is up answers each within one round trip.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Why connections to an upstream cannot be prepared.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// TLS cannot be set up.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
+    /// What the environment names for the system's certificate authorities cannot be read.
+    #[error(
+        "the certificate authorities that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read ({0}): name a PEM file that exists, or unset it"
+    )]
+    Authorities(String),
+}
+
+/// Connects to one upstream, as its settings say.
+#[derive(Clone)]
+pub struct Connector {
+    https: HttpsConnector<Way>,
+    authorization: Option<HeaderValue>,
+}
+
+/// The way to the upstream, without the TLS that is spoken with it.
+#[derive(Clone)]
+struct Way {
+    tcp: HttpConnector,
+    proxy: Option<Arc<Detour>>,
+}
+
+struct Detour {
+    proxy: Proxy,
+    /// To the proxy itself.
+    connector: HttpsConnector<HttpConnector>,
+}
+
+/// The system's certificate authorities, read once for all upstreams: that takes milliseconds.
+#[derive(Clone)]
+pub(crate) struct SystemAuthorities(Arc<RootCertStore>);
+
+impl SystemAuthorities {
+    /// Reads them. Where the system has none, only plain HTTP works, and upstreams with authorities of their own.
+    pub(crate) fn read() -> Result<Self, ClientError> {
+        let found = rustls_native_certs::load_native_certs();
+        let mut store = RootCertStore::empty();
+        let (usable, _) = store.add_parsable_certificates(found.certs);
+        if usable == 0 {
+            let why: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+            let why = if why.is_empty() { "there is none".to_owned() } else { why.join("; ") };
+            let is_named =
+                ["SSL_CERT_FILE", "SSL_CERT_DIR"].iter().any(|name| std::env::var_os(name).is_some());
+            if is_named {
+                return Err(ClientError::Authorities(why));
+            }
+            tracing::warn!(why, "no certificate authorities found: upstreams with https will be refused");
+        }
+        Ok(Self(Arc::new(store)))
+    }
+
+    fn with(&self, authorities: &Authorities) -> RootCertStore {
+        let mut store = RootCertStore::clone(&self.0);
+        store.add_parsable_certificates(authorities.certificates().iter().cloned());
+        store
+    }
+}
+
+impl Connector {
+    /// Prepares connections to this upstream.
+    ///
+    /// # Errors
+    /// [`ClientError`] where the system's certificate authorities cannot be read, or TLS cannot be set up.
+    pub fn new(upstream: &Upstream) -> Result<Self, ClientError> {
+        Self::with(upstream, &SystemAuthorities::read()?)
+    }
+
+    pub(crate) fn with(upstream: &Upstream, system: &SystemAuthorities) -> Result<Self, ClientError> {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(system.with(&upstream.authorities))
+            .with_no_client_auth();
+        let proxy = upstream.proxy.clone().map(|proxy| {
+            let builder = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http();
+            Arc::new(Detour { proxy, connector: builder.enable_http1().wrap_connector(tcp.clone()) })
+        });
+        // To a proxy that is spoken to in plain, requests say themselves who asks; in a tunnel its head did.
+        let is_plain = upstream.base_url.origin().scheme_str() == Some("http");
+        let authorization =
+            upstream.proxy.as_ref().filter(|_| is_plain).and_then(Proxy::authorization).cloned();
+        let way = Way { tcp, proxy };
+        let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        Ok(Self { https: builder.enable_all_versions().wrap_connector(way), authorization })
+    }
+
+    /// What each request has to carry as `Proxy-Authorization`, where a proxy reads the requests themselves.
+    pub fn proxy_authorization(&self) -> Option<&HeaderValue> {
+        self.authorization.as_ref()
+    }
+}
+
+type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, BodyError>> + Send>>;
+
+impl Service<Uri> for Connector {
+    type Response = Link;
+    type Error = BodyError;
+    type Future = Connecting<Link>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyError>> {
+        self.https.poll_ready(context)
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let connecting = self.https.call(to);
+        Box::pin(async move {
+            match tokio::time::timeout(CONNECT, connecting).await {
+                Ok(connected) => connected.map(Link),
+                Err(_) => Err(format!("no connection came about within {CONNECT:?}").into()),
+            }
+        })
+    }
+}
+
+impl Service<Uri> for Way {
+    type Response = Path;
+    type Error = BodyError;
+    type Future = Connecting<Path>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyError>> {
+        self.tcp.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let Some(detour) = &self.proxy else {
+            let connecting = self.tcp.call(to);
+            return Box::pin(async move {
+                Ok(Path { stream: MaybeHttpsStream::Http(connecting.await?), reads_requests: false })
+            });
+        };
+        let place = detour.proxy.uri().clone();
+        let through = detour.proxy.to_string();
+        let failed = move |error: BodyError| -> BodyError {
+            format!("through the proxy {through}: {}", crate::causes::with_causes(&*error)).into()
+        };
+        let mut connector = detour.connector.clone();
+        if to.scheme_str() == Some("http") {
+            return Box::pin(async move {
+                let stream = connector.call(place).await.map_err(failed)?;
+                Ok(Path { stream, reads_requests: true })
+            });
+        }
+        let mut tunnel = Tunnel::new(place, connector);
+        if let Some(authorization) = detour.proxy.authorization() {
+            tunnel = tunnel.with_auth(authorization.clone());
+        }
+        Box::pin(async move {
+            let stream = tunnel.call(to).await.map_err(|error| failed(error.into()))?;
+            Ok(Path { stream, reads_requests: false })
+        })
+    }
+}
+
+/// A connection to an upstream.
+pub struct Link(MaybeHttpsStream<Path>);
+
+/// A way to an upstream that stands.
+struct Path {
+    stream: MaybeHttpsStream<TokioIo<TcpStream>>,
+    /// A proxy is at the other end, and wants to know where each request is to go.
+    reads_requests: bool,
+}
+
+impl Connection for Link {
+    fn connected(&self) -> Connected {
+        self.0.connected()
+    }
+}
+
+impl Connection for Path {
+    fn connected(&self) -> Connected {
+        self.stream.connected().proxy(self.reads_requests)
+    }
+}
+
+macro_rules! passes_on {
+    ($type:ty, $field:tt) => {
+        impl Read for $type {
+            fn poll_read(
+                mut self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+                buffer: ReadBufCursor<'_>,
+            ) -> Poll<io::Result<()>> {
+                Pin::new(&mut self.$field).poll_read(context, buffer)
+            }
+        }
+
+        impl Write for $type {
+            fn poll_write(
+                mut self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+                bytes: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(&mut self.$field).poll_write(context, bytes)
+            }
+
+            fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Pin::new(&mut self.$field).poll_flush(context)
+            }
+
+            fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Pin::new(&mut self.$field).poll_shutdown(context)
+            }
+
+            fn is_write_vectored(&self) -> bool {
+                self.$field.is_write_vectored()
+            }
+
+            fn poll_write_vectored(
+                mut self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+                parts: &[io::IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(&mut self.$field).poll_write_vectored(context, parts)
+            }
+        }
+    };
+}
+
+passes_on!(Link, 0);
+passes_on!(Path, stream);

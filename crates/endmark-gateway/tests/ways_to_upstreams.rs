@@ -1,0 +1,245 @@
+//! How upstreams are reached: through proxies, over TLS with an authority of one's own, in HTTP/2.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use endmark_gateway::{Authorities, Upstream as Target};
+use h2::Reason;
+use http::{Response, Version};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use support::{Endmark, request, stream_request, streamed, text};
+use testkit::{Answer, ForwardProxy, Script, ScriptedModel, chat_reply};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// An authority of our own, and what a server for 127.0.0.1 shows that it certified.
+struct Certified {
+    authority: String,
+    chain: Vec<rustls::pki_types::CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+fn certified() -> Certified {
+    let authority_key = rcgen::KeyPair::generate().unwrap();
+    let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority_certificate = authority.self_signed(&authority_key).unwrap();
+    let issuer = rcgen::Issuer::new(authority, authority_key);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let server = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
+    let certificate = server.signed_by(&key, &issuer).unwrap();
+    Certified {
+        authority: authority_certificate.pem(),
+        chain: vec![certificate.der().clone()],
+        key: PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
+    }
+}
+
+/// Which protocols a server speaks over its TLS.
+fn acceptor(certified: &Certified, protocols: &[&str]) -> TlsAcceptor {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(certified.chain.clone(), certified.key.clone_key())
+        .unwrap();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+    TlsAcceptor::from(Arc::new(config))
+}
+
+/// How an HTTP/2 server takes a request.
+#[derive(Clone, Copy, PartialEq)]
+enum Manner {
+    Answers,
+    /// Refuses the stream: it was not worked on.
+    RefusesStream,
+    /// Says that it takes no more, and closes.
+    GoesAway,
+}
+
+/// A real HTTP/2 server that takes its requests in these manners, one after the other, and then answers.
+async fn http2(certified: &Certified, manners: Vec<Manner>, body: Bytes) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let acceptor = acceptor(certified, &["h2"]);
+    let taken = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&taken);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (acceptor, count, manners, body) =
+                (acceptor.clone(), Arc::clone(&count), manners.clone(), body.clone());
+            tokio::spawn(async move {
+                let Ok(stream) = acceptor.accept(stream).await else { return };
+                let mut connection = h2::server::handshake(stream).await.unwrap();
+                while let Some(Ok((asked, mut respond))) = connection.accept().await {
+                    let index = count.fetch_add(1, Ordering::SeqCst);
+                    match manners.get(index).copied().unwrap_or(Manner::Answers) {
+                        Manner::RefusesStream => respond.send_reset(Reason::REFUSED_STREAM),
+                        Manner::GoesAway => connection.abrupt_shutdown(Reason::NO_ERROR),
+                        Manner::Answers => {
+                            assert_eq!(asked.version(), Version::HTTP_2);
+                            let kind =
+                                if body.starts_with(b"{") { "application/json" } else { "text/event-stream" };
+                            let head = Response::builder().header("content-type", kind).body(()).unwrap();
+                            let mut send = respond.send_response(head, false).unwrap();
+                            send.send_data(body.clone(), true).unwrap();
+                        }
+                    }
+                }
+            });
+        }
+    });
+    (address, taken)
+}
+
+/// A gateway before a server with TLS.
+async fn before(address: SocketAddr, authorities: Authorities) -> Endmark {
+    Endmark::start_with(Script::new(), |settings| {
+        let base_url = format!("https://{address}/v1").parse().unwrap();
+        settings.upstreams = vec![Target { authorities, ..Target::new("secure", base_url) }];
+    })
+    .await
+}
+
+fn reply() -> Bytes {
+    Bytes::from(chat_reply("Yes.", "stop", (1, 1)).to_string())
+}
+
+#[tokio::test]
+async fn an_upstream_is_trusted_with_the_authority_that_certified_it_and_not_without() {
+    let certified = certified();
+    let (address, taken) = http2(&certified, Vec::new(), reply()).await;
+    let endmark = before(address, Authorities::default()).await;
+    let refused = endmark.ask(&request(50)).await;
+    assert_eq!(refused.status, 502);
+    assert!(refused.text().contains("certificate"), "{}", refused.text());
+    assert_eq!(taken.load(Ordering::SeqCst), 0);
+
+    let own = Authorities::from_pem(certified.authority.as_bytes()).unwrap();
+    let endmark = before(address, own).await;
+    assert_eq!(text(&endmark.ask(&request(50)).await), "Yes.");
+
+    let other = Authorities::from_pem(self::certified().authority.as_bytes()).unwrap();
+    assert_eq!(before(address, other).await.ask(&request(50)).await.status, 502);
+}
+
+#[tokio::test]
+async fn http2_is_spoken_where_the_upstream_speaks_it() {
+    let certified = certified();
+    let own = || Authorities::from_pem(certified.authority.as_bytes()).unwrap();
+    let (address, taken) = http2(&certified, Vec::new(), reply()).await;
+    let endmark = before(address, own()).await;
+    // Many at once over one connection.
+    let asked: Vec<_> = (0..20).map(|_| endmark.chat(&request(50)).send()).collect();
+    for reply in asked {
+        assert_eq!(text(&reply.await.read().await), "Yes.");
+    }
+    assert_eq!(taken.load(Ordering::SeqCst), 20);
+
+    let frames = testkit::chat_stream(&["one", " two", " three"], "stop").concat();
+    let (address, _) = http2(&certified, Vec::new(), Bytes::from(frames.clone())).await;
+    let read = before(address, own()).await.ask(&stream_request(50)).await;
+    assert_eq!(read.body, frames.as_bytes());
+    assert!(streamed(&read).done);
+}
+
+#[tokio::test]
+async fn a_stream_that_an_upstream_refused_or_went_away_from_is_sent_again() {
+    let certified = certified();
+    for manner in [Manner::RefusesStream, Manner::GoesAway] {
+        let own = Authorities::from_pem(certified.authority.as_bytes()).unwrap();
+        let (address, taken) = http2(&certified, vec![manner], reply()).await;
+        let endmark = before(address, own).await;
+        let reply = endmark.ask(&request(50)).await;
+        assert_eq!((reply.status, text(&reply).as_str()), (200, "Yes."));
+        assert_eq!(taken.load(Ordering::SeqCst), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_is_told_the_whole_address_and_who_asks() {
+    let proxy = ForwardProxy::start(Some("Basic bWU6c2VjcmV0")).await;
+    let through = |settings: &mut endmark_gateway::Settings, userinfo: &str| {
+        settings.upstreams[0].proxy = Some(format!("http://{userinfo}{}", proxy.address()).parse().unwrap());
+    };
+    let endmark =
+        Endmark::start_with(ScriptedModel::new("Yes."), |settings| through(settings, "me:secret@")).await;
+    let answer = endmark.ask(&request(50)).await;
+    assert_eq!((answer.status, text(&answer).as_str()), (200, "Yes."), "{}", answer.text());
+    let seen = proxy.seen().remove(0);
+    assert_eq!(seen.line, format!("POST {}/chat/completions HTTP/1.1", endmark.upstream.base_url()));
+    assert_eq!(seen.authorization.as_deref(), Some("Basic bWU6c2VjcmV0"));
+    assert!(endmark.upstream.requests()[0].header("proxy-authorization").is_none());
+
+    // What a client says to a proxy is not for this one.
+    let endmark = Endmark::start_with(ScriptedModel::new("Yes."), |settings| through(settings, "")).await;
+    let answer = endmark.chat(&request(50)).header("proxy-authorization", "Basic bWU6c2VjcmV0").send().await;
+    assert_eq!(answer.status, 407);
+    assert_eq!(endmark.calls(), 0);
+}
+
+#[tokio::test]
+async fn tls_goes_through_a_tunnel_that_the_proxy_cannot_look_into() {
+    let certified = certified();
+    let (address, _) = http2(&certified, Vec::new(), reply()).await;
+    let proxy = ForwardProxy::start(Some("Basic bWU6c2VjcmV0")).await;
+    let through = async |userinfo: &str| {
+        Endmark::start_with(Script::new(), |settings| {
+            settings.upstreams = vec![Target {
+                authorities: Authorities::from_pem(certified.authority.as_bytes()).unwrap(),
+                proxy: Some(format!("http://{userinfo}{}", proxy.address()).parse().unwrap()),
+                ..Target::new("secure", format!("https://{address}/v1").parse().unwrap())
+            }];
+        })
+        .await
+    };
+    let endmark = through("me:secret@").await;
+    assert_eq!(text(&endmark.ask(&request(50)).await), "Yes.");
+    let seen = proxy.seen();
+    assert_eq!(seen.len(), 1);
+    assert_eq!(seen[0].line, format!("CONNECT {address} HTTP/1.1"));
+
+    let refused = through("me:wrong@").await.ask(&request(50)).await;
+    assert_eq!(refused.status, 502);
+    let message = refused.text();
+    assert!(message.contains("proxy authorization required") && message.contains("***@"), "{message}");
+    assert!(!message.contains("wrong"), "{message}");
+}
+
+#[tokio::test]
+async fn a_proxy_that_is_not_there_is_named() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for scheme in ["http", "https"] {
+        let endmark = Endmark::start_with(Script::new().otherwise(Answer::html(200)), |settings| {
+            settings.retry.max_retries = 0;
+            settings.upstreams = vec![Target {
+                proxy: Some(format!("http://me:secret@{nobody}").parse().unwrap()),
+                ..Target::new("far", format!("{scheme}://upstream.invalid/v1").parse().unwrap())
+            }];
+        })
+        .await;
+        let reply = endmark.ask(&request(50)).await;
+        assert_eq!(reply.status, 502);
+        let message = reply.text();
+        assert!(message.contains(&format!("through the proxy http://***@{nobody}")), "{message}");
+    }
+}
+
+#[test]
+fn a_file_without_a_certificate_is_an_error_that_says_so() {
+    let error = |text: &str| Authorities::from_pem(text.as_bytes()).unwrap_err().to_string();
+    assert!(error("").contains("no certificate"));
+    assert!(
+        error("-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n").contains("no certificate")
+    );
+    assert!(
+        error("-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n").contains("certificate 1 ")
+    );
+    assert!(error("-----BEGIN CERTIFICATE-----\nAA==\n").contains("PEM"));
+}

@@ -1,0 +1,75 @@
+//! How each upstream is reached: through which proxy, and certified by whom.
+
+use std::fs;
+use std::path::Path;
+
+use endmark_gateway as gateway;
+use endmark_gateway::{Authorities, BaseUrl, Proxy};
+
+use super::environment::Environment;
+use super::settings::{ProxyChoice, Settings, Upstream};
+use crate::error::CommandError;
+
+/// The upstream as a client reaches it, without its key.
+pub(crate) fn reached(
+    settings: &Settings,
+    upstream: &Upstream,
+    environment: &Environment,
+) -> Result<gateway::Upstream, CommandError> {
+    let base_url = upstream.base_url.clone();
+    let base_url =
+        base_url.ok_or_else(|| CommandError::Bug(format!("the upstream `{}` has no URL", upstream.name)))?;
+    let proxy = match &upstream.proxy {
+        ProxyChoice::Environment => of_environment(&base_url, environment)?,
+        ProxyChoice::None => None,
+        ProxyChoice::Named(proxy) => Some(proxy.clone()),
+        ProxyChoice::Kept(source) => {
+            let what = format!("the proxy of the upstream `{}`", upstream.name);
+            let url = source.read(environment, &what)?;
+            let proxy = url.reveal().parse();
+            Some(proxy.map_err(|error| CommandError::Input {
+                code: "invalid_proxy",
+                message: format!("{what} cannot be used: {error}"),
+                hint: None,
+            })?)
+        }
+    };
+    let mut authorities = authorities(settings)?;
+    if let Some(path) = &upstream.ca_file {
+        authorities = authorities.and(&read(path)?);
+    }
+    Ok(gateway::Upstream { proxy, authorities, ..gateway::Upstream::new(&upstream.name, base_url) })
+}
+
+/// A server at this address that is no configured upstream, as the environment and the common settings reach it.
+pub(crate) fn reached_at(
+    settings: &Settings,
+    base_url: BaseUrl,
+    environment: &Environment,
+) -> Result<gateway::Upstream, CommandError> {
+    let proxy = of_environment(&base_url, environment)?;
+    let authorities = authorities(settings)?;
+    Ok(gateway::Upstream { proxy, authorities, ..gateway::Upstream::new("server", base_url) })
+}
+
+fn of_environment(base_url: &BaseUrl, environment: &Environment) -> Result<Option<Proxy>, CommandError> {
+    Proxy::of_environment(base_url, |name| environment.get(name)).map_err(|error| {
+        let message = format!("the environment variable {error}");
+        let hint =
+            "Correct or unset it, or go without it: `proxy = \"none\"` in `[upstreams.NAME]`, or NO_PROXY.";
+        CommandError::input("invalid_proxy", message, hint)
+    })
+}
+
+fn authorities(settings: &Settings) -> Result<Authorities, CommandError> {
+    settings.ca_file.as_deref().map_or_else(|| Ok(Authorities::default()), read)
+}
+
+fn read(path: &Path) -> Result<Authorities, CommandError> {
+    let pem = fs::read(path).map_err(|source| CommandError::Read { path: path.to_owned(), source })?;
+    Authorities::from_pem(&pem).map_err(|error| CommandError::Input {
+        code: "invalid_ca_file",
+        message: format!("`{}` cannot be used as ca_file: {error}", path.display()),
+        hint: None,
+    })
+}

@@ -1,0 +1,75 @@
+//! Where a secret is kept: in the configuration itself, in the environment, or in a file of its own.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use endmark_gateway::Secret;
+
+use super::environment::Environment;
+use crate::error::CommandError;
+
+/// A key or a URL is never longer; what is longer is another file than was meant.
+const MAX_BYTES: u64 = 64 * 1024;
+
+/// Where a secret is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SecretSource {
+    /// Written in the configuration.
+    Value(Secret),
+    /// In the environment variable of this name.
+    Environment(String),
+    /// In this file, which holds nothing else.
+    File(PathBuf),
+}
+
+impl SecretSource {
+    /// The secret itself; `what` says what it is, as in "the key of the upstream `a`".
+    pub(crate) fn read(&self, environment: &Environment, what: &str) -> Result<Secret, CommandError> {
+        let text = match self {
+            Self::Value(secret) => return Ok(secret.clone()),
+            Self::Environment(variable) => environment.get(variable).map(str::to_owned).ok_or_else(|| {
+                let message =
+                    format!("the environment variable `{variable}` is not set, and should hold {what}");
+                CommandError::input("missing_key", message, format!("Set `{variable}`, or name another one."))
+            })?,
+            Self::File(path) => contents(path).map_err(|error| {
+                let message =
+                    format!("the file `{}`, which holds {what}, cannot be read: {error}", path.display());
+                CommandError::input("missing_key", message, "Name a file that exists and may be read.")
+            })?,
+        };
+        // Editors end a file with a line break; no secret does.
+        let text = text.trim();
+        if text.is_empty() {
+            let message = format!("{} is empty, and should hold {what}", self.place());
+            return Err(CommandError::input("missing_key", message, "Write it there, and nothing else."));
+        }
+        if text.chars().any(char::is_control) {
+            let message = format!("{}, which holds {what}, has more than one line", self.place());
+            return Err(CommandError::input(
+                "invalid_key",
+                message,
+                "Write the secret there, and nothing else.",
+            ));
+        }
+        Ok(Secret::new(text.to_owned()))
+    }
+
+    /// Where it is kept, for people.
+    fn place(&self) -> String {
+        match self {
+            Self::Value(_) => "the configuration".to_owned(),
+            Self::Environment(variable) => format!("the environment variable `{variable}`"),
+            Self::File(path) => format!("the file `{}`", path.display()),
+        }
+    }
+}
+
+fn contents(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    if File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)? as u64 > MAX_BYTES {
+        return Err(io::Error::other("it is too long for a secret"));
+    }
+    Ok(text)
+}

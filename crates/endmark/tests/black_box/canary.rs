@@ -1,0 +1,228 @@
+//! Secrets in every place where one can enter: none of them comes out anywhere, in whatever form.
+
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+use testkit::{Answer, ChatFrames, ForwardProxy, Received, Request, Upstream, chat_reply};
+
+use crate::run::Place;
+
+// One for each place, none a part of another.
+const AUTHORIZATION: &str = "canary-Authorization/1+a";
+const API_KEY: &str = "canary-ApiKey/2+b";
+const COOKIE: &str = "canary-Cookie/3+c";
+const QUERY: &str = "canary-Query.4";
+const PASSWORD: &str = "canary-ProxyPassword~5";
+const IN_CONFIG: &str = "canary-KeyInConfig/6+d";
+const IN_ENVIRONMENT: &str = "canary-KeyInEnvironment/7+e";
+const IN_FILE: &str = "canary-KeyInFile/8+f";
+const FOREIGN: &str = "canary-ClientsProxyPassword/9";
+const CANARIES: [&str; 9] =
+    [AUTHORIZATION, API_KEY, COOKIE, QUERY, PASSWORD, IN_CONFIG, IN_ENVIRONMENT, IN_FILE, FOREIGN];
+
+/// Every form in which a secret may stand somewhere. Written apart from what takes them out.
+fn forms(secret: &str) -> Vec<String> {
+    let mut forms = vec![secret.to_owned()];
+    for before in ["", "x", "xy"] {
+        let text = format!("{before}{secret}");
+        let (first, last) = ((before.len() * 8).div_ceil(6), text.len() * 8 / 6);
+        forms.push(STANDARD_NO_PAD.encode(&text)[first..last].to_owned());
+        forms.push(URL_SAFE_NO_PAD.encode(&text)[first..last].to_owned());
+    }
+    let escaped = |kept: &str| {
+        let escape = |c: char| {
+            if c.is_ascii_alphanumeric() || kept.contains(c) {
+                c.to_string()
+            } else {
+                format!("%{:02X}", u32::from(c))
+            }
+        };
+        secret.chars().map(escape).collect::<String>()
+    };
+    for kept in ["", "-", "-._~", "-._~+"] {
+        let upper = escaped(kept);
+        let lower = ["%2B", "%2F", "%2D", "%2E", "%7E"]
+            .iter()
+            .fold(upper.clone(), |text, hex| text.replace(hex, &hex.to_lowercase()));
+        forms.extend([upper, lower]);
+    }
+    forms
+}
+
+fn assert_clean(place: &str, bytes: &[u8]) {
+    for canary in CANARIES {
+        for form in forms(canary) {
+            let found = memchr::memmem::find(bytes, form.as_bytes());
+            if let Some(at) = found {
+                let around = &bytes[at.saturating_sub(300)..bytes.len().min(at + 300)];
+                panic!("{canary} as {form} in {place}: …{}…", String::from_utf8_lossy(around));
+            }
+        }
+    }
+}
+
+/// An upstream that says everything it was told in its errors, and cuts what it streams.
+fn talkative(received: &Received) -> Answer {
+    let said = format!("{} {:?}", received.path, received.headers);
+    let body = received.json();
+    if body["messages"].as_array().is_some_and(|messages| messages.len() > 1) {
+        return Answer::error(400, "invalid_request_error", None, &format!("no: {said}"));
+    }
+    match body["model"].as_str().unwrap_or_default() {
+        "refuse" => {
+            Answer::error(401, "invalid_request_error", Some("invalid_api_key"), &format!("who is {said}?"))
+        }
+        "overload" => Answer::error(503, "server_error", None, &format!("not now: {said}")),
+        "page" => Answer::new(502, "text/html", format!("<html>{said}</html>")),
+        "cut" => Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut()),
+        "half" => Answer::json(200, &chat_reply("The harbour", "length", (1, 2))),
+        _ => Answer::json(200, &chat_reply("Yes.", "stop", (1, 1))),
+    }
+}
+
+struct Served {
+    child: Child,
+    address: Option<SocketAddr>,
+}
+
+fn start(place: &Place, log: &Path) -> Served {
+    let mut command: Command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let child = command.stdout(Stdio::null()).stderr(File::create(log).unwrap()).spawn().unwrap();
+    let mut served = Served { child, address: None };
+    for _ in 0..1_000 {
+        let said = String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned();
+        let rest = said.split_once("listens on http://").map(|(_, rest)| rest);
+        if let Some((address, _)) = rest.and_then(|rest| rest.split_once(' ')) {
+            served.address = Some(address.parse().unwrap());
+            return served;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("it never listened: {}", fs::read_to_string(log).unwrap());
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn request(served: &Served, method: &str, path: &str) -> Request {
+    Request::new(method, served.address.unwrap(), &format!("{path}?key={QUERY}"))
+        .header("authorization", &format!("Bearer {AUTHORIZATION}"))
+        .header("x-api-key", API_KEY)
+        .header("cookie", &format!("session={COOKIE}; theme=dark"))
+        .header("proxy-authorization", &format!("Basic {}", STANDARD_NO_PAD.encode(format!("me:{FOREIGN}"))))
+}
+
+fn chat(model: &str, stream: bool) -> Value {
+    json!({"model": model, "stream": stream, "messages": [{"role": "user", "content": "Tell."}]})
+}
+
+fn configuration(upstream: &str, proxy: SocketAddr) -> String {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    format!(
+        "[resume]\nmode = \"on\"\n[retry]\nmax_retries = 0\n[limits]\nreconnect_seconds = 0\n\
+         [upstreams.first]\nbase_url = \"{upstream}\"\nfallback = \"second\"\n\
+         [upstreams.second]\nbase_url = \"{upstream}\"\napi_key = {{ env = \"SECOND_KEY\" }}\n\
+         [upstreams.third]\nbase_url = \"{upstream}\"\napi_key = \"{IN_CONFIG}\"\n\
+         [upstreams.fourth]\nbase_url = \"{upstream}\"\napi_key = {{ file = \"fourth.key\" }}\n\
+         [upstreams.absent]\nbase_url = \"http://{nobody}/v1\"\n\
+         [upstreams.far]\nbase_url = \"http://upstream.invalid/v1\"\n\
+         [upstreams.farther]\nbase_url = \"https://upstream.invalid/v1\"\nproxy = \"http://me:{PASSWORD}@{proxy}\"\n"
+    )
+}
+
+#[tokio::test]
+async fn no_secret_comes_out_anywhere() {
+    let upstream = Upstream::start(talkative).await;
+    // It refuses everybody, and never gets as far as to look for the upstream.
+    let proxy = ForwardProxy::start(Some("nobody")).await;
+    let place = Place::new()
+        .with_file("endmark.toml", configuration(&upstream.base_url(), proxy.address()))
+        .with_file("fourth.key", format!("{IN_FILE}\n"))
+        .with_variable("SECOND_KEY", IN_ENVIRONMENT)
+        .with_variable("HTTP_PROXY", &format!("http://me:{PASSWORD}@{}", proxy.address()))
+        .with_variable("ENDMARK_LOG", "trace");
+    let log = place.path().join("log.txt");
+    let served = start(&place, &log);
+
+    let mut own_errors = 0;
+    for upstream in ["first", "second", "third", "fourth", "absent", "far", "farther"] {
+        for model in ["refuse", "overload", "page", "cut", "half"] {
+            for stream in [false, true] {
+                let path = format!("/u/{upstream}/v1/chat/completions");
+                let reply =
+                    request(&served, "POST", &path).json(&chat(model, stream)).send().await.read().await;
+                let text = reply.text();
+                if text.contains("\"endmark_") {
+                    own_errors += 1;
+                    assert_clean(&format!("the answer to {path} for {model}"), &reply.body);
+                }
+                // An upstream's own words pass to whom they are meant for; a key of the gateway's is not among them.
+                for own in [IN_CONFIG, IN_ENVIRONMENT, IN_FILE, PASSWORD] {
+                    assert!(!text.contains(own), "{own} in the answer to {path} for {model}: {text}");
+                }
+            }
+        }
+    }
+    assert!(own_errors > 20, "{own_errors}");
+    for (method, path, body) in [
+        ("GET", "/endmark/nothing", ""),
+        ("GET", "/endmark/healthz", ""),
+        ("GET", "/endmark/readyz", ""),
+        ("GET", "/endmark/metrics", ""),
+        ("GET", "/u/far/v1/models", ""),
+        ("GET", "/u/absent/v1/models", ""),
+        ("POST", "/v1/chat/completions", "{\"model\": "),
+        ("POST", "/v1/chat/completions", ""),
+    ] {
+        let reply = request(&served, method, path).body(body).send().await.read().await;
+        assert_clean(path, &reply.body);
+        assert_clean(path, format!("{:?}", reply.headers).as_bytes());
+    }
+    // The keys did arrive where they belong: else this proves nothing.
+    let received = format!("{:?}", upstream.requests());
+    for canary in [AUTHORIZATION, API_KEY, COOKIE, QUERY, IN_CONFIG, IN_ENVIRONMENT, IN_FILE] {
+        assert!(received.contains(canary), "{canary} never arrived");
+    }
+    let seen = proxy.seen();
+    let said = STANDARD_NO_PAD.encode(format!("me:{PASSWORD}"));
+    for method in ["POST http://upstream.invalid/", "CONNECT upstream.invalid:443"] {
+        let asked = seen.iter().find(|asked| asked.line.starts_with(method)).unwrap();
+        assert!(asked.authorization.as_deref().unwrap().contains(said.trim_end_matches('=')), "{asked:?}");
+    }
+
+    Command::new("kill").args(["-TERM", &served.child.id().to_string()]).status().unwrap();
+    let mut served = served;
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+    let logged = fs::read(&log).unwrap();
+    assert!(String::from_utf8_lossy(&logged).contains("TRACE hyper"), "it was logged in all detail");
+    assert_clean("the log", &logged);
+    for name in ["endmark.db", "endmark.db-wal"] {
+        if let Ok(bytes) = fs::read(place.path().join(name)) {
+            assert_clean(name, &bytes);
+        }
+    }
+    for command in [
+        ["config", "show"],
+        ["config", "check"],
+        ["log", "--json"],
+        ["doctor", "--json"],
+        ["config", "--json"],
+    ] {
+        let run = place.run(&command);
+        assert_clean(&command.join(" "), run.output.as_bytes());
+        assert_clean(&command.join(" "), run.errors.as_bytes());
+    }
+    let log = place.run(&["log", "--json"]).envelope();
+    let rows = log["data"]["recoveries"].as_array().or(log["data"]["rows"].as_array()).map_or(0, Vec::len);
+    assert!(rows > 0 || log["data"].to_string().len() > 200, "cut replies were recorded: {log}");
+}
