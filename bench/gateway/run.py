@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""What a gateway adds to a request, in rounds in which each is measured once, so that load falls on all alike.
+
+    python3 bench/gateway/run.py                          Endmark next to no gateway and to the least that forwards
+    python3 bench/gateway/run.py --install --peers        also LiteLLM, Portkey and headroom
+    python3 bench/gateway/run.py --gate                   exit 1 where a bar of the table's last lines is missed
+
+Needs cargo and wrk. Prints Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import peers as others
+from servers import Server, built, endmark, free_port, have
+
+HERE = Path(__file__).resolve().parent
+BENCH = HERE.parent / "Cargo.toml"
+PROJECT = HERE.parent.parent / "Cargo.toml"
+
+DIRECT, BARE = "no gateway", "bare hyper proxy"
+
+# The settings of each Endmark that is measured. The first is what a plain `endmark serve` does.
+ENDMARKS = {"Endmark": ""}
+GATED = "Endmark"
+
+BAR_ADDED = 1.5
+BAR_STREAM_MS = 0.5
+BAR_REQUESTS = 10_000
+BAR_IDLE_MB = 20
+
+
+@dataclass
+class Sample:
+    p50: float
+    p99: float
+    rate: float
+    cpu: float
+
+
+def load(server: Server, kind: str, connections: int, seconds: int) -> Sample:
+    before = server.cpu_seconds()
+    headers = [f"{name}={value}" for name, value in server.headers.items()]
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(HERE / "load.lua")]
+    command += [f"http://127.0.0.1:{server.port}", "--", kind, *headers]
+    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    told = json.loads(said.strip().splitlines()[-1])
+    if not told["requests"] and not told["errors"] and seconds < 60:
+        # Not one was done: it needs longer than that for each.
+        return load(server, kind, connections, seconds * 5)
+    if told["errors"] or not told["requests"]:
+        raise RuntimeError(f"{server.name}, {kind}, c = {connections}: {told['errors']} errors in {told['requests']}")
+    requests = told["requests"]
+    cpu = (server.cpu_seconds() - before) / requests * 1e6
+    return Sample(told["p50_us"] / 1e3, told["p99_us"] / 1e3, requests / told["seconds"], cpu)
+
+
+def median(samples: list[Sample], what: str) -> float:
+    return statistics.median(getattr(sample, what) for sample in samples)
+
+
+def added(samples: dict, name: str, key: tuple[str, int]) -> float:
+    """Added p50 in ms: the median over the rounds of what it is above no gateway in the same round."""
+    pairs = zip(samples[name, *key], samples[DIRECT, *key], strict=True)
+    return statistics.median(with_it.p50 - without.p50 for with_it, without in pairs)
+
+
+def table(names: list[str], samples: dict, kind: str, connections: list[int]) -> str:
+    lines = [f"| {'streams of 50 chunks' if kind == 'stream' else 'whole replies'} | c | p50 ms | added p50 ms | p99 ms | requests/s | its CPU µs a request |"]
+    lines += ["|---|--:|--:|--:|--:|--:|--:|"]
+    for count in connections:
+        for name in names:
+            of = samples[name, kind, count]
+            extra = "" if name == DIRECT else f"{added(samples, name, (kind, count)):.3f}"
+            cpu = "" if name == DIRECT else f"{median(of, 'cpu'):.0f}"
+            lines.append(
+                f"| {name} | {count} | {median(of, 'p50'):.3f} | {extra} | {median(of, 'p99'):.2f} "
+                f"| {median(of, 'rate'):,.0f} | {cpu} |"
+            )
+    return "\n".join(lines)
+
+
+def memory_table(idle: dict[str, int], busy: dict[str, int]) -> str:
+    lines = ["| memory | idle MB | after the load MB |", "|---|--:|--:|"]
+    lines += [f"| {name} | {idle[name] / 1e6:.1f} | {busy[name] / 1e6:.1f} |" for name in idle]
+    return "\n".join(lines)
+
+
+def bars(samples: dict, idle: dict[str, int]) -> list[tuple[str, str, bool]]:
+    """What is asked of Endmark: the claim, what was measured, whether it holds."""
+    ours, bare = (added(samples, name, ("whole", 1)) for name in (GATED, BARE))
+    stream = added(samples, GATED, ("stream", 1))
+    rate = median(samples[GATED, "whole", 8], "rate")
+    megabytes = idle[GATED] / 1e6
+    return [
+        (f"added p50 at c = 1 at most {BAR_ADDED} × the bare proxy's", f"{ours / bare:.2f} ×", ours <= BAR_ADDED * bare),
+        (f"a stream of 50 chunks at most {BAR_STREAM_MS} ms", f"{stream:.3f} ms", stream <= BAR_STREAM_MS),
+        (f"at least {BAR_REQUESTS:,} requests/s at c = 8", f"{rate:,.0f}", rate >= BAR_REQUESTS),
+        (f"idle under {BAR_IDLE_MB} MB", f"{megabytes:.1f} MB", megabytes < BAR_IDLE_MB),
+    ]
+
+
+def start(server: Server, running: list[Server]) -> None:
+    running.append(server)
+    server.start()
+
+
+def with_peers(options: argparse.Namespace, folder: Path, upstream: int, running: list[Server]) -> list[str]:
+    """Starts the other gateways; answers those that are missing, with the reason."""
+    missing = []
+    for peer in others.PEERS:
+        installed = others.folder_of(peer, options.peers_folder)
+        try:
+            if options.install:
+                peer.install(installed)
+            start(peer.server(peer.name, installed, folder / installed.name, upstream), running)
+        except Exception as problem:  # noqa: BLE001
+            running[:] = [server for server in running if server.name != peer.name]
+            missing.append(f"{peer.name}: {problem}")
+            print(f"\n!!! {peer.name} IS NOT MEASURED: {problem}\n", file=sys.stderr)
+    return missing
+
+
+def measure(options: argparse.Namespace, folder: Path, running: list[Server]) -> bool:
+    scripted = Server(DIRECT, [], free_port(), folder / "scripted")
+    scripted.command = [str(built("scripted_server", BENCH, "gateway")), str(scripted.port)]
+    bare = Server(BARE, [], free_port(), folder / "bare")
+    bare.command = [str(built("bare_proxy", BENCH, "gateway")), str(bare.port), str(scripted.port)]
+    program = options.program or built("endmark", PROJECT, "endmark")
+    start(scripted, running)
+    start(bare, running)
+    for number, (name, settings) in enumerate(ENDMARKS.items()):
+        start(endmark(name, program, folder / f"endmark-{number}", scripted.port, settings), running)
+    missing = with_peers(options, folder, scripted.port, running) if options.peers else []
+    idle = {server.name: server.resident_bytes() for server in running if server is not scripted}
+
+    samples: dict[tuple[str, str, int], list[Sample]] = defaultdict(list)
+    for server in running:
+        load(server, "whole", 1, 1)
+    for round_number in range(options.rounds):
+        for kind in ("whole", "stream"):
+            for count in options.connections:
+                # Every other round the other way about.
+                for server in running if round_number % 2 == 0 else reversed(running):
+                    samples[server.name, kind, count].append(load(server, kind, count, options.seconds))
+        print(f"round {round_number + 1} of {options.rounds}", file=sys.stderr)
+
+    names = [server.name for server in running]
+    busy = {server.name: server.resident_bytes() for server in running if server is not scripted}
+    print(f"{options.rounds} rounds of {options.seconds} s each; {os.cpu_count()} processors, shared by wrk, the")
+    print(f"scripted server and the gateway; load average {os.getloadavg()[0]:.1f} at the end.\n")
+    for kind in ("whole", "stream"):
+        print(table(names, samples, kind, options.connections), end="\n\n")
+    print(memory_table(idle, busy), end="\n\n")
+    for line in missing:
+        print(f"NOT MEASURED: {line}\n")
+    held = True
+    print("| asked of Endmark | measured | |\n|---|--:|---|")
+    for claim, figure, holds in bars(samples, idle):
+        print(f"| {claim} | {figure} | {'holds' if holds else 'MISSED'} |")
+        held &= holds
+    return held
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=2, help="of each measurement")
+    parser.add_argument("--connections", type=int, nargs="+", default=[1, 8, 64])
+    parser.add_argument("--program", type=Path, help="this Endmark, instead of the release build")
+    parser.add_argument("--peers", action="store_true", help="measure other gateways, too")
+    parser.add_argument("--install", action="store_true", help="install them first: 1.6 GB, ten minutes")
+    parser.add_argument("--peers-folder", type=Path, default=HERE / "peers", help="where they are installed")
+    parser.add_argument("--gate", action="store_true", help="exit 1 where a bar is missed")
+    options = parser.parse_args()
+    if not have("wrk"):
+        parser.error("wrk is missing: apt-get install wrk")
+    running: list[Server] = []
+    with tempfile.TemporaryDirectory(prefix="endmark-bench-") as folder:
+        try:
+            held = measure(options, Path(folder), running)
+        finally:
+            for server in reversed(running):
+                server.stop()
+    return 0 if held or not options.gate else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
