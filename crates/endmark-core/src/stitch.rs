@@ -20,7 +20,9 @@ mod overlap;
 mod plain;
 mod preamble;
 mod predict;
+mod register;
 mod restart;
+mod rows;
 mod seam;
 mod shape;
 mod stream;
@@ -117,8 +119,9 @@ fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
     if !joint.has_grammar() {
         return plain::weighed(joint);
     }
-    let survivors = survivor::verify(joint, candidate::propose(joint));
+    let mut survivors = survivor::verify(joint, candidate::propose(joint));
     let weighed = evidence::weigh(joint, &survivors)?;
+    rows::set_apart(joint, &mut survivors);
     Some((survivors, weighed))
 }
 

@@ -9,12 +9,16 @@ use super::evidence::grammar::NOT_AT_ITS_END;
 use super::evidence::{IN_DOUBT, SETTLED_AS_ASKED, weight};
 use super::identity::identity_of_text;
 use super::joint::Joint;
+use super::plain;
 use super::seam::{AskedFrom, Seam, SeamStyle};
 use super::survivor;
 use super::units::Reading;
 
 /// A path that costs so many bits more than the best one is given up.
 const GIVEN_UP: f64 = 16.0;
+
+/// What it costs to leave out a part that is whitespace alone where it may belong to the text, in bits.
+const SPACE_DROPPED: f64 = 1.0;
 
 /// So many paths are followed.
 const MOST: usize = 8;
@@ -23,6 +27,7 @@ const MOST: usize = 8;
 const SETTLED: f64 = 0.97;
 
 /// One way to join all parts so far.
+#[derive(Clone)]
 struct Path {
     text: String,
     verdict: Verdict,
@@ -31,6 +36,8 @@ struct Path {
     cost: f64,
     /// Whether every continuation was joined where it was asked for, nothing undone.
     as_asked: bool,
+    /// Whether whitespace was added of which the text does not say what it was.
+    guessed: bool,
 }
 
 /// What all the parts come to.
@@ -49,17 +56,23 @@ pub(super) fn follow(
     from: AskedFrom,
 ) -> Option<Chained> {
     let verdict = crate::detect::detect(initial.as_bytes(), format).verdict;
-    let first = Path { text: initial.to_owned(), verdict, seams: Vec::new(), cost: 0.0, as_asked: true };
+    let first = Path {
+        text: initial.to_owned(),
+        verdict,
+        seams: Vec::new(),
+        cost: 0.0,
+        as_asked: true,
+        guessed: false,
+    };
     let mut paths = vec![first];
     // What speaks for it that a continuation is something else, in weight.
     let mut nothing = 0.0;
     for (index, continuation) in continuations.iter().enumerate() {
         let is_last = index + 1 == continuations.len();
         if continuation.trim().is_empty() {
-            // Between tokens it says nothing, and in a text it is what follows that shows whether it belongs there.
-            for path in &mut paths {
-                path.seams.push(empty_seam(path, continuation));
-            }
+            paths =
+                paths.into_iter().flat_map(|path| behind_space(path, continuation, format, from)).collect();
+            paths = likeliest(paths, format);
             continue;
         }
         let mut next = Vec::new();
@@ -89,6 +102,8 @@ pub(super) fn follow(
                     seams,
                     cost: path.cost + cost - if is_last || is_at_an_end { 0.0 } else { NOT_AT_ITS_END },
                     as_asked: path.as_asked && asked,
+                    guessed: path.guessed
+                        || !joint.has_grammar() && plain::is_guessed(&joint, &survivor.candidate),
                 });
             }
         }
@@ -134,11 +149,35 @@ fn decide(mut paths: Vec<Path>, nothing: f64, from: AskedFrom) -> Option<Chained
         (seam.confidence, seam.alternatives) = (share, alternatives);
     }
     Some(Chained {
-        settled: share >= needed && nothing <= IN_DOUBT * total && !asked_is_whole,
+        settled: share >= needed && nothing <= IN_DOUBT * total && !asked_is_whole && !best.guessed,
         text: best.text,
         verdict: best.verdict,
         seams: best.seams,
     })
+}
+
+/// The paths behind a part that is whitespace alone. Between tokens it says nothing; in a text it belongs there if it
+/// was asked for at the cut, and may belong there else.
+fn behind_space(path: Path, space: &str, format: &Format, from: AskedFrom) -> Vec<Path> {
+    let joint = Joint::new(&path.text, space, format, from);
+    let is_content =
+        !space.is_empty() && (!joint.has_grammar() || joint.in_text && !space.contains(['\n', '\r']));
+    let mut found = Vec::new();
+    if is_content {
+        let text = [path.text.as_str(), space].concat();
+        let verdict = crate::detect::detect(text.as_bytes(), format).verdict;
+        let mut seams = path.seams.clone();
+        let style = SeamStyle::Exact;
+        seams.push(Seam { style, dropped_bytes: 0, ..empty_seam(&path, space) });
+        found.push(Path { text, verdict, seams, ..path.clone() });
+    }
+    if !is_content || from != AskedFrom::Cut {
+        let mut seams = path.seams.clone();
+        seams.push(empty_seam(&path, space));
+        let cost = if is_content { SPACE_DROPPED } else { 0.0 };
+        found.push(Path { cost: path.cost + cost, seams, ..path });
+    }
+    found
 }
 
 fn empty_seam(path: &Path, continuation: &str) -> Seam {

@@ -1,8 +1,9 @@
 //! Words in front of a part of JSON, told by their form: what is no JSON in front of something that goes on
 //! validly is an announcement, in whatever language and words.
 
-use super::fence;
-use super::preamble::{self, Certainty};
+use super::joint::Joint;
+use super::register::{self, Around, is_rule};
+use super::{fence, preamble};
 
 /// How far into a continuation words in front can reach, in bytes.
 const REACH: usize = 1_200;
@@ -12,12 +13,18 @@ const MOST_LINES: usize = 8;
 const MOST_IN_LINE: usize = 8;
 const REACH_IN_LINE: usize = 240;
 
+/// What reads so much as an announcement, in bits, may be one whatever its form.
+const TELLING: f64 = 3.0;
+/// The same where it has signs of code in it.
+const TOLD_BY_ALL: f64 = 6.0;
+
 /// Words in front of a continuation's part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Foreword {
     /// The place behind them, with the line breaks after them still ahead where they end their line.
     pub(super) end: usize,
-    pub(super) certainty: Certainty,
+    /// How much they read as an announcement, in bits.
+    pub(super) bits: f64,
     pub(super) ends_line: bool,
     /// Whether a code fence follows.
     pub(super) fence_follows: bool,
@@ -25,30 +32,33 @@ pub(super) struct Foreword {
 
 /// The words that a continuation may have in front of its part of JSON. Inside a string nearly everything may be
 /// its text, so that only what has the form of an announcement can be one; between tokens any prose is.
-pub(super) fn forewords(continuation: &str, in_text: bool, before: &str) -> Vec<Foreword> {
-    let quoted = Quoted::end_of(before);
-    let of_line = |line: &str| of_line(&quoted.left_out_of(line), in_text);
+pub(super) fn forewords(joint: &Joint<'_>, around: &Around) -> Vec<Foreword> {
+    let continuation = joint.continuation;
+    let quoted = Quoted::end_of(joint.initial);
+    let of_line =
+        |line: &str, end: usize, behind: &str| of_line(joint, around, &quoted.left_out_of(line), end, behind);
     let reach = preamble::head(continuation, REACH);
     let indent = reach.len() - reach.trim_start().len();
     let mut found = Vec::new();
     in_line(reach, indent, of_line, &mut found);
-    let mut certainty: Option<Certainty> = None;
+    let mut told: Option<f64> = None;
     let mut line_start = indent;
     let mut lines = 0;
     while lines < MOST_LINES {
         let Some(length) = reach[line_start..].find('\n') else { break };
         let line = &reach[line_start..line_start + length];
         if !line.trim().is_empty() {
-            let is_rule = certainty.is_some() && is_rule(line);
-            let told = of_line(line).or(certainty.filter(|_| is_rule));
-            let Some(of_line) = told else { break };
-            certainty = Some(certainty.map_or(of_line, |before| before.max(of_line)));
+            let end = line_start + length;
+            let is_rule = told.is_some() && is_rule(line);
+            let bits = of_line(line, end, &reach[end..]).or(told.filter(|_| is_rule));
+            let Some(bits) = bits else { break };
+            told = Some(told.map_or(bits, |before| before.max(bits)));
             lines += 1;
         }
         let end = line_start + length;
-        if let Some(certainty) = certainty.filter(|_| !line.trim().is_empty()) {
+        if let Some(bits) = told.filter(|_| !line.trim().is_empty()) {
             let fence_follows = fence::opening(&continuation[end..]).is_some();
-            found.push(Foreword { end, certainty, ends_line: true, fence_follows });
+            found.push(Foreword { end, bits, ends_line: true, fence_follows });
         }
         line_start = end + 1;
     }
@@ -59,24 +69,30 @@ pub(super) fn forewords(continuation: &str, in_text: bool, before: &str) -> Vec<
 fn in_line(
     reach: &str,
     indent: usize,
-    of_line: impl Fn(&str) -> Option<Certainty>,
+    of_line: impl Fn(&str, usize, &str) -> Option<f64>,
     found: &mut Vec<Foreword>,
 ) {
     let line = reach[indent..].lines().next().unwrap_or_default();
     let line = preamble::head(line, REACH_IN_LINE);
-    let mut places = 0;
+    let first = found.len();
+    let mut likelier = Vec::new();
     for (at, sign) in line.char_indices() {
         let wide = matches!(sign, '\u{ff1a}' | '\u{3002}' | '\u{ff01}');
         let behind = at + sign.len_utf8();
         let closes = wide || matches!(sign, ':' | '.' | '!' | '\u{2026}' | '\u{2014}');
-        if !closes || places == MOST_IN_LINE || !wide && !line[behind..].starts_with(' ') {
+        if !closes || likelier.len() == MOST_IN_LINE || !wide && !line[behind..].starts_with(' ') {
             continue;
         }
-        let Some(certainty) = of_line(&line[..behind]) else { continue };
-        places += 1;
         let end = indent + behind;
+        let Some(bits) = of_line(&line[..behind], end, "") else { continue };
+        likelier.push(register::likelier_announcing(&line[..behind]));
         let fence_follows = fence::opening(&reach[end..]).is_some();
-        found.push(Foreword { end, certainty, ends_line: false, fence_follows });
+        found.push(Foreword { end, bits, ends_line: false, fence_follows });
+    }
+    // What brings more of the text is no better an announcement.
+    let most = likelier.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    for (foreword, likelier) in found[first..].iter_mut().zip(likelier) {
+        foreword.bits -= 2.0 * (most - likelier).min(10.0);
     }
 }
 
@@ -117,20 +133,14 @@ impl Quoted {
     }
 }
 
-/// How certain it is that a line speaks about the continuation and is no part of it.
-fn of_line(line: &str, in_text: bool) -> Option<Certainty> {
-    let told = preamble::announcement(line);
-    if told.is_some_and(|told| told > Certainty::Form) {
-        return told;
-    }
-    let formed = if in_text { has_form(line) } else { has_words(line) && !ends_as_json(line) };
-    formed.then_some(Certainty::Form)
-}
-
-/// Whether a line is drawn below or above what belongs together.
-fn is_rule(line: &str) -> bool {
-    let line = line.trim();
-    line.len() >= 3 && ['-', '*', '_', '=', '~'].iter().any(|sign| line.chars().all(|other| other == *sign))
+/// How much a line speaks about the continuation rather than is a part of it, in bits; none where it cannot.
+fn of_line(joint: &Joint<'_>, around: &Around, line: &str, end: usize, behind: &str) -> Option<f64> {
+    let bits = register::announces(joint, around, line, end, behind);
+    let has_words = has_words(line) && !ends_as_json(line);
+    let formed = if joint.in_text { has_form(line) } else { has_words };
+    let is_code = joint.in_text && looks_like_code(line);
+    let told = if is_code { bits > TOLD_BY_ALL && line.trim_end().ends_with(':') } else { bits > TELLING };
+    (formed || told && has_words).then_some(bits)
 }
 
 /// Whether a line ends as one of JSON does: what stands before may be in front, the line as a whole is not.
@@ -221,9 +231,13 @@ fn looks_like_code(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Format;
+    use crate::stitch::AskedFrom;
 
     fn ends(continuation: &str, in_text: bool) -> Vec<&str> {
-        forewords(continuation, in_text, "")
+        let initial = if in_text { "{\"a\": \"San Fran" } else { "{\"a\": [1, 2" };
+        let joint = Joint::new(initial, continuation, &Format::Json, AskedFrom::Unknown);
+        forewords(&joint, &Around::of(&joint))
             .iter()
             .map(|found| continuation[found.end..].trim_start())
             .collect()

@@ -129,6 +129,12 @@ impl<'a> Joint<'a> {
         surprise
     }
 
+    /// The shortest period of the last `length` bytes of the first part, in bytes.
+    pub(super) fn period_of_end(&self, length: usize) -> usize {
+        let text = self.initial.as_bytes();
+        self.ends.borrow_mut().entry(text.len()).or_default().period(text, length)
+    }
+
     /// The units of the first `keep` bytes of the first part, read as its format is.
     pub(super) fn units_at(&self, keep: usize) -> &Units<'a> {
         if keep == self.settled { &self.settled_units } else { &self.units }

@@ -5,7 +5,7 @@ use crate::Verdict;
 
 use super::foreword::{Foreword, forewords};
 use super::joint::Joint;
-use super::preamble::Certainty;
+use super::register::Around;
 use super::seam::SeamStyle;
 use super::{AskedFrom, ellipsis, fence};
 
@@ -47,7 +47,7 @@ pub(super) fn openings(joint: &Joint<'_>) -> Vec<Opening> {
         let is_no_json = broken.is_some_and(|at| at <= foreword.end);
         is_no_json || !joint.has_grammar() || joint.in_text && !foreword.ends_line
     };
-    for foreword in forewords(text, joint.in_text, joint.initial).into_iter().filter(is_in_front) {
+    for foreword in forewords(joint, &Around::of(joint)).into_iter().filter(is_in_front) {
         let goes_on = text.starts_with(char::is_whitespace) && joint.in_text;
         let begun = Opening { cost: if goes_on { 8.0 } else { 0.0 }, ..bare };
         found.push(behind(joint, begun, foreword));
@@ -132,11 +132,10 @@ fn broken_at(joint: &Joint<'_>) -> Option<usize> {
 
 /// The opening behind words in front of a part of JSON.
 fn behind(joint: &Joint<'_>, bare: Opening, foreword: Foreword) -> Opening {
-    let mut cost = match foreword.certainty {
-        Certainty::Certain => 2.0,
-        Certainty::Opener => 4.0,
-        Certainty::Form if !joint.in_text => 5.0,
-        Certainty::Form => 7.0,
+    let mut cost = if joint.in_text {
+        (7.5 - 0.55 * foreword.bits).clamp(1.5, 9.0)
+    } else {
+        (5.5 - 0.4 * foreword.bits).clamp(1.5, 6.0)
     };
     if foreword.fence_follows {
         cost = f64::min(cost, 3.0);

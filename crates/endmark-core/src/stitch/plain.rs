@@ -10,8 +10,8 @@ mod ending;
 mod form;
 mod indent;
 mod likeness;
+mod nesting;
 mod opening;
-mod register;
 mod story;
 mod turn;
 mod weigh;
@@ -19,13 +19,14 @@ mod weigh;
 use super::candidate::Candidate;
 use super::evidence::Weighed;
 use super::joint::Joint;
+use super::register::Around;
 use super::seam::AskedFrom;
 use super::survivor::{Standing, Survivor};
 
 use story::Story;
 
 /// The most bytes of remarks that are left out at the end of a continuation.
-pub(super) const MOST_LEFT_OUT: usize = opening::MOST_PARAGRAPHS * register::LONGEST;
+pub(super) const MOST_LEFT_OUT: usize = opening::MOST_PARAGRAPHS * super::register::LONGEST;
 
 /// Whether a continuation says nothing: whitespace alone is a part of the text only where it was asked for.
 pub(super) fn is_empty(joint: &Joint<'_>) -> bool {
@@ -41,15 +42,22 @@ pub(super) fn says_nothing_new(joint: &Joint<'_>, survivor: &Survivor) -> bool {
 
 /// The places in the continuation where its own text may begin.
 pub(super) fn opening_places(joint: &Joint<'_>) -> Vec<usize> {
-    opening::openings(joint, &weigh::likeness(joint)).iter().map(|opening| opening.start).collect()
+    opening::openings(joint, &Around::of(joint)).iter().map(|opening| opening.start).collect()
 }
 
 /// All joins of a text without grammar, weighed against each other.
 pub(super) fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
     let likeness = weigh::likeness(joint);
-    let stories = story::stories(joint, &likeness);
-    let weighed = weigh::weigh(joint, &likeness, &stories)?;
+    let around = Around::of(joint);
+    let stories = story::stories(joint, &around);
+    let weighed = weigh::weigh(joint, &likeness, &around, &stories)?;
     Some((stories.iter().map(|story| survivor(joint, story)).collect(), weighed))
+}
+
+/// Whether a join adds whitespace of which the text does not say what it was.
+pub(super) fn is_guessed(joint: &Joint<'_>, candidate: &Candidate) -> bool {
+    let rest = joint.continuation.get(candidate.start..).unwrap_or_default();
+    weigh::is_guessed_glue(joint, candidate.glue, rest)
 }
 
 fn survivor(joint: &Joint<'_>, story: &Story) -> Survivor {

@@ -1,105 +1,4 @@
-//! Announcements and apologies: what a model says before it goes on, and remarks after it is done.
-
-/// How certain it is that a piece of prose speaks about the continuation and is no part of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Certainty {
-    /// It has the form of an announcement, but none of the usual words.
-    Form,
-    /// It begins as announcements do.
-    Opener,
-    /// It begins as announcements do and speaks of continuing.
-    Certain,
-}
-
-/// Words that announcements begin with.
-const OPENERS: &[&str] = &[
-    "absolutely",
-    "alright",
-    "apologies",
-    "as requested",
-    "below is",
-    "certainly",
-    "continuation",
-    "continued",
-    "continuing",
-    "got it",
-    "great",
-    "here are",
-    "here is",
-    "here's",
-    "here it is",
-    "here you go",
-    "i apologize",
-    "i apologise",
-    "i will continue",
-    "i'll continue",
-    "i'll complete",
-    "i'll pick up",
-    "i'm sorry",
-    "i am sorry",
-    "i'm continuing",
-    "let me continue",
-    "let me complete",
-    "let me finish",
-    "let me pick",
-    "let's continue",
-    "my apologies",
-    "no problem",
-    "of course",
-    "ok,",
-    "ok.",
-    "ok!",
-    "okay",
-    "picking up",
-    "please find",
-    "resuming",
-    "right,",
-    "sorry",
-    "sure",
-    "thanks",
-    "thank you",
-    "the continuation",
-    "the remaining",
-    "the rest",
-    "the remainder",
-    "to continue",
-    "understood",
-    "yes,",
-    "yes!",
-    "you're right",
-    "remaining",
-    "this is the rest",
-    "this is the continuation",
-    "going on",
-];
-
-/// Words that speak of continuing.
-const ABOUT_CONTINUING: &[&str] = &[
-    "continu",
-    "left off",
-    "the rest",
-    "rest of",
-    "remaining",
-    "remainder",
-    "cut off",
-    "truncat",
-    "where i ",
-    "where we ",
-    "where it ",
-    "picking up",
-    "pick up",
-    "resum",
-    "apolog",
-    "interrupt",
-    "complet",
-    "missing part",
-    "previous response",
-    "last valid token",
-    "went wrong",
-    "the full",
-    "starting from",
-    "for the interruption",
-];
+//! New turns: what a model says that goes on with nothing, and remarks after it is done.
 
 /// Beginnings of a new turn that carry nothing of the text at all.
 const NEW_TURNS: &[&str] = &[
@@ -169,31 +68,6 @@ const FIRST_PERSON: &[&str] = &[
     "thanks",
 ];
 
-/// What a piece of prose at the very beginning of a continuation is.
-pub(super) fn announcement(prose: &str) -> Option<Certainty> {
-    let line = plain(prose);
-    let lower = line.to_lowercase().replace('\u{2019}', "'");
-    let first = line.chars().next()?;
-    if !first.is_alphabetic()
-        || line.contains(['{', '}', '[', ']', '"', '\\', ';', '=', '<']) && !line.ends_with(':')
-    {
-        return None;
-    }
-    let opens = OPENERS.iter().any(|opener| begins_with_word(&lower, opener));
-    let speaks = ABOUT_CONTINUING.iter().any(|word| lower.contains(word));
-    let words = line.split_whitespace().count();
-    let closes = line.ends_with([':', '.', '!', '\u{2026}', '\u{ff1a}']);
-    match (opens, speaks) {
-        (true, true) => Some(Certainty::Certain),
-        (true, false) => Some(Certainty::Opener),
-        (false, true) if closes && first.is_uppercase() => Some(Certainty::Opener),
-        _ if closes && words >= 2 && !first.is_lowercase() && !line.contains(['"', '{', '\\']) => {
-            Some(Certainty::Form)
-        }
-        _ => None,
-    }
-}
-
 /// How a continuation begins, as far as it may be a turn of its own, such as an offer of help or a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NewTurn {
@@ -221,20 +95,6 @@ pub(super) fn new_turn(continuation: &str) -> NewTurn {
     }
 }
 
-/// Whether the first sentence of a continuation is an announcement, though the text may go on in its line.
-pub(super) fn begins_with_announcement(continuation: &str) -> Option<Certainty> {
-    let start = head(continuation, 200).trim_start();
-    let line = start.lines().next().unwrap_or_default();
-    let lower = plain(line).to_lowercase().replace('\u{2019}', "'");
-    if !plain(line).starts_with(char::is_uppercase)
-        || !OPENERS.iter().any(|opener| begins_with_word(&lower, opener))
-    {
-        return None;
-    }
-    let speaks = ABOUT_CONTINUING.iter().any(|word| lower.contains(word));
-    Some(if speaks { Certainty::Certain } else { Certainty::Opener })
-}
-
 /// Whether what follows the end of a document is a remark about it, or the end of its fence: anything that is not
 /// JSON itself.
 pub(super) fn is_remark(mut rest: &str) -> bool {
@@ -259,18 +119,6 @@ pub(super) fn begins_json(text: &str) -> bool {
     let mut detector = crate::detect::Detector::new(&crate::Format::Json);
     detector.push(text.as_bytes());
     !detector.is_malformed()
-}
-
-fn begins_with_word(text: &str, word: &str) -> bool {
-    text.strip_prefix(word).is_some_and(|rest| {
-        !word.ends_with(char::is_alphabetic)
-            || !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_' || next == '(')
-    })
-}
-
-/// The line without the signs of emphasis, heading and comment around it.
-fn plain(line: &str) -> &str {
-    line.trim().trim_matches(|sign: char| matches!(sign, '*' | '_' | '#' | '>' | '(' | ')' | '[' | ']' | ' '))
 }
 
 /// At most this many bytes of the beginning, ending between characters.

@@ -86,30 +86,3 @@ fn what_is_malformed_is_refused_and_nothing_asked() {
     assert_eq!((run.code, run.output.as_str()), (2, ""));
     assert!(run.errors.contains("malformed as json at byte 0: "), "{}", run.errors);
 }
-
-#[test]
-fn the_proxy_of_the_environment_is_on_the_way_to_other_machines_only() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        // It refuses everybody: how far it gets is all that matters.
-        let proxy = testkit::ForwardProxy::start(Some("nobody")).await;
-        let place = Place::new()
-            .with_file("cut", &JSON[..28])
-            .with_variable("ALL_PROXY", &format!("http://me:pass-word@{}", proxy.address()));
-        let ask = |url: &str| {
-            let arguments = ["resume", "cut", "--base-url", url, "--model", "m"];
-            tokio::task::block_in_place(|| place.run(&arguments))
-        };
-        let run = ask("http://upstream.invalid/v1");
-        assert_eq!(run.code, 3, "{}", run.errors);
-        assert!(!run.errors.contains("pass-word"), "{}", run.errors);
-        ask("http://127.0.0.1:9/v1");
-        let seen = proxy.seen();
-        assert!(!seen.is_empty());
-        assert!(
-            seen.iter()
-                .all(|asked| asked.line == "POST http://upstream.invalid/v1/chat/completions HTTP/1.1")
-        );
-        assert_eq!(seen[0].authorization.as_deref(), Some("Basic bWU6cGFzcy13b3Jk"));
-    });
-}

@@ -4,8 +4,9 @@ use memchr::memmem;
 
 use crate::Format;
 use crate::stitch::joint::Joint;
-use crate::stitch::preamble::{self, Certainty, NewTurn};
+use crate::stitch::preamble::{self, NewTurn};
 use crate::stitch::predict::{self, Predictor, surprise_of_going_round};
+use crate::stitch::register::{self, Around};
 use crate::stitch::restart;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::shape::{self, Shape};
@@ -337,12 +338,11 @@ pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, survivor: &Survivor, before
         // A model that goes on writes the space before its first word; one that begins anew has none to write.
         let set_off = continuation.starts_with(char::is_whitespace);
         let behind_space = before.last().is_none_or(|last| last.is_whitespace());
-        cost += match preamble::begins_with_announcement(continuation) {
-            Some(Certainty::Certain) if !set_off => 18.0,
-            Some(Certainty::Certain) => 7.0,
-            Some(_) if !set_off && (in_sentence || !behind_space) => 9.0,
-            Some(_) if in_sentence || !set_off => 4.0,
-            _ => 0.0,
+        let announced = announced(joint, &Around::of(joint));
+        cost += match announced {
+            bits if !set_off => (2.0 * bits - 4.0).clamp(0.0, 18.0),
+            bits if in_sentence => (bits - 2.0).clamp(0.0, 7.0),
+            bits => (bits - 4.0).clamp(0.0, 5.0),
         };
         cost += match preamble::new_turn(continuation) {
             NewTurn::Certain if !set_off => 16.0,
@@ -370,6 +370,22 @@ pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, survivor: &Survivor, before
         cost += 14.0;
     }
     cost
+}
+
+/// How much the first sentence of a continuation, or its first line, reads as an announcement, in bits.
+fn announced(joint: &Joint<'_>, around: &Around) -> f64 {
+    let start = joint.continuation.len() - joint.continuation.trim_start().len();
+    let line = preamble::head(&joint.continuation[start..], register::LONGEST);
+    let line = line.lines().next().unwrap_or_default();
+    let closes = |sign: char| matches!(sign, ':' | '.' | '!' | '\u{2026}' | '\u{2014}' | ']' | ')' | '*');
+    let wide = |sign: char| matches!(sign, '\u{ff1a}' | '\u{3002}' | '\u{ff01}');
+    let ends = line.char_indices().map(|(at, sign)| (at + sign.len_utf8(), sign));
+    let ends = ends.filter(|(end, sign)| {
+        wide(*sign) || closes(*sign) && (line[*end..].starts_with(' ') || *end == line.len())
+    });
+    let ends = ends.map(|(end, _)| end).take(3);
+    let bits = ends.map(|end| register::announces(joint, around, &line[..end], start + end, ""));
+    bits.fold(0.0, f64::max)
 }
 
 /// Whether a continuation is a few finished sentences: one that is cut ends anywhere.

@@ -1,10 +1,13 @@
 //! The cost of a story: how much unlikelier it makes the continuation than a text of its own does, in bits.
 
+use std::cell::OnceCell;
+
 use memchr::memmem;
 
 use super::form::form;
 use super::indent::Indents;
-use super::likeness::Likeness;
+use super::likeness::{Likeness, is_common};
+use super::nesting::Nesting;
 use super::story::Story;
 use crate::stitch::joint::Joint;
 use crate::stitch::predict::surprise_of_going_round;
@@ -17,6 +20,15 @@ pub(super) const REACH: usize = 8;
 const BEFORE: usize = 64;
 /// A text that goes round already does it again for so many bits.
 const GOES_ROUND: f64 = 6.0;
+/// An indentation speaks no more than so many bits against a seam.
+const MOST_OF_INDENT: f64 = 9.0;
+/// What goes round is likely to do it again: at most so many bits of surprise, if it does so that often.
+const ROUND_AGAIN: f64 = 3.0;
+const ROUNDS: usize = 3;
+/// What speaks against whitespace that breaks a word in two, in bits.
+const BROKEN_WORD: f64 = 10.0;
+/// No word is longer, in bytes.
+const LONG_WORD: usize = 80;
 /// No coincidence counts for more than so many bits.
 const MOST_BITS: f64 = 80.0;
 
@@ -28,7 +40,9 @@ pub(super) struct Scale<'a> {
     /// How much of the first part it says more than once.
     similarity: f64,
     before: Vec<char>,
+    nesting: Option<Nesting>,
     stories: &'a [Story],
+    likely: OnceCell<Vec<f64>>,
 }
 
 impl<'a> Scale<'a> {
@@ -37,13 +51,41 @@ impl<'a> Scale<'a> {
         before.reverse();
         let indents = Indents::of(joint.initial, joint.continuation);
         let similarity = self_similarity(joint.initial);
-        Self { joint, likeness, indents, similarity, before, stories }
+        let nesting = Nesting::of(joint);
+        Self { joint, likeness, indents, similarity, before, nesting, stories, likely: OnceCell::new() }
     }
 
     /// How much unlikelier a story makes the continuation than a text of its own does, in bits.
     pub(super) fn cost(&self, story: &Story) -> f64 {
         let seam = self.seam(story, story.start).min(self.coincidence(story)).min(self.most(story));
-        story.cost + seam - self.repeated(story) + form(self.joint, &self.before, story)
+        let nesting = self.nesting.as_ref().map_or(0.0, |nesting| nesting.bits(self.joint, story));
+        story.cost + seam - self.repeated(story)
+            + form(self.joint, &self.before, story)
+            + self.broken_word(story)
+            + nesting
+    }
+
+    /// What speaks against whitespace at the seam, where it breaks a word of the text into two parts that are none.
+    fn broken_word(&self, story: &Story) -> f64 {
+        let part = story.text(self.joint);
+        let rest = part.trim_start();
+        if !story.glue.is_empty() || rest.len() == part.len() || rest.is_empty() {
+            return 0.0;
+        }
+        let initial = self.joint.initial;
+        let of_word = |sign: char| !sign.is_alphabetic();
+        let left = &initial[initial.rfind(of_word).map_or(0, |at| initial.ceil_char_boundary(at + 1))..];
+        let right = &rest[..rest.find(of_word).unwrap_or(rest.len())];
+        let short = left.chars().count() < 2 || right.chars().count() < 2;
+        if short || left.len() > LONG_WORD || right.len() > LONG_WORD || right.starts_with(char::is_uppercase)
+        {
+            return 0.0;
+        }
+        let before = &initial[..initial.len() - left.len()];
+        let after = &rest[right.len()..];
+        let known = |word: &str| has_word(before, word) || has_word(after, word) || is_common(word);
+        let is_broken = !known(left) && !known(right) && known(&[left, right].concat());
+        if is_broken { BROKEN_WORD } else { 0.0 }
     }
 
     /// The most that the characters at a seam can say against it. Where one side ends between words anything can
@@ -93,7 +135,8 @@ impl<'a> Scale<'a> {
         let mut joined: Vec<char> = initial[..line_start].chars().rev().take(BEFORE).collect();
         joined.reverse();
         joined.extend(indent.chars());
-        let bits = self.indents.bits(line_before, &indent, text) + self.likeness.bits(&joined, &shown);
+        let bits = self.indents.bits(line_before, &indent, text).min(MOST_OF_INDENT)
+            + self.likeness.bits(&joined, &shown);
         Some(bits - self.likeness.bits(&self.preceding(start), &rest))
     }
 
@@ -121,20 +164,31 @@ impl<'a> Scale<'a> {
     /// What the seam costs if a longer repeated part, which another story explains, is a coincidence: less than
     /// text of its own, where the text repeats itself anyway.
     fn coincidence(&self, story: &Story) -> f64 {
-        let longest = self
-            .stories
-            .iter()
-            .filter(|other| other.opening == story.opening && other.repeated > story.repeated)
-            .max_by_key(|other| other.repeated);
-        let Some(longest) =
-            longest.filter(|longest| story.glue.is_empty() && longest.repeated - story.repeated > REACH)
-        else {
-            return f64::INFINITY;
+        let explains = |other: &&Story| {
+            other.opening == story.opening && other.repeated > story.repeated + REACH && story.glue.is_empty()
         };
-        let as_own = self.own_bits(story.start, longest.start.max(story.start));
-        let length = longest.repeated - story.repeated;
-        let surprise = self.surprise(length).min(self.going_round(length, longest.start));
-        surprise - as_own + self.seam(story, longest.start)
+        let others = || self.stories.iter().zip(self.likely()).filter(|(other, _)| explains(other));
+        let longest = others().max_by_key(|(other, _)| other.repeated);
+        let likeliest = others().min_by(|(_, left), (_, right)| left.total_cmp(right));
+        let chance = |other: &Story| {
+            let as_own = self.own_bits(story.start, other.start.max(story.start));
+            let length = other.repeated - story.repeated;
+            let surprise = self.surprise(length).min(self.going_round(length, other.start));
+            surprise - as_own + self.seam(story, other.start)
+        };
+        let both = [longest, likeliest].into_iter().flatten().map(|(other, _)| chance(other));
+        both.fold(f64::INFINITY, f64::min)
+    }
+
+    /// What each story costs, if no repetition is a coincidence.
+    fn likely(&self) -> &[f64] {
+        self.likely.get_or_init(|| {
+            let cost = |story: &Story| match story.repeated {
+                0 => f64::INFINITY,
+                _ => story.cost + self.seam(story, story.start) - self.repeated(story),
+            };
+            self.stories.iter().map(cost).collect()
+        })
     }
 
     /// How unlikely it is, in bits, that the text goes round by its last `length` bytes and on with what stands at
@@ -158,10 +212,20 @@ impl<'a> Scale<'a> {
             // It did so before.
             return surprise;
         }
+        if self.joint.period_of_end(length) * ROUNDS <= length {
+            return surprise.min(ROUND_AGAIN);
+        }
         let bytes = f64::from(u32::try_from(length).unwrap_or(u32::MAX));
         let surprise = surprise.max((10.0 + 0.7 * bytes).min(40.0));
         if self.similarity > 0.3 { surprise.min(surprise_of_pieces(text, length)) } else { surprise }
     }
+}
+
+/// Whether a word stands in a text by itself.
+fn has_word(text: &str, word: &str) -> bool {
+    let ends = |sign: Option<char>| sign.is_none_or(|sign| !sign.is_alphabetic());
+    memmem::find_iter(text.as_bytes(), word)
+        .any(|at| ends(text[..at].chars().next_back()) && ends(text[at + word.len()..].chars().next()))
 }
 
 /// How much of a text it says more than once, 0 to 1, judged by a few samples.

@@ -4,13 +4,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::likeness::Likeness;
-use super::opening::{DOUBTFUL, MOST_BITS, MOST_PARAGRAPHS, Opening, is_rule};
-use super::register;
+use super::opening::{DOUBTFUL, MOST_BITS, MOST_PARAGRAPHS, Opening};
 use super::turn;
 use crate::Format;
 use crate::detect::Detector;
 use crate::stitch::joint::Joint;
+use crate::stitch::register::{self, Around, has_rule, is_rule};
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::{fence, preamble};
 
@@ -78,8 +77,8 @@ pub(super) struct Tails {
 }
 
 impl Tails {
-    pub(super) fn of(joint: &Joint<'_>, likeness: &Likeness) -> Self {
-        let remarks = remarks(joint, likeness);
+    pub(super) fn of(joint: &Joint<'_>, around: &Around) -> Self {
+        let remarks = remarks(joint, around);
         let end = remarks.last().map_or(joint.continuation.len(), |end| end.at);
         let text = joint.continuation[..end].trim_end();
         let line = text.rfind('\n').map_or("", |at| &text[at + 1..]);
@@ -108,23 +107,27 @@ impl Tails {
     }
 }
 
-fn remarks(joint: &Joint<'_>, likeness: &Likeness) -> Vec<End> {
+fn remarks(joint: &Joint<'_>, around: &Around) -> Vec<End> {
     let text = joint.continuation;
-    let prior = if joint.from == AskedFrom::Cut { 2.0 } else { 0.5 };
+    let prior = if joint.from == AskedFrom::Cut { 4.0 } else { 2.5 };
     let mut found: Vec<End> = Vec::new();
     let mut bits = 0.0;
     let mut rest = text.trim_end();
     while found.len() < MOST_PARAGRAPHS {
-        let score = |at: usize| register::takes_leave(joint, likeness, &rest[..at], &rest[at..]);
+        let score = |at: usize| register::takes_leave(joint, around, &rest[..at], &rest[at..]);
         let places = [rest.rfind("\n\n").map(|at| at + 2), rest.rfind('\n').map(|at| at + 1)];
         let scored = places.into_iter().flatten().map(|at| (at, score(at)));
         let Some((at, more)) = scored.max_by(|left, right| left.1.total_cmp(&right.1)) else { break };
-        // A rule above a remark may set it apart, or be the text's own.
-        let more = if !found.is_empty() && is_rule(&rest[at..]) { 3.0 } else { more };
+        // A rule above a remark sets it apart, or is the text's own if that has others.
+        let more = match is_rule(&rest[at..]) && !found.is_empty() {
+            true if has_rule(joint.initial) || has_rule(&rest[..at]) => 3.0,
+            true => 7.0,
+            false => more,
+        };
         if more < DOUBTFUL {
             break;
         }
-        bits = f64::min(bits + more, MOST_BITS);
+        bits += more.min(MOST_BITS);
         // The paragraph's own blank line belongs to it; further line breaks end the text.
         let before = without_line_end(&rest[..at]);
         let end = if rest[..at].ends_with("\n\n") { without_line_end(before) } else { before };
@@ -144,7 +147,10 @@ fn behind_root(joint: &Joint<'_>, body: &str) -> Option<usize> {
     let first = joint.initial.trim_start().strip_prefix('<').filter(|_| joint.format == Format::Tags)?;
     let length = first.find(|sign: char| !(sign.is_alphanumeric() || matches!(sign, '_' | '-' | ':')))?;
     let closing = format!("</{}>", first.get(..length).filter(|name| !name.is_empty())?);
-    let last = body.rfind("</")?;
+    // A tag that a remark names stands in it as code.
+    let is_named =
+        |at: usize| body[..at].rsplit('\n').next().unwrap_or_default().matches('`').count() % 2 == 1;
+    let last = body.rmatch_indices("</").map(|(at, _)| at).take(4).find(|at| !is_named(*at))?;
     let end = last + body[last..].find('>')? + 1;
     let (kept, rest) = body.split_at(end);
     // Text between two outermost tags is of the document, and so may be text behind the last one.
@@ -156,7 +162,7 @@ fn behind_root(joint: &Joint<'_>, body: &str) -> Option<usize> {
     let closes = fence::lines(kept) % 2 == 1 && fence::lines(rest) > 0;
     if closes
         || rest.trim().is_empty()
-        || rest.contains('<')
+        || register::without_code(rest).contains('<')
         || has_text_outside(&[joint.initial, kept].concat())
     {
         return None;

@@ -1,10 +1,9 @@
 //! Form: fences, headings, dots and scripts that a text would not have at a seam.
 
 use super::story::Story;
-use super::turn;
 use crate::stitch::joint::Joint;
-use crate::stitch::seam::SeamStyle;
-use crate::stitch::{ellipsis, fence};
+use crate::stitch::seam::{AskedFrom, SeamStyle};
+use crate::stitch::{ellipsis, fence, register};
 
 /// So many characters tell of which script a text is.
 const SCRIPT: usize = 64;
@@ -58,7 +57,11 @@ fn omission(joint: &Joint<'_>, part: &str, glued: bool) -> f64 {
     };
     let (dots, rest) = part.split_at(length);
     // They stand right in front of what they leave out; a text has a space behind its own.
-    weight_of(!dots.starts_with(['.', '\u{2026}']), 6.0)
+    let alone = joint.initial.ends_with('\n') && rest.starts_with('\n');
+    // Who was not asked at the cut says with them that something is left out.
+    weight_of(joint.from != AskedFrom::Cut, 4.0)
+        + weight_of(alone, 6.0)
+        + weight_of(!dots.starts_with(['.', '\u{2026}']), 6.0)
         + weight_of(glued && rest.starts_with(char::is_alphanumeric), 8.0)
         + weight_of(!joint.initial.contains(dots), 2.0)
 }
@@ -93,7 +96,7 @@ fn last_line(text: &str) -> &str {
 /// Whether the first line of a text is a sentence rather than code.
 fn is_prose(text: &str) -> bool {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    line.split(' ').count() > 4 && !line.contains(turn::of_code)
+    line.split(' ').count() > 4 && !line.contains(register::of_code)
 }
 
 /// What speaks against a line of which a fence begins, if the seam stands in its signs and there are not three.

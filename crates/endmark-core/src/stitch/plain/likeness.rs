@@ -3,6 +3,7 @@
 //! Sequences of up to six characters are counted, once for all in a list of common words and a few lines of
 //! everything, and for each seam in what stands around it. Shorter contexts speak where longer ones are silent.
 
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
 /// The longest sequence that is counted.
@@ -152,6 +153,13 @@ fn at_large() -> &'static Counts {
         }
         counts
     })
+}
+
+/// Whether a word is one of the common ones, in whatever case.
+pub(super) fn is_common(word: &str) -> bool {
+    static KNOWN: OnceLock<HashSet<&'static str>> = OnceLock::new();
+    let known = KNOWN.get_or_init(|| WORDS.split_whitespace().collect());
+    known.contains(word) || known.contains(word.to_lowercase().as_str())
 }
 
 /// How likely characters are to follow each other around a seam.

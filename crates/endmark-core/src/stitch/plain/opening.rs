@@ -1,14 +1,13 @@
 //! What can stand before the text in a continuation: an announcement, a fence, dots, whitespace.
 
-use super::likeness::Likeness;
-use super::register;
 use crate::stitch::joint::Joint;
+use crate::stitch::register::{self, Around, has_rule, is_rule};
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::{ellipsis, fence};
 
 /// What is less likely an announcement or a remark than this, in bits, is none.
 pub(super) const DOUBTFUL: f64 = -8.0;
-/// No form of words counts for more than so many bits.
+/// No line counts for more than so many bits.
 pub(super) const MOST_BITS: f64 = 14.0;
 /// So many sentences of a line are looked at.
 const MOST_SENTENCES: usize = 5;
@@ -42,11 +41,11 @@ impl Opening {
 }
 
 /// All openings of a continuation, the bare one first.
-pub(super) fn openings(joint: &Joint<'_>, likeness: &Likeness) -> Vec<Opening> {
+pub(super) fn openings(joint: &Joint<'_>, around: &Around) -> Vec<Opening> {
     let text = joint.continuation;
     let bare = Opening { start: 0, style: None, cost: 0.0, fence: None, own_line: false, announced: 0.0 };
     let mut found = vec![bare];
-    announced(joint, likeness, bare, &mut found);
+    announced(joint, around, bare, &mut found);
     for index in 0..found.len() {
         let rest = &text[found[index].start..];
         if let Some(length) = fence::opening(rest) {
@@ -102,9 +101,9 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
 }
 
 /// Adds the openings behind announcements.
-fn announced(joint: &Joint<'_>, likeness: &Likeness, bare: Opening, found: &mut Vec<Opening>) {
+fn announced(joint: &Joint<'_>, around: &Around, bare: Opening, found: &mut Vec<Opening>) {
     let text = joint.continuation;
-    let prior = if joint.from == AskedFrom::Cut { 3.0 } else { 1.0 };
+    let prior = if joint.from == AskedFrom::Cut { 4.0 } else { 2.0 };
     let mut bits = 0.0;
     let mut start = text.len() - text.trim_start().len();
     // A turn of its own does not begin with a space; a text that goes on does.
@@ -113,18 +112,19 @@ fn announced(joint: &Joint<'_>, likeness: &Likeness, bare: Opening, found: &mut 
         let rest = &text[start..];
         let line = rest.split('\n').next().unwrap_or_default();
         let line_bits = match paragraph {
-            0 => register::announces(joint, likeness, line, &rest[line.len()..]),
-            // A rule under an announcement may set it apart, or be the text's own.
-            _ if is_rule(line) => 2.0,
-            _ => register::announces(joint, likeness, line, &rest[line.len()..]) - 1.0,
+            0 => register::announces(joint, around, line, start + line.len(), &rest[line.len()..]),
+            // A rule under an announcement sets it apart, or is the text's own if that has others.
+            _ if is_rule(line) && has_rule(joint.initial) => 2.0,
+            _ if is_rule(line) => 6.0,
+            _ => register::announces(joint, around, line, start + line.len(), &rest[line.len()..]) - 1.0,
         };
-        inline(joint, likeness, bare, (start, line, line_bits), prior - bits, found);
+        inline(joint, around, bare, (start, line, line_bits), prior - bits, found);
         let blank = &rest[line.len()..];
         let blank = &blank[..blank.len() - blank.trim_start_matches(['\n', '\r']).len()];
         if line_bits < DOUBTFUL || blank.is_empty() {
             return;
         }
-        bits = f64::min(bits + line_bits, MOST_BITS);
+        bits += line_bits.min(MOST_BITS);
         let end = start + line.len();
         let preamble = |skipped: usize, more: f64| Opening {
             own_line: true,
@@ -145,16 +145,10 @@ fn announced(joint: &Joint<'_>, likeness: &Likeness, bare: Opening, found: &mut 
     }
 }
 
-/// Whether a line is a rule across the page.
-pub(super) fn is_rule(line: &str) -> bool {
-    let line = line.trim();
-    line.len() >= 3 && ['-', '*', '_', '='].iter().any(|sign| line.trim_matches(*sign).is_empty())
-}
-
 /// Adds the openings behind an announcement in the line that the text goes on in.
 fn inline(
     joint: &Joint<'_>,
-    likeness: &Likeness,
+    around: &Around,
     bare: Opening,
     (start, line, line_bits): (usize, &str, f64),
     prior: f64,
@@ -171,12 +165,12 @@ fn inline(
         // What is quoted from the text does not end where a sentence in it does.
         let quotes = line[..after].matches(['`', '"']).count() % 2 == 1;
         if ends && !quotes && after < line.len() && places.len() < MOST_SENTENCES {
-            places.push((after, register::likelier_announcing(likeness, &line[..after])));
+            places.push((after, register::likelier_announcing(&line[..after])));
         }
     }
     let most = places.iter().map(|(_, likelier)| *likelier).fold(f64::NEG_INFINITY, f64::max);
     for (after, likelier) in places {
-        let bits = register::announces(joint, likeness, &line[..after], "").min(MOST_BITS);
+        let bits = register::announces(joint, around, &line[..after], start + after, "").min(MOST_BITS);
         if bits < DOUBTFUL {
             continue;
         }

@@ -1,10 +1,10 @@
 //! The stories of how a continuation came about, and what each costs beforehand.
 
 use super::ending::{Tails, ends};
-use super::likeness::Likeness;
 use super::opening::{Opening, openings};
 use crate::stitch::joint::Joint;
 use crate::stitch::overlap::{may_overlap, overlaps};
+use crate::stitch::register::Around;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::units::{Reading, Units};
 use crate::stitch::{fence, restart};
@@ -52,13 +52,13 @@ fn prior(from: AskedFrom) -> Prior {
 }
 
 /// All stories of a joint.
-pub(super) fn stories(joint: &Joint<'_>, likeness: &Likeness) -> Vec<Story> {
+pub(super) fn stories(joint: &Joint<'_>, around: &Around) -> Vec<Story> {
     let mut found = Vec::new();
     let last_line = joint.initial.rfind('\n').map_or(0, |at| at + 1);
     let (before, line) = joint.initial.split_at(last_line);
     let fences = (fence::lines(before), line);
-    let tails = Tails::of(joint, likeness);
-    for opening in openings(joint, likeness) {
+    let tails = Tails::of(joint, around);
+    for opening in openings(joint, around) {
         let first = found.len();
         plain(joint, &opening, &mut found);
         repetitions(joint, &opening, &mut found);

@@ -1,10 +1,5 @@
 //! Lines of prose, of code, and of the prompt itself.
 
-/// Whether a sign stands in code rather than in sentences.
-pub(super) fn of_code(sign: char) -> bool {
-    matches!(sign, '{' | '}' | ';' | '=' | '<' | '\\' | '|' | '`' | '$')
-}
-
 /// Whether a line reads as a sentence of prose.
 pub(super) fn is_sentence(line: &str) -> bool {
     let line = line.trim();

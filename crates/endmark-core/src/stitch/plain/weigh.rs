@@ -2,11 +2,11 @@
 
 use super::cost::{REACH, Scale, self_similarity};
 use super::likeness::Likeness;
-use super::register;
 use super::story::Story;
 use super::turn;
 use crate::stitch::evidence::{Weighed, weight};
 use crate::stitch::joint::Joint;
+use crate::stitch::register::{self, Around};
 use crate::stitch::restart;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::units::{Reading, Units};
@@ -15,7 +15,7 @@ use crate::stitch::units::{Reading, Units};
 const SETTLED: f64 = 0.97;
 /// The share that settles a seam that a repetition, a fence or dots tell, and a clean one that was asked for.
 const SETTLED_TOLD: f64 = 0.9;
-const SETTLED_AS_ASKED: f64 = 0.95;
+const SETTLED_AS_ASKED: f64 = 0.93;
 /// The share with which a clean seam that was asked for wins over a likelier one.
 const TIED_AS_ASKED: f64 = 0.13;
 /// What may stand around a text in a continuation is not longer, in bytes.
@@ -41,7 +41,12 @@ pub(super) fn likeness(joint: &Joint<'_>) -> Likeness {
 }
 
 /// Weighs all stories; none where there is none.
-pub(super) fn weigh(joint: &Joint<'_>, likeness: &Likeness, stories: &[Story]) -> Option<Weighed> {
+pub(super) fn weigh(
+    joint: &Joint<'_>,
+    likeness: &Likeness,
+    around: &Around,
+    stories: &[Story],
+) -> Option<Weighed> {
     let costs: Vec<f64> = {
         let scale = Scale::new(joint, likeness, stories);
         stories.iter().map(|story| scale.cost(story)).collect()
@@ -55,7 +60,7 @@ pub(super) fn weigh(joint: &Joint<'_>, likeness: &Likeness, stories: &[Story]) -
             None => values.push((index, weight)),
         }
     }
-    let nothing_bits = something_else(joint, likeness, &stories[best], costs[best]);
+    let nothing_bits = something_else(joint, around, &stories[best], costs[best]);
     let nothing = weight(nothing_bits);
     let total = values.iter().map(|(_, weight)| weight).sum::<f64>() + nothing;
     let share = |index: usize| {
@@ -117,10 +122,15 @@ fn is_guessed(joint: &Joint<'_>, story: &Story) -> bool {
     // What begins anew with other whitespace has it in the rest as well.
     let again = joint.continuation[story.opening..story.start].trim_start();
     let reflowed = story.repeated == joint.initial.len() && again != joint.initial.trim_start();
+    story.glue.is_empty() && reflowed || is_guessed_glue(joint, story.glue, story.text(joint))
+}
+
+/// Whether this whitespace in front of a part is a guess.
+pub(super) fn is_guessed_glue(joint: &Joint<'_>, glue: &str, part: &str) -> bool {
     let goes_on = joint.initial.ends_with(|sign: char| sign.is_alphanumeric() || sign == ',')
-        && story.text(joint).starts_with(char::is_lowercase);
-    match story.glue {
-        "" => reflowed,
+        && part.starts_with(char::is_lowercase);
+    match glue {
+        "" => false,
         " " => !goes_on,
         _ => true,
     }
@@ -137,7 +147,7 @@ fn same(joint: &Joint<'_>, left: &Story, right: &Story) -> bool {
 }
 
 /// How unlikely it is that the continuation is a text of its own, in bits.
-fn something_else(joint: &Joint<'_>, likeness: &Likeness, best: &Story, cost: f64) -> f64 {
+fn something_else(joint: &Joint<'_>, around: &Around, best: &Story, cost: f64) -> f64 {
     let continuation = joint.continuation;
     let mut bits = match joint.from {
         AskedFrom::Cut => 14.0,
@@ -151,11 +161,7 @@ fn something_else(joint: &Joint<'_>, likeness: &Likeness, best: &Story, cost: f6
     };
     bits += if continuation.starts_with("```") { 5.0 } else { 0.0 };
     // What announces the rest goes on, even though it begins as an answer does.
-    bits += if best.announced > 0.0 {
-        best.announced / 2.0
-    } else {
-        -register::answers(joint, likeness, continuation)
-    };
+    bits += if best.announced > 0.0 { best.announced / 2.0 } else { -register::answers(joint, around) };
     if let Some(at) =
         restart::said_again(joint.initial, continuation, joint.from).filter(|at| *at >= best.start)
     {

@@ -1,0 +1,133 @@
+//! Tags that are well nested so far: what a seam would do to them.
+
+use memchr::memchr;
+
+use super::story::Story;
+use crate::Format;
+use crate::stitch::joint::Joint;
+
+/// So much of what follows a seam is read, in bytes.
+const REACH: usize = 4_096;
+/// What a fault speaks against a seam, in bits, and how many of them count.
+const FAULT: f64 = 5.0;
+const MOST_FAULTS: u32 = 3;
+
+/// Elements that are open, and what is wrong with the tags so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Nesting {
+    open: Vec<Box<str>>,
+    /// The tag that is not at its end, from its sign on.
+    tag: String,
+    /// Whether an element was closed and none is open.
+    behind_root: bool,
+    faults: u32,
+}
+
+impl Nesting {
+    /// The tags of a first part, if they are well nested and all its text stands in them.
+    pub(super) fn of(joint: &Joint<'_>) -> Option<Self> {
+        let begins = joint.format == Format::Tags && joint.initial.trim_start().starts_with('<');
+        let mut nesting = Self::default();
+        begins.then(|| nesting.read(joint.initial))?;
+        (nesting.faults == 0).then_some(nesting)
+    }
+
+    /// What speaks against a story, in bits.
+    pub(super) fn bits(&self, joint: &Joint<'_>, story: &Story) -> f64 {
+        let part = story.text(joint);
+        let near = &part[..part.floor_char_boundary(REACH)];
+        let mut nesting = self.clone();
+        nesting.read(story.glue);
+        nesting.read(near);
+        let is_open = !nesting.open.is_empty() || !nesting.tag.is_empty();
+        let faults = nesting.faults + u32::from(near.len() == part.len() && is_open);
+        FAULT * f64::from(faults.min(MOST_FAULTS))
+    }
+
+    fn read(&mut self, text: &str) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            if self.tag.is_empty() {
+                let length = memchr(b'<', rest.as_bytes()).unwrap_or(rest.len());
+                if self.open.is_empty() && self.behind_root && !rest[..length].trim().is_empty() {
+                    self.faults += 1;
+                    self.behind_root = false;
+                }
+                rest = &rest[length..];
+                if let Some(behind) = rest.strip_prefix('<') {
+                    self.tag.push('<');
+                    rest = behind;
+                }
+                continue;
+            }
+            let length = memchr(b'>', rest.as_bytes()).map_or(rest.len(), |at| at + 1);
+            self.tag.push_str(&rest[..length]);
+            rest = &rest[length..];
+            self.end_tag();
+        }
+    }
+
+    /// Takes the tag that was read, if it is at its end.
+    fn end_tag(&mut self) {
+        let body = &self.tag[1..];
+        let is_named = |text: &str| text.starts_with(|sign: char| sign.is_alphabetic() || sign == '_');
+        let ends = match body.as_bytes() {
+            [b'!', b'-', b'-', ..] => body.len() > 5 && body.ends_with("-->"),
+            [b'!', b'[', ..] => body.ends_with("]]>"),
+            [b'!' | b'?', ..] => body.ends_with('>'),
+            [] | [b'/'] => false,
+            _ if !is_named(body.trim_start_matches('/')) => {
+                self.faults += 1;
+                true
+            }
+            // A sign in a value that is quoted ends no tag.
+            _ => body.ends_with('>') && body.matches('"').count().is_multiple_of(2),
+        };
+        if !ends {
+            return;
+        }
+        let tag = std::mem::take(&mut self.tag);
+        let body = tag[1..].trim_end_matches('>');
+        let name = |text: &str| -> Box<str> {
+            text.split(|sign: char| sign.is_whitespace() || sign == '/').next().unwrap_or_default().into()
+        };
+        if let Some(closing) = body.strip_prefix('/') {
+            if self.open.last() == Some(&name(closing)) {
+                self.open.pop();
+            } else {
+                self.faults += 1;
+            }
+        } else if is_named(body) && !body.ends_with('/') {
+            self.open.push(name(body));
+        }
+        self.behind_root = self.open.is_empty();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Nesting;
+
+    fn faults(text: &str) -> (u32, usize) {
+        let mut nesting = Nesting::default();
+        nesting.read(text);
+        let mut by_pieces = Nesting::default();
+        text.char_indices().for_each(|(at, sign)| by_pieces.read(&text[at..at + sign.len_utf8()]));
+        assert_eq!(by_pieces.open, nesting.open, "{text}");
+        (nesting.faults, nesting.open.len())
+    }
+
+    #[test]
+    fn what_is_well_nested_has_no_faults() {
+        assert_eq!(faults("<a>\n <b at=\"x > y\"/>\n <!-- <c> --><c>d &lt; e</c></a>\n"), (0, 0));
+        assert_eq!(faults("<a><b>c"), (0, 2));
+        assert_eq!(faults("<a>b</a>\n<c>d</c>"), (0, 0));
+    }
+
+    #[test]
+    fn tags_that_nothing_opened_and_text_outside_are_faults() {
+        assert_eq!(faults("<a></b></a>"), (1, 0));
+        assert_eq!(faults("<a>b</a>\n\nThat is all."), (1, 0));
+        assert_eq!(faults("<a>< /a>").0, 1);
+    }
+}

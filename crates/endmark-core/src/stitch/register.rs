@@ -1,0 +1,313 @@
+//! How models talk about a text rather than in it: how they announce the rest, take their leave, or answer
+//! something else. A line is judged by its pieces, its words that the text knows, and its form where it stands.
+//!
+//! The weights are those of two logistic regressions, in `bench/register`: how often each piece of a line stands in
+//! a bank of such lines and in lines of texts, and what form they have in joined pairs.
+
+use memchr::memmem;
+
+use crate::Format;
+
+use super::fence;
+use super::joint::Joint;
+
+mod pieces;
+
+use pieces::Sums;
+
+/// A line that is longer than this is none of them, in bytes.
+pub(super) const LONGEST: usize = 400;
+/// What is said about a text seldom takes more characters than this.
+const LONG: usize = 100;
+/// What is shorter than this says little by its letters.
+const SHORT: usize = 14;
+/// So much of the text on each side of a line is searched for its words, in bytes.
+const REACH: usize = 6_000;
+/// Words that are shorter than this stand everywhere, in characters.
+const SHORT_WORD: usize = 4;
+
+/// What speaks against a remark that the text says elsewhere as well, in bits.
+const SAID_BEFORE: f64 = -10.0;
+
+/// What a model can say about a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Register {
+    /// What comes next is the rest.
+    Announcing,
+    /// That was all.
+    Leaving,
+    /// A refusal, a question back.
+    Answering,
+}
+
+/// The text around the lines in question, capital letters made small.
+#[derive(Debug)]
+pub(super) struct Around {
+    before: String,
+    is_wide: bool,
+    /// The beginning of the continuation.
+    head: String,
+    /// Its end, and where that begins.
+    tail: String,
+    tail_start: usize,
+}
+
+impl Around {
+    pub(super) fn of(joint: &Joint<'_>) -> Self {
+        let (initial, text) = (joint.initial, joint.continuation);
+        let before = &initial[initial.ceil_char_boundary(initial.len().saturating_sub(REACH))..];
+        let head = &text[..text.floor_char_boundary(REACH + 4 * LONGEST)];
+        let tail_start = text.ceil_char_boundary(text.len().saturating_sub(REACH + 4 * LONGEST));
+        Self {
+            is_wide: is_wide(before),
+            before: before.to_ascii_lowercase(),
+            head: head.to_ascii_lowercase(),
+            tail: text[tail_start..].to_ascii_lowercase(),
+            tail_start,
+        }
+    }
+
+    /// The share of a line's longer words that stand before the seam or in this other text, 0 to 1; a half, where
+    /// there are none.
+    fn known(&self, line: &str, other: &str) -> f64 {
+        let line = line.to_ascii_lowercase();
+        let words = line.split(|sign: char| !sign.is_alphanumeric());
+        let mut words: Vec<&str> = words
+            .filter(|word| word.chars().count() >= SHORT_WORD && !word.contains(pieces::is_wide))
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        if words.is_empty() {
+            return 0.5;
+        }
+        let stands = |text: &str, word: &str| memmem::find(text.as_bytes(), word.as_bytes()).is_some();
+        let known = words.iter().filter(|word| stands(&self.before, word) || stands(other, word)).count();
+        let share = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+        share(known) / share(words.len())
+    }
+
+    /// Whether a line that says something stands before the seam or in this other text as it is.
+    fn has(&self, line: &str, other: &str) -> bool {
+        let line = line.to_ascii_lowercase();
+        let stands = |text: &str| memmem::find(text.as_bytes(), line.as_bytes()).is_some();
+        line.len() >= SHORT && (stands(&self.before) || stands(other))
+    }
+
+    /// What follows this place of the continuation.
+    fn behind(&self, at: usize) -> &str {
+        self.head.get(at..).unwrap_or_default()
+    }
+
+    /// What precedes this place of the continuation.
+    fn ahead(&self, at: usize) -> &str {
+        self.tail.get(..at.saturating_sub(self.tail_start)).unwrap_or_default()
+    }
+}
+
+/// How much the pieces of a line are those of a register rather than of texts, as the logarithm of the odds.
+fn score(register: Register, sums: &Sums) -> f64 {
+    let bias = match register {
+        Register::Announcing => -0.9132,
+        Register::Leaving => -0.6436,
+        Register::Answering => -1.5564,
+    };
+    if sums.is_empty() { 0.0 } else { bias + sums.share(register) }
+}
+
+/// How much a line is an announcement of the rest rather than a line of the text, in bits. It ends at a place of the
+/// continuation, and `behind` is what follows it there, its line end included, unless it ends inside of its line.
+pub(super) fn announces(joint: &Joint<'_>, around: &Around, line: &str, end: usize, behind: &str) -> f64 {
+    let text = line.trim();
+    if text.is_empty() || text.len() > LONGEST {
+        return f64::NEG_INFINITY;
+    }
+    let sums = Sums::of(text);
+    let core = text.trim_end_matches(['*', '_', ' ']);
+    let begins_low = text.starts_with(char::is_lowercase);
+    let in_word = joint.initial.ends_with(|sign: char| sign.is_alphanumeric() || sign == '_');
+    let paragraph =
+        joint.initial.is_empty() || joint.initial.ends_with("\n\n") || joint.initial.ends_with("\n\r\n");
+    let below = behind.trim_start_matches(['\r', ' ']);
+    let alone = below.starts_with("\n\n") || below.starts_with("\n\r\n");
+    let begins_with_sign = !text.starts_with(|sign: char| sign.is_alphanumeric() || sign == '#');
+    let length = text.chars().count();
+    let next = below.trim_start_matches(['\r', '\n']);
+    -2.27
+        + 2.13 * score(Register::Announcing, &sums)
+        - 1.16 * score(Register::Answering, &sums)
+        - 3.86 * around.known(text, around.behind(end))
+        + weight(core.ends_with([':', '：']), 5.21)
+        + weight(is_end_of_sentence(core), -0.68)
+        + weight(is_bracketed(text), 2.67)
+        + weight(text.starts_with('#'), 1.81)
+        + weight(alone, 1.09)
+        + weight(below.starts_with('\n') && fence::opening(below).is_some(), 3.58)
+        + weight(in_word, if begins_low { -1.9 } else { 0.28 })
+        + weight(paragraph, 0.1)
+        + weight(begins_low, -5.26)
+        + weight(begins_with_sign && !is_bracketed(text), -3.06)
+        + weight(length > LONG, -0.36)
+        // A word or two with a colon is as often a heading or a field.
+        + weight(length < SHORT && !alone && !is_bracketed(text), -1.32)
+        + weight(is_wide(text) != around.is_wide, 1.26)
+        + weight(joint.initial.ends_with('\n'), -0.73)
+        + weight(text.contains(of_code), -1.41)
+        + weight(["---\n", "***\n", "___\n"].iter().any(|rule| next.starts_with(rule)), 1.79)
+}
+
+/// How much likelier a line is as an announcement than in the text, in bits, however long it is.
+pub(super) fn likelier_announcing(line: &str) -> f64 {
+    Sums::of(line).weight(Register::Announcing) / 8.0
+}
+
+/// How much the last lines of a continuation are a remark about the text rather than of it, in bits; `before` is
+/// what precedes them in the continuation.
+pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part: &str) -> f64 {
+    let text = part.trim();
+    if !text.contains(char::is_alphabetic) || text.len() > LONGEST || text.lines().count() > 3 {
+        return f64::NEG_INFINITY;
+    }
+    let core = text.trim_end_matches(['*', '_', ' ']);
+    let kept = before.trim_end();
+    let breaks = before[kept.len()..].matches('\n').count();
+    let last = kept.rsplit('\n').next().unwrap_or_default();
+    // What is said about tags is none of them, and stands behind one.
+    let in_tags = joint.format == Format::Tags
+        && (without_code(text).contains('<') || !last.ends_with(['>', '`', '~']) && !is_rule(last));
+    if in_tags {
+        return f64::NEG_INFINITY;
+    }
+    let widely = breaks > 2 && !kept.contains("\n\n\n") && !joint.initial.contains("\n\n\n");
+    let begins_with_sign =
+        !text.starts_with(|sign: char| sign.is_alphanumeric() || matches!(sign, '¡' | '¿'));
+    let is_wide_around = around.is_wide || is_wide(around.ahead(kept.len()));
+    -0.16 + 1.29 * score(Register::Leaving, &Sums::of(text))
+        - 4.61 * around.known(text, around.ahead(kept.len()))
+        + weight(is_end_of_sentence(core), 6.59)
+        + weight(core.ends_with([':', '：']), -1.0)
+        + weight(is_bracketed(text), 5.93)
+        + weight(breaks > 1, 1.46)
+        + weight(widely, -0.45)
+        + weight(text.starts_with(char::is_lowercase), -5.45)
+        + weight(begins_with_sign && !is_bracketed(text), -2.26)
+        + weight(text.contains(of_code), -1.59)
+        + weight(is_wide(text) != is_wide_around, 4.29)
+        + weight(last.ends_with(['}', ']', ';', '>', '|', ')', '`', '~']), 1.11)
+        + weight(text.chars().count() > LONG, -0.78)
+        + weight(text.contains('\n'), -1.4)
+        + weight(is_rule(last), 1.37)
+        + weight(around.has(text, around.ahead(kept.len())), SAID_BEFORE)
+}
+
+/// How much likelier a continuation begins as an answer of its own does than as the text goes on, in bits.
+pub(super) fn answers(joint: &Joint<'_>, around: &Around) -> f64 {
+    let continuation = joint.continuation;
+    let line = continuation.trim().lines().next().unwrap_or_default();
+    let text = &line[..line.floor_char_boundary(LONGEST)];
+    let end = continuation.len() - continuation.trim_start().len() + text.len();
+    let sums = Sums::of(text);
+    let bits = 1.25 + 0.57 * score(Register::Answering, &sums) + 0.28 * score(Register::Announcing, &sums)
+        - 6.56 * around.known(text, around.behind(end))
+        + weight(text.ends_with(['?', '？']), 8.51)
+        + weight(text.ends_with(['.', '!', '。', '！']), 6.86)
+        + weight(text.ends_with(':'), -1.69)
+        + weight(text.starts_with(char::is_lowercase), -7.27)
+        + weight(text.chars().count() > LONG, -2.1)
+        + weight(joint.initial.ends_with(char::is_alphanumeric), -0.07)
+        + weight(is_wide(text) != around.is_wide, 4.99)
+        + weight(text.contains(of_code), -4.68);
+    // In the pairs one half were answers; they are seldom.
+    (bits - 1.5).clamp(0.0, 16.0)
+}
+
+/// Whether a sign stands in code rather than in sentences.
+pub(super) fn of_code(sign: char) -> bool {
+    matches!(sign, '{' | '}' | ';' | '=' | '<' | '\\' | '|' | '`' | '$')
+}
+
+/// A text without what stands in it as code.
+pub(super) fn without_code(text: &str) -> String {
+    text.split('`').step_by(2).collect()
+}
+
+/// Whether a line is a rule across the page.
+pub(super) fn is_rule(line: &str) -> bool {
+    let line = line.trim();
+    line.len() >= 3 && ['-', '*', '_', '=', '~'].iter().any(|sign| line.trim_matches(*sign).is_empty())
+}
+
+/// Whether a text has such a line.
+pub(super) fn has_rule(text: &str) -> bool {
+    ["\n---", "\n***", "\n___"].iter().any(|rule| {
+        memmem::find_iter(text.as_bytes(), rule)
+            .any(|at| is_rule(text[at + 1..].lines().next().unwrap_or_default()))
+    })
+}
+
+fn weight(holds: bool, bits: f64) -> f64 {
+    if holds { bits } else { 0.0 }
+}
+
+fn is_end_of_sentence(text: &str) -> bool {
+    text.ends_with(['.', '!', '?', '…', '。', '！', '？', '।'])
+}
+
+/// Whether a line stands in brackets or between signs of emphasis.
+fn is_bracketed(text: &str) -> bool {
+    text.starts_with(['(', '[', '*', '_', '-', '（', '【'])
+        && text.ends_with([')', ']', '*', '_', '-', '）', '】'])
+}
+
+/// Whether there are letters of other scripts than the Latin one.
+fn is_wide(text: &str) -> bool {
+    text.chars().any(|sign| u32::from(sign) >= 0x370 && sign.is_alphabetic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stitch::AskedFrom;
+
+    const TEXT: &str = "The harbour lay quiet in the grey morning, and the gulls had not yet found the boa";
+
+    fn announced(line: &str, behind: &str) -> f64 {
+        let continuation = [line, behind].concat();
+        let joint = Joint::new(TEXT, &continuation, &Format::Text, AskedFrom::Unknown);
+        announces(&joint, &Around::of(&joint), line, line.len(), behind)
+    }
+
+    #[test]
+    fn announcements_are_told_in_any_language() {
+        for line in [
+            "Sure, I will go on with what is missing:",
+            "Es folgt, was von der Antwort noch übrig ist:",
+            "Voici donc le reste du document demandé :",
+            "Вот остальная часть ответа:",
+            "下面接着输出剩下的内容：",
+        ] {
+            assert!(announced(line, "\n\nts that came in.") > 4.0, "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_of_the_text_are_none() {
+        for line in ["ts that came in with the tide.", "The gulls came back to the harbour.", "Boats: twelve"]
+        {
+            assert!(announced(line, "\nMore of it.") < 0.0, "{line}");
+        }
+    }
+
+    #[test]
+    fn remarks_are_told_and_lines_of_the_text_are_not() {
+        let left = |part: &str| {
+            let before = "ts that came in with the tide.\n\n";
+            let continuation = [before, part].concat();
+            let joint = Joint::new(TEXT, &continuation, &Format::Text, AskedFrom::Unknown);
+            takes_leave(&joint, &Around::of(&joint), before, part)
+        };
+        assert!(left("The whole document is complete now.") > 4.0);
+        assert!(left("Damit ist die Antwort vollständig.") > 4.0);
+        assert!(left("the boats were counted twice in the morning") < 0.0);
+        assert!(left("| harbour | boats |") < 0.0);
+    }
+}
