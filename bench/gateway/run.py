@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -186,6 +187,8 @@ def main() -> int:
     if not have("wrk"):
         parser.error("wrk is missing: apt-get install wrk")
     running: list[Server] = []
+    # Whoever stops it stops what it started, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="endmark-bench-") as folder:
         try:
             held = measure(options, Path(folder), running)
