@@ -35,6 +35,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "capabilities",
         sql: include_str!("../migrations/0004_capabilities.sqlite.sql"),
     },
+    Migration { version: 5, name: "usage", sql: include_str!("../migrations/0005_usage.sqlite.sql") },
 ];
 
 /// The newest migration this version knows.

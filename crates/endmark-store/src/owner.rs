@@ -7,7 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Tells apart the stores that one process opens within one tick of the clock.
@@ -18,8 +18,10 @@ static OPENED: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Owner {
     name: String,
     path: PathBuf,
-    /// Held for its lock.
-    _file: File,
+    /// Held for its lock; what is written into it is the slate's.
+    file: File,
+    /// The file is to stay: it holds what the next start has to find.
+    left: AtomicBool,
 }
 
 impl Owner {
@@ -36,19 +38,36 @@ impl Owner {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(&path)?;
         file.lock()?;
-        Ok(Self { name, path, _file: file })
+        Ok(Self { name, path, file, left: AtomicBool::new(false) })
     }
 
     /// The name that intents carry: process id, start and a count.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
+
+    /// The file.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Removes the file. One that stays behind is swept away by the next start.
+    pub(crate) fn remove(&self) {
+        let _ = fs::remove_file(&self.path);
+        self.leave();
+    }
+
+    /// From now on the file is not to be removed.
+    pub(crate) fn leave(&self) {
+        self.left.store(true, Ordering::Release);
+    }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // A file that stays behind is swept away by the next start.
-        let _ = fs::remove_file(&self.path);
+        if !self.left.load(Ordering::Acquire) {
+            self.remove();
+        }
     }
 }
 
@@ -61,21 +80,47 @@ pub(crate) fn is_alive(database: &Path, name: &str) -> bool {
     }
 }
 
-/// Removes the signs that killed processes left behind. To be called under the database's write lock.
-pub(crate) fn sweep(database: &Path) -> io::Result<()> {
+/// The signs that killed processes left behind, locked by us. To be called under the database's write lock.
+pub(crate) fn dead(database: &Path) -> io::Result<Vec<Dead>> {
     let prefix = sign_of(database, "");
-    let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else { return Ok(()) };
+    let (Some(folder), Some(prefix)) = (prefix.parent(), prefix.file_name()) else { return Ok(Vec::new()) };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let mut dead = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let is_sign = path
             .file_name()
             .is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_encoded_bytes()));
-        if is_sign && matches!(File::open(&path).map(|file| file.try_lock()), Ok(Ok(()))) {
-            fs::remove_file(&path)?;
+        // No other file is opened here: closing one of the database's own would let go of SQLite's locks on it.
+        if !is_sign {
+            continue;
+        }
+        if let Ok(file) = File::open(&path)
+            && matches!(file.try_lock(), Ok(()))
+        {
+            dead.push(Dead { path, _file: file });
         }
     }
-    Ok(())
+    Ok(dead)
+}
+
+/// What a dead process left.
+#[derive(Debug)]
+pub(crate) struct Dead {
+    path: PathBuf,
+    /// Held for its lock, until what is in the file is safe elsewhere.
+    _file: File,
+}
+
+impl Dead {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes the file.
+    pub(crate) fn bury(self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
 }
 
 fn sign_of(database: &Path, name: &str) -> PathBuf {
@@ -112,7 +157,9 @@ mod tests {
         let foreign = folder.path().join("a.db-other");
         File::create(&dead).unwrap();
         File::create(&foreign).unwrap();
-        sweep(&database).unwrap();
+        for left in super::dead(&database).unwrap() {
+            left.bury().unwrap();
+        }
         assert!(!dead.exists());
         assert!(foreign.exists());
         assert!(is_alive(&database, living.name()));

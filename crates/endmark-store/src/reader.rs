@@ -1,5 +1,8 @@
 //! Reading the log, for people and for tests: a connection of its own, and nothing is created.
 
+mod calls;
+mod summary;
+
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
@@ -10,6 +13,9 @@ use crate::location::StoreLocation;
 use crate::migrate;
 use crate::records::{FinalStatus, LogRow, LoggedPiece, Piece, Recovery};
 use crate::recoveries::natural;
+
+pub use calls::UsageRow;
+pub use summary::{CutSummary, ResumeCost, UsageReport, UsageSummary};
 
 /// Reads a store that a gateway may be writing. It blocks: not for an async task.
 #[derive(Debug)]
@@ -132,7 +138,11 @@ impl Reader {
             .collect()
     }
 
-    fn failed(&self, error: &rusqlite::Error) -> StoreError {
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(crate) fn failed(&self, error: &rusqlite::Error) -> StoreError {
         StoreError::of_sqlite(&self.path, error)
     }
 }

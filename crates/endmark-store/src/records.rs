@@ -1,5 +1,7 @@
 //! What is written and read: plain records, in the units of PC-7 (lengths and offsets in bytes).
 
+use crate::error::StoreError;
+
 /// The handle of a durable intent, from [`Store::begin_cut`](crate::Store::begin_cut) until it is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CutId(pub(crate) i64);
@@ -189,4 +191,36 @@ pub struct Health {
     pub commits: u64,
     /// Requests to write that were answered by those transactions.
     pub writes: u64,
+}
+
+/// How the store does, as it knows without asking the disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// Why the last transaction failed, if it did.
+    pub failure: Option<StoreError>,
+    /// Calls under way are not noted beside the store at the moment, so that a kill would lose them.
+    pub calls_not_noted: bool,
+    /// Upstream calls under way.
+    pub calls_open: u64,
+    /// Rows of calls that wait for their commit.
+    pub rows_waiting: u64,
+    /// Other writes that wait.
+    pub writes_waiting: u64,
+    /// Transactions committed since the store was opened.
+    pub commits: u64,
+    /// Transactions, and moves of the journal, that failed.
+    pub failures: u64,
+    /// Rows of calls committed.
+    pub rows_committed: u64,
+    /// Calls that have no row, and will have none.
+    pub rows_lost: u64,
+    /// Notes of calls that were not taken: a kill at that time would have lost them.
+    pub calls_unnoted: u64,
+}
+
+impl Condition {
+    /// Whether all that is to be recorded is.
+    pub fn is_sound(&self) -> bool {
+        self.failure.is_none() && !self.calls_not_noted
+    }
 }

@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use crate::calls::CallStarted;
 use crate::connection::{BUSY_TIMEOUT, open_for_writing};
 use crate::error::StoreError;
+use crate::ledger::{self, Ledger, OpenCall, Slate};
 use crate::location::StoreLocation;
 use crate::owner::{self, Owner};
 use crate::reader::{LogFilter, Reader};
-use crate::records::{CutId, CutSettled, CutStarted, Health, LogRow, Recovery};
+use crate::records::{Condition, CutId, CutSettled, CutStarted, Health, LogRow, Recovery};
 use crate::writer::{QUEUE, Writer};
-use crate::{capabilities, migrate, recoveries};
+use crate::{capabilities, migrate, recoveries, usage};
 
 /// An open store. Cloning it is cheap; all clones share one writer.
 ///
@@ -63,6 +65,7 @@ use crate::{capabilities, migrate, recoveries};
 #[derive(Clone)]
 pub struct Store {
     pub(crate) writer: Arc<Writer>,
+    ledger: Arc<Ledger>,
     owner: Arc<str>,
     location: Arc<StoreLocation>,
 }
@@ -86,9 +89,37 @@ impl Store {
         let path = location.path();
         let mut connection = open_for_writing(path, tuning.busy_timeout)?;
         let owner = move_in(&mut connection, path)?;
-        let name = Arc::from(owner.name());
-        let writer = Writer::start(connection, owner, path, tuning.queue)?;
-        Ok(Self { writer: Arc::new(writer), owner: name, location: Arc::new(location.clone()) })
+        let slate = Arc::new(Slate::new(owner));
+        let name = Arc::from(slate.owner());
+        let writer = Writer::start(connection, Arc::clone(&slate), path, tuning.queue)?;
+        let ledger = Arc::new(Ledger::new(slate, writer.queue()));
+        Ok(Self { writer: Arc::new(writer), ledger, owner: name, location: Arc::new(location.clone()) })
+    }
+
+    /// Notes an upstream call that is about to be made. Once this returns, the call has its row whatever happens: when
+    /// it is settled or dropped, or as interrupted at the next start. Waits only while more calls than there is room
+    /// for are under way; never fails, since a reply is worth more than its row.
+    pub async fn open_call(&self, started: CallStarted) -> OpenCall {
+        self.ledger.open(started).await
+    }
+
+    /// How the store does at the moment. Answers at once, without going to the disk.
+    pub fn condition(&self) -> Condition {
+        let counts = self.writer.counts();
+        let (writes_waiting, rows_waiting) = self.writer.waiting();
+        let (unrecorded, unnoted) = self.ledger.losses();
+        Condition {
+            failure: self.writer.failure(),
+            calls_not_noted: self.ledger.slate_fails(),
+            calls_open: u64::from(self.ledger.taken()).saturating_sub(rows_waiting as u64),
+            rows_waiting: rows_waiting as u64,
+            writes_waiting: writes_waiting as u64,
+            commits: counts.commits,
+            failures: counts.failures,
+            rows_committed: counts.rows,
+            rows_lost: unrecorded + counts.refused_rows,
+            calls_unnoted: unnoted,
+        }
     }
 
     /// Leaves a durable intent: a reply was cut, and its outcome is to follow. Answers once it is committed.
@@ -122,16 +153,34 @@ impl Store {
             .await
     }
 
-    /// Forgets rows, with their pieces, that are older than so many days; answers how many.
+    /// Forgets cut replies, with their pieces, and upstream calls that are older than so many days; answers how many
+    /// rows that were.
     pub async fn forget_after(&self, keep_days: u32) -> Result<u64, StoreError> {
-        self.writer.write(move |connection| recoveries::forget(connection, keep_days)).await
+        let mut forgotten =
+            self.writer.write(move |connection| recoveries::forget(connection, keep_days)).await?;
+        loop {
+            match self.writer.write(move |connection| usage::forget(connection, keep_days)).await? {
+                0 => return Ok(forgotten),
+                calls => forgotten += calls,
+            }
+        }
     }
 
     /// Goes once through the queue, the writer and the file, for a readiness check.
     pub async fn health(&self) -> Result<Health, StoreError> {
-        let open_cuts = self.writer.write(|connection| Ok(recoveries::open_cuts(connection)?)).await?;
-        let (commits, writes) = self.writer.counts();
-        Ok(Health { schema: migrate::known(), open_cuts, commits, writes })
+        self.ledger.probe();
+        // Where it failed, only a write that changes something shows that it works again.
+        let failed = self.writer.failure().is_some();
+        let look = move |connection: &Connection| {
+            if failed {
+                connection
+                    .execute("UPDATE schema_migrations SET applied_at = applied_at WHERE version = 1", [])?;
+            }
+            Ok(recoveries::open_cuts(connection)?)
+        };
+        let open_cuts = self.writer.write(look).await?;
+        let counts = self.writer.counts();
+        Ok(Health { schema: migrate::known(), open_cuts, commits: counts.commits, writes: counts.writes })
     }
 
     /// Opens a reader on the same file. It blocks, as do all its methods.
@@ -174,8 +223,18 @@ fn move_in(connection: &mut Connection, path: &Path) -> Result<Owner, StoreError
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     migrate::migrate(&transaction, path)?;
     recoveries::settle_interrupted(&transaction, path).map_err(failed)?;
-    owner::sweep(path).map_err(|error| StoreError::of_io(path, &error))?;
-    let owner = Owner::register(path).map_err(|error| StoreError::of_io(path, &error))?;
+    let io_failed = |error| StoreError::of_io(path, &error);
+    let dead = owner::dead(path).map_err(io_failed)?;
+    for left in &dead {
+        for call in ledger::read(left.path()).map_err(io_failed)? {
+            usage::record(&transaction, &call).map_err(failed)?;
+        }
+    }
+    let owner = Owner::register(path).map_err(io_failed)?;
     transaction.commit().map_err(failed)?;
+    // What stood on their slates is safe now.
+    for left in dead {
+        left.bury().map_err(io_failed)?;
+    }
     Ok(owner)
 }

@@ -1,27 +1,40 @@
 //! The one thread that writes: a bounded queue in, group commits, answers out.
 
+mod queue;
+
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
-use tokio::sync::{mpsc, oneshot};
+use rusqlite::hooks::Wal;
+use rusqlite::{Connection, ErrorCode};
+use tokio::sync::oneshot;
+
+pub(crate) use queue::Queue;
+use queue::Work;
 
 use crate::error::{Fault, StoreError};
-use crate::owner::Owner;
+use crate::ledger::{Row, Slate};
+use crate::usage;
 
 /// Writes that wait for the thread; when it is full, callers wait for room (a row is a few hundred bytes).
 pub(crate) const QUEUE: usize = 1024;
 
-/// The most writes in one transaction: enough to make its cost vanish, few enough to answer within
-/// milliseconds.
-const BATCH: usize = 256;
+/// Pages of the journal after which it is moved into the file: four megabytes, as SQLite itself has it.
+const CHECKPOINT_PAGES: i32 = 1_000;
+
+/// How long the journal is left alone after it could not be moved.
+const CHECKPOINT_REST: Duration = Duration::from_secs(1);
+
+/// How often a closing writer tries to commit rows before it leaves them on the slate.
+const LAST_TRIES: u32 = 1;
 
 /// The writing end of a store. Dropping it writes what is queued, then ends the thread.
 pub(crate) struct Writer {
     path: Arc<Path>,
-    sender: Option<mpsc::Sender<Message>>,
+    queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
     counters: Arc<Counters>,
 }
@@ -31,30 +44,57 @@ pub(crate) struct Writer {
 struct Counters {
     commits: AtomicU64,
     writes: AtomicU64,
+    rows: AtomicU64,
+    failures: AtomicU64,
+    refused_rows: AtomicU64,
 }
 
-enum Message {
-    Write(Box<dyn Write>),
-    Close(oneshot::Sender<()>),
+/// The writer's account of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) commits: u64,
+    pub(crate) writes: u64,
+    pub(crate) rows: u64,
+    pub(crate) failures: u64,
+    pub(crate) refused_rows: u64,
 }
 
 impl Writer {
-    /// Starts the thread on an open connection; the owner is let go of when the thread ends.
+    /// Starts the thread on an open connection; the slate is let go of when the thread ends.
     pub(crate) fn start(
-        connection: Connection,
-        owner: Owner,
+        mut connection: Connection,
+        slate: Arc<Slate>,
         path: &Path,
         queue: usize,
     ) -> Result<Self, StoreError> {
         let path: Arc<Path> = Arc::from(path);
         let counters = Arc::new(Counters::default());
-        let (sender, receiver) = mpsc::channel(queue);
-        let desk = Desk { connection, path: Arc::clone(&path), counters: Arc::clone(&counters) };
+        let queue = Arc::new(Queue::new(queue));
+        // SQLite moves the journal by itself, too, but tells nobody where that fails.
+        let pages = Arc::new(AtomicI32::new(0));
+        let seen = Arc::clone(&pages);
+        let hook = move |_: &mut Wal, pages: i32| {
+            seen.store(pages, Ordering::Relaxed);
+            Ok(())
+        };
+        connection.wal_hook(Some(hook)).map_err(|error| StoreError::of_sqlite(&path, &error))?;
+        let desk = Desk {
+            connection,
+            path: Arc::clone(&path),
+            counters: Arc::clone(&counters),
+            queue: Arc::clone(&queue),
+            pages,
+        };
         let thread = thread::Builder::new()
             .name("endmark-store".to_owned())
-            .spawn(move || desk.run(receiver, owner))
+            .spawn(move || desk.run(&slate))
             .map_err(|error| StoreError::Failed { path: path.to_path_buf(), detail: error.to_string() })?;
-        Ok(Self { path, sender: Some(sender), thread: Some(thread), counters })
+        Ok(Self { path, queue, thread: Some(thread), counters })
+    }
+
+    /// Where rows are queued.
+    pub(crate) fn queue(&self) -> Arc<Queue> {
+        Arc::clone(&self.queue)
     }
 
     /// Runs `work` in the next transaction and answers once it is committed. It is done even when the caller
@@ -66,30 +106,45 @@ impl Writer {
     {
         let (reply, answer) = oneshot::channel();
         let write = Typed { path: Arc::clone(&self.path), work: Some(work), outcome: None, reply };
-        let sender = self.sender.as_ref().ok_or(StoreError::Closed)?;
-        sender.send(Message::Write(Box::new(write))).await.map_err(|_| StoreError::Closed)?;
+        self.queue.write(Box::new(write)).await?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
     /// Takes no more writes, and returns when those that wait are committed and the file is tidy.
     pub(crate) async fn close(&self) {
-        let (reply, answer) = oneshot::channel();
-        let Some(sender) = &self.sender else { return };
-        if sender.send(Message::Close(reply)).await.is_ok() {
+        if let Some(through) = self.queue.close() {
             // An error here means that the thread is gone, which is what was asked for.
-            let _ = answer.await;
+            let _ = through.await;
         }
     }
 
-    /// Transactions committed, and writes in them.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.counters.commits.load(Ordering::Relaxed), self.counters.writes.load(Ordering::Relaxed))
+    /// What was done so far.
+    pub(crate) fn counts(&self) -> Counts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let Counters { commits, writes, rows, failures, refused_rows } = &*self.counters;
+        Counts {
+            commits: read(commits),
+            writes: read(writes),
+            rows: read(rows),
+            failures: read(failures),
+            refused_rows: read(refused_rows),
+        }
+    }
+
+    /// Why the last transaction failed, if it did.
+    pub(crate) fn failure(&self) -> Option<StoreError> {
+        self.queue.failure()
+    }
+
+    /// Writes and rows that wait.
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        self.queue.waiting()
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        drop(self.sender.take());
+        drop(self.queue.close());
         if let Some(thread) = self.thread.take() {
             // A panic of the thread was reported where it happened; there is nothing left to save here.
             let _ = thread.join();
@@ -102,55 +157,106 @@ struct Desk {
     connection: Connection,
     path: Arc<Path>,
     counters: Arc<Counters>,
+    queue: Arc<Queue>,
+    /// Pages in the journal, as SQLite said last.
+    pages: Arc<AtomicI32>,
 }
 
 impl Desk {
-    fn run(self, mut receiver: mpsc::Receiver<Message>, owner: Owner) {
-        let mut closers = Vec::new();
-        while let Some(first) = receiver.blocking_recv() {
-            let mut batch = Vec::new();
-            let mut next = Some(first);
-            while let Some(message) = next {
-                match message {
-                    Message::Write(write) => batch.push(write),
-                    Message::Close(reply) => {
-                        closers.push(reply);
-                        receiver.close();
-                    }
-                }
-                next = if batch.len() < BATCH { receiver.try_recv().ok() } else { None };
+    fn run(self, slate: &Slate) {
+        let mut last_tries = 0;
+        let mut resting_until: Option<Instant> = None;
+        loop {
+            let Work { writes, rows, is_closing, is_last } = self.queue.next();
+            let before = self.connection.total_changes();
+            let mut failure = self.commit(writes, rows, slate);
+            // A transaction that changes nothing writes nothing, and proves nothing.
+            if failure.is_none() && self.connection.total_changes() == before {
+                failure = self.queue.failure().filter(|_| resting_until.is_none());
             }
-            self.commit(batch);
+            let rests = resting_until.is_some_and(|until| Instant::now() < until);
+            if failure.is_none() && self.pages.load(Ordering::Relaxed) >= CHECKPOINT_PAGES {
+                if rests {
+                    failure = self.queue.failure();
+                } else if let Err(error) = self.checkpoint() {
+                    self.counters.failures.fetch_add(1, Ordering::Relaxed);
+                    resting_until = Some(Instant::now() + CHECKPOINT_REST);
+                    failure = Some(error);
+                } else {
+                    resting_until = None;
+                }
+                if failure.is_some() {
+                    self.queue.look_again();
+                }
+            }
+            let failed = failure.is_some();
+            self.tell(failure);
+            // What cannot be committed stays on the slate, for the next start.
+            last_tries += u32::from(is_closing && failed);
+            if (is_last && !failed) || last_tries > LAST_TRIES {
+                break;
+            }
         }
         // Moves the journal into the file; should another process be in the way, SQLite does it later.
-        let _ = self.connection.pragma_query(None, "wal_checkpoint", |_| Ok(()));
+        let _ = self.checkpoint();
+        let closers = self.queue.end();
         drop(self.connection);
-        drop(owner);
+        slate.close();
         for closer in closers {
             // Nobody waits any more: fine.
             let _ = closer.send(());
         }
     }
 
-    /// Runs a batch in one transaction. A write that fails is undone alone; if the transaction fails, all of
-    /// them are answered with that failure.
-    fn commit(&self, mut batch: Vec<Box<dyn Write>>) {
-        if batch.is_empty() {
+    /// Says so where the store begins to fail, and where it works again.
+    fn tell(&self, failure: Option<StoreError>) {
+        let said = failure.as_ref().map(ToString::to_string);
+        if !self.queue.note(failure) {
             return;
         }
-        let result = self.transact(&mut batch);
-        if result.is_ok() {
-            self.counters.commits.fetch_add(1, Ordering::Relaxed);
-            self.counters.writes.fetch_add(batch.len() as u64, Ordering::Relaxed);
-        }
-        for write in batch {
-            write.answer(result.as_ref().err());
+        if let Some(error) = said {
+            tracing::error!(error, "the store fails: what is to be recorded waits");
+        } else {
+            tracing::info!("the store takes records again");
         }
     }
 
-    fn transact(&self, batch: &mut [Box<dyn Write>]) -> Result<(), StoreError> {
+    fn checkpoint(&self) -> Result<(), StoreError> {
+        self.connection
+            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i32>(0))
+            .map_err(|error| StoreError::of_sqlite(&self.path, &error))?;
+        // What could not be moved since others read it is moved after the next commit that finds it too long.
+        self.pages.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Runs a batch in one transaction. A write that fails is undone alone; if the transaction fails, all of
+    /// them are answered with that failure, and the rows wait.
+    fn commit(&self, mut writes: Vec<Box<dyn Write>>, rows: Vec<Row>, slate: &Slate) -> Option<StoreError> {
+        if writes.is_empty() && rows.is_empty() {
+            return None;
+        }
+        let result = self.transact(&mut writes, &rows);
+        if result.is_ok() {
+            self.counters.commits.fetch_add(1, Ordering::Relaxed);
+            self.counters.writes.fetch_add(writes.len() as u64, Ordering::Relaxed);
+            self.counters.rows.fetch_add(rows.len() as u64, Ordering::Relaxed);
+            for row in &rows {
+                slate.give_back(row.place.slot);
+            }
+        } else {
+            self.counters.failures.fetch_add(1, Ordering::Relaxed);
+            self.queue.put_back(rows);
+        }
+        for write in writes {
+            write.answer(result.as_ref().err());
+        }
+        result.err()
+    }
+
+    fn transact(&self, writes: &mut [Box<dyn Write>], rows: &[Row]) -> Result<(), StoreError> {
         self.execute("BEGIN IMMEDIATE")?;
-        for write in batch {
+        for write in writes {
             self.execute("SAVEPOINT one")?;
             let result = write.run(&self.connection);
             // A full disk and the like end the whole transaction, whatever else the batch holds.
@@ -162,7 +268,31 @@ impl Desk {
             }
             self.execute("RELEASE one")?;
         }
+        for row in rows {
+            if let Err(error) = usage::record(&self.connection, &row.call) {
+                self.row_failed(row, &error)?;
+            }
+        }
         self.execute("COMMIT")
+    }
+
+    /// A row that no table takes is left out, or it would keep all others back for ever; any other failure is the
+    /// store's.
+    fn row_failed(&self, row: &Row, error: &rusqlite::Error) -> Result<(), StoreError> {
+        let is_the_rows = matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
+        );
+        if is_the_rows && !self.connection.is_autocommit() {
+            self.counters.refused_rows.fetch_add(1, Ordering::Relaxed);
+            tracing::error!(request = row.call.started.request_id, %error, "the store refuses the row of a call");
+            return Ok(());
+        }
+        if !self.connection.is_autocommit() {
+            // The first error is the one to report.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        Err(StoreError::of_sqlite(&self.path, error))
     }
 
     /// Runs a statement of the transaction itself; if it fails, the transaction is over.

@@ -44,7 +44,8 @@ async fn what_waits_is_committed_together() {
     for write in writes {
         write.await.unwrap().unwrap();
     }
-    let (commits, written) = store.writer.counts();
+    let counts = store.writer.counts();
+    let (commits, written) = (counts.commits, counts.writes);
     assert_eq!(written, 100);
     assert!(commits <= 2, "one transaction for the first, one for those that waited; it took {commits}");
     assert_eq!(remembered(&location), 100);

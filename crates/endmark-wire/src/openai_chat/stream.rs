@@ -39,6 +39,7 @@ pub struct ChatStream {
     has_stop: bool,
     received: Received,
     template: Option<Template>,
+    model: Option<String>,
     fallback: Template,
 }
 
@@ -49,6 +50,7 @@ impl ChatStream {
             has_stop: request.has_stop,
             received: Received::new(keep_bytes),
             template: None,
+            model: None,
             fallback: Template::new(&request.model),
         }
     }
@@ -92,6 +94,7 @@ impl ChatStream {
         }
         if !event.no_choices && self.template.is_none() {
             self.template = Some(Template::read(root));
+            self.model = root.field("model").and_then(Value::text).map(std::borrow::Cow::into_owned);
         }
         event.usage = root.field("usage").and_then(read_usage);
         // llama.cpp counts here where usage was not asked for.
@@ -112,6 +115,11 @@ impl ChatStream {
     /// The choice with this number, if anything came of it.
     pub fn choice_at(&self, index: u32) -> Option<&Choice> {
         self.received.choice_at(index)
+    }
+
+    /// The model that says it answers; none where the chunks name none.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
     }
 
     /// Tokens of the whole reply, once they were counted.

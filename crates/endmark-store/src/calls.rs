@@ -1,0 +1,113 @@
+//! What is known of one upstream call: when it begins, and when it is over.
+
+use std::borrow::Cow;
+
+/// A word of a fixed list, or one that was read back.
+pub type Word = Cow<'static, str>;
+
+/// Why an upstream was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Purpose {
+    /// The client's request itself.
+    Reply,
+    /// The same request once more, at the same upstream.
+    Retry,
+    /// The request at the upstream that stands in.
+    Fallback,
+    /// The rest of a cut reply.
+    Resume,
+    /// The same content in the demanded form.
+    Correction,
+}
+
+impl Purpose {
+    /// All of them, in the order in which they come up.
+    pub const ALL: [Self; 5] = [Self::Reply, Self::Retry, Self::Fallback, Self::Resume, Self::Correction];
+
+    /// The literal in the table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reply => "reply",
+            Self::Retry => "retry",
+            Self::Fallback => "fallback",
+            Self::Resume => "resume",
+            Self::Correction => "correction",
+        }
+    }
+}
+
+/// An upstream call that is about to be made. Texts from outside are shortened where they are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallStarted {
+    /// The id that the client sees in `x-endmark-request`.
+    pub request_id: String,
+    /// Which call of the request it is, from 1.
+    pub call: u32,
+    /// Why it is made.
+    pub purpose: Purpose,
+    /// The session's hash.
+    pub session: String,
+    /// The hash of the client's credential, if it sent one.
+    pub credential: Option<String>,
+    /// The upstream's name in the configuration.
+    pub upstream: String,
+    /// The wire format, as `openai_chat`.
+    pub format: Word,
+    /// The model that is asked for.
+    pub model: String,
+    /// Whether the reply is asked for as a stream.
+    pub streamed: bool,
+    /// The mode in which cut replies of this request are treated: `auto`, `on`, `warn` or `off`.
+    pub mode: Word,
+    /// When it begins, in milliseconds since 1970, UTC.
+    pub started_ms: u64,
+    /// The length of the request's body in bytes.
+    pub sent_bytes: u64,
+}
+
+/// How an upstream call ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallSettled {
+    /// The model that says it answered, if it says so.
+    pub answered_model: Option<String>,
+    /// The HTTP status, if there was an answer at all.
+    pub http_status: Option<u16>,
+    /// How the answer ended, in the words of `Ending`.
+    pub ending: Word,
+    /// Why the provider says it stopped.
+    pub stop: Option<Word>,
+    /// What the answer was judged to be: `whole`, `cut` or `passed`; none where it was not looked at.
+    pub verdict: Option<Word>,
+    /// The kind of cut (PC-8).
+    pub cut_kind: Option<Word>,
+    /// The tokens it took.
+    pub tokens: Tokens,
+    /// Bytes of the answer's body.
+    pub received_bytes: u64,
+    /// From the beginning to the first byte of the answer's body, in microseconds.
+    pub first_byte_us: Option<u64>,
+    /// From the beginning to the end, in microseconds.
+    pub total_us: u64,
+}
+
+/// Tokens as the provider reports them; none where it does not (CX-6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tokens {
+    /// Of the prompt, cached ones included.
+    pub prompt: Option<u64>,
+    /// Generated, reasoning included.
+    pub output: Option<u64>,
+    /// Of the prompt, read from a cache.
+    pub cached: Option<u64>,
+    /// Generated, that were reasoning.
+    pub reasoning: Option<u64>,
+    /// All together.
+    pub total: Option<u64>,
+}
+
+/// A call with what is known of its end: nothing, if the process was killed before it was over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) started: CallStarted,
+    pub(crate) settled: Option<CallSettled>,
+}

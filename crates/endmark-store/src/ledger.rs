@@ -1,0 +1,190 @@
+//! The ledger of upstream calls: each is noted before it is made, and has one row when it is over.
+
+mod encoding;
+mod slate;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+pub(crate) use encoding::clipped;
+pub(crate) use slate::{SLOTS, Slate, read};
+
+use crate::calls::{Call, CallSettled, CallStarted};
+use crate::writer::Queue;
+
+/// A write to the slate that takes longer than this is no write to memory: the disk does not answer.
+const SLOW: Duration = Duration::from_millis(50);
+
+/// How long the slate is left alone after such a write, so that a disk that hangs does not hold up every request.
+const REST: Duration = Duration::from_secs(2);
+
+/// How often a request that waits for a slot looks whether the store has failed meanwhile.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What calls are noted in while they are under way.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    slate: Arc<Slate>,
+    queue: Arc<Queue>,
+    room: Arc<Semaphore>,
+    /// Calls of which no row will be: there was no room, and the store took none.
+    unrecorded: AtomicU64,
+    /// Calls that a kill would lose: the slate did not take them.
+    unnoted: AtomicU64,
+    resting_until: Mutex<Option<Instant>>,
+    /// Whether the last write to the slate failed.
+    slate_fails: AtomicBool,
+}
+
+impl Ledger {
+    pub(crate) fn new(slate: Arc<Slate>, queue: Arc<Queue>) -> Self {
+        Self {
+            slate,
+            queue,
+            room: Arc::new(Semaphore::new(SLOTS as usize)),
+            unrecorded: AtomicU64::new(0),
+            unnoted: AtomicU64::new(0),
+            resting_until: Mutex::new(None),
+            slate_fails: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes a call that is about to be made. Waits for room while the store takes rows, and not where it fails.
+    pub(crate) async fn open(self: &Arc<Self>, started: CallStarted) -> OpenCall {
+        let Some(room) = self.room().await else {
+            self.unrecorded.fetch_add(1, Ordering::Relaxed);
+            return OpenCall { ledger: Arc::clone(self), started: Some(started), place: None };
+        };
+        let place = Place { slot: self.slate.take(), _room: room };
+        self.note(place.slot, &started, None);
+        OpenCall { ledger: Arc::clone(self), started: Some(started), place: Some(place) }
+    }
+
+    async fn room(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(room) = Arc::clone(&self.room).try_acquire_owned() {
+            return Some(room);
+        }
+        loop {
+            if self.queue.is_failing() || self.queue.is_closed() {
+                return None;
+            }
+            let waiting = tokio::time::timeout(LOOK, Arc::clone(&self.room).acquire_owned());
+            if let Ok(room) = waiting.await {
+                return room.ok();
+            }
+        }
+    }
+
+    fn note(&self, slot: u32, started: &CallStarted, settled: Option<&CallSettled>) {
+        if self.is_resting() {
+            self.unnoted.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let began = Instant::now();
+        let written = self.slate.write(slot, started, settled);
+        if began.elapsed() > SLOW {
+            let mut resting = self.resting_until.lock().unwrap_or_else(PoisonError::into_inner);
+            *resting = Some(Instant::now() + REST);
+            tracing::error!(took = ?began.elapsed(), "the disk of the store hardly answers: a kill would lose calls under way");
+        }
+        let failed = written.is_err();
+        if failed {
+            self.unnoted.fetch_add(1, Ordering::Relaxed);
+        }
+        let failed_before = self.slate_fails.swap(failed, Ordering::Relaxed);
+        match written {
+            Err(error) if !failed_before => {
+                tracing::error!(%error, "calls under way cannot be noted beside the store: a kill would lose them");
+            }
+            Ok(()) if failed_before => tracing::info!("calls under way are noted again"),
+            Err(_) | Ok(()) => {}
+        }
+    }
+
+    /// Tries again where the slate failed, so that it is known to work before the next call needs it. Goes to the disk.
+    pub(crate) fn probe(&self) {
+        if !self.slate_fails.load(Ordering::Relaxed) || self.is_resting() {
+            return;
+        }
+        let slot = self.slate.take();
+        if self.slate.clear(slot).is_ok() {
+            self.slate_fails.store(false, Ordering::Relaxed);
+            tracing::info!("calls under way are noted again");
+        }
+        self.slate.give_back(slot);
+    }
+
+    fn is_resting(&self) -> bool {
+        let mut resting = self.resting_until.lock().unwrap_or_else(PoisonError::into_inner);
+        if resting.is_some_and(|until| Instant::now() >= until) {
+            *resting = None;
+        }
+        resting.is_some()
+    }
+
+    /// Whether calls under way are not noted at the moment.
+    pub(crate) fn slate_fails(&self) -> bool {
+        self.slate_fails.load(Ordering::Relaxed) || self.is_resting()
+    }
+
+    /// Calls under way, and those that wait for their commit.
+    pub(crate) fn taken(&self) -> u32 {
+        self.slate.taken()
+    }
+
+    /// Calls without a row, and calls that a kill would have lost.
+    pub(crate) fn losses(&self) -> (u64, u64) {
+        (self.unrecorded.load(Ordering::Relaxed), self.unnoted.load(Ordering::Relaxed))
+    }
+}
+
+/// A slot of the slate, and the right to it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) slot: u32,
+    _room: OwnedSemaphorePermit,
+}
+
+/// A call under way. It has one row when it is over, whether it is settled or dropped.
+#[derive(Debug)]
+pub struct OpenCall {
+    ledger: Arc<Ledger>,
+    started: Option<CallStarted>,
+    /// None where there was no room for it.
+    place: Option<Place>,
+}
+
+impl OpenCall {
+    /// What is known of it.
+    pub fn started(&self) -> Option<&CallStarted> {
+        self.started.as_ref()
+    }
+
+    /// Says how it ended. The row is safe from a kill when this returns, and committed soon after.
+    pub fn settle(mut self, settled: CallSettled) {
+        self.over(settled);
+    }
+
+    fn over(&mut self, settled: CallSettled) {
+        let (Some(started), Some(place)) = (self.started.take(), self.place.take()) else { return };
+        self.ledger.note(place.slot, &started, Some(&settled));
+        self.ledger.queue.push(Row { call: Call { started, settled: Some(settled) }, place });
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        let gone = CallSettled { ending: "cancelled".into(), ..CallSettled::default() };
+        self.over(gone);
+    }
+}
+
+/// A call that is over and waits for its commit.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) call: Call,
+    pub(crate) place: Place,
+}

@@ -1,0 +1,277 @@
+//! One call as the bytes of one slot: length-prefixed texts and little-endian numbers behind a checksum.
+
+use std::borrow::Cow;
+
+use crate::calls::{Call, CallSettled, CallStarted, Purpose, Tokens, Word};
+
+/// The bytes of one slot. A page holds a whole number of them, so that none is torn by the end of the process.
+pub(super) const SLOT: usize = 1024;
+
+/// Checksum and length.
+const HEADER: usize = 10;
+
+/// The longest text that is kept, in bytes: model names are outside data. All of a call's texts fit into a slot.
+const MAX_TEXT: usize = 100;
+
+/// Writes a call into a slot's bytes; answers how many are used.
+pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Vec<u8> {
+    let mut writer = Writer(Vec::with_capacity(SLOT));
+    writer.0.resize(HEADER, 0);
+    writer.text(&started.request_id);
+    writer.number(u64::from(started.call));
+    writer.text(started.purpose.name());
+    writer.text(&started.session);
+    writer.maybe_text(started.credential.as_deref());
+    writer.text(&started.upstream);
+    writer.text(&started.format);
+    writer.text(&started.model);
+    writer.number(u64::from(started.streamed));
+    writer.text(&started.mode);
+    writer.number(started.started_ms);
+    writer.number(started.sent_bytes);
+    writer.number(u64::from(settled.is_some()));
+    if let Some(settled) = settled {
+        writer.maybe_text(settled.answered_model.as_deref());
+        writer.maybe(settled.http_status.map(u64::from));
+        writer.text(&settled.ending);
+        writer.maybe_text(settled.stop.as_deref());
+        writer.maybe_text(settled.verdict.as_deref());
+        writer.maybe_text(settled.cut_kind.as_deref());
+        let Tokens { prompt, output, cached, reasoning, total } = settled.tokens;
+        for count in [prompt, output, cached, reasoning, total] {
+            writer.maybe(count);
+        }
+        writer.number(settled.received_bytes);
+        writer.maybe(settled.first_byte_us);
+        writer.number(settled.total_us);
+    }
+    writer.finish()
+}
+
+/// Reads a slot; none if nothing, or nothing whole, was ever written into it.
+pub(super) fn decode(slot: &[u8]) -> Option<Call> {
+    let (header, rest) = slot.split_at_checked(HEADER)?;
+    let (sum, length) = header.split_at_checked(8)?;
+    let length = usize::from(u16::from_le_bytes(length.try_into().ok()?));
+    let payload = rest.get(..length).filter(|payload| !payload.is_empty())?;
+    if checksum(payload).to_le_bytes() != sum {
+        return None;
+    }
+    let mut reader = Reader(payload);
+    let started = CallStarted {
+        request_id: reader.text()?,
+        call: u32::try_from(reader.number()?).ok()?,
+        purpose: reader.purpose()?,
+        session: reader.text()?,
+        credential: reader.maybe_text()?,
+        upstream: reader.text()?,
+        format: reader.word()?,
+        model: reader.text()?,
+        streamed: reader.number()? != 0,
+        mode: reader.word()?,
+        started_ms: reader.number()?,
+        sent_bytes: reader.number()?,
+    };
+    let settled = if reader.number()? == 0 {
+        None
+    } else {
+        Some(CallSettled {
+            answered_model: reader.maybe_text()?,
+            http_status: reader.maybe()?.and_then(|status| u16::try_from(status).ok()),
+            ending: reader.word()?,
+            stop: reader.maybe_word()?,
+            verdict: reader.maybe_word()?,
+            cut_kind: reader.maybe_word()?,
+            tokens: Tokens {
+                prompt: reader.maybe()?,
+                output: reader.maybe()?,
+                cached: reader.maybe()?,
+                reasoning: reader.maybe()?,
+                total: reader.maybe()?,
+            },
+            received_bytes: reader.number()?,
+            first_byte_us: reader.maybe()?,
+            total_us: reader.number()?,
+        })
+    };
+    Some(Call { started, settled })
+}
+
+/// As much of a text as is kept: whole characters.
+pub(crate) fn clipped(text: &str) -> &str {
+    if text.len() <= MAX_TEXT {
+        return text;
+    }
+    let end = (0..=MAX_TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    &text[..end]
+}
+
+/// FNV-1a: tells a whole record from a torn or foreign one; nobody is kept out by it.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn text(&mut self, text: &str) {
+        let text = clipped(text);
+        // No clipped text is longer than a byte can say.
+        self.0.push(u8::try_from(text.len()).unwrap_or(u8::MAX));
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    fn number(&mut self, number: u64) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn maybe(&mut self, number: Option<u64>) {
+        self.0.push(u8::from(number.is_some()));
+        if let Some(number) = number {
+            self.number(number);
+        }
+    }
+
+    fn maybe_text(&mut self, text: Option<&str>) {
+        self.0.push(u8::from(text.is_some()));
+        if let Some(text) = text {
+            self.text(text);
+        }
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        let payload = self.0.get(HEADER..).unwrap_or_default();
+        let sum = checksum(payload).to_le_bytes();
+        let length = u16::try_from(payload.len()).unwrap_or(0).to_le_bytes();
+        let header = sum.into_iter().chain(length);
+        for (place, byte) in self.0.iter_mut().zip(header) {
+            *place = byte;
+        }
+        self.0
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1)?.first().copied()
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let length = usize::from(self.byte()?);
+        String::from_utf8(self.take(length)?.to_vec()).ok()
+    }
+
+    fn word(&mut self) -> Option<Word> {
+        self.text().map(Cow::Owned)
+    }
+
+    fn purpose(&mut self) -> Option<Purpose> {
+        let name = self.text()?;
+        Purpose::ALL.into_iter().find(|purpose| purpose.name() == name)
+    }
+
+    /// The outer none is a broken record, the inner one a value that is not there.
+    #[expect(clippy::option_option, reason = "the two mean different things")]
+    fn maybe(&mut self) -> Option<Option<u64>> {
+        if self.byte()? == 0 { Some(None) } else { self.number().map(Some) }
+    }
+
+    #[expect(clippy::option_option, reason = "the two mean different things")]
+    fn maybe_text(&mut self) -> Option<Option<String>> {
+        if self.byte()? == 0 { Some(None) } else { self.text().map(Some) }
+    }
+
+    #[expect(clippy::option_option, reason = "the two mean different things")]
+    fn maybe_word(&mut self) -> Option<Option<Word>> {
+        Some(self.maybe_text()?.map(Cow::Owned))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started() -> CallStarted {
+        CallStarted {
+            request_id: "em_1".to_owned(),
+            call: 2,
+            purpose: Purpose::Resume,
+            session: "s".repeat(16),
+            credential: Some("c".repeat(16)),
+            upstream: "local".to_owned(),
+            format: "openai_chat".into(),
+            model: "m".to_owned(),
+            streamed: true,
+            mode: "auto".into(),
+            started_ms: 1_700_000_000_123,
+            sent_bytes: 17,
+        }
+    }
+
+    fn settled() -> CallSettled {
+        CallSettled {
+            answered_model: Some("m-2".to_owned()),
+            http_status: Some(200),
+            ending: "clean".into(),
+            stop: Some("limit".into()),
+            verdict: Some("cut".into()),
+            cut_kind: Some("limit".into()),
+            tokens: Tokens { prompt: Some(3), output: Some(4), total: Some(7), ..Tokens::default() },
+            received_bytes: 99,
+            first_byte_us: Some(5),
+            total_us: 6,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for settled in [None, Some(settled())] {
+            let bytes = encode(&started(), settled.as_ref());
+            assert_eq!(decode(&bytes), Some(Call { started: started(), settled }));
+        }
+    }
+
+    #[test]
+    fn no_beginning_of_a_record_and_no_changed_one_is_taken_for_it() {
+        let bytes = encode(&started(), Some(&settled()));
+        for end in 0..bytes.len() {
+            assert_eq!(decode(&bytes[..end]), None, "{end}");
+            let mut changed = bytes.clone();
+            changed[end] ^= 1;
+            assert_eq!(decode(&changed), None, "{end}");
+        }
+        assert_eq!(decode(&[0; SLOT]), None);
+    }
+
+    #[test]
+    fn the_longest_texts_fit_into_a_slot() {
+        let long = "é".repeat(4_000);
+        let word: Word = long.clone().into();
+        let started = CallStarted {
+            request_id: long.clone(),
+            session: long.clone(),
+            credential: Some("c".repeat(16)),
+            upstream: long.clone(),
+            model: long.clone(),
+            ..started()
+        };
+        let settled = CallSettled { answered_model: Some(long), ending: word, ..settled() };
+        let bytes = encode(&started, Some(&settled));
+        assert!(bytes.len() <= SLOT, "{}", bytes.len());
+        assert_eq!(decode(&bytes).unwrap().started.model, "é".repeat(MAX_TEXT / 2));
+    }
+}

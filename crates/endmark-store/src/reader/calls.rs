@@ -1,0 +1,123 @@
+//! Reading the calls of requests.
+
+use rusqlite::Row;
+
+use crate::calls::Tokens;
+use crate::error::StoreError;
+use crate::reader::Reader;
+use crate::recoveries::natural;
+
+/// A row of `usage`: one upstream call that is over, or was interrupted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UsageRow {
+    /// The id that the client sees in `x-endmark-request`.
+    pub request_id: String,
+    /// Which call of the request it was, from 1.
+    pub call: u32,
+    /// Why it was made: `reply`, `retry`, `fallback`, `resume` or `correction`.
+    pub purpose: String,
+    /// The session's hash.
+    pub session: String,
+    /// The hash of the client's credential.
+    pub credential: Option<String>,
+    /// The upstream's name.
+    pub upstream: String,
+    /// The wire format.
+    pub format: String,
+    /// The model that was asked for.
+    pub model: String,
+    /// The model that says it answered.
+    pub answered_model: Option<String>,
+    /// Whether a stream was asked for.
+    pub streamed: bool,
+    /// The mode of the request.
+    pub mode: String,
+    /// When it began, as `YYYY-MM-DD HH:MM:SS.mmm` in UTC.
+    pub started_at: String,
+    /// When it was over; none if the process was killed before.
+    pub ended_at: Option<String>,
+    /// The HTTP status; none if there was no answer.
+    pub http_status: Option<u16>,
+    /// How it ended: a word of `Ending`, or `interrupted`.
+    pub ending: String,
+    /// Why the provider says it stopped.
+    pub stop: Option<String>,
+    /// What the answer was judged to be.
+    pub verdict: Option<String>,
+    /// The kind of cut.
+    pub cut_kind: Option<String>,
+    /// Tokens as the provider reported them.
+    pub tokens: Tokens,
+    /// Bytes of the request's body.
+    pub sent_bytes: u64,
+    /// Bytes of the answer's body; none if the process was killed.
+    pub received_bytes: Option<u64>,
+    /// From the beginning to the first byte of the answer's body, in milliseconds.
+    pub first_byte_ms: Option<f64>,
+    /// From the beginning to the end, in milliseconds.
+    pub total_ms: Option<f64>,
+}
+
+const COLUMNS: &str = "SELECT request_id, call, purpose, session, credential, upstream, format, model, answered_model,
+  streamed, mode, started_at, ended_at, http_status, ending, stop, verdict, cut_kind, prompt_tokens, output_tokens,
+  cached_tokens, reasoning_tokens, total_tokens, sent_bytes, received_bytes, first_byte_ms, total_ms FROM usage";
+
+impl Reader {
+    /// The upstream calls of one request, in the order in which they were made.
+    pub fn calls_of(&self, request_id: &str) -> Result<Vec<UsageRow>, StoreError> {
+        self.calls(&format!("{COLUMNS} WHERE request_id = ?1 ORDER BY call"), &[&request_id])
+    }
+
+    /// The newest upstream calls, newest first, at most `limit` of them.
+    pub fn recent_calls(&self, limit: u32) -> Result<Vec<UsageRow>, StoreError> {
+        self.calls(
+            &format!("{COLUMNS} ORDER BY started_at DESC, request_id DESC, call DESC LIMIT ?1"),
+            &[&limit],
+        )
+    }
+
+    fn calls(&self, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<UsageRow>, StoreError> {
+        let read = || {
+            self.connection()
+                .prepare(sql)?
+                .query_map(values, usage_row)?
+                .collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+}
+
+fn usage_row(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
+    let count = |column: usize| row.get::<_, Option<i64>>(column).map(|count| count.map(natural));
+    Ok(UsageRow {
+        request_id: row.get(0)?,
+        call: row.get(1)?,
+        purpose: row.get(2)?,
+        session: row.get(3)?,
+        credential: row.get(4)?,
+        upstream: row.get(5)?,
+        format: row.get(6)?,
+        model: row.get(7)?,
+        answered_model: row.get(8)?,
+        streamed: row.get(9)?,
+        mode: row.get(10)?,
+        started_at: row.get(11)?,
+        ended_at: row.get(12)?,
+        http_status: row.get(13)?,
+        ending: row.get(14)?,
+        stop: row.get(15)?,
+        verdict: row.get(16)?,
+        cut_kind: row.get(17)?,
+        tokens: Tokens {
+            prompt: count(18)?,
+            output: count(19)?,
+            cached: count(20)?,
+            reasoning: count(21)?,
+            total: count(22)?,
+        },
+        sent_bytes: natural(row.get(23)?),
+        received_bytes: count(24)?,
+        first_byte_ms: row.get(25)?,
+        total_ms: row.get(26)?,
+    })
+}

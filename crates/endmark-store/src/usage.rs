@@ -1,0 +1,84 @@
+//! The statements about upstream calls.
+
+use rusqlite::{Connection, params};
+
+use crate::calls::{Call, Tokens};
+use crate::error::Fault;
+use crate::ledger::clipped;
+
+/// Rows forgotten in one transaction: others wait for milliseconds, not for seconds.
+const FORGOTTEN_AT_ONCE: u32 = 5_000;
+
+/// The word for a call whose process was killed before it was over.
+const INTERRUPTED: &str = "interrupted";
+
+/// Writes the row of a call, once: a call that has its row already keeps it. Answers whether it is new.
+pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<bool> {
+    let Call { started, settled } = call;
+    let tokens = settled.as_ref().map_or(Tokens::default(), |settled| settled.tokens);
+    let started_ms = integer(started.started_ms);
+    let ended_ms =
+        settled.as_ref().map(|settled| started_ms.saturating_add(integer(settled.total_us / 1_000)));
+    let written = connection
+        .prepare_cached(
+            "INSERT INTO usage (request_id, call, purpose, session, credential, upstream, format, model, streamed,
+               mode, started_at, sent_bytes, ended_at, answered_model, http_status, ending, stop, verdict, cut_kind,
+               prompt_tokens, output_tokens, cached_tokens, reasoning_tokens, total_tokens, received_bytes,
+               first_byte_ms, total_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, strftime('%Y-%m-%d %H:%M:%f', ?11 / 1000.0, 'unixepoch'),
+               ?12, strftime('%Y-%m-%d %H:%M:%f', ?13 / 1000.0, 'unixepoch'), ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
+               ?22, ?23, ?24, ?25, ?26, ?27)
+             ON CONFLICT (request_id, call) DO NOTHING",
+        )?
+        .execute(params![
+            clipped(&started.request_id),
+            started.call,
+            started.purpose.name(),
+            clipped(&started.session),
+            started.credential.as_deref().map(clipped),
+            clipped(&started.upstream),
+            started.format,
+            clipped(&started.model),
+            started.streamed,
+            started.mode,
+            started_ms,
+            integer(started.sent_bytes),
+            ended_ms,
+            settled.as_ref().and_then(|settled| settled.answered_model.as_deref()).map(clipped),
+            settled.as_ref().and_then(|settled| settled.http_status),
+            settled.as_ref().map_or(INTERRUPTED, |settled| &settled.ending),
+            settled.as_ref().and_then(|settled| settled.stop.as_deref()),
+            settled.as_ref().and_then(|settled| settled.verdict.as_deref()),
+            settled.as_ref().and_then(|settled| settled.cut_kind.as_deref()),
+            tokens.prompt.map(integer),
+            tokens.output.map(integer),
+            tokens.cached.map(integer),
+            tokens.reasoning.map(integer),
+            tokens.total.map(integer),
+            settled.as_ref().map(|settled| integer(settled.received_bytes)),
+            settled.as_ref().and_then(|settled| settled.first_byte_us).map(milliseconds),
+            settled.as_ref().map(|settled| milliseconds(settled.total_us)),
+        ])?;
+    Ok(written > 0)
+}
+
+/// Forgets some of the calls that began more than so many days ago; answers how many, 0 when none is left.
+pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fault> {
+    let forgotten = connection
+        .prepare_cached(
+            "DELETE FROM usage WHERE (request_id, call) IN (SELECT request_id, call FROM usage
+               WHERE started_at < datetime('now', '-' || ?1 || ' days') LIMIT ?2)",
+        )?
+        .execute([keep_days, FORGOTTEN_AT_ONCE])?;
+    Ok(forgotten as u64)
+}
+
+/// SQLite's integers are signed; no count comes near their end.
+fn integer(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a duration of many years would lose its microseconds")]
+fn milliseconds(microseconds: u64) -> f64 {
+    microseconds as f64 / 1_000.0
+}

@@ -1,0 +1,211 @@
+//! What waits for the writing thread: requests that want an answer, and rows that want none.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use super::Write;
+use crate::error::StoreError;
+use crate::ledger::Row;
+
+/// The most writes in one transaction: enough to make its cost vanish, few enough to answer within milliseconds.
+const BATCH: usize = 256;
+
+/// The most rows in one transaction, for the same reasons; a row is simpler.
+const ROWS: usize = 2_048;
+
+/// How long a row may wait for others to be committed with: nobody waits for it, since it stands on the slate.
+const LINGER: Duration = Duration::from_millis(5);
+
+/// How long rows rest after a transaction failed.
+const REST: Duration = Duration::from_millis(500);
+
+/// The queue of one writer.
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    wake: Condvar,
+    /// Room for writes. For rows there is always room: each has its slot of the slate.
+    room: Arc<Semaphore>,
+    failing: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    writes: VecDeque<Waiting>,
+    rows: VecDeque<Row>,
+    /// When the rows are due.
+    due: Option<Instant>,
+    closing: bool,
+    closers: Vec<oneshot::Sender<()>>,
+    failure: Option<StoreError>,
+}
+
+struct Waiting {
+    write: Box<dyn Write>,
+    _room: OwnedSemaphorePermit,
+}
+
+/// What is to be done in one transaction.
+pub(super) struct Work {
+    pub(super) writes: Vec<Box<dyn Write>>,
+    pub(super) rows: Vec<Row>,
+    /// Nothing comes any more.
+    pub(super) is_closing: bool,
+    /// And nothing is left.
+    pub(super) is_last: bool,
+}
+
+impl Queue {
+    pub(super) fn new(writes: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            room: Arc::new(Semaphore::new(writes)),
+            failing: AtomicBool::new(false),
+        }
+    }
+
+    /// Queues a write; waits while the queue is full.
+    pub(super) async fn write(&self, write: Box<dyn Write>) -> Result<(), StoreError> {
+        let room = Arc::clone(&self.room).acquire_owned().await.map_err(|_| StoreError::Closed)?;
+        let mut state = self.lock();
+        if state.closing {
+            return Err(StoreError::Closed);
+        }
+        state.writes.push_back(Waiting { write, _room: room });
+        drop(state);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    /// Queues a row. After the end of the thread it stays on the slate, where the next start finds it.
+    pub(crate) fn push(&self, row: Row) {
+        let mut state = self.lock();
+        if state.closing && self.room.is_closed() {
+            // Its slot stays taken, so that the slate stays, too.
+            return;
+        }
+        state.rows.push_back(row);
+        if state.due.is_none() {
+            state.due = Some(Instant::now() + LINGER);
+            drop(state);
+            self.wake.notify_one();
+        }
+    }
+
+    /// Takes no more writes; the receiver hears when the thread is through.
+    pub(super) fn close(&self) -> Option<oneshot::Receiver<()>> {
+        let (sender, receiver) = oneshot::channel();
+        let mut state = self.lock();
+        if state.closing && self.room.is_closed() {
+            return None;
+        }
+        state.closing = true;
+        state.closers.push(sender);
+        drop(state);
+        self.wake.notify_one();
+        Some(receiver)
+    }
+
+    /// Whether the thread has ended, or is about to.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.room.is_closed()
+    }
+
+    /// Waits for something to do.
+    pub(super) fn next(&self) -> Work {
+        let mut state = self.lock();
+        loop {
+            let now = Instant::now();
+            let is_due = state.due.is_some_and(|due| now >= due);
+            if !state.writes.is_empty() || is_due || state.closing {
+                return Self::work(&mut state);
+            }
+            state = match state.due {
+                Some(due) => {
+                    let wait = due.saturating_duration_since(now);
+                    self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    fn work(state: &mut State) -> Work {
+        let writes = state.writes.len().min(BATCH);
+        let writes = state.writes.drain(..writes).map(|waiting| waiting.write).collect();
+        // Rows whose turn is not yet go along, unless they rest after a failure.
+        let rests = state.failure.is_some() && state.due.is_some_and(|due| Instant::now() < due);
+        let rows = if rests && !state.closing { 0 } else { state.rows.len().min(ROWS) };
+        let rows: Vec<Row> = state.rows.drain(..rows).collect();
+        if !rests {
+            state.due = if state.rows.is_empty() { None } else { Some(Instant::now()) };
+        }
+        let is_last = state.closing && state.writes.is_empty() && state.rows.is_empty();
+        Work { writes, rows, is_closing: state.closing, is_last }
+    }
+
+    /// Puts rows back that could not be committed; they are tried again a little later.
+    pub(super) fn put_back(&self, rows: Vec<Row>) {
+        let mut state = self.lock();
+        for row in rows.into_iter().rev() {
+            state.rows.push_front(row);
+        }
+        state.due = Some(Instant::now() + REST);
+    }
+
+    /// Has the thread wake up again a little later, though there may be nothing to write.
+    pub(super) fn look_again(&self) {
+        let mut state = self.lock();
+        state.due.get_or_insert(Instant::now() + REST);
+    }
+
+    /// Notes how the last transaction went; answers whether that is news.
+    pub(super) fn note(&self, failure: Option<StoreError>) -> bool {
+        self.failing.store(failure.is_some(), Ordering::Release);
+        let mut state = self.lock();
+        let is_news = state.failure != failure;
+        state.failure = failure;
+        is_news
+    }
+
+    /// Whether the last transaction failed.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.failing.load(Ordering::Acquire)
+    }
+
+    /// Why the last transaction failed, if it did.
+    pub(super) fn failure(&self) -> Option<StoreError> {
+        self.lock().failure.clone()
+    }
+
+    /// Writes and rows that wait.
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.writes.len(), state.rows.len())
+    }
+
+    /// The thread is through: whoever waits, or comes later, hears that.
+    pub(super) fn end(&self) -> Vec<oneshot::Sender<()>> {
+        self.room.close();
+        let mut state = self.lock();
+        state.closing = true;
+        state.writes.clear();
+        std::mem::take(&mut state.closers)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // It is whole after every single operation, so a panic elsewhere cannot have spoilt it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Queue").field("waiting", &self.waiting()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,155 @@
+//! Every upstream call has one row when it is over, however it ends.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
+use std::path::Path;
+use std::process::Command;
+
+use endmark_store::{CallSettled, CallStarted, Purpose, Store, StoreLocation, Tokens, UsageRow};
+
+fn started(request_id: &str, call: u32) -> CallStarted {
+    CallStarted {
+        request_id: request_id.to_owned(),
+        call,
+        purpose: if call == 1 { Purpose::Reply } else { Purpose::Resume },
+        session: "5e55".to_owned(),
+        credential: Some("c4ed".to_owned()),
+        upstream: "local".to_owned(),
+        format: "openai_chat".into(),
+        model: "m".to_owned(),
+        streamed: true,
+        mode: "auto".into(),
+        started_ms: 1_700_000_000_123,
+        sent_bytes: 40,
+    }
+}
+
+fn settled() -> CallSettled {
+    CallSettled {
+        answered_model: Some("m-2".to_owned()),
+        http_status: Some(200),
+        ending: "clean".into(),
+        stop: Some("limit".into()),
+        verdict: Some("cut".into()),
+        cut_kind: Some("limit".into()),
+        tokens: Tokens { prompt: Some(7), output: Some(3), total: Some(10), ..Tokens::default() },
+        received_bytes: 99,
+        first_byte_us: Some(1_500),
+        total_us: 20_250,
+    }
+}
+
+fn rows(location: &StoreLocation) -> Vec<UsageRow> {
+    endmark_store::Reader::open(location).unwrap().recent_calls(1_000).unwrap()
+}
+
+fn slates(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).unwrap();
+    entries.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("-owner-")).count()
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_call_that_is_settled_and_one_that_is_dropped_have_their_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let store = Store::open(&location).unwrap();
+    let first = store.open_call(started("em_1", 1)).await;
+    let second = store.open_call(started("em_1", 2)).await;
+    assert_eq!(store.condition().calls_open, 2);
+    first.settle(settled());
+    drop(second);
+    store.close().await;
+    assert_eq!(slates(folder.path()), 0);
+    let calls = endmark_store::Reader::open(&location).unwrap().calls_of("em_1").unwrap();
+    let [reply, resume] = calls.as_slice() else { panic!("{calls:?}") };
+    assert_eq!(
+        (reply.purpose.as_str(), reply.ending.as_str(), reply.http_status),
+        ("reply", "clean", Some(200))
+    );
+    assert_eq!((reply.tokens.output, reply.tokens.cached), (Some(3), None), "what is not reported is NULL");
+    assert_eq!((reply.started_at.as_str(), reply.first_byte_ms), ("2023-11-14 22:13:20.123", Some(1.5)));
+    assert_eq!(reply.ended_at.as_deref(), Some("2023-11-14 22:13:20.143"));
+    assert_eq!(
+        (resume.purpose.as_str(), resume.ending.as_str(), resume.http_status),
+        ("resume", "cancelled", None)
+    );
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_a_dead_process_left_on_its_slate_becomes_rows_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let store = Store::open(&location).unwrap();
+    let under_way = store.open_call(started("em_1", 1)).await;
+    store.open_call(started("em_2", 1)).await.settle(settled());
+    // A copy of the slate, as a killed process leaves it: nobody holds its lock.
+    let mut entries = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let slate = entries.find(|path| path.to_string_lossy().contains("-owner-")).unwrap();
+    let copy = folder.path().join("a.db-owner-1-dead");
+    std::fs::copy(slate, &copy).unwrap();
+    under_way.settle(settled());
+    store.close().await;
+
+    for _ in 0..2 {
+        Store::open(&location).unwrap().close().await;
+        let rows = rows(&location);
+        assert_eq!(rows.len(), 2, "a call that has its row already keeps it: {rows:?}");
+        assert!(rows.iter().all(|row| row.ending == "clean"));
+        assert_eq!(slates(folder.path()), 0);
+    }
+
+    let elsewhere = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(elsewhere.path().join("a.db"));
+    let store = Store::open(&location).unwrap();
+    let under_way = store.open_call(started("em_3", 1)).await;
+    // A stop that does not wait for it leaves it to the next start.
+    store.close().await;
+    assert_eq!(slates(elsewhere.path()), 1);
+    drop((under_way, store));
+    Store::open(&location).unwrap().close().await;
+    let calls = rows(&location);
+    assert_eq!((calls.len(), calls[0].ending.as_str()), (1, "cancelled"), "what it said last counts");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn rows_wait_while_the_database_is_locked_and_are_all_there_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let store = Store::open(&location).unwrap();
+    let mut shell = Command::new("sqlite3")
+        .arg(location.path())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut typing = shell.stdin.take().unwrap();
+    std::io::Write::write_all(&mut typing, b"BEGIN IMMEDIATE;\nSELECT 'locked';\n").unwrap();
+    let mut said = String::new();
+    let mut reading = std::io::BufReader::new(shell.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut reading, &mut said).unwrap();
+    for number in 0..500 {
+        store.open_call(started(&format!("em_{number}"), 1)).await.settle(settled());
+    }
+    assert_eq!(rows(&location).len(), 0);
+    drop(typing);
+    shell.wait().unwrap();
+    store.close().await;
+    assert_eq!(rows(&location).len(), 500);
+    assert!(store.condition().rows_committed == 500 && store.condition().rows_lost == 0);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn old_calls_are_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let store = Store::open(&location).unwrap();
+    store.open_call(started("em_old", 1)).await.settle(settled());
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    let recent = CallStarted { started_ms: u64::try_from(now).unwrap(), ..started("em_new", 1) };
+    store.open_call(recent).await.settle(settled());
+    while store.condition().rows_committed < 2 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert_eq!(store.forget_after(30).await.unwrap(), 1);
+    store.close().await;
+    assert_eq!(rows(&location)[0].request_id, "em_new");
+}
