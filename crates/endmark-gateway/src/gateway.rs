@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use endmark_store::Store;
 use http::HeaderValue;
 
+use crate::metrics::Metrics;
 use crate::recovery::{Capabilities, Schema, SchemaError};
 use crate::settings::{Settings, Upstream};
 use crate::upstream::{Client, ClientError, Standing};
@@ -19,6 +20,7 @@ pub struct Gateway {
     pub(crate) capabilities: Capabilities,
     pub(crate) standing: Standing,
     pub(crate) schemas: BTreeMap<String, Schema>,
+    pub(crate) metrics: Arc<Metrics>,
     stopping: AtomicBool,
 }
 
@@ -82,6 +84,7 @@ impl Gateway {
             standing: Standing::new(&settings),
             capabilities: Capabilities::new(store.clone()),
             schemas,
+            metrics: Arc::new(Metrics::new()),
             stopping: AtomicBool::new(false),
             settings,
             store,

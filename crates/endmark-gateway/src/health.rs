@@ -1,32 +1,72 @@
-//! `/endmark/healthz` and `/endmark/readyz`.
+//! `/endmark/healthz`, `/endmark/readyz` and `/endmark/metrics`.
 
-use http::{Response, StatusCode, header};
+use std::time::Duration;
+
+use http::{HeaderValue, Response, StatusCode, header};
+use serde_json::json;
 
 use crate::body::{AnyBody, full};
 use crate::gateway::Gateway;
 
+/// How long the store may take to answer whoever asks: they ask often, and have a time limit of their own.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// The process answers.
 pub(crate) fn alive() -> Response<AnyBody> {
-    answer(StatusCode::OK, "{\"status\":\"ok\"}\n")
+    answer(StatusCode::OK, "application/json", "{\"status\":\"ok\"}\n")
 }
 
-/// It can also do its work: it is not stopping, and its store takes writes.
+/// It can also do its work. Where the store fails it still can, since replies do not wait for records: then it says
+/// `degraded`, and stays in service.
 pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
     if gateway.is_stopping() {
-        return answer(StatusCode::SERVICE_UNAVAILABLE, "{\"status\":\"stopping\"}\n");
+        return answer(StatusCode::SERVICE_UNAVAILABLE, "application/json", "{\"status\":\"stopping\"}\n");
     }
-    match gateway.store.health().await {
-        Ok(_) => answer(StatusCode::OK, "{\"status\":\"ready\"}\n"),
+    let asked = tokio::time::timeout(PATIENCE, gateway.store.health()).await;
+    let condition = gateway.store.condition();
+    let problem = match asked {
+        Err(_) => Some(format!("the store did not answer within {PATIENCE:?}")),
+        Ok(Err(error)) => Some(error.to_string()),
+        Ok(Ok(_)) if condition.calls_not_noted => {
+            Some("calls under way cannot be noted beside the store".to_owned())
+        }
+        Ok(Ok(_)) => condition.failure.map(|failure| failure.to_string()),
+    };
+    let body = match problem {
+        None => "{\"status\":\"ready\"}\n".to_owned(),
+        Some(problem) => {
+            let told = json!({
+                "status": "degraded",
+                "store": problem,
+                "rows_waiting": condition.rows_waiting,
+                "rows_lost": condition.rows_lost,
+            });
+            format!("{told}\n")
+        }
+    };
+    answer(StatusCode::OK, "application/json", body)
+}
+
+/// What it counts and measures, for Prometheus.
+pub(crate) fn metrics(gateway: &Gateway) -> Response<AnyBody> {
+    for upstream in &gateway.settings.upstreams {
+        gateway.metrics.circuit(&upstream.name, gateway.standing.is_down(&upstream.name));
+    }
+    gateway.metrics.store(&gateway.store.condition());
+    match gateway.metrics.text() {
+        Ok(text) => {
+            answer(StatusCode::OK, "application/openmetrics-text; version=1.0.0; charset=utf-8", text)
+        }
         Err(error) => {
-            tracing::error!(%error, "the store does not answer");
-            answer(StatusCode::SERVICE_UNAVAILABLE, "{\"status\":\"store unavailable\"}\n")
+            tracing::error!(%error, "the metrics cannot be written");
+            answer(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "the metrics cannot be written\n")
         }
     }
 }
 
-fn answer(status: StatusCode, body: &'static str) -> Response<AnyBody> {
+fn answer(status: StatusCode, kind: &'static str, body: impl Into<bytes::Bytes>) -> Response<AnyBody> {
     let mut response = Response::new(full(body));
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }

@@ -12,6 +12,8 @@ mod coding;
 mod edge;
 mod gateway;
 mod health;
+mod ledger;
+mod metrics;
 mod recovery;
 mod rescue;
 mod route;

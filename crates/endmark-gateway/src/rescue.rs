@@ -64,7 +64,7 @@ impl Refusal {
     }
 
     /// The error's word: stable, for programs.
-    fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::BadRequest(_) => "endmark_bad_request",
             Self::BodyTooLong(_) => "endmark_body_too_large",

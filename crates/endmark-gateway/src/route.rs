@@ -13,6 +13,8 @@ pub(crate) enum Route<'a> {
     Health,
     /// `/endmark/readyz`: it can also do its work.
     Ready,
+    /// `/endmark/metrics`: what it counts.
+    Metrics,
     /// `OpenAI` Chat Completions at an upstream.
     Chat(Target<'a>),
     /// Any other path of an upstream.
@@ -52,9 +54,10 @@ pub(crate) fn find<'a>(gateway: &'a Gateway, method: &Method, uri: &Uri) -> Rout
     match uri.path() {
         "/endmark/healthz" => return Route::Health,
         "/endmark/readyz" => return Route::Ready,
+        "/endmark/metrics" => return Route::Metrics,
         path if path == "/endmark" || path.starts_with("/endmark/") => {
             return Route::Unknown(format!(
-                "{path} is not a page of Endmark: there are /endmark/healthz and /endmark/readyz"
+                "{path} is not a page of Endmark: there are /endmark/healthz, /endmark/readyz and /endmark/metrics"
             ));
         }
         _ => {}

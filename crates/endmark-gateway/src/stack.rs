@@ -5,13 +5,16 @@
 
 use std::sync::Arc;
 
+use endmark_core::Ending;
 use http::{Request, Response, header};
 use hyper::body::Incoming;
+use tracing::Instrument as _;
 
 use crate::body::{AnyBody, passing};
-use crate::chat;
+use crate::chat::{self, Exchange};
 use crate::gateway::Gateway;
 use crate::health;
+use crate::ledger::Ended;
 use crate::rescue::{self, Refusal};
 use crate::route::{self, Route, Target};
 use crate::settings::Mode;
@@ -24,12 +27,16 @@ pub(crate) async fn respond(gateway: Arc<Gateway>, request: Request<Incoming>) -
     }
     let answered = match route::find(&gateway, request.method(), request.uri()) {
         Route::Health => Ok(health::alive()),
+        Route::Metrics => Ok(health::metrics(&gateway)),
         Route::Ready => Ok(health::ready(&gateway).await),
         Route::Chat(target) => chat_completions(&gateway, &target, request).await,
         Route::PassThrough(target) => pass_through(&gateway, &target, request).await,
         Route::Unknown(what) => Err(Refusal::NotFound(what)),
     };
-    answered.unwrap_or_else(|refusal| rescue::respond(&refusal))
+    answered.unwrap_or_else(|refusal| {
+        gateway.metrics.refused(refusal.kind());
+        rescue::respond(&refusal)
+    })
 }
 
 /// A connection that is to become something else than HTTP would pass unbounded and unread.
@@ -61,25 +68,43 @@ async fn chat_completions(
     target: &Target<'_>,
     request: Request<Incoming>,
 ) -> Result<Response<AnyBody>, Refusal> {
-    let mut exchange = chat::admit(gateway, target, request).await?;
-    let answer = chat::deliver(&mut exchange).await?;
+    let exchange = chat::admit(gateway, target, request).await?;
+    let span = tracing::info_span!("request", request = exchange.id);
+    // On the heap: what one request needs is too much for the stack of all that call this.
+    Box::pin(reply(exchange)).instrument(span).await
+}
+
+/// The reply to a chat request that was admitted.
+async fn reply(mut exchange: Exchange) -> Result<Response<AnyBody>, Refusal> {
+    let watch = Arc::clone(&exchange.calls.watch);
+    let answer = chat::deliver(&mut exchange).await.inspect_err(|_| watch.end(Ended::Failed))?;
     if exchange.mode == Mode::Off {
-        return Ok(answer);
+        return Ok(unread(&mut exchange, answer));
     }
     if !answer.status().is_success() {
-        return chat::refused(&exchange, answer).await;
+        watch.end(Ended::Refused);
+        return chat::refused(exchange, answer).await;
     }
     if answer.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         // It was asked for plain bytes; what cannot be read can still be passed.
         tracing::warn!(request = exchange.id, "the upstream compressed its answer: it passes unread");
-        return Ok(answer);
+        return Ok(unread(&mut exchange, answer));
     }
     let kind =
         answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if kind.starts_with("text/event-stream") {
-        Ok(chat::streamed(Arc::new(exchange), answer))
+        Ok(chat::streamed(exchange, answer))
     } else {
-        chat::whole(exchange, answer).await
+        chat::whole(exchange, answer).await.inspect_err(|_| watch.end(Ended::Failed))
+    }
+}
+
+/// An answer that passes as it comes; its call is over when it ends.
+fn unread(exchange: &mut Exchange, answer: Response<AnyBody>) -> Response<AnyBody> {
+    exchange.calls.watch.end(Ended::Unread);
+    match exchange.call.take() {
+        Some(call) => answer.map(|body| call.follow(body, Ending::Clean)),
+        None => answer,
     }
 }
 

@@ -11,6 +11,7 @@ use super::exchange::{Destination, Exchange};
 use super::identity;
 use super::request_body;
 use crate::gateway::Gateway;
+use crate::ledger::{Calls, Watch};
 use crate::recovery::Schema;
 use crate::rescue::Refusal;
 use crate::route::Target;
@@ -55,9 +56,16 @@ pub(crate) async fn admit(
         headers: observable(for_upstream(&head.headers, target.upstream), mode),
         upstream: target.upstream.clone(),
     };
+    let id = identity::new_request_id();
+    let task_id = named(&head.headers, "x-endmark-task")?.map_or_else(|| session.clone(), str::to_owned);
+    let credential = identity::credential(&head.headers);
+    let watch =
+        Watch::new(Arc::clone(&gateway.metrics), id.clone(), target.upstream.name.clone(), request.stream);
     Ok(Exchange {
-        id: identity::new_request_id(),
-        task_id: named(&head.headers, "x-endmark-task")?.map_or(session, str::to_owned),
+        calls: Calls::new(gateway.store.clone(), watch, id.clone(), session, credential, mode),
+        call: None,
+        id,
+        task_id,
         turn_number,
         mode,
         destination,

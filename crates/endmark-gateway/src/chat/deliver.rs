@@ -7,7 +7,9 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
+use endmark_core::Ending;
 use endmark_core::failover::{Admission, Delivery, Failure, Next, RetryPolicy};
+use endmark_store::Purpose;
 use endmark_wire::openai_chat::{ProviderError, read_error};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt;
@@ -15,6 +17,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::exchange::Exchange;
 use crate::body::{AnyBody, full, preceded};
+use crate::ledger::{Call, CallEnd};
 use crate::rescue::Refusal;
 use crate::scrub::Scrubber;
 use crate::settings::{Limits, Mode};
@@ -111,8 +114,9 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
     standing.request(exchange.upstream_name());
     loop {
         let (failure, said) = match send(exchange).await {
-            Ok(answer) => {
+            Ok((answer, call)) => {
                 standing.succeeded(exchange.upstream_name());
+                exchange.call = Some(call);
                 return Tried::Answered(answer);
             }
             Err(failed) => failed,
@@ -137,7 +141,34 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
 }
 
 /// Sends the request once. A refusal that no further try can mend is an answer.
-async fn send(exchange: &Exchange) -> Result<Response<AnyBody>, (Failure, Said)> {
+async fn send(exchange: &Exchange) -> Result<(Response<AnyBody>, Call), (Failure, Said)> {
+    let purpose = match exchange.calls.made() {
+        _ if exchange.stands_in => Purpose::Fallback,
+        0 => Purpose::Reply,
+        _ => Purpose::Retry,
+    };
+    let request = &exchange.request;
+    let (upstream, sent_bytes) = (exchange.upstream_name(), request.body().len());
+    let mut call = exchange.calls.open(purpose, upstream, &request.model, request.stream, sent_bytes).await;
+    match sent(exchange, &mut call).await {
+        Ok(answer) => Ok((answer, call)),
+        Err(failed) => {
+            call.settle(CallEnd::new(ending_of(&failed.0)));
+            Err(failed)
+        }
+    }
+}
+
+/// How an answer ended that is none.
+fn ending_of(failure: &Failure) -> Ending {
+    match failure {
+        Failure::Unreachable => Ending::Dropped,
+        Failure::Silent => Ending::Stalled,
+        Failure::Refused { .. } | Failure::TooLong | Failure::QuotaUsedUp => Ending::UpstreamError,
+    }
+}
+
+async fn sent(exchange: &Exchange, call: &mut Call) -> Result<Response<AnyBody>, (Failure, Said)> {
     let destination = &exchange.destination;
     let limits = &exchange.gateway.settings.limits;
     let encoded = exchange.encoded.as_ref().filter(|_| !exchange.stands_in);
@@ -164,6 +195,8 @@ async fn send(exchange: &Exchange) -> Result<Response<AnyBody>, (Failure, Said)>
         }
     };
     *answer.headers_mut() = from_upstream(answer.headers());
+    let status = answer.status();
+    let mut answer = answer.map(|body| call.answered(status, body));
     if exchange.mode != Mode::Off {
         answer = plain(answer);
     }

@@ -99,6 +99,11 @@ impl Disclosure {
         self.outcome = self.outcome.max(Outcome::Cut);
     }
 
+    /// How the reply ended up.
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
     /// Whether the client is told anything.
     pub(crate) fn has_something(&self) -> bool {
         self.something

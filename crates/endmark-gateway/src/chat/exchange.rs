@@ -8,6 +8,7 @@ use http::{HeaderMap, Uri};
 
 use super::request_body::Encoded;
 use crate::gateway::Gateway;
+use crate::ledger::{Call, Calls};
 use crate::recovery::Schema;
 use crate::scrub::Scrubber;
 use crate::settings::{Mode, Upstream};
@@ -32,6 +33,10 @@ pub(crate) struct Exchange {
     /// Which turn of the conversation is being answered, from 1.
     pub(crate) turn_number: u32,
     pub(crate) mode: Mode,
+    /// The upstream calls made for it.
+    pub(crate) calls: Calls,
+    /// The call whose answer is the reply, until it is settled.
+    pub(crate) call: Option<Call>,
     /// The upstream that answers.
     pub(crate) destination: Destination,
     /// The one that can stand in for it.

@@ -22,6 +22,14 @@ pub(crate) fn new_request_id() -> String {
     format!("em_{:011x}{:016x}", since_epoch.as_millis(), noise.finish())
 }
 
+/// The hash of the client's credential, if it sent one: whose a record is can be told, what the credential was cannot.
+pub(crate) fn credential(headers: &HeaderMap) -> Option<String> {
+    let credential = CREDENTIALS.iter().find_map(|name| headers.get(*name))?;
+    let mut digits = sha256_hex(credential.as_bytes());
+    digits.truncate(SESSION_DIGITS);
+    Some(digits)
+}
+
 /// The session a request belongs to: the credential together with the client's own session id, else with
 /// the beginning of the conversation. Only the hash is kept.
 pub(crate) fn session(headers: &HeaderMap, named: Option<&str>, conversation: &str) -> String {

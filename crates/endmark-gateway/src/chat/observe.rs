@@ -66,6 +66,8 @@ pub(super) struct Observed {
     pub(super) ending: Ending,
     /// Bytes of each part that the client has.
     pub(super) sent: Sent,
+    /// What came last of what the client is to have, and has not got yet.
+    pub(super) last: Vec<u8>,
     /// Bytes after the last whole frame.
     pub(super) residue: Vec<u8>,
     /// The stream could not be read to its end, and passed unread.
@@ -110,17 +112,12 @@ pub(super) async fn observe(
             Ok(None) => break observer.ending_at_close(),
             Err(ending) => break ending,
         };
-        let ended = observer.read(&data);
-        client.send(std::mem::take(&mut observer.outgoing)).await?;
-        if let Some(ending) = ended {
+        if let Some(ending) = observer.read(&data) {
             break ending;
         }
+        client.send(std::mem::take(&mut observer.outgoing)).await?;
     };
-    let mut whole = observer.finish(ending);
-    if whole.unread {
-        client.send(std::mem::take(&mut whole.residue)).await?;
-    }
-    Ok(whole)
+    Ok(observer.finish(ending))
 }
 
 /// The next bytes; none at the end.
@@ -280,18 +277,19 @@ impl<'a> Observer<'a> {
     }
 
     fn finish(mut self, ending: Ending) -> Observed {
+        let last = std::mem::take(&mut self.outgoing);
         let residue = match self.decoder.finish() {
             Tail::Clean => Vec::new(),
             Tail::Frame(frame) => frame.raw,
             Tail::Residue(bytes) => bytes,
         };
-        self.outgoing.extend_from_slice(&residue);
         Observed {
             stream: self.stream,
             held: self.held,
             ending,
             sent: self.sent,
-            residue: self.outgoing,
+            last,
+            residue,
             unread: self.unread,
         }
     }

@@ -1,9 +1,11 @@
 //! Answers that are no replies: the upstream's own errors.
 
+use endmark_core::Ending;
 use http::{Response, header};
 
 use super::exchange::Exchange;
 use crate::body::{AnyBody, full};
+use crate::ledger::CallEnd;
 use crate::rescue::{Refusal, error_response};
 use crate::upstream::read_whole;
 
@@ -13,7 +15,7 @@ const MAX_ERROR_BYTES: usize = 1024 * 1024;
 /// Passes an upstream's error on: a JSON error byte for byte, anything else (a proxy's HTML page) in the
 /// provider's shape, with the same status and `Retry-After`.
 pub(crate) async fn refused(
-    exchange: &Exchange,
+    mut exchange: Exchange,
     answer: Response<AnyBody>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let (head, body) = answer.into_parts();
@@ -21,6 +23,9 @@ pub(crate) async fn refused(
     let body = read_whole(body, MAX_ERROR_BYTES, idle)
         .await
         .map_err(|error| Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error })?;
+    if let Some(call) = exchange.call.take() {
+        call.settle(CallEnd::new(Ending::UpstreamError));
+    }
     // What is still compressed is so in a way that nobody here can read.
     let is_unread = head.headers.contains_key(header::CONTENT_ENCODING);
     let is_json = is_unread || serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();

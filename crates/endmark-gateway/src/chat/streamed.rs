@@ -1,21 +1,23 @@
 //! Replies that come as a stream, and go to the client as one, whatever it took to make them whole.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use endmark_core::Ending;
 use endmark_wire::openai_chat::{Choice, ChunkEdit, error_body};
 use http::Response;
 use http_body_util::channel::Channel;
 use serde_json::value::RawValue;
+use tracing::Instrument as _;
 
 use super::client::{ClientStream, LiveSlot};
-use super::disclose::Disclosure;
+use super::disclose::{Disclosure, Outcome};
 use super::exchange::Exchange;
 use super::observe::{Held, Observed, Says, observe};
 use super::settle::{self, Settled};
 use super::slot::Part;
-use super::suspects::{lead, suspects};
+use super::suspects::{lead, suspects, worst};
 use crate::body::{AnyBody, passing};
+use crate::ledger::{Call, CallEnd, Ended};
 use crate::recovery::{Account, ClientGone, Flow, Suspect, mend};
 use crate::upstream::of_another_body;
 
@@ -24,19 +26,21 @@ use crate::upstream::of_another_body;
 const EVENTS_UNDER_WAY: usize = 8;
 
 /// Answers with the stream's head at once; the rest follows as it comes.
-pub(crate) fn streamed(exchange: Arc<Exchange>, answer: Response<AnyBody>) -> Response<AnyBody> {
+pub(crate) fn streamed(mut exchange: Exchange, answer: Response<AnyBody>) -> Response<AnyBody> {
+    let call = exchange.call.take();
     let (mut head, upstream) = answer.into_parts();
     // How it ends is not known yet, so nothing can be said of it as a whole.
     of_another_body(&mut head.headers);
     let (sender, channel) = Channel::new(EVENTS_UNDER_WAY);
-    tokio::spawn(async move {
+    let relaying = async move {
         let mut client = ClientStream::new(sender, exchange.gateway.settings.limits.idle);
-        match relay(&exchange, upstream, &mut client).await {
+        match relay(&exchange, call, upstream, &mut client).await {
             Ok(End::Orderly) => {}
             Ok(End::Broken) => client.abort("the upstream broke off"),
             Err(ClientGone) => tracing::debug!(request = exchange.id, "the client went away"),
         }
-    });
+    };
+    tokio::spawn(relaying.instrument(tracing::Span::current()));
     Response::from_parts(head, passing(channel))
 }
 
@@ -48,18 +52,80 @@ enum End {
     Broken,
 }
 
-async fn relay(exchange: &Exchange, upstream: AnyBody, client: &mut ClientStream) -> Result<End, ClientGone> {
-    let observed = observe(exchange, upstream, client).await?;
+async fn relay(
+    exchange: &Exchange,
+    call: Option<Call>,
+    upstream: AnyBody,
+    client: &mut ClientStream,
+) -> Result<End, ClientGone> {
+    let mut observed = observe(exchange, upstream, client).await?;
+    let last = std::mem::take(&mut observed.last);
+    let parts = parts(exchange, &observed);
+    // Before the last bytes go to the client: what it has whole is written down as that.
+    if let Some(call) = call {
+        call.settle(ended(&observed, &parts));
+    }
+    client.send(last).await?;
     if observed.unread {
+        exchange.calls.watch.end(Ended::Unread);
+        client.send(std::mem::take(&mut observed.residue)).await?;
         return Ok(if observed.ending == Ending::Clean { End::Orderly } else { End::Broken });
     }
     let mut account = Account::new(exchange.gateway.settings.resume.max_extra_tokens);
     account.first = observed.stream.usage();
-    let mut closing =
-        Closing { exchange, observed: &observed, client, account, touched: false, failed: None };
-    closing.choices().await?;
+    let mut closing = Closing {
+        exchange,
+        observed: &observed,
+        client,
+        account,
+        worst: Outcome::Whole,
+        touched: false,
+        failed: None,
+    };
+    closing.choices(&parts).await?;
+    exchange.calls.watch.end(Ended::Replied(closing.worst));
     closing.end().await?;
     Ok(End::Orderly)
+}
+
+/// The choices of a stream, each with its parts that may be cut.
+type Parts<'a> = Vec<(Cow<'a, Choice>, Vec<Suspect>)>;
+
+fn parts<'a>(exchange: &Exchange, observed: &'a Observed) -> Parts<'a> {
+    if observed.unread {
+        return Vec::new();
+    }
+    let output_tokens = observed.stream.output_tokens();
+    let choices: Vec<Cow<'a, Choice>> = match observed.stream.choices() {
+        // A stream that broke off before its first chunk is one reply, cut before its first character.
+        [] if matches!(observed.ending, Ending::Dropped | Ending::Stalled) => {
+            vec![Cow::Owned(Choice::new(0))]
+        }
+        choices => choices.iter().map(Cow::Borrowed).collect(),
+    };
+    let of = |choice: Cow<'a, Choice>| {
+        let ending = if choice.finish.is_some() { Ending::Clean } else { observed.ending };
+        let parts = suspects(exchange, &choice, ending, output_tokens);
+        (choice, parts)
+    };
+    choices.into_iter().map(of).collect()
+}
+
+/// How the call ended whose answer the stream is.
+fn ended(observed: &Observed, parts: &Parts<'_>) -> CallEnd {
+    let stream = &observed.stream;
+    CallEnd {
+        // A stream that passed unread from some event on was too long to be kept.
+        ending: if observed.unread && observed.ending == Ending::Clean {
+            Ending::OverCap
+        } else {
+            observed.ending
+        },
+        stop: stream.choices().first().and_then(|choice| choice.finish.as_ref()?.stop),
+        judged: worst(parts.iter().flat_map(|(_, parts)| parts)),
+        usage: stream.usage(),
+        model: stream.model().map(str::to_owned),
+    }
 }
 
 /// The end of a stream: what was held back, and what was done for it.
@@ -68,6 +134,8 @@ struct Closing<'a> {
     observed: &'a Observed,
     client: &'a mut ClientStream,
     account: Account,
+    /// The worst outcome of any choice.
+    worst: Outcome,
     /// Some choice got another end than its own.
     touched: bool,
     /// Why the reply is not whole, where its own stream did not say that it ended.
@@ -76,21 +144,12 @@ struct Closing<'a> {
 
 impl Closing<'_> {
     /// Every choice to its end.
-    async fn choices(&mut self) -> Result<(), ClientGone> {
-        let output_tokens = self.observed.stream.output_tokens();
+    async fn choices(&mut self, parts: &Parts<'_>) -> Result<(), ClientGone> {
         let mut untouched = Vec::new();
-        let nothing = [Choice::new(0)];
-        let choices = match self.observed.stream.choices() {
-            // A stream that broke off before its first chunk is one reply, cut before its first character.
-            [] if matches!(self.observed.ending, Ending::Dropped | Ending::Stalled) => &nothing,
-            choices => choices,
-        };
-        for choice in choices {
-            let ending = if choice.finish.is_some() { Ending::Clean } else { self.observed.ending };
-            let parts = suspects(self.exchange, choice, ending, output_tokens);
+        for (choice, parts) in parts {
             let mut disclosure = Disclosure::new(self.exchange);
             let mut settled = Settled::default();
-            for part in &parts {
+            for part in parts {
                 let mended = {
                     let template = self.observed.stream.template();
                     let had = self.sent(choice, part);
@@ -122,6 +181,7 @@ impl Closing<'_> {
                 )
                 .await?;
             }
+            self.worst = self.worst.max(disclosure.outcome());
             if disclosure.has_something() {
                 self.touched = true;
                 self.choice(choice, &settled, &disclosure).await?;
@@ -134,6 +194,7 @@ impl Closing<'_> {
         if self.observed.ending != Ending::Clean && untouched.iter().any(unfinished) {
             let mut disclosure = Disclosure::new(self.exchange);
             disclosure.broke_off();
+            self.worst = self.worst.max(disclosure.outcome());
             self.failed.get_or_insert(disclosure);
         }
         if self.touched || self.failed.is_some() {

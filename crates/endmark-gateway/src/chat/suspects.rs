@@ -1,11 +1,13 @@
 //! Which parts of a choice may be cut, each with what is demanded of it.
 
-use endmark_core::{Ending, Format, Reply, Stop};
+use std::sync::OnceLock;
+
+use endmark_core::{Ending, Format, Judgement, Reply, Stop};
 use endmark_wire::openai_chat::{Choice, ToolCall};
 
 use super::exchange::Exchange;
 use super::slot::{Part, Slot};
-use crate::recovery::{Schema, Suspect};
+use crate::recovery::{Schema, Suspect, judgement};
 
 /// The parts of a choice that may be cut: its text, or, where it calls tools, the arguments of each call.
 ///
@@ -42,6 +44,7 @@ pub(crate) fn suspects(
             schema: exchange.schema.clone(),
             content_before: String::new(),
             calls_before: Vec::new(),
+            judged: OnceLock::new(),
         }];
     }
     let last = choice.tool_calls.len() - 1;
@@ -53,6 +56,16 @@ pub(crate) fn suspects(
         call_suspect(exchange, choice.index, call, reply, &choice.text, &choice.tool_calls[..position])
     };
     choice.tool_calls.iter().enumerate().map(of_call).collect()
+}
+
+/// The judgement of a reply: that of its worst part.
+pub(crate) fn worst<'a>(parts: impl IntoIterator<Item = &'a Suspect>) -> Option<Judgement> {
+    let badness = |judgement: &Judgement| match judgement {
+        Judgement::Passed => 0,
+        Judgement::Whole { .. } => 1,
+        Judgement::Cut(_) => 2,
+    };
+    parts.into_iter().map(judgement).max_by_key(badness)
 }
 
 /// One tool call as a part that may be cut.
@@ -74,6 +87,7 @@ pub(crate) fn call_suspect(
         schema: schema.filter(|_| !without_arguments),
         content_before: content_before.to_owned(),
         calls_before: calls_before.to_vec(),
+        judged: OnceLock::new(),
     }
 }
 

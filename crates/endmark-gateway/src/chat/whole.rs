@@ -1,52 +1,54 @@
 //! Replies that come as a whole.
 
+use bytes::Bytes;
 use endmark_core::Ending;
 use endmark_wire::openai_chat::ChatResponse;
 use http::{Response, header};
 
 use super::disclose::Disclosure;
 use super::exchange::Exchange;
-use super::settle::{self, Settled};
-use super::suspects::{lead, suspects};
+use super::settle::{Settled, add};
+use super::suspects::{lead, suspects, worst};
 use crate::body::{AnyBody, full, preceded};
-use crate::recovery::{Account, Flow, mend};
+use crate::ledger::{Call, CallEnd, Ended};
+use crate::recovery::{Account, Flow, Suspect, mend};
 use crate::rescue::Refusal;
-use crate::upstream::{Read, of_another_body, read_up_to};
+use crate::upstream::{Read, ReadError, of_another_body, read_up_to};
 
 /// Answers with the whole reply; one that needs nothing is passed byte for byte.
 pub(crate) async fn whole(
-    exchange: Exchange,
+    mut exchange: Exchange,
     answer: Response<AnyBody>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let (mut head, body) = answer.into_parts();
-    let limits = &exchange.gateway.settings.limits;
-    let read = read_up_to(body, limits.reply_bytes, limits.idle)
-        .await
-        .map_err(|error| Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error })?;
-    let body = match read {
-        Read::Whole(body) => body,
-        Read::Longer(beginning, rest) => {
-            tracing::warn!(request = exchange.id, "a reply over [limits] reply_bytes passes unread");
-            return Ok(Response::from_parts(head, preceded(beginning, rest)));
+    let body = match read(&mut exchange, body).await? {
+        Received::Whole(body) => body,
+        Received::Unread(body) => return Ok(Response::from_parts(head, body)),
+    };
+    let call = exchange.call.take();
+    let response = match ChatResponse::parse(&body, &exchange.request) {
+        Ok(response) => response,
+        Err(error) => {
+            settle(call, CallEnd::new(Ending::UpstreamError));
+            return Err(Refusal::NotTheFormat {
+                upstream: exchange.upstream_name().to_owned(),
+                what: format!("{} ({error})", content_type(&head.headers)),
+            });
         }
     };
-    let response = ChatResponse::parse(&body, &exchange.request).map_err(|error| Refusal::NotTheFormat {
-        upstream: exchange.upstream_name().to_owned(),
-        what: format!("{} ({error})", content_type(&head.headers)),
-    })?;
+    let parts = parts(&exchange, &response);
+    settle(call, ended(&response, &parts));
 
     let mut account = Account::new(exchange.gateway.settings.resume.max_extra_tokens);
     account.first = response.usage;
     let mut disclosure = Disclosure::new(&exchange);
     let mut edit = response.edit();
-    for choice in &response.choices {
+    for (choice, parts) in response.choices.iter().zip(&parts) {
         let mut settled = Settled::default();
-        for suspect in
-            suspects(&exchange, choice, Ending::Clean, response.usage.map(|usage| usage.completion))
-        {
+        for suspect in parts {
             let gone = |_| Refusal::BadRequest("the client went away".to_owned());
-            let mended = mend(&exchange, &suspect, &mut account, &mut Flow::Waiting).await.map_err(gone)?;
-            settle::add(&exchange, choice, &suspect, mended, &mut account, &mut disclosure, &mut settled)
+            let mended = mend(&exchange, suspect, &mut account, &mut Flow::Waiting).await.map_err(gone)?;
+            add(&exchange, choice, suspect, mended, &mut account, &mut disclosure, &mut settled)
                 .await
                 .map_err(gone)?;
         }
@@ -66,6 +68,7 @@ pub(crate) async fn whole(
             edit.set_finish(choice.index, word);
         }
     }
+    exchange.calls.watch.end(Ended::Replied(disclosure.outcome()));
     disclosure.write_headers(&mut head.headers);
     if !disclosure.has_something() {
         return Ok(Response::from_parts(head, full(body)));
@@ -75,6 +78,64 @@ pub(crate) async fn whole(
     }
     of_another_body(&mut head.headers);
     Ok(Response::from_parts(head, full(edit.finish())))
+}
+
+/// The body of a reply, as far as it is kept.
+enum Received {
+    /// All of it.
+    Whole(Bytes),
+    /// It is too long: it passes, and its call is settled when it ends.
+    Unread(AnyBody),
+}
+
+/// Reads the body of a reply.
+async fn read(exchange: &mut Exchange, body: AnyBody) -> Result<Received, Refusal> {
+    let limits = &exchange.gateway.settings.limits;
+    let read = read_up_to(body, limits.reply_bytes, limits.idle).await;
+    match read {
+        Ok(Read::Whole(body)) => Ok(Received::Whole(body)),
+        Ok(Read::Longer(beginning, rest)) => {
+            tracing::warn!(request = exchange.id, "a reply over [limits] reply_bytes passes unread");
+            exchange.calls.watch.end(Ended::Unread);
+            let body = preceded(beginning, rest);
+            Ok(Received::Unread(match exchange.call.take() {
+                Some(call) => call.follow(body, Ending::OverCap),
+                None => body,
+            }))
+        }
+        Err(error) => {
+            let stalled = matches!(error, ReadError::Stalled(_));
+            settle(
+                exchange.call.take(),
+                CallEnd::new(if stalled { Ending::Stalled } else { Ending::Dropped }),
+            );
+            Err(Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error })
+        }
+    }
+}
+
+fn settle(call: Option<Call>, end: CallEnd) {
+    if let Some(call) = call {
+        call.settle(end);
+    }
+}
+
+/// The parts of each choice that may be cut.
+fn parts(exchange: &Exchange, response: &ChatResponse) -> Vec<Vec<Suspect>> {
+    let output_tokens = response.usage.map(|usage| usage.completion);
+    let of = |choice| suspects(exchange, choice, Ending::Clean, output_tokens);
+    response.choices.iter().map(of).collect()
+}
+
+/// How the call ended that gave the reply.
+fn ended(response: &ChatResponse, parts: &[Vec<Suspect>]) -> CallEnd {
+    CallEnd {
+        stop: response.choices.first().and_then(|choice| choice.finish.as_ref()?.stop),
+        judged: worst(parts.iter().flatten()),
+        usage: response.usage,
+        model: Some(response.model.clone()),
+        ..CallEnd::new(Ending::Clean)
+    }
 }
 
 fn content_type(headers: &http::HeaderMap) -> &str {

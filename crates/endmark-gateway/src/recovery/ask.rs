@@ -4,6 +4,7 @@
 use endmark_core::{
     AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, Join, Reply, ResumeAsk, SeamStyle, Stop,
 };
+use endmark_store::Purpose;
 use endmark_wire::openai_chat::{Partial, PrefillVariant, ProviderError, Terms, ToolPrefill};
 use http::StatusCode;
 
@@ -203,7 +204,8 @@ impl<'a> Asker<'a> {
         let limit = self.limit(request.limit.unwrap_or(0).max(at_least))?;
         let body = request.with_correction(&self.partial(&ask.text), &ask.prompt, terms(limit, false));
         let arguments = self.is_call();
-        let expected = Expected { echo: "", so_far: "", demanded: None, from: None, arguments };
+        let purpose = Purpose::Correction;
+        let expected = Expected { purpose, echo: "", so_far: "", demanded: None, from: None, arguments };
         let continuation = self.call(body, limit, &expected, flow).await?;
         Ok(self.reply(continuation, Some(limit)))
     }
@@ -370,7 +372,8 @@ fn expecting<'a>(
     from: Option<AskedFrom>,
 ) -> Expected<'a> {
     let arguments = matches!(suspect.slot.part, Part::ToolCall(_));
-    Expected { echo, so_far: &ask.so_far, demanded: suspect.demanded.as_ref(), from, arguments }
+    let purpose = Purpose::Resume;
+    Expected { purpose, echo, so_far: &ask.so_far, demanded: suspect.demanded.as_ref(), from, arguments }
 }
 
 /// Whether a refusal can have the prefill for its reason, and another way of asking may be taken: not where

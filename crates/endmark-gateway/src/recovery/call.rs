@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use endmark_core::Ending;
 use endmark_core::failover::{pause, wait_as_told};
+use endmark_store::Purpose;
 use endmark_wire::openai_chat::{ProviderError, read_error};
 use http::{Method, Request, Response, StatusCode};
 use tokio::time::{Instant, sleep, timeout};
@@ -12,6 +14,7 @@ use super::flow::{ClientGone, Flow};
 use super::site::Site;
 use crate::body::{AnyBody, full};
 use crate::chat::Exchange;
+use crate::ledger::{Call, CallEnd};
 use crate::upstream::{UpstreamError, of_another_body, plain, random, read_whole, retry_after};
 
 /// No provider's error message is longer.
@@ -37,8 +40,9 @@ pub(super) async fn send(
     exchange: &Exchange,
     site: &Site<'_>,
     body: Bytes,
+    purpose: Purpose,
     flow: &mut Flow<'_>,
-) -> Result<Response<AnyBody>, CallFailure> {
+) -> Result<(Response<AnyBody>, Call), CallFailure> {
     let limits = &exchange.gateway.settings.limits;
     let deadline = Instant::now() + limits.reconnect;
     let (standing, name) = (&exchange.gateway.standing, site.name());
@@ -53,23 +57,36 @@ pub(super) async fn send(
         *request.uri_mut() = site.destination.uri.clone();
         *request.headers_mut() = site.destination.headers.clone();
         of_another_body(request.headers_mut());
+        let streamed = flow.is_live() && purpose != Purpose::Correction;
+        let model = &site.request.model;
+        let mut call = exchange.calls.open(purpose, name, model, streamed, body.len()).await;
         let sent = exchange.gateway.client.send(&site.destination.upstream, request, first_byte);
         let (problem, wait) = match while_alive(limits.heartbeat, flow, sent).await? {
-            Ok(answer) if answer.status().is_success() => return Ok(plain(answer)),
+            Ok(answer) if answer.status().is_success() => {
+                let status = answer.status();
+                return Ok((plain(answer.map(|body| call.answered(status, body))), call));
+            }
             Ok(answer) => {
-                let answer = plain(answer);
                 let wait = retry_after(answer.headers());
                 let status = answer.status();
+                let answer = plain(answer.map(|body| call.answered(status, body)));
                 let mut error = read_refusal(answer, limits.idle).await;
                 // It goes into the log, and to whoever reads that.
                 error.message = exchange.scrubber().scrub(&error.message).into_owned();
+                call.settle(CallEnd::new(Ending::UpstreamError));
                 if !may_pass(status) {
                     return Err(CallFailure::Rejected { status, error });
                 }
                 (format!("the upstream answered {status}: {}", error.message), wait)
             }
-            Err(error @ UpstreamError::Silent(_)) => return Err(CallFailure::Lost(error.to_string())),
-            Err(error) => (format!("the upstream cannot be reached: {error}"), None),
+            Err(error @ UpstreamError::Silent(_)) => {
+                call.settle(CallEnd::new(Ending::Stalled));
+                return Err(CallFailure::Lost(error.to_string()));
+            }
+            Err(error) => {
+                call.settle(CallEnd::new(Ending::Dropped));
+                (format!("the upstream cannot be reached: {error}"), None)
+            }
         };
         if site.may_leave() {
             return Err(CallFailure::Lost(problem));

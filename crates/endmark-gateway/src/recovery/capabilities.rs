@@ -5,8 +5,13 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use endmark_store::Store;
+use tokio::time::timeout;
+
+/// How long a client's reply waits for what the store may know.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What an upstream does with an unfinished assistant message of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,9 +64,10 @@ impl Capabilities {
         if let Some(known) = self.lock().get(&key) {
             return *known;
         }
-        let remembered = match self.store.capability(upstream, model).await {
-            Ok(word) => word.as_deref().map_or(Capability::Unknown, Capability::from_word),
-            Err(error) => {
+        let remembered = match timeout(PATIENCE, self.store.capability(upstream, model)).await {
+            Err(_) => Capability::Unknown,
+            Ok(Ok(word)) => word.as_deref().map_or(Capability::Unknown, Capability::from_word),
+            Ok(Err(error)) => {
                 tracing::error!(%error, "the store does not tell a capability");
                 Capability::Unknown
             }
@@ -79,7 +85,8 @@ impl Capabilities {
             "found out how a reply can be continued"
         );
         self.lock().insert((upstream.to_owned(), model.to_owned()), capability);
-        if let Err(error) = self.store.remember_capability(upstream, model, capability.word()).await {
+        let remembering = self.store.remember_capability(upstream, model, capability.word());
+        if let Ok(Err(error)) = timeout(PATIENCE, remembering).await {
             tracing::error!(%error, "the store does not take a capability");
         }
     }

@@ -15,7 +15,8 @@ use super::passing::Passing;
 use super::site::Site;
 use crate::body::AnyBody;
 use crate::chat::Exchange;
-use crate::upstream::read_whole;
+use crate::ledger::{Call, CallEnd};
+use crate::upstream::{ReadError, read_whole};
 
 /// What a further call gave.
 pub(super) struct Continuation {
@@ -39,11 +40,11 @@ pub(super) async fn call(
     expected: &Expected<'_>,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
-    let answer = send(exchange, site, Bytes::from(body), flow).await?;
+    let (answer, call) = send(exchange, site, Bytes::from(body), expected.purpose, flow).await?;
     if is_event_stream(&answer) {
-        streamed(exchange, answer, expected, flow).await
+        streamed(exchange, answer, call, expected, flow).await
     } else {
-        whole(exchange, answer, expected, flow).await
+        whole(exchange, answer, call, expected, flow).await
     }
 }
 
@@ -59,16 +60,36 @@ fn is_event_stream(answer: &Response<AnyBody>) -> bool {
 async fn whole(
     exchange: &Exchange,
     answer: Response<AnyBody>,
+    call: Call,
     expected: &Expected<'_>,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
     let limits = &exchange.gateway.settings.limits;
     let read = read_whole(answer.into_body(), limits.reply_bytes, limits.idle);
-    let body = while_alive(limits.heartbeat, flow, read)
-        .await?
-        .map_err(|error| CallFailure::Lost(format!("the continuation was lost: {error}")))?;
-    let response = ChatResponse::parse(&body, &exchange.request)
-        .map_err(|error| CallFailure::Lost(format!("the continuation cannot be read: {error}")))?;
+    let body = match while_alive(limits.heartbeat, flow, read).await? {
+        Ok(body) => body,
+        Err(error) => {
+            call.settle(CallEnd::new(match error {
+                ReadError::Stalled(_) => Ending::Stalled,
+                ReadError::TooLong(_) => Ending::OverCap,
+                ReadError::Broken(_) => Ending::Dropped,
+            }));
+            return Err(CallFailure::Lost(format!("the continuation was lost: {error}")));
+        }
+    };
+    let response = match ChatResponse::parse(&body, &exchange.request) {
+        Ok(response) => response,
+        Err(error) => {
+            call.settle(CallEnd::new(Ending::UpstreamError));
+            return Err(CallFailure::Lost(format!("the continuation cannot be read: {error}")));
+        }
+    };
+    call.settle(CallEnd {
+        stop: response.choices.first().and_then(|choice| choice.finish.as_ref()?.stop),
+        usage: response.usage,
+        model: Some(response.model.clone()),
+        ..CallEnd::new(Ending::Clean)
+    });
     let Some(choice) = response.choices.first() else {
         return Err(CallFailure::Lost("the continuation has no choice".to_owned()));
     };
@@ -110,6 +131,7 @@ fn received<'a>(choice: &'a Choice, expected: &Expected<'_>) -> &'a str {
 async fn streamed(
     exchange: &Exchange,
     answer: Response<AnyBody>,
+    call: Call,
     expected: &Expected<'_>,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
@@ -149,6 +171,12 @@ async fn streamed(
             passing.pass(received(choice, expected), flow).await?;
         }
     };
+    call.settle(CallEnd {
+        stop: stream.choices().first().and_then(|choice| choice.finish.as_ref()?.stop),
+        usage: stream.usage(),
+        model: stream.model().map(str::to_owned),
+        ..CallEnd::new(ending)
+    });
     match stream.choices().first() {
         Some(choice) if choice.mendable => Ok(continuation(choice, ending, stream.usage(), expected)),
         Some(_) => Err(CallFailure::Lost("the continuation cannot be joined: it is over [limits] reply_bytes, or a call of an unknown kind".to_owned())),

@@ -1,9 +1,12 @@
 //! What is known beforehand of the answer to a further call.
 
 use endmark_core::{AskedFrom, Format};
+use endmark_store::Purpose;
 
 /// What the answer is expected to begin with, and where it may flow to.
 pub(super) struct Expected<'a> {
+    /// Why the call is made.
+    pub(super) purpose: Purpose,
     /// What a prefill repeats before it goes on, if it repeats anything.
     pub(super) echo: &'a str,
     /// The joined text so far, which an echoed continuation goes on from.

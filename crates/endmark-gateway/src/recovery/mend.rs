@@ -74,7 +74,7 @@ pub(crate) async fn mend(
     account: &mut Account,
     flow: &mut Flow<'_>,
 ) -> Result<Mended, ClientGone> {
-    let Judged { judgement, settled, by_format } = judged(suspect);
+    let Judged { judgement, settled, by_format } = *judged(suspect);
     match judgement {
         Judgement::Passed => Ok(Mended::untouched()),
         Judgement::Whole { disclosed } => whole(exchange, suspect, account, flow, disclosed).await,
@@ -95,7 +95,8 @@ pub(crate) fn judgement(suspect: &Suspect) -> Judgement {
 }
 
 /// A part of a reply as it was received, judged.
-struct Judged {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Judged {
     judgement: Judgement,
     /// Up to where the text is settled.
     settled: Option<usize>,
@@ -103,7 +104,11 @@ struct Judged {
     by_format: bool,
 }
 
-fn judged(suspect: &Suspect) -> Judged {
+fn judged(suspect: &Suspect) -> &Judged {
+    suspect.judged.get_or_init(|| judge_anew(suspect))
+}
+
+fn judge_anew(suspect: &Suspect) -> Judged {
     let mut detector = Detector::new(suspect.demanded.as_ref().unwrap_or(&Format::Text));
     detector.push(suspect.reply.text.as_bytes());
     let verdict = detector.verdict();

@@ -1,15 +1,48 @@
 //! One row of the log for each cut part: opened when the cut is seen, closed exactly once.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use endmark_core::{CutKind, PieceRecord};
-use endmark_store::{CutId, CutSettled, CutStarted, FinalStatus, Piece, Store};
+use endmark_store::{CutId, CutSettled, CutStarted, FinalStatus, Piece, Store, StoreError};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::chat::{Exchange, Slot};
+use crate::metrics::Metrics;
+
+/// How long a client's reply waits for the store to take a record: long for a store that works.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// An open row. If it is dropped before it is closed, the client has gone away, and that is written.
 pub(super) struct Record {
     store: Store,
-    open: Option<CutId>,
+    metrics: Arc<Metrics>,
+    upstream: String,
+    kind: CutKind,
+    /// None once it is closed.
+    open: Option<Open>,
     keep_text: bool,
+}
+
+/// The row that waits for its end.
+enum Open {
+    At(CutId),
+    /// The store was not done with it when the client's reply could wait no longer.
+    Late(JoinHandle<Result<CutId, StoreError>>),
+    /// There is none.
+    Failed,
+}
+
+impl Open {
+    /// The row's id, however long the store takes.
+    async fn id(self) -> Option<CutId> {
+        match self {
+            Self::At(id) => Some(id),
+            Self::Late(begun) => begun.await.ok()?.ok(),
+            Self::Failed => None,
+        }
+    }
 }
 
 /// How a cut part ended up.
@@ -63,39 +96,60 @@ impl Record {
             provider: exchange.upstream_name().to_owned(),
             cut_kind: kind.name().to_owned(),
         };
-        let open = match store.begin_cut(started).await {
-            Ok(id) => Some(id),
-            Err(error) => {
+        let begun = store.clone();
+        let mut begun = tokio::spawn(async move { begun.begin_cut(started).await });
+        let open = match timeout(PATIENCE, &mut begun).await {
+            Ok(Ok(Ok(id))) => Open::At(id),
+            Ok(Ok(Err(error))) => {
                 tracing::error!(request = exchange.id, %error, "the store does not take a cut reply's row");
-                None
+                Open::Failed
+            }
+            // The task is only cancelled with the whole process.
+            Ok(Err(_)) => Open::Failed,
+            Err(_) => {
+                tracing::error!(
+                    request = exchange.id,
+                    "the store is slow: a cut reply goes on without its row"
+                );
+                Open::Late(begun)
             }
         };
-        Self { store, open, keep_text: exchange.gateway.settings.keep_text }
+        Self {
+            store,
+            metrics: Arc::clone(&exchange.gateway.metrics),
+            upstream: exchange.upstream_name().to_owned(),
+            kind,
+            open: Some(open),
+            keep_text: exchange.gateway.settings.keep_text,
+        }
     }
 
     /// Closes the row.
     pub(super) async fn close(mut self, closing: Closing<'_>) {
-        let Some(id) = self.open.take() else { return };
-        let settled = settled(&closing, self.keep_text);
-        if let Err(error) = self.store.settle_cut(id, settled).await {
-            tracing::error!(%error, "the store does not take how a cut reply ended");
-        }
+        let Some(open) = self.open.take() else { return };
+        self.metrics.cut(&self.upstream, self.kind.name(), closing.outcome);
+        let settling = settle(self.store.clone(), open, settled(&closing, self.keep_text));
+        // It goes on when nobody waits for it any more.
+        let _ = timeout(PATIENCE, tokio::spawn(settling)).await;
+    }
+}
+
+async fn settle(store: Store, open: Open, settled: CutSettled) {
+    let Some(id) = open.id().await else { return };
+    if let Err(error) = store.settle_cut(id, settled).await {
+        tracing::error!(%error, "the store does not take how a cut reply ended");
     }
 }
 
 impl Drop for Record {
     fn drop(&mut self) {
-        let Some(id) = self.open.take() else { return };
-        let store = self.store.clone();
+        let Some(open) = self.open.take() else { return };
         let gone = Closing::without_calls("cancelled", "the client went away", &[]);
+        self.metrics.cut(&self.upstream, self.kind.name(), gone.outcome);
         let settled = settled(&gone, false);
         // Outside a runtime the process is ending, and the next start finds the open row.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                if let Err(error) = store.settle_cut(id, settled).await {
-                    tracing::error!(%error, "the store does not take how a cut reply ended");
-                }
-            });
+            runtime.spawn(settle(self.store.clone(), open, settled));
         }
     }
 }

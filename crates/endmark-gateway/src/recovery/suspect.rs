@@ -1,8 +1,11 @@
 //! A part of a reply under suspicion, and what its rest may turn out to be.
 
+use std::sync::OnceLock;
+
 use endmark_core::{Ending, Format, Reply, Stop};
 use endmark_wire::openai_chat::ToolCall;
 
+use super::mend::Judged;
 use super::schema::Schema;
 use crate::chat::Slot;
 
@@ -17,6 +20,8 @@ pub(crate) struct Suspect {
     pub(crate) content_before: String,
     /// The message's calls before a tool call.
     pub(crate) calls_before: Vec<ToolCall>,
+    /// What it was judged to be, once that was asked.
+    pub(crate) judged: OnceLock<Judged>,
 }
 
 /// Tool calls that came where the rest of a text was asked for.

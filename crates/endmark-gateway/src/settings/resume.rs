@@ -47,6 +47,18 @@ pub enum Mode {
     Off,
 }
 
+impl Mode {
+    /// The literal name, as it is typed.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::On => "on",
+            Self::Warn => "warn",
+            Self::Off => "off",
+        }
+    }
+}
+
 /// A mode that is not `auto`, `on`, `warn` or `off`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown resume mode `{0}`: use auto, on, warn or off")]

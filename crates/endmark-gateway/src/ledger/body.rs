@@ -1,0 +1,102 @@
+//! The body of an upstream's answer, counted while it passes.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use endmark_core::Ending;
+use hyper::body::{Body, Frame, SizeHint};
+
+use super::call::{Call, CallEnd};
+use crate::body::{AnyBody, BodyError};
+
+/// How much of an answer's body came, and when it began.
+#[derive(Debug)]
+pub(super) struct Gauge {
+    began: Instant,
+    bytes: AtomicU64,
+    /// Microseconds from the beginning to the first byte; 0 before it.
+    first_byte: AtomicU64,
+}
+
+impl Gauge {
+    pub(super) fn new(began: Instant) -> Self {
+        Self { began, bytes: AtomicU64::new(0), first_byte: AtomicU64::new(0) }
+    }
+
+    fn count(&self, data: &[u8]) {
+        if data.is_empty() {
+            return;
+        }
+        if self.bytes.fetch_add(data.len() as u64, Ordering::Relaxed) == 0 {
+            self.first_byte.store(self.elapsed().max(1), Ordering::Relaxed);
+        }
+    }
+
+    /// Microseconds from the beginning.
+    pub(super) fn elapsed(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn first_byte(&self) -> Option<u64> {
+        Some(self.first_byte.load(Ordering::Relaxed)).filter(|micros| *micros > 0)
+    }
+}
+
+/// A body that counts what passes; with a call of its own it settles that at its end, too.
+pub(super) struct Metered {
+    pub(super) inner: AnyBody,
+    pub(super) gauge: Arc<Gauge>,
+    /// The call to settle, and how it has ended where the body ends well.
+    pub(super) call: Option<(Call, Ending)>,
+}
+
+impl Metered {
+    fn settle(&mut self, failed: bool) {
+        if let Some((call, ending)) = self.call.take() {
+            call.settle(CallEnd::new(if failed { Ending::Dropped } else { ending }));
+        }
+    }
+}
+
+impl Body for Metered {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(context);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(data) = frame.data_ref() {
+                    self.gauge.count(data);
+                }
+                // hyper does not ask again where the length says that nothing follows.
+                if self.inner.is_end_stream() {
+                    self.settle(false);
+                }
+            }
+            Poll::Ready(None) => self.settle(false),
+            Poll::Ready(Some(Err(_))) => self.settle(true),
+            Poll::Pending => {}
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

@@ -1,0 +1,179 @@
+//! One upstream call from before it is made until it is over, and all calls of one request.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use endmark_core::{Ending, Judgement, Stop};
+use endmark_store::{CallSettled, CallStarted, OpenCall, Purpose, Store, Tokens};
+use endmark_wire::openai_chat::Usage;
+use http::StatusCode;
+use http_body_util::BodyExt as _;
+
+use super::body::{Gauge, Metered};
+use super::watch::Watch;
+use crate::body::AnyBody;
+use crate::settings::Mode;
+
+/// The word for the one format that is read.
+const FORMAT: &str = "openai_chat";
+
+/// The upstream calls of one request.
+pub(crate) struct Calls {
+    store: Store,
+    /// How the request does in all.
+    pub(crate) watch: Arc<Watch>,
+    request_id: String,
+    session: String,
+    credential: Option<String>,
+    mode: Mode,
+    made: AtomicU32,
+}
+
+impl Calls {
+    /// Of a request for which none was made yet.
+    pub(crate) fn new(
+        store: Store,
+        watch: Watch,
+        request_id: String,
+        session: String,
+        credential: Option<String>,
+        mode: Mode,
+    ) -> Self {
+        Self { store, watch: Arc::new(watch), request_id, session, credential, mode, made: AtomicU32::new(0) }
+    }
+
+    /// Calls made so far.
+    pub(crate) fn made(&self) -> u32 {
+        self.made.load(Ordering::Relaxed)
+    }
+
+    /// Notes a call that is about to be made; whatever happens to it now, it has its row.
+    pub(crate) async fn open(
+        &self,
+        purpose: Purpose,
+        upstream: &str,
+        model: &str,
+        streamed: bool,
+        sent_bytes: usize,
+    ) -> Call {
+        let call = self.made.fetch_add(1, Ordering::Relaxed) + 1;
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let open = self
+            .store
+            .open_call(CallStarted {
+                request_id: self.request_id.clone(),
+                call,
+                purpose,
+                session: self.session.clone(),
+                credential: self.credential.clone(),
+                upstream: upstream.to_owned(),
+                format: Cow::Borrowed(FORMAT),
+                // A name is outside data, and may be as long as a request.
+                model: model.chars().take(MODEL_CHARACTERS).collect(),
+                streamed,
+                mode: Cow::Borrowed(self.mode.word()),
+                started_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
+                sent_bytes: sent_bytes as u64,
+            })
+            .await;
+        if call == 1 {
+            self.watch.sent();
+        }
+        let gauge = Arc::new(Gauge::new(Instant::now()));
+        Call { open: Some(open), watch: Arc::clone(&self.watch), gauge, status: None }
+    }
+}
+
+/// More than any model's name has.
+const MODEL_CHARACTERS: usize = 128;
+
+/// A call under way. If it is dropped before it is settled, nobody waits for its answer any more, and that is
+/// written.
+pub(crate) struct Call {
+    open: Option<OpenCall>,
+    watch: Arc<Watch>,
+    gauge: Arc<Gauge>,
+    status: Option<StatusCode>,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone)]
+pub(crate) struct CallEnd {
+    pub(crate) ending: Ending,
+    pub(crate) stop: Option<Stop>,
+    /// None where the answer was not looked at, or cannot be judged alone.
+    pub(crate) judged: Option<Judgement>,
+    pub(crate) usage: Option<Usage>,
+    /// The model that says it answered.
+    pub(crate) model: Option<String>,
+}
+
+impl CallEnd {
+    /// So much is known of every end.
+    pub(crate) fn new(ending: Ending) -> Self {
+        Self { ending, stop: None, judged: None, usage: None, model: None }
+    }
+}
+
+impl Call {
+    /// The upstream answered: with this status, and with a body that is counted from now on.
+    pub(crate) fn answered(&mut self, status: StatusCode, body: AnyBody) -> AnyBody {
+        self.status = Some(status);
+        Metered { inner: body, gauge: Arc::clone(&self.gauge), call: None }.boxed_unsync()
+    }
+
+    /// A body that passes unread, and settles the call when it ends: so, where it ends well.
+    pub(crate) fn follow(self, body: AnyBody, ending: Ending) -> AnyBody {
+        // It is counted already.
+        let gauge = Arc::new(Gauge::new(Instant::now()));
+        Metered { inner: body, gauge, call: Some((self, ending)) }.boxed_unsync()
+    }
+
+    /// Writes down how it ended. The row is safe when this returns.
+    pub(crate) fn settle(mut self, end: CallEnd) {
+        self.over(end);
+    }
+
+    fn over(&mut self, end: CallEnd) {
+        let Some(open) = self.open.take() else { return };
+        let (first_byte, total) = (self.gauge.first_byte(), self.gauge.elapsed());
+        if let Some(started) = open.started() {
+            self.watch.called(started, self.status, first_byte, total, end.usage.as_ref());
+        }
+        let (verdict, cut_kind) = match end.judged {
+            None => (None, None),
+            Some(Judgement::Passed) => (Some("passed"), None),
+            Some(Judgement::Whole { .. }) => (Some("whole"), None),
+            Some(Judgement::Cut(kind)) => (Some("cut"), Some(kind.name())),
+        };
+        open.settle(CallSettled {
+            answered_model: end
+                .model
+                .filter(|model| !model.is_empty())
+                .map(|model| model.chars().take(MODEL_CHARACTERS).collect()),
+            http_status: self.status.map(|status| status.as_u16()),
+            ending: Cow::Borrowed(end.ending.name()),
+            stop: end.stop.map(|stop| Cow::Borrowed(stop.name())),
+            verdict: verdict.map(Cow::Borrowed),
+            cut_kind: cut_kind.map(Cow::Borrowed),
+            tokens: end.usage.map_or(Tokens::default(), |usage| Tokens {
+                prompt: Some(usage.prompt),
+                output: Some(usage.completion),
+                cached: usage.cached,
+                reasoning: usage.reasoning,
+                total: Some(usage.total),
+            }),
+            received_bytes: self.gauge.bytes(),
+            first_byte_us: first_byte,
+            total_us: total,
+        });
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.over(CallEnd::new(Ending::Cancelled));
+    }
+}

@@ -1,0 +1,132 @@
+//! One request from its admission to its end: what is counted of it, and its line in the log.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use endmark_store::CallStarted;
+use endmark_wire::openai_chat::Usage;
+use http::StatusCode;
+
+use crate::chat::Outcome;
+use crate::metrics::Metrics;
+
+/// How a request ended, for metrics and log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// With a reply that was looked at.
+    Replied(Outcome),
+    /// With an answer that passed unread.
+    Unread,
+    /// With the upstream's own refusal.
+    Refused,
+    /// With an error of Endmark's own: no upstream gave a reply.
+    Failed,
+    /// With a client that did not wait for it.
+    Cancelled,
+}
+
+impl Ended {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Replied(outcome) => outcome.word(),
+            Self::Unread => "unread",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Watches a request. When it is dropped, the request is over.
+pub(crate) struct Watch {
+    metrics: Arc<Metrics>,
+    request: String,
+    upstream: String,
+    streamed: bool,
+    began: Instant,
+    ended: OnceLock<Ended>,
+    calls: AtomicU32,
+    /// Microseconds until the first call was made.
+    sent_after: AtomicU64,
+    /// Microseconds that the calls took together.
+    called_for: AtomicU64,
+}
+
+impl Watch {
+    /// Of a request that was read as a whole just now.
+    pub(crate) fn new(metrics: Arc<Metrics>, request: String, upstream: String, streamed: bool) -> Self {
+        metrics.began();
+        Self {
+            metrics,
+            request,
+            upstream,
+            streamed,
+            began: Instant::now(),
+            ended: OnceLock::new(),
+            calls: AtomicU32::new(0),
+            sent_after: AtomicU64::new(0),
+            called_for: AtomicU64::new(0),
+        }
+    }
+
+    /// Says how it ended; what is said first counts.
+    pub(crate) fn end(&self, ended: Ended) {
+        // A second word is about the same end.
+        let _ = self.ended.set(ended);
+    }
+
+    /// The first call is made.
+    pub(super) fn sent(&self) {
+        self.sent_after.store(micros(self.began.elapsed()), Ordering::Relaxed);
+    }
+
+    /// A call is over.
+    pub(super) fn called(
+        &self,
+        started: &CallStarted,
+        status: Option<StatusCode>,
+        first_byte: Option<u64>,
+        total: u64,
+        usage: Option<&Usage>,
+    ) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.called_for.fetch_add(total, Ordering::Relaxed);
+        let first_byte = first_byte.map(Duration::from_micros);
+        self.metrics.called(&started.upstream, started.purpose.name(), status, first_byte, usage);
+    }
+
+    /// What Endmark added: before the first byte of a stream, and to a reply that comes as a whole altogether.
+    fn added(&self, took: Duration, ended: Ended) -> Option<Duration> {
+        if self.calls.load(Ordering::Relaxed) != 1 || !matches!(ended, Ended::Replied(_)) {
+            return None;
+        }
+        let added = if self.streamed {
+            self.sent_after.load(Ordering::Relaxed)
+        } else {
+            micros(took).saturating_sub(self.called_for.load(Ordering::Relaxed))
+        };
+        Some(Duration::from_micros(added))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let took = self.began.elapsed();
+        let ended = self.ended.get().copied().unwrap_or(Ended::Cancelled);
+        self.metrics.ended(&self.upstream, ended.word(), took, self.added(took, ended));
+        tracing::debug!(
+            request = self.request,
+            upstream = self.upstream,
+            streamed = self.streamed,
+            outcome = ended.word(),
+            calls = self.calls.load(Ordering::Relaxed),
+            took_us = micros(took),
+            "answered"
+        );
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

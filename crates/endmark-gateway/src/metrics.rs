@@ -1,0 +1,231 @@
+//! What the gateway counts and measures, in the text format that Prometheus reads.
+//!
+//! Labels have few values: upstreams come from the configuration, all other words are Endmark's own. Models are outside
+//! data and no label; the ledger has them.
+
+mod labels;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use endmark_store::Condition;
+use endmark_wire::openai_chat::Usage;
+use http::StatusCode;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use labels::{CallLabels, CutLabels, KindLabels, RequestLabels, TokenLabels, UpstreamLabels};
+
+/// From a reply of a small model in the same room to a long answer of a large one, in seconds.
+const LATENCIES: [f64; 14] =
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0];
+
+/// What a proxy adds is microseconds, or something is wrong.
+const ADDED: [f64; 10] = [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.1, 1.0];
+
+/// The metrics of one process.
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    refusals: Family<KindLabels, Counter>,
+    calls: Family<CallLabels, Counter>,
+    cuts: Family<CutLabels, Counter>,
+    tokens: Family<TokenLabels, Counter>,
+    first_byte: Family<UpstreamLabels, Histogram>,
+    duration: Family<UpstreamLabels, Histogram>,
+    added: Histogram,
+    open: Gauge,
+    circuits: Family<UpstreamLabels, Gauge>,
+    store: StoreMetrics,
+}
+
+/// What the store says of itself when it is asked.
+#[derive(Default)]
+struct StoreMetrics {
+    calls_open: Gauge,
+    rows_waiting: Gauge,
+    writes_waiting: Gauge,
+    degraded: Gauge,
+    rows: Counter,
+    rows_lost: Counter,
+    calls_unnoted: Counter,
+    failures: Counter,
+    commits: Counter,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let latencies = || Histogram::new(LATENCIES);
+        let mut metrics = Self {
+            registry: Registry::with_prefix("endmark"),
+            requests: Family::default(),
+            refusals: Family::default(),
+            calls: Family::default(),
+            cuts: Family::default(),
+            tokens: Family::default(),
+            first_byte: Family::new_with_constructor(latencies),
+            duration: Family::new_with_constructor(latencies),
+            added: Histogram::new(ADDED),
+            open: Gauge::default(),
+            circuits: Family::default(),
+            store: StoreMetrics::default(),
+        };
+        metrics.register();
+        metrics
+    }
+
+    fn register(&mut self) {
+        let Self { registry, store, .. } = self;
+        registry.register("requests", "Chat requests, by how they ended", self.requests.clone());
+        registry.register(
+            "refusals",
+            "Requests answered with an error of Endmark's own",
+            self.refusals.clone(),
+        );
+        registry.register("upstream_calls", "Calls of upstreams that are over", self.calls.clone());
+        registry.register(
+            "cut_replies",
+            "Parts of replies that were cut, by what became of them",
+            self.cuts.clone(),
+        );
+        registry.register("tokens", "Tokens, as upstreams report them", self.tokens.clone());
+        let seconds = Unit::Seconds;
+        registry.register_with_unit(
+            "first_byte",
+            "From an upstream call's beginning to the first byte of its answer",
+            seconds.clone(),
+            self.first_byte.clone(),
+        );
+        registry.register_with_unit(
+            "request_duration",
+            "From the whole request to the end of its reply",
+            seconds.clone(),
+            self.duration.clone(),
+        );
+        registry.register_with_unit(
+            "added",
+            "Time that Endmark itself adds to a request that needs one upstream call",
+            seconds,
+            self.added.clone(),
+        );
+        registry.register("requests_open", "Chat requests under way, streams included", self.open.clone());
+        registry.register(
+            "upstream_down",
+            "Whether an upstream with a fallback is taken for down",
+            self.circuits.clone(),
+        );
+        registry.register("store_calls_open", "Upstream calls under way", store.calls_open.clone());
+        registry.register(
+            "store_rows_waiting",
+            "Calls that are over and wait for their row",
+            store.rows_waiting.clone(),
+        );
+        registry.register("store_writes_waiting", "Other writes that wait", store.writes_waiting.clone());
+        registry.register("store_degraded", "Whether the store fails at the moment", store.degraded.clone());
+        registry.register("store_rows", "Rows of calls committed", store.rows.clone());
+        registry.register("store_rows_lost", "Calls that will have no row", store.rows_lost.clone());
+        registry.register(
+            "store_calls_unnoted",
+            "Notes of calls that were not taken: a kill would have lost them",
+            store.calls_unnoted.clone(),
+        );
+        registry.register("store_failures", "Transactions that failed", store.failures.clone());
+        registry.register("store_commits", "Transactions committed", store.commits.clone());
+    }
+
+    /// A chat request begins.
+    pub(crate) fn began(&self) {
+        self.open.inc();
+    }
+
+    /// It is over.
+    pub(crate) fn ended(
+        &self,
+        upstream: &str,
+        outcome: &'static str,
+        took: Duration,
+        added: Option<Duration>,
+    ) {
+        self.open.dec();
+        let labels = RequestLabels { upstream: upstream.to_owned(), format: "openai_chat", outcome };
+        self.requests.get_or_create(&labels).inc();
+        self.duration.get_or_create(&UpstreamLabels::of(upstream)).observe(took.as_secs_f64());
+        if let Some(added) = added {
+            self.added.observe(added.as_secs_f64());
+        }
+    }
+
+    /// A request was answered with an error of Endmark's own.
+    pub(crate) fn refused(&self, kind: &'static str) {
+        self.refusals.get_or_create(&KindLabels { kind }).inc();
+    }
+
+    /// An upstream call is over.
+    pub(crate) fn called(
+        &self,
+        upstream: &str,
+        purpose: &'static str,
+        status: Option<StatusCode>,
+        first_byte: Option<Duration>,
+        usage: Option<&Usage>,
+    ) {
+        let labels = CallLabels { upstream: upstream.to_owned(), purpose, status: labels::status(status) };
+        self.calls.get_or_create(&labels).inc();
+        if let Some(first_byte) = first_byte {
+            self.first_byte.get_or_create(&UpstreamLabels::of(upstream)).observe(first_byte.as_secs_f64());
+        }
+        let Some(usage) = usage else { return };
+        let counts = [
+            ("prompt", Some(usage.prompt)),
+            ("output", Some(usage.completion)),
+            ("cached", usage.cached),
+            ("reasoning", usage.reasoning),
+        ];
+        for (kind, count) in counts.into_iter().filter_map(|(kind, count)| Some((kind, count?))) {
+            let labels = TokenLabels { upstream: upstream.to_owned(), purpose, kind };
+            self.tokens.get_or_create(&labels).inc_by(count);
+        }
+    }
+
+    /// A part of a reply was cut, and this became of it.
+    pub(crate) fn cut(&self, upstream: &str, kind: &'static str, outcome: &'static str) {
+        self.cuts.get_or_create(&CutLabels { upstream: upstream.to_owned(), kind, outcome }).inc();
+    }
+
+    /// Whether an upstream is taken for down.
+    pub(crate) fn circuit(&self, upstream: &str, is_down: bool) {
+        self.circuits.get_or_create(&UpstreamLabels::of(upstream)).set(i64::from(is_down));
+    }
+
+    /// What the store says of itself.
+    pub(crate) fn store(&self, condition: &Condition) {
+        let store = &self.store;
+        let gauge = |gauge: &Gauge, value: u64| {
+            gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        };
+        gauge(&store.calls_open, condition.calls_open);
+        gauge(&store.rows_waiting, condition.rows_waiting);
+        gauge(&store.writes_waiting, condition.writes_waiting);
+        gauge(&store.degraded, u64::from(!condition.is_sound()));
+        let counter = |counter: &Counter, value: u64| {
+            let total: &AtomicU64 = counter.inner();
+            total.store(value, Ordering::Relaxed);
+        };
+        counter(&store.rows, condition.rows_committed);
+        counter(&store.rows_lost, condition.rows_lost);
+        counter(&store.calls_unnoted, condition.calls_unnoted);
+        counter(&store.failures, condition.failures);
+        counter(&store.commits, condition.commits);
+    }
+
+    /// All of them, as text.
+    pub(crate) fn text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}

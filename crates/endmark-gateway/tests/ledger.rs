@@ -1,0 +1,154 @@
+//! Every upstream call has one row in the ledger, whatever became of it.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
+mod support;
+
+use std::time::Duration;
+
+use endmark_gateway::Mode;
+use endmark_store::UsageRow;
+use serde_json::json;
+use support::{Endmark, request, stream_request, streamed, text};
+use testkit::{Answer, ChatFrames, Fault, Prefill, Script, ScriptedModel, Upstream, chat_reply};
+
+const TEXT: &str = "one two three four five six seven eight nine ten";
+
+/// The rows, oldest call first, once there are so many.
+async fn rows(endmark: &Endmark, count: usize) -> Vec<UsageRow> {
+    for _ in 0..200 {
+        let mut rows = endmark.store.reader().unwrap().recent_calls(1_000).unwrap();
+        if rows.len() >= count {
+            rows.reverse();
+            assert_eq!(rows.len(), count, "{rows:?}");
+            return rows;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("there never were {count} rows: {:?}", endmark.store.reader().unwrap().recent_calls(9).unwrap());
+}
+
+fn words(row: &UsageRow) -> (&str, &str, Option<&str>, Option<u16>) {
+    (&row.purpose, &row.ending, row.verdict.as_deref(), row.http_status)
+}
+
+#[tokio::test]
+async fn a_reply_that_needs_nothing_has_one_row_with_what_was_reported() {
+    for stream in [false, true] {
+        let endmark = Endmark::start(ScriptedModel::new(TEXT)).await;
+        let mut body = request(500);
+        if stream {
+            body["stream"] = json!(true);
+            body["stream_options"] = json!({"include_usage": true});
+        }
+        endmark.ask(&body).await;
+        let [row] = &rows(&endmark, 1).await[..] else { panic!() };
+        assert_eq!(words(row), ("reply", "clean", Some("whole"), Some(200)), "{stream}");
+        assert_eq!((row.call, row.streamed, row.upstream.as_str()), (1, stream, "scripted"));
+        assert_eq!((row.model.as_str(), row.answered_model.as_deref()), ("scripted", Some("scripted")));
+        assert_eq!((row.stop.as_deref(), row.cut_kind.as_deref()), (Some("normal"), None));
+        assert!(row.tokens.prompt > Some(0) && row.tokens.output > Some(0), "{row:?}");
+        assert!(row.received_bytes > Some(50) && row.sent_bytes > 50 && row.total_ms >= row.first_byte_ms);
+        assert!(row.first_byte_ms.is_some() && row.credential.is_some() && row.session.len() == 16);
+    }
+}
+
+#[tokio::test]
+async fn each_continuation_has_a_row_of_its_own() {
+    for stream in [false, true] {
+        let endmark = Endmark::resuming(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+        let body = if stream { stream_request(4) } else { request(4) };
+        let reply = endmark.ask(&body).await;
+        let got = if stream { streamed(&reply).text } else { text(&reply) };
+        assert_eq!(got, TEXT);
+        let rows = rows(&endmark, endmark.calls()).await;
+        assert!(rows.len() >= 2);
+        assert_eq!(words(&rows[0]), ("reply", "clean", Some("cut"), Some(200)));
+        assert_eq!(rows[0].cut_kind.as_deref(), Some("limit"));
+        assert_eq!((rows[0].call, rows[1].call, rows[1].purpose.as_str()), (1, 2, "resume"));
+        assert!(rows.iter().all(|row| row.request_id == rows[0].request_id));
+        assert!(rows[1].tokens.output.is_some());
+    }
+}
+
+#[tokio::test]
+async fn each_try_has_a_row_and_so_has_the_one_that_stands_in() {
+    let good = Answer::json(200, &chat_reply("Yes.", "stop", (1, 1)));
+    let script = Script::new().then(Answer::none(Fault::Reset)).then(Answer::server_error()).otherwise(good);
+    let endmark = Endmark::start(script).await;
+    endmark.ask(&request(50)).await;
+    let tries = rows(&endmark, 3).await;
+    assert_eq!(words(&tries[0]), ("reply", "dropped", None, None));
+    assert_eq!(words(&tries[1]), ("retry", "upstream_error", None, Some(500)));
+    assert_eq!(words(&tries[2]), ("retry", "clean", Some("whole"), Some(200)));
+
+    let second = Upstream::start(ScriptedModel::new(TEXT)).await;
+    let empty = Answer::error(429, "insufficient_quota", Some("insufficient_quota"), "check your plan");
+    let endmark =
+        Endmark::with_fallback(Script::new().otherwise(empty), &second, ("its-key", "m-2"), |_| {}).await;
+    endmark.ask(&request(500)).await;
+    let calls = rows(&endmark, 2).await;
+    assert_eq!(words(&calls[0]), ("reply", "upstream_error", None, Some(429)));
+    assert_eq!(words(&calls[1]), ("fallback", "clean", Some("whole"), Some(200)));
+    assert_eq!((calls[1].upstream.as_str(), calls[1].model.as_str()), ("second", "m-2"));
+}
+
+#[tokio::test]
+async fn a_refusal_a_lost_answer_and_one_over_the_cap_have_their_rows() {
+    let refused = Endmark::start(Script::new().otherwise(Answer::unauthorized())).await;
+    refused.ask(&request(50)).await;
+    assert_eq!(words(&rows(&refused, 1).await[0]), ("reply", "upstream_error", None, Some(401)));
+
+    let reply = chat_reply(&"a long reply ".repeat(100), "stop", (1, 1));
+    let lost = Endmark::start(Script::new().otherwise(Answer::json(200, &reply).close_after(300))).await;
+    lost.ask(&request(50)).await;
+    assert_eq!(words(&rows(&lost, 1).await[0]), ("reply", "dropped", None, Some(200)));
+
+    let over = |settings: &mut endmark_gateway::Settings| settings.limits.reply_bytes = 200;
+    let whole = Endmark::start_with(Script::new().otherwise(Answer::json(200, &reply)), over).await;
+    assert_eq!(whole.ask(&request(50)).await.json(), reply);
+    let row = rows(&whole, 1).await.remove(0);
+    assert_eq!(words(&row), ("reply", "over_cap", None, Some(200)));
+    assert!(row.received_bytes > Some(1_000));
+
+    let no_api = Endmark::start(Script::new().otherwise(Answer::html(200))).await;
+    no_api.ask(&request(50)).await;
+    assert_eq!(words(&rows(&no_api, 1).await[0]), ("reply", "upstream_error", None, Some(200)));
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_leaves_a_row() {
+    let slow = Answer::sse(ChatFrames::new().text("one ").text("two ").text("three").finish("stop").done())
+        .pause(Duration::from_millis(200));
+    let endmark = Endmark::start(Script::new().otherwise(slow)).await;
+    endmark.chat(&stream_request(500)).send().await.reset();
+    assert_eq!(words(&rows(&endmark, 1).await[0]), ("reply", "cancelled", None, Some(200)));
+
+    let silent = Script::new().otherwise(Answer::none(Fault::Stall));
+    let endmark = Endmark::start(silent).await;
+    let waiting = tokio::time::timeout(Duration::from_millis(300), endmark.ask(&request(50))).await;
+    assert!(waiting.is_err());
+    assert_eq!(words(&rows(&endmark, 1).await[0]), ("reply", "cancelled", None, None));
+}
+
+#[tokio::test]
+async fn what_is_not_looked_at_has_a_row_too() {
+    for stream in [false, true] {
+        let off = |settings: &mut endmark_gateway::Settings| settings.resume.mode = Mode::Off;
+        let endmark = Endmark::start_with(ScriptedModel::new(TEXT), off).await;
+        let body = if stream { stream_request(500) } else { request(500) };
+        endmark.ask(&body).await;
+        let row = rows(&endmark, 1).await.remove(0);
+        assert_eq!((words(&row), row.mode.as_str()), (("reply", "clean", None, Some(200)), "off"));
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_and_is_mended_says_both() {
+    let model = ScriptedModel::new(TEXT).prefill(Prefill::Echoes).fault(0, 5, Fault::Close);
+    let endmark = Endmark::start(model).await;
+    let reply = endmark.ask(&stream_request(500)).await;
+    assert_eq!(streamed(&reply).text, TEXT);
+    let rows = rows(&endmark, 2).await;
+    assert_eq!(words(&rows[0]), ("reply", "dropped", Some("cut"), Some(200)));
+    assert_eq!(words(&rows[1]), ("resume", "clean", None, Some(200)));
+}

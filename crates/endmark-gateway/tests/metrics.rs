@@ -1,0 +1,105 @@
+//! `/endmark/metrics`: the format as a strict reader reads it, and the numbers that traffic leaves.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use support::{Endmark, request, stream_request};
+use testkit::{Prefill, Request, ScriptedModel};
+
+const TEXT: &str = "one two three four five six seven eight nine ten";
+
+/// Every sample by its name with its labels. Anything that the text format does not have is a failure.
+fn samples(text: &str) -> BTreeMap<String, f64> {
+    let mut samples = BTreeMap::new();
+    let mut families = BTreeSet::new();
+    let body = text.strip_suffix("# EOF\n").unwrap_or_else(|| panic!("it does not end: {text}"));
+    for line in body.lines() {
+        if let Some(comment) = line.strip_prefix("# ") {
+            let (word, rest) = comment.split_once(' ').unwrap();
+            let (family, said) = rest.split_once(' ').unwrap();
+            assert!(matches!(word, "HELP" | "TYPE" | "UNIT") && !said.is_empty(), "{line}");
+            if word == "TYPE" {
+                assert!(matches!(said, "counter" | "gauge" | "histogram"), "{line}");
+                assert!(families.insert(family.to_owned()), "{family} comes twice");
+            }
+            continue;
+        }
+        let (series, value) = line.rsplit_once(' ').unwrap();
+        let name = series.split('{').next().unwrap();
+        assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{line}");
+        assert!(families.iter().any(|family| name.starts_with(family.as_str())), "{line} is of no family");
+        if let Some(labels) = series.strip_prefix(name).filter(|labels| !labels.is_empty()) {
+            let labels = labels.strip_prefix('{').unwrap().strip_suffix('}').unwrap();
+            assert!(labels.split(',').all(|label| label.contains("=\"") && label.ends_with('"')), "{line}");
+        }
+        assert!(samples.insert(series.to_owned(), value.parse().unwrap()).is_none(), "{line} comes twice");
+    }
+    samples
+}
+
+async fn scrape(endmark: &Endmark) -> BTreeMap<String, f64> {
+    let reply = Request::get(endmark.address, "/endmark/metrics").send().await.read().await;
+    assert_eq!(reply.status, 200);
+    assert!(reply.header("content-type").unwrap().starts_with("application/openmetrics-text"));
+    samples(&reply.text())
+}
+
+#[tokio::test]
+async fn traffic_is_counted_by_upstream_purpose_and_outcome() {
+    let endmark = Endmark::resuming(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+    endmark.ask(&request(500)).await;
+    endmark.ask(&request(4)).await;
+    endmark.ask(&stream_request(500)).await;
+    endmark.chat(&serde_json::json!({"model": 7})).send().await.read().await;
+    let calls = endmark.calls();
+    // A request counts when its last byte was handed over.
+    for _ in 0..100 {
+        if scrape(&endmark).await.get("endmark_requests_open") == Some(&0.0) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let samples = scrape(&endmark).await;
+    let of = |series: &str| samples.get(series).copied();
+    let requests = |outcome: &str| {
+        of(&format!(
+            "endmark_requests_total{{upstream=\"scripted\",format=\"openai_chat\",outcome=\"{outcome}\"}}"
+        ))
+    };
+    assert_eq!((requests("whole"), requests("resumed")), (Some(2.0), Some(1.0)), "{samples:?}");
+    let made = |purpose: &str| {
+        of(&format!(
+            "endmark_upstream_calls_total{{upstream=\"scripted\",purpose=\"{purpose}\",status=\"200\"}}"
+        ))
+        .unwrap_or(0.0)
+    };
+    assert_eq!(Some(made("reply")), Some(3.0));
+    let all = Some(made("reply") + made("resume"));
+    assert_eq!(all, Some(f64::from(u32::try_from(calls).unwrap())));
+    assert_eq!(
+        of("endmark_cut_replies_total{upstream=\"scripted\",kind=\"limit\",outcome=\"resumed\"}"),
+        Some(1.0)
+    );
+    assert!(of("endmark_tokens_total{upstream=\"scripted\",purpose=\"resume\",kind=\"output\"}") > Some(0.0));
+    assert_eq!(of("endmark_refusals_total{kind=\"endmark_bad_request\"}"), Some(1.0));
+    assert_eq!(of("endmark_request_duration_seconds_count{upstream=\"scripted\"}"), Some(3.0));
+    assert_eq!(of("endmark_added_seconds_count"), Some(2.0), "only of requests with one call");
+    assert_eq!(of("endmark_upstream_down{upstream=\"scripted\"}"), Some(0.0));
+    assert_eq!((of("endmark_store_degraded"), of("endmark_store_rows_lost_total")), (Some(0.0), Some(0.0)));
+}
+
+#[tokio::test]
+async fn no_name_from_outside_becomes_a_label() {
+    let endmark = Endmark::start(ScriptedModel::new(TEXT)).await;
+    for number in 0..30 {
+        let mut body = request(500);
+        body["model"] = format!("outside-{number}").into();
+        endmark.ask(&body).await;
+    }
+    let samples = scrape(&endmark).await;
+    assert!(samples.keys().all(|series| !series.contains("outside")));
+    assert!(samples.len() < 150, "{}", samples.len());
+}
