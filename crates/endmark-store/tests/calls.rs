@@ -1,5 +1,5 @@
 //! Every upstream call has one row when it is over, however it ends.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::path::Path;
 use std::process::Command;

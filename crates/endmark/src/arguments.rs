@@ -143,6 +143,15 @@ Examples:
   endmark log show em_4f0c…         (the id in the header x-endmark-request)"
     )]
     Log(Log),
+    /// How many replies were cut, what became of them, and what resuming costs
+    #[command(after_help = "\
+Examples:
+  endmark report
+  endmark report --since 30d
+  endmark report --json | jq '.data.would_cost'
+
+With `resume.mode=warn` the gateway only watches: the report then says what it would have done, and what for.")]
+    Report(Report),
     /// Show the effective configuration, and where each value came from
     #[command(
         args_conflicts_with_subcommands = true,
@@ -187,6 +196,7 @@ impl Command {
             Self::Detect(arguments) => arguments.check_limits(),
             Self::Stitch(arguments) => arguments.check_limits(),
             Self::Resume(arguments) => arguments.check_limits(),
+            Self::Report(arguments) => arguments.check_limits(),
             // `exec` checks what it is given by its manifest; the others take words from a list, or look something up.
             Self::Demo
             | Self::Exec(_)
@@ -349,6 +359,19 @@ pub(crate) enum LogCommand {
         #[arg(value_name = "ID")]
         id: String,
     },
+}
+
+/// The arguments of `report`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Report {
+    /// Look back so far: a number with m, h, d or w
+    #[arg(long, value_name = "SPAN", default_value = "7d")]
+    #[limits(max_bytes = 32)]
+    pub(crate) since: String,
+    /// Read this store (key `store`)
+    #[arg(long, value_name = "sqlite:PATH")]
+    #[limits(max_bytes = 4096)]
+    pub(crate) store: Option<String>,
 }
 
 /// The arguments of `config`.

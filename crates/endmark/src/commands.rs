@@ -8,6 +8,7 @@ mod doctor;
 mod exec;
 pub(crate) mod log;
 mod man;
+mod report;
 mod resume;
 #[cfg(test)]
 mod schemas;
@@ -30,6 +31,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Resume(arguments) => resume::run(context, &arguments).map(Outcome::from),
         Command::Exec(arguments) => exec::run(context, &arguments),
         Command::Log(arguments) => log::run(context, &arguments).map(Outcome::from),
+        Command::Report(arguments) => report::run(context, &arguments).map(Outcome::from),
         Command::Config(arguments) => config::run(context, &arguments).map(Outcome::from),
         Command::Doctor => doctor::run(context).map(Outcome::from),
         Command::Completions { shell } => completions::run(shell).map(Outcome::from),

@@ -1,5 +1,7 @@
 //! `endmark doctor`: what stands in the way of serving, and what to do about it.
 
+mod machine;
+
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -30,6 +32,7 @@ pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
     };
     let mut checks = checks::of_configuration(&effective, &context.environment);
     checks.push(store(&effective));
+    checks.extend(machine::checks(&effective));
     checks.push(listen(&effective));
     checks.extend(runtime::block_on(upstreams(&effective.settings, &context.environment))?);
     let answer = checks::answer(&checks, context.terminal.output)?;

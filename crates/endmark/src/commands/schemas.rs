@@ -7,7 +7,7 @@ use endmark_envelope::schema::of_answer;
 use schemars::Schema;
 use serde_json::Value;
 
-use super::{completions, config, demo, detect, log, man, resume, serve, stitch};
+use super::{completions, config, demo, detect, log, man, report, resume, serve, stitch};
 use crate::checks;
 use crate::definition::definition;
 
@@ -28,6 +28,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("exec", of_answer::<Value>()),
         ("log", of_answer::<log::Report<'_>>()),
         ("man", of_answer::<man::Report<'_>>()),
+        ("report", of_answer::<report::Report<'_>>()),
         ("resume", of_answer::<resume::Report<'_>>()),
         ("serve", of_answer::<serve::Report>()),
         ("stitch", of_answer::<stitch::Report<'_>>()),

@@ -65,6 +65,13 @@ impl Upstream {
     }
 }
 
+impl Upstream {
+    /// Whether its key stands in the configuration itself.
+    pub(crate) fn holds_key(&self) -> bool {
+        matches!(self.api_key, Some(SecretSource::Value(_)))
+    }
+}
+
 /// The proxy of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ProxyChoice {

@@ -4,11 +4,14 @@
 
 mod canary;
 mod config;
+mod degraded;
 mod demo;
 mod detect;
 mod exec;
+mod killed;
 mod log;
 mod output;
+mod report;
 mod resume;
 mod run;
 mod serve;

@@ -12,14 +12,14 @@ use crate::run::Place;
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
 /// A running gateway, and where it listens.
-struct Served {
+pub(crate) struct Served {
     child: Child,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     errors: BufReader<std::process::ChildStderr>,
 }
 
 impl Served {
-    fn start(place: &Place, arguments: &[&str]) -> Self {
+    pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
         let arguments = [&["serve", "--listen", "127.0.0.1:0"], arguments].concat();
         let mut child = place.command(&arguments).spawn().unwrap();
         let mut errors = BufReader::new(child.stderr.take().unwrap());
@@ -32,8 +32,19 @@ impl Served {
         Self { child, address: address.parse().unwrap(), errors }
     }
 
+    /// The process's id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills the process at once, and waits until it is gone.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Sends the process a signal, and answers how it ended and what it said.
-    fn end(mut self, signal: &str) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
         let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
         let mut said = String::new();
@@ -42,7 +53,7 @@ impl Served {
     }
 }
 
-fn in_runtime(test: impl Future<Output = ()>) {
+pub(crate) fn in_runtime(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(test);
 }
 

@@ -1,0 +1,145 @@
+//! What the machine has for the gateway: room, rights, the time.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use endmark_gateway::Mode;
+
+use crate::checks::Check;
+use crate::config::Effective;
+
+/// The ledger of some millions of calls, and the journal beside it.
+const ROOM_BYTES: u64 = 1 << 30;
+
+/// A clock that says less was never set.
+const EARLIEST: Duration = Duration::from_hours(490_896);
+
+/// All of these checks.
+pub(super) fn checks(effective: &Effective) -> Vec<Check> {
+    let path = effective.settings.store.path();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut checks = Vec::new();
+    if folder.is_dir() {
+        checks.push(writable(folder));
+        checks.extend(room(folder));
+    }
+    checks.extend(private(path));
+    if let Some(file) = &effective.file {
+        checks.extend(private_file(effective, file));
+    }
+    checks.push(clock(SystemTime::now()));
+    checks.push(mode(effective.settings.resume.mode, effective.settings.store_policy.keep_days));
+    checks
+}
+
+fn writable(folder: &Path) -> Check {
+    let shown = folder.display();
+    match tempfile::NamedTempFile::new_in(folder) {
+        Ok(_) => Check::passed("store.folder", format!("`{shown}` can be written")),
+        Err(error) => Check::failed(
+            "store.folder",
+            format!("`{shown}` cannot be written: {error}"),
+            "Give the user that runs `endmark serve` the right to write there, or name another file with `store`.",
+        ),
+    }
+}
+
+/// None where the system does not tell.
+fn room(folder: &Path) -> Option<Check> {
+    let volume = rustix::fs::statvfs(folder).ok()?;
+    let free = volume.f_bavail.saturating_mul(volume.f_frsize);
+    let (name, shown) = ("store.room", format!("{} MB are free where the store is", free / 1_000_000));
+    Some(if free >= ROOM_BYTES {
+        Check::passed(name, shown)
+    } else {
+        Check::failed(
+            name,
+            shown,
+            "Free some space, lower `store_policy.keep_days`, or move the store: when the disk is full, replies go on and \
+             records wait.",
+        )
+    })
+}
+
+/// Whether others may read what is recorded. `endmark serve` takes their rights away by itself.
+fn private(path: &Path) -> Option<Check> {
+    let mode = mode_of(path)?;
+    Some(if mode % 0o100 == 0 {
+        Check::passed("store.rights", format!("`{}` is its owner's alone", path.display()))
+    } else {
+        Check::failed(
+            "store.rights",
+            format!("`{}` can be read by others (mode {mode:03o})", path.display()),
+            format!("`chmod 600 {}`; `endmark serve` does it at its next start, too.", path.display()),
+        )
+    })
+}
+
+/// Whether others may read a configuration that holds keys.
+fn private_file(effective: &Effective, file: &Path) -> Option<Check> {
+    let holds_keys = effective.settings.upstreams.iter().any(crate::config::Upstream::holds_key);
+    let mode = mode_of(file).filter(|_| holds_keys)?;
+    Some(if mode % 0o100 == 0 {
+        Check::passed("configuration.rights", "the file holds keys and is its owner's alone")
+    } else {
+        Check::failed(
+            "configuration.rights",
+            format!("`{}` holds keys and can be read by others (mode {mode:03o})", file.display()),
+            format!("`chmod 600 {}`, or name variables: `api_key = {{ env = \"NAME\" }}`.", file.display()),
+        )
+    })
+}
+
+fn mode_of(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt as _;
+    Some(path.metadata().ok()?.permissions().mode() & 0o777)
+}
+
+fn clock(now: SystemTime) -> Check {
+    let since_epoch = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    if since_epoch >= EARLIEST {
+        Check::passed("clock", "it is set")
+    } else {
+        Check::failed(
+            "clock",
+            "the system's clock is before 2026: certificates are refused, and records have a wrong day",
+            "Set the clock, or let it be set (`timedatectl set-ntp true`).",
+        )
+    }
+}
+
+fn mode(mode: Mode, keep_days: u64) -> Check {
+    let does = match mode {
+        Mode::Auto => "cut replies are resumed unless the client wanted the cut",
+        Mode::On => "all cut replies are resumed",
+        Mode::Warn => "cut replies are only noticed; `endmark report` says what resuming would cost",
+        Mode::Off => "nothing is looked at",
+    };
+    let kept = match keep_days {
+        0 => "records are kept for ever".to_owned(),
+        days => format!("records are kept for {days} days"),
+    };
+    Check::passed("mode", format!("`{}`: {does}; {kept}", mode.word()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_never_set_is_told() {
+        assert!(!clock(UNIX_EPOCH).is_ok);
+        assert!(!clock(UNIX_EPOCH + EARLIEST - Duration::from_secs(1)).is_ok);
+        assert!(clock(SystemTime::now()).is_ok);
+    }
+
+    #[test]
+    fn what_others_can_read_is_told_with_the_way_out() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(private(file.path()).unwrap().is_ok);
+        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644)).unwrap();
+        let check = private(file.path()).unwrap();
+        assert!(!check.is_ok && check.hint.unwrap().contains("chmod 600"));
+    }
+}

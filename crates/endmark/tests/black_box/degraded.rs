@@ -1,0 +1,216 @@
+//! A store that is locked, a disk that is full and one that reports errors: every client has its reply, the gateway says
+//! what is wrong, and what was to be recorded is there afterwards.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use endmark_store::{LogFilter, Reader, StoreLocation};
+use serde_json::{Value, json};
+use testkit::{Prefill, Request, ScriptedModel, Upstream};
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+
+const TEXT: &str = "one two three four five six seven eight nine ten";
+
+/// A gateway before a model, and what is asked of both.
+struct Running {
+    place: Place,
+    served: Served,
+    _upstream: Upstream,
+}
+
+impl Running {
+    async fn start() -> Self {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+        let place = Place::new();
+        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        Self { place, served, _upstream: upstream }
+    }
+
+    /// Asks for a reply that is cut, or for one that is not, and has it whole.
+    async fn ask(&self, cut: bool) {
+        let limit = if cut { 3 } else { 500 };
+        let body =
+            json!({"model": "m", "max_tokens": limit, "messages": [{"role": "user", "content": "Count."}]});
+        let request =
+            Request::post(self.served.address, "/v1/chat/completions").header("x-endmark-resume", "on");
+        let reply = request.json(&body).send().await.read().await;
+        assert_eq!(reply.json()["choices"][0]["message"]["content"], TEXT);
+    }
+
+    async fn get(&self, path: &str) -> String {
+        Request::get(self.served.address, path).send().await.read().await.text()
+    }
+
+    async fn ready(&self) -> Value {
+        serde_json::from_str(&self.get("/endmark/readyz").await).unwrap()
+    }
+
+    async fn metric(&self, name: &str) -> u64 {
+        let text = self.get("/endmark/metrics").await;
+        let line = text.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    }
+
+    /// Waits until it says that it is well again.
+    async fn well_again(&self) {
+        for _ in 0..400 {
+            if self.ready().await["status"] == "ready" && self.metric("endmark_store_rows_waiting").await == 0
+            {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("it is not well again: {}", self.ready().await);
+    }
+
+    /// Stops it, and answers what it has said.
+    fn stop(self, calls: usize) -> String {
+        let (code, said) = self.served.end("-TERM");
+        assert_eq!(code, Some(0));
+        let reader = Reader::open(&StoreLocation::sqlite(self.place.path().join("endmark.db"))).unwrap();
+        assert_eq!(reader.check().unwrap(), Vec::<String>::new());
+        assert_eq!(reader.recent_calls(100_000).unwrap().len(), calls);
+        said
+    }
+}
+
+/// Keeps the database's write lock until it is dropped.
+struct Lock(Child);
+
+impl Lock {
+    fn take(database: &Path) -> Self {
+        let mut shell = Command::new("sqlite3");
+        let mut shell = shell.arg(database).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let typing = shell.stdin.as_mut().unwrap();
+        typing.write_all(b".timeout 5000\nBEGIN IMMEDIATE;\nSELECT 'locked';\n").unwrap();
+        let mut said = String::new();
+        BufReader::new(shell.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
+        assert_eq!(said, "locked\n");
+        Self(shell)
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_store_that_blocks_holds_up_no_reply_for_long() {
+    in_runtime(async {
+        let running = Running::start().await;
+        let lock = Lock::take(&running.place.path().join("endmark.db"));
+        for _ in 0..20 {
+            running.ask(false).await;
+        }
+        running.ask(true).await;
+        assert_eq!(running.ready().await["status"], "degraded");
+        drop(lock);
+        running.well_again().await;
+        let place = running.place.path().to_owned();
+        // A resumed reply is two calls or more; each has its row.
+        let calls = 20 + calls_of_the_cut(&place);
+        running.stop(calls);
+    });
+}
+
+fn calls_of_the_cut(place: &Path) -> usize {
+    let reader = Reader::open(&StoreLocation::sqlite(place.join("endmark.db"))).unwrap();
+    let rows = reader.recent_calls(1_000).unwrap();
+    let cut = rows.iter().find(|row| row.verdict.as_deref() == Some("cut")).unwrap();
+    let calls = reader.calls_of(&cut.request_id).unwrap().len();
+    assert!(calls >= 2);
+    // Its own row is opened and closed after the lock is gone, one after the other.
+    for _ in 0..200 {
+        if reader.recent(9, &LogFilter::default()).unwrap().len() == 1 {
+            return calls;
+        }
+        std::thread::sleep(Duration::from_millis(25));
+    }
+    panic!("the row of the cut never came");
+}
+
+/// Makes system calls of a running process fail, until it is dropped.
+struct Faults(Child);
+
+impl Faults {
+    fn inject(process: u32, calls: &str, error: &str) -> Self {
+        let mut strace = Command::new("strace")
+            .args(["-f", "-o", "/dev/null", "-e", &format!("trace={calls}"), "-p", &process.to_string()])
+            .args(["-e", &format!("inject={calls}:error={error}")])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("strace is needed (apt-get install strace): {error}"));
+        let mut said = String::new();
+        BufReader::new(strace.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+        assert!(said.contains("attached"), "{said}");
+        Self(strace)
+    }
+}
+
+impl Drop for Faults {
+    fn drop(&mut self) {
+        // Told to end it lets the process go; killed it would not always.
+        Command::new("kill").arg(self.0.id().to_string()).status().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_full_disk_loses_nothing_and_is_said() {
+    in_runtime(async {
+        let running = Running::start().await;
+        for _ in 0..5 {
+            running.ask(false).await;
+        }
+        let faults = Faults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
+        for _ in 0..20 {
+            running.ask(false).await;
+        }
+        let degraded = running.ready().await;
+        assert_eq!(degraded["status"], "degraded");
+        assert!(running.metric("endmark_store_degraded").await == 1);
+        assert!(running.metric("endmark_store_failures_total").await > 0);
+        drop(faults);
+        running.well_again().await;
+        for _ in 0..5 {
+            running.ask(false).await;
+        }
+        assert_eq!(running.metric("endmark_store_rows_lost_total").await, 0);
+        let said = running.stop(30);
+        assert!(said.contains("the store takes records again"), "{said}");
+    });
+}
+
+#[test]
+fn a_disk_that_cannot_sync_loses_nothing_and_is_said() {
+    in_runtime(async {
+        let running = Running::start().await;
+        let faults = Faults::inject(running.served.id(), "fsync,fdatasync", "EIO");
+        let mut asked = 0;
+        while running.metric("endmark_store_failures_total").await == 0 {
+            for _ in 0..20 {
+                running.ask(false).await;
+                // So that the rows are committed one by one, and the journal grows.
+                tokio::time::sleep(Duration::from_millis(3)).await;
+            }
+            asked += 20;
+            assert!(asked < 4_000, "the journal is never moved into the file");
+        }
+        assert_eq!(running.ready().await["status"], "degraded");
+        drop(faults);
+        for _ in 0..20 {
+            running.ask(false).await;
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        running.well_again().await;
+        let said = running.stop(asked + 20);
+        assert!(said.contains("the store fails"), "{said}");
+    });
+}

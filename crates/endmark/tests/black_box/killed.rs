@@ -1,0 +1,122 @@
+//! A gateway that is killed with many requests under way: every one of them has its row, and none has two.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use endmark_store::{Reader, Store, StoreLocation, UsageRow};
+use serde_json::json;
+use testkit::{Answer, ChatFrames, Fault, Request, Script, Upstream};
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+
+/// How often to kill; three times without it.
+const KILLS: &str = "ENDMARK_TEST_KILLS";
+
+/// Requests under way when it is killed.
+const UNDER_WAY: usize = 64;
+
+fn body(session: &str, stream: bool) -> serde_json::Value {
+    json!({"model": session, "stream": stream, "messages": [{"role": "user", "content": "Tell."}]})
+}
+
+/// An upstream that answers some requests, begins to answer others, and leaves the rest without a byte. Which is which
+/// stands in the name of the model.
+async fn upstream() -> Upstream {
+    let frames = ChatFrames::new().text("one two three").finish("stop").done();
+    let is = |word: &'static str| {
+        move |request: &testkit::Received| {
+            request.json()["model"].as_str().is_some_and(|model| model.starts_with(word))
+        }
+    };
+    let script = Script::new()
+        .when(is("done"), Answer::json(200, &testkit::chat_reply("Yes.", "stop", (3, 1))))
+        .when(is("streamed"), Answer::sse(frames.clone()))
+        .when(is("begun"), Answer::sse(frames).stall_after(120))
+        .otherwise(Answer::none(Fault::Stall));
+    Upstream::start(script).await
+}
+
+#[test]
+fn every_request_of_a_killed_gateway_has_exactly_one_row() {
+    let kills: usize = std::env::var(KILLS).map_or(3, |kills| kills.parse().unwrap());
+    in_runtime(async move {
+        for kill in 0..kills {
+            kill_once(Duration::from_micros(((kill as u64 * 7_919) % 40) * 1_000)).await;
+        }
+    });
+}
+
+async fn kill_once(wait: Duration) {
+    let upstream = upstream().await;
+    let place = Place::new();
+    let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+    let address = served.address;
+    // Answered as a whole: whoever has the answer can rely on the row.
+    let answered = |name: String, stream: bool| async move {
+        let request = Request::post(address, "/v1/chat/completions").json(&body(&name, stream));
+        let reply = request.send().await.read().await;
+        (reply.status == 200 && (!stream || reply.events().last().is_some_and(|last| last == "[DONE]")))
+            .then_some(name)
+    };
+    let mut whole = Vec::new();
+    for number in 0..8 {
+        whole.extend(answered(format!("done-{number}"), false).await);
+        whole.extend(answered(format!("streamed-{number}"), true).await);
+    }
+    assert_eq!(whole.len(), 16);
+    let waiting: Vec<_> = (0..UNDER_WAY)
+        .map(|number| {
+            let begun = number % 2 == 0;
+            let name = if begun { format!("begun-{number}") } else { format!("silent-{number}") };
+            tokio::spawn(async move {
+                let request = Request::post(address, "/v1/chat/completions").json(&body(&name, begun));
+                // It never ends by itself.
+                request.send().await.read().await;
+            })
+        })
+        .collect();
+    while upstream.requests().len() < 16 + UNDER_WAY {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    // Some more that come and go while it is killed.
+    let passing: Vec<_> =
+        (0..8).map(|number| tokio::spawn(answered(format!("done-late-{number}"), false))).collect();
+    tokio::time::sleep(wait).await;
+    served.kill();
+    for late in passing {
+        // Who got no answer does not count as answered.
+        whole.extend(late.await.ok().flatten());
+    }
+    for waiting in waiting {
+        waiting.abort();
+    }
+
+    let location = StoreLocation::sqlite(place.path().join("endmark.db"));
+    for _ in 0..2 {
+        // The second start finds nothing more.
+        Store::open(&location).unwrap().close().await;
+        check(&Reader::open(&location).unwrap(), &whole, &upstream);
+    }
+}
+
+fn check(reader: &Reader, whole: &[String], upstream: &Upstream) {
+    assert_eq!(reader.check().unwrap(), Vec::<String>::new());
+    let mut rows: BTreeMap<String, Vec<UsageRow>> = BTreeMap::new();
+    for row in reader.recent_calls(10_000).unwrap() {
+        rows.entry(row.model.clone()).or_default().push(row);
+    }
+    for name in whole {
+        let [row] = &rows[name][..] else { panic!("{name}: {:?}", rows[name]) };
+        assert_eq!((row.ending.as_str(), row.verdict.as_deref()), ("clean", Some("whole")), "{name}");
+    }
+    // The upstream's own record says what was asked of it: nothing without a row.
+    for request in upstream.requests() {
+        let asked = request.json()["model"].as_str().unwrap().to_owned();
+        let found = rows.get(&asked).map_or(&[][..], |found| found);
+        let [row] = found else { panic!("{asked} was asked for and has {} rows", found.len()) };
+        if asked.starts_with("begun") || asked.starts_with("silent") {
+            assert_eq!((row.ending.as_str(), &row.ended_at), ("interrupted", &None), "{asked}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `report`: what the ledger says of a week, for people and for programs.
+
+use serde_json::json;
+use testkit::{Prefill, Request, ScriptedModel, Upstream};
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+
+const TEXT: &str = "one two three four five six seven eight nine ten";
+
+#[test]
+fn without_a_store_the_next_step_is_said_and_an_empty_one_says_how_to_fill_it() {
+    let place = Place::new();
+    let run = place.run(&["report"]);
+    assert_eq!(run.code, 4);
+    assert!(run.errors.contains("start `endmark serve`"), "{}", run.errors);
+    let served = Served::start(&place, &["--upstream", "http://127.0.0.1:9/v1"]);
+    assert_eq!(served.end("-TERM").0, Some(0));
+    let run = place.run(&["report", "--since", "12h"]);
+    assert_eq!(run.code, 0);
+    assert!(run.output.contains("last 12h") && run.output.contains("resume.mode=warn"), "{}", run.output);
+    let run = place.run(&["report", "--since", "soon"]);
+    assert_eq!(run.code, 2);
+    assert!(run.errors.contains("--since 7d"), "{}", run.errors);
+}
+
+#[test]
+fn what_was_watched_and_what_was_resumed_are_told_apart() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+        let place = Place::new();
+        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        for (mode, limit) in [("warn", 3), ("warn", 4), ("on", 5), ("on", 500)] {
+            let body = json!({"model": "m", "max_tokens": limit, "messages": [{"role": "user", "content": "Count."}]});
+            let request =
+                Request::post(served.address, "/v1/chat/completions").header("x-endmark-resume", mode);
+            request.json(&body).send().await.read().await;
+        }
+        assert_eq!(served.end("-TERM").0, Some(0));
+        let data = place.run(&["report", "--json"]).envelope()["data"].clone();
+        assert_eq!((&data["requests"], &data["replies"], &data["cut"]), (&json!(4), &json!(4), &json!(3)));
+        let of = |outcome: &str| {
+            let cuts = data["cuts"].as_array().unwrap();
+            cuts.iter().find(|cut| cut["outcome"] == outcome).map(|cut| cut["replies"].clone())
+        };
+        assert_eq!((of("cut"), of("resumed")), (Some(json!(2)), Some(json!(1))));
+        assert_eq!(data["would_cost"]["replies"], 2);
+        assert_eq!(data["would_cost"]["output_tokens_at_most"], 2 * 4_096);
+        assert!(
+            data["would_cost"]["prompt_tokens"].as_u64() > Some(7),
+            "prompt and reply are sent again: {data}"
+        );
+        assert!(
+            data["spent"]["calls"].as_u64() >= Some(1) && data["spent"]["output_tokens"].as_u64() > Some(0)
+        );
+        let text = place.run(&["report"]).output;
+        for words in [
+            "4 replies looked at",
+            "3 were cut (75.0 %)",
+            "Spent on recovery",
+            "2 replies that were left cut",
+            "Estimated",
+        ] {
+            assert!(text.contains(words), "{words} in {text}");
+        }
+    });
+}
