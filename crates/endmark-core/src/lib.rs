@@ -13,6 +13,7 @@ mod correction;
 pub mod detect;
 mod ending;
 pub mod failover;
+pub mod findings;
 mod format;
 mod judge;
 #[cfg(test)]

@@ -1,0 +1,50 @@
+//! A team's findings: what a dozen auditing agents hand over, some of them cut off. (AR)
+//!
+//! - [`Protocol`]: the instructions that make a result tell whether it is whole (AR-1, AR-2, AR-3).
+//! - [`read()`]: a transcript in whatever spelling, and how much of each finding is there (AR-1, AR-3, AR-5);
+//!   [`Writing`]: the canonical form; [`ResultForm`]: the same as JSON.
+//! - [`Receipt`] and [`compress`]: prevention, before a result is written (AR-2).
+//! - [`missing_checkpoints`]: progress (AR-3).
+//! - [`Recovery`]: who does what again, as a machine (AR-4).
+//! - [`Merged`] and [`FinalReport`]: rounds and agents together, and what may be missing (AR-5, AR-6).
+
+mod finding;
+mod fit;
+mod form;
+mod join;
+mod location;
+mod merge;
+mod progress;
+mod protocol;
+mod read;
+mod recovery;
+mod report;
+#[cfg(test)]
+mod tests;
+mod transcript;
+mod write;
+
+pub use finding::{Cwe, Evidence, Field, Finding, FindingId, Severity};
+pub use fit::{
+    CountTokens, Receipt, SHARE_PERCENT, TOKENS_PER_FINDING, TOKENS_PER_RESULT, compress, estimated_tokens,
+    is_above_share,
+};
+pub use form::{FindingForm, ResultForm};
+pub use location::{LineRange, Location, Place};
+pub use merge::{Handed, Merged, MergedFinding, Team};
+pub use progress::{CHECKPOINT_TURNS, MissingCheckpoints, missing_checkpoints};
+pub use protocol::Protocol;
+pub use read::read;
+pub use recovery::{
+    Assignment, MOST_FINDINGS_OF_RETRY, NOT_NAMED, PastRun, Recovery, RecoveryPolicy, RecoveryState, Run,
+    RunKind,
+};
+pub use report::{
+    AgentDisclosure, DimensionCoverage, Disclosure, FinalReport, ReportedFinding, ReportedPlace,
+    RunDisclosure, Unrecovered,
+};
+pub use transcript::{
+    AgentResult, Basis, Checkpoint, Cut, Expected, FindingState, Position, ReadFinding, Remark, RemarkKind,
+    Transcript,
+};
+pub use write::Writing;

@@ -1,0 +1,314 @@
+//! One finding, and what its fields mean. (AR-1)
+
+use std::fmt;
+
+use super::location::Location;
+
+/// What an agent found, field by field (AR-1).
+///
+/// A field that an author did not give is none; nothing is guessed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Finding {
+    /// What the author calls it.
+    pub id: FindingId,
+    /// What is wrong, in one line; may be empty.
+    pub title: String,
+    /// How bad it is.
+    pub severity: Option<Severity>,
+    /// The weaknesses it is an instance of; may be empty.
+    pub cwe: Vec<Cwe>,
+    /// Where it is.
+    pub location: Option<Location>,
+    /// Where the data comes from.
+    pub source: Option<String>,
+    /// Where the data does harm.
+    pub sink: Option<String>,
+    /// How it gets there.
+    pub flow: Option<String>,
+    /// What shows it: lines of code, mostly.
+    pub evidence: Option<Evidence>,
+    /// It was cut when it was first handed over, and has been annotated so (AR-5).
+    pub originally_truncated: bool,
+}
+
+/// A field of a finding, as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    /// `severity`
+    Severity,
+    /// `cwe`
+    Cwe,
+    /// `location`
+    Location,
+    /// `source`
+    Source,
+    /// `sink`
+    Sink,
+    /// `flow`
+    Flow,
+    /// `originally_truncated`
+    OriginallyTruncated,
+    /// `evidence`
+    Evidence,
+}
+
+impl Field {
+    /// Those that a complete finding has (AR-1).
+    pub const NEEDED: [Self; 5] = [Self::Severity, Self::Location, Self::Source, Self::Sink, Self::Evidence];
+
+    /// The name in the canonical form.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Severity => "severity",
+            Self::Cwe => "cwe",
+            Self::Location => "location",
+            Self::Source => "source",
+            Self::Sink => "sink",
+            Self::Flow => "flow",
+            Self::OriginallyTruncated => "originally_truncated",
+            Self::Evidence => "evidence",
+        }
+    }
+}
+
+impl Finding {
+    /// Whether a field is there.
+    pub fn has(&self, field: Field) -> bool {
+        match field {
+            Field::Severity => self.severity.is_some(),
+            Field::Cwe => !self.cwe.is_empty(),
+            Field::Location => self.location.is_some(),
+            Field::Source => self.source.is_some(),
+            Field::Sink => self.sink.is_some(),
+            Field::Flow => self.flow.is_some(),
+            Field::OriginallyTruncated => self.originally_truncated,
+            Field::Evidence => self.evidence.is_some(),
+        }
+    }
+
+    /// What it lacks of what a complete finding has (AR-1).
+    pub fn missing(&self) -> Vec<Field> {
+        Field::NEEDED.into_iter().filter(|field| !self.has(*field)).collect()
+    }
+
+    /// The weaknesses as they are written: `CWE-89, CWE-564`; empty if there is none.
+    pub fn cwe_text(&self) -> String {
+        self.cwe.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The name of a finding inside of its result: `F001`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
+pub struct FindingId {
+    text: String,
+    number: Option<u32>,
+}
+
+impl FindingId {
+    /// The canonical name of the finding with this number, from 1.
+    ///
+    /// ```
+    /// assert_eq!(endmark_core::findings::FindingId::numbered(7).to_string(), "F007");
+    /// ```
+    pub fn numbered(number: u32) -> Self {
+        Self { text: format!("F{number:03}"), number: Some(number) }
+    }
+
+    /// Reads what stands between the brackets. `f-1` and `Finding 1` are `F001`; other names stay as they are.
+    ///
+    /// ```
+    /// use endmark_core::findings::FindingId;
+    ///
+    /// assert_eq!(FindingId::read("Finding 12").unwrap().to_string(), "F012");
+    /// assert_eq!(FindingId::read("F-AUTH-3").unwrap().to_string(), "F-AUTH-3");
+    /// assert_eq!(FindingId::read("figure"), None);
+    /// ```
+    pub fn read(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let is_part = |character: char| character.is_alphanumeric() || " -_.#".contains(character);
+        let begins = text.starts_with(['F', 'f']);
+        let digits = text.len() - text.trim_end_matches(|character: char| character.is_ascii_digit()).len();
+        if !begins || digits == 0 || text.chars().count() > 32 || !text.chars().all(is_part) {
+            return None;
+        }
+        let (name, number) = text.split_at(text.len() - digits);
+        let number = number.parse().ok();
+        let word: String = name.chars().filter(|character| character.is_alphanumeric()).collect();
+        let is_plain = word.eq_ignore_ascii_case("f") || word.eq_ignore_ascii_case("finding");
+        match number {
+            Some(number) if is_plain => Some(Self::numbered(number)),
+            _ => Some(Self { text: text.to_owned(), number }),
+        }
+    }
+
+    /// The number in it, if there is one that can be counted with.
+    pub fn number(&self) -> Option<u32> {
+        self.number
+    }
+
+    /// The name without its brackets.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for FindingId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+/// How bad a finding is; the worst comes first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The worst.
+    Critical,
+    /// Bad.
+    High,
+    /// Less bad.
+    Medium,
+    /// Hardly bad.
+    Low,
+    /// Worth knowing.
+    Info,
+    /// A word that is none of these, as it was written.
+    Other(String),
+}
+
+impl Severity {
+    /// Reads a severity; of `HIGH (CVSS 8.1)` the first word counts. A word that is none stays as it is written.
+    ///
+    /// ```
+    /// use endmark_core::findings::Severity;
+    ///
+    /// assert_eq!(Severity::read("high (8.1)"), Some(Severity::High));
+    /// assert_eq!(Severity::read("Medium-High"), Some(Severity::Other("Medium-High".into())));
+    /// assert_eq!(Severity::read("  "), None);
+    /// ```
+    pub fn read(text: &str) -> Option<Self> {
+        let is_ornament = |character: char| !character.is_alphanumeric();
+        let text = text.trim();
+        let bare = text.trim_start_matches(is_ornament);
+        if bare.is_empty() {
+            return None;
+        }
+        let end = bare.find(|character: char| !character.is_alphanumeric()).unwrap_or(bare.len());
+        let (word, rest) = bare.split_at(end);
+        // `Medium-High` and `Low/Medium` say two things, and so neither.
+        let says_two = rest.trim_start().starts_with(['-', '/', '–']) && rest.contains(char::is_alphabetic);
+        let known = match word.to_lowercase().as_str() {
+            "critical" | "crit" => Some(Self::Critical),
+            "high" => Some(Self::High),
+            "medium" | "moderate" | "med" => Some(Self::Medium),
+            "low" => Some(Self::Low),
+            "info" | "informational" | "information" => Some(Self::Info),
+            _ => None,
+        };
+        known.filter(|_| !says_two).or_else(|| Some(Self::Other(text.to_owned())))
+    }
+
+    /// The word in the canonical form.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Critical => "Critical",
+            Self::High => "High",
+            Self::Medium => "Medium",
+            Self::Low => "Low",
+            Self::Info => "Info",
+            Self::Other(text) => text,
+        }
+    }
+
+    /// Whether it is known to be less bad than High (AR-2).
+    pub fn is_below_high(&self) -> bool {
+        matches!(self, Self::Medium | Self::Low | Self::Info)
+    }
+}
+
+/// A weakness of the Common Weakness Enumeration, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cwe(pub u32);
+
+impl Cwe {
+    /// All weaknesses that a text names, in order, each once: `CWE-89`, `cwe 089`, `CWE-89: SQL Injection`, `89`.
+    ///
+    /// ```
+    /// use endmark_core::findings::Cwe;
+    ///
+    /// assert_eq!(Cwe::read("CWE-089: SQL Injection, cwe 564"), [Cwe(89), Cwe(564)]);
+    /// assert_eq!(Cwe::read("89"), [Cwe(89)]);
+    /// assert_eq!(Cwe::read("injection of 3 kinds"), []);
+    /// ```
+    pub fn read(text: &str) -> Vec<Self> {
+        let lower = text.to_ascii_lowercase();
+        let mut found: Vec<Self> = Vec::new();
+        let mut add = |number: &str| {
+            if let Some(number) = number.parse().ok().filter(|number| *number > 0).map(Self)
+                && !found.contains(&number)
+                && found.len() < Self::MOST
+            {
+                found.push(number);
+            }
+        };
+        for (at, word) in lower.match_indices("cwe") {
+            let rest =
+                lower[at + word.len()..].trim_start_matches([' ', '-', '_', ':', '#', '–', '\u{2011}']);
+            add(digits(rest));
+        }
+        let bare = lower.trim();
+        if digits(bare) == bare {
+            add(bare);
+        }
+        found
+    }
+
+    /// More of them in one finding are not kept.
+    const MOST: usize = 16;
+}
+
+fn digits(text: &str) -> &str {
+    let end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    &text[..end]
+}
+
+impl fmt::Display for Cwe {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "CWE-{}", self.0)
+    }
+}
+
+/// What shows a finding: at least one line that is not blank, with no blank line at either end.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Evidence(String);
+
+impl Evidence {
+    /// Takes a text; none if it is blank.
+    ///
+    /// ```
+    /// use endmark_core::findings::Evidence;
+    ///
+    /// assert_eq!(Evidence::new("\n  a();\r\n\n").unwrap().as_str(), "  a();");
+    /// assert_eq!(Evidence::new(" \n"), None);
+    /// ```
+    pub fn new(text: &str) -> Option<Self> {
+        Self::of_lines(text.split('\n'))
+    }
+
+    /// Takes lines; none if they are all blank.
+    pub fn of_lines<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+        let lines: Vec<&str> = lines.into_iter().map(|line| line.trim_end_matches('\r')).collect();
+        let first = lines.iter().position(|line| !line.trim().is_empty())?;
+        let last = lines.iter().rposition(|line| !line.trim().is_empty())?;
+        Some(Self(lines[first..=last].join("\n")))
+    }
+
+    /// Its lines, joined by line feeds.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Its lines.
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        self.0.split('\n')
+    }
+}

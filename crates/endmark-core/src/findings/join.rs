@@ -1,0 +1,235 @@
+//! Which findings are the same, and what they are together. (AR-5)
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::finding::{Evidence, Finding};
+use super::location::{LineRange, Location, Place};
+use super::transcript::FindingState;
+
+/// A finding of one agent.
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    pub(super) agent: Option<String>,
+    /// Which of all results it is from.
+    pub(super) result: usize,
+    pub(super) finding: Finding,
+    pub(super) state: FindingState,
+}
+
+impl Member {
+    fn is_truncated(&self) -> bool {
+        self.state == FindingState::Truncated || self.finding.originally_truncated
+    }
+
+    fn places(&self) -> &[Place] {
+        self.finding.location.as_ref().map(Location::places).unwrap_or_default()
+    }
+}
+
+/// Texts that differ, joined; those that are there already are not repeated.
+pub(super) fn joined_text<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
+    let mut distinct: Vec<&str> = Vec::new();
+    for text in texts.flatten() {
+        if !distinct.contains(&text) {
+            distinct.push(text);
+        }
+    }
+    (!distinct.is_empty()).then(|| distinct.join("; "))
+}
+
+/// The members in groups of the same finding: with a weakness in common and overlapping places, or of one agent with the
+/// same source, sink and place where one of them names no weakness.
+pub(super) fn groups(members: &[Member]) -> Vec<Vec<usize>> {
+    let mut sets = Sets::new(members.len());
+    let mut by_cwe: BTreeMap<(u32, &str), Vec<(Option<LineRange>, usize)>> = BTreeMap::new();
+    let mut by_flow: BTreeMap<(Flow<'_>, &str), Vec<(Option<LineRange>, usize)>> = BTreeMap::new();
+    for (at, member) in members.iter().enumerate() {
+        for place in member.places() {
+            let item = (place.lines, at);
+            for cwe in &member.finding.cwe {
+                by_cwe.entry((cwe.0, &place.file)).or_default().push(item);
+            }
+            if let (true, Some(flow)) = (member.finding.cwe.is_empty(), flow(member)) {
+                by_flow.entry((flow, &place.file)).or_default().push(item);
+            }
+        }
+    }
+    for items in by_cwe.into_values().chain(by_flow.into_values()) {
+        sets.join_overlapping(items);
+    }
+    attach(members, &mut sets);
+    sets.into_groups()
+}
+
+/// Agent, source and sink.
+type Flow<'a> = (Option<&'a str>, &'a str, &'a str);
+
+fn flow(member: &Member) -> Option<Flow<'_>> {
+    Some((member.agent.as_deref(), member.finding.source.as_deref()?, member.finding.sink.as_deref()?))
+}
+
+/// Puts what lacks a weakness or a place to the one that it was cut from: of the same agent, with the same source and
+/// sink, and with nothing that contradicts it. It never joins two others.
+fn attach(members: &[Member], sets: &mut Sets) {
+    let lacks = |member: &Member| member.finding.cwe.is_empty() || member.places().is_empty();
+    let mut whole: HashMap<Flow<'_>, Vec<usize>> = HashMap::new();
+    for (at, member) in members.iter().enumerate().filter(|(_, member)| !lacks(member)) {
+        if let Some(flow) = flow(member) {
+            whole.entry(flow).or_default().push(at);
+        }
+    }
+    for (at, member) in members.iter().enumerate().filter(|(_, member)| lacks(member)) {
+        let candidates = flow(member).and_then(|flow| whole.get(&flow));
+        let fits = |other: &&usize| {
+            let other = &members[**other];
+            let is_cwe = member.finding.cwe.is_empty()
+                || member.finding.cwe.iter().any(|cwe| other.finding.cwe.contains(cwe));
+            is_cwe && (member.places().is_empty() || overlap(member.places(), other.places()))
+        };
+        // More candidates than these are no longer told apart.
+        let found = candidates.and_then(|candidates| candidates.iter().take(64).find(fits));
+        if let Some(other) = found {
+            sets.join(at, *other);
+        }
+    }
+}
+
+fn overlap(one: &[Place], other: &[Place]) -> bool {
+    one.iter().any(|one| {
+        other.iter().any(|other| {
+            one.file == other.file
+                && match (one.lines, other.lines) {
+                    (None, None) => true,
+                    (Some(one), Some(other)) => one.start <= other.end && other.start <= one.end,
+                    _ => false,
+                }
+        })
+    })
+}
+
+/// Sets that can be joined.
+struct Sets {
+    parents: Vec<usize>,
+}
+
+impl Sets {
+    fn new(count: usize) -> Self {
+        Self { parents: (0..count).collect() }
+    }
+
+    fn root(&mut self, mut at: usize) -> usize {
+        while self.parents[at] != at {
+            self.parents[at] = self.parents[self.parents[at]];
+            at = self.parents[at];
+        }
+        at
+    }
+
+    fn join(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.root(one), self.root(other));
+        // The earlier one stays, so that the order of the groups is that of their first members.
+        self.parents[one.max(other)] = one.min(other);
+    }
+
+    /// Joins those of one file that overlap. A file without lines overlaps only with the same.
+    fn join_overlapping(&mut self, mut items: Vec<(Option<LineRange>, usize)>) {
+        items.sort_unstable();
+        let mut last: Option<(Option<u32>, usize)> = None;
+        for (lines, at) in items {
+            let joined = match (last, lines) {
+                (Some((None, before)), None) => Some((None, before)),
+                (Some((Some(end), before)), Some(lines)) if lines.start <= end => {
+                    Some((Some(end.max(lines.end)), before))
+                }
+                _ => None,
+            };
+            if let Some((_, before)) = joined {
+                self.join(before, at);
+            }
+            last = Some(joined.map_or((lines.map(|lines| lines.end), at), |(end, _)| (end, at)));
+        }
+    }
+
+    fn into_groups(mut self) -> Vec<Vec<usize>> {
+        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for at in 0..self.parents.len() {
+            groups.entry(self.root(at)).or_default().push(at);
+        }
+        groups.into_values().collect()
+    }
+}
+
+/// What the members of a group are together: the first by completeness, severity and place speaks, and no evidence of the
+/// others is lost (AR-5). Answers the finding, and the titles it has besides.
+pub(super) fn joined(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)> {
+    members.sort_by_cached_key(|member| {
+        let severity = member.finding.severity.clone();
+        (
+            member.is_truncated(),
+            severity.is_none(),
+            severity,
+            member.places().first().cloned(),
+            member.finding.title.clone(),
+            member.agent.clone(),
+            member.result,
+        )
+    });
+    let mut finding = members.first()?.finding.clone();
+    if members.len() > 1 {
+        let findings = || members.iter().map(|member| &member.finding);
+        finding.severity = findings().filter_map(|finding| finding.severity.clone()).min();
+        finding.source = joined_text(findings().map(|finding| finding.source.as_deref()));
+        finding.sink = joined_text(findings().map(|finding| finding.sink.as_deref()));
+        finding.flow = joined_text(findings().map(|finding| finding.flow.as_deref()));
+        finding.cwe = findings().flat_map(|finding| finding.cwe.iter().copied()).collect();
+        finding.cwe.sort_unstable();
+        finding.cwe.dedup();
+        finding.location = location(&members).or(finding.location);
+        finding.evidence = evidence(&members);
+    }
+    finding.originally_truncated = members.iter().all(|member| member.is_truncated());
+    let mut titles: Vec<String> = Vec::new();
+    for title in members.iter().map(|member| &member.finding.title) {
+        if *title != finding.title && !title.is_empty() && !titles.contains(title) {
+            titles.push(title.clone());
+        }
+    }
+    Some((finding, titles))
+}
+
+/// All places, with overlapping ones as one; the words of the first where all say the same.
+fn location(members: &[&Member]) -> Option<Location> {
+    let mut all = members.iter().filter_map(|member| member.finding.location.as_ref());
+    let first = all.next()?;
+    if all.all(|other| other == first) {
+        return Some(first.clone());
+    }
+    let mut places: Vec<Place> = members.iter().flat_map(|member| member.places()).cloned().collect();
+    places.sort_unstable();
+    let mut merged: Vec<Place> = Vec::new();
+    for place in places {
+        match (merged.last_mut(), place.lines) {
+            (Some(last), None) if last.file == place.file && last.lines.is_none() => {}
+            (Some(Place { file, lines: Some(last) }), Some(lines))
+                if *file == place.file && lines.start <= last.end =>
+            {
+                *last = last.with(lines);
+            }
+            _ => merged.push(place),
+        }
+    }
+    Location::of_places(merged)
+}
+
+/// All evidence, one after the other with a blank line between; what stands in another one is there already.
+fn evidence(members: &[&Member]) -> Option<Evidence> {
+    let mut distinct: Vec<&str> = Vec::new();
+    for text in members.iter().filter_map(|member| member.finding.evidence.as_ref()).map(Evidence::as_str) {
+        if distinct.iter().any(|known| known.contains(text)) {
+            continue;
+        }
+        distinct.retain(|known| !text.contains(known));
+        distinct.push(text);
+    }
+    Evidence::new(&distinct.join("\n\n"))
+}

@@ -1,0 +1,246 @@
+//! Where a finding is: files and lines, in the spellings that models use. (AR-1, AR-5)
+
+use std::fmt;
+
+/// Where a finding is, as it was written, and the places that this names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    text: String,
+    places: Vec<Place>,
+}
+
+/// A file, and perhaps lines of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// With `/` between folders, and without `./` before them.
+    pub file: String,
+    /// Which lines; none means that none is named.
+    pub lines: Option<LineRange>,
+}
+
+/// Lines of a file, from 1, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LineRange {
+    /// The first one.
+    pub start: u32,
+    /// The last one, never before the first.
+    pub end: u32,
+}
+
+/// More places in one location are not looked at.
+const MOST_PLACES: usize = 64;
+
+impl Location {
+    /// Reads `src/db/user.rs:41-58`, `user.rs#L41-L58`, `user.rs (lines 41 to 58)`, several with commas between; none if
+    /// there is no text.
+    ///
+    /// ```
+    /// use endmark_core::findings::Location;
+    ///
+    /// let location = Location::read("`./src/db.rs`, lines 41–58").unwrap();
+    /// assert_eq!(location.places()[0].to_string(), "src/db.rs:41-58");
+    /// ```
+    pub fn read(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let text = text
+            .strip_prefix('`')
+            .and_then(|inner| inner.strip_suffix('`'))
+            .filter(|inner| !inner.contains('`'))
+            .unwrap_or(text)
+            .trim();
+        (!text.is_empty()).then(|| Self { text: text.to_owned(), places: places(text) })
+    }
+
+    /// The location that names these places.
+    pub fn of_places(places: Vec<Place>) -> Option<Self> {
+        let text = places.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        (!text.is_empty()).then_some(Self { text, places })
+    }
+
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// What it names, in order; empty if no file can be recognised.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+impl LineRange {
+    /// These lines, whichever is named first; none if one is 0.
+    pub fn new(one: u32, other: u32) -> Option<Self> {
+        (one > 0 && other > 0).then(|| Self { start: one.min(other), end: one.max(other) })
+    }
+
+    /// Both, and what is between them.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.lines {
+            None => formatter.write_str(&self.file),
+            Some(LineRange { start, end }) if start == end => write!(formatter, "{}:{start}", self.file),
+            Some(LineRange { start, end }) => write!(formatter, "{}:{start}-{end}", self.file),
+        }
+    }
+}
+
+fn places(text: &str) -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::new();
+    for part in
+        text.split([',', ';', '、', '，', '；']).flat_map(|part| part.split(" and ")).take(MOST_PLACES)
+    {
+        let part =
+            part.trim_matches(|character: char| character.is_whitespace() || "`*\"'".contains(character));
+        if let Some(lines) = bare_lines(part) {
+            // Lines alone are of the file before them.
+            match places.last_mut() {
+                Some(last) if last.lines.is_none() => last.lines = Some(lines),
+                Some(last) => {
+                    let file = last.file.clone();
+                    places.push(Place { file, lines: Some(lines) });
+                }
+                None => {}
+            }
+        } else if let Some(place) = place(part) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+fn place(part: &str) -> Option<Place> {
+    let part = unlinked(part);
+    for (at, sign) in part.char_indices() {
+        let rest = &part[at + sign.len_utf8()..];
+        let lines = match sign {
+            ':' | '#' | '：' => range(rest.trim_start()),
+            '(' | '[' => range_after_word(rest),
+            _ if sign.is_whitespace() => range_after_word(rest.trim_start_matches(['(', '[', '@', ' ', '-'])),
+            _ => None,
+        };
+        if let Some(lines) = lines
+            && let Some(file) = file(&part[..at])
+        {
+            return Some(Place { file, lines: Some(lines) });
+        }
+    }
+    // `src/a.rs in find_user` names the file with its first word.
+    let first = part.split_whitespace().next()?;
+    let whole = if first.contains(['/', '\\', '.']) { first } else { part };
+    file(whole).map(|file| Place { file, lines: None })
+}
+
+/// The text of a Markdown link, in place of the link.
+fn unlinked(part: &str) -> &str {
+    let inner = part.strip_prefix('[').and_then(|rest| rest.split_once("](")).map(|(text, _)| text);
+    inner.unwrap_or(part)
+}
+
+fn file(text: &str) -> Option<String> {
+    let text =
+        text.trim_matches(|character: char| character.is_whitespace() || "`*\"'()[]<>:".contains(character));
+    let text = text.replace('\\', "/");
+    let text = text.strip_prefix("./").unwrap_or(&text);
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// `lines 41-58`, `L41` or `41-58`, and nothing else.
+fn bare_lines(part: &str) -> Option<LineRange> {
+    let (lines, rest) = split_range(without_word(part).unwrap_or(part))?;
+    rest.trim_matches([')', ']', ' ', '.']).is_empty().then_some(lines)
+}
+
+fn range_after_word(rest: &str) -> Option<LineRange> {
+    range(without_word(rest)?)
+}
+
+/// What stands behind the word for lines.
+fn without_word(text: &str) -> Option<&str> {
+    let text = text.trim_start();
+    let letters = text.find(|character: char| !character.is_alphabetic()).unwrap_or(text.len());
+    let (word, rest) = text.split_at(letters);
+    let is_lines = ["line", "lines", "l", "ln", "ll"].iter().any(|known| word.eq_ignore_ascii_case(known));
+    is_lines.then(|| rest.trim_start_matches(['.', ':', ' ', '#', '：']))
+}
+
+fn range(text: &str) -> Option<LineRange> {
+    split_range(text).map(|(lines, _)| lines)
+}
+
+/// `41`, `L41-L58`, `41:7` (line and column), `41–58`, `41..58`, `41 to 58`; and what stands behind it.
+fn split_range(text: &str) -> Option<(LineRange, &str)> {
+    let (start, rest) = number(text)?;
+    let behind = rest.trim_start();
+    let dashes = ["..=", "..", "-", "–", "—", "~", "to ", "bis "];
+    if let Some(more) = dashes.iter().find_map(|dash| behind.strip_prefix(dash))
+        && let Some((end, rest)) = number(more.trim_start())
+    {
+        return Some((LineRange::new(start, end)?, rest));
+    }
+    let rest = match rest.strip_prefix(':').and_then(number) {
+        Some((_, rest)) => rest,
+        None => rest,
+    };
+    Some((LineRange::new(start, start)?, rest))
+}
+
+/// A number that may have the `L` of a link to a line.
+fn number(text: &str) -> Option<(u32, &str)> {
+    let text = text.strip_prefix(['L', 'l']).unwrap_or(text);
+    let end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    let rest = &text[end..];
+    // `12abc` is no line.
+    if rest.starts_with(|character: char| character.is_alphanumeric()) {
+        return None;
+    }
+    Some((text[..end].parse().ok()?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_recognised_in_the_spellings_of_models() {
+        for (text, expected) in [
+            ("src/db/user.rs:41-58", "src/db/user.rs:41-58"),
+            ("`src/db/user.rs:41`", "src/db/user.rs:41"),
+            ("./src/a.rs:41:7", "src/a.rs:41"),
+            ("src/a.rs#L41-L58", "src/a.rs:41-58"),
+            ("src/a.rs (lines 41-58)", "src/a.rs:41-58"),
+            ("src/a.rs (line 41)", "src/a.rs:41"),
+            ("src/a.rs, lines 41–58", "src/a.rs:41-58"),
+            ("src/a.rs line 41 to 58", "src/a.rs:41-58"),
+            ("src/a.rs:L41..58", "src/a.rs:41-58"),
+            ("src/a.rs：41", "src/a.rs:41"),
+            ("src\\web\\a.cs:9", "src/web/a.cs:9"),
+            ("C:\\src\\a.c:9-3", "C:/src/a.c:3-9"),
+            ("src/a.rs:1, src/b.rs:2; src/c.rs", "src/a.rs:1 src/b.rs:2 src/c.rs"),
+            ("src/a.rs:1, 5-6 and 9", "src/a.rs:1 src/a.rs:5-6 src/a.rs:9"),
+            ("[src/a.rs:3](https://example.org/a#L3)", "src/a.rs:3"),
+            ("src/a.rs in `find_user`", "src/a.rs"),
+            ("my files/a.rs:3", "my files/a.rs:3"),
+            ("src/a.rs:0", "src/a.rs:0"),
+            ("the login form", "the login form"),
+            ("src/v2/a.rs", "src/v2/a.rs"),
+        ] {
+            let location = Location::read(text).unwrap();
+            let found: Vec<String> = location.places().iter().map(ToString::to_string).collect();
+            assert_eq!(found.join(" "), expected, "{text}");
+        }
+        assert_eq!(Location::read(" `` "), None);
+    }
+}

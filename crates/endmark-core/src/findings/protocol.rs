@@ -1,0 +1,99 @@
+//! The instructions that an agent is given, so that its result can be told whole from cut. (AR-1, AR-2, AR-3)
+
+use std::fmt::Write;
+
+use super::fit::{SHARE_PERCENT, TOKENS_PER_FINDING, TOKENS_PER_RESULT};
+use super::progress::CHECKPOINT_TURNS;
+
+/// What the instructions are about, where it is known.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Protocol<'a> {
+    /// The agent's name.
+    pub agent_id: Option<&'a str>,
+    /// What it is to look into.
+    pub dimensions: &'a [String],
+    /// The tokens of context that are left for it.
+    pub budget_left: Option<u64>,
+    /// How many turns it may take.
+    pub max_turns: Option<u32>,
+    /// How many findings it may hand over.
+    pub max_findings: Option<u32>,
+}
+
+impl Protocol<'_> {
+    /// The block for the agent's prompt. Where a transcript repeats it, it is read as a template and not as a result.
+    pub fn text(&self) -> String {
+        let agent_id = self.agent_id.unwrap_or("<your agent id>");
+        let dimensions = if self.dimensions.is_empty() {
+            "<what you looked into, with commas between>".to_owned()
+        } else {
+            self.dimensions.join(", ")
+        };
+        let mut text = format!(
+            "\
+## How to hand over your findings
+
+Hand over your result in exactly this form, as plain text, once, at the very end:
+
+===AGENT_RESULT===
+agent_id: {agent_id}
+dimensions: {dimensions}
+declared_findings: <how many findings follow>
+
+[F001] <what is wrong, in one line>
+severity: <Critical, High, Medium, Low or Info>
+cwe: <CWE-number>
+location: <file:line-line>
+source: <where the data comes from>
+sink: <where it does harm>
+flow: <step -> step -> step>
+evidence:
+  <the code, each line indented by two spaces>
+
+===AGENT_RESULT_END===
+
+- Both markers stand alone in their lines. Without the last line your result counts as cut off, so write it always, also
+  where there are no findings.
+- Number the findings [F001], [F002], …, and leave a blank line before each. severity, location, source, sink and evidence
+  are needed; leave out what you do not know rather than guess it.
+
+### Before you write it
+
+1. Count your findings and estimate: tokens = findings x {TOKENS_PER_FINDING} + {TOKENS_PER_RESULT}.
+2. If that is more than {SHARE_PERCENT} % of the context you have left, do all three:
+   - shorten each evidence to its one most critical line;
+   - merge findings with the same CWE in the same file into one, with a range of lines as location;
+   - shorten the flow of every finding below High to: source → sink.
+
+### While you work
+
+Every {CHECKPOINT_TURNS} turns print one line, with your numbers and without anything else in it:
+
+[CHECKPOINT] turn:{{N}} findings:{{count}} files_read:{{count}} remaining_dims:{{list}}
+"
+        );
+        let mut limits = Vec::new();
+        if let Some(budget) = self.budget_left {
+            let most = budget.saturating_mul(SHARE_PERCENT) / 100;
+            let findings = most.saturating_sub(TOKENS_PER_RESULT) / TOKENS_PER_FINDING;
+            limits.push(format!(
+                "You have about {budget} tokens of context left: your result may take {most}, which is {findings} findings \
+                 before you have to compress."
+            ));
+        }
+        if let Some(turns) = self.max_turns {
+            limits.push(format!("You have {turns} turns. Keep the last one for the result."));
+        }
+        if let Some(findings) = self.max_findings {
+            limits.push(format!("Hand over at most {findings} findings, the worst first."));
+        }
+        if !limits.is_empty() {
+            text.push_str("\n### Your limits\n\n");
+            for limit in limits {
+                // Writing to a string cannot fail.
+                let _ = writeln!(text, "- {limit}");
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,239 @@
+//! Reads what agents hand over, in whatever spelling. (AR-1, AR-3)
+//!
+//! A text is read line by line; what a line is, is decided by the line itself and by what is open, so that the cut of a
+//! text never changes what stands before it. Only an open fence of code looks a few lines ahead.
+
+mod block;
+mod checkpoint;
+mod draft;
+mod evidence;
+mod lines;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use super::form::ResultForm;
+use super::transcript::{AgentResult, Checkpoint, Cut, Position, Remark, RemarkKind, Transcript};
+use block::{Block, Closed};
+use checkpoint::Found;
+use evidence::Fence;
+use lines::{Line, lines, quote_depth, unquoted};
+use words::Marker;
+
+/// More remarks are counted, but not kept.
+const MOST_REMARKS: usize = 200;
+
+/// So much of a line is repeated in a remark, in characters.
+const SHOWN: usize = 60;
+
+/// Reads an agent's transcript: its results, its checkpoints, and what had to be ignored (AR-1, AR-3).
+///
+/// Never fails: a text in which no result begins has one result, which is a severe cut. Runs in time linear in the
+/// text, and keeps no more than the text.
+///
+/// ```
+/// use endmark_core::findings::{Cut, FindingState, read};
+///
+/// let text = "===AGENT_RESULT===\nagent_id: auth-2\n\n**[F1] SQL from a parameter**\n- **Severity:** high\n\
+///             - Location: src/user.rs:41\n- Source: `name`\n- Sink: query\n- Evidence:\n  ```\n  q(name)\n  ```\n\n[F2] A sec";
+/// let result = &read(text.as_bytes()).results[0];
+/// assert_eq!(result.cut, Cut::Mild);
+/// assert_eq!(result.findings[0].state, FindingState::Complete);
+/// assert_eq!(result.findings[1].state, FindingState::NeedsReaudit);
+/// ```
+pub fn read(text: &[u8]) -> Transcript {
+    let lines = lines(text);
+    let end = lines.last().map_or(Position { line: 1, column: 1, byte: 0 }, Line::ends);
+    let mut reader = Reader::default();
+    if let Some(form) = as_json(text, &lines, &mut reader.remarks) {
+        reader.results.push(form.into_result(end));
+        return reader.finish(end);
+    }
+    for at in 0..lines.len() {
+        reader.line(&lines, at);
+    }
+    reader.finish(end)
+}
+
+/// The result that a text is in JSON; none if it is something else, or cut.
+fn as_json(text: &[u8], lines: &[Line<'_>], remarks: &mut Remarks) -> Option<ResultForm> {
+    let is_object = text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    if !is_object || memchr::memmem::find(text, b"\"findings\"").is_none() {
+        return None;
+    }
+    match serde_json::from_slice(text) {
+        Ok(form) => Some(form),
+        Err(error) => {
+            let line = lines.get(error.line().saturating_sub(1))?;
+            let column = error.column().saturating_sub(1).min(line.text.len());
+            remarks.add(RemarkKind::BrokenJson, &error.to_string(), line.position(column));
+            None
+        }
+    }
+}
+
+/// What has been read, and what is open.
+#[derive(Default)]
+struct Reader {
+    results: Vec<AgentResult>,
+    checkpoints: Vec<Checkpoint>,
+    remarks: Remarks,
+    open: Option<Block>,
+    /// Code that is open around a result.
+    fence: Option<Fence>,
+    /// Beginnings of findings where no result is open.
+    strays: Ids,
+}
+
+/// What there is to remark.
+#[derive(Default)]
+struct Remarks {
+    list: Vec<Remark>,
+    omitted: usize,
+}
+
+impl Remarks {
+    fn add(&mut self, kind: RemarkKind, text: &str, position: Position) {
+        if self.list.len() == MOST_REMARKS {
+            self.omitted += 1;
+            return;
+        }
+        let text = text.trim();
+        let mut shown: String = text.chars().take(SHOWN).collect();
+        if shown.len() < text.len() {
+            shown.push('…');
+        }
+        self.list.push(Remark { position, kind, text: shown });
+    }
+}
+
+/// The ids of the findings that were seen.
+#[derive(Debug, Default)]
+struct Ids {
+    count: u32,
+    first: Option<u32>,
+    highest: Option<u32>,
+}
+
+impl Ids {
+    fn add(&mut self, number: Option<u32>) {
+        self.count = self.count.saturating_add(1);
+        if let Some(number) = number {
+            self.first = Some(self.first.map_or(number, |first| first.min(number)));
+            self.highest = Some(self.highest.map_or(number, |highest| highest.max(number)));
+        }
+    }
+
+    /// How many findings there are from the first id to the highest: numbers need not begin with 1.
+    fn span(&self) -> Option<u32> {
+        let (first, highest) = (self.first?, self.highest?);
+        Some((highest - first).saturating_add(1))
+    }
+}
+
+impl Reader {
+    fn line(&mut self, lines: &[Line<'_>], at: usize) {
+        let line = &lines[at];
+        if let Some(broken) = line.broken_at {
+            self.remarks.add(RemarkKind::NotUtf8, &line.text, line.position(broken));
+        }
+        match self.open.take() {
+            None => self.outside(line),
+            Some(mut block) => match block.line(lines, at, &mut self.remarks) {
+                Closed::Open => self.open = Some(block),
+                Closed::Checkpoint => {
+                    self.checkpoint(line);
+                    self.open = Some(block);
+                }
+                Closed::Ended => self.close(block, true, line.ends()),
+                Closed::Restarted => {
+                    if block.is_empty() {
+                        self.remarks.add(RemarkKind::EmptyResult, "===AGENT_RESULT===", block.begins);
+                    } else {
+                        self.close(block, false, line.begins());
+                    }
+                    self.begin(line);
+                }
+            },
+        }
+    }
+
+    fn outside(&mut self, line: &Line<'_>) {
+        let text = unquoted(&line.text, quote_depth(&line.text));
+        match words::marker(text) {
+            Some(Marker::Start) => return self.begin(line),
+            Some(Marker::End) => {
+                return self.remarks.add(RemarkKind::EndWithoutStart, text, line.begins());
+            }
+            None => {}
+        }
+        if self.checkpoint(line) {
+            return;
+        }
+        if let Some(fence) = Fence::of(text) {
+            self.fence = match self.fence {
+                Some(open) if open.is_closed_by(fence) => None,
+                Some(open) => Some(open),
+                None => Some(fence),
+            };
+        } else if text.contains("===AGENT_RESULT===") && text.contains("\\n") {
+            self.remarks.add(RemarkKind::InsideJson, text, line.begins());
+        } else if text.trim_start().starts_with(['[', '*', '#', '-', '【'])
+            && let Some((id, _)) = words::head(text)
+        {
+            self.strays.add(id.number());
+        }
+    }
+
+    fn begin(&mut self, line: &Line<'_>) {
+        self.open = Some(Block::new(line.begins(), quote_depth(&line.text), self.fence.take()));
+    }
+
+    /// Takes a line that is a checkpoint.
+    fn checkpoint(&mut self, line: &Line<'_>) -> bool {
+        let position = line.begins();
+        match checkpoint::checkpoint(&line.text, line.is_settled, position) {
+            None => return false,
+            Some(Found::Checkpoint(checkpoint)) => self.checkpoints.push(checkpoint),
+            Some(Found::Template) => self.remarks.add(RemarkKind::Template, &line.text, position),
+            Some(Found::Broken) if !line.is_settled => {}
+            Some(Found::Broken) => self.remarks.add(RemarkKind::BrokenCheckpoint, &line.text, position),
+        }
+        true
+    }
+
+    fn close(&mut self, block: Block, is_whole: bool, ends: Position) {
+        let begins = block.begins;
+        match block.finish(is_whole, ends, self.checkpoints.last().cloned(), &mut self.remarks) {
+            Some(result) => self.results.push(result),
+            None => self.remarks.add(RemarkKind::Template, "===AGENT_RESULT===", begins),
+        }
+    }
+
+    fn finish(mut self, end: Position) -> Transcript {
+        if let Some(block) = self.open.take() {
+            self.close(block, false, end);
+        }
+        if self.results.is_empty() {
+            self.results.push(AgentResult {
+                agent_id: None,
+                dimensions: Vec::new(),
+                declared_findings: None,
+                findings: Vec::new(),
+                discarded: self.strays.count,
+                cut: Cut::Severe,
+                begins: None,
+                ends: end,
+                checkpoint: self.checkpoints.last().cloned(),
+                counted_by_id: self.strays.span(),
+            });
+        }
+        self.remarks.list.sort_by_key(|remark| remark.position);
+        Transcript {
+            results: self.results,
+            checkpoints: self.checkpoints,
+            remarks: self.remarks.list,
+            remarks_omitted: self.remarks.omitted,
+        }
+    }
+}

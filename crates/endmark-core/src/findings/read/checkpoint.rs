@@ -1,0 +1,127 @@
+//! Checkpoints: `[CHECKPOINT] turn:{N} findings:{count} files_read:{count} remaining_dims:{list}`. (AR-3)
+
+use crate::findings::{Checkpoint, Position};
+
+use super::words::is_placeholder;
+
+/// What a line with `[CHECKPOINT]` in front comes to.
+pub(super) enum Found {
+    Checkpoint(Checkpoint),
+    /// The form itself, as a prompt shows it.
+    Template,
+    Broken,
+}
+
+/// The names of its parts, as they may be spelled.
+const NAMES: [(&str, Part); 8] = [
+    ("turn", Part::Turn),
+    ("turns", Part::Turn),
+    ("findings", Part::Findings),
+    ("files_read", Part::FilesRead),
+    ("files", Part::FilesRead),
+    ("remaining_dims", Part::RemainingDims),
+    ("remaining_dimensions", Part::RemainingDims),
+    ("remaining", Part::RemainingDims),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Turn,
+    Findings,
+    FilesRead,
+    RemainingDims,
+}
+
+/// The checkpoint that a line is; none if it is no such line.
+pub(super) fn checkpoint(text: &str, is_settled: bool, position: Position) -> Option<Found> {
+    const WORD: &str = "checkpoint";
+    let text = text
+        .trim_start_matches(|character: char| character.is_whitespace() || "*_`#>-+•".contains(character));
+    let inner = text.strip_prefix(['[', '【', '［'])?.trim_start();
+    let is_word = inner.get(..WORD.len()).is_some_and(|word| word.eq_ignore_ascii_case(WORD));
+    let behind = inner.get(WORD.len()..).filter(|_| is_word)?.trim_start();
+    let rest = behind.strip_prefix([']', '】', '］'])?;
+    let rest = rest.trim_end().trim_end_matches(['*', '`', '_']);
+    let mut found = Checkpoint { turn: 0, findings: None, files_read: None, remaining_dims: None, position };
+    let mut turn = None;
+    let mut parts = parts(rest);
+    // A number that the text stops with may have had more digits.
+    if !is_settled && parts.last().is_some_and(|(part, _)| *part != Part::RemainingDims) {
+        parts.pop();
+    }
+    for (part, value) in parts {
+        if is_placeholder(value) {
+            return Some(Found::Template);
+        }
+        match part {
+            Part::Turn => turn = turn.or_else(|| number(value)),
+            Part::Findings => found.findings = found.findings.or_else(|| number(value)),
+            Part::FilesRead => found.files_read = found.files_read.or_else(|| number(value)),
+            Part::RemainingDims => {
+                found.remaining_dims.get_or_insert_with(|| list(value));
+            }
+        }
+    }
+    Some(match turn {
+        Some(turn) => Found::Checkpoint(Checkpoint { turn, ..found }),
+        None => Found::Broken,
+    })
+}
+
+/// The parts of a line, with what stands between each and the next.
+fn parts(text: &str) -> Vec<(Part, &str)> {
+    let mut begins: Vec<(usize, usize, Part)> = Vec::new();
+    for (at, sign) in text.char_indices().filter(|(_, character)| matches!(character, ':' | '=' | '：')) {
+        let before = text[..at].trim_end_matches([' ', '*', '_', '`']);
+        if let Some((start, part)) = named(before) {
+            begins.push((start, at + sign.len_utf8(), part));
+        }
+    }
+    let ends = begins.iter().skip(1).map(|(start, ..)| *start).chain([text.len()]);
+    begins
+        .iter()
+        .zip(ends)
+        .filter_map(|((_, value, part), end)| Some((*part, text.get(*value..end)?)))
+        .collect()
+}
+
+/// The name that a text ends with, and where it begins; spaces and dashes do for `_`.
+fn named(before: &str) -> Option<(usize, Part)> {
+    let folded: String = before
+        .chars()
+        .map(|character| if matches!(character, ' ' | '-') { '_' } else { character.to_ascii_lowercase() })
+        .collect();
+    let of_name = |name: &str| {
+        let start = folded.len().checked_sub(name.len()).filter(|_| folded.ends_with(name))?;
+        let is_word =
+            !before[..start].ends_with(|character: char| character.is_alphanumeric() || character == '_');
+        is_word.then_some(start)
+    };
+    // The longest name counts: `files read` is more than `read`.
+    NAMES.iter().filter_map(|(name, part)| Some((of_name(name)?, *part))).min_by_key(|(start, _)| *start)
+}
+
+fn number(value: &str) -> Option<u32> {
+    let value =
+        value.trim_matches(|character: char| character.is_whitespace() || "*_`,;|".contains(character));
+    // `10/40` is the tenth of forty.
+    let end = value.find(|character: char| !character.is_ascii_digit()).unwrap_or(value.len());
+    value[..end].parse().ok()
+}
+
+/// `a,b` or `[a,b]`, with commas of other scripts too; `none` is an empty list.
+pub(super) fn list(value: &str) -> Vec<String> {
+    let value = value.trim_matches(|character: char| character.is_whitespace() || "*`|;".contains(character));
+    let value = value.strip_prefix(['[', '［', '【']).unwrap_or(value);
+    let value = value.strip_suffix([']', '］', '】']).unwrap_or(value);
+    let items = value.split([',', '，', '、', ';', '；']).map(|item| {
+        item.trim_matches(|character: char| character.is_whitespace() || "\"'`*".contains(character))
+    });
+    let items: Vec<String> = items.filter(|item| !item.is_empty()).map(str::to_owned).collect();
+    match items.as_slice() {
+        [word] if ["none", "-", "n/a", "∅"].iter().any(|none| word.eq_ignore_ascii_case(none)) => {
+            Vec::new()
+        }
+        _ => items,
+    }
+}

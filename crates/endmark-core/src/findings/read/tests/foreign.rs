@@ -1,0 +1,192 @@
+//! Whole files in the spellings of others, beside what must be read of each.
+
+use super::read_summary;
+
+macro_rules! foreign {
+    ($($name:ident: $expected:expr;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                let text = include_bytes!(concat!("foreign/", stringify!($name), ".txt"));
+                let expected: &str = $expected;
+                let expected: Vec<&str> = expected.lines().map(|line| line.strip_prefix("        ").unwrap_or(line)).collect();
+                let found = read_summary(text);
+                assert_eq!(found, expected.join("\n").trim(), "\nfound\n{found}\n");
+            }
+        )*
+
+        #[test]
+        fn every_file_has_its_test() {
+            let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/findings/read/tests/foreign");
+            let mut names: Vec<String> = std::fs::read_dir(folder)
+                .unwrap()
+                .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+                .collect();
+            names.sort();
+            let mut tested = vec![$(stringify!($name)),*];
+            tested.sort_unstable();
+            assert_eq!(names, tested);
+            assert!(names.len() >= 20);
+        }
+    };
+}
+
+foreign! {
+    bold_bullets: r#"
+        whole auth-2 [authentication, session handling] declared 2
+          F001 complete | SQL built from a request parameter | High | CWE-89 | src/db/user.rs:41-58 | request parameter `name` | `sqlx::query` in `find_user` | handler::get -> db::find_user | "let q = format!(\"select * from users where name = '{name}'\");\nsqlx::query(&q)"
+          F002 complete | Session id in the URL | Medium | CWE-598 | src/web/session.rs:12 | `Session::id` | `Redirect::to` |  | "Redirect::to(&format!(\"/home?sid={}\", session.id))"
+    "#;
+    other_order_and_case: r#"
+        whole crypto-1 [crypto]
+          F001 complete | Fixed IV | Low | CWE-329 | src/crypto.rs:7 | the constant `iv` | Aes128Cbc::new |  | "  let iv = [0u8; 16];"
+    "#;
+    crlf: r#"
+        whole web-1 [xss]
+          F001 complete | Reflected | High | CWE-79 | a.php:3 | $_GET | echo |  | "echo $_GET[\"q\"];"
+          F002 complete | Stored | High |  | b.php:9 | comment | echo |  | "echo $c;"
+    "#;
+    bom_and_tabs: r#"
+        whole bom-1 [files]
+          F001 complete | Path traversal | Critical | CWE-22 | src/get.go:15 | the path | os.Open |  | "f, err := os.Open(base + path)\nif err != nil {\n\treturn err\n}"
+    "#;
+    whole_result_in_a_fence: r#"
+        whole deps-1 [dependencies] declared 1
+          F001 complete | Old library | Medium | CWE-1104 | Cargo.toml:14 | crates.io | build |  | "openssl = \"0.9\""
+    "#;
+    fullwidth_punctuation: r#"
+        whole 登录-1 [认证, 会话管理] declared 1
+          F001 complete | 登录接口存在 SQL 注入 | High | CWE-89 | src/login.py:88-90 | 请求参数 user | cursor.execute |  | "cursor.execute(\"select * from u where n='\" + user + \"'\")"
+    "#;
+    dashes_and_equals: r#"
+        whole api-4 [rate limits, csrf]
+          F001 complete | No CSRF token | High | CWE-352 | app/forms.py:31 | any site | POST /transfer |  | "@csrf_exempt"
+    "#;
+    spellings_of_cwe: r#"
+        whole cwe-1 [all]
+          F001 complete | One | High | CWE-89 | a.c:1 | s | k |  | "x"
+          F002 complete | Two | Critical | CWE-79 | a.c:2 | s | k |  | "x"
+          F003 complete | Three | Info | CWE-200, CWE-209 | a.c:3 | s | k |  | "x"
+          F004 complete | Four | Medium-High |  | a.c:4 | s | k |  | "x"
+        30:1 unknown_severity
+        31:1 no_cwe
+    "#;
+    two_results_in_one_transcript: r#"
+        whole one [a]
+          F001 complete | First | Low |  | a.c:1 | s | k |  | "x"
+        whole two [b]
+          F001 complete | Second | Low |  | b.c:1 | s | k |  | "y"
+        checkpoint 10 1 7 [b]
+    "#;
+    restarted_after_a_cut: r#"
+        mild re-1 [a, b]
+          F001 complete | First | Low |  | a.c:1 | s | k |  | "x();"
+          F002 needs_reaudit | Secon | - |  |  |  |  |  |  | lacks severity location source sink evidence
+        whole re-1 [a, b]
+          F001 complete | First | Low |  | a.c:1 | s | k |  | "x();"
+          F002 complete | Second | Low |  | a.c:9 | s | k |  | "y();"
+        14:1 ignored_text
+    "#;
+    markers_inside_evidence: r#"
+        whole self-1 [parser]
+          F001 complete | The parser takes any line for a marker | Medium | CWE-20 | src/read.rs:5 | a transcript | `marker` |  | "const START: &str = \"===AGENT_RESULT===\";\n===AGENT_RESULT_END===\n[F002] is a line of the code\nseverity: none, this is code too"
+          F003 complete | Again, in a fence | Medium |  | src/read.rs:9 | a transcript | `marker` | a -> b | "===AGENT_RESULT_END===\n[F004] in code\nsource: code"
+        13:3 inside_evidence
+        14:3 inside_evidence
+        24:1 inside_evidence
+        25:1 inside_evidence
+    "#;
+    indented_as_yaml: r#"
+        whole yaml-1 [upload, download]
+          F001 complete | Upload of any file | High | CWE-434 | app/upload.rb:20-31 | params[:file] | File.write | UploadController#create -> Store.put -> File.write | "File.write(path, params[:file].read)\n\n# no check of the type"
+          F002 complete | Download of any file | High |  | app/download.rb:4 | params[:name] | send_file |  | "send_file params[:name]"
+    "#;
+    quoted: r#"
+        whole quote-1 [logging]
+          F001 complete | Password in the log | High | CWE-532 | src/log.ts:9 | `password` | console.log |  | "console.log(\"login\", user, password)"
+    "#;
+    table_of_fields: r#"
+        whole table-1 [deserialisation]
+          F001 complete | Pickle from the network | Critical | CWE-502 | worker.py:77 | socket | pickle.loads |  | "job = pickle.loads(sock.recv(65536))"
+        3:1 ignored_text
+        10:1 ignored_text
+    "#;
+    more_fields_than_asked_for: r#"
+        whole more-1 [ssrf] declared 1
+          F001 complete | Fetches any address | High | CWE-918 | src/fetch.js:3 | query.url | fetch |  | "await fetch(req.query.url)"
+        3:1 unknown_field
+        7:1 ignored_text
+        11:1 unknown_field
+        18:1 unknown_field
+        19:1 unknown_field
+    "#;
+    headings_without_brackets: r#"
+        whole head-1 [races]
+          F001 complete | Check, then use | High | CWE-367 | src/tmp.c:10-14 | access() | open() |  | "if (access(path, W_OK) == 0)\n    fd = open(path, O_WRONLY);"
+          F002 complete | Double fetch | Low |  | src/tmp.c:44 | user memory | copy |  | "get_user(a, p); get_user(b, p);"
+    "#;
+    numbered_otherwise: r#"
+        whole num-1 [x] declared 3
+          F101 complete | A | Low |  | a.c:1 | s | k |  | "`x`"
+          F102 complete | B | Low |  | a.c:5 | s | k |  | "`y`"
+          F-AUTH-3 complete | C | Low |  | a.c:9 | s | k |  | "`z`"
+    "#;
+    missing_fields: r#"
+        whole miss-1 []
+          F001 truncated | No evidence | High |  | a.c:1 | s | k |  |  | lacks evidence
+          F002 needs_reaudit | No sink | High |  | a.c:2 | s |  |  | "x" | lacks sink
+          F003 complete | All but what is optional | High |  | a.c:3 | s | k |  | "x"
+    "#;
+    no_start_marker: r"
+        severe - [] discarded 2
+        19:1 end_without_start
+    ";
+    cut_before_the_agent: r"
+        severe - [a, b] discarded 1
+        checkpoint 10 4 12 [a,b]
+    ";
+    prompt_echoed: r#"
+        whole echo-1 [a] declared 1
+          F001 complete | Reads <stdin> | Low |  | a.c:1 | <stdin> | <eval> |  | "eval(input)"
+        2:1 template
+        7:1 template
+        17:1 template
+    "#;
+    no_findings: r"
+        whole none-1 [licences] declared 0
+        6:1 ignored_text
+    ";
+    json_like_fields: r#"
+        whole json-1 [redirects, headers] declared 1
+          F001 complete | Open redirect | Medium | CWE-601 | src/go.ts:5 | query.next | res.redirect |  | "res.redirect(req.query.next)"
+    "#;
+    forgotten_fence: r#"
+        whole fence-1 [a]
+          F001 complete | The fence is never closed | Low |  | a.c:1 | s | k |  | "x();"
+          F002 complete | And yet there is a second one | Low |  | a.c:9 | s | k |  | "y();"
+    "#;
+    blank_lines_everywhere: r#"
+        mild blank-1 [a]
+          F001 complete | Spread out | Low |  | a.c:1 | s | k |  | "a();\n\nb();"
+          F002 complete | Spread out, too | Low |  | a.c:9 | s | k |  | "c();"
+    "#;
+    checkpoints: r#"
+        whole cp-1 [csrf]
+          F001 complete | In the middle of a result | Low |  | a.c:1 | s | k |  | "[CHECKPOINT] turn:99 findings:99 files_read:99 remaining_dims:[]"
+        checkpoint 10 2 11 [csrf,session handling]
+        checkpoint 20 5 23 [csrf]
+        checkpoint 30 7 31 []
+        checkpoint 40 7 35 []
+        checkpoint 50 8 35 []
+        6:1 broken_checkpoint
+    "#;
+    inside_json: r"
+        severe - []
+        1:1 inside_json
+    ";
+    not_utf8: r#"
+        mild bytes-1 [a]
+          F001 truncated | Bad � byte | Low |  | a.c:1 | s | k |  | "x"
+        4:12 not_utf8
+    "#;
+}

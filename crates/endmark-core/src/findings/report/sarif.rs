@@ -1,0 +1,186 @@
+//! The report as SARIF 2.1.0, for code scanning and its viewers. (AR-6)
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::markdown::number;
+use super::{FinalReport, ReportedFinding, ReportedPlace};
+use crate::findings::finding::Cwe;
+
+const SCHEMA: &str =
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+
+/// The rule of findings that name no weakness.
+const NO_CWE: &str = "no-cwe";
+
+pub(super) fn sarif(report: &FinalReport, version: &str) -> Value {
+    let mut rules: BTreeMap<String, usize> = BTreeMap::new();
+    let mut described = Vec::new();
+    let mut results = Vec::new();
+    for reported in report.findings() {
+        let id = rule_id(reported);
+        let index = *rules.entry(id.clone()).or_insert_with(|| {
+            described.push(rule(&id));
+            described.len() - 1
+        });
+        results.push(result(reported, &id, index));
+    }
+    let disclosure = report.disclosure();
+    json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": { "name": "Endmark", "version": version, "rules": described } },
+            "columnKind": "unicodeCodePoints",
+            "invocations": [{
+                // What was cut and not recovered is no success.
+                "executionSuccessful": !disclosure.has_gaps(),
+                "toolExecutionNotifications": notifications(report),
+            }],
+            "results": results,
+            "properties": { "disclosure": disclosure },
+        }],
+    })
+}
+
+fn rule_id(reported: &ReportedFinding) -> String {
+    let first = reported.finding.cwe.as_deref().map(Cwe::read).unwrap_or_default().first().copied();
+    first.map_or_else(|| NO_CWE.to_owned(), |cwe| cwe.to_string())
+}
+
+fn rule(id: &str) -> Value {
+    match id.strip_prefix("CWE-") {
+        Some(number) => json!({
+            "id": id,
+            "shortDescription": { "text": id },
+            "helpUri": format!("https://cwe.mitre.org/data/definitions/{number}.html"),
+            "properties": { "tags": ["security", format!("external/cwe/cwe-{number}")] },
+        }),
+        None => json!({ "id": id, "shortDescription": { "text": "A finding that names no weakness" } }),
+    }
+}
+
+fn result(reported: &ReportedFinding, rule: &str, index: usize) -> Value {
+    let finding = &reported.finding;
+    let mut message = if finding.title.is_empty() { finding.id.clone() } else { finding.title.clone() };
+    for (name, value) in [("Source", &finding.source), ("Sink", &finding.sink)] {
+        if let Some(value) = value {
+            // Writing to a string cannot fail.
+            let _ = write!(message, "\n{name}: {value}");
+        }
+    }
+    if finding.originally_truncated {
+        message.push_str("\nThis finding was cut when it was handed over.");
+    }
+    let mut result = json!({
+        "ruleId": rule,
+        "ruleIndex": index,
+        "level": level(finding.severity.as_deref()),
+        "message": { "text": message },
+        "locations": reported.places.iter().map(|place| location(place, finding.evidence.as_deref())).collect::<Vec<_>>(),
+        "properties": {
+            "id": finding.id,
+            "severity": finding.severity,
+            "cwe": finding.cwe,
+            "source": finding.source,
+            "sink": finding.sink,
+            "evidence": finding.evidence,
+            "originally_truncated": finding.originally_truncated,
+            "reported_by": reported.reported_by,
+            "also_titled": reported.also_titled,
+        },
+    });
+    if let (Some(flow), Some(object)) = (&finding.flow, result.as_object_mut()) {
+        object.insert("codeFlows".to_owned(), code_flows(flow));
+    }
+    result
+}
+
+fn level(severity: Option<&str>) -> &'static str {
+    match severity {
+        Some("Critical" | "High") => "error",
+        Some("Low" | "Info") => "note",
+        _ => "warning",
+    }
+}
+
+fn location(place: &ReportedPlace, evidence: Option<&str>) -> Value {
+    let mut physical = json!({ "artifactLocation": { "uri": uri(&place.file) } });
+    if let (Some(start), Some(end), Some(object)) =
+        (place.start_line, place.end_line, physical.as_object_mut())
+    {
+        let mut region = json!({ "startLine": start, "endLine": end });
+        if let (Some(evidence), Some(region)) = (evidence, region.as_object_mut()) {
+            region.insert("snippet".to_owned(), json!({ "text": evidence }));
+        }
+        object.insert("region".to_owned(), region);
+    }
+    json!({ "physicalLocation": physical })
+}
+
+/// A path as a relative reference: what has a meaning in one is escaped.
+fn uri(file: &str) -> String {
+    let mut uri = String::new();
+    for (at, byte) in file.bytes().enumerate() {
+        let is_plain = byte.is_ascii_alphanumeric() || b"-._~/!$&'()*+,;=@".contains(&byte);
+        // A drive's letter must not be taken for a scheme.
+        if at == 1 && byte == b':' && file.starts_with(|letter: char| letter.is_ascii_alphabetic()) {
+            uri.insert_str(0, "file:///");
+            uri.push(':');
+        } else if is_plain {
+            uri.push(char::from(byte));
+        } else {
+            let _ = write!(uri, "%{byte:02X}");
+        }
+    }
+    uri
+}
+
+/// The steps of a flow, as far as they are set apart.
+fn code_flows(flow: &str) -> Value {
+    let steps = flow.replace('→', "->");
+    let locations: Vec<Value> = steps
+        .split("->")
+        .map(str::trim)
+        .filter(|step| !step.is_empty())
+        .map(|step| json!({ "location": { "message": { "text": step } } }))
+        .collect();
+    if locations.is_empty() {
+        return json!([]);
+    }
+    json!([{ "threadFlows": [{ "locations": locations }] }])
+}
+
+/// One notification for each agent that was cut, and one for the whole.
+fn notifications(report: &FinalReport) -> Vec<Value> {
+    let disclosure = report.disclosure();
+    let mut notifications: Vec<Value> = disclosure
+        .truncated_agents()
+        .iter()
+        .map(|agent| {
+            let name = agent.agent_id.clone().unwrap_or_else(|| format!("not named ({})", agent.origins.join(", ")));
+            let gaps = if agent.gaps.is_empty() { "no known gap".to_owned() } else { agent.gaps.join(", ") };
+            let text = format!(
+                "The result of agent {name} was truncated; recovery: {}; may be missing: {gaps}; findings not recovered: {}",
+                agent.recovery.words(),
+                number(&agent.unrecovered)
+            );
+            notification("agent_truncated", &text)
+        })
+        .collect();
+    if disclosure.has_gaps() {
+        let text = format!(
+            "Findings may be missing: {} not recovered, {} to be looked at again",
+            number(disclosure.unrecovered()),
+            disclosure.needs_reaudit()
+        );
+        notifications.push(notification("coverage_gaps", &text));
+    }
+    notifications
+}
+
+fn notification(id: &str, text: &str) -> Value {
+    json!({ "descriptor": { "id": id }, "level": "warning", "message": { "text": text } })
+}

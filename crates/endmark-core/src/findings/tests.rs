@@ -1,0 +1,4 @@
+//! Results that are cut at every byte, and audits as they really are.
+
+mod audit;
+mod every_cut;

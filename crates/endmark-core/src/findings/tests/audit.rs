@@ -1,0 +1,206 @@
+//! Recovery, merging and disclosure, rule by rule. (AR-2, AR-4, AR-5, AR-6)
+
+use crate::findings::{
+    Assignment, Cut, Handed, Merged, Recovery, RecoveryPolicy, RecoveryState, RunKind, Team, compress, read,
+};
+
+fn names(list: &str) -> Vec<String> {
+    list.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+fn recovery(dimensions: &str, turns: u32, rounds: u32, emergency: bool) -> Recovery {
+    let assignment =
+        Assignment { agent_id: "a".into(), dimensions: names(dimensions), max_turns: Some(turns) };
+    Recovery::new(assignment, RecoveryPolicy { rounds, emergency })
+}
+
+fn next(recovery: &Recovery) -> Option<(RunKind, u32, String, Option<u32>, Option<u32>)> {
+    recovery
+        .next()
+        .map(|run| (run.kind, run.round, run.dimensions.join(","), run.max_turns, run.max_findings))
+}
+
+#[test]
+fn a_mild_cut_is_supplemented_in_the_next_round() {
+    let mut recovery = recovery("a,b,c", 40, 2, true);
+    recovery.ended(Cut::Mild, names("c"));
+    assert_eq!(next(&recovery), Some((RunKind::Supplement, 2, "c".into(), Some(40), None)));
+    recovery.ended(Cut::Whole, vec![]);
+    assert_eq!((next(&recovery), recovery.state()), (None, RecoveryState::Recovered));
+}
+
+#[test]
+fn a_severe_cut_is_retried_once_with_half() {
+    for (dimensions, turns, half, turns_of_half, rest) in
+        [("a,b,c", 25, "a,b", 13, "c"), ("a,b,c,d", 40, "a,b", 20, "c,d"), ("a", 1, "a", 1, "")]
+    {
+        let mut recovery = recovery(dimensions, turns, 2, true);
+        recovery.ended(Cut::Severe, vec![]);
+        assert_eq!(next(&recovery), Some((RunKind::Retry, 1, half.into(), Some(turns_of_half), Some(5))));
+        recovery.ended(Cut::Whole, vec![]);
+        let expected = (!rest.is_empty()).then(|| (RunKind::Supplement, 2, rest.into(), Some(turns), None));
+        assert_eq!(next(&recovery), expected);
+    }
+}
+
+#[test]
+fn there_is_no_second_retry_but_the_next_round_and_then_an_emergency_agent() {
+    let mut recovery = recovery("a,b,c", 25, 2, true);
+    recovery.ended(Cut::Severe, vec![]);
+    recovery.ended(Cut::Severe, vec![]);
+    assert_eq!(next(&recovery), Some((RunKind::Supplement, 2, "c,a,b".into(), Some(25), None)));
+    // Only what was never retried is.
+    recovery.ended(Cut::Severe, vec![]);
+    assert_eq!(next(&recovery), Some((RunKind::Retry, 2, "c".into(), Some(13), Some(5))));
+    recovery.ended(Cut::Severe, vec![]);
+    assert_eq!(next(&recovery), Some((RunKind::Emergency, 3, "a,b,c".into(), Some(25), None)));
+    recovery.ended(Cut::Mild, names("b"));
+    assert_eq!((next(&recovery), recovery.state()), (None, RecoveryState::NotRecovered));
+    assert_eq!(recovery.gaps(), ["b"]);
+}
+
+#[test]
+fn without_an_emergency_agent_the_gap_is_said() {
+    let mut recovery = recovery("a", 9, 1, false);
+    recovery.ended(Cut::Mild, vec![]);
+    assert_eq!((recovery.gaps(), recovery.state()), (&names("a")[..], RecoveryState::NotRecovered));
+}
+
+/// Whatever happens, it ends: at most three runs a round, and the emergency agent.
+#[test]
+fn every_recovery_ends() {
+    for seed in 0..3_u32.pow(9) {
+        let (mut recovery, mut runs, mut seed) = (recovery("a,b,c,d,e", 40, 3, true), 0, seed);
+        while next(&recovery).is_some() {
+            let (cut, remaining) =
+                [(Cut::Whole, ""), (Cut::Mild, "e"), (Cut::Severe, "")][usize::try_from(seed % 3).unwrap()];
+            recovery.ended(cut, names(remaining));
+            (runs, seed) = (runs + 1, seed / 3);
+        }
+        assert!(runs <= 7, "{runs}");
+        assert!(recovery.past().iter().filter(|past| past.run.kind == RunKind::Retry).count() <= 3);
+    }
+}
+
+fn result(agent: &str, findings: &[(&str, &str, &str)], end: &str) -> Handed {
+    let mut text = format!("===AGENT_RESULT===\nagent_id: {agent}\ndimensions: a, b\n");
+    for (number, (title, cwe, location)) in findings.iter().enumerate() {
+        text.push_str(&format!(
+            "\n[F{:03}] {title}\nseverity: Medium\ncwe: {cwe}\nlocation: {location}\nsource: s\nsink: k\nflow: s -> m -> k\n\
+             evidence:\n  of {title}\n",
+            number + 1
+        ));
+    }
+    text.push_str(end);
+    Handed { origin: format!("{agent}.txt"), result: read(text.as_bytes()).results.remove(0) }
+}
+
+const END: &str = "===AGENT_RESULT_END===\n";
+
+#[test]
+fn duplicates_are_joined_and_no_evidence_is_lost() {
+    let handed = vec![
+        result(
+            "x",
+            &[("one", "CWE-89", "a.c:1-9"), ("two", "CWE-79", "a.c:1-9"), ("far", "CWE-89", "a.c:50")],
+            END,
+        ),
+        result("y", &[("three", "CWE-089", "./a.c:8-12"), ("four", "CWE-89", "b.c:8")], END),
+    ];
+    let merged = Merged::new(&Team::default(), handed);
+    let found: Vec<String> = merged
+        .findings()
+        .iter()
+        .map(|merged| {
+            let finding = &merged.finding;
+            let place = finding.location.as_ref().unwrap().to_string();
+            format!(
+                "{} {} {place} {} {:?}",
+                finding.id,
+                finding.title,
+                merged.reported_by.join("+"),
+                finding.evidence.as_ref().unwrap().as_str()
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "F001 two a.c:1-9 x \"of two\"",
+            "F002 one a.c:1-12 x+y \"of one\\n\\nof three\"",
+            "F003 far a.c:50 x \"of far\"",
+            "F004 four b.c:8 y \"of four\"",
+        ]
+    );
+    assert_eq!(merged.joined_duplicates(), 1);
+}
+
+#[test]
+fn what_is_not_recovered_is_said_with_its_number() {
+    let cut = result("x", &[("one", "CWE-89", "a.c:1")], "\n[F002] second\nseverity: High\n");
+    let report = Merged::new(&Team::default(), vec![cut.clone()]).report();
+    let disclosure = report.disclosure();
+    assert_eq!(
+        (report.findings().len(), disclosure.needs_reaudit(), disclosure.unrecovered().count),
+        (1, 1, 1)
+    );
+    assert_eq!(disclosure.unrecovered().basis, ["highest_id"]);
+    assert!(disclosure.dimensions().iter().all(|dimension| dimension.truncated && dimension.gap));
+    assert!(report.markdown().contains("| a | x | ⚠️ may have gaps |"), "{}", report.markdown());
+    // Its supplement brings the second one.
+    let supplement = result("x", &[("second", "CWE-22", "a.c:9")], END);
+    let report = Merged::new(&Team::default(), vec![cut, supplement]).report();
+    assert_eq!((report.findings().len(), report.disclosure().unrecovered().count), (2, 0));
+    assert!(report.disclosure().is_truncated());
+    assert!(report.markdown().contains("⚠️ truncated, then recovered"));
+}
+
+#[test]
+fn an_agent_of_the_team_that_hands_nothing_over_is_disclosed() {
+    let agents = vec![
+        Assignment { agent_id: "x".into(), dimensions: names("a,b"), max_turns: None },
+        Assignment { agent_id: "silent".into(), dimensions: names("c"), max_turns: Some(8) },
+    ];
+    let team = Team { agents, ..Team::default() };
+    let merged = Merged::new(&team, vec![result("x", &[], END)]);
+    let report = merged.report();
+    let silent = &report.disclosure().truncated_agents()[0];
+    assert_eq!((silent.agent_id.as_deref(), silent.recovery), (Some("silent"), RecoveryState::Pending));
+    assert!(silent.unrecovered.at_least);
+    assert_eq!(merged.agents()[1].next().unwrap().max_turns, Some(4));
+}
+
+#[test]
+fn a_file_without_an_agent_is_of_the_one_it_is_named_for() {
+    let agents = vec![Assignment { agent_id: "auth-2".into(), dimensions: names("a"), max_turns: None }];
+    let team = Team { agents, ..Team::default() };
+    let severe = read(b"nothing").results.remove(0);
+    for (origin, is_known) in [("r1/auth-2.txt", true), ("auth-2.retry.txt", true), ("auth-22.txt", false)] {
+        let merged = Merged::new(&team, vec![Handed { origin: origin.into(), result: severe.clone() }]);
+        assert_eq!(merged.not_attributed().count() == 0, is_known, "{origin}");
+    }
+}
+
+#[test]
+fn a_truncated_finding_is_annotated_unless_it_comes_again() {
+    let findings = [("one", "CWE-89", "a.c:1")];
+    let report = Merged::new(&Team::default(), vec![result("x", &findings, "")]).report();
+    assert!(report.findings()[0].finding.originally_truncated);
+    let again = vec![result("x", &findings, ""), result("x", &findings, END)];
+    let report = Merged::new(&Team::default(), again).report();
+    assert_eq!((report.findings().len(), report.findings()[0].finding.originally_truncated), (1, false));
+}
+
+#[test]
+fn compression_merges_what_has_the_same_weakness_and_file() {
+    let handed = result(
+        "x",
+        &[("one", "CWE-89", "a.c:1"), ("two", "CWE-89", "a.c:9-12"), ("three", "CWE-79", "a.c:1")],
+        END,
+    );
+    let findings: Vec<_> = handed.result.findings.into_iter().map(|read| read.finding).collect();
+    let compressed = compress(&findings);
+    assert_eq!(compressed.len(), 2);
+    assert_eq!(compressed[0].location.as_ref().unwrap().as_str(), "a.c:1-12");
+    assert_eq!(compressed[0].flow.as_deref(), Some("s → k"));
+}

@@ -1,0 +1,204 @@
+//! Any well-formed result, cut at any byte: nothing is invented, nothing altered, everything complete is kept; with its
+//! supplement it is the uncut one. (AR-1, AR-4, AR-5, AR-6)
+
+use proptest::prelude::*;
+
+use crate::findings::{
+    AgentResult, Cut, Cwe, Evidence, Finding, FindingId, FindingState, Handed, Location, Merged, Severity,
+    Team, Writing, read,
+};
+
+/// Words that a reader could stumble over.
+fn text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        3 => "[a-z]{1,8}",
+        1 => Just("`x`".to_owned()),
+        1 => Just("[F002]".to_owned()),
+        1 => Just("===AGENT_RESULT_END===".to_owned()),
+        1 => Just("severity: Low".to_owned()),
+        1 => Just("<input>".to_owned()),
+        1 => Just("grün 😀 漢字".to_owned()),
+        1 => Just("**".to_owned()),
+        1 => Just("a -> b".to_owned()),
+        1 => Just("\"q\",".to_owned()),
+    ];
+    proptest::collection::vec(piece, 1..4).prop_map(|pieces| pieces.join(" "))
+}
+
+fn evidence() -> impl Strategy<Value = Evidence> {
+    let line = prop_oneof![
+        4 => text(),
+        1 => Just(String::new()),
+        1 => Just("    indented".to_owned()),
+        1 => Just("\tlet a;".to_owned()),
+        1 => Just("```".to_owned()),
+        1 => Just("```rust".to_owned()),
+        1 => Just("~~~~".to_owned()),
+        1 => Just("===AGENT_RESULT===".to_owned()),
+        1 => Just("===AGENT_RESULT_END===".to_owned()),
+        1 => Just("[F003] in code".to_owned()),
+        1 => Just("source: code".to_owned()),
+        1 => Just("[CHECKPOINT] turn:10 findings:99 files_read:1 remaining_dims:x".to_owned()),
+    ];
+    proptest::collection::vec(line, 1..6)
+        .prop_filter_map("it is blank", |lines| Evidence::new(&lines.join("\n")))
+}
+
+fn finding() -> impl Strategy<Value = Finding> {
+    let severity = prop_oneof![
+        Just(Severity::Critical),
+        Just(Severity::High),
+        Just(Severity::Medium),
+        Just(Severity::Low),
+        Just(Severity::Info)
+    ];
+    let file = prop_oneof![Just("src/a.rs"), Just("src/b.rs"), Just("my files/c.py")];
+    let lines = proptest::option::of((1_u32..60, 0_u32..9));
+    let location = (file, lines).prop_map(|(file, lines)| match lines {
+        Some((start, more)) => Location::read(&format!("{file}:{start}-{}", start + more)).unwrap(),
+        None => Location::read(file).unwrap(),
+    });
+    let cwe = proptest::collection::vec(prop_oneof![Just(Cwe(89)), Just(Cwe(79)), Just(Cwe(22))], 0..2);
+    (severity, cwe, location, (text(), text(), text()), proptest::option::of(text()), evidence()).prop_map(
+        |(severity, cwe, location, (title, source, sink), flow, evidence)| Finding {
+            id: FindingId::default(),
+            title,
+            severity: Some(severity),
+            cwe,
+            location: Some(location),
+            source: Some(source),
+            sink: Some(sink),
+            flow,
+            evidence: Some(evidence),
+            originally_truncated: false,
+        },
+    )
+}
+
+fn findings() -> impl Strategy<Value = Vec<Finding>> {
+    proptest::collection::vec(finding(), 0..5).prop_map(|mut findings| {
+        for (finding, number) in findings.iter_mut().zip(1..) {
+            finding.id = FindingId::numbered(number);
+            // Two findings that say the very same are one to whoever counts them.
+            finding.title = format!("{} {number}", finding.title);
+        }
+        findings
+    })
+}
+
+fn written(findings: &[Finding]) -> String {
+    let dimensions = ["authentication".to_owned(), "session handling".to_owned()];
+    let writing = Writing {
+        agent_id: Some("auth-2"),
+        dimensions: &dimensions,
+        declared_findings: Some(findings.len()),
+        is_whole: true,
+    };
+    writing.text(findings)
+}
+
+fn only(text: &[u8]) -> AgentResult {
+    let mut results = read(text).results;
+    assert_eq!(results.len(), 1, "{}", String::from_utf8_lossy(text));
+    results.remove(0)
+}
+
+fn handed(result: &AgentResult) -> Handed {
+    Handed { origin: "auth-2.txt".to_owned(), result: result.clone() }
+}
+
+/// How many findings have their end before this byte: the next finding, a blank line, or the end marker.
+fn ended_before(text: &str, findings: &[Finding], cut: usize) -> usize {
+    let mut from = 0;
+    let mut ends = Vec::new();
+    for finding in findings.iter().skip(1) {
+        from += text[from..].find(&format!("\n\n[{}]", finding.id)).unwrap() + 2;
+        ends.push(from);
+    }
+    if !findings.is_empty() {
+        ends.push(text.len() - 1);
+    }
+    ends.iter().filter(|end| **end <= cut).count()
+}
+
+fn check_cut(text: &str, findings: &[Finding], cut: usize, uncut: &Merged) {
+    let result = only(&text.as_bytes()[..cut]);
+    let marker_ends = text.len() - 1;
+    assert_eq!(result.cut == Cut::Whole, cut >= marker_ends, "cut at {cut} of {text}");
+    // Nothing is invented or altered, and everything complete is kept.
+    let complete: Vec<&Finding> = result
+        .findings
+        .iter()
+        .filter(|read| read.state == FindingState::Complete)
+        .map(|read| &read.finding)
+        .collect();
+    if result.cut != Cut::Severe {
+        let expected: Vec<&Finding> = findings.iter().take(ended_before(text, findings, cut)).collect();
+        assert_eq!(complete, expected, "cut at {cut} of {text}");
+        assert!(result.findings.len() <= complete.len() + 1, "cut at {cut} of {text}");
+    }
+    for (read, original) in result.findings.iter().zip(findings) {
+        let (found, original_evidence) = (&read.finding, original.evidence.as_ref().unwrap().as_str());
+        assert_eq!(found.id, original.id);
+        assert!(original.title.starts_with(&found.title));
+        for (found, original) in
+            [(&found.source, &original.source), (&found.sink, &original.sink), (&found.flow, &original.flow)]
+        {
+            assert!(found.is_none() || found == original, "cut at {cut} of {text}");
+        }
+        assert!(found.location.is_none() || found.location == original.location);
+        assert!(found.severity.is_none() || found.severity == original.severity);
+        if let Some(evidence) = &found.evidence {
+            assert!(original_evidence.starts_with(evidence.as_str()), "{evidence:?} cut at {cut} of {text}");
+        }
+    }
+    // The next round hands over what was not complete.
+    let kept: Vec<&FindingId> = complete.iter().map(|finding| &finding.id).collect();
+    let lost: Vec<Finding> =
+        findings.iter().filter(|finding| !kept.contains(&&finding.id)).cloned().collect();
+    let supplement = only(written(&lost).as_bytes());
+    let merged = if result.cut == Cut::Whole {
+        Merged::new(&Team::default(), vec![handed(&result)])
+    } else {
+        Merged::new(&Team::default(), vec![handed(&result), handed(&supplement)])
+    };
+    assert_eq!(merged.findings(), uncut.findings(), "cut at {cut} of {text}");
+    let disclosure = merged.report();
+    let disclosure = disclosure.disclosure();
+    assert_eq!(disclosure.is_truncated(), result.cut != Cut::Whole, "cut at {cut} of {text}");
+    if result.cut == Cut::Mild {
+        assert_eq!(disclosure.unrecovered().count, 0, "cut at {cut} of {text}");
+        assert!(disclosure.dimensions().iter().all(|dimension| dimension.truncated && !dimension.gap));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_written_is_read_again(findings in findings()) {
+        let text = written(&findings);
+        let result = only(text.as_bytes());
+        prop_assert_eq!(result.cut, Cut::Whole);
+        let read: Vec<Finding> = result.findings.iter().map(|read| read.finding.clone()).collect();
+        prop_assert_eq!(&read, &findings, "{}", text);
+        prop_assert!(result.findings.iter().all(|read| read.state == FindingState::Complete));
+    }
+
+    /// With `ENDMARK_TEST_CUTS` as many cuts of each result as it has bytes, else some of them.
+    #[test]
+    fn a_cut_anywhere_loses_only_what_is_behind_it(findings in findings(), seed in 0_usize..1_000) {
+        let text = written(&findings);
+        let uncut = Merged::new(&Team::default(), vec![handed(&only(text.as_bytes()))]);
+        let step = if std::env::var_os("ENDMARK_TEST_CUTS").is_some() { 1 } else { 97 };
+        for cut in (seed % step..=text.len()).step_by(step) {
+            check_cut(&text, &findings, cut, &uncut);
+        }
+        // Exactly at the end of each finding, and around it.
+        for (at, _) in text.match_indices("\n\n") {
+            for cut in at..=at + 3 {
+                check_cut(&text, &findings, cut, &uncut);
+            }
+        }
+    }
+}

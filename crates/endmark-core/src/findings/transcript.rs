@@ -1,0 +1,344 @@
+//! What an agent handed over, as it was read. (AR-1, AR-3)
+
+use std::fmt;
+
+use super::finding::{Field, Finding, FindingId};
+
+/// All that was read of one text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transcript {
+    /// The results, in order: never none, since a text in which none begins is a severe cut (AR-1).
+    pub results: Vec<AgentResult>,
+    /// All checkpoints, in order (AR-3).
+    pub checkpoints: Vec<Checkpoint>,
+    /// What was ignored or not understood, in order.
+    pub remarks: Vec<Remark>,
+    /// How many more remarks there would be.
+    pub remarks_omitted: usize,
+}
+
+/// One result of one agent (AR-1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentResult {
+    /// Whose it is; none if it was cut before that, or does not say.
+    pub agent_id: Option<String>,
+    /// What the agent looked into, in order.
+    pub dimensions: Vec<String>,
+    /// How many findings the agent says there are.
+    pub declared_findings: Option<u32>,
+    /// Its findings, in order; empty if the cut is severe, since all are discarded then (AR-4).
+    pub findings: Vec<ReadFinding>,
+    /// How many findings were discarded with a severe cut.
+    pub discarded: u32,
+    /// Whether it is whole.
+    pub cut: Cut,
+    /// Where its start marker is; none if there is none.
+    pub begins: Option<Position>,
+    /// Where it stops: behind its end marker, or at the cut.
+    pub ends: Position,
+    /// The last checkpoint before its end (AR-3).
+    pub checkpoint: Option<Checkpoint>,
+    /// How many findings its ids speak of, from the first to the highest, discarded ones too.
+    pub(super) counted_by_id: Option<u32>,
+}
+
+/// Whether a result is whole (AR-1, AR-4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cut {
+    /// Its end marker is there.
+    Whole,
+    /// The end marker is missing, but the agent is known: complete findings are kept.
+    Mild,
+    /// The agent, or even the start marker, is missing: all is discarded.
+    Severe,
+}
+
+/// A finding, and how much of it is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadFinding {
+    /// What is there. Of a field that was cut in the middle there is nothing, but of evidence what came.
+    pub finding: Finding,
+    /// How much that is.
+    pub state: FindingState,
+    /// What a complete one would have and this one lacks.
+    pub missing: Vec<Field>,
+    /// Where it begins.
+    pub position: Position,
+}
+
+/// How much of a finding is there (AR-1, AR-5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FindingState {
+    /// All a finding has to have, and its end.
+    Complete,
+    /// Not that, but source and sink: worth validating, with a note.
+    Truncated,
+    /// Source or sink is missing: someone has to look again.
+    NeedsReaudit,
+}
+
+/// A place in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+    /// In UTF-8 bytes from the beginning, from 0.
+    pub byte: usize,
+}
+
+/// How far an agent says it has come (AR-3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// After how many turns.
+    pub turn: u32,
+    /// How many findings it has by now.
+    pub findings: Option<u32>,
+    /// How many files it has read.
+    pub files_read: Option<u32>,
+    /// What it has yet to look into; none if it does not say, empty if nothing is left.
+    pub remaining_dims: Option<Vec<String>>,
+    /// Where it says so.
+    pub position: Position,
+}
+
+/// Something that was ignored or not understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// Where.
+    pub position: Position,
+    /// What kind of thing.
+    pub kind: RemarkKind,
+    /// What stands there, shortened.
+    pub text: String,
+}
+
+/// What kind of thing a remark is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RemarkKind {
+    /// Text inside of a result that belongs to no field.
+    IgnoredText,
+    /// A field that no result has.
+    UnknownField,
+    /// A field that is there already; the first one counts.
+    RepeatedField,
+    /// A severity that is none of the five words; it is kept as it is written.
+    UnknownSeverity,
+    /// A weakness without a number.
+    NoCwe,
+    /// A number that is none.
+    NoNumber,
+    /// A template with `<…>` in place of what it is about.
+    Template,
+    /// An end marker where no result is open.
+    EndWithoutStart,
+    /// A start marker with nothing behind it before the next one.
+    EmptyResult,
+    /// A whole result that does not say whose it is.
+    NoAgent,
+    /// Bytes that are no UTF-8; they are replaced.
+    NotUtf8,
+    /// A marker or the beginning of a finding inside of evidence, taken for evidence.
+    InsideEvidence,
+    /// A checkpoint without a turn, or in which something cannot be read.
+    BrokenCheckpoint,
+    /// JSON that is not of the form, or cut.
+    BrokenJson,
+    /// The markers stand inside of JSON text, which has to be taken out first.
+    InsideJson,
+}
+
+impl RemarkKind {
+    /// The word for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::IgnoredText => "ignored_text",
+            Self::UnknownField => "unknown_field",
+            Self::RepeatedField => "repeated_field",
+            Self::UnknownSeverity => "unknown_severity",
+            Self::NoCwe => "no_cwe",
+            Self::NoNumber => "no_number",
+            Self::Template => "template",
+            Self::EndWithoutStart => "end_without_start",
+            Self::EmptyResult => "empty_result",
+            Self::NoAgent => "no_agent",
+            Self::NotUtf8 => "not_utf8",
+            Self::InsideEvidence => "inside_evidence",
+            Self::BrokenCheckpoint => "broken_checkpoint",
+            Self::BrokenJson => "broken_json",
+            Self::InsideJson => "inside_json",
+        }
+    }
+
+    fn sentence(self) -> &'static str {
+        match self {
+            Self::IgnoredText => "belongs to no field and is ignored",
+            Self::UnknownField => "is a field that is not known and is ignored",
+            Self::RepeatedField => "is there already; the first one counts",
+            Self::UnknownSeverity => "is none of Critical, High, Medium, Low, Info",
+            Self::NoCwe => "has no number of a weakness, as in CWE-89",
+            Self::NoNumber => "is no number",
+            Self::Template => "is a template and no finding",
+            Self::EndWithoutStart => "ends a result that never began",
+            Self::EmptyResult => "has nothing behind it",
+            Self::NoAgent => "begins a result that does not say whose it is: `agent_id` is missing",
+            Self::NotUtf8 => "has bytes that are no UTF-8",
+            Self::InsideEvidence => "stands inside of evidence and is taken for a part of it",
+            Self::BrokenCheckpoint => "is a checkpoint that cannot be read",
+            Self::BrokenJson => "is what is wrong with this as a result in JSON",
+            Self::InsideJson => {
+                "is inside of JSON text: take the text out first, as with `jq -r`, so that it has lines"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: `{}` {}", self.position, self.text, self.kind.sentence())
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "line {}, column {}", self.line, self.column)
+    }
+}
+
+impl Cut {
+    /// The word for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Mild => "mild",
+            Self::Severe => "severe",
+        }
+    }
+
+    /// Whether the end marker is there.
+    pub fn is_whole(self) -> bool {
+        self == Self::Whole
+    }
+}
+
+impl FindingState {
+    /// The word for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Truncated => "truncated",
+            Self::NeedsReaudit => "needs_reaudit",
+        }
+    }
+}
+
+impl ReadFinding {
+    /// Classes a finding: `is_ended` says that something that ends it came behind it (AR-1, AR-5).
+    pub(super) fn new(finding: Finding, is_ended: bool, position: Position) -> Self {
+        let missing = finding.missing();
+        let is_known = finding.has(Field::Source) && finding.has(Field::Sink);
+        let state = if !is_known {
+            FindingState::NeedsReaudit
+        } else if is_ended && missing.is_empty() {
+            FindingState::Complete
+        } else {
+            FindingState::Truncated
+        };
+        Self { finding, state, missing, position }
+    }
+}
+
+/// How many findings an agent must have had, and how that is known (AR-6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// How many.
+    pub findings: u32,
+    /// How that is known.
+    pub basis: Basis,
+}
+
+/// How the number of findings is known (AR-6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Basis {
+    /// From the last checkpoint.
+    Checkpoint,
+    /// From what the agent declared.
+    Declared,
+    /// From the highest id that was seen.
+    HighestId,
+}
+
+impl Basis {
+    /// The word for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Checkpoint => "checkpoint",
+            Self::Declared => "declared_findings",
+            Self::HighestId => "highest_id",
+        }
+    }
+}
+
+impl AgentResult {
+    /// How many findings there must have been: the largest number that the last checkpoint, the declared total or the
+    /// ids give; none if nothing says. Of a whole result only what it declares counts (AR-6).
+    pub fn expected(&self) -> Option<Expected> {
+        let known = [
+            (self.declared_findings, Basis::Declared),
+            (self.checkpoint.as_ref().and_then(|checkpoint| checkpoint.findings), Basis::Checkpoint),
+            (self.counted_by_id, Basis::HighestId),
+        ];
+        let known = known.into_iter().take(if self.cut.is_whole() { 1 } else { 3 });
+        let known = known.filter_map(|(findings, basis)| Some((findings?, basis)));
+        // Of equal numbers the first counts.
+        let largest = known.reduce(|best, next| if next.0 > best.0 { next } else { best });
+        largest.map(|(findings, basis)| Expected { findings, basis })
+    }
+
+    /// The findings that go on: complete, or truncated with source and sink (AR-5).
+    pub fn kept(&self) -> impl Iterator<Item = &ReadFinding> {
+        self.findings.iter().filter(|read| read.state != FindingState::NeedsReaudit)
+    }
+
+    /// How many findings are in this state.
+    pub fn count(&self, state: FindingState) -> usize {
+        self.findings.iter().filter(|read| read.state == state).count()
+    }
+
+    /// How many fewer findings are kept than there must have been.
+    pub fn lost(&self) -> usize {
+        let expected = self.expected().map_or(0, |expected| expected.findings as usize);
+        expected.saturating_sub(self.kept().count()).max(self.count(FindingState::NeedsReaudit))
+    }
+
+    /// What the agent has yet to look into after a cut: what its last checkpoint says, else all its dimensions (AR-4).
+    pub fn remaining_dimensions(&self) -> Vec<String> {
+        let said = self.checkpoint.as_ref().and_then(|checkpoint| checkpoint.remaining_dims.as_ref());
+        match said {
+            Some(said) if !said.is_empty() => {
+                said.iter().map(|dimension| spelled_as(dimension, &self.dimensions)).collect()
+            }
+            _ => self.dimensions.clone(),
+        }
+    }
+
+    /// The ids of the findings that are there, of use for a message.
+    pub fn ids(&self) -> impl Iterator<Item = &FindingId> {
+        self.findings.iter().map(|read| &read.finding.id)
+    }
+}
+
+/// The dimension in the spelling of the list, if only case and signs differ.
+pub(super) fn spelled_as(dimension: &str, list: &[String]) -> String {
+    let found = list.iter().find(|known| same_dimension(known, dimension));
+    found.map_or_else(|| dimension.to_owned(), Clone::clone)
+}
+
+/// Whether two dimensions differ in case and signs at most.
+pub(super) fn same_dimension(one: &str, other: &str) -> bool {
+    let letters = |text: &str| -> Vec<char> {
+        text.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    letters(one) == letters(other)
+}
