@@ -8,6 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use endmark_envelope::{Limits, TooLarge};
 
+use crate::commands::findings::arguments::Findings;
+
 /// The formats a text can be in, as they are typed.
 const FORMATS: [&str; 7] = ["auto", "json", "jsonl", "markdown", "tags", "text", "marker"];
 
@@ -132,6 +134,20 @@ error goes to standard error, up to a limit.
 Exit codes: 0 fine; 1 the output is cut, or the answer is no; 2 a limit is exceeded or the manifest is invalid,
 nothing was started; 3 the command failed, was killed or took too long; 129, 130 and 143 a signal ended it.")]
     Exec(Exec),
+    /// Check, plan and report what a team of agents hands over, whole or cut
+    #[command(
+        subcommand_required = true,
+        arg_required_else_help = true,
+        after_help = "\
+Examples:
+  endmark findings protocol --agent auth-2 >> prompt.md      how an agent is to hand its findings over
+  endmark findings check round1/*.txt                        whole or cut? which findings are complete?
+  endmark findings plan --team team.json round1/*.txt        who does what again
+  endmark findings report round1/*.txt round2/*.txt          the report, with what may be missing
+
+docs/findings.md has the whole story."
+    )]
+    Findings(Findings),
     /// Show recoveries: which replies were cut, and what became of them
     #[command(
         args_conflicts_with_subcommands = true,
@@ -197,6 +213,7 @@ impl Command {
             Self::Stitch(arguments) => arguments.check_limits(),
             Self::Resume(arguments) => arguments.check_limits(),
             Self::Report(arguments) => arguments.check_limits(),
+            Self::Findings(arguments) => arguments.check_limits(),
             // `exec` checks what it is given by its manifest; the others take words from a list, or look something up.
             Self::Demo
             | Self::Exec(_)

@@ -6,6 +6,7 @@ mod demo;
 mod detect;
 mod doctor;
 mod exec;
+pub(crate) mod findings;
 pub(crate) mod log;
 mod man;
 mod report;
@@ -30,6 +31,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Stitch(arguments) => stitch::run(context, &arguments),
         Command::Resume(arguments) => resume::run(context, &arguments).map(Outcome::from),
         Command::Exec(arguments) => exec::run(context, &arguments),
+        Command::Findings(arguments) => findings::run(context, &arguments),
         Command::Log(arguments) => log::run(context, &arguments).map(Outcome::from),
         Command::Report(arguments) => report::run(context, &arguments).map(Outcome::from),
         Command::Config(arguments) => config::run(context, &arguments).map(Outcome::from),

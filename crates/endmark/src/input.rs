@@ -43,6 +43,18 @@ impl Input {
         }
     }
 
+    /// Everything there is, if it is at most so many bytes.
+    pub(crate) fn bytes_up_to(mut self, limit: u64) -> Result<Vec<u8>, CommandError> {
+        let mut bytes = Vec::new();
+        let read = self.reader.by_ref().take(limit.saturating_add(1)).read_to_end(&mut bytes);
+        let count = read.map_err(|source| CommandError::Read { path: self.path.clone(), source })?;
+        if u64::try_from(count).is_ok_and(|count| count <= limit) {
+            return Ok(bytes);
+        }
+        let message = format!("`{}` has more than {limit} bytes", self.path.display());
+        Err(CommandError::input("too_large", message, "Name only the part with the result."))
+    }
+
     /// Everything there is, as text.
     pub(crate) fn text(self) -> Result<String, CommandError> {
         let path = self.path.clone();

@@ -53,6 +53,7 @@ fn is_answered_on_signals(command: &Command) -> bool {
         Command::Stitch(arguments) => !arguments.batch,
         Command::Demo
         | Command::Resume(_)
+        | Command::Findings(_)
         | Command::Log(_)
         | Command::Report(_)
         | Command::Config(_)

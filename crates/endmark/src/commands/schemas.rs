@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use endmark_core::findings::ResultForm;
 use endmark_envelope::schema::of_answer;
 use schemars::Schema;
 use serde_json::Value;
 
-use super::{completions, config, demo, detect, log, man, report, resume, serve, stitch};
+use super::{completions, config, demo, detect, findings, log, man, report, resume, serve, stitch};
 use crate::checks;
 use crate::definition::definition;
 
@@ -26,6 +27,15 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("doctor", of_answer::<checks::Report<'_>>()),
         // What a foreign command prints has its own shape.
         ("exec", of_answer::<Value>()),
+        ("findings-check", of_answer::<findings::check::Report<'_>>()),
+        ("findings-fit", of_answer::<findings::fit::Report>()),
+        ("findings-merge", of_answer::<findings::merge::MergeReport<'_>>()),
+        ("findings-plan", of_answer::<findings::plan::Report<'_>>()),
+        ("findings-progress", of_answer::<findings::progress::Report<'_>>()),
+        ("findings-protocol", of_answer::<findings::protocol::Report<'_>>()),
+        ("findings-report", of_answer::<findings::merge::FinalAnswer<'_>>()),
+        // The form in which results are handed over, as JSON; it is no answer.
+        ("findings-result", schemars::schema_for!(ResultForm)),
         ("log", of_answer::<log::Report<'_>>()),
         ("man", of_answer::<man::Report<'_>>()),
         ("report", of_answer::<report::Report<'_>>()),

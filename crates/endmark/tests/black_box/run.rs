@@ -109,6 +109,7 @@ fn schema(arguments: &[&str]) -> Option<PathBuf> {
     let (command, rest) = arguments.split_first()?;
     let name = match (*command, rest.first()) {
         ("config", Some(sub @ (&"path" | &"check"))) => format!("config-{sub}"),
+        ("findings", Some(sub)) => format!("findings-{sub}"),
         ("config", _) => "config-show".to_owned(),
         (command, _) => command.to_owned(),
     };

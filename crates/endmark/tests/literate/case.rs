@@ -9,8 +9,22 @@ pub(crate) struct Case {
 }
 
 pub(crate) enum Question {
-    Detect { format: String, marker: Option<String>, text: String },
-    Stitch { format: String, marker: Option<String>, chunks: Vec<String>, from: String },
+    Detect {
+        format: String,
+        marker: Option<String>,
+        text: String,
+    },
+    Stitch {
+        format: String,
+        marker: Option<String>,
+        chunks: Vec<String>,
+        from: String,
+    },
+    /// `findings …` with the files that it names, each with its text.
+    Findings {
+        arguments: Vec<String>,
+        files: Vec<(String, String)>,
+    },
 }
 
 /// The word of the outcome; for a refusal perhaps its code. The text is the joined one (not compared where it is
@@ -26,6 +40,7 @@ impl Question {
         match self {
             Self::Detect { .. } => "detect",
             Self::Stitch { .. } => "stitch",
+            Self::Findings { .. } => "findings",
         }
     }
 
@@ -37,6 +52,7 @@ impl Question {
             Self::Stitch { format, marker, chunks, from } => {
                 json!({"id": 0, "format": format, "marker": marker, "chunks": chunks, "from": from})
             }
+            Self::Findings { .. } => Value::Null,
         }
     }
 }
@@ -47,7 +63,32 @@ impl Case {
         match &self.question {
             Question::Detect { .. } => self.check_detection(answer),
             Question::Stitch { .. } => self.check_join(answer),
+            Question::Findings { .. } => self.check_findings(answer),
         }
+    }
+
+    /// Each line is a JSON Pointer into the envelope's data, and what stands there.
+    fn check_findings(&self, answer: &Value) -> Result<(), String> {
+        let expected_exit = self.expected.code.as_deref().unwrap_or("0");
+        let exit = answer["error"]["exit_code"].as_u64().unwrap_or(0).to_string();
+        if self.expected.outcome != "exit" || exit != expected_exit {
+            return Err(format!("exit {exit}, not `{} {expected_exit}`", self.expected.outcome));
+        }
+        for line in self.expected.text.lines().filter(|line| !line.is_empty()) {
+            let (pointer, value) = line.split_once(": ").ok_or_else(|| format!("`{line}` says nothing"))?;
+            let found = match answer["data"].pointer(pointer) {
+                None => "nothing".to_owned(),
+                Some(Value::String(text)) => text.clone(),
+                Some(Value::Array(items)) if items.iter().all(Value::is_string) => {
+                    format!("[{}]", items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
+                }
+                Some(other) => other.to_string(),
+            };
+            if found != value {
+                return Err(format!("`{pointer}` is `{found}`, not `{value}`"));
+            }
+        }
+        Ok(())
     }
 
     fn check_join(&self, answer: &Value) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! Runs the literate cases in `cases/*.md` through the built command, as anybody can (PC-1, PC-4).
+//! Runs the literate cases in `cases/*.md` through the built command, as anybody can (PC-1, PC-4, AR).
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -53,6 +53,24 @@ fn answers(command: &str, requests: &[Value]) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// What `endmark findings` answers in a folder with these files.
+fn findings_answer(arguments: &[String], files: &[(String, String)]) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_endmark"))
+        .args(["--json", "findings"])
+        .args(arguments)
+        .current_dir(folder.path())
+        .env_clear()
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
+}
+
 #[test]
 fn every_case_comes_out_as_its_page_says() {
     let cases = cases();
@@ -65,6 +83,14 @@ fn every_case_comes_out_as_its_page_says() {
         assert_eq!(answers.len(), asked.len());
         for ((page, case), answer) in asked.into_iter().zip(&answers) {
             if let Err(problem) = case.check(answer) {
+                wrong.push(format!("cases/{page}.md, {}: {problem}\n    {answer}", case.name));
+            }
+        }
+    }
+    for (page, case) in &cases {
+        if let Question::Findings { arguments, files } = &case.question {
+            let answer = findings_answer(arguments, files);
+            if let Err(problem) = case.check(&answer) {
                 wrong.push(format!("cases/{page}.md, {}: {problem}\n    {answer}", case.name));
             }
         }

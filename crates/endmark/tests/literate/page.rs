@@ -55,11 +55,13 @@ fn case(name: &str, lines: &[&str]) -> Result<Case, String> {
             let fence = signs(line);
             let inside: Vec<&str> = lines.by_ref().take_while(|line| **line != fence).copied().collect();
             blocks.push(Block { words: line[fence.len()..].trim().to_owned(), text: inside.join("\n") });
-        } else if asked.is_none() && (line.starts_with("detect ") || line.starts_with("stitch ")) {
+        } else if asked.is_none()
+            && ["detect ", "stitch ", "findings "].iter().any(|command| line.starts_with(command))
+        {
             asked = Some(*line);
         }
     }
-    let asked = asked.ok_or("no line says `detect FORMAT` or `stitch FORMAT, from WHERE`")?;
+    let asked = asked.ok_or("no line says `detect FORMAT`, `stitch FORMAT, from WHERE` or `findings …`")?;
     let last = blocks.pop().ok_or("no block says what comes out")?;
     let question = question(asked, &blocks)?;
     Ok(Case { name: name.to_owned(), question, expected: expected(&last)? })
@@ -67,6 +69,13 @@ fn case(name: &str, lines: &[&str]) -> Result<Case, String> {
 
 fn question(asked: &str, blocks: &[Block]) -> Result<Question, String> {
     let (command, rest) = asked.split_once(' ').ok_or("nothing is asked")?;
+    if command == "findings" {
+        let files = blocks.iter().map(file).collect::<Result<_, _>>()?;
+        return Ok(Question::Findings {
+            arguments: rest.split_whitespace().map(str::to_owned).collect(),
+            files,
+        });
+    }
     let (format, from) = rest.split_once(", from ").unwrap_or((rest, "unknown"));
     let (format, marker) = match format.split_once(' ') {
         Some((format, marker)) => (format, Some(marker.trim_matches('`').to_owned())),
@@ -83,6 +92,16 @@ fn question(asked: &str, blocks: &[Block]) -> Result<Question, String> {
             Ok(Question::Stitch { format, marker, chunks: texts, from: from.to_owned() })
         }
         _ => Err(format!("`{command}` cannot be asked with the blocks {words:?}")),
+    }
+}
+
+/// `file NAME`: its lines, each with its line break; `cut file NAME`: without the last one.
+fn file(block: &Block) -> Result<(String, String), String> {
+    let words: Vec<&str> = block.words.split_whitespace().collect();
+    match words.as_slice() {
+        ["file", name] => Ok(((*name).to_owned(), format!("{}\n", block.text))),
+        ["cut", "file", name] => Ok(((*name).to_owned(), block.text.clone())),
+        _ => Err(format!("`{}` names no file", block.words)),
     }
 }
 

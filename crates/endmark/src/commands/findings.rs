@@ -1,0 +1,64 @@
+//! `endmark findings`: what a team of agents hands over, whole or cut. (AR)
+
+pub(crate) mod arguments;
+pub(super) mod check;
+pub(super) mod fit;
+pub(super) mod merge;
+pub(super) mod plan;
+pub(super) mod progress;
+pub(super) mod protocol;
+mod sources;
+mod team;
+mod tokens;
+
+use endmark_core::findings::{Position, Remark};
+use endmark_envelope::Warning;
+use serde::Serialize;
+
+use crate::answer::Outcome;
+use crate::context::Context;
+use crate::error::CommandError;
+use arguments::{Findings, FindingsCommand};
+
+/// Runs one of its subcommands.
+pub(crate) fn run(context: &Context, arguments: &Findings) -> Result<Outcome, CommandError> {
+    let answer = match &arguments.command {
+        FindingsCommand::Check(arguments) => check::run(context, arguments),
+        FindingsCommand::Fit(arguments) => fit::run(context, arguments),
+        FindingsCommand::Protocol(arguments) => protocol::run(arguments),
+        FindingsCommand::Progress(arguments) => progress::run(context, arguments),
+        FindingsCommand::Plan(arguments) => plan::run(context, arguments),
+        FindingsCommand::Merge(arguments) => merge::merge(context, arguments),
+        FindingsCommand::Report(arguments) => merge::report(context, arguments),
+    };
+    answer.map(Outcome::from)
+}
+
+/// A place in a file.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Place {
+    line: usize,
+    column: usize,
+    byte: usize,
+}
+
+impl Place {
+    fn of(position: Position) -> Self {
+        Self { line: position.line, column: position.column, byte: position.byte }
+    }
+}
+
+/// So many remarks are worth a warning each.
+const MOST_WARNINGS: usize = 40;
+
+/// What was ignored or not understood, as warnings with file, line and column.
+fn warnings(remarks: &[(&str, &Remark)], omitted: usize) -> Vec<Warning> {
+    let shown = remarks.iter().take(MOST_WARNINGS).map(|(origin, remark)| {
+        Warning::notice(remark.kind.name().to_uppercase(), format!("{origin}: {remark}"))
+    });
+    let more = remarks.len().saturating_sub(MOST_WARNINGS) + omitted;
+    let more =
+        (more > 0).then(|| Warning::notice("MORE_REMARKS", format!("{more} more remarks of this kind")));
+    shown.chain(more).collect()
+}

@@ -1,0 +1,198 @@
+//! What can be typed behind `endmark findings`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use endmark_envelope::{Limits, TooLarge};
+
+/// The arguments of `findings`.
+#[derive(Debug, Args)]
+pub(crate) struct Findings {
+    #[command(subcommand)]
+    pub(crate) command: FindingsCommand,
+}
+
+/// The subcommands of `findings`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FindingsCommand {
+    /// Is each agent's result whole? Which findings are complete, which are cut?
+    #[command(after_help = "\
+Examples:
+  endmark findings check auth-2.txt
+  endmark findings check round1/*.txt --json | jq '.data.results[] | {agent_id, cut}'
+  my-agent … | endmark findings check -
+
+Exit codes: 0 all results are whole, and all findings complete; 1 a result is truncated, or a finding incomplete.")]
+    Check(Check),
+    /// Estimate a result before it is written, and compress it if it is above 40 % of the budget that is left
+    #[command(after_help = "\
+Examples:
+  endmark findings fit --findings 12 --budget-left 9000
+  endmark findings fit --budget-left 9000 draft.txt > result.txt
+
+Above 40 % of the budget (findings × 300 + 200 tokens; exactly 40 % is not above) evidence is shortened to its most
+critical line, findings with the same CWE and file are merged, and flows below High become source → sink.
+Exit codes: 0 it fits; 1 it does not fit even so, or the draft is cut.")]
+    Fit(Fit),
+    /// Print the instructions for an agent's prompt: markers, estimate, compression, checkpoints
+    #[command(after_help = "\
+Examples:
+  endmark findings protocol --agent auth-2 --dimensions 'authentication,session handling' >> prompt.md
+  endmark findings protocol --agent auth-2 --max-turns 13 --max-findings 5 --budget-left 20000")]
+    Protocol(Protocol),
+    /// Show how far agents say they have come, and which checkpoints are missing
+    #[command(after_help = "\
+Examples:
+  endmark findings progress round1/*.txt
+  endmark findings progress --turn 37 auth-2.txt
+  endmark findings progress --follow auth-2.txt       (until its result is whole)")]
+    Progress(Progress),
+    /// Plan who does what again after a cut: retry, next round, emergency agent
+    #[command(after_help = "\
+Examples:
+  endmark findings plan --team team.json round1/*.txt
+  endmark findings plan --team team.json --json round1/*.txt round2/*.txt | jq '.data.runs[]'
+
+Name all results so far, in the order in which they were handed over. The team's file:
+  {\"agents\": [{\"agent_id\": \"auth-2\", \"dimensions\": [\"authentication\"], \"max_turns\": 40}], \"rounds\": 2}
+A result that does not say whose it is belongs to the agent that its file is named for: auth-2.txt, auth-2.retry.txt.
+An agent of the team without any file counts as cut, unless --running says that it may still be at it.")]
+    Plan(Plan),
+    /// Merge rounds and agents into one list, duplicates joined
+    #[command(after_help = "\
+Examples:
+  endmark findings merge round1/*.txt round2/*.txt > merged.txt
+
+What is printed has its end marker only if nothing is missing any more.")]
+    Merge(Merge),
+    /// Write the final report, with what may be missing from it
+    #[command(after_help = "\
+Examples:
+  endmark findings report --team team.json round1/*.txt round2/*.txt > report.md
+  endmark findings report --to sarif round1/*.txt > report.sarif")]
+    Report(Report),
+}
+
+impl Findings {
+    /// Fails if an argument is larger than it may be (EN-4).
+    pub(crate) fn check_limits(&self) -> Result<(), TooLarge> {
+        match &self.command {
+            FindingsCommand::Protocol(arguments) => arguments.check_limits(),
+            // The others take files and numbers.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The arguments of `findings check`.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// Results or whole transcripts; standard input if it is `-` or nothing is named
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+/// The arguments of `findings fit`.
+#[derive(Debug, Args)]
+pub(crate) struct Fit {
+    /// The draft of a result; standard input if it is `-` or nothing is named
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// How many tokens of context are left
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) budget_left: u64,
+    /// Estimate so many findings, without a draft
+    #[arg(long, value_name = "N", conflicts_with = "files")]
+    pub(crate) findings: Option<u64>,
+}
+
+/// The arguments of `findings protocol`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Protocol {
+    /// The agent's name
+    #[arg(long, value_name = "ID")]
+    #[limits(max_bytes = 255)]
+    pub(crate) agent: Option<String>,
+    /// What it is to look into, with commas between
+    #[arg(long, value_name = "LIST")]
+    #[limits(max_bytes = 4096)]
+    pub(crate) dimensions: Option<String>,
+    /// How many tokens of context it has left
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) budget_left: Option<u64>,
+    /// How many turns it may take
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+    /// How many findings it may hand over
+    #[arg(long, value_name = "N")]
+    pub(crate) max_findings: Option<u32>,
+}
+
+/// The arguments of `findings progress`.
+#[derive(Debug, Args)]
+pub(crate) struct Progress {
+    /// Transcripts; standard input if it is `-` or nothing is named
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// At which turn the agent is now, so that a missing last checkpoint is noticed, too
+    #[arg(long, value_name = "N")]
+    pub(crate) turn: Option<u32>,
+    /// Go on reading what the file grows by, until its result is whole
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// With --follow: stop when the file has not grown for so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, requires = "follow")]
+    pub(crate) idle: u64,
+}
+
+/// What is known about a team.
+#[derive(Debug, Args)]
+pub(crate) struct TeamArguments {
+    /// All results so far, in the order in which they were handed over; standard input if it is `-` or nothing is named
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Who is in the team, with what to look into (JSON)
+    #[arg(long, value_name = "TEAM.json")]
+    pub(crate) team: Option<PathBuf>,
+    /// Agents that have handed nothing over may still be at it
+    #[arg(long)]
+    pub(crate) running: bool,
+}
+
+/// The arguments of `findings plan`.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    #[command(flatten)]
+    pub(crate) team: TeamArguments,
+    /// How many rounds there are, in place of what the team's file says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: Option<u32>,
+    /// Plan no emergency agent behind the last round
+    #[arg(long)]
+    pub(crate) no_emergency: bool,
+}
+
+/// The arguments of `findings merge`.
+#[derive(Debug, Args)]
+pub(crate) struct Merge {
+    #[command(flatten)]
+    pub(crate) team: TeamArguments,
+}
+
+/// The arguments of `findings report`.
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    #[command(flatten)]
+    pub(crate) team: TeamArguments,
+    /// What to write
+    #[arg(long, value_name = "FORM", default_value = "markdown")]
+    pub(crate) to: ReportForm,
+}
+
+/// What a report can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportForm {
+    Markdown,
+    Json,
+    Sarif,
+}

@@ -1,0 +1,221 @@
+//! `endmark findings check`: is each result whole, and which findings are? (AR-1, AR-5)
+
+use std::fmt::Write;
+
+use endmark_core::findings::{AgentResult, Cut, FindingForm, FindingState, ReadFinding, Remark};
+use serde::Serialize;
+
+use super::arguments::Check;
+use super::sources::{self, Source};
+use super::{Place, warnings};
+use crate::answer::{Answer, to_data};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::terminal::{Paint, Painter, in_one_line};
+
+/// All results, as they are answered.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Report<'a> {
+    results: Vec<ResultReport<'a>>,
+    remarks: Vec<RemarkReport<'a>>,
+    /// How many more remarks there would be.
+    remarks_omitted: usize,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ResultReport<'a> {
+    origin: &'a str,
+    agent_id: Option<&'a str>,
+    dimensions: &'a [String],
+    declared_findings: Option<u32>,
+    /// `whole`, `mild` or `severe`.
+    cut: &'static str,
+    /// Whether the end marker is missing.
+    truncated: bool,
+    begins: Option<Place>,
+    /// Behind the end marker, or where it is cut.
+    ends: Place,
+    complete: usize,
+    truncated_findings: usize,
+    needs_reaudit: usize,
+    /// How many findings were discarded with a severe cut.
+    discarded: u32,
+    /// How many findings there must have been.
+    expected: Option<ExpectedReport>,
+    /// How many of them are not kept.
+    lost: usize,
+    findings: Vec<FindingReport>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ExpectedReport {
+    findings: u32,
+    /// `checkpoint`, `declared_findings` or `highest_id`.
+    basis: &'static str,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FindingReport {
+    id: String,
+    /// `complete`, `truncated` (source and sink are there) or `needs_reaudit`.
+    state: &'static str,
+    originally_truncated: bool,
+    /// What a complete one would have and this one lacks.
+    missing: Vec<&'static str>,
+    position: Place,
+    finding: FindingForm,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RemarkReport<'a> {
+    origin: &'a str,
+    line: usize,
+    column: usize,
+    kind: &'static str,
+    text: &'a str,
+    message: String,
+}
+
+/// Answers for all files.
+pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, CommandError> {
+    let sources = sources::read_all(context, &arguments.files)?;
+    let (remarks, remarks_omitted) = sources::remarks(&sources);
+    let results: Vec<(&str, &AgentResult)> = sources
+        .iter()
+        .flat_map(|source: &Source| {
+            source.transcript.results.iter().map(|result| (source.origin.as_str(), result))
+        })
+        .collect();
+    let data = to_data(&Report {
+        results: results.iter().map(|(origin, result)| ResultReport::of(origin, result)).collect(),
+        remarks: remarks.iter().map(|(origin, remark)| RemarkReport::of(origin, remark)).collect(),
+        remarks_omitted,
+    })?;
+    let mut text = String::new();
+    for (origin, result) in &results {
+        write_result(&mut text, origin, result, context.terminal.output);
+    }
+    let cut = results.iter().filter(|(_, result)| !result.cut.is_whole()).count();
+    let short = results.iter().filter(|(_, result)| is_short(result)).count();
+    let of_all = results.len();
+    let answer = if cut > 0 {
+        Answer::no_in_text(data, text, "truncated", format!("{cut} of {of_all} results are truncated"))
+    } else if short > 0 {
+        Answer::no_in_text(
+            data,
+            text,
+            "incomplete",
+            format!("{short} of {of_all} results are whole, but not complete"),
+        )
+    } else {
+        Answer::yes(data, text)
+    };
+    Ok(answer.with_warnings(warnings(&remarks, remarks_omitted)))
+}
+
+/// Whether a result lacks findings, or parts of them, although it may have its end marker.
+fn is_short(result: &AgentResult) -> bool {
+    result.lost() > 0 || result.count(FindingState::Complete) < result.findings.len()
+}
+
+impl<'a> ResultReport<'a> {
+    fn of(origin: &'a str, result: &'a AgentResult) -> Self {
+        Self {
+            origin,
+            agent_id: result.agent_id.as_deref(),
+            dimensions: &result.dimensions,
+            declared_findings: result.declared_findings,
+            cut: result.cut.name(),
+            truncated: !result.cut.is_whole(),
+            begins: result.begins.map(Place::of),
+            ends: Place::of(result.ends),
+            complete: result.count(FindingState::Complete),
+            truncated_findings: result.count(FindingState::Truncated),
+            needs_reaudit: result.count(FindingState::NeedsReaudit),
+            discarded: result.discarded,
+            expected: result
+                .expected()
+                .map(|expected| ExpectedReport { findings: expected.findings, basis: expected.basis.name() }),
+            lost: result.lost(),
+            findings: result.findings.iter().map(FindingReport::of).collect(),
+        }
+    }
+}
+
+impl FindingReport {
+    fn of(read: &ReadFinding) -> Self {
+        Self {
+            id: read.finding.id.to_string(),
+            state: read.state.name(),
+            originally_truncated: read.finding.originally_truncated || read.state == FindingState::Truncated,
+            missing: read.missing.iter().map(|field| field.name()).collect(),
+            position: Place::of(read.position),
+            finding: FindingForm::of(&read.finding),
+        }
+    }
+}
+
+impl<'a> RemarkReport<'a> {
+    fn of(origin: &'a str, remark: &'a Remark) -> Self {
+        Self {
+            origin,
+            line: remark.position.line,
+            column: remark.position.column,
+            kind: remark.kind.name(),
+            text: &remark.text,
+            message: remark.to_string(),
+        }
+    }
+}
+
+// Writing to a string cannot fail.
+fn write_result(text: &mut String, origin: &str, result: &AgentResult, painter: Painter) {
+    let agent = result
+        .agent_id
+        .as_deref()
+        .map_or("agent not named".to_owned(), |id| format!("agent {}", in_one_line(id)));
+    let place = format!("at line {}, column {}", result.ends.line, result.ends.column);
+    let verdict = match result.cut {
+        Cut::Whole => painter.paint(Paint::Good, "whole"),
+        Cut::Mild => {
+            format!("{} {place}: mild, complete findings are kept", painter.paint(Paint::Doubt, "truncated"))
+        }
+        Cut::Severe if result.begins.is_none() => {
+            format!("{}: severe, no start marker, nothing is kept", painter.paint(Paint::Bad, "truncated"))
+        }
+        Cut::Severe => {
+            format!("{} {place}: severe, all is discarded", painter.paint(Paint::Bad, "truncated"))
+        }
+    };
+    let _ = writeln!(text, "{}: {agent}: {verdict}", in_one_line(origin));
+    for read in &result.findings {
+        let paint = match read.state {
+            FindingState::Complete => Paint::Good,
+            FindingState::Truncated => Paint::Doubt,
+            FindingState::NeedsReaudit => Paint::Bad,
+        };
+        let finding = &read.finding;
+        let missing: Vec<&str> = read.missing.iter().map(|field| field.name()).collect();
+        let lacks =
+            if missing.is_empty() { String::new() } else { format!("  (lacks {})", missing.join(", ")) };
+        let _ = writeln!(
+            text,
+            "  {:<6} {}  {}{lacks}",
+            finding.id.to_string(),
+            painter.paint(paint, &format!("{:<13}", read.state.name())),
+            in_one_line(&finding.title)
+        );
+    }
+    if result.discarded > 0 {
+        let _ = writeln!(text, "  {} findings discarded", result.discarded);
+    }
+    if let Some(expected) = result.expected().filter(|_| result.lost() > 0) {
+        let (of, by) = (expected.findings, expected.basis.name());
+        let _ = writeln!(text, "  {} of {of} findings are not there (by {by})", result.lost());
+    }
+}

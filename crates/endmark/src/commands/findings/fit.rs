@@ -1,0 +1,141 @@
+//! `endmark findings fit`: estimated before it is written, compressed where it would not fit. (AR-2)
+
+use endmark_core::findings::{CountTokens, Finding, FindingForm, Receipt, Writing, compress};
+use endmark_envelope::ErrorBody;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::arguments::Fit;
+use super::sources::{self, Source};
+use super::tokens::O200kBase;
+use super::warnings;
+use crate::answer::{Answer, to_data};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+
+/// A fitting, as it is answered.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Report {
+    receipt: ReceiptReport,
+    /// The result in its canonical form; null without a draft.
+    text: Option<String>,
+    findings: Vec<FindingForm>,
+}
+
+/// What it came to, in tokens.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ReceiptReport {
+    budget_left: u64,
+    /// 40 % of it, rounded down.
+    limit_tokens: u64,
+    findings_before: u64,
+    /// The formula on that number: findings × 300 + 200.
+    estimated_tokens_before: u64,
+    /// Whether that was above 40 % of the budget, so that all three compressions were applied.
+    compressed: bool,
+    /// How many findings are left after merging.
+    findings: u64,
+    /// The formula on that number.
+    estimated_tokens: u64,
+    /// The tokens of the text, really counted; null without a draft.
+    tokens: Option<u64>,
+    tokenizer: &'static str,
+    /// Whether the text is at most 40 % of the budget; without a draft, whether the estimate is.
+    fits: bool,
+}
+
+/// Answers for a number, or for a draft.
+pub(super) fn run(context: &Context, arguments: &Fit) -> Result<Answer, CommandError> {
+    if let Some(findings) = arguments.findings {
+        return estimated(findings, arguments.budget_left);
+    }
+    let sources = sources::read_all(context, &arguments.files)?;
+    let cut = sources.iter().find_map(|source| {
+        let result = source.transcript.results.iter().find(|result| !result.cut.is_whole())?;
+        Some((source, result))
+    });
+    if let Some((source, result)) = cut {
+        let message = format!(
+            "{}: the result is cut at {}: written again, it would look whole",
+            source.origin, result.ends
+        );
+        let hint =
+            "`endmark findings check` shows what is there, `endmark findings plan` what to do about it.";
+        return Ok(Answer::no(Value::Null, "truncated", message, Some(hint.to_owned())));
+    }
+    fitted(&sources, arguments.budget_left)
+}
+
+fn estimated(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {
+    let receipt = Receipt::estimated(findings, budget_left);
+    let fits = !receipt.compressed;
+    let report = Report { receipt: ReceiptReport::of(receipt, None, fits), text: None, findings: Vec::new() };
+    let (estimate, limit) = (receipt.estimated_tokens, receipt.limit);
+    let data = to_data(&report)?;
+    Ok(if fits {
+        Answer::yes(data, format!("fits: {estimate} tokens, not above {limit}\n"))
+    } else {
+        let message = format!("{estimate} tokens are above {limit}");
+        Answer::no_in_text(data, format!("compress: {message}\n"), "does_not_fit", message)
+    })
+}
+
+fn fitted(sources: &[Source], budget_left: u64) -> Result<Answer, CommandError> {
+    let results = || sources.iter().flat_map(|source| &source.transcript.results);
+    let count = results().map(|result| result.findings.len() as u64).sum();
+    let mut receipt = Receipt::estimated(count, budget_left);
+    let mut text = String::new();
+    let mut all: Vec<Finding> = Vec::new();
+    for result in results() {
+        let findings: Vec<Finding> = result.findings.iter().map(|read| read.finding.clone()).collect();
+        let findings = if receipt.compressed { compress(&findings) } else { findings };
+        let writing = Writing {
+            agent_id: result.agent_id.as_deref(),
+            dimensions: &result.dimensions,
+            declared_findings: result.declared_findings.map(|_| findings.len()),
+            is_whole: true,
+        };
+        text.push_str(&writing.text(&findings));
+        all.extend(findings);
+    }
+    receipt = receipt.merged(all.len() as u64);
+    let tokens = O200kBase.count(&text);
+    let fits = receipt.fits(tokens);
+    let (remarks, omitted) = sources::remarks(sources);
+    let report = Report {
+        receipt: ReceiptReport::of(receipt, Some(tokens), fits),
+        text: Some(text.clone()),
+        findings: all.iter().map(FindingForm::of).collect(),
+    };
+    let answer = Answer::yes(to_data(&report)?, text);
+    let answer = if fits {
+        answer
+    } else {
+        let message = format!("{tokens} tokens are above {}, 40 % of what is left", receipt.limit);
+        answer.with_error(
+            ErrorBody::new("does_not_fit", Exit::No.code(), message)
+                .with_hint("Hand over the worst findings first, and the others in a second result."),
+        )
+    };
+    Ok(answer.with_warnings(warnings(&remarks, omitted)))
+}
+
+impl ReceiptReport {
+    fn of(receipt: Receipt, tokens: Option<u64>, fits: bool) -> Self {
+        Self {
+            budget_left: receipt.budget_left,
+            limit_tokens: receipt.limit,
+            findings_before: receipt.findings_before,
+            estimated_tokens_before: receipt.estimated_before,
+            compressed: receipt.compressed,
+            findings: receipt.findings,
+            estimated_tokens: receipt.estimated_tokens,
+            tokens,
+            tokenizer: O200kBase::NAME,
+            fits,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `endmark findings merge` and `endmark findings report`: one list, and what may be missing from it. (AR-5, AR-6)
+
+use endmark_core::findings::{Disclosure, FinalReport, Merged, Writing};
+use endmark_envelope::{ErrorBody, Warning};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::arguments::{Merge, Report, ReportForm, TeamArguments};
+use super::{sources, team, warnings};
+use crate::answer::{Answer, to_data};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+
+/// Merged results, as they are answered.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct MergeReport<'a> {
+    /// The findings in the canonical form, with an end marker only if nothing is missing any more.
+    text: &'a str,
+    report: &'a FinalReport,
+}
+
+/// A report, as it is answered.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct FinalAnswer<'a> {
+    report: &'a FinalReport,
+    /// Only with `--to markdown`.
+    markdown: Option<&'a str>,
+    /// Only with `--to sarif`.
+    sarif: Option<&'a Value>,
+}
+
+/// Prints the merged findings.
+pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, CommandError> {
+    let (merged, said) = merged(context, &arguments.team)?;
+    let report = merged.report();
+    let disclosure = report.disclosure();
+    let agents = merged.agents();
+    let agent_id = match agents {
+        [agent] => agent.assignment().agent_id.as_str(),
+        _ => "merged",
+    };
+    let dimensions: Vec<String> =
+        disclosure.dimensions().iter().map(|dimension| dimension.dimension.clone()).collect();
+    let writing = Writing {
+        agent_id: Some(agent_id),
+        dimensions: &dimensions,
+        declared_findings: Some(merged.findings().len() + disclosure.unrecovered().count),
+        is_whole: !disclosure.has_gaps(),
+    };
+    let text = writing.text(merged.findings().iter().map(|merged| &merged.finding));
+    let data = to_data(&MergeReport { text: &text, report: &report })?;
+    Ok(answered(data, text, disclosure, &merged).with_warnings(said))
+}
+
+/// Prints the final report.
+pub(super) fn report(context: &Context, arguments: &Report) -> Result<Answer, CommandError> {
+    let (merged, said) = merged(context, &arguments.team)?;
+    let report = merged.report();
+    let markdown = (arguments.to == ReportForm::Markdown).then(|| report.markdown());
+    let sarif = (arguments.to == ReportForm::Sarif).then(|| report.sarif(env!("CARGO_PKG_VERSION")));
+    let data =
+        to_data(&FinalAnswer { report: &report, markdown: markdown.as_deref(), sarif: sarif.as_ref() })?;
+    let text = match (&markdown, &sarif) {
+        (Some(markdown), _) => markdown.clone(),
+        (None, Some(sarif)) => in_lines(sarif)?,
+        (None, None) => in_lines(&report)?,
+    };
+    Ok(answered(data, text, report.disclosure(), &merged).with_warnings(said))
+}
+
+fn in_lines(value: &impl Serialize) -> Result<String, CommandError> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| CommandError::Bug(error.to_string()))?;
+    Ok(text + "\n")
+}
+
+fn merged(context: &Context, arguments: &TeamArguments) -> Result<(Merged, Vec<Warning>), CommandError> {
+    let sources = sources::read_all(context, &arguments.files)?;
+    let team = team::read(context, arguments.team.as_deref(), arguments.running)?;
+    let (remarks, omitted) = sources::remarks(&sources);
+    let said = warnings(&remarks, omitted);
+    Ok((Merged::new(&team, sources::handed(sources)), said))
+}
+
+/// The answer with what was cut as warnings; it is no where nothing at all could be used.
+fn answered(data: Value, text: String, disclosure: &Disclosure, merged: &Merged) -> Answer {
+    let answer = Answer::yes(data, text).with_warnings(disclosure.truncated_agents().iter().map(|agent| {
+        let name =
+            agent.agent_id.clone().unwrap_or_else(|| format!("not named ({})", agent.origins.join(", ")));
+        let message =
+            format!("the result of agent {name} was truncated; recovery: {}", agent.recovery.words());
+        Warning::truncation("AGENT_TRUNCATED", message)
+    }));
+    let is_usable =
+        merged.handed().iter().any(|handed| handed.result.cut != endmark_core::findings::Cut::Severe);
+    if is_usable {
+        return answer;
+    }
+    answer.with_error(
+        ErrorBody::new("no_result", Exit::No.code(), "none of the files has a result that can be used")
+            .with_hint("`endmark findings check FILE…` says what is wrong with each."),
+    )
+}

@@ -1,0 +1,181 @@
+//! `endmark findings progress`: how far agents say they have come. (AR-3)
+
+use std::fmt::Write;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use endmark_core::findings::{Checkpoint, missing_checkpoints};
+use endmark_envelope::Warning;
+use serde::Serialize;
+
+use super::arguments::Progress;
+use super::sources::{self, Source};
+use super::{Place, warnings};
+use crate::answer::{Answer, to_data};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::terminal::{Terminal, in_one_line};
+
+/// Progress, as it is answered.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Report<'a> {
+    transcripts: Vec<TranscriptReport<'a>>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct TranscriptReport<'a> {
+    origin: &'a str,
+    agent_id: Option<&'a str>,
+    checkpoints: Vec<CheckpointReport<'a>>,
+    /// The turns after which a checkpoint should have come, and none has: the first thousand of them.
+    missing: Vec<u32>,
+    missing_count: u32,
+    /// Whether a whole result is there.
+    whole: bool,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct CheckpointReport<'a> {
+    turn: u32,
+    findings: Option<u32>,
+    files_read: Option<u32>,
+    remaining_dims: Option<&'a [String]>,
+    position: Place,
+}
+
+/// How often a file is looked at that may grow.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Answers for all files, perhaps after waiting for the end of one.
+pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, CommandError> {
+    let sources = if arguments.follow {
+        vec![follow(context, arguments)?]
+    } else {
+        sources::read_all(context, &arguments.files)?
+    };
+    let mut text = String::new();
+    let mut missing_warnings = Vec::new();
+    let mut transcripts = Vec::new();
+    for source in &sources {
+        let transcript = &source.transcript;
+        let missing = missing_checkpoints(&transcript.checkpoints, arguments.turn);
+        let whole = is_whole(source);
+        let agent_id = transcript.results.iter().find_map(|result| result.agent_id.as_deref());
+        let _ = writeln!(
+            text,
+            "{}: {}{}",
+            in_one_line(&source.origin),
+            agent_id.map_or(String::new(), |id| format!("agent {}: ", in_one_line(id))),
+            if whole { "result is whole" } else { "no whole result yet" }
+        );
+        for checkpoint in &transcript.checkpoints {
+            let _ = writeln!(text, "  {}", in_words(checkpoint));
+        }
+        if missing.count > 0 {
+            let named: Vec<String> = missing.turns.iter().take(20).map(ToString::to_string).collect();
+            let more = if missing.count as usize > named.len() { ", …" } else { "" };
+            let message = format!(
+                "{}: {} of the checkpoints that are due every 10 turns did not come: turn {}{more}",
+                source.origin,
+                missing.count,
+                named.join(", ")
+            );
+            missing_warnings.push(Warning::notice("CHECKPOINT_MISSING", message));
+        }
+        transcripts.push(TranscriptReport {
+            origin: &source.origin,
+            agent_id,
+            checkpoints: transcript.checkpoints.iter().map(CheckpointReport::of).collect(),
+            missing: missing.turns,
+            missing_count: missing.count,
+            whole,
+        });
+    }
+    let (remarks, omitted) = sources::remarks(&sources);
+    let broken: Vec<_> = remarks
+        .into_iter()
+        .filter(|(_, remark)| remark.kind == endmark_core::findings::RemarkKind::BrokenCheckpoint)
+        .collect();
+    let answer = Answer::yes(to_data(&Report { transcripts })?, text);
+    Ok(answer.with_warnings(missing_warnings).with_warnings(warnings(&broken, omitted)))
+}
+
+fn is_whole(source: &Source) -> bool {
+    source.transcript.results.iter().any(|result| result.cut.is_whole())
+}
+
+/// Reads a file whenever it has changed, until a result in it is whole or nothing comes any more.
+fn follow(context: &Context, arguments: &Progress) -> Result<Source, CommandError> {
+    let [file] = arguments.files.as_slice() else {
+        return Err(CommandError::input(
+            "usage",
+            "--follow reads one file",
+            "Name one file, and start one command for each of several.",
+        ));
+    };
+    if file == Path::new("-") {
+        return Err(CommandError::input(
+            "usage",
+            "--follow reads a file that grows; standard input is read to its end anyway",
+            "Leave --follow out.",
+        ));
+    }
+    let size = |file: &Path| {
+        let data = std::fs::metadata(file);
+        data.map(|data| data.len()).map_err(|source| CommandError::Read { path: file.to_owned(), source })
+    };
+    let (mut shown, mut changed) = (0, Instant::now());
+    loop {
+        let before = size(file)?;
+        let source = sources::read_one(context, file)?;
+        for checkpoint in source.transcript.checkpoints.iter().skip(shown) {
+            show(context.terminal, checkpoint);
+        }
+        shown = source.transcript.checkpoints.len();
+        if is_whole(&source) {
+            return Ok(source);
+        }
+        while size(file)? == before {
+            if changed.elapsed() >= Duration::from_secs(arguments.idle) {
+                return Ok(source);
+            }
+            sleep(PAUSE);
+        }
+        changed = Instant::now();
+    }
+}
+
+fn show(terminal: Terminal, checkpoint: &Checkpoint) {
+    terminal.progress(&in_words(checkpoint));
+}
+
+fn in_words(checkpoint: &Checkpoint) -> String {
+    let number = |number: Option<u32>| number.map_or("?".to_owned(), |number| number.to_string());
+    let remaining = match checkpoint.remaining_dims.as_deref() {
+        None => "not said".to_owned(),
+        Some([]) => "nothing".to_owned(),
+        Some(dimensions) => in_one_line(&dimensions.join(", ")),
+    };
+    format!(
+        "turn {}: {} findings, {} files read, remaining: {remaining}",
+        checkpoint.turn,
+        number(checkpoint.findings),
+        number(checkpoint.files_read)
+    )
+}
+
+impl<'a> CheckpointReport<'a> {
+    fn of(checkpoint: &'a Checkpoint) -> Self {
+        Self {
+            turn: checkpoint.turn,
+            findings: checkpoint.findings,
+            files_read: checkpoint.files_read,
+            remaining_dims: checkpoint.remaining_dims.as_deref(),
+            position: Place::of(checkpoint.position),
+        }
+    }
+}

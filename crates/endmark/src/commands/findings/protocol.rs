@@ -1,0 +1,34 @@
+//! `endmark findings protocol`: the instructions for an agent's prompt. (AR-1, AR-2, AR-3)
+
+use endmark_core::findings;
+use serde::Serialize;
+
+use super::arguments::Protocol;
+use crate::answer::{Answer, to_data};
+use crate::error::CommandError;
+
+/// The instructions, as they are answered.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Report<'a> {
+    text: &'a str,
+    agent_id: Option<&'a str>,
+    dimensions: &'a [String],
+}
+
+/// Prints them.
+pub(super) fn run(arguments: &Protocol) -> Result<Answer, CommandError> {
+    let list = arguments.dimensions.as_deref().unwrap_or_default();
+    let dimensions: Vec<String> =
+        list.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect();
+    let agent_id = arguments.agent.as_deref();
+    let protocol = findings::Protocol {
+        agent_id,
+        dimensions: &dimensions,
+        budget_left: arguments.budget_left,
+        max_turns: arguments.max_turns,
+        max_findings: arguments.max_findings,
+    };
+    let text = protocol.text();
+    Ok(Answer::yes(to_data(&Report { text: &text, agent_id, dimensions: &dimensions })?, text))
+}

@@ -1,0 +1,64 @@
+//! The files that were named, read.
+
+use std::path::{Path, PathBuf};
+
+use endmark_core::findings::{Handed, Remark, Transcript, read};
+
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::input::Input;
+
+/// A transcript, and where it came from.
+pub(super) struct Source {
+    pub(super) origin: String,
+    pub(super) transcript: Transcript,
+}
+
+/// A larger transcript is not read: an agent's is a thousandth of that.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Reads all files, or standard input where none is named.
+pub(super) fn read_all(context: &Context, files: &[PathBuf]) -> Result<Vec<Source>, CommandError> {
+    let standard_input = [PathBuf::from("-")];
+    let files = if files.is_empty() { &standard_input } else { files };
+    if files.iter().filter(|file| file.as_path() == Path::new("-")).count() > 1 {
+        return Err(CommandError::input(
+            "usage",
+            "standard input is named twice",
+            "Name `-` once; other results can be files.",
+        ));
+    }
+    files.iter().map(|file| read_one(context, file)).collect()
+}
+
+/// Reads one file.
+pub(super) fn read_one(context: &Context, file: &Path) -> Result<Source, CommandError> {
+    let origin =
+        if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
+    let bytes = Input::open(Some(file), context.terminal)?.bytes_up_to(MOST_BYTES)?;
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return Err(CommandError::input(
+            "not_utf8",
+            format!("`{origin}` is UTF-16"),
+            "Convert it first, as with `iconv -f UTF-16 -t UTF-8`.",
+        ));
+    }
+    Ok(Source { origin, transcript: read(&bytes) })
+}
+
+/// What was ignored or not understood in all of them, and how much more there would be.
+pub(super) fn remarks(sources: &[Source]) -> (Vec<(&str, &Remark)>, usize) {
+    let remarks = sources
+        .iter()
+        .flat_map(|source| source.transcript.remarks.iter().map(|remark| (source.origin.as_str(), remark)));
+    (remarks.collect(), sources.iter().map(|source| source.transcript.remarks_omitted).sum())
+}
+
+/// Their results, in order.
+pub(super) fn handed(sources: Vec<Source>) -> Vec<Handed> {
+    let of_source = |source: Source| {
+        let origin = source.origin;
+        source.transcript.results.into_iter().map(move |result| Handed { origin: origin.clone(), result })
+    };
+    sources.into_iter().flat_map(of_source).collect()
+}

@@ -1,0 +1,254 @@
+//! `endmark findings`, from outside. (AR)
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::run::Place;
+
+const WHOLE: &str = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n[F001] One\nseverity: High\ncwe: CWE-89\n\
+                     location: a.c:1\nsource: s\nsink: k\nevidence:\n  one();\n===AGENT_RESULT_END===\n";
+
+fn cut() -> &'static str {
+    &WHOLE[..WHOLE.find("===AGENT_RESULT_END").unwrap()]
+}
+
+#[test]
+fn standard_input_and_several_files_are_read() {
+    let place = Place::new().with_file("a.txt", WHOLE).with_file("b.txt", cut());
+    assert_eq!(place.run_with_input(&["findings", "check"], WHOLE).code, 0);
+    assert_eq!(place.run_with_input(&["findings", "check", "-"], WHOLE).code, 0);
+    let run = place.run_with_input(&["findings", "check", "a.txt", "-", "b.txt"], WHOLE);
+    assert_eq!(run.code, 1);
+    assert!(run.output.contains("standard input: agent x: whole"), "{}", run.output);
+    assert!(run.output.contains("b.txt: agent x: truncated at line 13, column 1"), "{}", run.output);
+    let twice = place.run_with_input(&["findings", "check", "-", "-"], WHOLE);
+    assert_eq!((twice.code, twice.errors.contains("named twice")), (2, true), "{}", twice.errors);
+}
+
+#[test]
+fn every_answer_is_what_its_schema_says() {
+    let place = Place::new().with_file("a.txt", cut()).with_file(
+        "team.json",
+        "{\"agents\": [{\"agent_id\": \"x\", \"dimensions\": [\"a\", \"b\"], \"max_turns\": 9}]}",
+    );
+    let cut_codes = |run: &[&str]| place.run(run).envelope()["error"]["code"].clone();
+    assert_eq!(cut_codes(&["findings", "check", "a.txt", "--json"]), "truncated");
+    assert_eq!(cut_codes(&["findings", "fit", "a.txt", "--json", "--budget-left", "10"]), "truncated");
+    assert_eq!(
+        cut_codes(&["findings", "fit", "--findings", "9", "--json", "--budget-left", "10"]),
+        "does_not_fit"
+    );
+    for arguments in [
+        &["findings", "plan", "a.txt", "--json", "--team", "team.json"][..],
+        &["findings", "progress", "a.txt", "--json"],
+        &["findings", "protocol", "--json"],
+        &["findings", "merge", "a.txt", "--json"],
+        &["findings", "report", "a.txt", "--json"],
+        &["findings", "report", "a.txt", "--json", "--to", "sarif"],
+    ] {
+        assert!(place.run(arguments).envelope()["data"].is_object(), "{arguments:?}");
+    }
+    let report = place.run(&["findings", "report", "a.txt", "--json"]).envelope();
+    assert_eq!(
+        (&report["meta"]["truncated"], &report["warnings"][0]["code"]),
+        (&true.into(), &"AGENT_TRUNCATED".into())
+    );
+}
+
+/// AR-6: in none of its forms is there a report without its disclosure.
+#[test]
+fn no_form_of_a_report_is_without_its_disclosure() {
+    let place = Place::new().with_file("a.txt", cut());
+    let of = |form: &str| place.run(&["findings", "report", "a.txt", "--to", form]).output;
+    assert!(of("markdown").contains("| x | first, round 1: truncated, complete findings kept |"));
+    let json: Value = serde_json::from_str(&of("json")).unwrap();
+    assert_eq!(json["disclosure"]["truncated_agents"][0]["agent_id"], "x");
+    let sarif: Value = serde_json::from_str(&of("sarif")).unwrap();
+    let run = &sarif["runs"][0];
+    assert_eq!(run["invocations"][0]["executionSuccessful"], false);
+    assert_eq!(run["invocations"][0]["toolExecutionNotifications"][0]["descriptor"]["id"], "agent_truncated");
+    assert_eq!(run["properties"]["disclosure"]["truncated_agents"][0]["agent_id"], "x");
+}
+
+/// What was merged and is not whole does not look whole to the next reader.
+#[test]
+fn merging_makes_nothing_whole() {
+    let place = Place::new().with_file("a.txt", cut()).with_file("b.txt", WHOLE);
+    let merged = place.run(&["findings", "merge", "a.txt"]).output;
+    assert_eq!(place.run_with_input(&["findings", "check"], &merged).code, 1, "{merged}");
+    assert!(merged.contains("originally_truncated: true"), "{merged}");
+    let merged = place.run(&["findings", "merge", "b.txt"]).output;
+    assert_eq!(merged, WHOLE.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 1\n"));
+}
+
+/// Where a transcript begins with its own instructions, these are no result.
+#[test]
+fn the_protocol_is_a_template() {
+    let place = Place::new();
+    for arguments in [
+        &["findings", "protocol"][..],
+        &[
+            "findings",
+            "protocol",
+            "--agent",
+            "x",
+            "--dimensions",
+            "a, b",
+            "--budget-left",
+            "20000",
+            "--max-turns",
+            "13",
+        ],
+    ] {
+        let prompt = place.run(arguments);
+        assert_eq!(prompt.code, 0);
+        let run =
+            place.run_with_input(&["findings", "check", "--json"], format!("{}\n{WHOLE}", prompt.output));
+        let data = &run.envelope()["data"];
+        assert_eq!(data["results"].as_array().unwrap().len(), 1, "{data}");
+        assert_eq!(data["results"][0]["cut"], "whole");
+        let alone = place.run_with_input(&["findings", "check"], &prompt.output);
+        assert!(alone.output.contains("no start marker"), "{}", alone.output);
+        assert!(place.run_with_input(&["findings", "progress", "--json"], &prompt.output).envelope()["data"]
+            ["transcripts"][0]["checkpoints"]
+            .as_array()
+            .unwrap()
+            .is_empty());
+    }
+    let limits = place.run(&["findings", "protocol", "--budget-left", "20000", "--max-findings", "5"]).output;
+    assert!(limits.contains("may take 8000, which is 26 findings") && limits.contains("at most 5 findings"));
+}
+
+#[test]
+fn the_json_form_is_read_as_the_text_is() {
+    let json = "{\"agent_id\": \"x\", \"findings\": [{\"id\": \"F1\", \"severity\": \"high\", \"location\": \"a.c:1\", \
+                \"source\": \"s\", \"sink\": \"k\", \"evidence\": \"one();\"}]}";
+    let place = Place::new();
+    let run = place.run_with_input(&["findings", "check", "--json"], json);
+    assert_eq!((run.code, &run.envelope()["data"]["results"][0]["complete"]), (0, &1.into()));
+    let broken = place.run_with_input(&["findings", "check", "--json"], &json[..60]);
+    let remark = &broken.envelope()["data"]["remarks"][0];
+    assert_eq!((&remark["kind"], &remark["line"]), (&"broken_json".into(), &1.into()), "{remark}");
+}
+
+#[test]
+fn what_is_wrong_with_a_team_is_said() {
+    for (team, problem) in [
+        ("{\"agents\": [{\"agent_id\": \"x\"}]}", "missing field `dimensions`"),
+        ("{\"agents\": [{\"agent_id\": \"x\", \"dimensions\": []}]}", "has no dimensions"),
+        ("{\"agents\": [], \"round\": 2}", "unknown field `round`"),
+        ("{\"agents\": [], \"rounds\": 0}", "at least one round"),
+        (
+            "{\"agents\": [{\"agent_id\": \"x\", \"dimensions\": [\"a\"]}, {\"agent_id\": \"x\", \"dimensions\": [\"a\"]}]}",
+            "twice",
+        ),
+        ("{\"agents\": [", "line 1 column 12"),
+    ] {
+        let place = Place::new().with_file("team.json", team).with_file("a.txt", WHOLE);
+        let run = place.run(&["findings", "plan", "--team", "team.json", "a.txt"]);
+        assert_eq!(run.code, 2, "{team}");
+        assert!(run.errors.contains(problem) && run.errors.contains("hint:"), "{}", run.errors);
+    }
+    let place = Place::new();
+    assert_eq!(place.run(&["findings", "check", "missing.txt"]).code, 2);
+    assert_eq!(place.run(&["findings", "fit", "--budget-left", "-3"]).code, 2);
+    let utf16 = place.run_with_input(&["findings", "check"], b"\xff\xfe=\0=\0");
+    assert_eq!((utf16.code, utf16.errors.contains("iconv")), (2, true), "{}", utf16.errors);
+}
+
+/// AR-3: a transcript is followed until its result is whole.
+#[test]
+fn a_growing_transcript_is_followed() {
+    let place =
+        Place::new().with_file("a.txt", "[CHECKPOINT] turn:10 findings:1 files_read:2 remaining_dims:a\n");
+    let child = place.command(&["findings", "progress", "--follow", "a.txt", "--json"]).spawn().unwrap();
+    let mut file = OpenOptions::new().append(true).open(place.path().join("a.txt")).unwrap();
+    for part in ["[CHECKPOINT] turn:30 findings:2 files_", "read:5 remaining_dims:[]\n", WHOLE] {
+        file.write_all(part.as_bytes()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let output = child.wait_with_output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let transcript = &answer["data"]["transcripts"][0];
+    assert_eq!((&transcript["whole"], &transcript["missing"][0]), (&true.into(), &20.into()), "{answer}");
+    let idle = Place::new()
+        .with_file("a.txt", "")
+        .run(&["findings", "progress", "--follow", "--idle", "0", "a.txt"]);
+    assert_eq!(idle.code, 0, "{}", idle.errors);
+    assert_eq!(Place::new().run(&["findings", "progress", "--follow"]).code, 2);
+}
+
+/// What a small real model made of the protocol: nothing is invented, and all is classified as a person did.
+#[test]
+fn results_of_a_real_model_are_classified_as_a_person_did() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/findings/recorded/results.jsonl");
+    let place = Place::new();
+    let mut count = 0;
+    for line in std::fs::read_to_string(file).unwrap().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let run = place.run_with_input(&["findings", "check", "--json"], line["text"].as_str().unwrap());
+        let data = &run.envelope()["data"]["results"];
+        let found: Vec<Value> = data
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|result| {
+                let states =
+                    result["findings"].as_array().unwrap().iter().map(|finding| finding["state"].clone());
+                serde_json::json!({"cut": result["cut"], "findings": states.collect::<Vec<_>>()})
+            })
+            .collect();
+        assert_eq!(Value::Array(found), line["label"], "{}", line["id"]);
+        count += 1;
+    }
+    assert!(count >= 30, "{count}");
+}
+
+/// The commands of the tutorial do what it shows.
+#[test]
+fn the_tutorial_is_true() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/findings.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let place = Place::new();
+    let (mut lines, mut commands) = (page.lines(), 0);
+    while let Some(line) = lines.next() {
+        let fence = &line[..line.len() - line.trim_start_matches('`').len()];
+        let words = line[fence.len()..].trim();
+        if fence.len() < 3 || words.is_empty() {
+            continue;
+        }
+        let block: Vec<&str> = lines.by_ref().take_while(|line| *line != fence).collect();
+        match words.split_once(' ') {
+            Some(("file", name)) => std::fs::write(place.path().join(name), block.join("\n") + "\n").unwrap(),
+            _ if words == "console" => commands += console(&place, &block),
+            _ => {}
+        }
+    }
+    assert!(commands >= 7, "{commands}");
+}
+
+/// Runs the lines with a `$`, and compares what each prints with the lines behind it; `> NAME` keeps it instead.
+fn console(place: &Place, block: &[&str]) -> usize {
+    let mut commands = 0;
+    let mut rest = block.iter().peekable();
+    while let Some(line) = rest.next() {
+        let command = line.strip_prefix("$ endmark ").unwrap_or_else(|| panic!("`{line}` is no command"));
+        let mut expected = String::new();
+        while let Some(line) = rest.next_if(|line| !line.starts_with("$ ")) {
+            expected.push_str(line);
+            expected.push('\n');
+        }
+        let (command, target) =
+            command.split_once(" > ").map_or((command, None), |(command, name)| (command, Some(name)));
+        let run = place.run(&command.split_whitespace().collect::<Vec<_>>());
+        match target {
+            Some(name) => std::fs::write(place.path().join(name), &run.output).unwrap(),
+            None => assert_eq!(run.output, expected, "\n$ endmark {command}\n{}", run.errors),
+        }
+        commands += 1;
+    }
+    commands
+}
