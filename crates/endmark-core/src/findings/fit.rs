@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::HashSet;
 
-use super::finding::{Evidence, Finding};
+use super::finding::{Evidence, Finding, Severity};
 use super::join::joined_text;
 use super::location::{LineRange, Location, Place};
 
@@ -99,14 +99,13 @@ pub fn compress(findings: &[Finding]) -> Vec<Finding> {
     for finding in findings {
         let group =
             one_file(finding).map(|file| (finding.cwe_text(), file)).filter(|(cwe, _)| !cwe.is_empty());
-        match group.as_ref().and_then(|group| known.get(group)) {
-            Some(at) => groups[*at].push(finding),
-            None => {
-                if let Some(group) = group {
-                    known.insert(group, groups.len());
-                }
-                groups.push(vec![finding]);
+        if let Some(at) = group.as_ref().and_then(|group| known.get(group)) {
+            groups[*at].push(finding);
+        } else {
+            if let Some(group) = group {
+                known.insert(group, groups.len());
             }
+            groups.push(vec![finding]);
         }
     }
     groups.iter().filter_map(|group| compressed(group)).collect()
@@ -133,7 +132,7 @@ fn compressed(group: &[&Finding]) -> Option<Finding> {
         merged.originally_truncated = group.iter().all(|finding| finding.originally_truncated);
     }
     if merged.flow.is_some()
-        && merged.severity.as_ref().is_some_and(|severity| severity.is_below_high())
+        && merged.severity.as_ref().is_some_and(Severity::is_below_high)
         && let (Some(source), Some(sink)) = (&merged.source, &merged.sink)
     {
         merged.flow = Some(format!("{source} → {sink}"));

@@ -37,12 +37,15 @@ pub(super) fn joined_text<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> O
     (!distinct.is_empty()).then(|| distinct.join("; "))
 }
 
+/// Lines of a file, and which member has them.
+type PlaceOfMember = (Option<LineRange>, usize);
+
 /// The members in groups of the same finding: with a weakness in common and overlapping places, or of one agent with the
 /// same source, sink and place where one of them names no weakness.
 pub(super) fn groups(members: &[Member]) -> Vec<Vec<usize>> {
     let mut sets = Sets::new(members.len());
-    let mut by_cwe: BTreeMap<(u32, &str), Vec<(Option<LineRange>, usize)>> = BTreeMap::new();
-    let mut by_flow: BTreeMap<(Flow<'_>, &str), Vec<(Option<LineRange>, usize)>> = BTreeMap::new();
+    let mut by_cwe: BTreeMap<(u32, &str), Vec<PlaceOfMember>> = BTreeMap::new();
+    let mut by_flow: BTreeMap<(Flow<'_>, &str), Vec<PlaceOfMember>> = BTreeMap::new();
     for (at, member) in members.iter().enumerate() {
         for place in member.places() {
             let item = (place.lines, at);

@@ -43,7 +43,8 @@ const SHOWN: usize = 60;
 /// ```
 pub fn read(text: &[u8]) -> Transcript {
     let lines = lines(text);
-    let end = lines.last().map_or(Position { line: 1, column: 1, byte: 0 }, Line::ends);
+    let end =
+        lines.last().map_or(Position { line: 1, column: 1, byte: 0 }, |last| last.end_of_text(text.len()));
     let mut reader = Reader::default();
     if let Some(form) = as_json(text, &lines, &mut reader.remarks) {
         reader.results.push(form.into_result(end));

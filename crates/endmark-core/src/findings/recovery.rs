@@ -202,7 +202,6 @@ impl Recovery {
             self.gaps.retain(|gap| !dimensions.iter().any(|dimension| same_dimension(dimension, gap)));
         }
         let remaining = match result.cut {
-            Cut::Severe => Vec::new(),
             Cut::Mild => result.remaining_dimensions(),
             // Who was asked for some dimensions and names others has left those open.
             Cut::Whole
@@ -215,7 +214,7 @@ impl Recovery {
                 let known = run.dimensions.iter().filter(|dimension| *dimension != NOT_NAMED);
                 known.filter(|dimension| !is_named(dimension)).cloned().collect()
             }
-            Cut::Whole => Vec::new(),
+            Cut::Severe | Cut::Whole => Vec::new(),
         };
         self.ended(result.cut, remaining);
     }

@@ -7,6 +7,7 @@ mod sarif;
 use serde::Serialize;
 
 use super::form::FindingForm;
+use super::location::Location;
 use super::merge::{Merged, MergedFinding};
 
 pub use disclosure::{AgentDisclosure, DimensionCoverage, Disclosure, RunDisclosure, Unrecovered};
@@ -84,7 +85,7 @@ pub struct ReportedPlace {
 
 impl ReportedFinding {
     fn of(merged: &MergedFinding) -> Self {
-        let places = merged.finding.location.as_ref().map(|location| location.places()).unwrap_or_default();
+        let places = merged.finding.location.as_ref().map(Location::places).unwrap_or_default();
         Self {
             finding: FindingForm::of(&merged.finding),
             places: places

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::finding::{Evidence, Finding};
+use super::finding::{Evidence, Finding, Severity};
+use super::location::Location;
 
 /// A result that is to be written.
 #[derive(Debug, Clone, Copy)]
@@ -65,9 +66,9 @@ fn write_finding(text: &mut String, finding: &Finding) {
     let _ = writeln!(text, "{}", format!("[{}] {}", finding.id, one_line(&finding.title)).trim_end());
     let cwe = Some(finding.cwe_text()).filter(|cwe| !cwe.is_empty());
     let fields = [
-        ("severity", finding.severity.as_ref().map(|severity| severity.name())),
+        ("severity", finding.severity.as_ref().map(Severity::name)),
         ("cwe", cwe.as_deref()),
-        ("location", finding.location.as_ref().map(|location| location.as_str())),
+        ("location", finding.location.as_ref().map(Location::as_str)),
         ("source", finding.source.as_deref()),
         ("sink", finding.sink.as_deref()),
         ("flow", finding.flow.as_deref()),

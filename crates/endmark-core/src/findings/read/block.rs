@@ -199,7 +199,7 @@ impl Block {
                 self.agent_id = Some(value.to_owned()).filter(|value| !value.is_empty());
             }
             (Key::Dimensions, _) if self.dimensions.as_ref().is_some_and(|list| !list.is_empty()) => {
-                repeated()
+                repeated();
             }
             (Key::Dimensions, _) => self.dimensions = Some(list(value)),
             (Key::Declared, _) if self.declared.is_some() => repeated(),

@@ -77,6 +77,11 @@ impl Line<'_> {
         self.position(self.text.len())
     }
 
+    /// Where the text stops whose last line this is, and which has so many bytes: behind its line break, if it has one.
+    pub(super) fn end_of_text(&self, bytes: usize) -> Position {
+        if self.is_settled { Position { line: self.number + 1, column: 1, byte: bytes } } else { self.ends() }
+    }
+
     /// Whether there is nothing in it, and so it separates; spaces alone may be a line of evidence.
     pub(super) fn is_empty(&self) -> bool {
         self.is_settled && self.text.is_empty()

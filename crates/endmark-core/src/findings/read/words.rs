@@ -237,16 +237,14 @@ fn without_lead(text: &str) -> (&str, Lead) {
 /// What stands behind the sign of a list's item.
 pub(super) fn item(text: &str) -> Option<&str> {
     let text = text.trim_start();
-    let behind = match text.strip_prefix(['-', '*', '+', '•', '‣', '◦', '–']) {
-        Some(behind) => behind,
-        None => {
-            let digits =
-                text.len() - text.trim_start_matches(|character: char| character.is_ascii_digit()).len();
-            if !(1..=3).contains(&digits) {
-                return None;
-            }
-            text[digits..].strip_prefix(['.', ')'])?
+    let behind = if let Some(behind) = text.strip_prefix(['-', '*', '+', '•', '‣', '◦', '–']) {
+        behind
+    } else {
+        let digits = text.len() - text.trim_start_matches(|character: char| character.is_ascii_digit()).len();
+        if !(1..=3).contains(&digits) {
+            return None;
         }
+        text[digits..].strip_prefix(['.', ')'])?
     };
     let inner = behind.trim_start();
     // `*emphasis*` and `-1` are no items.
@@ -292,9 +290,10 @@ pub(super) fn is_placeholder(text: &str) -> bool {
     let text =
         text.trim_matches(|character: char| character.is_whitespace() || EMPHASIS.contains(&character));
     let is_between = |open: char, close: char| {
-        text.strip_prefix(open)
-            .and_then(|inner| inner.strip_suffix(close))
-            .is_some_and(|inner| !inner.is_empty() && !inner.contains([open, close]))
+        text.strip_prefix(open).and_then(|inner| inner.strip_suffix(close)).is_some_and(|inner| {
+            // An arrow closes nothing: `<step -> step>`.
+            !inner.is_empty() && !inner.replace("->", "").contains([open, close])
+        })
     };
     matches!(text, "…" | "...") || is_between('<', '>') || is_between('{', '}')
 }

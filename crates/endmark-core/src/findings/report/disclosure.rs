@@ -210,7 +210,7 @@ fn of_agent(agent: &Recovery, handed: &[(usize, &Handed)], new: &[usize]) -> Opt
     gaps.extend(agent.next().into_iter().flat_map(|run| run.dimensions.iter().cloned()));
     if gaps.is_empty() && unrecovered.count > 0 {
         // What was found and then lost may be of any of them.
-        gaps = agent.assignment().dimensions.clone();
+        gaps.clone_from(&agent.assignment().dimensions);
     }
     let runs = agent.past().iter().map(|past| RunDisclosure {
         kind: past.run.kind,

@@ -1,5 +1,7 @@
 //! Recovery, merging and disclosure, rule by rule. (AR-2, AR-4, AR-5, AR-6)
 
+use std::fmt::Write as _;
+
 use crate::findings::{
     Assignment, Cut, Handed, Merged, Recovery, RecoveryPolicy, RecoveryState, RunKind, Team, compress, read,
 };
@@ -14,7 +16,10 @@ fn recovery(dimensions: &str, turns: u32, rounds: u32, emergency: bool) -> Recov
     Recovery::new(assignment, RecoveryPolicy { rounds, emergency })
 }
 
-fn next(recovery: &Recovery) -> Option<(RunKind, u32, String, Option<u32>, Option<u32>)> {
+/// Kind, round, dimensions, turns and findings of a run.
+type Asked = (RunKind, u32, String, Option<u32>, Option<u32>);
+
+fn next(recovery: &Recovery) -> Option<Asked> {
     recovery
         .next()
         .map(|run| (run.kind, run.round, run.dimensions.join(","), run.max_turns, run.max_findings))
@@ -85,11 +90,12 @@ fn every_recovery_ends() {
 fn result(agent: &str, findings: &[(&str, &str, &str)], end: &str) -> Handed {
     let mut text = format!("===AGENT_RESULT===\nagent_id: {agent}\ndimensions: a, b\n");
     for (number, (title, cwe, location)) in findings.iter().enumerate() {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             "\n[F{:03}] {title}\nseverity: Medium\ncwe: {cwe}\nlocation: {location}\nsource: s\nsink: k\nflow: s -> m -> k\n\
              evidence:\n  of {title}\n",
             number + 1
-        ));
+        );
     }
     text.push_str(end);
     Handed { origin: format!("{agent}.txt"), result: read(text.as_bytes()).results.remove(0) }

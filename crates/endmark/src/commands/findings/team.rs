@@ -14,14 +14,14 @@ use crate::input::Input;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    agents: Vec<Agent>,
+    agents: Vec<Member>,
     rounds: Option<u32>,
     emergency: Option<bool>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Agent {
+struct Member {
     agent_id: String,
     dimensions: Vec<String>,
     max_turns: Option<u32>,

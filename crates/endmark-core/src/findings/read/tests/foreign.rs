@@ -150,7 +150,7 @@ foreign! {
           F001 complete | Reads <stdin> | Low |  | a.c:1 | <stdin> | <eval> |  | "eval(input)"
         2:1 template
         7:1 template
-        17:1 template
+        18:1 template
     "#;
     no_findings: r"
         whole none-1 [licences] declared 0
