@@ -145,7 +145,8 @@ def check(report: Report, program: Path, folder: Path) -> None:
     results = sarif["runs"][0]["results"]
     kept = json.loads(endmark("--json", "findings", "report", "--team", "team.json", *names).stdout)["data"]["report"]
     report.says("findings in SARIF", len(results), len(kept["findings"]))
-    report.says("findings not recovered", kept["disclosure"]["unrecovered"]["count"] + len(results), 300 - 25 + 0)
+    # Also those that were discarded are known: from a declared total, and from a checkpoint.
+    report.says("findings, with those not recovered", kept["disclosure"]["unrecovered"]["count"] + len(results), 300)
 
     # Another program reads it.
     file = loader.load_sarif_file(str(folder / "report.sarif"))
