@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use endmark_store::Store;
 use http::HeaderValue;
 
+use crate::faults::Faults;
 use crate::metrics::Metrics;
 use crate::recovery::{Capabilities, Schema, SchemaError};
 use crate::settings::{Settings, Upstream};
@@ -19,6 +20,7 @@ pub struct Gateway {
     pub(crate) store: Store,
     pub(crate) capabilities: Capabilities,
     pub(crate) standing: Standing,
+    pub(crate) faults: Faults,
     pub(crate) schemas: BTreeMap<String, Schema>,
     pub(crate) metrics: Arc<Metrics>,
     stopping: AtomicBool,
@@ -82,6 +84,7 @@ impl Gateway {
         Ok(Arc::new(Self {
             client: Client::new(&settings.upstreams)?,
             standing: Standing::new(&settings),
+            faults: Faults::new(&settings.faults.plan, settings.faults.side, settings.faults.seed),
             capabilities: Capabilities::new(store.clone()),
             schemas,
             metrics: Arc::new(Metrics::new()),

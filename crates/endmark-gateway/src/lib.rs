@@ -10,6 +10,7 @@ mod causes;
 mod chat;
 mod coding;
 mod edge;
+mod faults;
 mod gateway;
 mod health;
 mod ledger;
@@ -24,11 +25,12 @@ mod upstream;
 
 pub use causes::with_causes;
 pub use edge::{ServeError, serve};
+pub use faults::{FaultError, FaultPlan, FaultSide, UnknownFaultSide};
 pub use gateway::{BuildError, Gateway};
 pub use scrub::Scrubber;
 pub use settings::{
-    Authorities, AuthoritiesError, BaseUrl, BaseUrlError, Limits, Mode, Prefill, Proxy, ProxyError,
-    ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings, UnknownMode, UnknownPrefill,
-    Upstream,
+    Authorities, AuthoritiesError, BaseUrl, BaseUrlError, FaultSettings, Limits, Mode, Prefill, Proxy,
+    ProxyError, ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings, UnknownMode,
+    UnknownPrefill, Upstream,
 };
 pub use upstream::{ClientError, Connector, Link};

@@ -2,6 +2,7 @@
 
 mod authorities;
 mod base_url;
+mod faults;
 mod limits;
 mod proxy;
 mod resume;
@@ -18,6 +19,7 @@ use crate::scrub::Scrubber;
 
 pub use authorities::{Authorities, AuthoritiesError};
 pub use base_url::{BaseUrl, BaseUrlError};
+pub use faults::FaultSettings;
 pub use limits::Limits;
 pub use proxy::{Proxy, ProxyError, ProxyVariableError};
 pub use resume::{Mode, ResumeSettings, UnknownMode};
@@ -48,6 +50,8 @@ pub struct Settings {
     pub retry: RetrySettings,
     /// Bounds in bytes, counts and time.
     pub limits: Limits,
+    /// What goes wrong on command; nothing by default.
+    pub faults: FaultSettings,
 }
 
 impl Settings {
@@ -74,6 +78,7 @@ impl Default for Settings {
             schemas: BTreeMap::new(),
             retry: RetrySettings::default(),
             limits: Limits::default(),
+            faults: FaultSettings::default(),
         }
     }
 }

@@ -12,6 +12,7 @@ use tracing::Instrument as _;
 
 use crate::body::{AnyBody, passing};
 use crate::chat::{self, Exchange};
+use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
 use crate::health;
 use crate::ledger::Ended;
@@ -25,18 +26,27 @@ pub(crate) async fn respond(gateway: Arc<Gateway>, request: Request<Incoming>) -
     if let Some(refusal) = upgrade(&request) {
         return rescue::respond(&refusal);
     }
+    let refuse = |refusal: Refusal| {
+        gateway.metrics.refused(refusal.kind());
+        rescue::respond(&refusal)
+    };
     let answered = match route::find(&gateway, request.method(), request.uri()) {
         Route::Health => Ok(health::alive()),
         Route::Metrics => Ok(health::metrics(&gateway)),
         Route::Ready => Ok(health::ready(&gateway).await),
-        Route::Chat(target) => chat_completions(&gateway, &target, request).await,
+        Route::Chat(target) => {
+            let rehearsal = Arc::new(gateway.faults.draw());
+            let answered = match rehearsal.instead() {
+                Some(answer) => Ok(answer),
+                None => chat_completions(&gateway, &target, request, Arc::clone(&rehearsal)).await,
+            };
+            let answer = answered.unwrap_or_else(refuse);
+            Ok(rehearsal.deliver(answer).await)
+        }
         Route::PassThrough(target) => pass_through(&gateway, &target, request).await,
         Route::Unknown(what) => Err(Refusal::NotFound(what)),
     };
-    answered.unwrap_or_else(|refusal| {
-        gateway.metrics.refused(refusal.kind());
-        rescue::respond(&refusal)
-    })
+    answered.unwrap_or_else(refuse)
 }
 
 /// A connection that is to become something else than HTTP would pass unbounded and unread.
@@ -67,8 +77,9 @@ async fn chat_completions(
     gateway: &Arc<Gateway>,
     target: &Target<'_>,
     request: Request<Incoming>,
+    rehearsal: Arc<Rehearsal>,
 ) -> Result<Response<AnyBody>, Refusal> {
-    let exchange = chat::admit(gateway, target, request).await?;
+    let exchange = chat::admit(gateway, target, request, rehearsal).await?;
     let span = tracing::info_span!("request", request = exchange.id);
     // On the heap: what one request needs is too much for the stack of all that call this.
     Box::pin(reply(exchange)).instrument(span).await

@@ -81,6 +81,7 @@ pub(crate) enum Command {
 Examples:
   endmark serve
   endmark serve --upstream http://127.0.0.1:8080/v1
+  endmark serve --fault cut@20,drop@10%        (rehearse: is your application up to it?)
   OPENAI_BASE_URL=http://127.0.0.1:4141/v1 my-agent")]
     Serve(Serve),
     /// Show cut replies being recovered, next to what the client would have got; no account, no network
@@ -241,6 +242,23 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "URL")]
     #[limits(max_bytes = 2048)]
     pub(crate) upstream: Option<String>,
+    /// Let replies go wrong on purpose, as in `cut@20,drop@10%`; see docs/faults.md
+    #[arg(long, value_name = "FAULTS", help_heading = "Rehearsal")]
+    #[limits(max_bytes = 1024)]
+    pub(crate) fault: Option<String>,
+    /// Who has to bear them: Endmark (`upstream`) or your application (`client`)
+    #[arg(
+        long,
+        value_name = "SIDE",
+        default_value = "upstream",
+        requires = "fault",
+        help_heading = "Rehearsal"
+    )]
+    #[limits(max_bytes = 64)]
+    pub(crate) fault_side: String,
+    /// The same number, the same faults for the same requests in a row
+    #[arg(long, value_name = "NUMBER", requires = "fault", help_heading = "Rehearsal")]
+    pub(crate) fault_seed: Option<u64>,
 }
 
 /// How a text is to be understood.

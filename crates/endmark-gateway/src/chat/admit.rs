@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 use super::exchange::{Destination, Exchange};
 use super::identity;
 use super::request_body;
+use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
 use crate::ledger::{Calls, Watch};
 use crate::recovery::Schema;
@@ -23,6 +24,7 @@ pub(crate) async fn admit(
     gateway: &Arc<Gateway>,
     target: &Target<'_>,
     request: Request<Incoming>,
+    rehearsal: Arc<Rehearsal>,
 ) -> Result<Exchange, Refusal> {
     let (head, body) = request.into_parts();
     let body = request_body::read(&head.headers, body, &gateway.settings.limits).await?;
@@ -68,6 +70,7 @@ pub(crate) async fn admit(
         task_id,
         turn_number,
         mode,
+        rehearsal,
         destination,
         fallback: fallback(gateway, target, &head.headers, mode),
         stands_in: false,

@@ -183,7 +183,8 @@ async fn sent(exchange: &Exchange, call: &mut Call) -> Result<Response<AnyBody>,
     }
     let first_byte = first_byte(exchange, limits);
     let deadline = Instant::now() + first_byte;
-    let sent = exchange.gateway.client.send(&destination.upstream, onward, first_byte).await;
+    let client = &exchange.gateway.client;
+    let sent = exchange.rehearsal.send(client, &destination.upstream, onward, first_byte).await;
     let mut answer = match sent {
         Ok(answer) => answer,
         Err(error) => {

@@ -7,6 +7,7 @@ use endmark_wire::openai_chat::ChatRequest;
 use http::{HeaderMap, Uri};
 
 use super::request_body::Encoded;
+use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
 use crate::ledger::{Call, Calls};
 use crate::recovery::Schema;
@@ -37,6 +38,8 @@ pub(crate) struct Exchange {
     pub(crate) calls: Calls,
     /// The call whose answer is the reply, until it is settled.
     pub(crate) call: Option<Call>,
+    /// What goes wrong with it on command.
+    pub(crate) rehearsal: Arc<Rehearsal>,
     /// The upstream that answers.
     pub(crate) destination: Destination,
     /// The one that can stand in for it.

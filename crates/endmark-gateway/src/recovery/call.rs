@@ -60,7 +60,8 @@ pub(super) async fn send(
         let streamed = flow.is_live() && purpose != Purpose::Correction;
         let model = &site.request.model;
         let mut call = exchange.calls.open(purpose, name, model, streamed, body.len()).await;
-        let sent = exchange.gateway.client.send(&site.destination.upstream, request, first_byte);
+        let client = &exchange.gateway.client;
+        let sent = exchange.rehearsal.send(client, &site.destination.upstream, request, first_byte);
         let (problem, wait) = match while_alive(limits.heartbeat, flow, sent).await? {
             Ok(answer) if answer.status().is_success() => {
                 let status = answer.status();

@@ -1,5 +1,7 @@
 //! `endmark serve`: the gateway. (PC-9)
 
+mod rehearsal;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -34,12 +36,14 @@ pub(super) struct Report {
 
 /// Serves until it is told to stop.
 pub(crate) fn run(context: &Context, arguments: Serve) -> Result<Answer, CommandError> {
+    let faults = rehearsal::faults(&arguments)?;
     let effective = configuration(context, arguments)?;
     for warning in &effective.warnings {
         context.terminal.warn(warning);
     }
     let settings = &effective.settings;
-    let gateway_settings = config::for_gateway(settings, &context.environment)?;
+    let mut gateway_settings = config::for_gateway(settings, &context.environment)?;
+    gateway_settings.faults = faults.clone();
     logging::hide(gateway_settings.scrubber());
     logging::start(context);
     let store = Store::open(&settings.store).map_err(|error| CommandError::of_store(&error))?;
@@ -50,6 +54,7 @@ pub(crate) fn run(context: &Context, arguments: Serve) -> Result<Answer, Command
         // Watched before anybody can know that it serves: a signal right after must not kill it undrained.
         let signals = signals()?;
         introduce(context, settings, address);
+        rehearsal::warn(context, &faults);
         let forgetting = tokio::spawn(forget(store.clone(), settings.store_policy.keep_days));
         let served = serve_until_stopped(context, listener, gateway, signals).await;
         forgetting.abort();

@@ -44,6 +44,8 @@ pub(crate) fn for_gateway(
             cooldown: Duration::from_secs(settings.retry.cooldown_seconds),
         },
         limits: limits(&settings.limits),
+        // What goes wrong on purpose is said on the command line, and never in a file.
+        faults: gateway::FaultSettings::default(),
     })
 }
 

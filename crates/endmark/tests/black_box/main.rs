@@ -8,6 +8,7 @@ mod degraded;
 mod demo;
 mod detect;
 mod exec;
+mod faults;
 mod findings;
 mod killed;
 mod log;

@@ -1,0 +1,138 @@
+//! A body on which a fault strikes.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{Response, header};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame};
+use tokio::time::Sleep;
+
+use super::fault::{Fault, Kind};
+use super::strike::{End, Step, Strike};
+use super::whole;
+use crate::body::{AnyBody, BodyError, full, preceded};
+use crate::upstream::{Read, UpstreamError, plain, read_up_to};
+
+/// A longer reply that is no stream goes on unharmed.
+const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
+
+/// A fault is to be rehearsed, not waited for.
+const READING: std::time::Duration = std::time::Duration::from_mins(10);
+
+/// The answer with its fault.
+pub(super) async fn struck(
+    fault: &Fault,
+    answer: Response<AnyBody>,
+) -> Result<Response<AnyBody>, UpstreamError> {
+    // A fault strikes what can be read.
+    let answer = plain(answer);
+    let kind = answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let streams = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
+    let (mut head, body) = answer.into_parts();
+    if !head.status.is_success() {
+        return Ok(Response::from_parts(head, body));
+    }
+    let body = if streams {
+        let strike = Box::new(Strike::new(fault));
+        Struck { inner: body, strike: Some(strike), steps: VecDeque::new(), sleep: None }.boxed_unsync()
+    } else {
+        let lost = |error| UpstreamError::Unreachable(format!("its answer was lost: {error}"));
+        match read_up_to(body, MAX_REPLY_BYTES, READING).await.map_err(lost)? {
+            Read::Longer(beginning, rest) => {
+                return Ok(Response::from_parts(head, preceded(beginning, rest)));
+            }
+            Read::Whole(body) => of_whole(fault, &body),
+        }
+    };
+    head.headers.remove(header::CONTENT_LENGTH);
+    Ok(Response::from_parts(head, body))
+}
+
+fn of_whole(fault: &Fault, body: &Bytes) -> AnyBody {
+    let at = whole::place(fault.place);
+    let mut steps = VecDeque::new();
+    match fault.kind.end() {
+        Some(end) if at < body.len() => {
+            steps.push_back(Step::Pass(body.slice(..at)));
+            steps.push_back(Step::End(end));
+        }
+        _ => {
+            if let Kind::Slow(pause) = fault.kind {
+                steps.push_back(Step::Wait(pause));
+            }
+            steps.push_back(Step::Pass(whole::changed(fault.kind, at, body)));
+        }
+    }
+    Struck { inner: full(""), strike: None, steps, sleep: None }.boxed_unsync()
+}
+
+struct Struck {
+    inner: AnyBody,
+    /// None where the steps are all that comes.
+    strike: Option<Box<Strike>>,
+    steps: VecDeque<Step>,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Body for Struck {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        loop {
+            if let Some(sleep) = &mut self.sleep {
+                ready!(sleep.as_mut().poll(context));
+                self.sleep = None;
+            }
+            match self.steps.pop_front() {
+                Some(Step::Pass(bytes)) if bytes.is_empty() => continue,
+                Some(Step::Pass(bytes)) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                Some(Step::Wait(pause)) => {
+                    self.sleep = Some(Box::pin(tokio::time::sleep(pause)));
+                    continue;
+                }
+                Some(Step::End(end)) => {
+                    // Nobody is to go on writing what nobody reads.
+                    self.inner = full("");
+                    self.strike = None;
+                    match end {
+                        End::InOrder => return Poll::Ready(None),
+                        End::Closed => return Poll::Ready(Some(Err(broken(io::ErrorKind::UnexpectedEof)))),
+                        End::Reset => return Poll::Ready(Some(Err(broken(io::ErrorKind::ConnectionReset)))),
+                        End::Never => {
+                            self.steps.push_front(Step::End(End::Never));
+                            return Poll::Pending;
+                        }
+                    }
+                }
+                None => {}
+            }
+            if self.strike.is_none() {
+                return Poll::Ready(None);
+            }
+            let Some(frame) = ready!(Pin::new(&mut self.inner).poll_frame(context)) else {
+                let rest = self.strike.take().map(|mut strike| strike.rest());
+                self.steps.extend(rest.into_iter().flatten());
+                continue;
+            };
+            match frame?.into_data() {
+                Ok(data) => {
+                    let steps = self.strike.as_mut().map(|strike| strike.push(&data));
+                    self.steps.extend(steps.into_iter().flatten());
+                }
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            }
+        }
+    }
+}
+
+fn broken(kind: io::ErrorKind) -> BodyError {
+    Box::new(io::Error::new(kind, "a rehearsed fault (--fault)"))
+}

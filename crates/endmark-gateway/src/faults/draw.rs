@@ -1,0 +1,174 @@
+//! Which reply gets which fault: the same seed, the same order.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue, Request, Response};
+
+use super::body::struck;
+use super::fault::{Fault, FaultPlan, FaultSide, Kind, Place};
+use super::parse::ALL;
+use crate::body::AnyBody;
+use crate::rescue::error_response;
+use crate::settings::Upstream;
+use crate::upstream::{Client, UpstreamError};
+
+/// Faults without a place strike within so many events: early enough to meet short replies, too.
+const EVENTS_TO_CHOOSE_FROM: u64 = 24;
+
+/// The faults of one gateway, as its requests come.
+pub(crate) struct Faults {
+    /// Each with the sum of the shares up to and with its own.
+    up_to: Vec<(u32, Fault)>,
+    side: FaultSide,
+    seed: u64,
+    requests: AtomicU64,
+}
+
+impl Faults {
+    /// These faults; without a seed they fall in an order of their own each time.
+    pub(crate) fn new(plan: &FaultPlan, side: FaultSide, seed: Option<u64>) -> Self {
+        let given: u32 = plan.faults.iter().filter_map(|fault| fault.share).sum();
+        let without = plan.faults.iter().filter(|fault| fault.share.is_none()).count();
+        let rest = ALL.saturating_sub(given) / u32::try_from(without.max(1)).unwrap_or(u32::MAX);
+        let mut sum = 0;
+        let up_to = plan.faults.iter().map(|fault| {
+            sum += fault.share.unwrap_or(rest);
+            (sum, fault.clone())
+        });
+        Self {
+            up_to: up_to.collect(),
+            side,
+            seed: seed.unwrap_or_else(|| RandomState::new().build_hasher().finish()),
+            requests: AtomicU64::new(0),
+        }
+    }
+
+    /// What the next request's reply has to bear.
+    pub(crate) fn draw(&self) -> Rehearsal {
+        if self.up_to.is_empty() {
+            return Rehearsal { chosen: None, side: self.side, was_used: AtomicBool::new(true) };
+        }
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        let lot = u32::try_from(mixed(self.seed, 2 * number) % u64::from(ALL)).unwrap_or(0);
+        let chosen = self.up_to.iter().find(|(up_to, _)| lot < *up_to).map(|(_, fault)| {
+            let place = match fault.place {
+                Place::Anywhere => {
+                    let events = mixed(self.seed, 2 * number + 1) % EVENTS_TO_CHOOSE_FROM;
+                    Place::Events(usize::try_from(events).unwrap_or(0))
+                }
+                known => known,
+            };
+            Fault { place, ..fault.clone() }
+        });
+        Rehearsal { chosen, side: self.side, was_used: AtomicBool::new(false) }
+    }
+}
+
+/// A number that looks like chance and follows from the seed: `splitmix64`.
+fn mixed(seed: u64, number: u64) -> u64 {
+    let mut state = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    state ^ (state >> 31)
+}
+
+/// What one request's reply has to bear, if anything.
+pub(crate) struct Rehearsal {
+    chosen: Option<Fault>,
+    side: FaultSide,
+    was_used: AtomicBool,
+}
+
+impl Rehearsal {
+    /// Sends a request of the exchange upstream; its answer may go wrong on its way.
+    pub(crate) async fn send(
+        &self,
+        client: &Client,
+        upstream: &Upstream,
+        request: Request<AnyBody>,
+        first_byte: Duration,
+    ) -> Result<Response<AnyBody>, UpstreamError> {
+        match self.chosen.as_ref().filter(|fault| self.strikes_upstream(fault)) {
+            None => client.send(upstream, request, first_byte).await,
+            Some(Fault { kind: Kind::Status(status, retry_after), .. }) => Ok(refusal(*status, *retry_after)),
+            Some(fault) => struck(fault, client.send(upstream, request, first_byte).await?).await,
+        }
+    }
+
+    /// What the client gets instead of an answer, where that is the fault.
+    pub(crate) fn instead(&self) -> Option<Response<AnyBody>> {
+        match (self.side, self.chosen.as_ref()?.kind) {
+            (FaultSide::Client, Kind::Status(status, retry_after)) => Some(refusal(status, retry_after)),
+            _ => None,
+        }
+    }
+
+    /// The answer as the client gets it, and what it has to know: that a fault was rehearsed on it.
+    pub(crate) async fn deliver(&self, answer: Response<AnyBody>) -> Response<AnyBody> {
+        let Some(fault) = &self.chosen else { return answer };
+        let mut answer = match (self.side, fault.kind) {
+            (FaultSide::Upstream, _) | (FaultSide::Client, Kind::Status(..)) => answer,
+            (FaultSide::Client, _) => struck(fault, answer).await.unwrap_or_else(|error| {
+                // The reply was read here only to break it.
+                error_response(
+                    http::StatusCode::BAD_GATEWAY,
+                    "endmark_upstream_answer_lost",
+                    &error.to_string(),
+                )
+            }),
+        };
+        if let Ok(written) = HeaderValue::from_str(&fault.written) {
+            answer.headers_mut().insert(HeaderName::from_static("x-endmark-fault"), written);
+        }
+        answer
+    }
+
+    fn strikes_upstream(&self, fault: &Fault) -> bool {
+        self.side == FaultSide::Upstream && (!self.was_used.swap(true, Ordering::Relaxed) || fault.always)
+    }
+}
+
+/// The error that takes the place of a reply; nobody is asked for one.
+fn refusal(status: http::StatusCode, retry_after: Option<Duration>) -> Response<AnyBody> {
+    let message = "a rehearsed fault (--fault): no model was asked";
+    let mut answer = error_response(status, "endmark_rehearsed_fault", message);
+    if let Some(wait) = retry_after {
+        // The header counts whole seconds.
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        answer.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(plan: &str, seed: u64, requests: usize) -> Vec<Option<String>> {
+        let faults = Faults::new(&plan.parse().unwrap(), FaultSide::Upstream, Some(seed));
+        (0..requests).map(|_| faults.draw().chosen.map(|fault| fault.written)).collect()
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_faults_again_and_another_seed_others() {
+        let plan = "cut@20@30%,drop@30%";
+        assert_eq!(drawn(plan, 7, 100), drawn(plan, 7, 100));
+        assert_ne!(drawn(plan, 7, 100), drawn(plan, 8, 100));
+    }
+
+    #[test]
+    fn shares_are_of_all_replies_and_the_rest_is_divided() {
+        let count = |plan: &str, fault: Option<&str>| {
+            drawn(plan, 1, 10_000).iter().filter(|drawn| drawn.as_deref() == fault).count()
+        };
+        let near = |found: usize, expected: usize| found.abs_diff(expected) < 300;
+        assert!(near(count("cut@20@30%,drop@10%", None), 6_000));
+        assert!(near(count("cut@20@30%,drop@10%", Some("drop@10%")), 1_000));
+        assert!(near(count("cut@20,drop@50%", Some("cut@20")), 5_000));
+        assert!(near(count("cut,drop,stall@20%", Some("drop")), 4_000));
+        assert_eq!(count("cut", Some("cut")), 10_000);
+    }
+}

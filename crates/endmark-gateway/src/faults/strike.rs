@@ -1,0 +1,257 @@
+//! What becomes of a stream that a fault strikes: fed its bytes, answers what goes on.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use endmark_wire::openai_chat::error_body;
+use endmark_wire::sse::{Decoder, Frame, Tail, data_frame};
+use serde_json::{Value, json};
+
+use super::fault::{Fault, Kind, Place};
+
+/// A longer event goes on unread; no provider's is.
+const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
+
+/// What goes on towards the reader, in order.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Pass(Bytes),
+    Wait(Duration),
+    /// Nothing follows.
+    End(End),
+}
+
+/// How a body ends before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    InOrder,
+    Closed,
+    Reset,
+    Never,
+}
+
+/// A stream on its way, and the fault that waits for it.
+pub(super) struct Strike {
+    kind: Kind,
+    place: Place,
+    decoder: Decoder,
+    events: usize,
+    bytes: usize,
+    /// It has struck.
+    over: bool,
+    /// An event is too long to be read: what follows passes.
+    unread: bool,
+}
+
+impl Strike {
+    pub(super) fn new(fault: &Fault) -> Self {
+        Self {
+            kind: fault.kind,
+            place: fault.place,
+            decoder: Decoder::new(MAX_EVENT_BYTES),
+            events: 0,
+            bytes: 0,
+            over: false,
+            unread: false,
+        }
+    }
+
+    /// Takes the next bytes of the stream.
+    pub(super) fn push(&mut self, data: &[u8]) -> Vec<Step> {
+        if self.unread {
+            return vec![Step::Pass(Bytes::copy_from_slice(data))];
+        }
+        if let (Some(end), Place::Bytes(at)) = (self.kind.end(), self.place) {
+            let left = at.saturating_sub(self.bytes).min(data.len());
+            self.bytes += left;
+            let mut steps = passed(data.get(..left).unwrap_or_default());
+            if self.bytes == at {
+                self.over = true;
+                steps.push(Step::End(end));
+            }
+            return steps;
+        }
+        let mut steps = Vec::new();
+        let too_long = self.decoder.push(data).is_err();
+        while let Some(frame) = self.decoder.next_frame() {
+            self.frame(&frame, &mut steps);
+            if matches!(steps.last(), Some(Step::End(_))) {
+                return steps;
+            }
+        }
+        if too_long {
+            self.unread = true;
+            steps.extend(self.rest());
+        }
+        steps
+    }
+
+    /// What is left where the stream ends by itself.
+    pub(super) fn rest(&mut self) -> Vec<Step> {
+        match std::mem::replace(&mut self.decoder, Decoder::new(MAX_EVENT_BYTES)).finish() {
+            Tail::Clean => Vec::new(),
+            Tail::Frame(frame) => passed(&frame.raw),
+            Tail::Residue(bytes) => passed(&bytes),
+        }
+    }
+
+    fn frame(&mut self, frame: &Frame, steps: &mut Vec<Step>) {
+        let Some(data) = &frame.data else {
+            steps.extend(passed(&frame.raw));
+            return;
+        };
+        match self.kind {
+            Kind::Slow(pause) => steps.push(Step::Wait(pause)),
+            Kind::NoDone if data.trim() == "[DONE]" => return,
+            _ => {}
+        }
+        if !self.over && self.is_there() && self.strike(frame, data, steps) {
+            return;
+        }
+        self.events += 1;
+        self.bytes += frame.raw.len();
+        steps.extend(passed(&frame.raw));
+    }
+
+    fn is_there(&self) -> bool {
+        match self.place {
+            Place::Events(events) => self.events >= events,
+            Place::Bytes(bytes) => self.bytes >= bytes,
+            Place::Anywhere => true,
+        }
+    }
+
+    /// Puts what goes wrong in the place of this event; false where it cannot go wrong here.
+    fn strike(&mut self, frame: &Frame, data: &str, steps: &mut Vec<Step>) -> bool {
+        match self.kind {
+            Kind::Cut => {
+                // At its own end a reply is whole, whatever its reason is called.
+                let Some(last) = cut_chunk(data) else { return false };
+                steps.extend(passed(&data_frame(last.to_string().as_bytes())));
+                steps.extend(passed(&data_frame(b"[DONE]")));
+                steps.push(Step::End(End::InOrder));
+            }
+            Kind::Error => {
+                let error = error_body("a rehearsed fault (--fault)", "endmark_rehearsed_fault", None, None);
+                steps.extend(passed(&data_frame(&error)));
+                steps.push(Step::End(End::InOrder));
+            }
+            Kind::Malformed => {
+                let half = (0..=data.len() / 2).rev().find(|at| data.is_char_boundary(*at)).unwrap_or(0);
+                steps.extend(passed(&frame.with_data(data.get(..half).unwrap_or_default().as_bytes())));
+                self.over = true;
+                self.events += 1;
+            }
+            Kind::Drop | Kind::Reset | Kind::End | Kind::Stall => {
+                steps.extend(self.kind.end().map(Step::End));
+            }
+            Kind::NoDone | Kind::Slow(_) | Kind::Status(..) => return false,
+        }
+        self.over = true;
+        true
+    }
+}
+
+impl Kind {
+    /// How a body ends that is broken off.
+    pub(super) fn end(self) -> Option<End> {
+        match self {
+            Self::Drop => Some(End::Closed),
+            Self::Reset => Some(End::Reset),
+            Self::End => Some(End::InOrder),
+            Self::Stall => Some(End::Never),
+            Self::Cut | Self::Error | Self::Malformed | Self::NoDone | Self::Slow(_) | Self::Status(..) => {
+                None
+            }
+        }
+    }
+}
+
+fn passed(bytes: &[u8]) -> Vec<Step> {
+    if bytes.is_empty() { Vec::new() } else { vec![Step::Pass(Bytes::copy_from_slice(bytes))] }
+}
+
+/// The chunk as the last of a reply that reached its limit; none if it already ends one, or is none.
+fn cut_chunk(data: &str) -> Option<Value> {
+    let mut chunk: Value = serde_json::from_str(data).ok()?;
+    let choices = chunk.get_mut("choices")?.as_array_mut()?;
+    if choices.is_empty() {
+        return None;
+    }
+    for choice in choices {
+        let choice = choice.as_object_mut()?;
+        if choice.get("finish_reason").is_some_and(|reason| !reason.is_null()) {
+            return None;
+        }
+        choice.insert("delta".to_owned(), json!({}));
+        choice.insert("finish_reason".to_owned(), json!("length"));
+    }
+    Some(chunk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fault::FaultPlan;
+    use super::*;
+
+    const STREAM: &str = concat!(
+        ": hello\n\n",
+        "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":null}]}\n\n",
+        "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"},\"finish_reason\":null}]}\n\n",
+        "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+        "data: [DONE]\n\n",
+    );
+
+    /// What a reader gets, in pieces of so many bytes, and how it ends.
+    fn struck(fault: &str, piece: usize) -> (String, Option<End>) {
+        let plan: FaultPlan = fault.parse().unwrap();
+        let mut strike = Strike::new(&plan.faults[0]);
+        let mut steps: Vec<Step> = Vec::new();
+        for data in STREAM.as_bytes().chunks(piece) {
+            steps.extend(strike.push(data));
+            if matches!(steps.last(), Some(Step::End(_))) {
+                break;
+            }
+        }
+        if !matches!(steps.last(), Some(Step::End(_))) {
+            steps.extend(strike.rest());
+        }
+        let mut text = Vec::new();
+        let mut end = None;
+        for step in steps {
+            match step {
+                Step::Pass(bytes) => text.extend_from_slice(&bytes),
+                Step::Wait(_) => {}
+                Step::End(how) => end = Some(how),
+            }
+        }
+        (String::from_utf8(text).unwrap(), end)
+    }
+
+    #[test]
+    fn a_fault_strikes_where_it_was_asked_for_however_the_bytes_come() {
+        let first = STREAM.find("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"").unwrap();
+        for piece in [1, 7, 1_000] {
+            assert_eq!(struck("drop@1", piece), (STREAM[..first].to_owned(), Some(End::Closed)));
+            assert_eq!(struck("reset@30b", piece), (STREAM[..30].to_owned(), Some(End::Reset)));
+            assert_eq!(struck("stall@0", piece), (": hello\n\n".to_owned(), Some(End::Never)));
+            let (cut, end) = struck("cut@1", piece);
+            assert_eq!(end, Some(End::InOrder));
+            assert!(cut.starts_with(&STREAM[..first]) && cut.ends_with("data: [DONE]\n\n"), "{cut}");
+            assert!(cut.contains(r#""delta":{},"finish_reason":"length""#), "{cut}");
+            let (broken, end) = struck("malformed@1", piece);
+            assert_eq!(end, None);
+            assert!(broken.ends_with("data: [DONE]\n\n") && !broken.contains("\"b\""), "{broken}");
+            assert!(struck("error@1", piece).0.contains("endmark_rehearsed_fault"));
+            assert_eq!(struck("no-done", piece), (STREAM.replace("data: [DONE]\n\n", ""), None));
+            assert_eq!(struck("slow@1ms", piece), (STREAM.to_owned(), None));
+        }
+    }
+
+    #[test]
+    fn a_reply_that_ends_before_is_not_harmed() {
+        for fault in ["cut@2", "cut@50", "drop@50", "malformed@50", "error@9999b", "drop@9999b"] {
+            assert_eq!(struck(fault, 11), (STREAM.to_owned(), None), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! `serve --fault`: what goes wrong on command, and who has to bear it.
+
+use serde_json::{Value, json};
+use testkit::{Prefill, Reply, Request, ScriptedModel, Upstream};
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+
+const TEXT: &str = "one two three four five six seven eight nine ten";
+
+async fn model() -> Upstream {
+    Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await
+}
+
+fn started(place: &Place, upstream: &Upstream, faults: &[&str]) -> Served {
+    Served::start(place, &[&["--upstream", &upstream.base_url(), "--fault"], faults].concat())
+}
+
+async fn ask(served: &Served, stream: bool) -> Reply {
+    let body = json!({"model": "m", "stream": stream, "messages": [{"role": "user", "content": "Count."}]});
+    Request::post(served.address, "/v1/chat/completions").json(&body).send().await.read().await
+}
+
+fn text(reply: &Reply) -> String {
+    let piece = |event: &Value| event["choices"][0]["delta"]["content"].as_str().unwrap_or("").to_owned();
+    reply.json_events().iter().map(piece).collect()
+}
+
+#[test]
+fn what_goes_wrong_before_endmark_is_mended_and_disclosed() {
+    in_runtime(async {
+        let (upstream, place) = (model().await, Place::new());
+        for fault in ["cut@3", "drop@4", "reset@200b", "end@4", "error@5", "malformed@4", "503"] {
+            let served = started(&place, &upstream, &[fault]);
+            let reply = ask(&served, true).await;
+            assert_eq!(reply.header("x-endmark-fault"), Some(fault));
+            assert_eq!(text(&reply), TEXT, "{fault}");
+            assert_eq!(reply.events().last().map(String::as_str), Some("[DONE]"), "{fault}");
+            served.end("-TERM");
+        }
+        let served = started(&place, &upstream, &["cut@3", "--fault-seed", "7"]);
+        let reply = ask(&served, false).await;
+        assert_eq!(reply.json()["choices"][0]["message"]["content"], TEXT);
+        assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"));
+        let (code, said) = served.end("-TERM");
+        assert_eq!(code, Some(0));
+        assert!(said.contains("REHEARSAL") && said.contains("--fault-seed 7"), "{said}");
+    });
+}
+
+#[test]
+fn what_falls_on_every_call_is_beyond_mending_and_is_said() {
+    in_runtime(async {
+        let (upstream, place) = (model().await, Place::new());
+        let served = started(&place, &upstream, &["cut@3@always"]);
+        let reply = ask(&served, false).await;
+        assert_ne!(reply.json()["choices"][0]["message"]["content"], TEXT);
+        assert_eq!(reply.header("x-endmark-outcome"), Some("exhausted"));
+        served.end("-TERM");
+    });
+}
+
+#[test]
+fn what_goes_wrong_behind_endmark_is_the_applications_to_bear() {
+    in_runtime(async {
+        let (upstream, place) = (model().await, Place::new());
+        let served = started(&place, &upstream, &["drop@4", "--fault-side", "client"]);
+        let reply = ask(&served, true).await;
+        assert!(!reply.complete, "{}", reply.text());
+        assert!(TEXT.starts_with(&text(&reply)) && text(&reply) != TEXT, "{}", reply.text());
+        served.end("-TERM");
+
+        let asked = upstream.requests().len();
+        let served = started(&place, &upstream, &["429@2s", "--fault-side", "client"]);
+        let reply = ask(&served, false).await;
+        assert_eq!((reply.status, reply.header("retry-after")), (429, Some("2")));
+        assert_eq!(reply.json()["error"]["type"], "endmark_rehearsed_fault");
+        assert_eq!(upstream.requests().len(), asked, "no model is asked");
+        served.end("-TERM");
+    });
+}
+
+#[test]
+fn a_fault_that_cannot_be_meant_is_refused_before_anything_starts() {
+    for (arguments, part) in [
+        (&["--fault", "explode@3"][..], "cut@20,drop@10%"),
+        (&["--fault", "cut@60%,drop@50%"], "more than 100%"),
+        (&["--fault", "cut", "--fault-side", "both"], "use upstream"),
+        (&["--fault-seed", "7"], "--fault"),
+    ] {
+        let ran = Place::new().run(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
+        assert_eq!(ran.code, 2, "{arguments:?}: {}", ran.errors);
+        assert!(ran.errors.contains(part), "{arguments:?}: {}", ran.errors);
+    }
+}
