@@ -6,12 +6,14 @@
 //! [`reply`], [`ask`] and [`error`] are what replies, requests for the rest of one and errors have in common,
 //! whatever their format. [`openai_chat`] says what a Chat Completions request, response, stream and error mean
 //! in these words, and builds the requests that ask for the rest of a cut reply (PC-3, PC-9).
+//! [`http1`] says where a client's request ends and who may send it.
 //!
 //! Nothing here recurses over nesting that comes from outside, and every buffer has a limit in bytes.
 
 pub mod ask;
 pub mod edit;
 pub mod error;
+pub mod http1;
 pub mod json;
 pub mod openai_chat;
 pub mod reply;

@@ -1,0 +1,187 @@
+//! Where a chunked body ends.
+
+use super::fault::Fault;
+use super::head::field;
+
+/// Digits of a chunk's size; 15 always fit a `u64`.
+const MAX_DIGITS: u32 = 15;
+
+/// Bytes of all chunk extensions of one body. Nobody sends any; each costs more to read than it brings.
+const MAX_EXTENSIONS: usize = 4 * 1024;
+
+/// Bytes of a body's trailers. They are passed on, so a few are borne.
+const MAX_TRAILERS: usize = 8 * 1024;
+
+/// Follows a chunked body to its end, in pieces of any size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunks {
+    at: At,
+    /// Bytes of extensions so far.
+    extensions: usize,
+    /// Bytes of trailers so far.
+    trailers: usize,
+    /// The trailer line under way.
+    line: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    Size { digits: u32, size: u64 },
+    Extension { size: u64 },
+    SizeEnd { size: u64 },
+    Data { left: u64 },
+    DataReturn,
+    DataEnd,
+    Trailer,
+    TrailerEnd,
+    End,
+}
+
+impl Default for Chunks {
+    fn default() -> Self {
+        Self { at: At::Size { digits: 0, size: 0 }, extensions: 0, trailers: 0, line: Vec::new() }
+    }
+}
+
+impl Chunks {
+    /// Takes bytes of the body; answers how many of them belong to it. Fewer than there are, and
+    /// [`Chunks::is_over`], where it ends among them.
+    ///
+    /// ```
+    /// use endmark_wire::http1::Chunks;
+    /// let mut chunks = Chunks::default();
+    /// assert_eq!(chunks.read(b"3\r\nabc\r\n"), Ok(8));
+    /// assert_eq!(chunks.read(b"0\r\n\r\nGET"), Ok(5));
+    /// assert!(chunks.is_over());
+    /// ```
+    ///
+    /// # Errors
+    /// [`Fault::Chunk`] where it is no chunked body, [`Fault::ChunkOverhead`] where too much of it is not content.
+    pub fn read(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
+        let mut passed = 0;
+        while passed < bytes.len() && self.at != At::End {
+            if let At::Data { left } = &mut self.at {
+                let available = u64::try_from(bytes.len() - passed).unwrap_or(u64::MAX);
+                let taken = available.min(*left);
+                *left -= taken;
+                passed += usize::try_from(taken).unwrap_or(usize::MAX);
+                if *left == 0 {
+                    self.at = At::DataReturn;
+                }
+                continue;
+            }
+            self.at = self.step(bytes[passed])?;
+            passed += 1;
+        }
+        Ok(passed)
+    }
+
+    /// Whether its last byte was read.
+    pub fn is_over(&self) -> bool {
+        self.at == At::End
+    }
+
+    fn step(&mut self, byte: u8) -> Result<At, Fault> {
+        Ok(match (self.at, byte) {
+            (At::Size { digits, size }, byte) if byte.is_ascii_hexdigit() && digits < MAX_DIGITS => {
+                let digit = char::from(byte).to_digit(16).map_or(0, u64::from);
+                At::Size { digits: digits + 1, size: size * 16 + digit }
+            }
+            (At::Size { digits: 1.., size }, b';') => At::Extension { size },
+            (At::Size { digits: 1.., size } | At::Extension { size }, b'\r') => At::SizeEnd { size },
+            (At::Extension { size }, byte) if byte == b'\t' || !byte.is_ascii_control() => {
+                self.extensions += 1;
+                if self.extensions > MAX_EXTENSIONS {
+                    return Err(Fault::ChunkOverhead);
+                }
+                At::Extension { size }
+            }
+            (At::SizeEnd { size: 0 }, b'\n') => At::Trailer,
+            (At::SizeEnd { size }, b'\n') => At::Data { left: size },
+            (At::DataReturn, b'\r') => At::DataEnd,
+            (At::DataEnd, b'\n') => At::Size { digits: 0, size: 0 },
+            (At::Trailer, b'\r') => At::TrailerEnd,
+            (At::Trailer, byte) if byte != b'\n' => {
+                self.trailers += 1;
+                if self.trailers > MAX_TRAILERS {
+                    return Err(Fault::ChunkOverhead);
+                }
+                self.line.push(byte);
+                At::Trailer
+            }
+            (At::TrailerEnd, b'\n') if self.line.is_empty() => At::End,
+            (At::TrailerEnd, b'\n') => {
+                self.trailer()?;
+                At::Trailer
+            }
+            _ => return Err(Fault::Chunk),
+        })
+    }
+
+    /// A trailer is a field, and none that says where a request ends or for whom it is.
+    fn trailer(&mut self) -> Result<(), Fault> {
+        let line = std::mem::take(&mut self.line);
+        let (name, _) = field(&line).map_err(|_| Fault::Chunk)?;
+        let is_of_the_head = [&b"content-length"[..], b"transfer-encoding", b"host"]
+            .iter()
+            .any(|known| name.eq_ignore_ascii_case(known));
+        if is_of_the_head { Err(Fault::Chunk) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &[u8]) -> Result<Option<usize>, Fault> {
+        let mut chunks = Chunks::default();
+        let passed = chunks.read(body)?;
+        Ok(chunks.is_over().then_some(passed))
+    }
+
+    #[test]
+    fn a_body_ends_at_its_last_chunk_in_pieces_of_any_size() {
+        let body = b"4\r\nWiki\r\nA;name=\"value\"\r\n0123456789\r\n00\r\nx-trailer: 1\r\n\r\nGET /";
+        assert_eq!(read(body), Ok(Some(body.len() - 5)));
+        let mut chunks = Chunks::default();
+        let singly: usize = body.chunks(1).map(|byte| chunks.read(byte).unwrap()).sum();
+        assert_eq!((singly, chunks.is_over()), (body.len() - 5, true));
+        assert_eq!(read(b"4\r\nWik"), Ok(None));
+    }
+
+    #[test]
+    fn what_servers_read_differently_is_no_chunk() {
+        for body in [
+            &b"\r\n"[..],
+            b"0x4\r\n",
+            b"+4\r\n",
+            b"-1\r\n",
+            b" 4\r\n",
+            b"4 \r\n",
+            b"4\n",
+            b"4\r4",
+            b"g\r\n",
+            b";a\r\n",
+            b"4\r\nWikix\r\n",
+            b"4\r\nWiki\n",
+            b"4;a\nb\r\n",
+            b"4;\0\r\n",
+            b"0\r\n\n",
+            b"0\r\nx\r\n\r\n",
+            b"1000000000000000\r\n",
+            b"0\r\n folded: 1\r\n\r\n",
+            b"0\r\ncontent-length: 1\r\n\r\n",
+            b"0\r\nx: a\rb\r\n\r\n",
+        ] {
+            assert_eq!(read(body), Err(Fault::Chunk), "{:?}", String::from_utf8_lossy(body));
+        }
+    }
+
+    #[test]
+    fn extensions_and_trailers_have_bounds() {
+        let extension = format!("1;{}\r\nx\r\n", "a".repeat(1_000));
+        assert_eq!(read(extension.repeat(4).as_bytes()), Ok(None));
+        assert_eq!(read(extension.repeat(5).as_bytes()), Err(Fault::ChunkOverhead));
+        assert_eq!(read(format!("0\r\nx: {}\r\n", "a".repeat(9_000)).as_bytes()), Err(Fault::ChunkOverhead));
+    }
+}

@@ -1,0 +1,221 @@
+//! A connection's bytes, taken apart into requests.
+
+use memchr::memchr;
+
+use super::chunks::Chunks;
+use super::fault::Fault;
+use super::head::{BodyLength, Bounds, Head};
+
+/// What a client begins with that speaks HTTP/2.
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
+
+/// The first byte of a TLS handshake; no method begins with it.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// Where a connection is between the bytes that may pass and those that may not yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Before the first byte of a request.
+    Between,
+    /// In a head.
+    Head,
+    /// In a body.
+    Body,
+}
+
+/// How far a connection's bytes may pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passed {
+    /// So many bytes from the first that has not passed yet.
+    pub bytes: usize,
+    /// They are a whole head, and begin a request.
+    pub begins: bool,
+}
+
+/// Follows one client's connection from request to request.
+///
+/// It keeps no bytes: it is shown those that have not passed yet, and says how many of them may. A head passes
+/// as a whole, once it is beyond reproach; a body as it comes.
+///
+/// ```
+/// use endmark_wire::http1::{Bounds, Framing, Place};
+/// let mut framing = Framing::new(Bounds { bytes: 1024, fields: 10 });
+/// let head = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n";
+/// assert_eq!(framing.pass(&head[..20])?.bytes, 0);
+/// assert_eq!(framing.pass(head)?.bytes, head.len());
+/// assert_eq!((framing.pass(b"{}GET")?.bytes, framing.place()), (2, Place::Between));
+/// # Ok::<(), endmark_wire::http1::Fault>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Framing {
+    bounds: Bounds,
+    at: At,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum At {
+    /// So many bytes of a head were looked at, and its end is not among them.
+    Head {
+        seen: usize,
+    },
+    Sized {
+        left: u64,
+    },
+    Chunked(Chunks),
+}
+
+impl Framing {
+    /// A connection before its first byte.
+    pub fn new(bounds: Bounds) -> Self {
+        Self { bounds, at: At::Head { seen: 0 } }
+    }
+
+    /// Where the connection is.
+    pub fn place(&self) -> Place {
+        match &self.at {
+            At::Head { seen: 0 } => Place::Between,
+            At::Head { .. } => Place::Head,
+            At::Sized { .. } | At::Chunked(_) => Place::Body,
+        }
+    }
+
+    /// Looks at the bytes that have not passed yet, and says how many may: none while a head is not whole, and
+    /// of a head and its body first the one and then the other.
+    ///
+    /// # Errors
+    /// The [`Fault`] for which nothing of this connection may pass any more.
+    pub fn pass(&mut self, bytes: &[u8]) -> Result<Passed, Fault> {
+        let none = Passed { bytes: 0, begins: false };
+        if bytes.is_empty() {
+            return Ok(none);
+        }
+        match &mut self.at {
+            At::Head { seen } => {
+                let Some(end) = head_end(bytes, *seen)? else {
+                    *seen = bytes.len();
+                    if *seen > self.bounds.bytes {
+                        return Err(Fault::HeadTooLong(self.bounds.bytes));
+                    }
+                    return Ok(none);
+                };
+                let head = Head::read(&bytes[..end], self.bounds)?;
+                self.at = match head.body {
+                    BodyLength::Bytes(0) => At::Head { seen: 0 },
+                    BodyLength::Bytes(left) => At::Sized { left },
+                    BodyLength::Chunked => At::Chunked(Chunks::default()),
+                };
+                Ok(Passed { bytes: end, begins: true })
+            }
+            At::Sized { left } => {
+                let available = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                let taken = available.min(*left);
+                *left -= taken;
+                if *left == 0 {
+                    self.at = At::Head { seen: 0 };
+                }
+                Ok(Passed { bytes: usize::try_from(taken).unwrap_or(bytes.len()), begins: false })
+            }
+            At::Chunked(chunks) => {
+                let taken = chunks.read(bytes)?;
+                if chunks.is_over() {
+                    self.at = At::Head { seen: 0 };
+                }
+                Ok(Passed { bytes: taken, begins: false })
+            }
+        }
+    }
+}
+
+/// Where a head ends: behind its first empty line. What no head can begin with is told at once, and so is a line
+/// that ends in a line feed alone, which would end a head for some.
+fn head_end(bytes: &[u8], seen: usize) -> Result<Option<usize>, Fault> {
+    if bytes[0] == TLS_HANDSHAKE {
+        return Err(Fault::Tls);
+    }
+    if bytes.starts_with(HTTP2_PREFACE) {
+        return Err(Fault::Http2);
+    }
+    let mut from = seen;
+    while let Some(at) = memchr(b'\n', &bytes[from..]) {
+        let end = from + at;
+        if end == 0 || bytes[end - 1] != b'\r' {
+            return Err(Fault::BareLineFeed);
+        }
+        if end >= 3 && bytes[end - 2] == b'\n' {
+            return Ok(Some(end + 1));
+        }
+        if end == 1 {
+            // An empty line before the request line: some patience is asked of servers here, and misused.
+            return Err(Fault::RequestLine);
+        }
+        from = end + 1;
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds { bytes: 200, fields: 5 };
+    const HEAD: &[u8] = b"POST /v1 HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n";
+
+    /// All requests of a connection, shown in pieces of so many bytes: where each begins.
+    fn begins(bytes: &[u8], piece: usize) -> Result<Vec<usize>, Fault> {
+        let mut framing = Framing::new(BOUNDS);
+        let (mut passed, mut begins) = (0, Vec::new());
+        let mut shown = 0;
+        while shown < bytes.len() {
+            shown = (shown + piece).min(bytes.len());
+            loop {
+                let step = framing.pass(&bytes[passed..shown])?;
+                if step.begins {
+                    begins.push(passed);
+                }
+                passed += step.bytes;
+                if step.bytes == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(begins)
+    }
+
+    #[test]
+    fn requests_follow_each_other_however_their_bytes_come() {
+        let requests = [HEAD, b"3\r\nabc\r\n0\r\n\r\n", b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", HEAD].concat();
+        let expected = vec![0, HEAD.len() + 13, HEAD.len() + 13 + 27];
+        for piece in 1..=requests.len() {
+            assert_eq!(begins(&requests, piece), Ok(expected.clone()), "in pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn a_fault_is_told_as_soon_as_it_is_certain() {
+        for (bytes, fault) in [
+            (&b"\x16\x03\x01"[..], Fault::Tls),
+            (b"PRI * HTTP/2.0\r\n\r\n", Fault::Http2),
+            (b"GET / HTTP/1.1\n", Fault::BareLineFeed),
+            (b"\r\n", Fault::RequestLine),
+            (b"\n", Fault::BareLineFeed),
+            (&[b'a'; 201], Fault::HeadTooLong(200)),
+        ] {
+            assert_eq!(begins(bytes, 1), Err(fault.clone()));
+            assert_eq!(begins(bytes, bytes.len()), Err(fault));
+        }
+        let smuggled = [HEAD, b"0\r\n\r\nGET / HTTP/1.1\r\nhost : b\r\n\r\n"].concat();
+        assert_eq!(begins(&smuggled, 1), Err(Fault::FieldName));
+    }
+
+    #[test]
+    fn the_place_is_known() {
+        let mut framing = Framing::new(BOUNDS);
+        assert_eq!(framing.place(), Place::Between);
+        framing.pass(&HEAD[..5]).unwrap();
+        assert_eq!(framing.place(), Place::Head);
+        framing.pass(HEAD).unwrap();
+        assert_eq!(framing.place(), Place::Body);
+        framing.pass(b"0\r\n\r\n").unwrap();
+        assert_eq!(framing.place(), Place::Between);
+    }
+}

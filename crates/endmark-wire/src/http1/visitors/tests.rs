@@ -1,0 +1,100 @@
+//! Names that a browser can be made to use, and those that are ours.
+
+use super::*;
+
+fn visitors(is_loopback: bool, hosts: &[&str], origins: &[&str]) -> Visitors {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    Visitors::new(is_loopback, &owned(hosts), &owned(origins)).unwrap()
+}
+
+fn admits(visitors: &Visitors, host: &str, origin: Option<&str>) -> bool {
+    visitors.admit(Some(host.as_bytes()), origin.map(str::as_bytes)).is_ok()
+}
+
+#[test]
+fn a_loopback_listener_serves_this_machine_and_the_names_given() {
+    let ours = visitors(true, &["Gateway.example.com", "10.0.0.7"], &[]);
+    for host in [
+        "localhost",
+        "LOCALHOST:4141",
+        "app.localhost",
+        "127.0.0.1:4141",
+        "127.9.9.9",
+        "[::1]:80",
+        "[::ffff:127.0.0.1]",
+        "localhost.",
+        "gateway.example.com:443",
+        "gateway.example.com.",
+        "10.0.0.7:1",
+    ] {
+        assert!(admits(&ours, host, None), "{host}");
+    }
+    for host in [
+        "",
+        "example.com",
+        "localhost.example.com",
+        "notlocalhost",
+        "127.0.0.1.example.com",
+        "2130706433",
+        "[::2]",
+        "[::1",
+        "::1",
+        "localhost:80:80",
+        "localhost:x",
+        "localhost@example.com",
+        "local host",
+        "10.0.0.8",
+        "\u{ff4c}ocalhost",
+    ] {
+        assert!(!admits(&ours, host, None), "{host}");
+    }
+    assert!(ours.admit(None, None).is_ok());
+    assert!(ours.admit(Some(b"\xff"), None).is_err());
+}
+
+#[test]
+fn another_listener_serves_every_name_until_some_are_given() {
+    assert!(admits(&visitors(false, &[], &[]), "anything.example", None));
+    assert!(!admits(&visitors(false, &["a.example"], &[]), "anything.example", None));
+    assert!(admits(&visitors(true, &["*"], &[]), "anything.example", None));
+}
+
+#[test]
+fn a_page_is_served_if_it_is_ours_or_named() {
+    let ours = visitors(true, &["gw.example"], &["https://app.example", "http://localhost:3000"]);
+    for (host, origin) in [
+        ("localhost:4141", "http://localhost:4141"),
+        ("gw.example", "https://gw.example"),
+        ("localhost:4141", "https://APP.example"),
+        ("localhost:4141", "http://localhost:3000"),
+    ] {
+        assert!(admits(&ours, host, Some(origin)), "{origin}");
+    }
+    for origin in [
+        "null",
+        "",
+        "http://localhost:3001",
+        "https://app.example:8443",
+        "http://app.example",
+        "https://app.example.org",
+        "file://",
+        "https://app.example/",
+    ] {
+        assert!(!admits(&ours, "localhost:4141", Some(origin)), "{origin}");
+    }
+    assert!(admits(&visitors(true, &[], &["*"]), "localhost", Some("null")));
+}
+
+#[test]
+fn a_rebound_name_is_no_page_of_ours() {
+    let open = visitors(false, &[], &[]);
+    assert!(!admits(&open, "rebound.example:4141", Some("http://rebound.example:4141")));
+    assert!(admits(&open, "192.0.2.1:4141", Some("http://192.0.2.1:4141")));
+}
+
+#[test]
+fn a_list_with_a_name_that_cannot_be_says_so() {
+    let host = Visitors::new(true, &["https://gw.example".to_owned()], &[]).unwrap_err();
+    assert!(host.to_string().contains("without a scheme"), "{host}");
+    assert!(Visitors::new(true, &[], &["app.example".to_owned()]).is_err());
+}
