@@ -8,6 +8,7 @@ pub mod detect;
 pub mod differential;
 pub mod envelope;
 pub mod findings;
+pub mod http1;
 mod input;
 pub mod json;
 pub mod pipeline;
@@ -28,6 +29,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("differential", differential::check),
     ("envelope", envelope::check),
     ("findings", findings::check),
+    ("http1", http1::check),
     ("json", json::check),
     ("pipeline", pipeline::check),
     ("request", request::check),

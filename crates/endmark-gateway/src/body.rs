@@ -1,12 +1,19 @@
 //! The bodies that pass through the gateway.
 
+mod outlet;
+mod unbroken;
+
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame, SizeHint};
+
+pub(crate) use outlet::{Outlet, outlet};
+use unbroken::Unbroken;
 
 /// What a body can fail with, on either side.
 pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;
@@ -26,6 +33,11 @@ where
     B::Error: Into<BodyError>,
 {
     body.map_err(Into::into).boxed_unsync()
+}
+
+/// A body that fails where nothing of it comes for so long.
+pub(crate) fn unbroken(body: AnyBody, idle: Duration) -> AnyBody {
+    Unbroken::new(body, idle).boxed_unsync()
 }
 
 /// A body that goes on after bytes that were read of it already.

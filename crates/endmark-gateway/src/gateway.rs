@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use endmark_store::Store;
+use endmark_wire::http1::{NotAllowable, Visitors};
 use http::HeaderValue;
+use tokio_rustls::TlsAcceptor;
 
+use crate::edge::{TlsError, acceptor};
 use crate::faults::Faults;
+use crate::held::Held;
 use crate::metrics::Metrics;
 use crate::recovery::{Capabilities, Schema, SchemaError};
 use crate::settings::{Settings, Upstream};
@@ -23,7 +27,10 @@ pub struct Gateway {
     pub(crate) faults: Faults,
     pub(crate) schemas: BTreeMap<String, Schema>,
     pub(crate) metrics: Arc<Metrics>,
-    stopping: AtomicBool,
+    pub(crate) visitors: Visitors,
+    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) held: Arc<Held>,
+    stopping: Arc<AtomicBool>,
 }
 
 /// Why a gateway cannot be built from its settings.
@@ -50,6 +57,12 @@ pub enum BuildError {
     /// The client for upstream calls cannot be made.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// The listener cannot speak TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// A host or origin that is allowed can never be.
+    #[error(transparent)]
+    NotAllowable(#[from] NotAllowable),
     /// A configured schema is no JSON Schema.
     #[error("the schema `{name}` cannot be used")]
     Schema {
@@ -66,6 +79,23 @@ impl Gateway {
     /// # Errors
     /// [`BuildError`] where the settings cannot work.
     pub fn new(settings: Settings, store: Store) -> Result<Arc<Self>, BuildError> {
+        Ok(Arc::new(Self::build(settings, store)?))
+    }
+
+    /// The same gateway with other settings: what it remembers, counts and holds goes on. Of an upstream's standing
+    /// nothing is known at first. Where it listens and where it records are not changed by this.
+    ///
+    /// # Errors
+    /// [`BuildError`] where the settings cannot work; this gateway is as it was.
+    pub fn reloaded(&self, settings: Settings) -> Result<Arc<Self>, BuildError> {
+        let mut next = Self::build(settings, self.store.clone())?;
+        next.held = Arc::clone(&self.held);
+        next.metrics = Arc::clone(&self.metrics);
+        next.stopping = Arc::clone(&self.stopping);
+        Ok(Arc::new(next))
+    }
+
+    fn build(settings: Settings, store: Store) -> Result<Self, BuildError> {
         if settings.upstreams.is_empty() {
             return Err(BuildError::NoUpstream);
         }
@@ -81,17 +111,21 @@ impl Gateway {
                 Schema::compile(text).map_err(|source| BuildError::Schema { name: name.clone(), source })?;
             schemas.insert(name.clone(), schema);
         }
-        Ok(Arc::new(Self {
+        let is_loopback = settings.listen.ip().to_canonical().is_loopback();
+        Ok(Self {
+            visitors: Visitors::new(is_loopback, &settings.allowed_hosts, &settings.allowed_origins)?,
+            tls: settings.tls.as_ref().map(acceptor).transpose()?,
+            held: Arc::default(),
             client: Client::new(&settings.upstreams)?,
             standing: Standing::new(&settings),
             faults: Faults::new(&settings.faults.plan, settings.faults.side, settings.faults.seed),
             capabilities: Capabilities::new(store.clone()),
             schemas,
             metrics: Arc::new(Metrics::new()),
-            stopping: AtomicBool::new(false),
+            stopping: Arc::default(),
             settings,
             store,
-        }))
+        })
     }
 
     /// The upstream of that name.

@@ -13,6 +13,7 @@ mod edge;
 mod faults;
 mod gateway;
 mod health;
+mod held;
 mod ledger;
 mod metrics;
 mod recovery;
@@ -24,13 +25,14 @@ mod stack;
 mod upstream;
 
 pub use causes::with_causes;
-pub use edge::{ServeError, serve};
+pub use edge::{ServeError, Server, TlsError, listen, serve};
+pub use endmark_wire::http1::{HostName, OriginName};
 pub use faults::{FaultError, FaultPlan, FaultSide, UnknownFaultSide};
 pub use gateway::{BuildError, Gateway};
 pub use scrub::Scrubber;
 pub use settings::{
     Authorities, AuthoritiesError, BaseUrl, BaseUrlError, FaultSettings, Limits, Mode, Prefill, Proxy,
-    ProxyError, ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings, UnknownMode,
+    ProxyError, ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings, TlsFiles, UnknownMode,
     UnknownPrefill, Upstream,
 };
 pub use upstream::{ClientError, Connector, Link};

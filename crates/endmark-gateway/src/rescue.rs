@@ -1,5 +1,8 @@
 //! Every error the gateway itself raises becomes an HTTP answer here, in the shape the client's SDK knows.
 
+use std::time::Duration;
+
+use endmark_wire::http1::{Fault, Stranger};
 use endmark_wire::openai_chat::error_body;
 use http::{HeaderValue, Response, StatusCode, header};
 
@@ -13,6 +16,45 @@ pub(crate) enum Refusal {
     /// The request cannot be understood.
     #[error("{0}")]
     BadRequest(String),
+    /// The request's bytes are no request.
+    #[error("{0}")]
+    Malformed(Fault),
+    /// The client's head did not come in time.
+    #[error("the request's head did not arrive within {0:?}: send it again, at once")]
+    HeadLate(Duration),
+    /// The client was slow, and others wanted its place.
+    #[error("the request's head was not there when others needed the place: send it again, at once")]
+    GaveWay,
+    /// It was sent to another host, or by a page of one.
+    #[error("{0}")]
+    Stranger(Stranger),
+    /// The gateway stops.
+    #[error("the gateway is stopping and takes no more requests: send it again, to the one that follows")]
+    Draining,
+    /// Every connection that there may be is busy.
+    #[error("every connection is busy: send the request again later, or raise [limits] connections")]
+    NoPlace,
+    /// As many requests are served and wait as may.
+    #[error(
+        "{served} requests are being served and {queue} wait: send it again later, or raise [limits] requests or queue"
+    )]
+    TooManyRequests {
+        /// Requests served at once.
+        served: usize,
+        /// Requests that may wait.
+        queue: usize,
+    },
+    /// What is held for all requests together is as much as may be.
+    #[error(
+        "the bodies of all requests together are over {0} bytes: send it again later, or raise [limits] held_bytes"
+    )]
+    NoRoom(usize),
+    /// There was no reply in all the time that a request has.
+    #[error("there was no reply within {0:?}: ask for less, or raise [limits] total_seconds")]
+    TookTooLong(Duration),
+    /// A body that only passes is too long.
+    #[error("the request body is over {0} bytes: send less, or raise [limits] upload_bytes")]
+    UploadTooLong(u64),
     /// The client's body is too long.
     #[error(
         "the request body is over {0} bytes, as it came or decompressed: send less, or raise [limits] body_bytes"
@@ -50,13 +92,22 @@ pub(crate) enum Refusal {
 impl Refusal {
     fn status(&self) -> StatusCode {
         match self {
-            Self::BadRequest(_) => StatusCode::BAD_REQUEST,
-            Self::BodyTooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::BodyLost(_) => StatusCode::REQUEST_TIMEOUT,
+            Self::Malformed(Fault::HeadTooLong(_) | Fault::TooManyFields(_)) => {
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+            }
+            Self::Malformed(Fault::Version | Fault::Http2) => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+            Self::BadRequest(_) | Self::Malformed(_) => StatusCode::BAD_REQUEST,
+            Self::BodyTooLong(_) | Self::UploadTooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::BodyLost(_) | Self::HeadLate(_) | Self::GaveWay => StatusCode::REQUEST_TIMEOUT,
+            Self::Stranger(_) => StatusCode::FORBIDDEN,
+            Self::Draining | Self::NoPlace | Self::NoRoom(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Encoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Upgrade(_) => StatusCode::NOT_IMPLEMENTED,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
-            Self::Unreachable { error: UpstreamError::Silent(_), .. } => StatusCode::GATEWAY_TIMEOUT,
+            Self::Unreachable { error: UpstreamError::Silent(_), .. } | Self::TookTooLong(_) => {
+                StatusCode::GATEWAY_TIMEOUT
+            }
             Self::Unreachable { .. } | Self::AnswerLost { .. } | Self::NotTheFormat { .. } => {
                 StatusCode::BAD_GATEWAY
             }
@@ -66,8 +117,16 @@ impl Refusal {
     /// The error's word: stable, for programs.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Self::BadRequest(_) => "endmark_bad_request",
-            Self::BodyTooLong(_) => "endmark_body_too_large",
+            Self::Malformed(Fault::HeadTooLong(_) | Fault::TooManyFields(_)) => "endmark_head_too_large",
+            Self::BadRequest(_) | Self::Malformed(_) => "endmark_bad_request",
+            Self::HeadLate(_) | Self::GaveWay => "endmark_head_late",
+            Self::Stranger(Stranger::Host(_)) => "endmark_host_not_allowed",
+            Self::Stranger(Stranger::Origin(_)) => "endmark_origin_not_allowed",
+            Self::Draining => "endmark_stopping",
+            Self::NoPlace | Self::NoRoom(_) => "endmark_overloaded",
+            Self::TooManyRequests { .. } => "endmark_too_many_requests",
+            Self::TookTooLong(_) => "endmark_took_too_long",
+            Self::BodyTooLong(_) | Self::UploadTooLong(_) => "endmark_body_too_large",
             Self::BodyLost(_) => "endmark_body_lost",
             Self::Encoding(_) => "endmark_unsupported_encoding",
             Self::Upgrade(_) => "endmark_no_upgrade",
@@ -77,6 +136,22 @@ impl Refusal {
             Self::NotTheFormat { .. } => "endmark_upstream_not_an_api",
         }
     }
+
+    /// After how many seconds it is worth to send the same again, where time mends it. The official clients wait
+    /// so long before they do.
+    fn retry_after(&self) -> Option<u32> {
+        match self {
+            Self::Draining | Self::NoPlace | Self::NoRoom(_) | Self::TooManyRequests { .. } => Some(1),
+            _ => None,
+        }
+    }
+}
+
+/// What the answer to a request that could not be served consists of: its status, after how many seconds it is worth
+/// to come again, and its body.
+pub(crate) fn answer(refusal: &Refusal) -> (StatusCode, Option<u32>, Vec<u8>) {
+    let body = error_body(&refusal.to_string(), refusal.kind(), None, None);
+    (refusal.status(), refusal.retry_after(), body)
 }
 
 /// The answer to a request that could not be served.
@@ -85,6 +160,9 @@ pub(crate) fn respond(refusal: &Refusal) -> Response<AnyBody> {
     let mut response = error_response(refusal.status(), refusal.kind(), &refusal.to_string());
     if matches!(refusal, Refusal::Encoding(_)) {
         response.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static(UNDERSTOOD));
+    }
+    if let Some(seconds) = refusal.retry_after() {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
     response
 }

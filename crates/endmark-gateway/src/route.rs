@@ -47,6 +47,11 @@ impl Target<'_> {
     }
 }
 
+/// Whether the gateway itself answers here.
+pub(crate) fn is_own(path: &str) -> bool {
+    path == "/endmark" || path.starts_with("/endmark/")
+}
+
 /// Finds the part that answers `method` on `uri`. The upstream comes from the configuration alone; nothing
 /// in a request can name another host.
 pub(crate) fn find<'a>(gateway: &'a Gateway, method: &Method, uri: &Uri) -> Route<'a> {
@@ -55,7 +60,7 @@ pub(crate) fn find<'a>(gateway: &'a Gateway, method: &Method, uri: &Uri) -> Rout
         "/endmark/healthz" => return Route::Health,
         "/endmark/readyz" => return Route::Ready,
         "/endmark/metrics" => return Route::Metrics,
-        path if path == "/endmark" || path.starts_with("/endmark/") => {
+        path if is_own(path) => {
             return Route::Unknown(format!(
                 "{path} is not a page of Endmark: there are /endmark/healthz, /endmark/readyz and /endmark/metrics"
             ));

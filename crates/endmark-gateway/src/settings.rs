@@ -4,6 +4,7 @@ mod authorities;
 mod base_url;
 mod faults;
 mod limits;
+mod listener;
 mod proxy;
 mod resume;
 mod retry;
@@ -21,6 +22,7 @@ pub use authorities::{Authorities, AuthoritiesError};
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use faults::FaultSettings;
 pub use limits::Limits;
+pub use listener::TlsFiles;
 pub use proxy::{Proxy, ProxyError, ProxyVariableError};
 pub use resume::{Mode, ResumeSettings, UnknownMode};
 pub use retry::RetrySettings;
@@ -32,6 +34,13 @@ pub use upstream::{Prefill, UnknownPrefill, Upstream};
 pub struct Settings {
     /// Where it listens.
     pub listen: SocketAddr,
+    /// The files for TLS; without them it speaks plain HTTP.
+    pub tls: Option<TlsFiles>,
+    /// Hosts that requests may be sent to, beside this machine's own names; `*` allows all. Where none is named a
+    /// listener on the loopback address serves this machine's names alone, and any other one every name.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of pages that may send requests, beside the gateway's own; `*` allows all.
+    pub allowed_origins: Vec<String>,
     /// The upstreams by name; never empty, and the first of a format serves that format's own paths.
     pub upstreams: Vec<Upstream>,
     /// When and how cut replies are resumed (PC-9).
@@ -69,6 +78,9 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 4141)),
+            tls: None,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
             upstreams: vec![Upstream::public_openai()],
             resume: ResumeSettings::default(),
             max_corrections: MAX_CORRECTION_ATTEMPTS,

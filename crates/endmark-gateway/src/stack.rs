@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use endmark_core::Ending;
 use http::{Request, Response, header};
-use hyper::body::Incoming;
 use tracing::Instrument as _;
 
-use crate::body::{AnyBody, passing};
+use crate::body::{AnyBody, unbroken};
 use crate::chat::{self, Exchange};
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
@@ -22,7 +21,7 @@ use crate::settings::Mode;
 use crate::upstream::{for_upstream, from_upstream};
 
 /// Answers one request, whatever it is.
-pub(crate) async fn respond(gateway: Arc<Gateway>, request: Request<Incoming>) -> Response<AnyBody> {
+pub(crate) async fn respond(gateway: Arc<Gateway>, request: Request<AnyBody>) -> Response<AnyBody> {
     if let Some(refusal) = upgrade(&request) {
         return rescue::respond(&refusal);
     }
@@ -50,7 +49,7 @@ pub(crate) async fn respond(gateway: Arc<Gateway>, request: Request<Incoming>) -
 }
 
 /// A connection that is to become something else than HTTP would pass unbounded and unread.
-fn upgrade(request: &Request<Incoming>) -> Option<Refusal> {
+fn upgrade(request: &Request<AnyBody>) -> Option<Refusal> {
     if request.method() == http::Method::CONNECT {
         return Some(Refusal::Upgrade("a tunnel (CONNECT)".to_owned()));
     }
@@ -62,21 +61,22 @@ fn upgrade(request: &Request<Incoming>) -> Option<Refusal> {
 async fn pass_through(
     gateway: &Gateway,
     target: &Target<'_>,
-    request: Request<Incoming>,
+    request: Request<AnyBody>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let (head, body) = request.into_parts();
-    let mut onward = Request::new(passing(body));
+    let mut onward = Request::new(body);
     *onward.method_mut() = head.method;
     *onward.uri_mut() = target.locate()?;
     *onward.headers_mut() = for_upstream(&head.headers, target.upstream);
-    send(gateway, target, onward).await
+    let answer = send(gateway, target, onward).await?;
+    Ok(answer.map(|body| unbroken(body, gateway.settings.limits.idle)))
 }
 
 /// `POST /v1/chat/completions`.
 async fn chat_completions(
     gateway: &Arc<Gateway>,
     target: &Target<'_>,
-    request: Request<Incoming>,
+    request: Request<AnyBody>,
     rehearsal: Arc<Rehearsal>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let exchange = chat::admit(gateway, target, request, rehearsal).await?;
@@ -113,6 +113,8 @@ async fn reply(mut exchange: Exchange) -> Result<Response<AnyBody>, Refusal> {
 /// An answer that passes as it comes; its call is over when it ends.
 fn unread(exchange: &mut Exchange, answer: Response<AnyBody>) -> Response<AnyBody> {
     exchange.calls.watch.end(Ended::Unread);
+    let idle = exchange.gateway.settings.limits.idle;
+    let answer = answer.map(|body| unbroken(body, idle));
     match exchange.call.take() {
         Some(call) => answer.map(|body| call.follow(body, Ending::Clean)),
         None => answer,

@@ -53,7 +53,7 @@ async fn a_named_upstream_is_reached_by_its_name_and_no_other_host_by_anything()
     assert!(reply.text().contains("scripted"), "{}", reply.text());
     let reply =
         Request::get(endmark.address, "/v1/models").header("host", "example.org").send().await.read().await;
-    assert_eq!(reply.status, 200);
+    assert_eq!(reply.status, 403);
 }
 
 #[tokio::test]

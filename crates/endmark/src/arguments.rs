@@ -81,8 +81,14 @@ pub(crate) enum Command {
 Examples:
   endmark serve
   endmark serve --upstream http://127.0.0.1:8080/v1
+  endmark serve --listen 0.0.0.0:4141 --set 'allowed_hosts=gateway.example.com' --set limits.requests=200
+  endmark serve --set tls.certificate=chain.pem --set tls.key=key.pem
   endmark serve --fault cut@20,drop@10%        (rehearse: is your application up to it?)
-  OPENAI_BASE_URL=http://127.0.0.1:4141/v1 my-agent")]
+  OPENAI_BASE_URL=http://127.0.0.1:4141/v1 my-agent
+
+Signals: SIGTERM and SIGINT stop it once the replies under way have ended, or [limits] drain_seconds are over; a second
+one stops it at once. SIGHUP reads the configuration anew; a wrong one changes nothing and says why.
+Exit codes: 0 stopped; 1 replies had to be cut off; 2 the configuration or the address cannot be used; 4 the store cannot.")]
     Serve(Serve),
     /// Show cut replies being recovered, next to what the client would have got; no account, no network
     #[command(after_help = "\

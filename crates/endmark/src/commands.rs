@@ -25,7 +25,7 @@ use crate::error::CommandError;
 pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, CommandError> {
     command.check_limits()?;
     match command {
-        Command::Serve(arguments) => serve::run(context, arguments).map(Outcome::from),
+        Command::Serve(arguments) => serve::run(context, &arguments).map(Outcome::from),
         Command::Demo => demo::run(context).map(Outcome::from),
         Command::Detect(arguments) => detect::run(context, &arguments),
         Command::Stitch(arguments) => stitch::run(context, &arguments),

@@ -96,7 +96,10 @@ impl Request {
     pub async fn try_send(self) -> io::Result<OpenReply> {
         patiently(async {
             let mut wire = Wire::new(TcpStream::connect(self.address).await?);
-            let mut head = format!("{} {} HTTP/1.1\r\nhost: {}\r\n", self.method, self.path, self.address);
+            let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
+            if find(&self.headers, "host").is_none() {
+                head.extend(["host: ", &self.address.to_string(), "\r\n"]);
+            }
             for (name, value) in &self.headers {
                 head.extend([name, ": ", value, "\r\n"]);
             }

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use endmark_core::Format;
 use endmark_wire::openai_chat::ChatRequest;
 use http::{HeaderMap, HeaderValue, Request, header};
-use hyper::body::Incoming;
+
+use tokio::time::Instant;
 
 use super::exchange::{Destination, Exchange};
 use super::identity;
 use super::request_body;
+use crate::body::AnyBody;
+use crate::edge::Permit;
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
 use crate::ledger::{Calls, Watch};
@@ -23,11 +26,13 @@ use crate::upstream::{for_fallback, for_upstream};
 pub(crate) async fn admit(
     gateway: &Arc<Gateway>,
     target: &Target<'_>,
-    request: Request<Incoming>,
+    request: Request<AnyBody>,
     rehearsal: Arc<Rehearsal>,
 ) -> Result<Exchange, Refusal> {
-    let (head, body) = request.into_parts();
-    let body = request_body::read(&head.headers, body, &gateway.settings.limits).await?;
+    let (mut head, body) = request.into_parts();
+    let limits = &gateway.settings.limits;
+    let mut holding = gateway.held.part(limits.held_bytes);
+    let body = request_body::read(&head.headers, body, limits, &mut holding).await?;
     let request = ChatRequest::parse(&body.plain).map_err(|error| {
         Refusal::BadRequest(format!("the request is not a chat completion: {error}; {}", error.hint))
     })?;
@@ -80,6 +85,9 @@ pub(crate) async fn admit(
         schema,
         request,
         encoded: body.encoded,
+        deadline: Instant::now() + limits.total,
+        _permit: head.extensions.remove::<Arc<Permit>>(),
+        _holding: holding,
         gateway: Arc::clone(gateway),
     })
 }

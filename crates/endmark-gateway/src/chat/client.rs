@@ -5,23 +5,22 @@ use std::time::Duration;
 use bytes::Bytes;
 use endmark_wire::openai_chat::Template;
 use endmark_wire::sse;
-use http_body_util::channel::Sender;
 use tokio::time::timeout;
 
 use super::slot::{Part, Slot};
-use crate::body::BodyError;
+use crate::body::Outlet;
 use crate::recovery::ClientGone;
 
 /// The client of a streamed reply. What is sent waits for it to read: a slow client slows its upstream.
 pub(crate) struct ClientStream {
-    sender: Sender<Bytes, BodyError>,
-    idle: Duration,
+    outlet: Outlet,
+    unread: Duration,
 }
 
 impl ClientStream {
-    /// A client that counts as gone when it has read nothing for `idle`.
-    pub(crate) fn new(sender: Sender<Bytes, BodyError>, idle: Duration) -> Self {
-        Self { sender, idle }
+    /// A client that counts as gone when it has read nothing for `unread`.
+    pub(crate) fn new(outlet: Outlet, unread: Duration) -> Self {
+        Self { outlet, unread }
     }
 
     /// Sends bytes as they are.
@@ -29,7 +28,7 @@ impl ClientStream {
         if bytes.is_empty() {
             return Ok(());
         }
-        match timeout(self.idle, self.sender.send_data(Bytes::from(bytes))).await {
+        match timeout(self.unread, self.outlet.send(Bytes::from(bytes))).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(ClientGone),
         }
@@ -42,7 +41,12 @@ impl ClientStream {
 
     /// Breaks the connection off, so that nobody takes the stream for a whole one.
     pub(crate) fn abort(self, why: &'static str) {
-        self.sender.abort(why.into());
+        self.outlet.abort(why.into());
+    }
+
+    /// Waits until the client is gone.
+    pub(crate) async fn gone(&self) {
+        self.outlet.closed().await;
     }
 }
 

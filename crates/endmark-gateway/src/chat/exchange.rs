@@ -5,10 +5,13 @@ use std::sync::Arc;
 use endmark_core::Format;
 use endmark_wire::openai_chat::ChatRequest;
 use http::{HeaderMap, Uri};
+use tokio::time::Instant;
 
 use super::request_body::Encoded;
+use crate::edge::Permit;
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
+use crate::held::Holding;
 use crate::ledger::{Call, Calls};
 use crate::recovery::Schema;
 use crate::scrub::Scrubber;
@@ -58,6 +61,12 @@ pub(crate) struct Exchange {
     pub(crate) demanded: Option<Format>,
     /// The schema that the message text must follow, if there is one.
     pub(crate) schema: Option<Schema>,
+    /// Until when the whole of it may take.
+    pub(crate) deadline: Instant,
+    /// It may be served for as long as anything of it goes on, also where its client is gone.
+    pub(super) _permit: Option<Arc<Permit>>,
+    /// The room that its body takes.
+    pub(super) _holding: Holding,
 }
 
 impl Exchange {

@@ -17,6 +17,7 @@ use super::client::ClientStream;
 use super::exchange::Exchange;
 use super::suspects::suspects;
 use crate::body::AnyBody;
+use crate::held::Holding;
 use crate::recovery::{ClientGone, judgement};
 use crate::settings::Mode;
 
@@ -72,6 +73,8 @@ pub(super) struct Observed {
     pub(super) residue: Vec<u8>,
     /// The stream could not be read to its end, and passed unread.
     pub(super) unread: bool,
+    /// The room that all of it takes.
+    _holding: Holding,
 }
 
 /// How much the client has of each part: of a choice's text (no call), or of a call's arguments.
@@ -103,9 +106,13 @@ pub(super) async fn observe(
 ) -> Result<Observed, ClientGone> {
     let limits = &exchange.gateway.settings.limits;
     let mut observer = Observer::new(exchange);
-    let deadline = Instant::now() + limits.total;
     let ending = loop {
-        let data = match next_data(&mut upstream, limits.idle, deadline).await {
+        let next = tokio::select! {
+            next = next_data(&mut upstream, limits.idle, exchange.deadline) => next,
+            // What nobody reads any more nobody pays for.
+            () = client.gone() => return Err(ClientGone),
+        };
+        let data = match next {
             Ok(Some(data)) => data,
             // What passes unread has the end that HTTP says.
             Ok(None) if observer.unread => break Ending::Clean,
@@ -145,6 +152,7 @@ struct Observer<'a> {
     sent: Sent,
     outgoing: Vec<u8>,
     unread: bool,
+    holding: Holding,
 }
 
 impl<'a> Observer<'a> {
@@ -158,6 +166,7 @@ impl<'a> Observer<'a> {
             sent: Sent::default(),
             outgoing: Vec::new(),
             unread: false,
+            holding: exchange.gateway.held.part(exchange.gateway.settings.limits.held_bytes),
         }
     }
 
@@ -167,7 +176,8 @@ impl<'a> Observer<'a> {
             self.outgoing.extend_from_slice(data);
             return None;
         }
-        let too_long = self.decoder.push(data).is_err();
+        let has_room = self.holding.grow(data.len());
+        let too_long = self.decoder.push(data).is_err() || !has_room;
         while let Some(frame) = self.decoder.next_frame() {
             if let Some(ending) = self.frame(frame) {
                 return Some(ending);
@@ -291,6 +301,7 @@ impl<'a> Observer<'a> {
             last,
             residue,
             unread: self.unread,
+            _holding: self.holding,
         }
     }
 }

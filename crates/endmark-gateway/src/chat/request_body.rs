@@ -2,12 +2,13 @@
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, header};
-use hyper::body::Incoming;
 
+use crate::body::AnyBody;
 use crate::coding::{Codings, Decoder};
+use crate::held::Holding;
 use crate::rescue::Refusal;
 use crate::settings::Limits;
-use crate::upstream::{ReadError, read_whole};
+use crate::upstream::{Read, read_up_to};
 
 /// Decoding goes on for so many steps before another request gets its turn: about a millisecond of work.
 const STEPS_AT_ONCE: usize = 32;
@@ -30,19 +31,25 @@ pub(crate) struct Encoded {
 /// Reads a body of at most `[limits] body_bytes`, compressed and plain.
 pub(super) async fn read(
     headers: &HeaderMap,
-    body: Incoming,
+    body: AnyBody,
     limits: &Limits,
+    holding: &mut Holding,
 ) -> Result<RequestBody, Refusal> {
     let codings = Codings::of(headers).map_err(|unknown| Refusal::Encoding(unknown.to_string()))?;
     let cap = limits.body_bytes;
-    let body = read_whole(body, cap, limits.idle).await.map_err(|error| match error {
-        ReadError::TooLong(cap) => Refusal::BodyTooLong(cap),
-        other => Refusal::BodyLost(other.to_string()),
-    })?;
+    let body = match read_up_to(body, cap, limits.idle, Some(holding)).await {
+        Ok(Read::Whole(body)) => body,
+        Ok(Read::Longer(..)) => return Err(Refusal::BodyTooLong(cap)),
+        Ok(Read::NoRoom(..)) => return Err(Refusal::NoRoom(limits.held_bytes)),
+        Err(error) => return Err(Refusal::BodyLost(error.to_string())),
+    };
     if codings.is_empty() {
         return Ok(RequestBody { plain: body, encoded: None });
     }
     let plain = decode(&body, &codings, cap).await?;
+    if !holding.grow(plain.len()) {
+        return Err(Refusal::NoRoom(limits.held_bytes));
+    }
     let codings = headers.get_all(header::CONTENT_ENCODING).iter().cloned().collect();
     Ok(RequestBody { plain, encoded: Some(Encoded { bytes: body, codings }) })
 }

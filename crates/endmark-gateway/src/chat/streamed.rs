@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use endmark_core::Ending;
 use endmark_wire::openai_chat::{Choice, ChunkEdit, error_body};
 use http::Response;
-use http_body_util::channel::Channel;
 use serde_json::value::RawValue;
+use tokio::time::timeout_at;
 use tracing::Instrument as _;
 
 use super::client::{ClientStream, LiveSlot};
@@ -16,14 +16,10 @@ use super::observe::{Held, Observed, Says, observe};
 use super::settle::{self, Settled};
 use super::slot::Part;
 use super::suspects::{lead, suspects, worst};
-use crate::body::{AnyBody, passing};
+use crate::body::{AnyBody, outlet, passing};
 use crate::ledger::{Call, CallEnd, Ended};
 use crate::recovery::{Account, ClientGone, Flow, Suspect, mend};
 use crate::upstream::of_another_body;
-
-/// Events on their way to a client that does not read: few, so that it slows its upstream and not the
-/// memory; more than one, so that a fast client never waits for the next.
-const EVENTS_UNDER_WAY: usize = 8;
 
 /// Answers with the stream's head at once; the rest follows as it comes.
 pub(crate) fn streamed(mut exchange: Exchange, answer: Response<AnyBody>) -> Response<AnyBody> {
@@ -31,9 +27,9 @@ pub(crate) fn streamed(mut exchange: Exchange, answer: Response<AnyBody>) -> Res
     let (mut head, upstream) = answer.into_parts();
     // How it ends is not known yet, so nothing can be said of it as a whole.
     of_another_body(&mut head.headers);
-    let (sender, channel) = Channel::new(EVENTS_UNDER_WAY);
+    let (outlet, body) = outlet(exchange.gateway.settings.limits.stream_bytes);
     let relaying = async move {
-        let mut client = ClientStream::new(sender, exchange.gateway.settings.limits.idle);
+        let mut client = ClientStream::new(outlet, exchange.gateway.settings.limits.unread);
         match relay(&exchange, call, upstream, &mut client).await {
             Ok(End::Orderly) => {}
             Ok(End::Broken) => client.abort("the upstream broke off"),
@@ -41,7 +37,7 @@ pub(crate) fn streamed(mut exchange: Exchange, answer: Response<AnyBody>) -> Res
         }
     };
     tokio::spawn(relaying.instrument(tracing::Span::current()));
-    Response::from_parts(head, passing(channel))
+    Response::from_parts(head, passing(body))
 }
 
 /// How the client's stream ends.
@@ -82,7 +78,10 @@ async fn relay(
         touched: false,
         failed: None,
     };
-    closing.choices(&parts).await?;
+    match timeout_at(exchange.deadline, closing.choices(&parts)).await {
+        Ok(ended) => ended?,
+        Err(_) => closing.took_too_long(),
+    }
     exchange.calls.watch.end(Ended::Replied(closing.worst));
     closing.end().await?;
     Ok(End::Orderly)
@@ -203,6 +202,14 @@ impl Closing<'_> {
             }
         }
         Ok(())
+    }
+
+    /// There is no time left to make it whole.
+    fn took_too_long(&mut self) {
+        let mut disclosure = Disclosure::new(self.exchange);
+        disclosure.broke_off();
+        self.touched = true;
+        self.failed = Some(disclosure);
     }
 
     /// Bytes of a part that the client has; none where calls are held until they are whole.

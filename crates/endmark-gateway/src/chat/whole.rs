@@ -9,7 +9,8 @@ use super::disclose::Disclosure;
 use super::exchange::Exchange;
 use super::settle::{Settled, add};
 use super::suspects::{lead, suspects, worst};
-use crate::body::{AnyBody, full, preceded};
+use crate::body::{AnyBody, full, preceded, unbroken};
+use crate::held::Holding;
 use crate::ledger::{Call, CallEnd, Ended};
 use crate::recovery::{Account, Flow, Suspect, mend};
 use crate::rescue::Refusal;
@@ -21,8 +22,9 @@ pub(crate) async fn whole(
     answer: Response<AnyBody>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let (mut head, body) = answer.into_parts();
-    let body = match read(&mut exchange, body).await? {
-        Received::Whole(body) => body,
+    // The room that the body takes is given back when all is done with it.
+    let (body, _holding) = match read(&mut exchange, body).await? {
+        Received::Whole(body, holding) => (body, holding),
         Received::Unread(body) => return Ok(Response::from_parts(head, body)),
     };
     let call = exchange.call.take();
@@ -82,8 +84,8 @@ pub(crate) async fn whole(
 
 /// The body of a reply, as far as it is kept.
 enum Received {
-    /// All of it.
-    Whole(Bytes),
+    /// All of it, and the room that it takes.
+    Whole(Bytes, Holding),
     /// It is too long: it passes, and its call is settled when it ends.
     Unread(AnyBody),
 }
@@ -91,27 +93,28 @@ enum Received {
 /// Reads the body of a reply.
 async fn read(exchange: &mut Exchange, body: AnyBody) -> Result<Received, Refusal> {
     let limits = &exchange.gateway.settings.limits;
-    let read = read_up_to(body, limits.reply_bytes, limits.idle).await;
-    match read {
-        Ok(Read::Whole(body)) => Ok(Received::Whole(body)),
-        Ok(Read::Longer(beginning, rest)) => {
-            tracing::warn!(request = exchange.id, "a reply over [limits] reply_bytes passes unread");
-            exchange.calls.watch.end(Ended::Unread);
-            let body = preceded(beginning, rest);
-            Ok(Received::Unread(match exchange.call.take() {
-                Some(call) => call.follow(body, Ending::OverCap),
-                None => body,
-            }))
-        }
+    let idle = limits.idle;
+    let mut holding = exchange.gateway.held.part(limits.held_bytes);
+    let (why, beginning, rest) = match read_up_to(body, limits.reply_bytes, idle, Some(&mut holding)).await {
+        Ok(Read::Whole(body)) => return Ok(Received::Whole(body, holding)),
+        Ok(Read::Longer(beginning, rest)) => ("it is over [limits] reply_bytes", beginning, rest),
+        Ok(Read::NoRoom(beginning, rest)) => ("[limits] held_bytes is reached", beginning, rest),
         Err(error) => {
             let stalled = matches!(error, ReadError::Stalled(_));
             settle(
                 exchange.call.take(),
                 CallEnd::new(if stalled { Ending::Stalled } else { Ending::Dropped }),
             );
-            Err(Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error })
+            return Err(Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error });
         }
-    }
+    };
+    tracing::warn!(request = exchange.id, why, "a reply passes unread");
+    exchange.calls.watch.end(Ended::Unread);
+    let body = preceded(beginning, unbroken(rest, idle));
+    Ok(Received::Unread(match exchange.call.take() {
+        Some(call) => call.follow(body, Ending::OverCap),
+        None => body,
+    }))
 }
 
 fn settle(call: Option<Call>, end: CallEnd) {

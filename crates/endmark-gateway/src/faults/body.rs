@@ -41,8 +41,8 @@ pub(super) async fn struck(
         Struck { inner: body, strike: Some(strike), steps: VecDeque::new(), sleep: None }.boxed_unsync()
     } else {
         let lost = |error| UpstreamError::Unreachable(format!("its answer was lost: {error}"));
-        match read_up_to(body, MAX_REPLY_BYTES, READING).await.map_err(lost)? {
-            Read::Longer(beginning, rest) => {
+        match read_up_to(body, MAX_REPLY_BYTES, READING, None).await.map_err(lost)? {
+            Read::Longer(beginning, rest) | Read::NoRoom(beginning, rest) => {
                 return Ok(Response::from_parts(head, preceded(beginning, rest)));
             }
             Read::Whole(body) => of_whole(fault, &body),

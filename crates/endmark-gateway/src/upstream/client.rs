@@ -13,11 +13,15 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use super::connector::{ClientError, Connector, SystemAuthorities};
 use crate::body::{AnyBody, BodyError, passing};
 use crate::causes::with_causes;
+use crate::held::Holding;
 use crate::settings::Upstream;
 
 /// Shorter than the idle timeouts of common servers and load balancers, so that a pooled connection is
 /// rarely closed under a request.
 const POOL_IDLE: Duration = Duration::from_secs(55);
+
+/// Bytes of an answer that may have come and wait for a client that does not read; also the longest head of an answer.
+const HTTP1_BUFFER: usize = 32 * 1024;
 
 /// What an HTTP/2 upstream may send ahead of a client that does not read: as much as a socket's buffers hold.
 const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
@@ -61,6 +65,7 @@ impl Client {
                 .pool_timer(TokioTimer::new())
                 .pool_idle_timeout(POOL_IDLE)
                 .timer(TokioTimer::new())
+                .http1_max_buf_size(HTTP1_BUFFER)
                 .http2_initial_stream_window_size(HTTP2_STREAM_WINDOW)
                 .http2_initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
                 .http2_keep_alive_interval(HTTP2_PING)
@@ -111,9 +116,9 @@ where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<BodyError>,
 {
-    match read_up_to(body, cap, idle).await? {
+    match read_up_to(body, cap, idle, None).await? {
         Read::Whole(bytes) => Ok(bytes),
-        Read::Longer(..) => Err(ReadError::TooLong(cap)),
+        Read::Longer(..) | Read::NoRoom(..) => Err(ReadError::TooLong(cap)),
     }
 }
 
@@ -123,10 +128,18 @@ pub(crate) enum Read<B> {
     Whole(Bytes),
     /// Its beginning, and the body that goes on from there.
     Longer(Bytes, B),
+    /// The same, where there is no room for more of it.
+    NoRoom(Bytes, B),
 }
 
-/// Reads a body until it ends or is longer than `cap` bytes, with at most `idle` between its parts.
-pub(crate) async fn read_up_to<B>(mut body: B, cap: usize, idle: Duration) -> Result<Read<B>, ReadError>
+/// Reads a body until it ends or is longer than `cap` bytes, with at most `idle` between its parts. What is read is
+/// counted in `holding`, where there is one.
+pub(crate) async fn read_up_to<B>(
+    mut body: B,
+    cap: usize,
+    idle: Duration,
+    mut holding: Option<&mut Holding>,
+) -> Result<Read<B>, ReadError>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<BodyError>,
@@ -142,7 +155,11 @@ where
             Ok(Some(Err(error))) => return Err(ReadError::Broken(error.into())),
             Ok(Some(Ok(frame))) => {
                 if let Ok(data) = frame.into_data() {
+                    let has_room = holding.as_mut().is_none_or(|holding| holding.grow(data.len()));
                     whole.extend_from_slice(&data);
+                    if !has_room {
+                        return Ok(Read::NoRoom(whole.freeze(), body));
+                    }
                     if whole.len() > cap {
                         return Ok(Read::Longer(whole.freeze(), body));
                     }

@@ -6,6 +6,8 @@
     reason = "tests fail by panicking; each uses its own part"
 )]
 
+pub(crate) mod raw;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -89,6 +91,12 @@ impl Endmark {
     /// Sends a chat request and reads the answer to its end.
     pub(crate) async fn ask(&self, body: &Value) -> Reply {
         self.chat(body).send().await.read().await
+    }
+
+    /// The same, by a client of its own.
+    pub(crate) fn ask_later(&self, body: &Value) -> impl Future<Output = Reply> + Send + 'static {
+        let request = self.chat(body);
+        async move { request.send().await.read().await }
     }
 
     /// The log, newest first, once it has so many rows.

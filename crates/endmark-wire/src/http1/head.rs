@@ -133,7 +133,11 @@ fn request_line(line: &[u8]) -> Result<(&str, &str, bool), Fault> {
     if method.is_empty() || !method.bytes().all(is_of_token) {
         return Err(Fault::RequestLine);
     }
-    let is_readable = target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
+    // What a URI may have (RFC 3986), and what clients are known to leave unescaped.
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let is_readable = target.bytes().all(|byte| byte.is_ascii_graphic() && !b"#<>".contains(&byte))
+        && !path.contains('`')
+        && !query.contains('"');
     let is_target = match method {
         "CONNECT" => !target.is_empty(),
         "OPTIONS" if target == "*" => true,

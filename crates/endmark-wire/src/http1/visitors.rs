@@ -4,8 +4,8 @@
 //! that it lets point there (DNS rebinding) even read the answers. The browser says where the page is from
 //! (`Origin`), and what name it used (`Host`).
 
+use core::net::{IpAddr, Ipv6Addr};
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
 
 /// A host's name or address, without a port, in lower case.
@@ -25,7 +25,7 @@ impl FromStr for HostName {
         let host = without_port(given).ok_or_else(refuse)?;
         let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let is_host = match inner {
-            Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+            Some(address) => address.parse::<Ipv6Addr>().is_ok(),
             None => {
                 !host.is_empty()
                     && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))

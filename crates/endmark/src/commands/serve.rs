@@ -1,17 +1,23 @@
 //! `endmark serve`: the gateway. (PC-9)
 
+mod files;
 mod rehearsal;
+mod reload;
+mod signals;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use endmark_gateway::{BuildError, Gateway, ServeError, with_causes};
+use endmark_gateway::{BuildError, Gateway, ServeError, Server, with_causes};
 use endmark_store::Store;
 use serde::Serialize;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use self::reload::reload;
+use self::signals::{Asked, Signals};
 use crate::answer::{Answer, to_data};
 use crate::arguments::Serve;
 use crate::config::{self, Effective, Override, Settings};
@@ -35,8 +41,8 @@ pub(super) struct Report {
 }
 
 /// Serves until it is told to stop.
-pub(crate) fn run(context: &Context, arguments: Serve) -> Result<Answer, CommandError> {
-    let faults = rehearsal::faults(&arguments)?;
+pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, CommandError> {
+    let faults = rehearsal::faults(arguments)?;
     let effective = configuration(context, arguments)?;
     for warning in &effective.warnings {
         context.terminal.warn(warning);
@@ -47,34 +53,49 @@ pub(crate) fn run(context: &Context, arguments: Serve) -> Result<Answer, Command
     logging::hide(gateway_settings.scrubber());
     logging::start(context);
     let store = Store::open(&settings.store).map_err(|error| CommandError::of_store(&error))?;
+    if let Some(warning) = files::raise_limit(settings.limits.connections, settings.limits.requests) {
+        context.terminal.warn(&warning);
+    }
     runtime::block_on(async {
-        let listener = listen(settings.listen).await?;
+        let listener = listen(settings.listen)?;
         let address = listener.local_addr().map_err(|error| cannot_listen(settings.listen, &error))?;
         let gateway = Gateway::new(gateway_settings, store.clone()).map_err(|error| cannot_build(&error))?;
         // Watched before anybody can know that it serves: a signal right after must not kill it undrained.
-        let signals = signals()?;
+        let signals = Signals::watch()?;
         introduce(context, settings, address);
         rehearsal::warn(context, &faults);
-        let forgetting = tokio::spawn(forget(store.clone(), settings.store_policy.keep_days));
-        let served = serve_until_stopped(context, listener, gateway, signals).await;
+        let keep_days = Arc::new(AtomicU64::new(settings.store_policy.keep_days));
+        let forgetting = tokio::spawn(forget(store.clone(), Arc::clone(&keep_days)));
+        let server = Server::new(gateway);
+        let serving = Serving { context, arguments, server, began_with: settings.clone(), keep_days };
+        let stopped = serving.until_stopped(listener, signals).await;
         forgetting.abort();
         // What was recorded is committed before the process ends.
         store.close().await;
         // People were warned at the beginning, and the envelope is only written now.
         let warnings = if context.terminal.json { configuration_warnings(&effective) } else { Vec::new() };
-        served?;
         let data = to_data(&Report { listen: address.to_string() })?;
-        Ok(Answer::yes(data, "").with_warnings(warnings))
+        match stopped {
+            Stopped::Interrupted => Err(CommandError::Interrupted),
+            Stopped::Drained => Ok(Answer::yes(data, "").with_warnings(warnings)),
+            Stopped::CutOff(message) => {
+                let hint = "A longer [limits] drain_seconds lets longer replies end.".to_owned();
+                Ok(Answer::no(data, "replies_cut_off", message, Some(hint)).with_warnings(warnings))
+            }
+        }
     })?
 }
 
-fn configuration(context: &Context, arguments: Serve) -> Result<Effective, CommandError> {
+fn configuration(context: &Context, arguments: &Serve) -> Result<Effective, CommandError> {
     let set = |flag: &str, key: &str, value| Override { flag: flag.to_owned(), key: key.to_owned(), value };
     let is_upstream_named = arguments.upstream.is_some();
     let flags = [
-        arguments.listen.map(|value| set("--listen", "listen", value)),
-        arguments.store.map(|value| set("--store", "store", value)),
-        arguments.upstream.map(|url| set("--upstream", &format!("upstreams.{NAMED_UPSTREAM}.base_url"), url)),
+        arguments.listen.clone().map(|value| set("--listen", "listen", value)),
+        arguments.store.clone().map(|value| set("--store", "store", value)),
+        arguments
+            .upstream
+            .clone()
+            .map(|url| set("--upstream", &format!("upstreams.{NAMED_UPSTREAM}.base_url"), url)),
     ];
     let mut effective = context.configuration(flags.into_iter().flatten().collect())?;
     if is_upstream_named {
@@ -83,8 +104,8 @@ fn configuration(context: &Context, arguments: Serve) -> Result<Effective, Comma
     Ok(effective)
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, CommandError> {
-    TcpListener::bind(address).await.map_err(|error| cannot_listen(address, &error))
+fn listen(address: SocketAddr) -> Result<TcpListener, CommandError> {
+    endmark_gateway::listen(address).map_err(|error| cannot_listen(address, &error))
 }
 
 fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> CommandError {
@@ -113,8 +134,9 @@ fn introduce(context: &Context, settings: &Settings, address: SocketAddr) {
             None => upstream.name.clone(),
         })
         .collect();
+    let scheme = if settings.tls.certificate.is_some() { "https" } else { "http" };
     context.terminal.progress(&format!(
-        "Endmark listens on http://{address} and forwards to {}.\n\n  export OPENAI_BASE_URL=http://{address}/v1\n\n\
+        "Endmark listens on {scheme}://{address} and forwards to {}.\n\n  export OPENAI_BASE_URL={scheme}://{address}/v1\n\n\
          Cut replies are recorded in `{}`; `endmark log` shows them. Ctrl-C stops.",
         upstreams.join(", "),
         settings.store.path().display()
@@ -125,13 +147,12 @@ fn introduce(context: &Context, settings: &Settings, address: SocketAddr) {
 }
 
 /// Forgets records that are older than so many days, for as long as it is served; 0 keeps them for ever.
-async fn forget(store: Store, keep_days: u64) {
-    let Some(days) = u32::try_from(keep_days).ok().filter(|days| *days > 0) else {
-        return;
-    };
+async fn forget(store: Store, keep_days: Arc<AtomicU64>) {
     let mut interval = tokio::time::interval(FORGET_EVERY);
     loop {
         interval.tick().await;
+        let keep_days = keep_days.load(Ordering::Relaxed);
+        let Some(days) = u32::try_from(keep_days).ok().filter(|days| *days > 0) else { continue };
         match store.forget_after(days).await {
             Ok(0) => {}
             Ok(rows) => tracing::info!(rows, days, "forgot old records"),
@@ -140,68 +161,67 @@ async fn forget(store: Store, keep_days: u64) {
     }
 }
 
-/// Why it stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How it stopped.
 enum Stopped {
-    /// By the interrupt key.
+    /// Every reply that was under way ended.
+    Drained,
+    /// Not every one: this is said of it.
+    CutOff(String),
+    /// The interrupt key was pressed.
     Interrupted,
-    /// By whoever runs it.
-    Terminated,
 }
 
-/// Serves until the first signal and then drains; a second signal ends the draining.
-async fn serve_until_stopped(
-    context: &Context,
-    listener: TcpListener,
-    gateway: std::sync::Arc<Gateway>,
-    mut signals: Signals,
-) -> Result<(), CommandError> {
-    let (stop, mut stopped) = watch::channel(None);
-    let first = {
-        let mut stopped = stopped.clone();
-        async move {
-            // The sender lives as long as this function: it can only answer with a signal.
-            let _ = stopped.wait_for(Option::is_some).await;
+/// A gateway that is being served.
+struct Serving<'a> {
+    context: &'a Context,
+    arguments: &'a Serve,
+    server: Arc<Server>,
+    /// The configuration that it began with: some of it stays until the next start.
+    began_with: Settings,
+    /// For how many days records are kept.
+    keep_days: Arc<AtomicU64>,
+}
+
+impl Serving<'_> {
+    /// Serves until the first signal to stop and then drains; a second one ends the draining.
+    async fn until_stopped(&self, listener: TcpListener, mut signals: Signals) -> Stopped {
+        let (stop, stopped) = watch::channel(None);
+        let first = {
+            let mut stopped = stopped.clone();
+            async move {
+                // The sender lives as long as this function: it can only answer with a signal.
+                let _ = stopped.wait_for(Option::is_some).await;
+            }
+        };
+        let watching = async {
+            let by = self.next_stop(&mut signals).await;
+            self.context.terminal.progress("Letting replies under way end; once more to stop at once.");
+            let _ = stop.send(Some(by));
+            self.next_stop(&mut signals).await;
+        };
+        let served = tokio::select! {
+            served = self.server.serve(listener, first) => served,
+            () = watching => Err(ServeError::NotDrained { left: self.server.busy(), waited: Duration::ZERO }),
+        };
+        let was_interrupted = *stopped.borrow() == Some(Asked::Interrupt);
+        match served {
+            Ok(()) | Err(ServeError::NotDrained { left: 0, .. }) if was_interrupted => Stopped::Interrupted,
+            Ok(()) | Err(ServeError::NotDrained { left: 0, .. }) => Stopped::Drained,
+            Err(error) if was_interrupted => {
+                self.context.terminal.warn(&error.to_string());
+                Stopped::Interrupted
+            }
+            Err(error) => Stopped::CutOff(error.to_string()),
         }
-    };
-    let serving = endmark_gateway::serve(listener, gateway, first);
-    let watching = async {
-        let by = signals.next().await;
-        context.terminal.progress("Letting replies under way end; once more to stop at once.");
-        let _ = stop.send(Some(by));
-        signals.next().await;
-    };
-    let served = tokio::select! {
-        served = serving => served,
-        () = watching => Ok(()),
-    };
-    match served {
-        Ok(()) => {}
-        Err(error @ ServeError::NotDrained { .. }) => context.terminal.warn(&error.to_string()),
     }
-    match *stopped.borrow_and_update() {
-        Some(Stopped::Interrupted) => Err(CommandError::Interrupted),
-        Some(Stopped::Terminated) | None => Ok(()),
-    }
-}
 
-/// The signals that stop it.
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-fn signals() -> Result<Signals, CommandError> {
-    let watch =
-        |kind| signal(kind).map_err(|error| CommandError::Bug(format!("cannot watch signals: {error}")));
-    Ok(Signals { interrupt: watch(SignalKind::interrupt())?, terminate: watch(SignalKind::terminate())? })
-}
-
-impl Signals {
-    async fn next(&mut self) -> Stopped {
-        tokio::select! {
-            _ = self.interrupt.recv() => Stopped::Interrupted,
-            _ = self.terminate.recv() => Stopped::Terminated,
+    /// Heeds signals until one asks to stop.
+    async fn next_stop(&self, signals: &mut Signals) -> Asked {
+        loop {
+            match signals.next().await {
+                Asked::Reload => reload(self),
+                stop => return stop,
+            }
         }
     }
 }

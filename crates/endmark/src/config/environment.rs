@@ -14,6 +14,14 @@ pub(crate) const CONFIG: &str = "ENDMARK_CONFIG";
 pub(crate) const LOG: &str = "ENDMARK_LOG";
 /// Address and port to listen on.
 pub(crate) const LISTEN: &str = "ENDMARK_LISTEN";
+/// Hosts that requests may be sent to.
+pub(crate) const ALLOWED_HOSTS: &str = "ENDMARK_ALLOWED_HOSTS";
+/// Origins of pages that may send requests.
+pub(crate) const ALLOWED_ORIGINS: &str = "ENDMARK_ALLOWED_ORIGINS";
+/// The listener's certificate.
+pub(crate) const TLS_CERTIFICATE: &str = "ENDMARK_TLS_CERTIFICATE";
+/// The certificate's key.
+pub(crate) const TLS_KEY: &str = "ENDMARK_TLS_KEY";
 /// Where recoveries are recorded.
 pub(crate) const STORE: &str = "ENDMARK_STORE";
 /// What the variables of an upstream begin with; its name and one of its keys follow.
@@ -72,6 +80,26 @@ pub(crate) const LIMITS_RECONNECT_SECONDS: &str = "ENDMARK_LIMITS_RECONNECT_SECO
 pub(crate) const LIMITS_DRAIN_SECONDS: &str = "ENDMARK_LIMITS_DRAIN_SECONDS";
 /// Client connections at the same time.
 pub(crate) const LIMITS_CONNECTIONS: &str = "ENDMARK_LIMITS_CONNECTIONS";
+/// Most fields in a request header.
+pub(crate) const LIMITS_HEADER_FIELDS: &str = "ENDMARK_LIMITS_HEADER_FIELDS";
+/// Largest request body that only passes.
+pub(crate) const LIMITS_UPLOAD_BYTES: &str = "ENDMARK_LIMITS_UPLOAD_BYTES";
+/// Bytes of a stream on their way to its client.
+pub(crate) const LIMITS_STREAM_BYTES: &str = "ENDMARK_LIMITS_STREAM_BYTES";
+/// Bodies and replies held for all requests together.
+pub(crate) const LIMITS_HELD_BYTES: &str = "ENDMARK_LIMITS_HELD_BYTES";
+/// Requests served at the same time.
+pub(crate) const LIMITS_REQUESTS: &str = "ENDMARK_LIMITS_REQUESTS";
+/// Requests that wait to be served.
+pub(crate) const LIMITS_QUEUE: &str = "ENDMARK_LIMITS_QUEUE";
+/// Time for a request to wait to be served.
+pub(crate) const LIMITS_QUEUE_SECONDS: &str = "ENDMARK_LIMITS_QUEUE_SECONDS";
+/// Time for a client to send its body.
+pub(crate) const LIMITS_BODY_SECONDS: &str = "ENDMARK_LIMITS_BODY_SECONDS";
+/// Time between two requests on a connection.
+pub(crate) const LIMITS_KEEP_ALIVE_SECONDS: &str = "ENDMARK_LIMITS_KEEP_ALIVE_SECONDS";
+/// Time in which a client has to read something.
+pub(crate) const LIMITS_UNREAD_SECONDS: &str = "ENDMARK_LIMITS_UNREAD_SECONDS";
 /// Whether a reply that needed nothing is marked as well.
 pub(crate) const DISCLOSE_ALWAYS: &str = "ENDMARK_DISCLOSE_ALWAYS";
 /// Whether the texts of cut replies are stored.

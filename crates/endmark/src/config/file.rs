@@ -51,6 +51,10 @@ fn given(value: &Spanned<DeValue<'_>>) -> Given {
             .map_or(Given::Other("integer"), Given::Integer),
         DeValue::Boolean(flag) => Given::Boolean(*flag),
         DeValue::Table(table) => reference(table).unwrap_or(Given::Other("table")),
+        DeValue::Array(values) => {
+            let texts = values.iter().map(|value| value.get_ref().as_str().map(str::to_owned));
+            texts.collect::<Option<Vec<_>>>().map_or(Given::Other("array"), Given::List)
+        }
         other => Given::Other(other.type_str()),
     }
 }

@@ -22,6 +22,9 @@ pub(crate) fn for_gateway(
     }
     Ok(gateway::Settings {
         listen: settings.listen,
+        tls: tls(settings),
+        allowed_hosts: settings.allowed_hosts.clone(),
+        allowed_origins: settings.allowed_origins.clone(),
         upstreams,
         resume: gateway::ResumeSettings {
             mode: settings.resume.mode,
@@ -67,6 +70,11 @@ fn upstream(
     })
 }
 
+fn tls(settings: &Settings) -> Option<gateway::TlsFiles> {
+    let (certificate, key) = settings.tls.certificate.clone().zip(settings.tls.key.clone())?;
+    Some(gateway::TlsFiles { certificate, key })
+}
+
 fn schemas(settings: &Settings) -> Result<BTreeMap<String, String>, CommandError> {
     let read = |schema: &super::settings::Schema| {
         let text = fs::read_to_string(&schema.path);
@@ -83,6 +91,16 @@ fn limits(limits: &Limits) -> gateway::Limits {
         body_bytes: bytes(limits.body_bytes),
         reply_bytes: bytes(limits.reply_bytes),
         connections: bytes(limits.connections),
+        header_fields: bytes(limits.header_fields),
+        upload_bytes: limits.upload_bytes,
+        stream_bytes: bytes(limits.stream_bytes),
+        held_bytes: bytes(limits.held_bytes),
+        requests: bytes(limits.requests),
+        queue: bytes(limits.queue),
+        queue_wait: Duration::from_secs(limits.queue_seconds),
+        body: Duration::from_secs(limits.body_seconds),
+        keep_alive: Duration::from_secs(limits.keep_alive_seconds),
+        unread: Duration::from_secs(limits.unread_seconds),
         header: Duration::from_secs(limits.header_seconds),
         first_byte: Duration::from_secs(limits.first_byte_seconds),
         first_token: Duration::from_secs(limits.first_token_seconds),

@@ -21,6 +21,8 @@ pub(crate) enum Given {
     FromEnvironment(String),
     /// The TOML table `{ file = "PATH" }`.
     FromFile(String),
+    /// A TOML array of strings.
+    List(Vec<String>),
     /// Anything else that TOML can say, by the name of its type.
     Other(&'static str),
 }
@@ -40,6 +42,20 @@ impl Given {
     /// The value as a text that is not empty; an empty one is nothing.
     pub(crate) fn optional_text(&self) -> Result<Option<String>, Expected> {
         self.text().map(|text| Some(text).filter(|text| !text.is_empty()))
+    }
+
+    /// The value as a list of names; commas stand between those that are written.
+    pub(crate) fn names(&self) -> Result<Vec<String>, Expected> {
+        match self {
+            Self::List(names) => Ok(names.clone()),
+            Self::Written(text) => Ok(text
+                .split(',')
+                .map(str::trim)
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)
+                .collect()),
+            _ => Err("a list of strings, like [\"one\", \"two\"]".to_owned()),
+        }
     }
 
     /// The value as a whole number from `least` on; `_` and `,` may stand between digits of a written one.

@@ -3,7 +3,7 @@
 mod list;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use endmark_core::OnAmbiguous;
 use endmark_gateway::Mode;
@@ -32,7 +32,12 @@ enum Place {
     Store(Access<StoreLocation>),
     OptionalText(Access<Option<String>>),
     OptionalPath(Access<Option<PathBuf>>),
-    Count { least: u64, access: Access<u64> },
+    /// Names, each of which has to pass the check; `*` stands for all.
+    Names(Access<Vec<String>>, fn(&str) -> Result<(), Expected>),
+    Count {
+        least: u64,
+        access: Access<u64>,
+    },
     Flag(Access<bool>),
     Mode(Access<Mode>),
     OnAmbiguous(Access<OnAmbiguous>),
@@ -53,6 +58,11 @@ impl Key {
             Place::OptionalPath(access) => {
                 *(access.get_mut)(settings) = given.optional_text()?.map(PathBuf::from);
             }
+            Place::Names(access, check) => {
+                let names = given.names()?;
+                names.iter().filter(|name| *name != "*").try_for_each(|name| check(name))?;
+                *(access.get_mut)(settings) = names;
+            }
             Place::Count { least, access } => *(access.get_mut)(settings) = given.count(*least)?,
             Place::Flag(access) => *(access.get_mut)(settings) = given.flag()?,
             Place::Mode(access) => *(access.get_mut)(settings) = given.choice()?,
@@ -68,10 +78,20 @@ impl Key {
             Place::Store(access) => json!((access.get)(settings).to_string()),
             Place::OptionalText(access) => json!((access.get)(settings)),
             Place::OptionalPath(access) => json!((access.get)(settings)),
+            Place::Names(access, _) => json!((access.get)(settings)),
             Place::Count { access, .. } => json!((access.get)(settings)),
             Place::Flag(access) => json!((access.get)(settings)),
             Place::Mode(access) => json!((access.get)(settings).word()),
             Place::OnAmbiguous(access) => json!((access.get)(settings).word()),
+        }
+    }
+
+    /// Takes a relative path for one in this folder.
+    pub(crate) fn place_below(&self, settings: &mut Settings, folder: &Path) {
+        if let Place::OptionalPath(access) = &self.place
+            && let Some(path) = (access.get_mut)(settings)
+        {
+            *path = folder.join(&path);
         }
     }
 
@@ -104,7 +124,8 @@ mod tests {
         let defaults = Settings::default();
         for key in KEYS {
             let written = match key.value(&defaults) {
-                Value::Null => continue,
+                // A list is written as text with commas.
+                Value::Null | Value::Array(_) => continue,
                 Value::String(text) => text,
                 other => other.to_string(),
             };

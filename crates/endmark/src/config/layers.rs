@@ -44,7 +44,13 @@ impl Layers {
                 self.set_schema(schema, given, folder)
             }
             _ => match Key::named(name) {
-                Some(key) => key.set(&mut self.settings, given),
+                Some(key) => {
+                    let set = key.set(&mut self.settings, given);
+                    if let Some(folder) = folder {
+                        key.place_below(&mut self.settings, folder);
+                    }
+                    set
+                }
                 None if is_section(name) && matches!(given, Given::Other("table")) => return Ok(()),
                 None => return Err(unknown(name, given, origin)),
             },
@@ -54,14 +60,8 @@ impl Layers {
             origin: origin.clone(),
             expected,
         })?;
-        match name {
-            "store" => {
-                self.settings.store = StoreLocation::sqlite(below(folder, self.settings.store.path()));
-            }
-            "ca_file" => {
-                self.settings.ca_file = self.settings.ca_file.take().map(|path| below(folder, &path));
-            }
-            _ => {}
+        if name == "store" {
+            self.settings.store = StoreLocation::sqlite(below(folder, self.settings.store.path()));
         }
         self.provenance.set(name, origin);
         Ok(())
@@ -109,7 +109,18 @@ impl Layers {
             }
             self.check_fallback(upstream)?;
         }
-        Ok(())
+        self.check_tls()
+    }
+
+    /// A certificate is of no use without its key, nor a key without its certificate.
+    fn check_tls(&self) -> Result<(), ConfigError> {
+        let (given, missing) = match (&self.settings.tls.certificate, &self.settings.tls.key) {
+            (Some(_), None) => ("tls.certificate", "tls.key"),
+            (None, Some(_)) => ("tls.key", "tls.certificate"),
+            _ => return Ok(()),
+        };
+        let expected = format!("set together with `{missing}`, which is missing");
+        Err(ConfigError::Value { key: given.to_owned(), origin: self.provenance.of(given), expected })
     }
 
     /// A fallback is another upstream of this configuration.

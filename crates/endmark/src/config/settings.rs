@@ -14,6 +14,9 @@ use super::secret_source::SecretSource;
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
+    pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) allowed_origins: Vec<String>,
+    pub(crate) tls: Tls,
     pub(crate) store: StoreLocation,
     /// Certificate authorities that upstreams may be certified by, beside the system's.
     pub(crate) ca_file: Option<PathBuf>,
@@ -27,6 +30,13 @@ pub(crate) struct Settings {
     pub(crate) disclose: Disclose,
     pub(crate) store_policy: StorePolicy,
     pub(crate) schemas: Vec<Schema>,
+}
+
+/// The files for TLS on the listener: both or none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Tls {
+    pub(crate) certificate: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
 }
 
 /// A server that requests are forwarded to.
@@ -133,6 +143,16 @@ pub(crate) struct Limits {
     pub(crate) reconnect_seconds: u64,
     pub(crate) drain_seconds: u64,
     pub(crate) connections: u64,
+    pub(crate) header_fields: u64,
+    pub(crate) upload_bytes: u64,
+    pub(crate) stream_bytes: u64,
+    pub(crate) held_bytes: u64,
+    pub(crate) requests: u64,
+    pub(crate) queue: u64,
+    pub(crate) queue_seconds: u64,
+    pub(crate) body_seconds: u64,
+    pub(crate) keep_alive_seconds: u64,
+    pub(crate) unread_seconds: u64,
 }
 
 /// PC-9, disclosure.
@@ -163,6 +183,9 @@ impl Default for Settings {
         let seconds = |duration: Duration| duration.as_secs();
         Self {
             listen: gateway.listen,
+            allowed_hosts: gateway.allowed_hosts,
+            allowed_origins: gateway.allowed_origins,
+            tls: Tls::default(),
             store: StoreLocation::sqlite("endmark.db"),
             ca_file: None,
             upstreams: Vec::new(),
@@ -196,6 +219,16 @@ impl Default for Settings {
                 reconnect_seconds: seconds(limits.reconnect),
                 drain_seconds: seconds(limits.drain),
                 connections: bytes(limits.connections),
+                header_fields: bytes(limits.header_fields),
+                upload_bytes: limits.upload_bytes,
+                stream_bytes: bytes(limits.stream_bytes),
+                held_bytes: bytes(limits.held_bytes),
+                requests: bytes(limits.requests),
+                queue: bytes(limits.queue),
+                queue_seconds: seconds(limits.queue_wait),
+                body_seconds: seconds(limits.body),
+                keep_alive_seconds: seconds(limits.keep_alive),
+                unread_seconds: seconds(limits.unread),
             },
             disclose: Disclose { always: gateway.disclose_always },
             store_policy: StorePolicy { keep_text: gateway.keep_text, keep_days: 30 },

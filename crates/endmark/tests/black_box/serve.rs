@@ -24,11 +24,11 @@ impl Served {
         let mut child = place.command(&arguments).spawn().unwrap();
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
-        while !line.contains("listens on http://") {
+        while !line.contains("listens on http") {
             line.clear();
             assert_ne!(errors.read_line(&mut line).unwrap(), 0, "it ended before it listened");
         }
-        let address = line.split("http://").nth(1).unwrap().split_whitespace().next().unwrap();
+        let address = line.split("://").nth(1).unwrap().split_whitespace().next().unwrap();
         Self { child, address: address.parse().unwrap(), errors }
     }
 
@@ -43,10 +43,39 @@ impl Served {
         self.child.wait().unwrap();
     }
 
-    /// Sends the process a signal, and answers how it ended and what it said.
-    pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
+    /// Sends the process a signal.
+    pub(crate) fn signal(&self, signal: &str) {
         let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
+    }
+
+    /// The next line it says that holds this text.
+    pub(crate) fn says(&mut self, text: &str) -> String {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            assert_ne!(self.errors.read_line(&mut line).unwrap(), 0, "it ended before it said `{text}`");
+        }
+        line
+    }
+
+    /// The value of one line of the process's status, in KiB.
+    pub(crate) fn memory(&self, line: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let value = status.lines().find_map(|text| text.strip_prefix(line)).unwrap();
+        value.trim_start_matches(':').split_whitespace().next().unwrap().parse().unwrap()
+    }
+
+    /// Waits until the process ends by itself, and answers how.
+    pub(crate) fn wait(mut self) -> Option<i32> {
+        let mut said = String::new();
+        self.errors.read_to_string(&mut said).unwrap();
+        self.child.wait().unwrap().code()
+    }
+
+    /// Sends the process a signal, and answers how it ended and what it said.
+    pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
+        self.signal(signal);
         let mut said = String::new();
         self.errors.read_to_string(&mut said).unwrap();
         (self.child.wait().unwrap().code(), said)

@@ -105,7 +105,18 @@ fn a_request_line_has_three_words_and_a_path() {
     ] {
         assert_eq!(read(&format!("{line}\r\nhost: a\r\n\r\n")), Err(Fault::RequestLine), "{line}");
     }
-    for target in ["http://elsewhere/v1", "v1", "*", "/v1#part", "/v\u{e9}", "/a\x01b", "elsewhere:443"] {
+    for target in [
+        "http://elsewhere/v1",
+        "v1",
+        "*",
+        "/v1#part",
+        "/<x>",
+        "/a`b",
+        "/?\"",
+        "/v\u{e9}",
+        "/a\x01b",
+        "elsewhere:443",
+    ] {
         assert_eq!(
             read(&format!("GET {target} HTTP/1.1\r\nhost: a\r\n\r\n")),
             Err(Fault::Target),

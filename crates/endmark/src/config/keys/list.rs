@@ -1,7 +1,10 @@
 //! Every key there is, in one list.
 
+use endmark_gateway::{HostName, OriginName};
+
 use super::{Access, Key, Place};
 use crate::config::environment;
+use crate::config::given::Expected;
 
 macro_rules! access {
     ($($field:ident).+) => {
@@ -17,9 +20,33 @@ const fn count(least: u64, access: Access<u64>) -> Place {
     Place::Count { least, access }
 }
 
+/// What a host has to be.
+fn host(name: &str) -> Result<(), Expected> {
+    name.parse::<HostName>().map(|_| ()).map_err(|_| "host names, like [\"gateway.example.com\"]".to_owned())
+}
+
+/// What an origin has to be.
+fn origin(name: &str) -> Result<(), Expected> {
+    name.parse::<OriginName>()
+        .map(|_| ())
+        .map_err(|_| "origins, like [\"https://app.example.com\"]".to_owned())
+}
+
 /// Every key that is not of an upstream or a schema, in the order in which they are shown.
 pub(crate) static KEYS: &[Key] = &[
     key("listen", environment::LISTEN, "address and port to listen on", Place::Address(access!(listen))),
+    key(
+        "allowed_hosts",
+        environment::ALLOWED_HOSTS,
+        "hosts that requests may be sent to, beside this machine's own names; \"*\": any",
+        Place::Names(access!(allowed_hosts), host),
+    ),
+    key(
+        "allowed_origins",
+        environment::ALLOWED_ORIGINS,
+        "origins of pages that may send requests, beside the gateway's own; \"*\": any",
+        Place::Names(access!(allowed_origins), origin),
+    ),
     key(
         "store",
         environment::STORE,
@@ -31,6 +58,18 @@ pub(crate) static KEYS: &[Key] = &[
         environment::CA_FILE,
         "certificate authorities (PEM) that upstreams may be certified by, beside the system's",
         Place::OptionalPath(access!(ca_file)),
+    ),
+    key(
+        "tls.certificate",
+        environment::TLS_CERTIFICATE,
+        "the listener's chain of certificates, a PEM file; without one it speaks plain HTTP",
+        Place::OptionalPath(access!(tls.certificate)),
+    ),
+    key(
+        "tls.key",
+        environment::TLS_KEY,
+        "the key of the certificate, a PEM file",
+        Place::OptionalPath(access!(tls.key)),
     ),
     key(
         "resume.mode",
@@ -181,6 +220,66 @@ pub(crate) static KEYS: &[Key] = &[
         environment::LIMITS_CONNECTIONS,
         "client connections at the same time",
         count(1, access!(limits.connections)),
+    ),
+    key(
+        "limits.header_fields",
+        environment::LIMITS_HEADER_FIELDS,
+        "most fields in a request header",
+        count(1, access!(limits.header_fields)),
+    ),
+    key(
+        "limits.upload_bytes",
+        environment::LIMITS_UPLOAD_BYTES,
+        "largest request body on a path that only passes",
+        count(1024, access!(limits.upload_bytes)),
+    ),
+    key(
+        "limits.stream_bytes",
+        environment::LIMITS_STREAM_BYTES,
+        "bytes of a stream on their way to a client that does not read",
+        count(1024, access!(limits.stream_bytes)),
+    ),
+    key(
+        "limits.held_bytes",
+        environment::LIMITS_HELD_BYTES,
+        "bodies and replies held in memory for all requests together",
+        count(1024, access!(limits.held_bytes)),
+    ),
+    key(
+        "limits.requests",
+        environment::LIMITS_REQUESTS,
+        "requests served at the same time; further ones wait",
+        count(1, access!(limits.requests)),
+    ),
+    key(
+        "limits.queue",
+        environment::LIMITS_QUEUE,
+        "requests that wait to be served; further ones are answered 429",
+        count(0, access!(limits.queue)),
+    ),
+    key(
+        "limits.queue_seconds",
+        environment::LIMITS_QUEUE_SECONDS,
+        "time for a request to wait to be served",
+        count(0, access!(limits.queue_seconds)),
+    ),
+    key(
+        "limits.body_seconds",
+        environment::LIMITS_BODY_SECONDS,
+        "time for a client to send its body, beside a second for every kilobyte",
+        count(1, access!(limits.body_seconds)),
+    ),
+    key(
+        "limits.keep_alive_seconds",
+        environment::LIMITS_KEEP_ALIVE_SECONDS,
+        "time between two requests on a connection that is kept",
+        count(1, access!(limits.keep_alive_seconds)),
+    ),
+    key(
+        "limits.unread_seconds",
+        environment::LIMITS_UNREAD_SECONDS,
+        "time in which a client has to read something of its reply",
+        count(1, access!(limits.unread_seconds)),
     ),
     key(
         "disclose.always",

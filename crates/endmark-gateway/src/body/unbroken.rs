@@ -1,0 +1,59 @@
+//! A body that may not fall silent.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::{AnyBody, BodyError};
+
+/// A body that fails once nothing of it came for so long, while somebody waited for it.
+pub(crate) struct Unbroken {
+    body: AnyBody,
+    idle: Duration,
+    since: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Unbroken {
+    pub(crate) fn new(body: AnyBody, idle: Duration) -> Self {
+        Self { body, idle, since: None, timer: None }
+    }
+}
+
+impl Body for Unbroken {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        if let Poll::Ready(next) = Pin::new(&mut this.body).poll_frame(context) {
+            this.since = None;
+            return Poll::Ready(next);
+        }
+        let until = *this.since.get_or_insert_with(Instant::now) + this.idle;
+        let timer = this.timer.get_or_insert_with(|| Box::pin(sleep_until(until)));
+        if timer.deadline() != until {
+            timer.as_mut().reset(until);
+        }
+        if timer.as_mut().poll(context).is_pending() {
+            return Poll::Pending;
+        }
+        tracing::warn!(after = ?this.idle, "an upstream fell silent in the middle of its answer: it is broken off");
+        Poll::Ready(Some(Err(format!("nothing came for {:?}", this.idle).into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,148 @@
+//! The body that a client sends: how long it may take, and how much it may be.
+
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use endmark_wire::http1::Fault;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::presence::Presence;
+use crate::body::BodyError;
+use crate::rescue::Refusal;
+use crate::settings::Limits;
+
+/// Bytes a second that a body has to come at, beside the time that any body has: a hundredth of a slow mobile
+/// line, and a hundred times what those send that only want to hold a place.
+const LEAST_RATE: u64 = 1024;
+
+/// Why a body was not read to its end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BodyFailure {
+    #[error("it is over {0} bytes")]
+    TooLong(u64),
+    #[error("it did not come in time")]
+    Late,
+    #[error(transparent)]
+    Malformed(#[from] Fault),
+}
+
+impl BodyFailure {
+    /// What the client is told.
+    pub(super) fn refusal(&self, limits: &Limits) -> Refusal {
+        match self {
+            Self::TooLong(most) => Refusal::UploadTooLong(*most),
+            Self::Late => Refusal::BodyLost(format!(
+                "nothing came for {:?}, or less than {LEAST_RATE} bytes a second",
+                limits.idle.min(limits.body)
+            )),
+            Self::Malformed(fault) => Refusal::Malformed(fault.clone()),
+        }
+    }
+}
+
+/// A client's body on its way in.
+pub(super) struct ClientBody {
+    body: Incoming,
+    presence: Arc<Presence>,
+    failure: Arc<OnceLock<BodyFailure>>,
+    most: u64,
+    /// For a byte to come.
+    idle: Duration,
+    /// For the whole body, beside the time its length allows.
+    patience: Duration,
+    received: u64,
+    waited: Duration,
+    since: Option<Instant>,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl ClientBody {
+    /// Reads a body within these limits; why it failed is left in `failure`.
+    pub(super) fn new(
+        body: Incoming,
+        presence: Arc<Presence>,
+        limits: &Limits,
+        failure: Arc<OnceLock<BodyFailure>>,
+    ) -> Self {
+        Self {
+            body,
+            presence,
+            failure,
+            most: limits.upload_bytes,
+            idle: limits.idle,
+            patience: limits.body,
+            received: 0,
+            waited: Duration::ZERO,
+            since: None,
+            timer: Box::pin(sleep_until(Instant::now())),
+        }
+    }
+
+    fn fail(&self, failure: BodyFailure) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let known = self.failure.get_or_init(|| failure).clone();
+        Poll::Ready(Some(Err(known.into())))
+    }
+
+    /// Until when the next bytes have to come, where they were waited for from `since` on. Only time in which
+    /// somebody waited for them counts: a slow upstream is no fault of the client's.
+    fn deadline(&self, since: Instant) -> Instant {
+        let allowed = self.patience + Duration::from_secs(self.received / LEAST_RATE);
+        since + self.idle.min(allowed.saturating_sub(self.waited))
+    }
+}
+
+impl Body for ClientBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        if this.body.size_hint().lower() > this.most {
+            return this.fail(BodyFailure::TooLong(this.most));
+        }
+        match Pin::new(&mut this.body).poll_frame(context) {
+            Poll::Ready(next) => {
+                if let Some(since) = this.since.take() {
+                    this.waited += since.elapsed();
+                }
+                if let Some(Ok(frame)) = &next {
+                    let length = frame.data_ref().map_or(0, Bytes::len);
+                    this.received += u64::try_from(length).unwrap_or(u64::MAX);
+                    if this.received > this.most {
+                        return this.fail(BodyFailure::TooLong(this.most));
+                    }
+                }
+                Poll::Ready(next.map(|next| next.map_err(Into::into)))
+            }
+            Poll::Pending => {
+                if let Some(fault) = this.presence.body_fault(context.waker()) {
+                    return this.fail(fault.into());
+                }
+                let since = *this.since.get_or_insert_with(Instant::now);
+                let deadline = this.deadline(since);
+                if this.timer.deadline() != deadline {
+                    this.timer.as_mut().reset(deadline);
+                }
+                match this.timer.as_mut().poll(context) {
+                    Poll::Ready(()) => this.fail(BodyFailure::Late),
+                    Poll::Pending => Poll::Pending,
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,105 @@
+//! One connection, from its first byte to its last.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::connections::Seat;
+use super::doorway::Doorway;
+use super::last_words::last_words;
+use super::presence::{Doing, Presence};
+use super::server::Server;
+use super::service;
+use crate::rescue::Refusal;
+
+/// For a TLS handshake: a few round trips, and a slow client's arithmetic.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// The library's own buffers take at least that much.
+const LEAST_BUFFER: usize = 8 * 1024;
+
+/// For a client to take one sentence, and to go.
+const SENT_AWAY: Duration = Duration::from_secs(1);
+
+/// Serves a connection until it ends.
+pub(super) async fn run(server: Arc<Server>, stream: TcpStream, seat: Seat) {
+    let gateway = server.gateway();
+    let Some(acceptor) = &gateway.tls else {
+        return serve(server, stream, &seat.presence).await;
+    };
+    seat.presence.does(Doing::SendsHead);
+    let handshake = timeout(HANDSHAKE, acceptor.accept(stream));
+    let accepted = tokio::select! {
+        accepted = handshake => accepted,
+        () = seat.presence.going.notified() => return,
+    };
+    drop(gateway);
+    match accepted {
+        Ok(Ok(stream)) => serve(server, stream, &seat.presence).await,
+        Ok(Err(error)) => tracing::info!(%error, "a TLS handshake failed"),
+        Err(_) => tracing::info!(after = ?HANDSHAKE, "a TLS handshake did not end"),
+    }
+}
+
+async fn serve<S>(server: Arc<Server>, stream: S, presence: &Arc<Presence>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let limits = server.gateway().settings.limits.clone();
+    let mut draining = server.draining();
+    let doorway = Doorway::new(stream, Arc::clone(presence), draining.clone(), &limits);
+    let for_service = Arc::clone(presence);
+    let connection = http1::Builder::new()
+        // The doorway has timers of its own, and lets no head pass that is too large for these.
+        .header_read_timeout(None)
+        .max_headers(limits.header_fields)
+        .max_header_size(limits.header_bytes)
+        .max_buf_size(limits.header_bytes.saturating_add(LEAST_BUFFER))
+        .serve_connection(
+            TokioIo::new(doorway),
+            service_fn(move |request| {
+                let (server, presence) = (Arc::clone(&server), Arc::clone(&for_service));
+                async move { Ok::<_, Infallible>(service::answer(&server, &presence, request).await) }
+            }),
+        );
+    let mut connection = std::pin::pin!(connection);
+    loop {
+        tokio::select! {
+            ended = &mut connection => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection ended early");
+                }
+                return;
+            }
+            // The doorway sees it, and ends what may end.
+            Ok(()) = draining.changed() => {}
+            () = presence.going.notified() => {
+                if matches!(presence.doing().0, Doing::SendsBody | Doing::DoesNotRead) {
+                    tracing::info!("a slow client gave way to another");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Tells a client for which there is no place that it has to come again.
+pub(super) async fn send_away(mut stream: TcpStream) {
+    let words = last_words(&Refusal::NoPlace);
+    let gone = async {
+        stream.write_all(&words).await?;
+        stream.shutdown().await?;
+        let mut nothing = [0; 1024];
+        while tokio::io::AsyncReadExt::read(&mut stream, &mut nothing).await? > 0 {}
+        Ok::<_, std::io::Error>(())
+    };
+    // Whoever does not take it is not told.
+    let _ = timeout(SENT_AWAY, gone).await;
+}

@@ -1,0 +1,331 @@
+//! A connection's bytes on their way to the HTTP library and back.
+//!
+//! A head passes once it is there as a whole and beyond reproach, and only while no other request is under way.
+//! So the library never sees what it would answer without a word, waits for nobody, and every refusal has the
+//! shape that clients know.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use endmark_wire::http1::{Bounds, Framing, Passed, Place};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::last_words::last_words;
+use super::presence::{Doing, Presence};
+use crate::rescue::Refusal;
+use crate::settings::Limits;
+
+/// Taken from the system at once; a head with all that agents send fits.
+const READ: usize = 4 * 1024;
+
+/// After the last word, for the client to read it: what it still sends would make the system take it back.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// The bytes of one connection.
+pub(super) struct Doorway<S> {
+    stream: S,
+    presence: Arc<Presence>,
+    draining: watch::Receiver<bool>,
+    limits: Limits,
+    framing: Framing,
+    /// Bytes that came and have not passed.
+    waiting: BytesMut,
+    /// So many of them may pass.
+    passable: usize,
+    is_first: bool,
+    end: End,
+    reading: Timer,
+    writing: Timer,
+    closing: Timer,
+}
+
+/// How the connection's requests end.
+enum End {
+    /// They go on.
+    Open,
+    /// No more pass; there is nothing to say.
+    Quiet,
+    /// No more pass, and this is what is said.
+    Saying(Bytes),
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
+    pub(super) fn new(
+        stream: S,
+        presence: Arc<Presence>,
+        draining: watch::Receiver<bool>,
+        limits: &Limits,
+    ) -> Self {
+        let bounds = Bounds { bytes: limits.header_bytes, fields: limits.header_fields };
+        Self {
+            stream,
+            presence,
+            draining,
+            limits: limits.clone(),
+            framing: Framing::new(bounds),
+            waiting: BytesMut::new(),
+            passable: 0,
+            is_first: true,
+            end: End::Open,
+            reading: Timer::default(),
+            writing: Timer::default(),
+            closing: Timer::default(),
+        }
+    }
+
+    /// Nothing passes any more, and this is the reason that the client is told.
+    fn refuse(&mut self, refusal: &Refusal) {
+        tracing::info!(%refusal, "refused a connection");
+        self.end = End::Saying(last_words(refusal));
+    }
+
+    /// Lets as much pass as may, of what came.
+    fn judge(&mut self) {
+        let is_in_body = self.framing.place() == Place::Body;
+        if !is_in_body && self.presence.is_under_way() {
+            return;
+        }
+        match self.framing.pass(&self.waiting) {
+            Ok(Passed { bytes, begins }) => {
+                self.passable = bytes;
+                if begins {
+                    self.is_first = false;
+                    self.presence.begins();
+                }
+            }
+            Err(fault) if is_in_body => {
+                // A reply is owed: the request's own reader refuses it.
+                self.presence.body_failed(fault);
+                self.end = End::Quiet;
+            }
+            Err(fault) => self.refuse(&Refusal::Malformed(fault)),
+        }
+        self.tell();
+    }
+
+    /// Tells what the connection is doing.
+    fn tell(&self) {
+        self.presence.does(match self.framing.place() {
+            Place::Body => Doing::SendsBody,
+            _ if self.presence.is_under_way() => Doing::Waits,
+            Place::Head => Doing::SendsHead,
+            Place::Between => Doing::Nothing,
+        });
+    }
+
+    /// While nothing comes: until when it is waited for, and whether there is a reason not to wait at all.
+    fn wait(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.tell();
+        if self.presence.waits_for_reply(context.waker()) || self.framing.place() == Place::Body {
+            self.reading.stop();
+            return Poll::Pending;
+        }
+        let is_in_head = self.framing.place() == Place::Head;
+        let is_draining = *self.draining.borrow();
+        match (is_in_head, self.presence.has_to_go()) {
+            (true, true) => self.refuse(&Refusal::GaveWay),
+            (true, false) if is_draining => self.refuse(&Refusal::Draining),
+            (false, true) => self.end = End::Quiet,
+            // Whoever asks whether the gateway is ready connects for it, and is waited for.
+            (false, false) if is_draining && !self.is_first => self.end = End::Quiet,
+            _ => {}
+        }
+        if self.is_closed_to_more() {
+            return Poll::Ready(());
+        }
+        let patience = if is_in_head || self.is_first { self.limits.header } else { self.limits.keep_alive };
+        // The time of a head runs from the connection's first byte, or the request's; that of silence from its begin.
+        ready!(self.reading.poll(context, (is_in_head, patience)));
+        if is_in_head {
+            self.refuse(&Refusal::HeadLate(self.limits.header));
+        } else {
+            self.end = End::Quiet;
+        }
+        Poll::Ready(())
+    }
+
+    /// Reads of a body right into the reader's own buffer.
+    fn read_body(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        match Pin::new(&mut self.stream).poll_read(context, buffer) {
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            Poll::Pending => {
+                ready!(self.wait(context));
+                return Poll::Ready(Ok(()));
+            }
+        }
+        let came = &buffer.filled()[before..];
+        if came.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        match self.framing.pass(came) {
+            Ok(Passed { bytes, .. }) => {
+                self.waiting.extend_from_slice(&came[bytes..]);
+                buffer.set_filled(before + bytes);
+                self.tell();
+                Poll::Ready(Ok(()))
+            }
+            Err(fault) => {
+                buffer.set_filled(before);
+                self.presence.body_failed(fault);
+                self.end = End::Quiet;
+                if self.presence.waits_for_reply(context.waker()) {
+                    Poll::Pending
+                } else {
+                    Poll::Ready(Ok(()))
+                }
+            }
+        }
+    }
+
+    fn is_closed_to_more(&self) -> bool {
+        !matches!(self.end, End::Open)
+    }
+
+    /// What was written, or that the client has not read for too long.
+    fn written<T>(&mut self, context: &mut Context<'_>, write: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if write.is_ready() {
+            self.writing.stop();
+            if self.presence.doing().0 == Doing::DoesNotRead {
+                self.tell();
+            }
+            return write;
+        }
+        self.presence.does(Doing::DoesNotRead);
+        ready!(self.writing.poll(context, (false, self.limits.unread)));
+        tracing::info!(after = ?self.limits.unread, "a client read nothing, and is dropped");
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Doorway<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        loop {
+            if this.passable > 0 {
+                let passing = this.passable.min(buffer.remaining());
+                buffer.put_slice(&this.waiting[..passing]);
+                this.waiting.advance(passing);
+                this.passable -= passing;
+                return Poll::Ready(Ok(()));
+            }
+            if this.is_closed_to_more() {
+                // To a request under way the end of its bytes would be the end of its client.
+                return if this.presence.waits_for_reply(context.waker()) {
+                    Poll::Pending
+                } else {
+                    Poll::Ready(Ok(()))
+                };
+            }
+            if !this.waiting.is_empty() {
+                this.judge();
+                if this.passable > 0 || this.is_closed_to_more() {
+                    continue;
+                }
+                if this.waiting.len() >= this.limits.header_bytes
+                    && this.presence.waits_for_reply(context.waker())
+                {
+                    // The next request waits for its turn, and what follows it waits outside.
+                    return Poll::Pending;
+                }
+            }
+            if this.waiting.is_empty() && this.framing.place() == Place::Body {
+                return this.read_body(context, buffer);
+            }
+            let mut bytes = [0; READ];
+            let mut came = ReadBuf::new(&mut bytes);
+            match Pin::new(&mut this.stream).poll_read(context, &mut came) {
+                Poll::Ready(Ok(())) if came.filled().is_empty() => return Poll::Ready(Ok(())),
+                Poll::Ready(Ok(())) => this.waiting.extend_from_slice(came.filled()),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => ready!(this.wait(context)),
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let write = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.written(context, write)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let write = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
+        this.written(context, write)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let flush = Pin::new(&mut this.stream).poll_flush(context);
+        this.written(context, flush)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.closing.poll(context, (false, LINGER)).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        let mut is_waited_for = this.framing.place() == Place::Body;
+        if let End::Saying(words) = &mut this.end {
+            is_waited_for = true;
+            while !words.is_empty() {
+                let written = ready!(Pin::new(&mut this.stream).poll_write(context, words))?;
+                words.advance(written);
+            }
+        }
+        ready!(Pin::new(&mut this.stream).poll_flush(context))?;
+        ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
+        while is_waited_for {
+            let mut bytes = [0; READ];
+            let mut came = ReadBuf::new(&mut bytes);
+            ready!(Pin::new(&mut this.stream).poll_read(context, &mut came))?;
+            is_waited_for = !came.filled().is_empty();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A timer that runs as long as it is asked about with the same words.
+#[derive(Default)]
+struct Timer {
+    running: Option<(bool, Duration)>,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Timer {
+    /// Ready once so much time has passed since it was first asked in this way.
+    fn poll(&mut self, context: &mut Context<'_>, what: (bool, Duration)) -> Poll<()> {
+        let is_new = self.running.replace(what) != Some(what);
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + what.1)));
+        if is_new {
+            sleep.as_mut().reset(Instant::now() + what.1);
+        }
+        sleep.as_mut().poll(context)
+    }
+
+    fn stop(&mut self) {
+        self.running = None;
+    }
+}

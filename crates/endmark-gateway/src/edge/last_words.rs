@@ -1,0 +1,27 @@
+//! What a client is told that never got as far as a request: written past the HTTP library, which would only
+//! have closed the connection, or said a number.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::header;
+
+use crate::rescue::{Refusal, answer};
+
+/// The whole answer to a connection that ends with it.
+pub(super) fn last_words(refusal: &Refusal) -> Bytes {
+    let (status, retry_after, body) = answer(refusal);
+    let reason = status.canonical_reason().unwrap_or("Refused");
+    let mut bytes = BytesMut::with_capacity(body.len() + 160);
+    bytes.put_slice(format!("HTTP/1.1 {} {reason}\r\n", status.as_u16()).as_bytes());
+    let mut field = |name: header::HeaderName, value: &str| {
+        bytes.put_slice(format!("{name}: {value}\r\n").as_bytes());
+    };
+    field(header::CONTENT_TYPE, "application/json");
+    field(header::CONTENT_LENGTH, &body.len().to_string());
+    if let Some(seconds) = retry_after {
+        field(header::RETRY_AFTER, &seconds.to_string());
+    }
+    field(header::CONNECTION, "close");
+    bytes.put_slice(b"\r\n");
+    bytes.put_slice(&body);
+    bytes.freeze()
+}

@@ -1,0 +1,174 @@
+//! What one connection is doing, as far as others have to know it.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use endmark_wire::http1::Fault;
+use tokio::sync::Notify;
+
+/// What a connection is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// Nothing: it has sent no byte of a request since the last one.
+    Nothing,
+    /// It sends the head of a request.
+    SendsHead,
+    /// It sends the body of a request.
+    SendsBody,
+    /// It waits for its reply, or reads it.
+    Waits,
+    /// It does not read what is there for it.
+    DoesNotRead,
+}
+
+impl Doing {
+    const ALL: [Self; 5] = [Self::Nothing, Self::SendsHead, Self::SendsBody, Self::Waits, Self::DoesNotRead];
+
+    fn number(self) -> u8 {
+        Self::ALL.iter().position(|doing| *doing == self).map_or(0, |at| u8::try_from(at).unwrap_or(0))
+    }
+
+    fn of_number(number: u8) -> Self {
+        Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Nothing)
+    }
+}
+
+/// One connection, seen from outside.
+pub(super) struct Presence {
+    opened: Instant,
+    doing: AtomicU8,
+    /// Milliseconds after `opened` at which it began to do that.
+    since: AtomicU64,
+    /// A request is under way: its head has passed, and its reply is not over.
+    is_under_way: AtomicBool,
+    has_to_go: AtomicBool,
+    pub(super) going: Notify,
+    wakers: Mutex<Wakers>,
+}
+
+/// Who waits for what.
+#[derive(Default)]
+struct Wakers {
+    body_fault: Option<Fault>,
+    /// The reader of a body, for a fault in it.
+    body: Option<Waker>,
+    /// The reader of the next request, for the end of the one under way.
+    next: Option<Waker>,
+}
+
+impl Presence {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            opened: Instant::now(),
+            doing: AtomicU8::new(Doing::Nothing.number()),
+            since: AtomicU64::new(0),
+            is_under_way: AtomicBool::new(false),
+            has_to_go: AtomicBool::new(false),
+            going: Notify::new(),
+            wakers: Mutex::default(),
+        })
+    }
+
+    /// What it is doing, and for how long already.
+    pub(super) fn doing(&self) -> (Doing, Duration) {
+        let since = Duration::from_millis(self.since.load(Ordering::Relaxed));
+        let doing = Doing::of_number(self.doing.load(Ordering::Relaxed));
+        (doing, self.opened.elapsed().saturating_sub(since))
+    }
+
+    /// It now does this; doing the same still is nothing new.
+    pub(super) fn does(&self, doing: Doing) {
+        if self.doing.swap(doing.number(), Ordering::Relaxed) != doing.number() {
+            let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.since.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a request is under way.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.is_under_way.load(Ordering::Acquire)
+    }
+
+    /// The head of a request has passed.
+    pub(super) fn begins(&self) {
+        self.is_under_way.store(true, Ordering::Release);
+    }
+
+    /// The request counts as over once this is dropped: with its reply, or before there was one.
+    pub(super) fn until_replied(self: &Arc<Self>) -> UnderWay {
+        UnderWay(Arc::clone(self))
+    }
+
+    /// Asks it to end, to make room.
+    pub(super) fn let_go(&self) {
+        self.has_to_go.store(true, Ordering::Release);
+        self.going.notify_one();
+    }
+
+    pub(super) fn has_to_go(&self) -> bool {
+        self.has_to_go.load(Ordering::Acquire)
+    }
+
+    /// The body that it sends cannot be read any further.
+    pub(super) fn body_failed(&self, fault: Fault) {
+        let mut wakers = self.wakers();
+        wakers.body_fault = Some(fault);
+        if let Some(reader) = wakers.body.take() {
+            reader.wake();
+        }
+    }
+
+    /// Whether a request is under way; if so the reader is woken once it is over.
+    pub(super) fn waits_for_reply(&self, reader: &Waker) -> bool {
+        let mut wakers = self.wakers();
+        let waits = self.is_under_way();
+        if waits && !wakers.next.as_ref().is_some_and(|known| known.will_wake(reader)) {
+            wakers.next = Some(reader.clone());
+        }
+        waits
+    }
+
+    fn wakers(&self) -> MutexGuard<'_, Wakers> {
+        // It is whole after every operation, so a panic elsewhere cannot have spoilt it.
+        self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why its body cannot be read any further; else the reader is woken once it cannot.
+    pub(super) fn body_fault(&self, reader: &Waker) -> Option<Fault> {
+        let mut wakers = self.wakers();
+        let is_known = wakers.body.as_ref().is_some_and(|known| known.will_wake(reader));
+        if wakers.body_fault.is_none() && !is_known {
+            wakers.body = Some(reader.clone());
+        }
+        wakers.body_fault.clone()
+    }
+}
+
+/// A request under way.
+pub(super) struct UnderWay(Arc<Presence>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut wakers = self.0.wakers();
+        self.0.is_under_way.store(false, Ordering::Release);
+        if let Some(reader) = wakers.next.take() {
+            reader.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_it_does_is_read_as_it_was_written() {
+        let presence = Presence::new();
+        for doing in Doing::ALL {
+            presence.does(doing);
+            assert_eq!(presence.doing().0, doing);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! A reply on its way out: what is held for it until its end, and how long it may take.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::permits::Permit;
+use super::presence::UnderWay;
+use crate::body::{AnyBody, BodyError};
+
+/// A reply is broken off.
+#[derive(Debug, thiserror::Error)]
+#[error("the request took longer than [limits] total_seconds allows ({0:?})")]
+struct TookTooLong(Duration);
+
+/// The body of a reply. Its request is under way, and has its permit, until this is dropped: at the end of the
+/// body, on an error, or because the client is gone.
+pub(super) struct Reply {
+    body: AnyBody,
+    total: Duration,
+    deadline: Pin<Box<Sleep>>,
+    _permit: Option<Arc<Permit>>,
+    _under_way: UnderWay,
+}
+
+impl Reply {
+    /// A reply that is broken off at the deadline, which is when it has taken `total`.
+    pub(super) fn new(
+        body: AnyBody,
+        (total, deadline): (Duration, Instant),
+        permit: Option<Arc<Permit>>,
+        under_way: UnderWay,
+    ) -> Self {
+        let deadline = Box::pin(sleep_until(deadline));
+        Self { body, total, deadline, _permit: permit, _under_way: under_way }
+    }
+}
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        let next = Pin::new(&mut this.body).poll_frame(context);
+        let is_over = matches!(next, Poll::Ready(None | Some(Err(_))));
+        // A body that is always ready has to end, too.
+        if is_over || this.deadline.as_mut().poll(context).is_pending() {
+            return next;
+        }
+        let why = TookTooLong(this.total);
+        tracing::warn!(%why, "a reply is broken off");
+        Poll::Ready(Some(Err(why.into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,192 @@
+//! A gateway that listens: it can be given other settings while it serves, and stops in order.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, sleep};
+
+use super::connection;
+use super::connections::{Connections, Place};
+use super::permits::Permits;
+use crate::gateway::Gateway;
+
+/// After a failed `accept`, mostly for want of file descriptors: time for some connections to end.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How often it is looked whether the last reply is over.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Clients that are being told that there is no place. More are told nothing.
+const SENT_AWAY_AT_ONCE: usize = 64;
+
+/// What the system keeps for a client that has not read it yet; by itself it would keep megabytes for each. Enough for
+/// two megabytes a second to another continent, and so
+/// few that one who reads a kilobyte a second is heard of every minute or two.
+const SEND_BUFFER: u32 = 128 * 1024;
+
+/// Connections that the system keeps until they are accepted: what comes in a moment in which nothing is accepted.
+const BACKLOG: u32 = 1_024;
+
+/// Why the gateway stopped serving.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Replies were still under way when the time to drain was over.
+    #[error("{left} replies were still under way after {waited:?}, and were cut off")]
+    NotDrained {
+        /// Replies cut off.
+        left: usize,
+        /// How long they were waited for.
+        waited: Duration,
+    },
+}
+
+/// A gateway that serves, with the settings that are in effect now.
+pub struct Server {
+    current: Mutex<Arc<Gateway>>,
+    connections: Arc<Connections>,
+    pub(super) permits: Arc<Permits>,
+    draining: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Serves what this gateway answers.
+    pub fn new(gateway: Arc<Gateway>) -> Arc<Self> {
+        Arc::new(Self {
+            current: Mutex::new(gateway),
+            connections: Arc::default(),
+            permits: Arc::default(),
+            draining: watch::Sender::new(false),
+        })
+    }
+
+    /// The gateway that answers the next request.
+    pub fn gateway(&self) -> Arc<Gateway> {
+        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// From now on this gateway answers, mostly [`Gateway::reloaded`] from the one before. Requests under way keep
+    /// the one they began with, connections keep their own limits.
+    pub fn reload(&self, gateway: Arc<Gateway>) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = gateway;
+    }
+
+    /// How many replies are under way.
+    pub fn busy(&self) -> usize {
+        self.connections.busy()
+    }
+
+    pub(super) fn draining(&self) -> watch::Receiver<bool> {
+        self.draining.subscribe()
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        *self.draining.borrow()
+    }
+
+    /// Serves connections until `shutdown` resolves, then lets replies under way end. Meanwhile it answers nothing
+    /// else but its own pages: `/endmark/readyz` says at once that it stops.
+    ///
+    /// # Errors
+    /// [`ServeError::NotDrained`] if some did not end in time: they are cut off.
+    pub async fn serve(
+        self: &Arc<Self>,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), ServeError> {
+        tokio::select! {
+            () = self.accept_all(&listener) => {}
+            () = shutdown => {}
+        }
+        let gateway = self.gateway();
+        gateway.stop_accepting();
+        self.draining.send_replace(true);
+        let drained = tokio::select! {
+            () = self.accept_all(&listener) => Ok(()),
+            drained = self.drained(gateway.settings.limits.drain) => drained,
+        };
+        drop(listener);
+        drained?;
+        gateway.store.close().await;
+        Ok(())
+    }
+
+    async fn accept_all(self: &Arc<Self>, listener: &TcpListener) {
+        let sent_away = Arc::new(Semaphore::new(SENT_AWAY_AT_ONCE));
+        loop {
+            let stream = match accept(listener).await {
+                Ok(stream) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            let limit = self.gateway().settings.limits.connections;
+            match self.connections.enter(limit) {
+                Place::Free(seat) => {
+                    tokio::spawn(connection::run(Arc::clone(self), stream, seat));
+                }
+                Place::None => {
+                    if let Ok(one) = Arc::clone(&sent_away).try_acquire_owned() {
+                        tokio::spawn(async move {
+                            connection::send_away(stream).await;
+                            drop(one);
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    async fn drained(&self, waited: Duration) -> Result<(), ServeError> {
+        let deadline = Instant::now() + waited;
+        let mut quiet = 0;
+        // A reply that has just ended may still be on its way into the socket: it is looked twice.
+        while quiet < 2 {
+            let left = self.connections.busy();
+            quiet = if left == 0 { quiet + 1 } else { 0 };
+            if left > 0 && Instant::now() >= deadline {
+                return Err(ServeError::NotDrained { left, waited });
+            }
+            sleep(LOOK).await;
+        }
+        Ok(())
+    }
+}
+
+async fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
+    let (stream, _) = listener.accept().await?;
+    // Without it the kernel holds back small events for up to 40 ms.
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// Listens on this address, with a bound on what the system keeps for each client.
+///
+/// # Errors
+/// What the system says; [`io::ErrorKind::AddrInUse`] where another one listens there.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A process that follows another one takes its address over at once.
+    socket.set_reuseaddr(true)?;
+    socket.set_send_buffer_size(SEND_BUFFER)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Serves connections with one gateway until `shutdown` resolves, then lets replies under way end.
+///
+/// # Errors
+/// [`ServeError::NotDrained`] if some did not end in time: they are cut off.
+pub async fn serve(
+    listener: TcpListener,
+    gateway: Arc<Gateway>,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    Server::new(gateway).serve(listener, shutdown).await
+}

@@ -1,0 +1,88 @@
+//! Lets a request in, and holds its place until its reply is over.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use http::{HeaderValue, Request, Response, header};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::time::{Instant, timeout_at};
+
+use super::body::ClientBody;
+use super::permits::Permit;
+use super::presence::Presence;
+use super::reply::Reply;
+use super::server::Server;
+use crate::body::AnyBody;
+use crate::gateway::Gateway;
+use crate::rescue::{self, Refusal};
+use crate::route;
+use crate::stack;
+
+/// A stream that took too long ends with an error event before its connection is cut.
+const LAST_EVENT: Duration = Duration::from_secs(2);
+
+/// Answers one request.
+pub(super) async fn answer(
+    server: &Arc<Server>,
+    presence: &Arc<Presence>,
+    request: Request<Incoming>,
+) -> Response<AnyBody> {
+    let under_way = presence.until_replied();
+    // What is under way keeps the settings that it began with.
+    let gateway = server.gateway();
+    let limits = &gateway.settings.limits;
+    let began = Instant::now();
+    let deadline = began + limits.total;
+    let failure = Arc::new(OnceLock::new());
+    let (permit, answered) = match admit(server, &gateway, &request).await {
+        Err(refusal) => (None, Err(refusal)),
+        Ok(permit) => {
+            let mut request = request.map(|body| {
+                ClientBody::new(body, Arc::clone(presence), limits, Arc::clone(&failure)).boxed_unsync()
+            });
+            if let Some(permit) = &permit {
+                request.extensions_mut().insert(Arc::clone(permit));
+            }
+            let response = timeout_at(deadline, stack::respond(Arc::clone(&gateway), request));
+            (permit, response.await.map_err(|_| Refusal::TookTooLong(limits.total)))
+        }
+    };
+    let mut response = match (failure.get(), answered) {
+        // Whatever came of it behind: this is what the client can do something about.
+        (Some(failure), _) => rescue::respond(&failure.refusal(limits)),
+        (None, Ok(response)) => response,
+        (None, Err(refusal)) => rescue::respond(&refusal),
+    };
+    if server.is_draining() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    let times = (limits.total, deadline + LAST_EVENT);
+    response.map(|body| Reply::new(body, times, permit, under_way).boxed_unsync())
+}
+
+/// Whether the request may be answered now. The gateway's own pages need no permit: they tell how it is, also
+/// while it is full, and while it stops.
+async fn admit(
+    server: &Arc<Server>,
+    gateway: &Gateway,
+    request: &Request<Incoming>,
+) -> Result<Option<Arc<Permit>>, Refusal> {
+    let headers = request.headers();
+    let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
+    let origin = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
+    gateway.visitors.admit(host, origin).map_err(Refusal::Stranger)?;
+    if route::is_own(request.uri().path()) {
+        return Ok(None);
+    }
+    if server.is_draining() {
+        return Err(Refusal::Draining);
+    }
+    let limits = &gateway.settings.limits;
+    let permit = server.permits.get(limits.requests, limits.queue, limits.queue_wait).await;
+    match permit {
+        Ok(permit) if !server.is_draining() => Ok(Some(Arc::new(permit))),
+        Ok(_) => Err(Refusal::Draining),
+        Err(_) => Err(Refusal::TooManyRequests { served: limits.requests, queue: limits.queue }),
+    }
+}

@@ -1,0 +1,86 @@
+//! TLS on the listener: a certificate and its key from two files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+use crate::settings::TlsFiles;
+
+/// Why a listener cannot speak TLS. Each message names the file and says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read, or is no PEM.
+    #[error("the {what} `{}` cannot be read: {why}", path.display())]
+    Unreadable {
+        /// Which of the two files.
+        what: &'static str,
+        /// Where it was looked for.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The certificate's file has none.
+    #[error("the certificate `{}` has no CERTIFICATE section: give it the chain in PEM, its own certificate first", .0.display())]
+    NoCertificate(PathBuf),
+    /// The two do not belong together, or are of a kind that is not known.
+    #[error("the certificate `{}` cannot be used with the key `{}`: {why}", certificate.display(), key.display())]
+    Unusable {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// What turns connections into TLS ones.
+///
+/// # Errors
+/// [`TlsError`] where the files do not allow it.
+pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
+    let certificates = certificates(&files.certificate)?;
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| TlsError::Unreadable {
+        what: "key",
+        path: files.key.clone(),
+        why: match error {
+            rustls::pki_types::pem::Error::NoItemsFound => "it has no PRIVATE KEY section".to_owned(),
+            other => other.to_string(),
+        },
+    })?;
+    let unusable = |why: rustls::Error| TlsError::Unusable {
+        certificate: files.certificate.clone(),
+        key: files.key.clone(),
+        why: match why {
+            rustls::Error::InconsistentKeys(_) => "they do not belong together".to_owned(),
+            other => other.to_string(),
+        },
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(unusable)?
+        .with_no_client_auth()
+        .with_single_cert(certificates, key)
+        .map_err(unusable)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let unreadable = |error: rustls::pki_types::pem::Error| TlsError::Unreadable {
+        what: "certificate",
+        path: path.to_owned(),
+        why: error.to_string(),
+    };
+    let sections = CertificateDer::pem_file_iter(path).map_err(unreadable)?;
+    let certificates = sections.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+    if certificates.is_empty() {
+        return Err(TlsError::NoCertificate(path.to_owned()));
+    }
+    Ok(certificates)
+}

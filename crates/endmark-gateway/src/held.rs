@@ -1,0 +1,58 @@
+//! How much is held in memory for all requests together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes of bodies and replies that are held.
+#[derive(Default)]
+pub(crate) struct Held(AtomicUsize);
+
+impl Held {
+    /// A part of it that nothing is in yet; all parts together may be `limit` bytes.
+    pub(crate) fn part(self: &Arc<Self>, limit: usize) -> Holding {
+        Holding { of: Arc::clone(self), limit, bytes: 0 }
+    }
+}
+
+/// What is held for one body; free again once this is dropped.
+pub(crate) struct Holding {
+    of: Arc<Held>,
+    limit: usize,
+    bytes: usize,
+}
+
+impl Holding {
+    /// Holds so many bytes more; false, and nothing more, where there is no room for them.
+    pub(crate) fn grow(&mut self, bytes: usize) -> bool {
+        let fits = |held: usize| held.checked_add(bytes).filter(|held| *held <= self.limit);
+        let has_room = self.of.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
+        if has_room {
+            self.bytes += bytes;
+        }
+        has_room
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        self.of.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_holds_is_missing_to_the_others_until_it_is_dropped() {
+        let held = Arc::new(Held::default());
+        let (mut first, mut second) = (held.part(100), held.part(100));
+        assert!(first.grow(60));
+        assert!(!second.grow(41) && second.grow(40));
+        assert!(!first.grow(1));
+        drop(second);
+        assert!(first.grow(40));
+        drop(first);
+        assert_eq!(held.0.load(Ordering::Relaxed), 0);
+    }
+}

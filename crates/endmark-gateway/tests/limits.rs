@@ -1,0 +1,284 @@
+//! Every limit of the listener, reached.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use support::raw::{Raw, answer, refused};
+use support::{Endmark, request, stream_request, streamed};
+use testkit::{Answer, Request, Script, ScriptedModel, chat_reply, chat_stream};
+
+const SHORT: Duration = Duration::from_millis(300);
+const GET: &str = "GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n";
+const HEALTH: &str = "GET /endmark/healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+
+fn plain() -> Script {
+    Script::new().otherwise(Answer::new(200, "text/plain", "reached"))
+}
+
+/// An answer that takes its time before its first byte.
+fn slow(wait: Duration) -> Script {
+    Script::new().otherwise(Answer::json(200, &chat_reply("slow", "stop", (1, 1))).wait(wait))
+}
+
+#[tokio::test]
+async fn a_head_over_its_bytes_or_fields_is_431() {
+    let endmark = Endmark::start_with(plain(), |settings| {
+        settings.limits.header_bytes = 2_000;
+        settings.limits.header_fields = 5;
+    })
+    .await;
+    let long = format!("GET / HTTP/1.1\r\nhost: localhost\r\nx: {}", "x".repeat(4_000));
+    let many = format!("GET / HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x: 1\r\n".repeat(5));
+    for head in [long, many] {
+        let said = answer(endmark.address, head).await;
+        assert_eq!(refused(&said), (431, "endmark_head_too_large".to_owned()));
+        assert!(said.contains("[limits] header_"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_come_is_408_and_one_that_never_began_is_just_closed() {
+    let endmark = Endmark::start_with(plain(), |settings| settings.limits.header = SHORT).await;
+    let mut dripping = Raw::connect(endmark.address).await;
+    dripping.send("GET / HTTP/1.1\r\nhost").await;
+    let began = Instant::now();
+    assert_eq!(refused(&dripping.rest().await), (408, "endmark_head_late".to_owned()));
+    assert!(began.elapsed() >= SHORT);
+    assert_eq!(Raw::connect(endmark.address).await.rest().await, "");
+}
+
+#[tokio::test]
+async fn a_drip_does_not_extend_the_time_of_a_head() {
+    let endmark = Endmark::start_with(plain(), |settings| settings.limits.header = SHORT).await;
+    let mut raw = Raw::connect(endmark.address).await;
+    raw.send("GET / HTTP/1.1\r\n").await;
+    let mut drips = 0;
+    while raw.0.try_read(&mut [0]).is_err() {
+        raw.send("x: 1\r\n").await;
+        tokio::time::sleep(SHORT / 10).await;
+        drips += 1;
+        assert!(drips < 90, "it never ends");
+    }
+}
+
+#[tokio::test]
+async fn a_kept_connection_without_requests_is_closed() {
+    let endmark = Endmark::start_with(plain(), |settings| settings.limits.keep_alive = SHORT).await;
+    let mut raw = Raw::connect(endmark.address).await;
+    raw.send(GET).await.until("reached").await;
+    raw.send(GET).await.until("reached").await;
+    assert_eq!(raw.rest().await, "");
+}
+
+#[tokio::test]
+async fn a_body_that_stops_or_drips_is_408_on_every_path() {
+    let endmark = Endmark::start_with(plain(), |settings| {
+        settings.limits.body = SHORT;
+        settings.limits.idle = Duration::from_secs(20);
+    })
+    .await;
+    for path in ["/v1/chat/completions", "/v1/files"] {
+        let mut raw = Raw::connect(endmark.address).await;
+        raw.send(format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n{{"))
+            .await;
+        assert_eq!(refused(&raw.rest().await), (408, "endmark_body_lost".to_owned()), "{path}");
+    }
+    let endmark = Endmark::start_with(plain(), |settings| settings.limits.idle = SHORT).await;
+    let stopped =
+        "POST /v1/files HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n";
+    assert_eq!(refused(&answer(endmark.address, stopped).await).0, 408);
+}
+
+#[tokio::test]
+async fn a_body_over_its_bytes_is_413_on_every_path() {
+    let endmark = Endmark::start_with(plain(), |settings| {
+        settings.limits.body_bytes = 1_000;
+        settings.limits.upload_bytes = 2_000;
+    })
+    .await;
+    let long = "x".repeat(3_000);
+    let chunk = format!("bb8\r\n{long}\r\n0\r\n\r\n");
+    for (path, length, body) in [
+        ("/v1/chat/completions", "content-length: 1500", &long[..1_500]),
+        ("/v1/chat/completions", "transfer-encoding: chunked", chunk.as_str()),
+        ("/v1/files", "content-length: 3000", long.as_str()),
+        ("/v1/files", "transfer-encoding: chunked", chunk.as_str()),
+    ] {
+        let bytes = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{length}\r\n\r\n{body}");
+        let mut raw = Raw::connect(endmark.address).await;
+        let said = raw.send(bytes).await.until("}}").await;
+        assert_eq!(refused(&said), (413, "endmark_body_too_large".to_owned()), "{path} {length}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_over_the_number_waits_and_one_more_is_429() {
+    let endmark = Endmark::start_with(slow(Duration::from_secs(2)), |settings| {
+        settings.limits.requests = 1;
+        settings.limits.queue = 1;
+    })
+    .await;
+    let first = tokio::spawn(endmark.chat(&request(5)).send());
+    endmark.upstream.wait_for_requests(1).await;
+    let others: Vec<_> = (0..3).map(|_| tokio::spawn(endmark.ask_later(&request(5)))).collect();
+    let (mut served, mut sent_away) = (0, 0);
+    for other in others {
+        let reply = other.await.unwrap();
+        if reply.status == 200 {
+            served += 1;
+            continue;
+        }
+        assert_eq!((reply.status, reply.header("retry-after")), (429, Some("1")));
+        assert_eq!(reply.json()["error"]["type"], "endmark_too_many_requests");
+        // The gateway says how it is also while it is full.
+        assert_eq!(Request::get(endmark.address, "/endmark/readyz").send().await.status, 200);
+        sent_away += 1;
+    }
+    assert_eq!((served, sent_away), (1, 2));
+    assert_eq!(first.await.unwrap().read().await.status, 200);
+}
+
+#[tokio::test]
+async fn who_waits_too_long_for_its_turn_is_429() {
+    let endmark = Endmark::start_with(slow(Duration::from_secs(10)), |settings| {
+        settings.limits.requests = 1;
+        settings.limits.queue_wait = SHORT;
+    })
+    .await;
+    let _first = tokio::spawn(endmark.chat(&request(5)).send());
+    endmark.upstream.wait_for_requests(1).await;
+    assert_eq!(endmark.ask(&request(5)).await.status, 429);
+}
+
+#[tokio::test]
+async fn a_permit_is_free_again_after_an_end_an_error_and_a_client_that_went_away() {
+    let script = Script::new()
+        .then(Answer::sse(chat_stream(&["a", "b"], "stop")).pause(SHORT))
+        .then(Answer::none(testkit::Fault::Reset))
+        .then(Answer::sse(chat_stream(&["a", "b", "c", "d"], "stop")).pause(Duration::from_secs(5)))
+        .otherwise(Answer::sse(chat_stream(&["a", "b"], "stop")));
+    let endmark = Endmark::start_with(script, |settings| {
+        settings.limits.requests = 1;
+        settings.limits.queue = 1;
+        settings.retry.max_retries = 0;
+    })
+    .await;
+    assert!(streamed(&endmark.ask(&stream_request(50)).await).done);
+    assert_eq!(endmark.ask(&stream_request(50)).await.status, 502);
+    let mut open = endmark.chat(&stream_request(50)).send().await;
+    open.next_bytes().await.unwrap();
+    open.reset();
+    // Well before the upstream would have ended.
+    assert!(streamed(&endmark.ask(&stream_request(50)).await).done);
+}
+
+#[tokio::test]
+async fn what_is_held_for_all_together_is_bounded() {
+    let endmark = Endmark::start_with(ScriptedModel::new("Hello"), |settings| {
+        settings.limits.held_bytes = 2_000;
+    })
+    .await;
+    assert_eq!(support::text(&endmark.ask(&request(50)).await), "Hello");
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": "x".repeat(3_000)}]});
+    let reply = endmark.ask(&body).await;
+    assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
+    assert_eq!(reply.json()["error"]["type"], "endmark_overloaded");
+    assert_eq!(endmark.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_reply_for_which_there_is_no_room_passes_as_it_is() {
+    let long = "x".repeat(3_000);
+    let whole = Answer::json(200, &chat_reply(&long, "length", (1, 1)));
+    let stream = Answer::sse(chat_stream(&[&long, "end"], "length"));
+    let (whole_bytes, stream_bytes) = (whole.body(), stream.body());
+    let endmark = Endmark::start_with(Script::new().then(whole).then(stream), |settings| {
+        settings.limits.held_bytes = 2_000;
+        settings.resume.mode = endmark_gateway::Mode::On;
+    })
+    .await;
+    assert_eq!(endmark.ask(&request(50)).await.body, whole_bytes);
+    assert_eq!(endmark.ask(&stream_request(50)).await.body, stream_bytes);
+}
+
+#[tokio::test]
+async fn the_total_time_ends_a_reply_that_is_awaited_and_one_that_flows() {
+    let script = Script::new()
+        .then(Answer::json(200, &chat_reply("late", "stop", (1, 1))).wait(Duration::from_secs(20)))
+        .otherwise(Answer::sse(chat_stream(&["a"; 200], "stop")).pause(Duration::from_millis(200)));
+    let endmark = Endmark::start_with(script, |settings| {
+        settings.limits.total = Duration::from_secs(1);
+        settings.retry.max_retries = 0;
+    })
+    .await;
+    let reply = endmark.ask(&request(50)).await;
+    assert_eq!(reply.status, 504);
+    assert_eq!(reply.json()["error"]["type"], "endmark_took_too_long");
+    let reply = streamed(&endmark.ask(&stream_request(50)).await);
+    assert!(!reply.done && reply.error.is_some(), "{reply:?}");
+    let passed = Request::get(endmark.address, "/v1/models").try_send().await.unwrap().read().await;
+    assert!(!passed.complete, "it ended as if it were whole");
+}
+
+#[tokio::test]
+async fn an_upstream_that_falls_silent_on_another_path_is_given_up() {
+    let endmark = Endmark::start_with(
+        Script::new().otherwise(Answer::new(200, "text/plain", "0123456789").stall_after(5)),
+        |settings| settings.limits.idle = SHORT,
+    )
+    .await;
+    let passed = Request::get(endmark.address, "/v1/models").send().await.read().await;
+    assert!(!passed.complete, "it ended as if it were whole");
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_dropped_and_its_upstream_with_it() {
+    let part = "x".repeat(64 * 1024);
+    let parts = vec![part.as_str(); 1_000];
+    let endmark =
+        Endmark::start_with(Script::new().otherwise(Answer::sse(chat_stream(&parts, "stop"))), |settings| {
+            settings.limits.unread = SHORT;
+        })
+        .await;
+    for path in ["/v1/chat/completions", "/v1/other"] {
+        let body = stream_request(50).to_string();
+        let mut raw = Raw::connect(endmark.address).await;
+        raw.send(format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+        .await;
+        raw.until("\r\n\r\n").await;
+        let outcome = endmark.upstream.wait_for_outcome(endmark.calls() - 1).await;
+        assert_ne!(outcome, testkit::Outcome::Delivered, "{path}: all of it was taken in");
+    }
+}
+
+#[tokio::test]
+async fn connections_that_do_nothing_give_way_and_busy_ones_do_not() {
+    let endmark = Endmark::start_with(slow(Duration::from_secs(1)), |settings| {
+        settings.limits.connections = 3;
+    })
+    .await;
+    let mut idle = Raw::connect(endmark.address).await;
+    idle.send(HEALTH).await.until("}\n").await;
+    let mut dripping = Raw::connect(endmark.address).await;
+    dripping.send("GET / HTTP/1.1\r\n").await;
+    let busy = tokio::spawn(endmark.chat(&request(5)).send());
+    endmark.upstream.wait_for_requests(1).await;
+    // There is no place left, and two that can be taken.
+    let second = tokio::spawn(endmark.chat(&request(5)).send());
+    endmark.upstream.wait_for_requests(2).await;
+    assert_eq!(idle.rest().await, "");
+    let third = tokio::spawn(endmark.chat(&request(5)).send());
+    endmark.upstream.wait_for_requests(3).await;
+    assert_eq!(refused(&dripping.rest().await), (408, "endmark_head_late".to_owned()));
+    let none = answer(endmark.address, GET).await;
+    assert_eq!(refused(&none), (503, "endmark_overloaded".to_owned()));
+    assert!(none.contains("retry-after: 1\r\n"), "{none}");
+    for served in [busy, second, third] {
+        assert_eq!(served.await.unwrap().read().await.status, 200);
+    }
+}

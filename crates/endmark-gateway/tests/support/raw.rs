@@ -1,0 +1,63 @@
+//! Bytes on a socket, as no well-behaved client would send them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Far above what a loaded machine needs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A connection that speaks only as it is told.
+pub(crate) struct Raw(pub(crate) TcpStream);
+
+impl Raw {
+    pub(crate) async fn connect(address: SocketAddr) -> Self {
+        Self(TcpStream::connect(address).await.unwrap())
+    }
+
+    /// Sends bytes; a server that closed already is no failure.
+    pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+        let _ = self.0.write_all(bytes.as_ref()).await;
+        self
+    }
+
+    /// Everything until the server closes.
+    pub(crate) async fn rest(&mut self) -> String {
+        let mut bytes = Vec::new();
+        let _ = timeout(PATIENCE, self.0.read_to_end(&mut bytes)).await.unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// As much as comes up to this text.
+    pub(crate) async fn until(&mut self, text: &str) -> String {
+        let mut bytes = Vec::new();
+        while !String::from_utf8_lossy(&bytes).contains(text) {
+            let mut byte = [0; 1];
+            let read = timeout(PATIENCE, self.0.read(&mut byte)).await.unwrap().unwrap();
+            assert_ne!(read, 0, "it ended with: {}", String::from_utf8_lossy(&bytes));
+            bytes.push(byte[0]);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// What the server says to these bytes, until it closes.
+pub(crate) async fn answer(address: SocketAddr, bytes: impl AsRef<[u8]>) -> String {
+    Raw::connect(address).await.send(bytes).await.rest().await
+}
+
+/// The status of an answer, and the word in its error.
+pub(crate) fn refused(answer: &str) -> (u16, String) {
+    let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    let error = serde_json::from_str::<Value>(body).unwrap_or_default()["error"].clone();
+    assert!(
+        !error["message"].as_str().unwrap_or_default().is_empty(),
+        "no error of the provider's shape: {answer}"
+    );
+    (status, error["type"].as_str().unwrap_or_default().to_owned())
+}

@@ -1,0 +1,25 @@
+//! How many files the process may have open: each connection is one, and so is each call to an upstream.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Files beside the connections: the store, the log, idle connections to upstreams.
+const BESIDE: u64 = 256;
+
+/// Raises the number of open files as far as connections and requests need it; says where that is not allowed.
+pub(super) fn raise_limit(connections: u64, requests: u64) -> Option<String> {
+    let needed = connections.saturating_add(requests).saturating_add(BESIDE);
+    let limit = getrlimit(Resource::Nofile);
+    let current = limit.current.unwrap_or(u64::MAX);
+    if current >= needed {
+        return None;
+    }
+    let allowed = limit.maximum.unwrap_or(u64::MAX).min(needed);
+    let raised = Rlimit { current: Some(allowed), maximum: limit.maximum };
+    let now = if setrlimit(Resource::Nofile, raised).is_ok() { allowed } else { current };
+    (now < needed).then(|| {
+        format!(
+            "{needed} files may be needed for [limits] connections and requests, and {now} may be open: raise the \
+             limit (ulimit -n), or lower these"
+        )
+    })
+}

@@ -1,0 +1,69 @@
+//! The configuration, read anew while it is served (SIGHUP).
+
+use std::sync::atomic::Ordering;
+
+use endmark_gateway::with_causes;
+
+use super::{Serving, configuration, rehearsal};
+use crate::config::{self, Settings};
+use crate::error::CommandError;
+use crate::logging;
+
+/// Reads the configuration again and lets the next request have it; where it cannot be used, everything stays as it
+/// is. Either way it is said.
+pub(super) fn reload(serving: &Serving<'_>) {
+    let terminal = serving.context.terminal;
+    match try_reload(serving) {
+        Ok(warnings) => {
+            for warning in &warnings {
+                terminal.warn(warning);
+            }
+            terminal.progress(
+                "The configuration was read anew; requests under way keep the one they began with.",
+            );
+        }
+        Err(error) => {
+            let body = error.body();
+            let hint = body.hint.map(|hint| format!(" {hint}")).unwrap_or_default();
+            let why = body.message;
+            terminal
+                .warn(&format!("the configuration cannot be used, and the one before stays: {why}{hint}"));
+        }
+    }
+}
+
+/// Answers with what was changed in the file and cannot be while it is served.
+fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
+    let effective = configuration(serving.context, serving.arguments)?;
+    let mut settings = config::for_gateway(&effective.settings, &serving.context.environment)?;
+    settings.faults = rehearsal::faults(serving.arguments)?;
+    // Where it listens is part of whom it lets in.
+    settings.listen = serving.began_with.listen;
+    let secrets = settings.scrubber();
+    let gateway = serving.server.gateway().reloaded(settings).map_err(|error| {
+        CommandError::input(
+            "unusable_settings",
+            with_causes(&error),
+            "`endmark config check` looks at everything at once.",
+        )
+    })?;
+    logging::hide(secrets);
+    serving.server.reload(gateway);
+    serving.keep_days.store(effective.settings.store_policy.keep_days, Ordering::Relaxed);
+    let mut said = effective.warnings;
+    said.extend(unchanged(&serving.began_with, &effective.settings));
+    Ok(said)
+}
+
+fn unchanged(before: &Settings, now: &Settings) -> Vec<String> {
+    let stays = |key: &str, before: String, now: String| {
+        (before != now).then(|| format!("`{key}` is `{now}` now and stays `{before}` until the next start"))
+    };
+    [
+        stays("listen", before.listen.to_string(), now.listen.to_string()),
+        stays("store", before.store.to_string(), now.store.to_string()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

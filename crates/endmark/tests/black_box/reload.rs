@@ -1,0 +1,85 @@
+//! SIGHUP: the configuration is read anew, or stays as it is and says why.
+
+use std::time::Duration;
+
+use serde_json::json;
+use testkit::{Answer, Request, Script, Upstream, chat_reply, chat_stream};
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+
+fn configuration(upstream: &Upstream, more: &str) -> String {
+    format!("[upstreams.local]\nbase_url = \"{}\"\n{more}", upstream.base_url())
+}
+
+async fn ask(served: &Served) -> String {
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": "Go."}]});
+    let reply = Request::post(served.address, "/v1/chat/completions").json(&body).send().await.read().await;
+    reply.json()["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned()
+}
+
+async fn saying(text: &str) -> Upstream {
+    Upstream::start(Script::new().otherwise(Answer::json(200, &chat_reply(text, "stop", (1, 1))))).await
+}
+
+#[test]
+fn the_next_request_has_the_new_settings_and_the_one_under_way_its_own() {
+    in_runtime(async {
+        let slow = Answer::sse(chat_stream(&["word "; 5], "stop")).pause(Duration::from_millis(200));
+        let first = Upstream::start(Script::new().otherwise(slow)).await;
+        let second = saying("second").await;
+        let place = Place::new().with_file("endmark.toml", configuration(&first, ""));
+        let mut served = Served::start(&place, &[]);
+        let body = json!({"model": "m", "stream": true, "messages": [{"role": "user", "content": "Go."}]});
+        let open = Request::post(served.address, "/v1/chat/completions").json(&body).send().await;
+        let file = configuration(&second, "[limits]\ntotal_seconds = 1\n");
+        let place = place.with_file("endmark.toml", file);
+        served.signal("-HUP");
+        served.says("read anew");
+        assert_eq!(ask(&served).await, "second");
+        let reply = open.read().await;
+        assert_eq!(reply.events().last().map(String::as_str), Some("[DONE]"), "{}", reply.text());
+        assert_eq!(served.end("-TERM").0, Some(0));
+        drop(place);
+    });
+}
+
+#[test]
+fn a_wrong_file_changes_nothing_and_is_told_precisely() {
+    in_runtime(async {
+        let upstream = saying("as before").await;
+        let place = Place::new().with_file("endmark.toml", configuration(&upstream, ""));
+        let mut served = Served::start(&place, &[]);
+        for (more, why) in [
+            ("[limits]\nconections = 3\n", "endmark.toml:4: unknown key `limits.conections`"),
+            ("[limits]\nconnections = \"many\"\n", "endmark.toml:4: `limits.connections` must be"),
+            ("allowed_hosts = 3\n", "endmark.toml:3: unknown key"),
+            ("fallback = \"nobody\"\n", "must be the name of another upstream"),
+            ("[tls]\ncertificate = \"no.pem\"\nkey = \"no.key\"\n", "no.pem` cannot be read"),
+            ("[schemas]\na = \"no.json\"\n", "no.json"),
+            ("[", "endmark.toml:3"),
+        ] {
+            std::fs::write(place.path().join("endmark.toml"), configuration(&upstream, more)).unwrap();
+            served.signal("-HUP");
+            let said = served.says("the one before stays");
+            assert!(said.contains(why), "{more:?}: {said}");
+            assert_eq!(ask(&served).await, "as before");
+        }
+        assert_eq!(served.end("-TERM").0, Some(0));
+    });
+}
+
+#[test]
+fn what_cannot_be_changed_while_it_serves_is_said() {
+    in_runtime(async {
+        let upstream = saying("here").await;
+        let place = Place::new().with_file("endmark.toml", configuration(&upstream, ""));
+        let mut served = Served::start(&place, &[]);
+        let file = format!("store = \"sqlite:other.db\"\n{}", configuration(&upstream, ""));
+        std::fs::write(place.path().join("endmark.toml"), file).unwrap();
+        served.signal("-HUP");
+        let said = served.says("until the next start");
+        assert!(said.contains("`store` is `sqlite:other.db` now and stays `sqlite:endmark.db`"), "{said}");
+        assert_eq!(ask(&served).await, "here");
+    });
+}

@@ -1,0 +1,92 @@
+//! TLS on the listener: spoken, refused where the files are wrong, taken anew on SIGHUP.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+
+const FILE: &str = "[tls]\ncertificate = \"certificate.pem\"\nkey = \"key.pem\"\n";
+
+/// A pair of files made for these tests.
+fn pair(name: &str) -> (Vec<u8>, Vec<u8>) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls");
+    let read = |file: String| std::fs::read(folder.join(file)).unwrap();
+    (read(format!("{name}.pem")), read(format!("{name}.key.pem")))
+}
+
+fn put(place: &Place, certificate: &[u8], key: &[u8]) {
+    std::fs::write(place.path().join("certificate.pem"), certificate).unwrap();
+    std::fs::write(place.path().join("key.pem"), key).unwrap();
+}
+
+/// Asks whether the gateway lives, trusting this certificate alone.
+async fn ask(address: SocketAddr, trusted: &[u8]) -> std::io::Result<String> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(trusted).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let tcp = TcpStream::connect(address).await?;
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut stream = TlsConnector::from(Arc::new(config)).connect(name, tcp).await?;
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
+    let request = "GET /endmark/healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
+}
+
+#[test]
+fn it_is_spoken_with_the_files_given_and_with_new_ones_after_a_signal() {
+    in_runtime(async {
+        let ((first, first_key), (second, second_key)) = (pair("first"), pair("second"));
+        let place = Place::new().with_file("endmark.toml", FILE);
+        put(&place, &first, &first_key);
+        let mut served = Served::start(&place, &[]);
+        assert!(ask(served.address, &first).await.unwrap().starts_with("HTTP/1.1 200"));
+        assert!(ask(served.address, &second).await.is_err());
+        put(&place, &second, &first_key);
+        served.signal("-HUP");
+        assert!(served.says("the one before stays").contains("they do not belong together"));
+        assert!(ask(served.address, &first).await.is_ok());
+        put(&place, &second, &second_key);
+        served.signal("-HUP");
+        served.says("read anew");
+        assert!(ask(served.address, &second).await.unwrap().starts_with("HTTP/1.1 200"));
+        assert_eq!(served.end("-TERM").0, Some(0));
+    });
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named_with_what_is_wrong() {
+    let (certificate, key) = pair("first");
+    let (_, other_key) = pair("second");
+    let place = Place::new().with_file("endmark.toml", FILE);
+    let run = |place: &Place| {
+        let run = place.run(&["serve", "--listen", "127.0.0.1:0"]);
+        assert_eq!(run.code, 2, "{}", run.errors);
+        run.errors
+    };
+    assert!(run(&place).contains("the certificate `certificate.pem` cannot be read"));
+    put(&place, &key, &key);
+    assert!(run(&place).contains("`certificate.pem` has no CERTIFICATE section"));
+    put(&place, &certificate, &certificate);
+    assert!(run(&place).contains("the key `key.pem` cannot be read: it has no PRIVATE KEY section"));
+    put(&place, &certificate, &other_key);
+    assert!(run(&place).contains("they do not belong together"));
+    let half = Place::new().with_file("endmark.toml", "[tls]\nkey = \"key.pem\"\n");
+    assert!(run(&half).contains("`tls.key` must be set together with `tls.certificate`"));
+}
