@@ -1,7 +1,10 @@
 //! Any well-formed result, cut at any byte: nothing is invented, nothing altered, everything complete is kept; with its
 //! supplement it is the uncut one. (AR-1, AR-4, AR-5, AR-6)
 
+use std::cell::Cell;
+
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 
 use crate::findings::{
     AgentResult, Cut, Cwe, Evidence, Finding, FindingId, FindingState, Handed, Location, Merged, Severity,
@@ -184,21 +187,34 @@ proptest! {
         prop_assert_eq!(&read, &findings, "{}", text);
         prop_assert!(result.findings.iter().all(|read| read.state == FindingState::Complete));
     }
+}
 
-    /// With `ENDMARK_TEST_CUTS` as many cuts of each result as it has bytes, else some of them.
-    #[test]
-    fn a_cut_anywhere_loses_only_what_is_behind_it(findings in findings(), seed in 0_usize..1_000) {
+/// With `ENDMARK_TEST_CUTS` each result is cut at every byte, and there are at least so many cuts; else some of them.
+#[test]
+fn a_cut_anywhere_loses_only_what_is_behind_it() {
+    let wanted = std::env::var("ENDMARK_TEST_CUTS").ok().map(|cuts| cuts.parse::<usize>().unwrap());
+    let step = if wanted.is_some() { 1 } else { 97 };
+    let made = Cell::new(0);
+    let check = |text: &str, findings: &[Finding], cut: usize, uncut: &Merged| {
+        check_cut(text, findings, cut, uncut);
+        made.set(made.get() + 1);
+    };
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    let outcome = TestRunner::new(config).run(&(findings(), 0_usize..1_000), |(findings, seed)| {
         let text = written(&findings);
         let uncut = Merged::new(&Team::default(), vec![handed(&only(text.as_bytes()))]);
-        let step = if std::env::var_os("ENDMARK_TEST_CUTS").is_some() { 1 } else { 97 };
         for cut in (seed % step..=text.len()).step_by(step) {
-            check_cut(&text, &findings, cut, &uncut);
+            check(&text, &findings, cut, &uncut);
         }
         // Exactly at the end of each finding, and around it.
         for (at, _) in text.match_indices("\n\n") {
             for cut in at..=at + 3 {
-                check_cut(&text, &findings, cut, &uncut);
+                check(&text, &findings, cut, &uncut);
             }
         }
-    }
+        Ok(())
+    });
+    assert!(outcome.is_ok(), "{}", outcome.unwrap_err());
+    println!("{} cuts", made.get());
+    assert!(made.get() >= wanted.unwrap_or(1), "{} cuts", made.get());
 }
