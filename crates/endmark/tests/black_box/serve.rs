@@ -82,6 +82,15 @@ impl Served {
     }
 }
 
+/// However a test ends, nothing of it goes on.
+impl Drop for Served {
+    fn drop(&mut self) {
+        // Most have ended before.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 pub(crate) fn in_runtime(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(test);
 }
