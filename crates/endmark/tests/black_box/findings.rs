@@ -36,6 +36,12 @@ fn every_answer_is_what_its_schema_says() {
     );
     let cut_codes = |run: &[&str]| place.run(run).envelope()["error"]["code"].clone();
     assert_eq!(cut_codes(&["findings", "check", "a.txt", "--json"]), "truncated");
+    let check = place.run(&["findings", "check", "a.txt", "--json"]).envelope();
+    let finding = &check["data"]["results"][0]["findings"][0];
+    assert_eq!(
+        (&finding["originally_truncated"], &finding["finding"]["originally_truncated"]),
+        (&true.into(), &true.into())
+    );
     assert_eq!(cut_codes(&["findings", "fit", "a.txt", "--json", "--budget-left", "10"]), "truncated");
     assert_eq!(
         cut_codes(&["findings", "fit", "--findings", "9", "--json", "--budget-left", "10"]),

@@ -149,13 +149,15 @@ impl<'a> ResultReport<'a> {
 
 impl FindingReport {
     fn of(read: &ReadFinding) -> Self {
+        let mut finding = FindingForm::of(&read.finding);
+        finding.originally_truncated |= read.state == FindingState::Truncated;
         Self {
             id: read.finding.id.to_string(),
             state: read.state.name(),
-            originally_truncated: read.finding.originally_truncated || read.state == FindingState::Truncated,
+            originally_truncated: finding.originally_truncated,
             missing: read.missing.iter().map(|field| field.name()).collect(),
             position: Place::of(read.position),
-            finding: FindingForm::of(&read.finding),
+            finding,
         }
     }
 }
