@@ -226,13 +226,29 @@ fn location(members: &[&Member]) -> Option<Location> {
 
 /// All evidence, one after the other with a blank line between; what stands in another one is there already.
 fn evidence(members: &[&Member]) -> Option<Evidence> {
-    let mut distinct: Vec<&str> = Vec::new();
-    for text in members.iter().filter_map(|member| member.finding.evidence.as_ref()).map(Evidence::as_str) {
-        if distinct.iter().any(|known| known.contains(text)) {
+    let mut distinct: Vec<(&str, bool)> = Vec::new();
+    for member in members {
+        let Some(text) = member.finding.evidence.as_ref().map(Evidence::as_str) else { continue };
+        let is_cut = member.is_truncated();
+        if distinct.iter().any(|(known, _)| is_in(text, is_cut, known)) {
             continue;
         }
-        distinct.retain(|known| !text.contains(known));
-        distinct.push(text);
+        distinct.retain(|(known, is_cut)| !is_in(known, *is_cut, text));
+        distinct.push((text, is_cut));
     }
-    Evidence::new(&distinct.join("\n\n"))
+    let texts: Vec<&str> = distinct.into_iter().map(|(text, _)| text).collect();
+    Evidence::new(&texts.join("\n\n"))
+}
+
+/// Whether a text stands in another one: its lines, or, where it was cut in the middle of one, as its beginning.
+fn is_in(text: &str, is_cut: bool, other: &str) -> bool {
+    is_cut && other.starts_with(text) || has_lines(other, text)
+}
+
+/// Whether these lines stand in the text, one behind the other and each from its beginning to its end.
+fn has_lines(text: &str, lines: &str) -> bool {
+    text.match_indices(lines).any(|(at, found)| {
+        let (before, behind) = (&text[..at], &text[at + found.len()..]);
+        (before.is_empty() || before.ends_with('\n')) && (behind.is_empty() || behind.starts_with('\n'))
+    })
 }

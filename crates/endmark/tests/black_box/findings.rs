@@ -29,6 +29,16 @@ fn standard_input_and_several_files_are_read() {
 }
 
 #[test]
+fn what_was_declared_and_is_not_there_stays_missing_when_it_is_fitted() {
+    let short = WHOLE.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 3\n");
+    let place = Place::new().with_file("a.txt", &short);
+    assert_eq!(place.run(&["findings", "check", "a.txt"]).code, 1);
+    let fitted = place.run(&["findings", "fit", "a.txt", "--budget-left", "100000"]).output;
+    assert!(fitted.contains("declared_findings: 3\n"), "{fitted}");
+    assert_eq!(place.run_with_input(&["findings", "check"], &fitted).code, 1);
+}
+
+#[test]
 fn every_answer_is_what_its_schema_says() {
     let place = Place::new().with_file("a.txt", cut()).with_file(
         "team.json",

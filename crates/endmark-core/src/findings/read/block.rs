@@ -266,8 +266,9 @@ impl Block {
         remarks: &mut Remarks,
     ) -> Option<AgentResult> {
         self.finish_draft(is_whole, remarks);
-        let is_template = self.agent_id.as_deref().is_some_and(is_placeholder)
-            || self.templates > 0 && self.findings.is_empty();
+        // Some models keep the brackets of the id that they fill in.
+        let is_template = self.findings.is_empty()
+            && (self.templates > 0 || self.agent_id.as_deref().is_some_and(is_placeholder));
         if is_template {
             return None;
         }

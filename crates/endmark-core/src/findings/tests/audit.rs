@@ -142,6 +142,18 @@ fn duplicates_are_joined_and_no_evidence_is_lost() {
 }
 
 #[test]
+fn evidence_that_only_begins_like_another_is_kept() {
+    let handed = vec![
+        result("x", &[("one more", "CWE-89", "a.c:1-9")], END),
+        result("y", &[("one", "CWE-89", "a.c:8-12")], END),
+        result("z", &[("one", "CWE-89", "a.c:9-10")], END),
+    ];
+    let merged = Merged::new(&Team::default(), handed);
+    let evidence = merged.findings()[0].finding.evidence.as_ref().unwrap().as_str();
+    assert_eq!(evidence, "of one more\n\nof one");
+}
+
+#[test]
 fn what_is_not_recovered_is_said_with_its_number() {
     let cut = result("x", &[("one", "CWE-89", "a.c:1")], "\n[F002] second\nseverity: High\n");
     let report = Merged::new(&Team::default(), vec![cut.clone()]).report();

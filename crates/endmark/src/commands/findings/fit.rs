@@ -95,7 +95,10 @@ fn fitted(sources: &[Source], budget_left: u64) -> Result<Answer, CommandError> 
         let writing = Writing {
             agent_id: result.agent_id.as_deref(),
             dimensions: &result.dimensions,
-            declared_findings: result.declared_findings.map(|_| findings.len()),
+            // What was declared and is not there stays a shortfall.
+            declared_findings: result
+                .declared_findings
+                .map(|declared| findings.len() + (declared as usize).saturating_sub(result.findings.len())),
             is_whole: true,
         };
         text.push_str(&writing.text(&findings));

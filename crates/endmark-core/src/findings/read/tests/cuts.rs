@@ -36,6 +36,13 @@ fn up_to(words: &str) -> (Cut, Vec<FindingState>) {
 }
 
 #[test]
+fn who_keeps_the_brackets_of_the_template_hands_over_findings_all_the_same() {
+    let text = TEXT.replace("agent_id: a-1", "agent_id: <a-1>");
+    let result = read(text.as_bytes()).results.remove(0);
+    assert_eq!((result.cut, result.findings.len()), (Cut::Whole, 2));
+}
+
+#[test]
 fn a_cut_is_severe_up_to_the_end_of_the_agents_line() {
     for words in ["===AGENT", "===AGENT_RESULT===", "===\nagent_id: a-", "agent_id: a-1"] {
         assert_eq!(up_to(words), (Cut::Severe, vec![]), "{words}");
