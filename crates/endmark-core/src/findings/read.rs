@@ -13,7 +13,9 @@ mod tests;
 mod words;
 
 use super::form::ResultForm;
-use super::transcript::{AgentResult, Checkpoint, Cut, Position, Remark, RemarkKind, Transcript};
+use super::transcript::{
+    AgentResult, Checkpoint, Cut, FindingState, Position, Remark, RemarkKind, Transcript,
+};
 use block::{Block, Closed};
 use checkpoint::Found;
 use evidence::Fence;
@@ -84,6 +86,8 @@ struct Reader {
     fence: Option<Fence>,
     /// Beginnings of findings where no result is open.
     strays: Ids,
+    /// Those among them that stand behind the last result.
+    behind: Ids,
 }
 
 /// What there is to remark.
@@ -164,7 +168,8 @@ impl Reader {
         match words::marker(text) {
             Some(Marker::Start) => return self.begin(line),
             Some(Marker::End) => {
-                return self.remarks.add(RemarkKind::EndWithoutStart, text, line.begins());
+                self.remarks.add(RemarkKind::EndWithoutStart, text, line.begins());
+                return self.end_again();
             }
             None => {}
         }
@@ -183,6 +188,34 @@ impl Reader {
             && let Some((id, _)) = words::head(text)
         {
             self.strays.add(id.number());
+            self.behind.add(id.number());
+        }
+    }
+
+    /// Takes a second end with findings before it: the first stood in the evidence of a finding, so the result is cut
+    /// there, and what stands behind is not known to be one.
+    fn end_again(&mut self) {
+        let behind = std::mem::take(&mut self.behind);
+        let Some(result) = self.results.last_mut().filter(|result| result.cut.is_whole()) else { return };
+        if behind.count == 0 {
+            return;
+        }
+        let numbers = result.findings.iter().map(|read| read.finding.id.number());
+        let mut ids = behind;
+        for number in numbers {
+            ids.add(number);
+        }
+        result.counted_by_id = Some(ids.span().unwrap_or(0).max(ids.count));
+        if result.agent_id.is_some() {
+            result.cut = Cut::Mild;
+            if let Some(last) = result.findings.last_mut().filter(|last| last.state == FindingState::Complete)
+            {
+                last.state = FindingState::Truncated;
+            }
+        } else {
+            result.cut = Cut::Severe;
+            result.discarded = ids.count;
+            result.findings.clear();
         }
     }
 
@@ -206,7 +239,10 @@ impl Reader {
     fn close(&mut self, block: Block, is_whole: bool, ends: Position) {
         let begins = block.begins;
         match block.finish(is_whole, ends, self.checkpoints.last().cloned(), &mut self.remarks) {
-            Some(result) => self.results.push(result),
+            Some(result) => {
+                self.behind = Ids::default();
+                self.results.push(result);
+            }
             None => self.remarks.add(RemarkKind::Template, "===AGENT_RESULT===", begins),
         }
     }

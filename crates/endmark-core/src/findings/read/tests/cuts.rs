@@ -36,6 +36,21 @@ fn up_to(words: &str) -> (Cut, Vec<FindingState>) {
 }
 
 #[test]
+fn an_end_within_evidence_cuts_the_result_there_and_is_no_end() {
+    let text = TEXT.replace("  [F009] is code", "===AGENT_RESULT_END===\nfoo();");
+    let result = read(text.as_bytes()).results.remove(0);
+    assert_eq!((result.cut, result.ends.line), (Cut::Mild, 13));
+    assert_eq!(result.findings.iter().map(|read| read.state).collect::<Vec<_>>(), [FindingState::Truncated]);
+    assert_eq!(result.lost(), 1);
+    // Said twice, an end is one.
+    let twice = format!("{TEXT}===AGENT_RESULT_END===\n");
+    assert_eq!(read(twice.as_bytes()).results[0].cut, Cut::Whole);
+    // What comes behind a result and is no result says nothing against it.
+    let summary = format!("{TEXT}\n- [F001] is the worst.\n");
+    assert_eq!(read(summary.as_bytes()).results[0].cut, Cut::Whole);
+}
+
+#[test]
 fn who_keeps_the_brackets_of_the_template_hands_over_findings_all_the_same() {
     let text = TEXT.replace("agent_id: a-1", "agent_id: <a-1>");
     let result = read(text.as_bytes()).results.remove(0);
