@@ -24,7 +24,7 @@ pub struct Gateway {
     pub(crate) store: Store,
     pub(crate) capabilities: Capabilities,
     pub(crate) standing: Standing,
-    pub(crate) faults: Faults,
+    pub(crate) faults: Arc<Faults>,
     pub(crate) schemas: BTreeMap<String, Schema>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) visitors: Visitors,
@@ -82,8 +82,9 @@ impl Gateway {
         Ok(Arc::new(Self::build(settings, store)?))
     }
 
-    /// The same gateway with other settings: what it remembers, counts and holds goes on. Of an upstream's standing
-    /// nothing is known at first. Where it listens and where it records are not changed by this.
+    /// The same gateway with other settings: what it remembers, counts and holds goes on, and so does a rehearsal of
+    /// faults. Of an upstream's standing nothing is known at first. Where it listens and where it records are not
+    /// changed by this.
     ///
     /// # Errors
     /// [`BuildError`] where the settings cannot work; this gateway is as it was.
@@ -92,6 +93,7 @@ impl Gateway {
         next.held = Arc::clone(&self.held);
         next.metrics = Arc::clone(&self.metrics);
         next.stopping = Arc::clone(&self.stopping);
+        next.faults = Arc::clone(&self.faults);
         Ok(Arc::new(next))
     }
 
@@ -118,7 +120,7 @@ impl Gateway {
             held: Arc::default(),
             client: Client::new(&settings.upstreams)?,
             standing: Standing::new(&settings),
-            faults: Faults::new(&settings.faults.plan, settings.faults.side, settings.faults.seed),
+            faults: Arc::new(Faults::new(&settings.faults.plan, settings.faults.side, settings.faults.seed)),
             capabilities: Capabilities::new(store.clone()),
             schemas,
             metrics: Arc::new(Metrics::new()),

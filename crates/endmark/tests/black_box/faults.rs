@@ -93,3 +93,28 @@ fn a_fault_that_cannot_be_meant_is_refused_before_anything_starts() {
         assert!(ran.errors.contains(part), "{arguments:?}: {}", ran.errors);
     }
 }
+
+#[test]
+fn a_rehearsal_goes_on_as_it_began_when_the_configuration_is_read_anew() {
+    in_runtime(async {
+        let upstream = model().await;
+        let file = format!("[upstreams.local]\nbase_url = \"{}\"\n", upstream.base_url());
+        let mut struck = Vec::new();
+        for is_reloaded in [false, true] {
+            let place = Place::new().with_file("endmark.toml", file.clone());
+            let mut served = Served::start(&place, &["--fault", "503@50%", "--fault-seed", "7"]);
+            let mut faults = Vec::new();
+            for number in 0..16 {
+                if is_reloaded && number == 5 {
+                    served.signal("-HUP");
+                    served.says("read anew");
+                }
+                faults.push(ask(&served, false).await.header("x-endmark-fault").is_some());
+            }
+            served.end("-TERM");
+            struck.push(faults);
+        }
+        assert_eq!(struck[0], struck[1]);
+        assert!(struck[0].contains(&true) && struck[0].contains(&false), "{struck:?}");
+    });
+}

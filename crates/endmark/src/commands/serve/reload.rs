@@ -2,9 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use endmark_gateway::with_causes;
-
-use super::{Serving, configuration, rehearsal};
+use super::{Serving, cannot_build, configuration};
 use crate::config::{self, Settings};
 use crate::error::CommandError;
 use crate::logging;
@@ -36,17 +34,10 @@ pub(super) fn reload(serving: &Serving<'_>) {
 fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
     let effective = configuration(serving.context, serving.arguments)?;
     let mut settings = config::for_gateway(&effective.settings, &serving.context.environment)?;
-    settings.faults = rehearsal::faults(serving.arguments)?;
     // Where it listens is part of whom it lets in.
     settings.listen = serving.began_with.listen;
     let secrets = settings.scrubber();
-    let gateway = serving.server.gateway().reloaded(settings).map_err(|error| {
-        CommandError::input(
-            "unusable_settings",
-            with_causes(&error),
-            "`endmark config check` looks at everything at once.",
-        )
-    })?;
+    let gateway = serving.server.gateway().reloaded(settings).map_err(|error| cannot_build(&error))?;
     logging::hide(secrets);
     serving.server.reload(gateway);
     serving.keep_days.store(effective.settings.store_policy.keep_days, Ordering::Relaxed);
