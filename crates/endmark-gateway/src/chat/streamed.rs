@@ -191,9 +191,7 @@ impl Closing<'_> {
         let unfinished =
             |index: &u32| self.observed.stream.choice_at(*index).is_none_or(|choice| choice.finish.is_none());
         if self.observed.ending != Ending::Clean && untouched.iter().any(unfinished) {
-            let mut disclosure = Disclosure::new(self.exchange);
-            disclosure.broke_off();
-            self.worst = self.worst.max(disclosure.outcome());
+            let disclosure = self.broke_off();
             self.failed.get_or_insert(disclosure);
         }
         if self.touched || self.failed.is_some() {
@@ -206,10 +204,16 @@ impl Closing<'_> {
 
     /// There is no time left to make it whole.
     fn took_too_long(&mut self) {
+        self.touched = true;
+        self.failed = Some(self.broke_off());
+    }
+
+    /// The reply is not whole, and nothing more is done for it.
+    fn broke_off(&mut self) -> Disclosure {
         let mut disclosure = Disclosure::new(self.exchange);
         disclosure.broke_off();
-        self.touched = true;
-        self.failed = Some(disclosure);
+        self.worst = self.worst.max(disclosure.outcome());
+        disclosure
     }
 
     /// Bytes of a part that the client has; none where calls are held until they are whole.
