@@ -90,7 +90,7 @@ async fn reply(mut exchange: Exchange) -> Result<Response<AnyBody>, Refusal> {
     let watch = Arc::clone(&exchange.calls.watch);
     let answer = chat::deliver(&mut exchange).await.inspect_err(|_| watch.end(Ended::Failed))?;
     if exchange.mode == Mode::Off {
-        return Ok(unread(&mut exchange, answer));
+        return Ok(answer.map(|body| exchange.pass_unread(body, Ending::Clean)));
     }
     if !answer.status().is_success() {
         watch.end(Ended::Refused);
@@ -99,7 +99,7 @@ async fn reply(mut exchange: Exchange) -> Result<Response<AnyBody>, Refusal> {
     if answer.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         // It was asked for plain bytes; what cannot be read can still be passed.
         tracing::warn!(request = exchange.id, "the upstream compressed its answer: it passes unread");
-        return Ok(unread(&mut exchange, answer));
+        return Ok(answer.map(|body| exchange.pass_unread(body, Ending::Clean)));
     }
     let kind =
         answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -107,17 +107,6 @@ async fn reply(mut exchange: Exchange) -> Result<Response<AnyBody>, Refusal> {
         Ok(chat::streamed(exchange, answer))
     } else {
         chat::whole(exchange, answer).await.inspect_err(|_| watch.end(Ended::Failed))
-    }
-}
-
-/// An answer that passes as it comes; its call is over when it ends.
-fn unread(exchange: &mut Exchange, answer: Response<AnyBody>) -> Response<AnyBody> {
-    exchange.calls.watch.end(Ended::Unread);
-    let idle = exchange.gateway.settings.limits.idle;
-    let answer = answer.map(|body| unbroken(body, idle));
-    match exchange.call.take() {
-        Some(call) => answer.map(|body| call.follow(body, Ending::Clean)),
-        None => answer,
     }
 }
 

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use endmark_core::Format;
+use endmark_core::{Ending, Format};
 use endmark_wire::openai_chat::ChatRequest;
 use http::{HeaderMap, Uri};
 use tokio::time::Instant;
 
 use super::request_body::Encoded;
+use crate::body::{AnyBody, unbroken};
 use crate::edge::Permit;
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
 use crate::held::Holding;
-use crate::ledger::{Call, Calls};
+use crate::ledger::{Call, Calls, Ended};
 use crate::recovery::Schema;
 use crate::scrub::Scrubber;
 use crate::settings::{Mode, Upstream};
@@ -98,6 +99,16 @@ impl Exchange {
             secrets.extend(secrets_in(&destination.headers, &destination.uri));
         }
         Scrubber::new(secrets)
+    }
+
+    /// Lets an answer pass as it comes, `ending` so as far as Endmark is concerned: its call is over when it ends.
+    pub(crate) fn pass_unread(&mut self, body: AnyBody, ending: Ending) -> AnyBody {
+        self.calls.watch.end(Ended::Unread);
+        let body = unbroken(body, self.gateway.settings.limits.idle);
+        match self.call.take() {
+            Some(call) => call.follow(body, ending),
+            None => body,
+        }
     }
 
     /// The name of the upstream that answers.

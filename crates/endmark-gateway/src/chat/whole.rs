@@ -9,7 +9,7 @@ use super::disclose::Disclosure;
 use super::exchange::Exchange;
 use super::settle::{Settled, add};
 use super::suspects::{lead, suspects, worst};
-use crate::body::{AnyBody, full, preceded, unbroken};
+use crate::body::{AnyBody, full, preceded};
 use crate::held::Holding;
 use crate::ledger::{Call, CallEnd, Ended};
 use crate::recovery::{Account, Flow, Suspect, mend};
@@ -109,12 +109,7 @@ async fn read(exchange: &mut Exchange, body: AnyBody) -> Result<Received, Refusa
         }
     };
     tracing::warn!(request = exchange.id, why, "a reply passes unread");
-    exchange.calls.watch.end(Ended::Unread);
-    let body = preceded(beginning, unbroken(rest, idle));
-    Ok(Received::Unread(match exchange.call.take() {
-        Some(call) => call.follow(body, Ending::OverCap),
-        None => body,
-    }))
+    Ok(Received::Unread(exchange.pass_unread(preceded(beginning, rest), Ending::OverCap)))
 }
 
 fn settle(call: Option<Call>, end: CallEnd) {
