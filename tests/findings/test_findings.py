@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "real_model"))
 
-from model_server import run  # noqa: E402
+from model_server import new_environment, run  # noqa: E402
 
 FOLDER = ROOT / ".findings"
 PYTHON = FOLDER / "venv" / "bin" / "python"
@@ -55,14 +55,10 @@ def install() -> None:
     if stamp.exists() and stamp.read_text() == wanted and PYTHON.exists():
         return
     FOLDER.mkdir(parents=True, exist_ok=True)
-    # Debian's python3 comes without ensurepip; the pip outside can then fill the environment instead.
-    alone = importlib.util.find_spec("ensurepip") is None
-    run([sys.executable, "-m", "venv", *(["--without-pip"] if alone else []), str(PYTHON.parent.parent)])
-    pip = [sys.executable, "-m", "pip", "--python", str(PYTHON)] if alone else [str(PYTHON), "-m", "pip"]
-    pip += ["install", "--quiet", "--disable-pip-version-check"]
-    run([*pip, "-r", str(requirements)])
+    install_packages = new_environment(FOLDER / "venv")
+    run([*install_packages, "-r", str(requirements)])
     # Of this one only the schema is used, whatever Python its code asks for.
-    run([*pip, "--no-deps", "--ignore-requires-python", "-r", str(schema)])
+    run([*install_packages, "--no-deps", "--ignore-requires-python", "-r", str(schema)])
     stamp.write_text(wanted)
 
 

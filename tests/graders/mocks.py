@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "real_model"))
 
-from model_server import DIRECT, free_port, run, stop_process, wait_until_ready  # noqa: E402
+from model_server import DIRECT, free_port, new_environment, run, stop_process, wait_until_ready  # noqa: E402
 
 FOLDER = HERE.parent.parent / ".graders"
 PYTHON = FOLDER / "venv" / "bin" / "python"
@@ -27,11 +26,7 @@ def install() -> None:
     if stamp.exists() and stamp.read_text() == wanted and PYTHON.exists():
         return
     FOLDER.mkdir(parents=True, exist_ok=True)
-    # Debian's python3 comes without ensurepip; the pip outside can then fill the environment instead.
-    alone = importlib.util.find_spec("ensurepip") is None
-    run([sys.executable, "-m", "venv", *(["--without-pip"] if alone else []), str(PYTHON.parent.parent)])
-    pip = [sys.executable, "-m", "pip", "--python", str(PYTHON)] if alone else [str(PYTHON), "-m", "pip"]
-    run([*pip, "install", "--quiet", "--disable-pip-version-check", "-r", str(requirements)])
+    run([*new_environment(FOLDER / "venv"), "-r", str(requirements)])
     (FOLDER / "package.json").write_bytes(package.read_bytes())
     run(["npm", "install", "--prefix", str(FOLDER), "--no-audit", "--no-fund", "--silent"])
     stamp.write_text(wanted)

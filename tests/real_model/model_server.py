@@ -51,12 +51,9 @@ def install(folder: Path = DEFAULT_FOLDER) -> Installation:
     wanted = hashlib.sha256(b"".join(file.read_bytes() for file, _ in REQUIREMENTS)).hexdigest()
     if not (stamp.exists() and stamp.read_text() == wanted and python.exists()):
         folder.mkdir(parents=True, exist_ok=True)
-        # Debian's python3 comes without ensurepip; the pip outside can then fill the environment instead.
-        alone = importlib.util.find_spec("ensurepip") is None
-        run([sys.executable, "-m", "venv", *(["--without-pip"] if alone else []), str(environment)])
-        pip = [sys.executable, "-m", "pip", "--python", str(python)] if alone else [str(python), "-m", "pip"]
+        install_packages = new_environment(environment)
         for file, options in REQUIREMENTS:
-            run([*pip, "install", "--quiet", "--disable-pip-version-check", *options, "-r", str(file)])
+            run([*install_packages, *options, "-r", str(file)])
         stamp.write_text(wanted)
     # The package is asked where it is, because the path contains the version of Python.
     packages = Path(run([str(python), "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]).strip())
@@ -67,6 +64,16 @@ def install(folder: Path = DEFAULT_FOLDER) -> Installation:
             raise SetUpError(f"{part} is missing; delete {folder} and try again")
     server.chmod(0o755)
     return Installation(python, server, weights)
+
+
+def new_environment(folder: Path) -> list[str]:
+    """Makes an environment of Python in `folder`, and answers the command that installs packages into it."""
+    # Debian's python3 comes without ensurepip; the pip outside can then fill the environment instead.
+    alone = importlib.util.find_spec("ensurepip") is None
+    run([sys.executable, "-m", "venv", *(["--without-pip"] if alone else []), str(folder)])
+    python = str(folder / "bin" / "python")
+    pip = [sys.executable, "-m", "pip", "--python", python] if alone else [python, "-m", "pip"]
+    return [*pip, "install", "--quiet", "--disable-pip-version-check"]
 
 
 def run(command: list[str]) -> str:
