@@ -8,11 +8,13 @@
 //! - [`Recovery`]: who does what again, as a machine (AR-4).
 //! - [`Merged`] and [`FinalReport`]: rounds and agents together, and what may be missing (AR-5, AR-6).
 
+mod expected;
 mod finding;
 mod fit;
 mod form;
 mod join;
 mod location;
+mod loss;
 mod merge;
 mod progress;
 mod protocol;
@@ -24,6 +26,7 @@ mod tests;
 mod transcript;
 mod write;
 
+pub use expected::{Basis, Expected};
 pub use finding::{Cwe, Evidence, Field, Finding, FindingId, Severity};
 pub use fit::{
     CountTokens, Receipt, SHARE_PERCENT, TOKENS_PER_FINDING, TOKENS_PER_RESULT, compress, estimated_tokens,
@@ -44,7 +47,6 @@ pub use report::{
     RunDisclosure, Unrecovered,
 };
 pub use transcript::{
-    AgentResult, Basis, Checkpoint, Cut, Expected, FindingState, Position, ReadFinding, Remark, RemarkKind,
-    Transcript,
+    AgentResult, Checkpoint, Cut, FindingState, Position, ReadFinding, Remark, RemarkKind, Transcript,
 };
 pub use write::Writing;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::expected::Numbers;
 use super::finding::{Cwe, Evidence, Finding, FindingId, Severity};
 use super::location::Location;
 use super::transcript::{AgentResult, Cut, Position, ReadFinding};
@@ -130,9 +131,10 @@ impl ResultForm {
             .into_iter()
             .map(|form| ReadFinding::new(form.into_finding(), true, begins))
             .collect();
-        let numbers = || findings.iter().filter_map(|read| read.finding.id.number());
-        let counted_by_id =
-            numbers().min().zip(numbers().max()).map(|(first, highest)| (highest - first).saturating_add(1));
+        let mut ids = Numbers::default();
+        for read in &findings {
+            ids.add(read.finding.id.number());
+        }
         let discarded =
             if cut == Cut::Severe { u32::try_from(findings.len()).unwrap_or(u32::MAX) } else { 0 };
         AgentResult {
@@ -141,11 +143,12 @@ impl ResultForm {
             declared_findings: self.declared_findings,
             findings: if cut == Cut::Severe { Vec::new() } else { findings },
             discarded,
+            unread: 0,
             cut,
             begins: Some(begins),
             ends,
             checkpoint: None,
-            counted_by_id,
+            numbers: ids,
         }
     }
 }

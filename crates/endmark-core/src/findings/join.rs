@@ -37,6 +37,21 @@ pub(super) fn joined_text<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> O
     (!distinct.is_empty()).then(|| distinct.join("; "))
 }
 
+/// The same, but what was cut off in the middle is not repeated as the beginning of what it was cut from.
+fn joined_field(members: &[&Member], field: impl Fn(&Finding) -> Option<&str>) -> Option<String> {
+    let text = |member: &Member| field(&member.finding).map(str::to_owned);
+    let is_beginning = |member: &Member| {
+        member.is_truncated()
+            && text(member).is_some_and(|begun| {
+                members.iter().any(|other| {
+                    !other.is_truncated() && text(other).is_some_and(|whole| whole.starts_with(&begun))
+                })
+            })
+    };
+    let whole = members.iter().filter(|member| !is_beginning(member));
+    joined_text(whole.map(|member| field(&member.finding)))
+}
+
 /// Lines of a file, and which member has them.
 type PlaceOfMember = (Option<LineRange>, usize);
 
@@ -97,7 +112,8 @@ fn attach(members: &[Member], sets: &mut Sets) {
     }
 }
 
-fn overlap(one: &[Place], other: &[Place]) -> bool {
+/// Whether two findings have lines of a file in common, or name the same file without lines.
+pub(super) fn overlap(one: &[Place], other: &[Place]) -> bool {
     one.iter().any(|one| {
         other.iter().any(|other| {
             one.file == other.file
@@ -181,9 +197,9 @@ pub(super) fn joined(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)
     if members.len() > 1 {
         let findings = || members.iter().map(|member| &member.finding);
         finding.severity = findings().filter_map(|finding| finding.severity.clone()).min();
-        finding.source = joined_text(findings().map(|finding| finding.source.as_deref()));
-        finding.sink = joined_text(findings().map(|finding| finding.sink.as_deref()));
-        finding.flow = joined_text(findings().map(|finding| finding.flow.as_deref()));
+        finding.source = joined_field(&members, |finding| finding.source.as_deref());
+        finding.sink = joined_field(&members, |finding| finding.sink.as_deref());
+        finding.flow = joined_field(&members, |finding| finding.flow.as_deref());
         finding.cwe = findings().flat_map(|finding| finding.cwe.iter().copied()).collect();
         finding.cwe.sort_unstable();
         finding.cwe.dedup();

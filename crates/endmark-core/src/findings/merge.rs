@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::finding::{Finding, FindingId};
 use super::join::{Member, groups, joined};
-use super::recovery::{Assignment, Recovery, RecoveryPolicy};
+use super::loss::{Loss, New, count_new};
+use super::recovery::{Assignment, Recovery, RecoveryPolicy, RecoveryState};
 use super::transcript::{AgentResult, Cut, FindingState};
 
 /// A result, and where it came from.
@@ -35,8 +36,8 @@ pub struct Merged {
     pub(super) owners: Vec<Option<usize>>,
     pub(super) agents: Vec<Recovery>,
     pub(super) findings: Vec<MergedFinding>,
-    /// How many findings of each result are new to its agent.
-    pub(super) new: Vec<usize>,
+    /// What is missing of each agent's findings.
+    pub(super) losses: Vec<Loss>,
     pub(super) joined: usize,
 }
 
@@ -56,7 +57,7 @@ impl Merged {
     /// (AR-4, AR-5).
     ///
     /// A result that does not say whose it is belongs to the agent of the team that its origin is named for
-    /// (`auth-2.txt`, `auth-2.retry.txt`), or to none.
+    /// (`auth-2.txt`, `auth-2.retry.txt`), or to none. Names are compared without case.
     pub fn new(team: &Team, handed: Vec<Handed>) -> Self {
         let mut agents: Vec<Recovery> =
             team.agents.iter().map(|assignment| Recovery::new(assignment.clone(), team.policy)).collect();
@@ -64,13 +65,13 @@ impl Merged {
             .agents
             .iter()
             .enumerate()
-            .map(|(at, assignment)| (assignment.agent_id.clone(), at))
+            .map(|(at, assignment)| (folded(&assignment.agent_id), at))
             .collect();
         let mut owners = Vec::with_capacity(handed.len());
         for Handed { origin, result } in &handed {
             let name = result.agent_id.clone().or_else(|| named_for(origin, &team.agents));
             let owner = name.map(|name| {
-                *known.entry(name.clone()).or_insert_with(|| {
+                *known.entry(folded(&name)).or_insert_with(|| {
                     let dimensions = result.dimensions.clone();
                     agents.push(Recovery::new(
                         Assignment { agent_id: name, dimensions, max_turns: None },
@@ -89,7 +90,7 @@ impl Merged {
                 agent.ended(Cut::Severe, Vec::new());
             }
         }
-        let mut merged = Self { handed, owners, agents, findings: Vec::new(), new: Vec::new(), joined: 0 };
+        let mut merged = Self { handed, owners, agents, findings: Vec::new(), losses: Vec::new(), joined: 0 };
         merged.join();
         merged
     }
@@ -109,10 +110,10 @@ impl Merged {
                 });
             }
         }
-        self.new = vec![0; self.handed.len()];
+        let mut new = vec![New::default(); self.handed.len()];
         for group in groups(&members) {
             let group: Vec<&Member> = group.into_iter().filter_map(|at| members.get(at)).collect();
-            self.count_new(&group);
+            count_new(&group, &mut new);
             let mut reported_by: Vec<String> =
                 group.iter().filter_map(|member| member.agent.clone()).collect();
             reported_by.sort_unstable();
@@ -138,30 +139,12 @@ impl Merged {
         for (merged, number) in self.findings.iter_mut().zip(1..) {
             merged.finding.id = FindingId::numbered(number);
         }
-    }
-
-    /// An agent may hand the same finding over in several rounds: it counts once, and in the first of them. Where one of
-    /// them has it twice, it is two. The members are in the order of their results.
-    fn count_new(&mut self, group: &[&Member]) {
-        let mut had: HashMap<Said<'_>, usize> = HashMap::new();
-        let mut at = 0;
-        while let Some(first) = group.get(at) {
-            let of_result = group[at..].iter().take_while(|member| member.result == first.result);
-            let mut here: HashMap<Said<'_>, usize> = HashMap::new();
-            for member in of_result {
-                at += 1;
-                let said = said(member);
-                let count = here.entry(said).or_default();
-                *count += 1;
-                let had = had.entry(said).or_default();
-                if *count > *had {
-                    *had = *count;
-                    if let Some(new) = self.new.get_mut(member.result) {
-                        *new += 1;
-                    }
-                }
-            }
-        }
+        let of_agent = |agent| {
+            let owned = self.handed.iter().zip(&self.owners).zip(&new);
+            let owned = owned.filter(|((_, owner), _)| **owner == Some(agent));
+            Loss::of(&owned.map(|((handed, _), new)| (&handed.result, *new)).collect::<Vec<_>>())
+        };
+        self.losses = (0..self.agents.len()).map(of_agent).collect();
     }
 
     /// The findings of the whole team, the worst first.
@@ -185,30 +168,41 @@ impl Merged {
         self.handed.iter().zip(nobodys).filter_map(|(handed, is_nobodys)| is_nobodys.then_some(handed))
     }
 
+    /// Where the recovery of the agent at this place of `agents` stands (AR-6): recovered is only whose findings are all
+    /// there, as far as anybody knows.
+    pub fn recovery_state(&self, agent: usize) -> RecoveryState {
+        let state = self.agents.get(agent).map_or(RecoveryState::NotNeeded, Recovery::state);
+        let is_short = self.losses.get(agent).is_some_and(|loss| loss.count > 0 || loss.is_doubtful);
+        match state {
+            RecoveryState::NotNeeded | RecoveryState::Recovered if is_short => RecoveryState::NotRecovered,
+            state => state,
+        }
+    }
+
     /// How many findings were joined with one that was there already.
     pub fn joined_duplicates(&self) -> usize {
         self.joined
     }
 
-    /// How many findings are kept out because someone has to look again (AR-5).
+    /// How many findings are kept out because someone has to look again, and in no later round has (AR-5).
     pub fn needs_reaudit(&self) -> usize {
-        self.handed.iter().map(|handed| handed.result.count(FindingState::NeedsReaudit)).sum()
+        let nobodys = self.not_attributed().map(|handed| handed.result.count(FindingState::NeedsReaudit));
+        self.losses.iter().map(|loss| loss.needs_reaudit).chain(nobodys).sum()
     }
 }
 
-/// Whose a finding is, its title, its source and its sink: what two rounds repeat if they mean the same.
-type Said<'a> = (Option<&'a str>, &'a str, Option<&'a str>, Option<&'a str>);
-
-fn said(member: &Member) -> Said<'_> {
-    let finding = &member.finding;
-    (member.agent.as_deref(), finding.title.as_str(), finding.source.as_deref(), finding.sink.as_deref())
+/// A name as it is compared: models spell names with capitals, and wrap them in signs.
+fn folded(name: &str) -> String {
+    let is_ornament = |character: char| character.is_whitespace() || "`*\"'<>".contains(character);
+    name.trim_matches(is_ornament).to_lowercase()
 }
 
 /// The agent of the team that a file is named for.
 fn named_for(origin: &str, agents: &[Assignment]) -> Option<String> {
-    let name = origin.rsplit(['/', '\\']).next().unwrap_or(origin);
+    let name = origin.rsplit(['/', '\\']).next().unwrap_or(origin).to_lowercase();
     let is_of = |agent: &&Assignment| {
-        name.strip_prefix(&agent.agent_id).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        name.strip_prefix(&folded(&agent.agent_id))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
     agents.iter().filter(is_of).map(|agent| agent.agent_id.clone()).max_by_key(String::len)
 }

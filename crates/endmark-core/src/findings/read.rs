@@ -12,6 +12,7 @@ mod lines;
 mod tests;
 mod words;
 
+use super::expected::Numbers;
 use super::form::ResultForm;
 use super::transcript::{
     AgentResult, Checkpoint, Cut, FindingState, Position, Remark, RemarkKind, Transcript,
@@ -85,9 +86,9 @@ struct Reader {
     /// Code that is open around a result.
     fence: Option<Fence>,
     /// Beginnings of findings where no result is open.
-    strays: Ids,
+    strays: Numbers,
     /// Those among them that stand behind the last result.
-    behind: Ids,
+    behind: Numbers,
 }
 
 /// What there is to remark.
@@ -109,30 +110,6 @@ impl Remarks {
             shown.push('…');
         }
         self.list.push(Remark { position, kind, text: shown });
-    }
-}
-
-/// The ids of the findings that were seen.
-#[derive(Debug, Default)]
-struct Ids {
-    count: u32,
-    first: Option<u32>,
-    highest: Option<u32>,
-}
-
-impl Ids {
-    fn add(&mut self, number: Option<u32>) {
-        self.count = self.count.saturating_add(1);
-        if let Some(number) = number {
-            self.first = Some(self.first.map_or(number, |first| first.min(number)));
-            self.highest = Some(self.highest.map_or(number, |highest| highest.max(number)));
-        }
-    }
-
-    /// How many findings there are from the first id to the highest: numbers need not begin with 1.
-    fn span(&self) -> Option<u32> {
-        let (first, highest) = (self.first?, self.highest?);
-        Some((highest - first).saturating_add(1))
     }
 }
 
@@ -205,7 +182,7 @@ impl Reader {
         for number in numbers {
             ids.add(number);
         }
-        result.counted_by_id = Some(ids.span().unwrap_or(0).max(ids.count));
+        result.numbers = ids;
         if result.agent_id.is_some() {
             result.cut = Cut::Mild;
             if let Some(last) = result.findings.last_mut().filter(|last| last.state == FindingState::Complete)
@@ -240,7 +217,7 @@ impl Reader {
         let begins = block.begins;
         match block.finish(is_whole, ends, self.checkpoints.last().cloned(), &mut self.remarks) {
             Some(result) => {
-                self.behind = Ids::default();
+                self.behind = Numbers::default();
                 self.results.push(result);
             }
             None => self.remarks.add(RemarkKind::Template, "===AGENT_RESULT===", begins),
@@ -258,11 +235,12 @@ impl Reader {
                 declared_findings: None,
                 findings: Vec::new(),
                 discarded: self.strays.count,
+                unread: 0,
                 cut: Cut::Severe,
                 begins: None,
                 ends: end,
                 checkpoint: self.checkpoints.last().cloned(),
-                counted_by_id: self.strays.span(),
+                numbers: self.strays,
             });
         }
         self.remarks.list.sort_by_key(|remark| remark.position);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::transcript::{AgentResult, Cut, same_dimension};
+use super::transcript::{AgentResult, Cut, is_named, same_dimension};
 
 /// A retry after a severe cut hands over at most so many findings (AR-4).
 pub const MOST_FINDINGS_OF_RETRY: u32 = 5;
@@ -88,13 +88,13 @@ pub struct PastRun {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryState {
-    /// Nothing was cut.
+    /// All was handed over whole, in full and at once.
     NotNeeded,
-    /// Everything that was cut was looked into again, and handed over whole.
+    /// Everything that was cut or left out was looked into again, and handed over whole.
     Recovered,
-    /// A run is still to be made.
+    /// A run is still to be made, or to hand its result over.
     Pending,
-    /// No run is left, and something is still open.
+    /// No run is left, and something is still open or missing.
     NotRecovered,
 }
 
@@ -174,13 +174,18 @@ impl Recovery {
 
     /// Where it stands.
     pub fn state(&self) -> RecoveryState {
-        let was_cut = self.past.iter().any(|past| !past.cut.is_whole());
-        match (&self.run, was_cut) {
-            (None, true) if self.gaps.is_empty() => RecoveryState::Recovered,
-            (None, _) if !self.gaps.is_empty() => RecoveryState::NotRecovered,
-            (Some(_), true) => RecoveryState::Pending,
-            _ => RecoveryState::NotNeeded,
+        let was_short = self.past.iter().any(PastRun::is_short);
+        match &self.run {
+            Some(_) => RecoveryState::Pending,
+            None if !self.gaps.is_empty() => RecoveryState::NotRecovered,
+            None if was_short => RecoveryState::Recovered,
+            None => RecoveryState::NotNeeded,
         }
+    }
+
+    /// Whether nothing has come of this agent yet, and nothing is known to be lost either.
+    pub fn is_awaited(&self) -> bool {
+        self.past.is_empty() && self.run.is_some()
     }
 
     /// Takes the result of the run that was to be made, or of one that nobody asked for.
@@ -201,21 +206,7 @@ impl Recovery {
             let dimensions = &run.dimensions;
             self.gaps.retain(|gap| !dimensions.iter().any(|dimension| same_dimension(dimension, gap)));
         }
-        let remaining = match result.cut {
-            Cut::Mild => result.remaining_dimensions(),
-            // Who was asked for some dimensions and names others has left those open.
-            Cut::Whole
-                if !matches!(run.kind, RunKind::First | RunKind::Unasked)
-                    && !result.dimensions.is_empty() =>
-            {
-                let is_named = |dimension: &&String| {
-                    result.dimensions.iter().any(|named| same_dimension(named, dimension))
-                };
-                let known = run.dimensions.iter().filter(|dimension| *dimension != NOT_NAMED);
-                known.filter(|dimension| !is_named(dimension)).cloned().collect()
-            }
-            Cut::Severe | Cut::Whole => Vec::new(),
-        };
+        let remaining = left_open(run, result);
         self.ended(result.cut, remaining);
     }
 
@@ -287,6 +278,40 @@ impl Recovery {
                     ..run.clone()
                 });
             }
+        }
+    }
+}
+
+impl PastRun {
+    /// Whether it was cut, or has left something open.
+    fn is_short(&self) -> bool {
+        !self.cut.is_whole() || !self.remaining.is_empty()
+    }
+}
+
+/// What a run has left open of what it was to look into; nothing also where a cut says nothing.
+fn left_open(run: &Run, result: &AgentResult) -> Vec<String> {
+    let is_open = |dimension: &&String| *dimension != NOT_NAMED && !is_named(dimension, &result.dimensions);
+    // Who was asked for some dimensions and names others has left those open; who names none has looked into all.
+    let left_out = || {
+        let is_asked_for = run.kind != RunKind::Unasked && !result.dimensions.is_empty();
+        run.dimensions.iter().filter(move |dimension| is_asked_for && is_open(dimension))
+    };
+    match result.cut {
+        Cut::Severe => Vec::new(),
+        // It has its end, and yet it is short of what it declares: what is missing may be of any of them.
+        Cut::Whole if result.lost() > 0 => run.dimensions.clone(),
+        Cut::Whole => left_out().cloned().collect(),
+        Cut::Mild => {
+            let mut remaining = result.remaining_dimensions();
+            if !remaining.is_empty() {
+                for dimension in left_out() {
+                    if !remaining.iter().any(|known| same_dimension(known, dimension)) {
+                        remaining.push(dimension.clone());
+                    }
+                }
+            }
+            remaining
         }
     }
 }

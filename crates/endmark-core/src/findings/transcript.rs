@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::expected::{Basis, Expected, Numbers};
 use super::finding::{Field, Finding, FindingId};
 
 /// All that was read of one text.
@@ -30,6 +31,8 @@ pub struct AgentResult {
     pub findings: Vec<ReadFinding>,
     /// How many findings were discarded with a severe cut.
     pub discarded: u32,
+    /// How many places of it look like findings and could not be read: it has fewer findings than it should.
+    pub unread: u32,
     /// Whether it is whole.
     pub cut: Cut,
     /// Where its start marker is; none if there is none.
@@ -38,8 +41,8 @@ pub struct AgentResult {
     pub ends: Position,
     /// The last checkpoint before its end (AR-3).
     pub checkpoint: Option<Checkpoint>,
-    /// How many findings its ids speak of, from the first to the highest, discarded ones too.
-    pub(super) counted_by_id: Option<u32>,
+    /// The numbers in the ids that were seen, those of discarded findings too.
+    pub(super) numbers: Numbers,
 }
 
 /// Whether a result is whole (AR-1, AR-4).
@@ -249,37 +252,6 @@ impl ReadFinding {
     }
 }
 
-/// How many findings an agent must have had, and how that is known (AR-6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expected {
-    /// How many.
-    pub findings: u32,
-    /// How that is known.
-    pub basis: Basis,
-}
-
-/// How the number of findings is known (AR-6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Basis {
-    /// From the last checkpoint.
-    Checkpoint,
-    /// From what the agent declared.
-    Declared,
-    /// From the highest id that was seen.
-    HighestId,
-}
-
-impl Basis {
-    /// The word for programs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Checkpoint => "checkpoint",
-            Self::Declared => "declared_findings",
-            Self::HighestId => "highest_id",
-        }
-    }
-}
-
 impl AgentResult {
     /// How many findings there must have been: the largest number that the last checkpoint, the declared total or the
     /// ids give; none if nothing says. Of a whole result only what it declares counts (AR-6).
@@ -287,7 +259,7 @@ impl AgentResult {
         let known = [
             (self.declared_findings, Basis::Declared),
             (self.checkpoint.as_ref().and_then(|checkpoint| checkpoint.findings), Basis::Checkpoint),
-            (self.counted_by_id, Basis::HighestId),
+            (self.numbers.highest(), Basis::HighestId),
         ];
         let known = known.into_iter().take(if self.cut.is_whole() { 1 } else { 3 });
         let known = known.filter_map(|(findings, basis)| Some((findings?, basis)));
@@ -309,7 +281,8 @@ impl AgentResult {
     /// How many fewer findings are kept than there must have been.
     pub fn lost(&self) -> usize {
         let expected = self.expected().map_or(0, |expected| expected.findings as usize);
-        expected.saturating_sub(self.kept().count()).max(self.count(FindingState::NeedsReaudit))
+        let unseen = expected.saturating_sub(self.kept().count());
+        unseen.max(self.count(FindingState::NeedsReaudit)).max(self.unread as usize)
     }
 
     /// What the agent has yet to look into after a cut: what its last checkpoint says, else all its dimensions (AR-4).
@@ -337,8 +310,17 @@ pub(super) fn spelled_as(dimension: &str, list: &[String]) -> String {
 
 /// Whether two dimensions differ in case and signs at most.
 pub(super) fn same_dimension(one: &str, other: &str) -> bool {
-    let letters = |text: &str| -> Vec<char> {
-        text.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-    };
     letters(one) == letters(other)
+}
+
+/// Whether a list names a dimension, alone or among other words: `authentication (login, tokens)`.
+pub(super) fn is_named(dimension: &str, list: &[String]) -> bool {
+    let wanted = letters(dimension);
+    !wanted.is_empty() && letters(&list.concat()).contains(&wanted)
+        || list.iter().any(|known| known == dimension)
+}
+
+/// A text in small letters, without signs.
+pub(super) fn letters(text: &str) -> String {
+    text.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

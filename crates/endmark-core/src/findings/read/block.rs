@@ -1,13 +1,14 @@
 //! A result between its markers: header, findings, fields.
 
+use crate::findings::expected::Numbers;
 use crate::findings::{AgentResult, Checkpoint, Cut, Field, Position, ReadFinding, RemarkKind};
 
+use super::Remarks;
 use super::checkpoint::list;
 use super::draft::{Draft, Finished};
 use super::evidence::{Ahead, Fence, Step};
 use super::lines::{Line, indent, unquoted};
 use super::words::{self, Key, Marker, is_placeholder, item, may_become_structure};
-use super::{Ids, Remarks};
 
 /// A result that has begun.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub(super) struct Block {
     dimensions: Option<Vec<String>>,
     declared: Option<u32>,
     findings: Vec<ReadFinding>,
-    ids: Ids,
+    ids: Numbers,
     templates: usize,
     draft: Option<Draft>,
     /// The field that the next line may go on with, and how far it is indented.
@@ -56,7 +57,7 @@ impl Block {
             dimensions: None,
             declared: None,
             findings: Vec::new(),
-            ids: Ids::default(),
+            ids: Numbers::default(),
             templates: 0,
             draft: None,
             last: None,
@@ -290,11 +291,12 @@ impl Block {
             declared_findings: self.declared,
             findings: self.findings,
             discarded,
+            unread: 0,
             cut,
             begins: Some(self.begins),
             ends,
             checkpoint,
-            counted_by_id: self.ids.span(),
+            numbers: self.ids,
         })
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::findings::expected::Basis;
 use crate::findings::merge::{Handed, Merged};
 use crate::findings::recovery::{Recovery, RecoveryState, RunKind};
 
@@ -13,13 +14,15 @@ use crate::findings::recovery::{Recovery, RecoveryState, RunKind};
 pub struct Disclosure {
     /// How many results were handed over.
     results: usize,
-    /// Every agent whose result was cut, or has fewer findings than it declared.
+    /// Every agent whose result was cut, has fewer findings than it declared, leaves out what it was to look into, or has
+    /// not come yet.
     truncated_agents: Vec<AgentDisclosure>,
     /// What was looked into, and where gaps may remain.
     dimensions: Vec<DimensionCoverage>,
     /// How many findings could not be recovered.
     unrecovered: Unrecovered,
-    /// How many findings are kept out because their source or sink is missing: someone has to look again.
+    /// How many findings are kept out because their source or sink is missing, and was not handed over later: someone has
+    /// to look again.
     needs_reaudit: usize,
     /// How many findings were discarded with results that do not say whose they are.
     discarded: usize,
@@ -35,7 +38,7 @@ pub struct AgentDisclosure {
     pub agent_id: Option<String>,
     /// The files its results came in.
     pub origins: Vec<String>,
-    /// What was tried, in order, and how it ended.
+    /// What was tried, in order, and how it ended; empty while its first result is awaited.
     pub runs: Vec<RunDisclosure>,
     /// How its recovery ended.
     pub recovery: RecoveryState,
@@ -65,7 +68,7 @@ pub struct RunDisclosure {
 pub struct Unrecovered {
     /// How many.
     pub count: usize,
-    /// Whether it may be more, because nothing says how many there were.
+    /// Whether it may be more, because nothing says how many there were, or which of them a later round repeats.
     pub at_least: bool,
     /// How it is known: `checkpoint`, `declared_findings`, `highest_id`.
     pub basis: Vec<&'static str>,
@@ -97,7 +100,7 @@ impl Disclosure {
                 .enumerate()
                 .filter(|(result, _)| merged.owners.get(*result) == Some(&Some(at)))
                 .collect();
-            let disclosure = of_agent(agent, &handed, &merged.new);
+            let disclosure = of_agent(merged, at, agent, &handed);
             coverage.add(agent, &handed, disclosure.as_ref());
             truncated_agents.extend(disclosure);
         }
@@ -145,7 +148,8 @@ impl Disclosure {
         self.results
     }
 
-    /// Every agent whose result was cut, or has fewer findings than it declared.
+    /// Every agent whose result was cut, has fewer findings than it declared, leaves out what it was to look into, or has
+    /// not come yet.
     pub fn truncated_agents(&self) -> &[AgentDisclosure] {
         &self.truncated_agents
     }
@@ -176,39 +180,27 @@ impl Disclosure {
     }
 }
 
-/// What there is to say of an agent; none if all came whole and in full.
-fn of_agent(agent: &Recovery, handed: &[(usize, &Handed)], new: &[usize]) -> Option<AgentDisclosure> {
-    let mut unrecovered = Unrecovered::default();
-    let mut is_counted = true;
-    for (result, handed) in handed {
-        let result_lost = handed.result.lost();
-        let found = new.get(*result).copied().unwrap_or(0);
-        // What a later round hands over for the first time may be what an earlier one has lost.
-        unrecovered.count = unrecovered.count.saturating_sub(found) + result_lost;
-        match handed.result.expected() {
-            Some(expected) if result_lost > 0 => unrecovered.basis.push(expected.basis.name()),
-            None if !handed.result.cut.is_whole() => is_counted = false,
-            _ => {}
-        }
-    }
-    let was_cut = agent.past().iter().any(|past| !past.cut.is_whole());
-    if !was_cut && unrecovered.count == 0 {
+/// What there is to say of an agent; none if all came whole, in full and at once.
+fn of_agent(
+    merged: &Merged,
+    at: usize,
+    agent: &Recovery,
+    handed: &[(usize, &Handed)],
+) -> Option<AgentDisclosure> {
+    let recovery = merged.recovery_state(at);
+    if recovery == RecoveryState::NotNeeded {
         return None;
     }
-    let recovery = match agent.state() {
-        // Whole by its marker, and yet short of what it declared.
-        RecoveryState::NotNeeded => RecoveryState::NotRecovered,
-        state => state,
+    let loss = merged.losses.get(at).cloned().unwrap_or_default();
+    let is_open = agent.state() != RecoveryState::Recovered;
+    let unrecovered = Unrecovered {
+        count: loss.count,
+        at_least: loss.is_doubtful || is_open && (!loss.is_known || handed.is_empty()),
+        basis: loss.basis.iter().map(|basis| basis.name()).collect(),
     };
-    let is_nothing_there = handed.is_empty();
-    unrecovered.at_least = recovery != RecoveryState::Recovered && (!is_counted || is_nothing_there);
-    if unrecovered.count == 0 {
-        unrecovered.basis.clear();
-    }
-    unrecovered.basis.dedup();
     let mut gaps = agent.gaps().to_vec();
     gaps.extend(agent.next().into_iter().flat_map(|run| run.dimensions.iter().cloned()));
-    if gaps.is_empty() && unrecovered.count > 0 {
+    if gaps.is_empty() && (unrecovered.count > 0 || unrecovered.at_least) {
         // What was found and then lost may be of any of them.
         gaps.clone_from(&agent.assignment().dimensions);
     }
@@ -226,6 +218,17 @@ fn of_agent(agent: &Recovery, handed: &[(usize, &Handed)], new: &[usize]) -> Opt
         gaps,
         unrecovered,
     })
+}
+
+impl AgentDisclosure {
+    /// What happened, in a few words behind "the result of agent x".
+    pub fn what_happened(&self) -> &'static str {
+        match self.runs.iter().map(|run| run.cut).find(|cut| *cut != "whole") {
+            Some(_) => "was truncated",
+            None if self.runs.is_empty() => "has not come yet",
+            None => "is not complete",
+        }
+    }
 }
 
 /// A result that does not say whose it is.
@@ -247,7 +250,7 @@ fn of_nobody(handed: &Handed) -> AgentDisclosure {
         gaps: result.dimensions.clone(),
         unrecovered: Unrecovered {
             count,
-            at_least: expected.is_none(),
+            at_least: expected.is_none_or(|expected| count == 0 && expected.basis != Basis::Declared),
             basis: expected.filter(|_| count > 0).map(|expected| expected.basis.name()).into_iter().collect(),
         },
     }

@@ -78,12 +78,13 @@ fn write_agent(text: &mut String, agent: &AgentDisclosure) {
         .iter()
         .map(|run| format!("{}, round {}: {}", run.kind.name(), run.round, cut_in_words(run.cut)))
         .collect();
+    let runs = if runs.is_empty() { "nothing handed over yet".to_owned() } else { runs.join("; ") };
     let gaps =
         if agent.gaps.is_empty() { "nothing known of".to_owned() } else { cell(&agent.gaps.join(", ")) };
     let _ = writeln!(
         text,
         "| {name} | {} | {} | {gaps} | {} |",
-        runs.join("; "),
+        runs,
         agent.recovery.words(),
         number(&agent.unrecovered)
     );
@@ -100,7 +101,8 @@ fn cut_in_words(cut: &str) -> &'static str {
 /// `3, by declared_findings`, or `at least 2`.
 pub(super) fn number(unrecovered: &Unrecovered) -> String {
     match (unrecovered.at_least, unrecovered.basis.is_empty()) {
-        (true, _) => format!("at least {}", unrecovered.count),
+        (true, true) => format!("at least {}", unrecovered.count),
+        (true, false) => format!("at least {}, by {}", unrecovered.count, unrecovered.basis.join(", ")),
         (false, true) => unrecovered.count.to_string(),
         (false, false) => format!("{}, by {}", unrecovered.count, unrecovered.basis.join(", ")),
     }

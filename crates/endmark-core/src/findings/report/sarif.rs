@@ -163,7 +163,8 @@ fn notifications(report: &FinalReport) -> Vec<Value> {
             let name = agent.agent_id.clone().unwrap_or_else(|| format!("not named ({})", agent.origins.join(", ")));
             let gaps = if agent.gaps.is_empty() { "no known gap".to_owned() } else { agent.gaps.join(", ") };
             let text = format!(
-                "The result of agent {name} was truncated; recovery: {}; may be missing: {gaps}; findings not recovered: {}",
+                "The result of agent {name} {}; recovery: {}; may be missing: {gaps}; findings not recovered: {}",
+                agent.what_happened(),
                 agent.recovery.words(),
                 number(&agent.unrecovered)
             );

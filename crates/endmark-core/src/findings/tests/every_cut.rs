@@ -84,6 +84,7 @@ fn findings() -> impl Strategy<Value = Vec<Finding>> {
             finding.id = FindingId::numbered(number);
             // Two findings that say the very same are one to whoever counts them.
             finding.title = format!("{} {number}", finding.title);
+            finding.source = finding.source.as_ref().map(|source| format!("{source} {number}"));
         }
         findings
     })
@@ -171,7 +172,13 @@ fn check_cut(text: &str, findings: &[Finding], cut: usize, uncut: &Merged) {
     assert_eq!(disclosure.is_truncated(), result.cut != Cut::Whole, "cut at {cut} of {text}");
     if result.cut == Cut::Mild {
         assert_eq!(disclosure.unrecovered().count, 0, "cut at {cut} of {text}");
-        assert!(disclosure.dimensions().iter().all(|dimension| dimension.truncated && !dimension.gap));
+        // Of two findings of one weakness at one place nobody can be sure that they are two.
+        let is_doubtful = disclosure.unrecovered().at_least;
+        let is_covered = |gap: bool| gap == is_doubtful;
+        assert!(
+            disclosure.dimensions().iter().all(|dimension| dimension.truncated && is_covered(dimension.gap))
+        );
+        assert!(!is_doubtful || uncut.joined_duplicates() > 0, "cut at {cut} of {text}");
     }
 }
 

@@ -89,8 +89,11 @@ fn answered(data: Value, text: String, disclosure: &Disclosure, merged: &Merged)
     let answer = Answer::yes(data, text).with_warnings(disclosure.truncated_agents().iter().map(|agent| {
         let name =
             agent.agent_id.clone().unwrap_or_else(|| format!("not named ({})", agent.origins.join(", ")));
-        let message =
-            format!("the result of agent {name} was truncated; recovery: {}", agent.recovery.words());
+        let message = format!(
+            "the result of agent {name} {}; recovery: {}",
+            agent.what_happened(),
+            agent.recovery.words()
+        );
         Warning::truncation("AGENT_TRUNCATED", message)
     }));
     let is_usable =

@@ -82,7 +82,10 @@ impl<'a> Report<'a> {
                 && merged.not_attributed().next().is_none()
                 && merged.agents().iter().all(|agent| agent.next().is_none()),
             runs,
-            agents: merged.agents().iter().map(AgentReport::of).collect(),
+            agents: (0..)
+                .zip(merged.agents())
+                .map(|(at, agent)| AgentReport::of(merged, at, agent))
+                .collect(),
             not_attributed: merged.not_attributed().map(|handed| handed.origin.as_str()).collect(),
         }
     }
@@ -108,6 +111,15 @@ impl<'a> Report<'a> {
             let (id, gaps) = (in_one_line(agent.agent_id), in_one_line(&agent.gaps.join(", ")));
             let _ = writeln!(text, "{id}: no run is left; may have gaps: {gaps}");
         }
+        let is_short =
+            |agent: &&AgentReport<'_>| agent.gaps.is_empty() && agent.state == RecoveryState::NotRecovered;
+        for agent in self.agents.iter().filter(is_short) {
+            let id = in_one_line(agent.agent_id);
+            let _ = writeln!(
+                text,
+                "{id}: all was looked into again, but findings are still missing: `endmark findings report` says how many"
+            );
+        }
         for origin in &self.not_attributed {
             let _ = writeln!(
                 text,
@@ -127,11 +139,11 @@ impl<'a> Report<'a> {
 }
 
 impl<'a> AgentReport<'a> {
-    fn of(agent: &'a Recovery) -> Self {
+    fn of(merged: &Merged, at: usize, agent: &'a Recovery) -> Self {
         Self {
             agent_id: &agent.assignment().agent_id,
             dimensions: &agent.assignment().dimensions,
-            state: agent.state(),
+            state: merged.recovery_state(at),
             past: agent
                 .past()
                 .iter()

@@ -46,7 +46,7 @@ pub(super) fn read(context: &Context, path: Option<&Path>, is_running: bool) -> 
         if id.trim().is_empty() {
             return Err(invalid(format!("`{name}`: an agent has no name")));
         }
-        if !known.insert(id) {
+        if !known.insert(id.trim().to_lowercase()) {
             return Err(invalid(format!("`{name}` names the agent `{id}` twice")));
         }
         if agent.dimensions.is_empty() {

@@ -1,0 +1,179 @@
+//! What is missing of an agent's findings, reckoned over all its rounds. (AR-5, AR-6)
+//!
+//! A later round is to bring what an earlier one lost: what it brings is taken off that, and what it loses itself is the
+//! same findings again, not more of them.
+
+use super::expected::Basis;
+use super::join::{Member, overlap};
+use super::location::{Location, Place};
+use super::transcript::{AgentResult, Cut, FindingState, ReadFinding, letters};
+
+/// How many findings of a result its agent had not handed over before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct New {
+    /// These are others, without doubt.
+    pub(super) certain: usize,
+    /// These are at the place of an earlier one, but say something else: they may be it, or not.
+    pub(super) doubtful: usize,
+}
+
+/// What is missing of an agent's findings.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Loss {
+    /// At least so many.
+    pub(super) count: usize,
+    /// Whether there may be more, since a later round may have said an earlier finding in other words, or since
+    /// something that looks like a finding could not be read.
+    pub(super) is_doubtful: bool,
+    /// Whether anything says how many there were to come.
+    pub(super) is_known: bool,
+    /// How the number is known.
+    pub(super) basis: Vec<Basis>,
+    /// How many of them have been seen without source or sink, and in no later round with them.
+    pub(super) needs_reaudit: usize,
+}
+
+impl Loss {
+    /// Reckons the results of one agent, in their order, each with what was new in it.
+    pub(super) fn of(results: &[(&AgentResult, New)]) -> Self {
+        let mut loss = Self::default();
+        let mut most = 0_usize;
+        let mut highest_kept = None;
+        let mut ways: Vec<Option<Basis>> = Vec::new();
+        for (result, new) in results {
+            let (expected, basis) = own_expected(result, highest_kept).unzip();
+            let reaudits = result.count(FindingState::NeedsReaudit);
+            let missing =
+                expected.map_or(0, |expected| (expected as usize).saturating_sub(result.kept().count()));
+            let missing = missing.max(reaudits).max(result.discarded as usize).max(result.unread as usize);
+            loss.count = loss.count.saturating_sub(new.certain + new.doubtful).max(missing);
+            most = most.saturating_sub(new.certain).max(missing);
+            if missing > 0 {
+                loss.basis.extend(basis);
+            }
+            loss.is_doubtful = result.unread > 0;
+            if !result.cut.is_whole() {
+                ways.push(basis);
+            }
+            highest_kept = highest_kept.max(result.kept().filter_map(|read| read.finding.id.number()).max());
+        }
+        loss.is_doubtful |= most > loss.count;
+        // A checkpoint and an id tell of those that were there; where all of them are kept, more may have been to come.
+        loss.is_known = if loss.count > 0 {
+            ways.iter().all(Option::is_some)
+        } else {
+            !ways.is_empty() && ways.iter().all(|basis| *basis == Some(Basis::Declared))
+        };
+        if loss.count == 0 {
+            loss.basis.clear();
+        }
+        loss.basis.sort_unstable();
+        loss.basis.dedup();
+        loss.needs_reaudit = unresolved(results).min(most);
+        loss
+    }
+}
+
+/// How many findings a result itself must have had: one that goes on with the numbers of an earlier round does not have
+/// those of that round.
+fn own_expected(result: &AgentResult, highest_kept: Option<u32>) -> Option<(u32, Basis)> {
+    let expected = result.expected()?;
+    let numbers = &result.numbers;
+    let goes_on = highest_kept.filter(|kept| numbers.lowest().is_some_and(|lowest| lowest > *kept));
+    let is_total = expected.basis == Basis::HighestId || numbers.highest() == Some(expected.findings);
+    let before = goes_on.filter(|_| is_total).unwrap_or(0);
+    Some((expected.findings.saturating_sub(before), expected.basis))
+}
+
+/// How many findings without source or sink no later round speaks of again.
+fn unresolved(results: &[(&AgentResult, New)]) -> usize {
+    let later = |at: usize| results.iter().skip(at + 1).flat_map(|(result, _)| &result.findings);
+    let open = |(at, (result, _)): (usize, &(&AgentResult, New))| {
+        let is_last_cut = |read: &ReadFinding| {
+            result.cut != Cut::Whole && result.findings.last().is_some_and(|last| std::ptr::eq(last, read))
+        };
+        let halves = result.findings.iter().filter(|read| read.state == FindingState::NeedsReaudit);
+        halves.filter(|half| !later(at).any(|again| is_again(half, again, is_last_cut(half)))).count()
+    };
+    results.iter().enumerate().map(open).sum()
+}
+
+/// Whether a finding is what an earlier round has begun with: under its title, or at its place and with its weakness.
+fn is_again(half: &ReadFinding, again: &ReadFinding, is_cut: bool) -> bool {
+    let (half, again) = (&half.finding, &again.finding);
+    let (begun, title) = (letters(&half.title), letters(&again.title));
+    let is_title = !begun.is_empty() && (begun == title || is_cut && title.starts_with(&begun));
+    let is_weakness = half.cwe.is_empty() || half.cwe.iter().any(|cwe| again.cwe.contains(cwe));
+    let places = |location: &Option<Location>| -> Vec<Place> {
+        location.as_ref().map(Location::places).unwrap_or_default().to_vec()
+    };
+    is_title || is_weakness && overlap(&places(&half.location), &places(&again.location))
+}
+
+/// What is new in each result among the members of one group: findings of one weakness at one place, in the order of
+/// their results. What an agent has handed over in an earlier round is not.
+pub(super) fn count_new(group: &[&Member], new: &mut [New]) {
+    let mut known: Vec<Known<'_>> = Vec::new();
+    let mut at = 0;
+    while let Some(first) = group.get(at) {
+        let round: Vec<&Member> =
+            group[at..].iter().take_while(|member| member.result == first.result).copied().collect();
+        at += round.len();
+        let Some(new) = new.get_mut(first.result) else { continue };
+        let mut is_matched = vec![false; known.len()];
+        let mut left = Vec::new();
+        for member in round {
+            let said = Known::of(member);
+            if !pair(&known, &mut is_matched, |earlier| earlier.is_same(&said)) {
+                left.push(said);
+            }
+        }
+        for said in left {
+            if pair(&known, &mut is_matched, |earlier| earlier.agent == said.agent) {
+                new.doubtful += 1;
+            } else {
+                new.certain += 1;
+            }
+            known.push(said);
+            is_matched.push(true);
+        }
+    }
+}
+
+/// Takes the first that is not taken yet and that fits.
+fn pair(known: &[Known<'_>], is_matched: &mut [bool], fits: impl Fn(&Known<'_>) -> bool) -> bool {
+    let found =
+        known.iter().zip(is_matched.iter_mut()).find(|(earlier, is_matched)| !**is_matched && fits(earlier));
+    found.is_some_and(|(_, is_matched)| {
+        *is_matched = true;
+        true
+    })
+}
+
+/// What an agent says of a finding, case and signs aside.
+struct Known<'a> {
+    agent: Option<&'a str>,
+    title: String,
+    source: String,
+    sink: String,
+}
+
+impl<'a> Known<'a> {
+    fn of(member: &'a Member) -> Self {
+        let finding = &member.finding;
+        let of = |text: &Option<String>| letters(text.as_deref().unwrap_or_default());
+        Self {
+            agent: member.agent.as_deref(),
+            title: letters(&finding.title),
+            source: of(&finding.source),
+            sink: of(&finding.sink),
+        }
+    }
+
+    /// Whether both are one finding: in other words perhaps, but from the same source to the same sink.
+    fn is_same(&self, other: &Self) -> bool {
+        let is_title = !self.title.is_empty() && self.title == other.title;
+        let is_flow = self.source == other.source && self.sink == other.sink;
+        self.agent == other.agent && (is_title || is_flow)
+    }
+}
