@@ -6,8 +6,8 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use support::{Endmark, request, stream_request};
-use testkit::{Prefill, Request, ScriptedModel};
+use support::{Endmark, request, stream_request, streamed};
+use testkit::{Answer, Prefill, Request, Script, ScriptedModel, chat_stream};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
@@ -47,6 +47,18 @@ async fn scrape(endmark: &Endmark) -> BTreeMap<String, f64> {
     samples(&reply.text())
 }
 
+/// A request counts when its last byte was handed over.
+async fn when_all_is_counted(endmark: &Endmark) -> BTreeMap<String, f64> {
+    for _ in 0..100 {
+        let samples = scrape(endmark).await;
+        if samples.get("endmark_requests_open") == Some(&0.0) {
+            return samples;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("a request stays open");
+}
+
 #[tokio::test]
 async fn traffic_is_counted_by_upstream_purpose_and_outcome() {
     let endmark = Endmark::resuming(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
@@ -55,14 +67,7 @@ async fn traffic_is_counted_by_upstream_purpose_and_outcome() {
     endmark.ask(&stream_request(500)).await;
     endmark.chat(&serde_json::json!({"model": 7})).send().await.read().await;
     let calls = endmark.calls();
-    // A request counts when its last byte was handed over.
-    for _ in 0..100 {
-        if scrape(&endmark).await.get("endmark_requests_open") == Some(&0.0) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    let samples = scrape(&endmark).await;
+    let samples = when_all_is_counted(&endmark).await;
     let of = |series: &str| samples.get(series).copied();
     let requests = |outcome: &str| {
         of(&format!(
@@ -89,6 +94,25 @@ async fn traffic_is_counted_by_upstream_purpose_and_outcome() {
     assert_eq!(of("endmark_added_seconds_count"), Some(2.0), "only of requests with one call");
     assert_eq!(of("endmark_upstream_down{upstream=\"scripted\"}"), Some(0.0));
     assert_eq!((of("endmark_store_degraded"), of("endmark_store_rows_lost_total")), (Some(0.0), Some(0.0)));
+}
+
+#[tokio::test]
+async fn a_stream_whose_rest_came_too_late_is_not_counted_as_whole() {
+    let script = Script::new()
+        .then(Answer::sse(chat_stream(&["one two", " three"], "length")))
+        .otherwise(Answer::json(200, &serde_json::json!({})).wait(Duration::from_secs(30)));
+    let endmark = Endmark::start_with(script, |settings| {
+        settings.limits.total = Duration::from_secs(1);
+        settings.resume.mode = endmark_gateway::Mode::On;
+    })
+    .await;
+    assert!(streamed(&endmark.ask(&stream_request(500)).await).error.is_some());
+    let samples = when_all_is_counted(&endmark).await;
+    let of = |outcome: &str| {
+        let series = "endmark_requests_total{upstream=\"scripted\",format=\"openai_chat\",outcome=";
+        samples.get(&format!("{series}\"{outcome}\"}}")).copied()
+    };
+    assert_eq!((of("cut"), of("whole")), (Some(1.0), None), "{samples:?}");
 }
 
 #[tokio::test]
