@@ -155,6 +155,20 @@ Examples:
 docs/findings.md has the whole story."
     )]
     Findings(Findings),
+    /// Point a client at Endmark: show what it needs, write it into its configuration, or take it back
+    #[command(after_help = "\
+Examples:
+  endmark setup claude                             what has to be where
+  endmark setup claude --write                     into ~/.claude/settings.json, with a copy of what was there
+  endmark setup claude --undo                      and out of it again
+  endmark setup codex --write --upstream local     to one upstream of several
+  endmark setup opencode --write --model my-model  a provider of its own, with this model
+  endmark setup openai --write                     OPENAI_BASE_URL into the .env of this folder
+  eval \"$(endmark setup openai | grep -v '^#' | sed 's/^/export /')\"
+
+Comments, order and whatever else is in the file stay. What cannot be read is not touched.
+Exit codes: 0 done, or nothing to do; 2 the file cannot be used, nothing was written.")]
+    Setup(Setup),
     /// Show recoveries: which replies were cut, and what became of them
     #[command(
         args_conflicts_with_subcommands = true,
@@ -221,6 +235,7 @@ impl Command {
             Self::Resume(arguments) => arguments.check_limits(),
             Self::Report(arguments) => arguments.check_limits(),
             Self::Findings(arguments) => arguments.check_limits(),
+            Self::Setup(arguments) => arguments.check_limits(),
             // `exec` checks what it is given by its manifest; the others take words from a list, or look something up.
             Self::Demo
             | Self::Exec(_)
@@ -369,6 +384,68 @@ pub(crate) struct Exec {
     /// The command and its arguments, behind `--`; no shell is between
     #[arg(value_name = "COMMAND", last = true, required = true)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// The arguments of `setup`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Setup {
+    /// The client: an agent, or the libraries of a provider
+    #[arg(value_name = "CLIENT")]
+    #[limits(skip)]
+    pub(crate) client: ClientChoice,
+    /// Write it into the client's configuration; a copy of what was there is kept
+    #[arg(long, conflicts_with = "undo")]
+    pub(crate) write: bool,
+    /// Take it back: the file becomes what it was before `--write`
+    #[arg(long)]
+    pub(crate) undo: bool,
+    /// Where the gateway is, if not where the configuration says
+    #[arg(long, value_name = "URL")]
+    #[limits(max_bytes = 2048)]
+    pub(crate) url: Option<String>,
+    /// Use this upstream of several, and not the first
+    #[arg(long, value_name = "NAME")]
+    #[limits(max_bytes = 255)]
+    pub(crate) upstream: Option<String>,
+    /// The model that a client asks for by name (opencode)
+    #[arg(long, value_name = "MODEL")]
+    #[limits(max_bytes = 255)]
+    pub(crate) model: Option<String>,
+    /// The configuration file, if not where the client looks for it
+    #[arg(long, value_name = "FILE")]
+    #[limits(skip)]
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// The clients that can be pointed at Endmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClientChoice {
+    /// Claude Code
+    Claude,
+    /// Codex
+    Codex,
+    /// Gemini CLI
+    Gemini,
+    /// opencode
+    Opencode,
+    /// The OpenAI libraries, and whatever reads `OPENAI_BASE_URL`
+    Openai,
+    /// The Anthropic libraries, and whatever reads `ANTHROPIC_BASE_URL`
+    Anthropic,
+}
+
+impl ClientChoice {
+    /// As it is typed.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
+            Self::Openai => "openai",
+            Self::Anthropic => "anthropic",
+        }
+    }
 }
 
 /// The arguments of `log`.

@@ -14,6 +14,7 @@ mod resume;
 #[cfg(test)]
 mod schemas;
 mod serve;
+mod setup;
 mod stitch;
 
 use crate::answer::Outcome;
@@ -32,6 +33,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Resume(arguments) => resume::run(context, &arguments).map(Outcome::from),
         Command::Exec(arguments) => exec::run(context, &arguments),
         Command::Findings(arguments) => findings::run(context, &arguments),
+        Command::Setup(arguments) => setup::run(context, &arguments).map(Outcome::from),
         Command::Log(arguments) => log::run(context, &arguments).map(Outcome::from),
         Command::Report(arguments) => report::run(context, &arguments).map(Outcome::from),
         Command::Config(arguments) => config::run(context, &arguments).map(Outcome::from),

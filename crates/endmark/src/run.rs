@@ -54,6 +54,7 @@ fn is_answered_on_signals(command: &Command) -> bool {
         Command::Demo
         | Command::Resume(_)
         | Command::Findings(_)
+        | Command::Setup(_)
         | Command::Log(_)
         | Command::Report(_)
         | Command::Config(_)

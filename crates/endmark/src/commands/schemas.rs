@@ -8,7 +8,7 @@ use endmark_envelope::schema::of_answer;
 use schemars::Schema;
 use serde_json::Value;
 
-use super::{completions, config, demo, detect, findings, log, man, report, resume, serve, stitch};
+use super::{completions, config, demo, detect, findings, log, man, report, resume, serve, setup, stitch};
 use crate::checks;
 use crate::definition::definition;
 
@@ -41,6 +41,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("report", of_answer::<report::Report<'_>>()),
         ("resume", of_answer::<resume::Report<'_>>()),
         ("serve", of_answer::<serve::Report>()),
+        ("setup", of_answer::<setup::Report>()),
         ("stitch", of_answer::<stitch::Report<'_>>()),
     ]
 }

@@ -20,5 +20,6 @@ mod report;
 mod resume;
 mod run;
 mod serve;
+mod setup;
 mod stitch;
 mod tls;

@@ -1,0 +1,326 @@
+//! `endmark setup`: what a client needs to go through Endmark; shown, written into its configuration, or taken back.
+
+mod address;
+mod clients;
+mod document;
+mod file;
+mod revision;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use endmark_envelope::Warning;
+use serde::Serialize;
+
+use crate::answer::{Answer, to_data};
+use crate::arguments::{ClientChoice, Setup};
+use crate::config::Settings;
+use crate::context::{Context, configuration_warnings};
+use crate::error::CommandError;
+use crate::terminal::{Paint, Painter, in_one_line};
+use clients::{Address, Client, Setting};
+use document::{Document, Syntax, Unfit};
+use file::ConfigurationFile;
+use revision::{Change, Reversion, Revision};
+
+/// By this name Endmark's own tables in foreign files are known.
+const NAME: &str = "endmark";
+
+/// What was done for a client, or is to be done.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Report {
+    client: &'static str,
+    /// `shown`, `written`, `undone`, or `unchanged`.
+    action: &'static str,
+    /// Where the client finds the gateway.
+    url: String,
+    /// The client's configuration file.
+    file: Option<String>,
+    /// What the file has to say, in its own language; only where it is shown.
+    snippet: Option<String>,
+    changes: Vec<ChangeReport>,
+    /// A copy of the file as it was found.
+    backup: Option<String>,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ChangeReport {
+    key: String,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+/// What is known before anything is read or written.
+struct Task<'a> {
+    arguments: &'a Setup,
+    client: Client,
+    address: Address,
+    settings: Vec<Setting>,
+    path: Option<PathBuf>,
+    painter: Painter,
+}
+
+/// Shows, writes or takes back what a client needs.
+pub(crate) fn run(context: &Context, arguments: &Setup) -> Result<Answer, CommandError> {
+    if arguments.undo {
+        // What was written comes back whatever became of Endmark's own configuration since.
+        let settings = context.configuration(Vec::new()).map(|effective| effective.settings);
+        let address = address::address(arguments, &settings.unwrap_or_default())
+            .unwrap_or_else(|_| Address { root: format!("http://{}", Settings::default().listen) });
+        return Task::new(context, arguments, address).undo();
+    }
+    let effective = context.configuration(Vec::new())?;
+    let address = address::address(arguments, &effective.settings)?;
+    check_spoken(arguments.client, arguments.model.as_deref())?;
+    let task = Task::new(context, arguments, address);
+    let answer = if arguments.write { task.write() } else { task.show() }?;
+    Ok(answer.with_warnings(configuration_warnings(&effective)))
+}
+
+/// Refuses a client whose format passes untouched: it would be sent through Endmark for nothing.
+fn check_spoken(choice: ClientChoice, model: Option<&str>) -> Result<(), CommandError> {
+    let client = Client::of(choice);
+    let is_spoken = client.formats.iter().any(|(format, _)| clients::is_spoken(format));
+    // Its built-in providers speak the other formats; chat is for a provider with a model of its own.
+    let is_model_missing = choice == ClientChoice::Opencode
+        && model.is_none()
+        && client.formats.iter().skip(1).all(|(format, _)| !clients::is_spoken(format));
+    if is_spoken && !is_model_missing {
+        return Ok(());
+    }
+    let names: Vec<&str> = client.formats.iter().map(|(_, name)| *name).collect();
+    Err(if is_spoken {
+        CommandError::input(
+            "model_needed",
+            format!("{} speaks Chat Completions with a model that is named only", client.title),
+            "Name it: `--model NAME`.",
+        )
+    } else {
+        CommandError::input(
+            "format_not_spoken",
+            format!("{} speaks {}, which Endmark passes on as it is", client.title, names.join(" or ")),
+            "`endmark setup --help` lists the clients; one that speaks OpenAI Chat Completions gets whole replies.",
+        )
+    })
+}
+
+impl<'a> Task<'a> {
+    fn new(context: &Context, arguments: &'a Setup, address: Address) -> Self {
+        let choice = arguments.client;
+        let settings = clients::settings(choice, &address, arguments.model.as_deref(), clients::is_spoken);
+        let path = arguments.file.clone().or_else(|| clients::file(choice, &context.environment));
+        let painter = context.terminal.output;
+        Self { arguments, client: Client::of(choice), address, settings, path, painter }
+    }
+
+    fn owned(&self) -> &'static [&'static [&'static str]] {
+        clients::owned(self.arguments.client)
+    }
+
+    fn syntax(&self) -> Syntax {
+        self.client.syntax
+    }
+
+    fn show(&self) -> Result<Answer, CommandError> {
+        let mut document = Document::parse(self.syntax(), "").map_err(|error| self.bug(&error))?;
+        for setting in &self.settings {
+            document.set(&setting.path(), &setting.value).map_err(|error| self.bug(&error))?;
+        }
+        let snippet = document.text();
+        let mut text = String::new();
+        if let Some(path) = &self.path {
+            let heading = format!("# {} reads this from {}", self.client.title, path.display());
+            // Whatever is no configuration is a comment, so that the rest can be copied.
+            let _ = writeln!(text, "{}", self.painter.paint(Paint::Faint, &heading));
+        }
+        text.push_str(&snippet);
+        let hint = match self.arguments.client {
+            ClientChoice::Openai | ClientChoice::Anthropic => {
+                "# in a shell: export it; in a project: `--write` puts it into .env".to_owned()
+            }
+            _ => format!("# `endmark setup {} --write` puts it there, `--undo` takes it back", self.name()),
+        };
+        for line in self.client.notes.iter().map(|note| format!("# {note}")).chain([hint]) {
+            let _ = writeln!(text, "{}", self.painter.paint(Paint::Faint, &line));
+        }
+        let report = Report { snippet: Some(snippet), ..self.report("shown", Vec::new()) };
+        Ok(Answer::yes(to_data(&report)?, text))
+    }
+
+    fn write(&self) -> Result<Answer, CommandError> {
+        let file = self.open()?;
+        let record = file.record()?;
+        let revision = revision::revise(
+            self.syntax(),
+            file.text.as_deref(),
+            record.as_ref(),
+            &self.settings,
+            self.owned(),
+        );
+        match revision.map_err(|error| self.unfit(&file, &error))? {
+            Revision::Same => {
+                let text = format!("{} says it already; nothing was written.\n", file.path.display());
+                Ok(Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text))
+            }
+            Revision::New { record, changes } => {
+                file.write(&record)?;
+                let mut text = format!("Written to {}:\n", file.path.display());
+                text.push_str(&self.lines(&changes));
+                let backup = record.original.is_some().then(|| file.backup().display().to_string());
+                if let Some(backup) = &backup {
+                    let _ = writeln!(text, "The file as it was is in {backup}.");
+                }
+                let _ = writeln!(text, "`endmark setup {} --undo` takes it back.", self.name());
+                for note in self.client.notes {
+                    let _ = writeln!(text, "{note}");
+                }
+                let warnings: Vec<Warning> = changes.iter().filter_map(was_elsewhere).collect();
+                let report = Report { backup, ..self.report("written", changes) };
+                Ok(Answer::yes(to_data(&report)?, text).with_warnings(warnings))
+            }
+        }
+    }
+
+    fn undo(&self) -> Result<Answer, CommandError> {
+        let file = self.open()?;
+        let record = file.record()?;
+        let reversion = file.text.as_deref().map(|text| {
+            revision::revert(self.syntax(), text, record.as_ref(), &self.settings, self.owned())
+                .map_err(|error| self.unfit(&file, &error))
+        });
+        match reversion.transpose()?.unwrap_or(Reversion::Nothing) {
+            Reversion::Nothing => {
+                file.forget()?;
+                let text = format!("{} has nothing of Endmark's; it stays as it is.\n", file.path.display());
+                Ok(Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text))
+            }
+            Reversion::Exactly { original, changes } => {
+                file.restore(original.as_deref())?;
+                let text = match original {
+                    Some(_) => format!("{} is again what it was, byte for byte:\n", file.path.display()),
+                    None => format!("{} is removed; it was not there before:\n", file.path.display()),
+                };
+                let text = text + &self.lines(&changes);
+                Ok(Answer::yes(to_data(&self.report("undone", changes))?, text))
+            }
+            Reversion::OwnKeys { text: restored, changes, left } => {
+                file.restore(Some(&restored))?;
+                let mut text = format!(
+                    "{} was changed since by somebody else. Only Endmark's keys were taken back:\n",
+                    file.path.display()
+                );
+                text.push_str(&self.lines(&changes));
+                let warnings = left.iter().map(|key| {
+                    let message = format!("`{key}` was set to something else since, and stays so");
+                    Warning::notice("SETUP", message)
+                });
+                let warnings: Vec<Warning> = warnings.collect();
+                Ok(Answer::yes(to_data(&self.report("undone", changes))?, text).with_warnings(warnings))
+            }
+        }
+    }
+
+    fn open(&self) -> Result<ConfigurationFile, CommandError> {
+        let Some(path) = &self.path else {
+            return Err(CommandError::input(
+                "no_home",
+                format!("nobody knows where the configuration of {} is: HOME is not set", self.client.title),
+                "Set HOME, or name the file: `--file FILE`.",
+            ));
+        };
+        ConfigurationFile::open(path)
+    }
+
+    fn name(&self) -> &'static str {
+        self.arguments.client.name()
+    }
+
+    fn report(&self, action: &'static str, changes: Vec<Change>) -> Report {
+        let changes = changes.into_iter().map(|change| ChangeReport {
+            key: change.key,
+            before: change.before.map(|value| without_password(&value)),
+            after: change.after.map(|value| without_password(&value)),
+        });
+        Report {
+            client: self.name(),
+            action,
+            url: self.address.root.clone(),
+            file: self.path.as_ref().map(|path| path.display().to_string()),
+            snippet: None,
+            changes: changes.collect(),
+            backup: None,
+            notes: self.client.notes.iter().map(|&note| note.to_owned()).collect(),
+        }
+    }
+
+    fn lines(&self, changes: &[Change]) -> String {
+        let shown = |value: &Option<String>| match value {
+            Some(value) => in_one_line(&without_password(value)),
+            None => "not set".to_owned(),
+        };
+        let mut text = String::new();
+        for change in changes {
+            let key = self.painter.paint(Paint::Strong, &change.key);
+            let _ = writeln!(text, "  {key}: {} → {}", shown(&change.before), shown(&change.after));
+        }
+        text
+    }
+
+    fn unfit(&self, file: &ConfigurationFile, error: &Unfit) -> CommandError {
+        let path = file.path.display();
+        let name = self.name();
+        let (message, hint) = match error {
+            Unfit::Unreadable(reason) => (
+                format!("`{path}` is no {} that can be read: {reason}", self.syntax().name()),
+                format!("Mend it, or put in by hand what `endmark setup {name}` shows. Nothing was written."),
+            ),
+            Unfit::NoTable(key) => (
+                format!("`{path}`: `{key}` is no table, and there is no place for what has to be in it"),
+                format!(
+                    "Look what it is for; `endmark setup {name}` shows what has to be there. Nothing was written."
+                ),
+            ),
+            Unfit::IsTable(key) => (
+                format!("`{path}`: `{key}` is a table, and would be lost"),
+                format!(
+                    "Look what it is for; `endmark setup {name}` shows what has to be there. Nothing was written."
+                ),
+            ),
+            Unfit::Unfaithful => (
+                format!("`{path}` cannot be changed without changing more of it than that"),
+                format!("Put in by hand what `endmark setup {name}` shows. Nothing was written."),
+            ),
+        };
+        CommandError::input("unfit_file", message, hint)
+    }
+
+    fn bug(&self, error: &Unfit) -> CommandError {
+        CommandError::Bug(format!("what {} needs cannot be written: {error}", self.client.title))
+    }
+}
+
+/// Where a client went before is where Endmark has to go now.
+fn was_elsewhere(change: &Change) -> Option<Warning> {
+    let before = change.before.as_deref().filter(|before| before.starts_with("http"))?;
+    let message = format!(
+        "it went to {} before: if replies are still to come from there, make that the `base_url` of an upstream of Endmark's",
+        in_one_line(&without_password(before))
+    );
+    Some(Warning::notice("SETUP", message))
+}
+
+/// A value as it can be shown: without what stands before the `@` of an address.
+fn without_password(value: &str) -> String {
+    let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://***@{host}{path}"),
+        None => value.to_owned(),
+    }
+}

@@ -1,0 +1,218 @@
+//! The clients: what each needs to go through Endmark, where its configuration is, and which format it speaks.
+
+use std::path::{Path, PathBuf};
+
+use super::document::{Syntax, Value};
+use crate::arguments::ClientChoice;
+use crate::config::Environment;
+
+/// The formats that the gateway makes whole, by their literal names. What it does not speak passes untouched, and no
+/// client is sent its way for that.
+const SPOKEN: [&str; 1] = ["openai_chat"];
+
+/// Whether the gateway makes replies of this format whole.
+pub(super) fn is_spoken(format: &str) -> bool {
+    SPOKEN.contains(&format)
+}
+
+/// The addresses of the gateway, as clients want them.
+#[derive(Debug, Clone)]
+pub(super) struct Address {
+    /// Without the version, as `http://127.0.0.1:4141`; with `/u/NAME` for a named upstream.
+    pub(super) root: String,
+}
+
+impl Address {
+    fn with(&self, version: &str) -> String {
+        format!("{}/{version}", self.root)
+    }
+}
+
+/// What is special about one client.
+pub(super) struct Client {
+    /// What it is called.
+    pub(super) title: &'static str,
+    /// The formats it needs, each with a name for people: one that is spoken is enough.
+    pub(super) formats: &'static [(&'static str, &'static str)],
+    pub(super) syntax: Syntax,
+    /// What has to be known besides; each a sentence.
+    pub(super) notes: &'static [&'static str],
+}
+
+/// One key, and what it has to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Setting {
+    pub(super) path: Vec<String>,
+    pub(super) value: Value,
+}
+
+impl Setting {
+    fn text(path: &[&str], value: impl Into<String>) -> Self {
+        Self { path: path.iter().map(|&name| name.to_owned()).collect(), value: Value::Text(value.into()) }
+    }
+
+    /// The text it is set to, if it is a text.
+    pub(super) fn text_value(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            Value::Table => None,
+        }
+    }
+
+    pub(super) fn path(&self) -> Vec<&str> {
+        self.path.iter().map(String::as_str).collect()
+    }
+}
+
+const CHAT: (&str, &str) = ("openai_chat", "OpenAI Chat Completions");
+const RESPONSES: (&str, &str) = ("openai_responses", "OpenAI Responses");
+const MESSAGES: (&str, &str) = ("anthropic_messages", "Anthropic Messages");
+const GEMINI: (&str, &str) = ("gemini", "Gemini");
+
+/// The providers of opencode that have an address of their own, and the version that belongs into it.
+const OPENCODE_PROVIDERS: [(&str, &str, &str); 3] =
+    [("openai", RESPONSES.0, "v1"), ("anthropic", MESSAGES.0, "v1"), ("google", GEMINI.0, "v1beta")];
+
+impl Client {
+    pub(super) fn of(choice: ClientChoice) -> Self {
+        match choice {
+            ClientChoice::Claude => Self {
+                title: "Claude Code",
+                formats: &[MESSAGES],
+                syntax: Syntax::Jsonc,
+                notes: &[
+                    "It takes the settings of a project (.claude/settings.json) before these, and these before the shell's.",
+                    "It needs an API key (ANTHROPIC_API_KEY, or apiKeyHelper): a login at claude.ai is for Anthropic's own address.",
+                ],
+            },
+            ClientChoice::Codex => Self {
+                title: "Codex",
+                formats: &[RESPONSES],
+                syntax: Syntax::Toml,
+                notes: &[
+                    "It takes the key from OPENAI_API_KEY: a ChatGPT login is for OpenAI's own address.",
+                    "It lists sessions by provider: those of other providers come back with `--undo`.",
+                ],
+            },
+            ClientChoice::Gemini => Self {
+                title: "Gemini CLI",
+                formats: &[GEMINI],
+                syntax: Syntax::Dotenv,
+                notes: &[
+                    "It reads one .env file only: a .env or .gemini/.env of a project comes before this one.",
+                    "It needs GEMINI_API_KEY, and \"gemini-api-key\" where its settings.json names a way to log in.",
+                ],
+            },
+            ClientChoice::Opencode => Self {
+                title: "opencode",
+                formats: &[CHAT, RESPONSES, MESSAGES, GEMINI],
+                syntax: Syntax::Jsonc,
+                notes: &["A project's opencode.json comes before this one."],
+            },
+            ClientChoice::Openai => Self {
+                title: "the OpenAI libraries",
+                formats: &[CHAT, RESPONSES],
+                syntax: Syntax::Dotenv,
+                notes: &[
+                    "The libraries read the environment: an application has to load the .env file, as most do.",
+                ],
+            },
+            ClientChoice::Anthropic => Self {
+                title: "the Anthropic libraries",
+                formats: &[MESSAGES],
+                syntax: Syntax::Dotenv,
+                notes: &[
+                    "The libraries read the environment: an application has to load the .env file, as most do.",
+                ],
+            },
+        }
+    }
+}
+
+/// Where the configuration of a client is, as the client itself finds it; none where not even a home folder is known.
+pub(super) fn file(choice: ClientChoice, environment: &Environment) -> Option<PathBuf> {
+    let named = |name: &str| environment.get(name).map(PathBuf::from);
+    let home = || named("HOME");
+    match choice {
+        ClientChoice::Claude => named("CLAUDE_CONFIG_DIR")
+            .or_else(|| Some(home()?.join(".claude")))
+            .map(|folder| folder.join("settings.json")),
+        ClientChoice::Codex => named("CODEX_HOME")
+            .or_else(|| Some(home()?.join(".codex")))
+            .map(|folder| folder.join("config.toml")),
+        ClientChoice::Gemini => {
+            named("GEMINI_CLI_HOME").or_else(home).map(|folder| folder.join(".gemini").join(".env"))
+        }
+        ClientChoice::Opencode => named("OPENCODE_CONFIG").or_else(|| {
+            let folder = named("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))?.join("opencode");
+            // Of those that exist the last that it reads, which counts most.
+            let found = ["opencode.jsonc", "opencode.json", "config.json"]
+                .map(|file| folder.join(file))
+                .into_iter()
+                .find(|file| file.is_file());
+            Some(found.unwrap_or_else(|| folder.join("opencode.json")))
+        }),
+        ClientChoice::Openai | ClientChoice::Anthropic => Some(Path::new(".env").to_owned()),
+    }
+}
+
+/// What a client's configuration has to say, for the formats that are spoken.
+pub(super) fn settings(
+    choice: ClientChoice,
+    address: &Address,
+    model: Option<&str>,
+    is_spoken: fn(&str) -> bool,
+) -> Vec<Setting> {
+    match choice {
+        ClientChoice::Claude => vec![Setting::text(&["env", "ANTHROPIC_BASE_URL"], address.root.clone())],
+        ClientChoice::Codex => {
+            let provider = |key, value: &str| Setting::text(&["model_providers", "endmark", key], value);
+            vec![
+                Setting::text(&["model_provider"], "endmark"),
+                provider("name", "Endmark"),
+                provider("base_url", &address.with("v1")),
+                // Of a provider of its own it asks over HTTP; of its built-in one over a WebSocket first.
+                provider("wire_api", "responses"),
+                provider("env_key", "OPENAI_API_KEY"),
+            ]
+        }
+        ClientChoice::Gemini => vec![Setting::text(&["GOOGLE_GEMINI_BASE_URL"], address.root.clone())],
+        ClientChoice::Openai => vec![Setting::text(&["OPENAI_BASE_URL"], address.with("v1"))],
+        ClientChoice::Anthropic => vec![Setting::text(&["ANTHROPIC_BASE_URL"], address.root.clone())],
+        ClientChoice::Opencode => match model {
+            Some(model) => vec![
+                Setting::text(&["provider", "endmark", "npm"], "@ai-sdk/openai-compatible"),
+                Setting::text(&["provider", "endmark", "name"], "Endmark"),
+                Setting::text(&["provider", "endmark", "options", "baseURL"], address.with("v1")),
+                Setting {
+                    path: ["provider", "endmark", "models", model].map(str::to_owned).to_vec(),
+                    value: Value::Table,
+                },
+            ],
+            None => OPENCODE_PROVIDERS
+                .into_iter()
+                .filter(|(_, format, _)| is_spoken(format))
+                .map(|(provider, _, version)| {
+                    Setting::text(&["provider", provider, "options", "baseURL"], address.with(version))
+                })
+                .collect(),
+        },
+    }
+}
+
+/// The keys that are taken back by `--undo`, each with all below it.
+pub(super) fn owned(choice: ClientChoice) -> &'static [&'static [&'static str]] {
+    match choice {
+        ClientChoice::Claude => &[&["env", "ANTHROPIC_BASE_URL"]],
+        ClientChoice::Codex => &[&["model_provider"], &["model_providers", "endmark"]],
+        ClientChoice::Gemini => &[&["GOOGLE_GEMINI_BASE_URL"]],
+        ClientChoice::Openai => &[&["OPENAI_BASE_URL"]],
+        ClientChoice::Anthropic => &[&["ANTHROPIC_BASE_URL"]],
+        ClientChoice::Opencode => &[
+            &["provider", "endmark"],
+            &["provider", "openai", "options", "baseURL"],
+            &["provider", "anthropic", "options", "baseURL"],
+            &["provider", "google", "options", "baseURL"],
+        ],
+    }
+}

@@ -1,0 +1,126 @@
+//! JSON with comments.
+
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
+
+use super::{Unfit, Value};
+
+pub(super) struct Jsonc(CstRootNode);
+
+impl Jsonc {
+    pub(super) fn parse(text: &str) -> Result<Self, Unfit> {
+        // Comments and trailing commas are common in such files; the freedoms of JSON5 are not, and would be guessed at.
+        let options = ParseOptions {
+            allow_comments: true,
+            allow_trailing_commas: true,
+            allow_loose_object_property_names: false,
+            allow_missing_commas: false,
+            allow_single_quoted_strings: false,
+            allow_hexadecimal_numbers: false,
+            allow_unary_plus_numbers: false,
+            allow_bare_decimal_point_numbers: false,
+            allow_non_finite_numbers: false,
+            allow_extended_string_escapes: false,
+        };
+        let root =
+            CstRootNode::parse(text, &options).map_err(|error| Unfit::Unreadable(error.to_string()))?;
+        Ok(Self(root))
+    }
+
+    pub(super) fn text(&self) -> String {
+        self.0.to_string()
+    }
+
+    pub(super) fn value(&self, path: &[&str]) -> Option<String> {
+        let value = self.property(path)?.value()?;
+        let text = value.as_string_lit().and_then(|text| text.decoded_value().ok());
+        Some(text.unwrap_or_else(|| value.to_string()))
+    }
+
+    pub(super) fn set(&mut self, path: &[&str], value: &Value) -> Result<(), Unfit> {
+        let is_table = self.property(path).is_some_and(|found| found.object_value().is_some());
+        let value = match value {
+            Value::Table if is_table => return Ok(()),
+            Value::Table => CstInputValue::Object(Vec::new()),
+            Value::Text(_) if is_table => return Err(Unfit::IsTable(path.join("."))),
+            Value::Text(text) => CstInputValue::String(text.clone()),
+        };
+        self.put(path, value)
+    }
+
+    pub(super) fn take_from(&mut self, other: &Self, path: &[&str]) -> Result<(), Unfit> {
+        if let Some(value) = other.property(path).and_then(|property| property.value()) {
+            return self.put(path, input(&value)?);
+        }
+        for length in (1..=path.len()).rev() {
+            let Some(name) = path.get(..length) else { break };
+            if other.property(name).is_some() {
+                break;
+            }
+            let Some(property) = self.property(name) else { continue };
+            let is_in_use = || property.object_value().is_some_and(|table| !table.properties().is_empty());
+            if length < path.len() && is_in_use() {
+                break;
+            }
+            property.remove();
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, path: &[&str], value: CstInputValue) -> Result<(), Unfit> {
+        let Some((last, tables)) = path.split_last() else { return Ok(()) };
+        let mut table =
+            self.0.object_value_or_create().ok_or_else(|| Unfit::NoTable("the whole file".to_owned()))?;
+        for (index, name) in tables.iter().enumerate() {
+            table = table
+                .object_value_or_create(name)
+                .ok_or_else(|| Unfit::NoTable(tables.get(..=index).unwrap_or(tables).join(".")))?;
+        }
+        match find(&table, last) {
+            Some(property) => property.set_value(value),
+            None => {
+                table.append(last, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn property(&self, path: &[&str]) -> Option<CstObjectProp> {
+        let (last, tables) = path.split_last()?;
+        let mut table = self.0.object_value()?;
+        for name in tables {
+            table = find(&table, name)?.object_value()?;
+        }
+        find(&table, last)
+    }
+}
+
+/// The property of this name. Of several the last, as every reader takes it.
+fn find(table: &CstObject, name: &str) -> Option<CstObjectProp> {
+    table.properties().into_iter().rfind(|property| property.decoded_name().as_deref() == Some(name))
+}
+
+/// A value, to be written elsewhere. Nesting is bounded by the parser.
+fn input(value: &CstNode) -> Result<CstInputValue, Unfit> {
+    let unreadable = || Unfit::Unreadable(format!("`{value}` cannot be read"));
+    if let Some(text) = value.as_string_lit() {
+        return Ok(CstInputValue::String(text.decoded_value().map_err(|_| unreadable())?));
+    }
+    if let Some(number) = value.as_number_lit() {
+        return Ok(CstInputValue::Number(number.to_string()));
+    }
+    if let Some(flag) = value.as_boolean_lit() {
+        return Ok(CstInputValue::Bool(flag.value()));
+    }
+    if let Some(table) = value.as_object() {
+        let properties = table.properties().into_iter().map(|property| {
+            let name = property.decoded_name().ok_or_else(unreadable)?;
+            Ok((name, input(&property.value().ok_or_else(unreadable)?)?))
+        });
+        return Ok(CstInputValue::Object(properties.collect::<Result<_, _>>()?));
+    }
+    if let Some(list) = value.as_array() {
+        return Ok(CstInputValue::Array(list.elements().iter().map(input).collect::<Result<_, _>>()?));
+    }
+    Ok(CstInputValue::Null)
+}

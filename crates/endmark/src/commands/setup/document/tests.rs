@@ -1,0 +1,182 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn set(syntax: Syntax, text: &str, path: &[&str], to: &str) -> Result<String, Unfit> {
+    let mut document = Document::parse(syntax, text)?;
+    document.set(path, &Value::Text(to.to_owned()))?;
+    assert_eq!(document.value(path).as_deref(), Some(to));
+    Ok(document.text())
+}
+
+#[test]
+fn comments_order_and_spelling_stay_in_json() {
+    let text = "{\n  // mine\n  \"zeta\": 1.50, /* odd */\n  \"env\": {\n    \"A\": \"b\",\n  },\n  \"alpha\": [1,2],\n}\n";
+    let changed = set(Syntax::Jsonc, text, &["env", "URL"], "http://x").unwrap();
+    assert_eq!(
+        changed,
+        "{\n  // mine\n  \"zeta\": 1.50, /* odd */\n  \"env\": {\n    \"A\": \"b\",\n    \"URL\": \"http://x\",\n  },\n  \"alpha\": [1,2],\n}\n"
+    );
+    assert_eq!(set(Syntax::Jsonc, &changed, &["env", "URL"], "y").unwrap(), changed.replace("http://x", "y"));
+}
+
+#[test]
+fn comments_order_and_spelling_stay_in_toml() {
+    let text = "# head\nmodel   = 'x' # mine\nmodel_provider = \"azure\" # why\n\n[profiles.a]\nb=1\n";
+    let changed = set(Syntax::Toml, text, &["model_provider"], "endmark").unwrap();
+    assert_eq!(changed, text.replace("\"azure\"", "\"endmark\""));
+    let changed = set(Syntax::Toml, text, &["model_providers", "endmark", "name"], "Endmark").unwrap();
+    assert_eq!(changed, format!("{text}\n[model_providers.endmark]\nname = \"Endmark\"\n"));
+}
+
+#[test]
+fn lines_stay_in_an_environment_file() {
+    let text = "# keys\nexport A=1\nURL='old' \nB=2";
+    assert_eq!(set(Syntax::Dotenv, text, &["URL"], "new").unwrap(), "# keys\nexport A=1\nURL=new\nB=2");
+    assert_eq!(set(Syntax::Dotenv, text, &["A"], "2").unwrap(), text.replace("A=1", "A=2"));
+    assert_eq!(set(Syntax::Dotenv, text, &["C"], "3").unwrap(), format!("{text}\nC=3\n"));
+    let document = Document::parse(Syntax::Dotenv, text).unwrap();
+    assert_eq!(document.value(&["URL"]).as_deref(), Some("old"));
+}
+
+#[test]
+fn a_file_of_another_system_keeps_its_line_ends_and_its_mark() {
+    for (syntax, text) in [
+        (Syntax::Jsonc, "\u{feff}{\r\n  \"a\": 1\r\n}\r\n"),
+        (Syntax::Toml, "a = 1\r\n"),
+        (Syntax::Dotenv, "A=1\r\n"),
+    ] {
+        let changed = set(syntax, text, &["b"], "x").unwrap();
+        assert_eq!(changed.matches('\n').count(), changed.matches("\r\n").count(), "{changed:?}");
+        assert_eq!(changed.starts_with('\u{feff}'), text.starts_with('\u{feff}'));
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_with_its_place() {
+    for (syntax, text, place) in [
+        (Syntax::Jsonc, "{\n  \"a\": ]\n}", "line 2"),
+        (Syntax::Jsonc, "{'a': 1}", "line 1"),
+        (Syntax::Toml, "a = \n", "line 1"),
+    ] {
+        let Err(Unfit::Unreadable(reason)) = Document::parse(syntax, text) else { panic!("{text}") };
+        assert!(reason.contains(place), "{reason}");
+    }
+    // Nesting is bounded, so that a file cannot bring the process down.
+    for (syntax, text) in
+        [(Syntax::Jsonc, "[".repeat(100_000)), (Syntax::Toml, format!("a = {}", "[".repeat(100_000)))]
+    {
+        assert!(matches!(Document::parse(syntax, &text), Err(Unfit::Unreadable(_))));
+    }
+}
+
+#[test]
+fn where_a_table_is_needed_nothing_else_is_replaced() {
+    assert_eq!(set(Syntax::Jsonc, "[1]", &["env", "A"], "x"), Err(Unfit::NoTable("the whole file".into())));
+    assert_eq!(set(Syntax::Jsonc, "{\"env\": 3}", &["env", "A"], "x"), Err(Unfit::NoTable("env".into())));
+    assert_eq!(set(Syntax::Toml, "a = 3", &["a", "b", "c"], "x"), Err(Unfit::NoTable("a".into())));
+    assert_eq!(set(Syntax::Jsonc, "{\"a\": {}}", &["a"], "x"), Err(Unfit::IsTable("a".into())));
+    assert_eq!(set(Syntax::Toml, "[a]\nb = 1\n", &["a"], "x"), Err(Unfit::IsTable("a".into())));
+}
+
+#[test]
+fn a_key_goes_with_the_tables_that_were_made_for_it() {
+    for (syntax, text) in [
+        (Syntax::Jsonc, "{\n  \"a\": 1\n}\n"),
+        (Syntax::Jsonc, "{\n  \"a\": 1,\n  \"x\": {}\n}\n"),
+        (Syntax::Toml, "a = 1\n"),
+        (Syntax::Toml, "[x]\n"),
+        (Syntax::Toml, "x = {}\n"),
+        (Syntax::Dotenv, "A=1\n"),
+    ] {
+        let before = Document::parse(syntax, text).unwrap();
+        let mut document =
+            Document::parse(syntax, &set(syntax, text, &["x", "y", "z"], "v").unwrap()).unwrap();
+        document.take_from(&before, &["x", "y", "z"]).unwrap();
+        assert_eq!(document.text().replace("\n\n", "\n"), text, "{syntax:?}");
+    }
+}
+
+/// JSON as people write it, with comments and any layout.
+fn jsonc() -> impl Strategy<Value = String> {
+    let name = "[a-e]{1,3}";
+    let leaf =
+        prop_oneof!["[1-9][0-9]{0,3}", Just("true".to_owned()), "\"[a-z /:]{0,8}\"", Just("{ }".to_owned())];
+    let value = leaf.prop_recursive(4, 24, 4, move |inner| {
+        let gap = prop_oneof![
+            Just(String::new()),
+            Just(" ".to_owned()),
+            Just("\n  ".to_owned()),
+            Just(" // why\n".to_owned()),
+            Just("/* x */".to_owned())
+        ];
+        prop::collection::vec((name, gap, inner), 0..4).prop_map(|properties| {
+            let mut text = "{".to_owned();
+            let mut seen: Vec<String> = Vec::new();
+            for (name, gap, value) in properties {
+                if seen.contains(&name) {
+                    continue;
+                }
+                let comma = if seen.is_empty() { "" } else { "," };
+                text.extend([comma, &gap, "\"", &name, "\":", &gap, &value, &gap]);
+                seen.push(name);
+            }
+            text + "}"
+        })
+    });
+    value.prop_filter("a table", |text| text.starts_with('{'))
+}
+
+fn values(text: &str) -> Option<serde_json::Value> {
+    let options = jsonc_parser::ParseOptions::default();
+    let root = jsonc_parser::cst::CstRootNode::parse(text, &options).ok()?;
+    // Without comments and trailing commas it is JSON.
+    let mut kept = String::new();
+    for token in Plain::of(&root.value()?) {
+        kept.push_str(&token);
+    }
+    serde_json::from_str(&kept).ok()
+}
+
+/// A value written out again without trivia.
+struct Plain;
+
+impl Plain {
+    fn of(node: &jsonc_parser::cst::CstNode) -> Vec<String> {
+        if let Some(object) = node.as_object() {
+            let properties = object.properties().into_iter().map(|property| {
+                let value = property.value().unwrap();
+                format!("{:?}:{}", property.decoded_name().unwrap(), Self::of(&value).concat())
+            });
+            return vec![format!("{{{}}}", properties.collect::<Vec<_>>().join(","))];
+        }
+        vec![node.to_string()]
+    }
+}
+
+proptest! {
+    /// Whatever stands in a file, setting a key changes that key and nothing else, and taking it back leaves the same
+    /// values and comments as before.
+    #[test]
+    fn nothing_else_changes(text in jsonc(), path in prop::collection::vec("[a-e]{1,2}|endmark", 1..4)) {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        let before = Document::parse(Syntax::Jsonc, &text).unwrap();
+        let mut document = Document::parse(Syntax::Jsonc, &text).unwrap();
+        if document.set(&path, &Value::Text("http://x/v1".into())).is_err() {
+            return Ok(());
+        }
+        let changed = document.text();
+        prop_assert_eq!(changed.matches("why").count(), text.matches("why").count());
+        prop_assert_eq!(changed.matches("/* x */").count(), text.matches("/* x */").count());
+        let mut expected = values(&text).unwrap();
+        let mut place = &mut expected;
+        for name in &path {
+            place = &mut place[*name];
+        }
+        *place = "http://x/v1".into();
+        prop_assert_eq!(values(&changed).unwrap(), expected, "{}", changed);
+        let mut back = Document::parse(Syntax::Jsonc, &changed).unwrap();
+        back.take_from(&before, &path).unwrap();
+        prop_assert_eq!(values(&back.text()).unwrap(), values(&text).unwrap(), "{}", back.text());
+    }
+}

@@ -1,0 +1,110 @@
+//! TOML.
+
+use toml_edit::{DocumentMut, Item, Table, TableLike, value};
+
+use super::{Unfit, Value};
+
+pub(super) struct Toml {
+    document: DocumentMut,
+    /// The last line had no line break; the library gives it one.
+    is_open: bool,
+}
+
+impl Toml {
+    pub(super) fn parse(text: &str) -> Result<Self, Unfit> {
+        let document = text.parse().map_err(|error: toml_edit::TomlError| {
+            // Its first line names the place, those below draw it.
+            let text = error.to_string();
+            let message = error.message();
+            Unfit::Unreadable(match text.lines().next() {
+                Some(place) => format!("{place}: {message}"),
+                None => message.to_owned(),
+            })
+        })?;
+        Ok(Self { document, is_open: !text.is_empty() && !text.ends_with('\n') })
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = self.document.to_string();
+        if self.is_open && text.ends_with('\n') {
+            text.pop();
+        }
+        text
+    }
+
+    pub(super) fn value(&self, path: &[&str]) -> Option<String> {
+        let item = self.item(path)?;
+        Some(item.as_str().map_or_else(|| item.to_string().trim().to_owned(), str::to_owned))
+    }
+
+    pub(super) fn set(&mut self, path: &[&str], given: &Value) -> Result<(), Unfit> {
+        let is_table = self.item(path).is_some_and(Item::is_table_like);
+        let item = match given {
+            Value::Table if is_table => return Ok(()),
+            Value::Table => Item::Table(Table::new()),
+            Value::Text(_) if is_table => return Err(Unfit::IsTable(path.join("."))),
+            Value::Text(text) => value(text.as_str()),
+        };
+        self.put(path, item)
+    }
+
+    pub(super) fn take_from(&mut self, other: &Self, path: &[&str]) -> Result<(), Unfit> {
+        if let Some(item) = other.item(path) {
+            return self.put(path, item.clone());
+        }
+        for length in (1..=path.len()).rev() {
+            let Some((last, tables)) = path.get(..length).and_then(<[_]>::split_last) else { break };
+            if path.get(..length).is_some_and(|name| other.item(name).is_some()) {
+                break;
+            }
+            let Some(table) = self.table_mut(tables) else { continue };
+            let is_in_use = table.get(last).and_then(Item::as_table_like).is_some_and(|own| !own.is_empty());
+            if length < path.len() && is_in_use {
+                break;
+            }
+            table.remove(last);
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, path: &[&str], mut item: Item) -> Result<(), Unfit> {
+        let Some((last, tables)) = path.split_last() else { return Ok(()) };
+        let mut table: &mut dyn TableLike = self.document.as_table_mut();
+        for (index, name) in tables.iter().enumerate() {
+            let entry = table.entry(name).or_insert_with(|| {
+                let mut new = Table::new();
+                // `[a.b]` needs no `[a]` before it.
+                new.set_implicit(index + 1 < tables.len() || tables.len() == 1 && path.len() > 2);
+                Item::Table(new)
+            });
+            table = entry
+                .as_table_like_mut()
+                .ok_or_else(|| Unfit::NoTable(tables.get(..=index).unwrap_or(tables).join(".")))?;
+        }
+        match table.get_mut(last) {
+            Some(found) => {
+                // The comment behind a value stays behind it.
+                if let (Some(old), Some(new)) = (found.as_value(), item.as_value_mut()) {
+                    *new.decor_mut() = old.decor().clone();
+                }
+                *found = item;
+            }
+            None => {
+                table.insert(last, item);
+            }
+        }
+        Ok(())
+    }
+
+    fn item(&self, path: &[&str]) -> Option<&Item> {
+        path.iter().try_fold(self.document.as_item(), |item, name| item.as_table_like()?.get(name))
+    }
+
+    fn table_mut(&mut self, path: &[&str]) -> Option<&mut dyn TableLike> {
+        let mut table: &mut dyn TableLike = self.document.as_table_mut();
+        for name in path {
+            table = table.get_mut(name)?.as_table_like_mut()?;
+        }
+        Some(table)
+    }
+}

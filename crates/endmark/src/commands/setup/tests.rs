@@ -1,0 +1,149 @@
+use super::clients::{file, owned, settings};
+use super::revision::{Record, revert, revise};
+use super::*;
+use crate::config::Environment;
+
+const ALL: [ClientChoice; 6] = [
+    ClientChoice::Claude,
+    ClientChoice::Codex,
+    ClientChoice::Gemini,
+    ClientChoice::Opencode,
+    ClientChoice::Openai,
+    ClientChoice::Anthropic,
+];
+
+fn at(root: &str) -> Address {
+    Address { root: root.to_owned() }
+}
+
+fn wanted(choice: ClientChoice, root: &str, model: Option<&str>) -> Vec<Setting> {
+    settings(choice, &at(root), model, |_| true)
+}
+
+/// Files as people have them, and none.
+fn files(syntax: Syntax) -> Vec<Option<&'static str>> {
+    let mut files = match syntax {
+        Syntax::Jsonc => vec![
+            "{}",
+            "{\n\t\"theme\": \"dark\" // mine\n}",
+            "{\"env\":{\"ANTHROPIC_BASE_URL\":\"https://corp.example\",\"A\":\"1\"},\"provider\":{\"openai\":{\"options\":{}}}}\n",
+        ],
+        Syntax::Toml => vec![
+            "# mine\nmodel = \"o9\"\n\n[tui]\ntheme = \"x\" # nice\n",
+            "model_provider = 'azure'\n[model_providers.azure]\nname = \"A\"\n[model_providers.endmark]\nname=\"old\"",
+        ],
+        Syntax::Dotenv => vec!["KEY=1", "export OPENAI_BASE_URL=\"http://old\"\n\n# end\n"],
+    };
+    files.push("");
+    files.into_iter().map(Some).chain([None]).collect()
+}
+
+fn written(choice: ClientChoice, current: Option<&str>, record: Option<&Record>, root: &str) -> Record {
+    let settings = wanted(choice, root, None);
+    match revise(Client::of(choice).syntax, current, record, &settings, owned(choice)).unwrap() {
+        Revision::New { record, .. } => record,
+        Revision::Same => panic!("{choice:?} says it already: {current:?}"),
+    }
+}
+
+#[test]
+fn what_was_written_once_or_twice_comes_back_byte_for_byte() {
+    for choice in ALL {
+        let syntax = Client::of(choice).syntax;
+        for original in files(syntax) {
+            let first = written(choice, original, None, "http://127.0.0.1:4141");
+            assert_eq!(first.original.as_deref(), original);
+            let second = written(choice, Some(&first.written), Some(&first), "http://[::1]:9/u/far");
+            assert_eq!(second.original.as_deref(), original, "{choice:?}");
+            assert_eq!(second, written(choice, original, None, "http://[::1]:9/u/far"), "{choice:?}");
+            for record in [&first, &second] {
+                let back = revert(syntax, &record.written, Some(record), &[], owned(choice)).unwrap();
+                let Reversion::Exactly { original: back, changes } = back else { panic!("{back:?}") };
+                assert_eq!(back.as_deref(), original);
+                assert!(!changes.is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn writing_it_again_changes_nothing() {
+    for choice in ALL {
+        let syntax = Client::of(choice).syntax;
+        for original in files(syntax) {
+            let record = written(choice, original, None, "http://a");
+            let again = revise(
+                syntax,
+                Some(&record.written),
+                Some(&record),
+                &wanted(choice, "http://a", None),
+                owned(choice),
+            );
+            assert_eq!(again, Ok(Revision::Same), "{choice:?}");
+        }
+    }
+}
+
+#[test]
+fn of_a_file_that_was_touched_only_our_keys_go_back() {
+    let choice = ClientChoice::Claude;
+    let original = "{\n  \"env\": {\n    \"ANTHROPIC_BASE_URL\": \"https://corp.example\"\n  }\n}\n";
+    let record = written(choice, Some(original), None, "http://a");
+    let touched = record.written.replace("{\n  \"env\"", "{\n  \"theme\": \"dark\",\n  \"env\"");
+    let back = revert(Syntax::Jsonc, &touched, Some(&record), &[], owned(choice)).unwrap();
+    let Reversion::OwnKeys { text, changes, left } = back else { panic!("{back:?}") };
+    assert_eq!(text, original.replace("{\n  \"env\"", "{\n  \"theme\": \"dark\",\n  \"env\""));
+    assert_eq!((changes.len(), left.len()), (1, 0));
+    // A key that somebody has given another value is theirs.
+    let theirs = touched.replace("http://a", "https://theirs.example");
+    let back = revert(Syntax::Jsonc, &theirs, Some(&record), &[], owned(choice)).unwrap();
+    let Reversion::OwnKeys { text, left, .. } = back else { panic!("{back:?}") };
+    assert_eq!((text.as_str(), left), (theirs.as_str(), vec!["env.ANTHROPIC_BASE_URL".to_owned()]));
+    // Writing again takes the touched file, without our keys, for what it was.
+    let again = written(choice, Some(&touched), Some(&record), "http://b");
+    assert!(
+        again.original.as_deref().is_some_and(|text| text.contains("theme") && text.contains("corp.example"))
+    );
+}
+
+#[test]
+fn without_a_record_only_what_would_be_written_goes() {
+    let choice = ClientChoice::Codex;
+    let text = "model_provider = \"endmark\"\n[model_providers.endmark]\nname = \"Endmark\"\n";
+    let back = revert(Syntax::Toml, text, None, &wanted(choice, "http://a", None), owned(choice)).unwrap();
+    let Reversion::OwnKeys { text, .. } = back else { panic!("{back:?}") };
+    assert_eq!(text, "");
+    let other = "model_provider = \"azure\"\n";
+    let settings = wanted(choice, "http://a", None);
+    assert_eq!(revert(Syntax::Toml, other, None, &settings, owned(choice)), Ok(Reversion::Nothing));
+}
+
+#[test]
+fn every_client_is_found_where_it_looks_itself() {
+    let environment = |pairs: &[(&str, &str)]| {
+        Environment::new(pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())))
+    };
+    let home = environment(&[("HOME", "/h")]);
+    let path = |choice, environment| file(choice, environment).unwrap().display().to_string();
+    assert_eq!(path(ClientChoice::Claude, &home), "/h/.claude/settings.json");
+    assert_eq!(path(ClientChoice::Codex, &home), "/h/.codex/config.toml");
+    assert_eq!(path(ClientChoice::Gemini, &home), "/h/.gemini/.env");
+    assert_eq!(path(ClientChoice::Opencode, &home), "/h/.config/opencode/opencode.json");
+    let moved = environment(&[
+        ("CLAUDE_CONFIG_DIR", "/c"),
+        ("CODEX_HOME", "/x"),
+        ("GEMINI_CLI_HOME", "/g"),
+        ("OPENCODE_CONFIG", "/o/my.json"),
+    ]);
+    assert_eq!(path(ClientChoice::Claude, &moved), "/c/settings.json");
+    assert_eq!(path(ClientChoice::Codex, &moved), "/x/config.toml");
+    assert_eq!(path(ClientChoice::Gemini, &moved), "/g/.gemini/.env");
+    assert_eq!(path(ClientChoice::Opencode, &moved), "/o/my.json");
+    assert_eq!(file(ClientChoice::Claude, &environment(&[])), None);
+}
+
+#[test]
+fn a_password_in_an_address_is_not_shown() {
+    assert_eq!(without_password("https://me:pass@corp.example/a@b"), "https://***@corp.example/a@b");
+    assert_eq!(without_password("http://corp.example/x"), "http://corp.example/x");
+}

@@ -1,0 +1,176 @@
+//! Clients are pointed at Endmark, in files that are theirs, and back.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use serde_json::{Value, json};
+
+use crate::run::Place;
+
+/// A file of opencode's as a person keeps it.
+const OPENCODE: &str = "{\n  // mine\n  \"theme\": \"dark\",\n  \"provider\": {\"x\": {\"a\": [1,2]}},\n}\n";
+const OPENCODE_FILE: &str = ".config/opencode/opencode.json";
+const OPENCODE_WRITE: [&str; 5] = ["setup", "opencode", "--write", "--model", "local-model"];
+
+fn opencode(text: &str) -> Place {
+    let place = Place::new();
+    fs::create_dir_all(place.path().join(".config/opencode")).unwrap();
+    place.with_file(OPENCODE_FILE, text)
+}
+
+fn text(place: &Place, file: &str) -> String {
+    fs::read_to_string(place.path().join(file)).unwrap()
+}
+
+fn files(place: &Place, folder: &str) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(place.path().join(folder))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_a_client_needs_is_shown_and_nothing_is_written() {
+    let place = Place::new();
+    let shown = place.run(&["setup", "openai"]);
+    assert_eq!((shown.code, shown.errors.as_str()), (0, ""));
+    let lines: Vec<&str> = shown.output.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(lines, ["OPENAI_BASE_URL=http://127.0.0.1:4141/v1"]);
+    assert_eq!(files(&place, ""), Vec::<String>::new());
+
+    let envelope = place.run(&["setup", "openai", "--json"]).envelope();
+    assert_eq!(envelope["data"]["action"], "shown");
+    assert_eq!(envelope["data"]["snippet"], "OPENAI_BASE_URL=http://127.0.0.1:4141/v1\n");
+}
+
+#[test]
+fn a_file_is_written_without_loss_and_comes_back_byte_for_byte() {
+    let place = opencode(OPENCODE);
+    let path = place.path().join(OPENCODE_FILE);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+
+    let written = place.run(&OPENCODE_WRITE);
+    assert_eq!(written.code, 0, "{}", written.errors);
+    assert!(
+        written.output.contains("provider.endmark.options.baseURL: not set → http://127.0.0.1:4141/v1"),
+        "{}",
+        written.output
+    );
+    let after = text(&place, OPENCODE_FILE);
+    assert!(after.starts_with("{\n  // mine\n  \"theme\": \"dark\",\n  \"provider\": {"), "{after}");
+    for kept in ["\"x\": {\"a\": [1,2]}", "\"endmark\": {", "\"local-model\": {}"] {
+        assert!(after.contains(kept), "{kept} in {after}");
+    }
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(text(&place, &format!("{OPENCODE_FILE}.endmark-backup")), OPENCODE);
+
+    let again = place.run(&[&OPENCODE_WRITE[..], &["--json"]].concat()).envelope();
+    assert_eq!((&again["data"]["action"], &again["data"]["changes"]), (&json!("unchanged"), &json!([])));
+    assert_eq!(text(&place, OPENCODE_FILE), after);
+
+    // Another address, then back: the way back leads to what was there at first.
+    let moved = place.run(&[&OPENCODE_WRITE[..], &["--url", "http://[::1]:9"]].concat());
+    assert_eq!(moved.code, 0, "{}", moved.errors);
+    let undone = place.run(&["setup", "opencode", "--undo"]);
+    assert!(undone.output.contains("byte for byte"), "{}", undone.output);
+    assert_eq!(text(&place, OPENCODE_FILE), OPENCODE);
+    assert_eq!(files(&place, ".config/opencode"), ["opencode.json"]);
+
+    let nothing = place.run(&["setup", "opencode", "--undo", "--json"]).envelope();
+    assert_eq!(nothing["data"]["action"], "unchanged");
+}
+
+#[test]
+fn a_file_that_was_not_there_goes_again() {
+    let place = Place::new();
+    assert_eq!(place.run(&["setup", "openai", "--write"]).code, 0);
+    assert_eq!(text(&place, ".env"), "OPENAI_BASE_URL=http://127.0.0.1:4141/v1\n");
+    let mode = fs::metadata(place.path().join(".env")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(place.run(&["setup", "openai", "--undo"]).output.contains("was not there before"));
+    assert_eq!(files(&place, ""), Vec::<String>::new());
+}
+
+#[test]
+fn of_a_file_that_somebody_changed_since_only_our_keys_go() {
+    let place = opencode(OPENCODE);
+    assert_eq!(place.run(&OPENCODE_WRITE).code, 0);
+    let touched = text(&place, OPENCODE_FILE).replace("\"dark\"", "\"light\"");
+    let place = place.with_file(OPENCODE_FILE, &touched);
+    let undone = place.run(&["setup", "opencode", "--undo"]);
+    assert_eq!(undone.code, 0, "{}", undone.errors);
+    assert!(undone.output.contains("Only Endmark's keys were taken back"), "{}", undone.output);
+    let left = text(&place, OPENCODE_FILE);
+    assert!(left.contains("\"light\"") && left.contains("// mine") && left.contains("[1,2]"), "{left}");
+    assert!(!left.contains("endmark") && !left.contains("local-model"), "{left}");
+    assert_eq!(files(&place, ".config/opencode"), ["opencode.json"]);
+}
+
+#[test]
+fn what_cannot_be_read_is_not_touched_and_the_next_step_is_said() {
+    for (broken, place_of_it) in [("{\n  \"a\": nonsense\n}\n", "line 2"), ("[1, 2]\n", "no table"), ("", "")]
+    {
+        let place = opencode(broken);
+        let run = place.run(&OPENCODE_WRITE);
+        if broken.is_empty() {
+            assert_eq!(run.code, 0, "an empty file is as good as none: {}", run.errors);
+            continue;
+        }
+        assert_eq!((run.code, run.output.as_str()), (2, ""));
+        assert!(run.errors.contains(place_of_it), "{}", run.errors);
+        assert!(
+            run.errors.contains("hint: ") && run.errors.contains("Nothing was written."),
+            "{}",
+            run.errors
+        );
+        assert_eq!(text(&place, OPENCODE_FILE), broken);
+        assert_eq!(files(&place, ".config/opencode"), ["opencode.json"]);
+    }
+    let place = Place::new().with_file(".env", [0xff, 0xfe]);
+    let envelope = place.run(&["setup", "openai", "--write", "--json"]).envelope();
+    assert_eq!(envelope["error"]["code"], "unfit_file");
+}
+
+#[test]
+fn a_link_stays_a_link_and_its_target_is_written() {
+    let place = Place::new().with_file("dotfiles.env", "A=1\n");
+    symlink(place.path().join("dotfiles.env"), place.path().join(".env")).unwrap();
+    assert_eq!(place.run(&["setup", "openai", "--write"]).code, 0);
+    assert!(place.path().join(".env").is_symlink());
+    assert_eq!(text(&place, "dotfiles.env"), "A=1\nOPENAI_BASE_URL=http://127.0.0.1:4141/v1\n");
+    assert_eq!(place.run(&["setup", "openai", "--undo"]).code, 0);
+    assert_eq!(text(&place, "dotfiles.env"), "A=1\n");
+}
+
+#[test]
+fn the_address_follows_from_the_configuration() {
+    let place = Place::new().with_file(
+        "endmark.toml",
+        "listen = \"0.0.0.0:5000\"\n[upstreams.local]\nbase_url = \"http://127.0.0.1:9/v1\"\n",
+    );
+    let url = |arguments: &[&str]| {
+        let envelope = place.run(&[&["setup", "openai", "--json"], arguments].concat()).envelope();
+        envelope["data"]["snippet"].clone()
+    };
+    assert_eq!(url(&[]), "OPENAI_BASE_URL=http://127.0.0.1:5000/v1\n");
+    assert_eq!(url(&["--upstream", "local"]), "OPENAI_BASE_URL=http://127.0.0.1:5000/u/local/v1\n");
+    assert_eq!(url(&["--url", "https://g.example/"]), "OPENAI_BASE_URL=https://g.example/v1\n");
+    let unknown = place.run(&["setup", "openai", "--upstream", "locl"]);
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.errors.contains("Did you mean `local`?"), "{}", unknown.errors);
+    let versioned = place.run(&["setup", "openai", "--url", "http://g.example/v1"]);
+    assert!(versioned.code == 2 && versioned.errors.contains("without a version"), "{}", versioned.errors);
+}
+
+#[test]
+fn where_a_client_went_before_is_told_without_its_password() {
+    let place = Place::new().with_file(".env", "OPENAI_BASE_URL=https://me:pass-word@corp.example/v1\n");
+    let run = place.run(&["setup", "openai", "--write"]);
+    assert!(run.errors.contains("it went to https://***@corp.example/v1 before"), "{}", run.errors);
+    assert!(!format!("{}{}", run.output, run.errors).contains("pass-word"));
+    let again = Place::new().with_file(".env", "OPENAI_BASE_URL=https://me:pass-word@corp.example/v1\n");
+    let envelope: Value = again.run(&["setup", "openai", "--write", "--json"]).envelope();
+    assert!(!envelope.to_string().contains("pass-word"));
+}
