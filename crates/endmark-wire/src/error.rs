@@ -46,5 +46,28 @@ impl ProviderError {
             || message.contains("maximum context length")
             || message.contains("context size")
             || message.contains("context window")
+            || message.contains("prompt is too long")
+            || message.contains("exceed context limit")
+            || (message.contains("input token count") && message.contains("exceeds the maximum"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_is_too_long_in_every_providers_words() {
+        let error = |message: &str| ProviderError { message: message.to_owned(), kind: None, code: None };
+        for message in [
+            "This model's maximum context length is 8192 tokens.",
+            "Your input exceeds the context window of this model.",
+            "prompt is too long: 200001 tokens > 200000 maximum",
+            "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000",
+            "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).",
+        ] {
+            assert!(error(message).is_context_length(), "{message}");
+        }
+        assert!(!error("max_tokens: 9 > 8, which is the maximum").is_context_length());
     }
 }

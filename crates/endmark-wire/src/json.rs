@@ -166,6 +166,46 @@ impl<'a> Value<'a> {
         })
     }
 
+    /// The characters of a string field; none where it is empty, of another kind or not there.
+    pub(crate) fn word(self, name: &str) -> Option<String> {
+        self.field(name).and_then(Value::text).map(Cow::into_owned).filter(|word| !word.is_empty())
+    }
+
+    /// A string field, or a number as its digits.
+    pub(crate) fn word_or_number(self, name: &str) -> Option<String> {
+        let value = self.field(name)?;
+        match value.kind() {
+            Kind::String => value.text().map(Cow::into_owned),
+            Kind::Number => Some(value.raw().to_owned()),
+            Kind::Object | Kind::Array | Kind::Bool | Kind::Null => None,
+        }
+    }
+
+    /// Whether a field is this string.
+    pub(crate) fn says(self, name: &str, word: &str) -> bool {
+        self.field(name).and_then(Value::text).as_deref() == Some(word)
+    }
+
+    /// Whether it says nothing: null, an empty string, an empty array.
+    pub(crate) fn is_blank(self) -> bool {
+        match self.kind() {
+            Kind::Null => true,
+            Kind::String => self.inside().is_empty(),
+            Kind::Array => self.items().next().is_none(),
+            Kind::Object | Kind::Number | Kind::Bool => false,
+        }
+    }
+
+    /// A field that says something.
+    pub(crate) fn filled(self, name: &str) -> Option<Value<'a>> {
+        self.field(name).filter(|value| !value.is_blank())
+    }
+
+    /// The value, if it is of this kind.
+    pub(crate) fn of_kind(self, kind: Kind) -> Option<Value<'a>> {
+        (self.kind() == kind).then_some(self)
+    }
+
     /// The fields of an object as they stand, duplicates too; nothing for any other kind.
     pub fn fields(self) -> impl Iterator<Item = Field<'a>> {
         let mut next = (self.kind() == Kind::Object).then_some(self.start + 1);

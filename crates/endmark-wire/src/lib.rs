@@ -10,11 +10,19 @@
 //!
 //! Nothing here recurses over nesting that comes from outside, and every buffer has a limit in bytes.
 
+pub mod anthropic_messages;
 pub mod ask;
 pub mod edit;
 pub mod error;
+pub mod format;
+pub mod gemini;
 pub mod http1;
 pub mod json;
 pub mod openai_chat;
+pub mod openai_responses;
 pub mod reply;
+pub mod request;
+pub mod response;
 pub mod sse;
+pub mod stream;
+pub mod writer;

@@ -9,21 +9,24 @@ mod content;
 mod continuation;
 mod error;
 mod finish;
+mod format;
 mod request;
 mod response;
 mod stream;
 mod template;
 mod tool_call;
 mod usage;
+mod writer;
 
-pub use crate::ask::{Partial, PrefillVariant, Terms, ToolPrefill};
+pub use crate::ask::{Partial, PrefillVariant, Terms, ToolPrefill, hermes_prefill};
 pub use crate::error::{ProviderError, RequestError, ResponseError};
 pub use crate::reply::{
     Choice, Delta, Event as Chunk, EventError as ChunkError, Finish, Piece, ToolCall, Usage,
 };
-pub use continuation::hermes_prefill;
+pub(crate) use error::read_error_field;
 pub use error::{error_body, read_error};
 pub use finish::{StoppedBy, finish_of};
+pub use format::Chat;
 pub use request::{ChatRequest, LimitField};
 pub use response::{ChatResponse, ResponseEdit};
 pub use stream::ChatStream;

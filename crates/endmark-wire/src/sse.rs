@@ -5,7 +5,7 @@ mod encode;
 mod frame;
 
 pub use decode::{Decoder, FrameTooLong, Tail};
-pub use encode::{comment, data_frame};
+pub use encode::{comment, data_frame, event_frame};
 pub use frame::Frame;
 
 #[cfg(test)]

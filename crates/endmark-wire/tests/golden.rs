@@ -232,7 +232,8 @@ fn piece(piece: &Piece) -> String {
 }
 
 fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
-    let Choice { index, text, tool_calls, reasoned, refused, finish, mendable, received } = choice;
+    let Choice { index, text, tool_calls, reasoned, refused, finish, mendable, received, continuation: _ } =
+        choice;
     writeln!(
         out,
         "choice {index}: {received} bytes, text {text:?}, reasoned {reasoned}, refused {refused}, mendable {mendable}"

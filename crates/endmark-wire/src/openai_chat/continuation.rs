@@ -8,7 +8,7 @@
 use super::content::text_parts;
 use super::request::{ChatRequest, LimitField};
 use super::tool_call::call_json;
-use crate::ask::{Partial, PrefillVariant, Terms, ToolPrefill, quoted_text};
+use crate::ask::{Partial, PrefillVariant, Terms, ToolPrefill, hermes_prefill, quoted_text};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 
@@ -213,36 +213,6 @@ fn extend<'a>(edits: &mut Edits<'a>, message: Value<'a>, text: &str) {
             edits.set_field(message, "content", &quoted(text));
         }
     }
-}
-
-/// A cut reply in the words a Hermes or Qwen template has for it.
-///
-/// Arguments that hold no text yet (`{`) are left out, and so is whitespace at their end: a model goes on
-/// badly from half a token, and finds it again by itself.
-///
-/// ```
-/// use endmark_wire::openai_chat::{Partial, ToolCall, hermes_prefill};
-/// let call = ToolCall { name: "write".to_owned(), arguments: "{\"path\": \"a".to_owned(), ..ToolCall::default() };
-/// let partial = Partial::ToolCall { call: &call, content_before: "Sure.\n", calls_before: &[] };
-/// assert_eq!(hermes_prefill(&partial), "Sure.\n<tool_call>\n{\"name\": \"write\", \"arguments\": {\"path\": \"a");
-/// ```
-pub fn hermes_prefill(partial: &Partial<'_>) -> String {
-    let (call, content_before, calls_before) = match partial {
-        Partial::Text(text) => return (*text).to_owned(),
-        Partial::ToolCall { call, content_before, calls_before } => (call, content_before, calls_before),
-    };
-    let mut text = (*content_before).to_owned();
-    for finished in *calls_before {
-        text.push_str(&hermes_call(&finished.name, &finished.arguments));
-        text.push_str("}\n</tool_call>\n");
-    }
-    let arguments = if call.arguments.contains('"') { call.arguments.trim_end() } else { "" };
-    text.push_str(hermes_call(&call.name, arguments).trim_end());
-    text
-}
-
-fn hermes_call(name: &str, arguments: &str) -> String {
-    format!("<tool_call>\n{{\"name\": {}, \"arguments\": {arguments}", quoted(name))
 }
 
 #[cfg(test)]

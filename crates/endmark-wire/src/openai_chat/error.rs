@@ -1,7 +1,7 @@
 //! Errors in OpenAI's shape: those Endmark raises, and those a provider answers.
 
 use crate::error::ProviderError;
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Value, quoted};
 
 /// An error's body in OpenAI's shape, so that client libraries raise their own exceptions.
 ///
@@ -36,23 +36,14 @@ pub fn read_error(body: &[u8]) -> Option<ProviderError> {
 
 /// The error in an object: in its field `error`, as an object or only a message; older vLLM says
 /// `"object":"error"` and puts the message next to it.
-pub(super) fn read_error_field(root: Value<'_>) -> Option<ProviderError> {
+pub(crate) fn read_error_field(root: Value<'_>) -> Option<ProviderError> {
     let is_error = || root.field("object").and_then(Value::text).as_deref() == Some("error");
     let error =
         root.field("error").filter(|error| !error.is_null()).or_else(|| is_error().then_some(root))?;
-    let word = |name: &str| error.field(name).and_then(word);
-    let message = error.text().map(std::borrow::Cow::into_owned).or_else(|| word("message"));
+    let message = error.text().map(std::borrow::Cow::into_owned).or_else(|| error.word_or_number("message"));
     Some(ProviderError {
         message: message.unwrap_or_else(|| error.raw().to_owned()),
-        kind: word("type"),
-        code: word("code"),
+        kind: error.word_or_number("type"),
+        code: error.word_or_number("code"),
     })
-}
-
-fn word(value: Value<'_>) -> Option<String> {
-    match value.kind() {
-        Kind::String => value.text().map(std::borrow::Cow::into_owned),
-        Kind::Number => Some(value.raw().to_owned()),
-        Kind::Object | Kind::Array | Kind::Bool | Kind::Null => None,
-    }
 }

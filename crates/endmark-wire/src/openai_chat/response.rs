@@ -13,6 +13,7 @@ use crate::edit::Edits;
 use crate::error::ResponseError;
 use crate::json::{Kind, Value, quoted};
 use crate::reply::{Choice, ToolCall, Usage};
+use crate::response::Reply;
 
 /// A response as its server sent it (PC-9): a view, and the bytes themselves.
 ///
@@ -50,20 +51,8 @@ impl ChatResponse {
     /// Reads the response to this request, on which the meaning of `stop` depends.
     pub fn parse(body: &[u8], request: &ChatRequest) -> Result<Self, ResponseError> {
         let root = Value::parse(body).map_err(ResponseError::NotJson)?;
-        let choices = root.field("choices").filter(|choices| choices.kind() == Kind::Array);
-        let choices = choices.ok_or(ResponseError::Without("choices"))?;
-        let text = |name: &str| root.field(name).and_then(Value::text).map(std::borrow::Cow::into_owned);
-        Ok(Self {
-            body: root.document().to_owned(),
-            root: root.span(),
-            id: text("id"),
-            model: text("model").unwrap_or_default(),
-            choices: (0..)
-                .zip(choices.items())
-                .map(|(position, choice)| read_choice(choice, position, request.has_stop))
-                .collect(),
-            usage: root.field("usage").and_then(read_usage),
-        })
+        let Reply { id, model, choices, usage } = read_reply(root, request.has_stop)?;
+        Ok(Self { body: root.document().to_owned(), root: root.span(), id, model, choices, usage })
     }
 
     /// The response as its server sent it, byte for byte.
@@ -77,6 +66,19 @@ impl ChatResponse {
     }
 }
 
+/// What a response says. With several choices some servers count the tokens of only one.
+pub(super) fn read_reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseError> {
+    let choices = root.field("choices").filter(|choices| choices.kind() == Kind::Array);
+    let choices = choices.ok_or(ResponseError::Without("choices"))?;
+    let choices = (0..).zip(choices.items());
+    Ok(Reply {
+        id: root.field("id").and_then(Value::text).map(std::borrow::Cow::into_owned),
+        model: root.word("model").unwrap_or_default(),
+        choices: choices.map(|(position, choice)| read_choice(choice, position, has_stop)).collect(),
+        usage: root.field("usage").and_then(read_usage),
+    })
+}
+
 /// Changes to a response. What is not changed stays byte for byte; a choice or call that the response does
 /// not have is not changed.
 #[derive(Debug, Clone)]
@@ -85,6 +87,10 @@ pub struct ResponseEdit<'a> {
 }
 
 impl<'a> ResponseEdit<'a> {
+    pub(super) fn of(root: Value<'a>) -> Self {
+        Self { edits: Edits::of(root) }
+    }
+
     /// Sets a choice's text.
     pub fn set_text(&mut self, choice: u32, text: &str) {
         let Some(message) = self.message(choice) else { return };
@@ -110,6 +116,25 @@ impl<'a> ResponseEdit<'a> {
         let Some(message) = self.message(choice) else { return };
         let calls: Vec<String> = calls.iter().map(call_json).collect();
         self.edits.set_field(message, "tool_calls", &format!("[{}]", calls.join(",")));
+    }
+
+    /// Adds calls after those that a choice has.
+    pub(super) fn add_tool_calls(&mut self, choice: u32, calls: &[ToolCall]) {
+        let Some(message) = self.message(choice) else { return };
+        match message.field("tool_calls").and_then(|own| own.of_kind(Kind::Array)) {
+            Some(own) => calls.iter().for_each(|call| self.edits.push_item(own, &call_json(call))),
+            None => self.set_tool_calls(choice, calls),
+        }
+    }
+
+    /// Whether a choice has a call in the legacy form.
+    pub(super) fn has_legacy_call(&self, choice: u32) -> bool {
+        self.message(choice).is_some_and(|message| CallView::all(message).any(|call| call.legacy))
+    }
+
+    /// Sets the response's id.
+    pub(super) fn set_id(&mut self, id: &str) {
+        self.edits.set_field(self.edits.original(), "id", &quoted(id));
     }
 
     /// Sets a choice's `finish_reason`.

@@ -9,12 +9,10 @@ use super::finish::read_finish;
 use super::tool_call::CallView;
 use super::usage::read_usage;
 use super::{ChatRequest, Template};
-use crate::json::{Kind, Value};
+use crate::json::Value;
 use crate::reply::{Choice, Delta, Event, EventError, Piece, Received, Usage};
 use crate::sse::Frame;
-
-/// A chunk has some of these, however it was broken.
-const JSON_MARKS: [char; 5] = ['{', '}', '[', ']', '"'];
+use crate::stream::{Data, data_in, data_of};
 
 /// Reads a stream, and keeps what has come of it (PC-9).
 ///
@@ -46,12 +44,16 @@ pub struct ChatStream {
 impl ChatStream {
     /// A stream that answers this request.
     pub fn new(request: &ChatRequest, keep_bytes: usize) -> Self {
+        Self::answering(&request.model, request.has_stop, keep_bytes)
+    }
+
+    pub(super) fn answering(model: &str, has_stop: bool, keep_bytes: usize) -> Self {
         Self {
-            has_stop: request.has_stop,
+            has_stop,
             received: Received::new(keep_bytes),
             template: None,
             model: None,
-            fallback: Template::new(&request.model),
+            fallback: Template::new(model),
         }
     }
 
@@ -60,32 +62,25 @@ impl ChatStream {
     /// A broken chunk ends what can be said of the reply: what came before it is kept, but what it held is
     /// missing in all that follows. Once more is read, no choice is mendable.
     pub fn frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
-        match &frame.data {
-            Some(_) if frame.damaged => Err(self.received.unreadable(EventError::NotUtf8)),
-            Some(data) => self.chunk(data),
-            None => Ok(Event::default()),
-        }
+        let data = data_of(frame, &mut self.received)?;
+        Ok(self.data(data))
     }
 
     /// Reads the data of a frame; see [`ChatStream::frame`].
     pub fn chunk(&mut self, data: &str) -> Result<Event, EventError> {
-        self.received.next_event();
-        match data.trim() {
-            "" => return Ok(Event::default()),
-            "[DONE]" => {
+        let data = data_in(data, &mut self.received)?;
+        Ok(self.data(data))
+    }
+
+    fn data(&mut self, data: Data<'_>) -> Event {
+        let root = match data {
+            Data::Nothing => return Event::idle(),
+            Data::Done => {
                 let done = Event { done: true, ..Event::default() };
                 self.received.event(&done, None);
-                return Ok(done);
+                return done;
             }
-            _ => {}
-        }
-        let root = match Value::parse_str(data) {
-            Ok(root) if root.kind() == Kind::Object => root,
-            Ok(_) => return Err(self.received.unreadable(EventError::NoObject)),
-            Err(_) if !data.contains(JSON_MARKS) => {
-                return Err(self.received.unreadable(EventError::NoChunk));
-            }
-            Err(error) => return Err(self.received.unreadable(EventError::NotJson(error))),
+            Data::Object(root) => root,
         };
         let mut event = Event { no_choices: true, error: read_error_field(root), ..Event::default() };
         for (position, choice) in (0..).zip(root.field("choices").into_iter().flat_map(Value::items)) {
@@ -99,7 +94,7 @@ impl ChatStream {
         event.usage = root.field("usage").and_then(read_usage);
         // llama.cpp counts here where usage was not asked for.
         self.received.event(&event, root.at("timings.predicted_n").and_then(Value::as_u64));
-        Ok(event)
+        event
     }
 
     /// What has come so far.

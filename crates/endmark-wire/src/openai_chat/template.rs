@@ -139,6 +139,14 @@ impl<'a> ChunkEdit<'a> {
         }
     }
 
+    /// Takes out what a choice says, its end too.
+    pub(super) fn take_out(&mut self, choice: u32) {
+        if let Some(choice) = find_choice(self.edits.original(), choice) {
+            self.edits.set_field(choice, "delta", "{}");
+            self.edits.set_field(choice, "finish_reason", "null");
+        }
+    }
+
     /// Sets the counts of `usage`; its other details stay.
     pub fn set_usage(&mut self, usage: &Usage) {
         write_usage(usage, &mut self.edits);

@@ -21,6 +21,8 @@ pub struct Choice {
     /// to be kept, a chunk that could not be read, half a surrogate pair, a call of another tool than a
     /// function) the choice can only be passed on, and both may be empty.
     pub mendable: bool,
+    /// The provider's own token for going on with it, if it gave one.
+    pub continuation: Option<String>,
     /// How many bytes of text and arguments were received, kept or not.
     pub received: usize,
 }
@@ -36,6 +38,7 @@ impl Choice {
             refused: false,
             finish: None,
             mendable: true,
+            continuation: None,
             received: 0,
         }
     }

@@ -36,6 +36,7 @@ impl EventError {
 
 /// What one event of a stream says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the event")]
 pub struct Event {
     /// What came of the choices, in order.
     pub pieces: Vec<Delta>,
@@ -47,8 +48,20 @@ pub struct Event {
     pub error: Option<ProviderError>,
     /// The stream's own end, as `[DONE]`.
     pub done: bool,
+    /// The event says that a part of the reply is complete, and nothing more: what comes next tells whether
+    /// the reply goes on behind it.
+    pub closes: bool,
+    /// The event says nothing at all, as a comment or a ping: it may pass before what is held back.
+    pub idle: bool,
     /// The event has nothing of a choice, as the one at the end that only counts tokens.
     pub no_choices: bool,
+}
+
+impl Event {
+    /// An event that says nothing.
+    pub(crate) fn idle() -> Self {
+        Self { idle: true, ..Self::default() }
+    }
 }
 
 /// A piece of a choice.

@@ -147,6 +147,20 @@ impl Received {
         }
     }
 
+    /// Notes that the model reasoned, where it shows nothing of it.
+    pub(crate) fn reasoned(&mut self, index: u32) {
+        if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
+            choice.reasoned = true;
+        }
+    }
+
+    /// Notes the token by which the provider goes on with a choice.
+    pub(crate) fn continuation(&mut self, index: u32, token: Option<String>) {
+        if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
+            choice.continuation = token.or(choice.continuation.take());
+        }
+    }
+
     /// Drops what is kept: from now on no choice is mendable.
     fn give_up(&mut self) {
         self.room = None;

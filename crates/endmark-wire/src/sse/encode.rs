@@ -12,6 +12,21 @@ pub fn data_frame(json: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// The same for an event with a name, which is one line.
+///
+/// ```
+/// assert_eq!(endmark_wire::sse::event_frame("ping", b"{}"), b"event: ping\ndata: {}\n\n");
+/// ```
+pub fn event_frame(name: &str, json: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(name.len() + json.len() + 16);
+    bytes.extend_from_slice(b"event: ");
+    bytes.extend(name.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')));
+    bytes.push(b'\n');
+    append_data(&mut bytes, json, b"\n");
+    bytes.push(b'\n');
+    bytes
+}
+
 /// A comment, which clients ignore: it keeps a silent connection alive.
 ///
 /// ```

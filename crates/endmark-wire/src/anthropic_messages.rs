@@ -1,0 +1,101 @@
+//! Anthropic Messages, as Anthropic and the servers that follow it speak it (PC-8, PC-9).
+//!
+//! A reply is one choice, of content blocks. Its text is that of its text blocks; its tool calls are its
+//! `tool_use` blocks, counted from 0 and not by the number of their block. Thinking, tools that the server
+//! runs itself, and whatever else a block may be, pass untouched, signatures and all.
+//!
+//! A limit is in every request. A response that is not streamed has a tool call's input as an object: of a
+//! call that was cut the server gives `{}`, or what it made of the rest. Nothing of such an input counts.
+
+mod content;
+mod continuation;
+mod error;
+mod request;
+mod response;
+mod stop;
+mod stream;
+mod usage;
+mod writer;
+
+use crate::ask::{Ask, Asked, Terms};
+use crate::error::{ProviderError, RequestError, ResponseError};
+use crate::format::WireFormat;
+use crate::json::{Value, quoted};
+use crate::request::{Address, Request, Tool, View};
+use crate::response::{Reply, ReplyEdit};
+use crate::stream::Reader;
+use crate::writer::Writer;
+
+pub use stop::stop_of;
+
+/// Anthropic Messages: `POST /v1/messages`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Messages;
+
+impl WireFormat for Messages {
+    fn name(&self) -> &'static str {
+        "anthropic_messages"
+    }
+
+    fn address(&self, path: &str, _query: Option<&str>) -> Option<Result<Address, RequestError>> {
+        (path == "/v1/messages").then(|| Ok(Address::default()))
+    }
+
+    fn hint(&self) -> &'static str {
+        "Send an object with `model`, `max_tokens` and `messages`."
+    }
+
+    fn view(&self, root: Value<'_>, _address: &Address) -> Result<View, RequestError> {
+        request::view(root)
+    }
+
+    fn tools(&self, root: Value<'_>) -> Vec<Tool> {
+        request::tools(root)
+    }
+
+    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
+        continuation::asking(request, ask, terms)
+    }
+
+    fn path_for(&self, _address: &Address, _model: &str, _stream: bool) -> Option<String> {
+        None
+    }
+
+    fn with_usage_asked(&self, request: &Request) -> Vec<u8> {
+        request.body().to_vec()
+    }
+
+    fn with_model(&self, request: &Request, model: &str) -> Vec<u8> {
+        let mut edits = crate::edit::Edits::of(request.root());
+        edits.set_field(request.root(), "model", &quoted(model));
+        edits.finish()
+    }
+
+    fn echoes(&self, request: &Request, so_far: &str) -> Vec<String> {
+        vec![request.view().prefill.clone().unwrap_or_default() + so_far]
+    }
+
+    fn reply(&self, root: Value<'_>, _request: &View) -> Result<Reply, ResponseError> {
+        response::reply(root)
+    }
+
+    fn edit<'a>(&self, root: Value<'a>) -> Box<dyn ReplyEdit + 'a> {
+        Box::new(response::Edit::new(root))
+    }
+
+    fn reader(&self, _request: &Request, keep_bytes: usize) -> Box<dyn Reader> {
+        Box::new(stream::MessageReader::new(keep_bytes))
+    }
+
+    fn writer(&self, request: &Request, _keep_bytes: usize) -> Box<dyn Writer> {
+        Box::new(writer::MessageWriter::new(&request.view().model))
+    }
+
+    fn read_error(&self, root: Value<'_>) -> Option<ProviderError> {
+        error::read(root)
+    }
+
+    fn error_body(&self, _status: u16, kind: &str, message: &str) -> Vec<u8> {
+        format!("{{{}}}", error::fields(kind, message)).into_bytes()
+    }
+}

@@ -1,0 +1,23 @@
+//! Errors in Anthropic's shape.
+
+use crate::error::ProviderError;
+use crate::json::{Value, quoted};
+
+/// The error in a body or an event; some servers leave `"type":"error"` out.
+pub(super) fn read(root: Value<'_>) -> Option<ProviderError> {
+    let error = root.filled("error")?;
+    Some(ProviderError {
+        message: error
+            .text()
+            .map(std::borrow::Cow::into_owned)
+            .or_else(|| error.word("message"))
+            .unwrap_or_else(|| error.raw().to_owned()),
+        kind: error.word("type"),
+        code: error.word_or_number("code"),
+    })
+}
+
+/// The fields of an error object.
+pub(super) fn fields(kind: &str, message: &str) -> String {
+    format!("\"type\":\"error\",\"error\":{{\"type\":{},\"message\":{}}}", quoted(kind), quoted(message))
+}

@@ -1,0 +1,83 @@
+//! A Messages request, viewed.
+
+use endmark_core::Format;
+
+use super::content::text_of;
+use crate::error::RequestError;
+use crate::json::{Fields, Kind, Value};
+use crate::request::{Tool, View};
+
+/// What a request says.
+pub(super) fn view(root: Value<'_>) -> Result<View, RequestError> {
+    let fields = Fields::of(root);
+    let Some(messages) = fields.get("messages").and_then(|messages| messages.of_kind(Kind::Array)) else {
+        return Err(RequestError {
+            message: "`messages` is missing, or no array".to_owned(),
+            hint: "Send the conversation as an array named `messages`.",
+        });
+    };
+    let text = |message: Value<'_>| message.field("content").map(|content| text_of(content).0);
+    let limit = fields.get("max_tokens").and_then(Value::as_u64);
+    let format = output_format(root);
+    let schema = format.and_then(|format| format.field("schema")?.of_kind(Kind::Object));
+    Ok(View {
+        model: root.word("model").unwrap_or_default(),
+        stream: fields.get("stream").and_then(Value::as_bool).unwrap_or(false),
+        include_usage: true,
+        limit,
+        limit_field: limit.map(|_| "max_tokens"),
+        choices: 1,
+        has_stop: root.filled("stop_sequences").is_some(),
+        has_tools: root.filled("tools").is_some(),
+        assistant_turns: count(messages.items().filter(|message| message.says("role", "assistant"))),
+        prefill: last_assistant(root).and_then(text).filter(|text| !text.is_empty()),
+        demanded: format.map(|_| Format::Json),
+        text_schema: schema.map(|schema| schema.raw().to_owned()),
+        first_user_text: messages.items().find(|message| message.says("role", "user")).and_then(text),
+        conversation: None,
+        in_background: false,
+    })
+}
+
+/// The tools that a request offers. Those that the server runs itself have no schema.
+pub(super) fn tools(root: Value<'_>) -> Vec<Tool> {
+    let tools = root.field("tools").into_iter().flat_map(Value::items).filter_map(|tool| {
+        let schema = tool.field("input_schema").and_then(|schema| schema.of_kind(Kind::Object));
+        Some(Tool { name: tool.word("name")?, schema: schema.map(|schema| schema.raw().to_owned()) })
+    });
+    tools.collect()
+}
+
+/// The format that the text must have: `output_config.format`, or the older `output_format`.
+fn output_format(root: Value<'_>) -> Option<Value<'_>> {
+    let format = root.at("output_config.format").or_else(|| root.field("output_format"));
+    format.filter(|format| format.says("type", "json_schema"))
+}
+
+/// The last message, if it is the assistant's and no call of a tool: a reply goes on from it.
+pub(super) fn last_assistant(root: Value<'_>) -> Option<Value<'_>> {
+    let last = root.field("messages")?.items().last()?;
+    let content = last.field("content").filter(|content| !content.is_null());
+    let only_text = content.is_none_or(|content| {
+        content.kind() != Kind::Array || content.items().last().is_none_or(|block| block.says("type", "text"))
+    });
+    (last.says("role", "assistant") && only_text).then_some(last)
+}
+
+/// Whether the model is to think: an unfinished message cannot be gone on with then.
+pub(super) fn thinks(root: Value<'_>) -> bool {
+    root.filled("thinking").is_some_and(|thinking| !thinking.says("type", "disabled"))
+}
+
+/// Whether tools were called before: the request must offer tools then.
+pub(super) fn called_tools(root: Value<'_>) -> bool {
+    let messages = root.field("messages").into_iter().flat_map(Value::items);
+    let mut blocks = messages.filter_map(|message| message.field("content")).flat_map(Value::items);
+    blocks.any(|block| {
+        block.word("type").is_some_and(|kind| kind.ends_with("tool_use") || kind.ends_with("tool_result"))
+    })
+}
+
+fn count(values: impl Iterator) -> u32 {
+    u32::try_from(values.count()).unwrap_or(u32::MAX)
+}

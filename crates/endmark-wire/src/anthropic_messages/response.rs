@@ -1,0 +1,157 @@
+//! A message that is not streamed: viewed, and edited in place.
+
+use endmark_core::Stop;
+use serde_json::value::RawValue;
+
+use super::content::{call_blocks, text_blocks, text_of};
+use super::stop;
+use super::usage::{self, Counts};
+use crate::edit::Edits;
+use crate::error::ResponseError;
+use crate::json::{Kind, Value, quoted};
+use crate::reply::{Choice, ToolCall, Usage};
+use crate::response::{Reply, ReplyEdit};
+use crate::writer::End;
+
+/// What a message says.
+pub(super) fn reply(root: Value<'_>) -> Result<Reply, ResponseError> {
+    let content = root.field("content").and_then(|content| content.of_kind(Kind::Array));
+    let content = content.ok_or(ResponseError::Without("content"))?;
+    Ok(Reply {
+        id: root.word("id"),
+        model: root.word("model").unwrap_or_default(),
+        choices: vec![choice(root, content)],
+        usage: root.field("usage").and_then(|usage| Counts::read(usage).usage()),
+    })
+}
+
+fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
+    let finish = stop::read(root);
+    let at_limit = finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Limit));
+    let (text, exact) = text_of(content);
+    let last = content.items().last().filter(|block| block.says("type", "tool_use"));
+    let mut choice = Choice { text, mendable: exact, ..Choice::new(0) };
+    for (index, block) in (0..).zip(call_blocks(content)) {
+        let input = block.field("input").and_then(|input| input.of_kind(Kind::Object));
+        // What a server gives of a cut input is no beginning of it: nothing of the call has come.
+        let is_cut = at_limit && last == Some(block);
+        choice.tool_calls.push(ToolCall {
+            index,
+            id: block.word("id"),
+            name: block.word("name").unwrap_or_default(),
+            arguments: input.filter(|_| !is_cut).map(Value::raw).unwrap_or_default().to_owned(),
+            legacy: false,
+        });
+    }
+    choice.reasoned = content
+        .items()
+        .any(|block| block.says("type", "thinking") || block.says("type", "redacted_thinking"));
+    let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());
+    choice.received = choice.text.len() + arguments.sum::<usize>();
+    choice.end(finish);
+    choice
+}
+
+/// Changes to a message.
+#[derive(Debug)]
+pub(super) struct Edit<'a> {
+    edits: Edits<'a>,
+}
+
+impl<'a> Edit<'a> {
+    pub(super) fn new(root: Value<'a>) -> Self {
+        Self { edits: Edits::of(root) }
+    }
+
+    fn content(&self, choice: u32) -> Option<Value<'a>> {
+        let content = self.edits.original().field("content").filter(|_| choice == 0)?;
+        content.of_kind(Kind::Array)
+    }
+}
+
+impl ReplyEdit for Edit<'_> {
+    /// Lets the last text block go on where the text only goes on; otherwise the first one holds all of it.
+    fn set_text(&mut self, choice: u32, text: &str) {
+        let Some(content) = self.content(choice) else { return };
+        let (held, exact) = text_of(content);
+        let blocks: Vec<Value<'_>> = text_blocks(content).filter_map(|block| block.field("text")).collect();
+        match (text.strip_prefix(held.as_str()).filter(|_| exact), blocks.split_first()) {
+            (Some(""), _) => {}
+            (Some(rest), Some((first, more))) => self.edits.append_text(*more.last().unwrap_or(first), rest),
+            (None, Some((first, more))) => {
+                self.edits.set_text(*first, text);
+                for block in more {
+                    self.edits.set_text(*block, "");
+                }
+            }
+            (_, None) => {
+                let block = format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text));
+                self.edits.push_item(content, &block);
+            }
+        }
+    }
+
+    fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str) {
+        let block = self.content(choice).and_then(|content| {
+            (0..).zip(call_blocks(content)).find(|(index, _)| *index == call).map(|(_, block)| block)
+        });
+        if let (Some(block), Some(input)) = (block, object(arguments)) {
+            self.edits.set_field(block, "input", input);
+        }
+    }
+
+    fn add_calls(&mut self, choice: u32, calls: &[ToolCall]) {
+        let Some(content) = self.content(choice) else { return };
+        for call in calls {
+            if let Some(input) = object(&call.arguments) {
+                let block = format!("{{{},\"input\":{input}}}", call_fields(call));
+                self.edits.push_item(content, &block);
+            }
+        }
+    }
+
+    fn set_end(&mut self, choice: u32, end: End) {
+        if choice == 0 {
+            self.edits.set_field(self.edits.original(), "stop_reason", &quoted(word_of(end)));
+        }
+    }
+
+    fn set_id(&mut self, id: &str) {
+        self.edits.set_field(self.edits.original(), "id", &quoted(id));
+    }
+
+    fn set_usage(&mut self, counts: &Usage) {
+        let root = self.edits.original();
+        usage::write(&mut self.edits, root, counts);
+    }
+
+    fn set_endmark(&mut self, endmark: &RawValue) {
+        self.edits.set_field(self.edits.original(), "endmark", endmark.get());
+    }
+
+    fn finish(self: Box<Self>) -> Vec<u8> {
+        self.edits.finish()
+    }
+}
+
+/// Arguments that can stand as an input: one object.
+pub(super) fn object(arguments: &str) -> Option<&str> {
+    let value = Value::parse_str(arguments).ok()?;
+    (value.kind() == Kind::Object).then(|| value.raw())
+}
+
+/// What a `tool_use` block says of a call besides its input.
+pub(super) fn call_fields(call: &ToolCall) -> String {
+    // An id is what the tool's result refers to: there must be one.
+    let id = call.id.clone().unwrap_or_else(|| format!("toolu_endmark_{}", call.index));
+    format!("\"type\":\"tool_use\",\"id\":{},\"name\":{}", quoted(&id), quoted(&call.name))
+}
+
+/// The word for an end.
+pub(super) fn word_of(end: End) -> &'static str {
+    match end {
+        End::Turn => "end_turn",
+        End::ToolCalls => "tool_use",
+        End::Cut => "max_tokens",
+    }
+}

@@ -1,0 +1,170 @@
+//! A streamed message, event by event.
+
+use super::error;
+use super::stop;
+use super::usage::Counts;
+use crate::json::{Kind, Value};
+use crate::reply::{Delta, Event, EventError, Piece, Received};
+use crate::sse::Frame;
+use crate::stream::{Data, Reader, data_of};
+
+/// More blocks than this are never open at a time: further ones are not told apart.
+const MAX_OPEN_BLOCKS: usize = 64;
+
+/// Reads a streamed message.
+#[derive(Debug)]
+pub(super) struct MessageReader {
+    received: Received,
+    /// The blocks that are open, by their number.
+    open: Vec<(u64, Block)>,
+    calls: u32,
+    counts: Counts,
+}
+
+/// What an open block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Block {
+    /// One of the reply's text.
+    Text,
+    /// The call of this number.
+    Call(u32),
+    /// Anything else: thinking, a tool that the server runs itself.
+    Other,
+}
+
+impl MessageReader {
+    pub(super) fn new(keep_bytes: usize) -> Self {
+        Self { received: Received::new(keep_bytes), open: Vec::new(), calls: 0, counts: Counts::default() }
+    }
+
+    fn event(&mut self, root: Value<'_>) -> Event {
+        let mut event = Event { error: error::read(root), ..Event::default() };
+        match root.word("type").as_deref() {
+            Some("message_start") => {
+                // From here on there is a reply, be it empty.
+                self.received.pieces(0, &[], false);
+                self.count(root.at("message.usage"));
+            }
+            Some("content_block_start") => self.block_starts(root, &mut event),
+            Some("content_block_delta") => self.block_goes_on(root, &mut event),
+            Some("content_block_stop") => {
+                let number = root.field("index").and_then(Value::as_u64);
+                self.open.retain(|(open, _)| Some(*open) != number);
+                event.closes = true;
+            }
+            Some("message_delta") => {
+                event.finishes.extend(root.field("delta").and_then(stop::read));
+                self.count(root.field("usage"));
+                event.usage = self.counts.usage();
+                self.received.pieces(0, &[], false);
+                self.received.end(0, event.finishes.first().cloned(), true);
+            }
+            Some("message_stop") => event.done = true,
+            Some("ping") => event.idle = true,
+            _ => {}
+        }
+        event.no_choices = event.pieces.is_empty() && event.finishes.is_empty() && !event.closes;
+        event
+    }
+
+    fn count(&mut self, usage: Option<Value<'_>>) {
+        if let Some(usage) = usage {
+            self.counts = self.counts.then(Counts::read(usage));
+        }
+    }
+
+    fn block_starts(&mut self, root: Value<'_>, event: &mut Event) {
+        let Some(block) = root.field("content_block") else { return };
+        let mut exact = true;
+        let kind = match block.word("type").as_deref() {
+            Some("text") => {
+                exact = push_text(event, block.field("text"), Piece::Text);
+                Block::Text
+            }
+            Some("tool_use") => {
+                let index = self.calls;
+                self.calls = self.calls.saturating_add(1);
+                // Some servers give the input at once; others an empty one, and then its pieces.
+                let input = block.field("input").and_then(|input| input.of_kind(Kind::Object));
+                let arguments = input.filter(|input| input.fields().next().is_some()).map(Value::raw);
+                event.pieces.push(Delta {
+                    choice: 0,
+                    piece: Piece::ToolCall {
+                        index,
+                        id: block.word("id"),
+                        name: block.word("name"),
+                        arguments: arguments.unwrap_or_default().to_owned(),
+                    },
+                });
+                Block::Call(index)
+            }
+            Some("thinking") => {
+                push_text(event, block.field("thinking"), Piece::Reasoning);
+                Block::Other
+            }
+            _ => Block::Other,
+        };
+        self.received.pieces(0, &event.pieces, false);
+        self.received.end(0, None, exact);
+        if block.word("type").is_some_and(|kind| kind.ends_with("thinking")) {
+            self.received.reasoned(0);
+        }
+        if let Some(number) = root.field("index").and_then(Value::as_u64)
+            && self.open.len() < MAX_OPEN_BLOCKS
+        {
+            self.open.retain(|(open, _)| *open != number);
+            self.open.push((number, kind));
+        }
+    }
+
+    fn block_goes_on(&mut self, root: Value<'_>, event: &mut Event) {
+        let number = root.field("index").and_then(Value::as_u64);
+        let block = self.open.iter().find(|(open, _)| Some(*open) == number).map(|(_, block)| *block);
+        let Some(delta) = root.field("delta") else { return };
+        let exact = match (delta.word("type").as_deref(), block) {
+            (Some("text_delta"), Some(Block::Text)) => push_text(event, delta.field("text"), Piece::Text),
+            (Some("input_json_delta"), Some(Block::Call(index))) => {
+                push_text(event, delta.field("partial_json"), |arguments| Piece::ToolCall {
+                    index,
+                    id: None,
+                    name: None,
+                    arguments,
+                })
+            }
+            (Some("thinking_delta"), _) => {
+                push_text(event, delta.field("thinking"), Piece::Reasoning);
+                true
+            }
+            // A piece of a block that never began, or of another kind: where it belongs is not known.
+            (Some("text_delta"), _) | (Some("input_json_delta"), None | Some(Block::Text)) => false,
+            _ => true,
+        };
+        self.received.pieces(0, &event.pieces, false);
+        self.received.end(0, None, exact);
+    }
+}
+
+/// Adds a piece with this text, if it has any; answers whether it is exactly what was sent.
+fn push_text(event: &mut Event, text: Option<Value<'_>>, piece: impl FnOnce(String) -> Piece) -> bool {
+    let Some(text) = text.and_then(Value::decoded) else { return true };
+    if !text.text.is_empty() {
+        event.pieces.push(Delta { choice: 0, piece: piece(text.text.into_owned()) });
+    }
+    text.exact
+}
+
+impl Reader for MessageReader {
+    fn frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
+        let event = match data_of(frame, &mut self.received)? {
+            Data::Nothing => Event::idle(),
+            Data::Done => Event { done: true, ..Event::default() },
+            Data::Object(root) => self.event(root),
+        };
+        self.received.event(&event, None);
+        Ok(event)
+    }
+
+    fn received(&self) -> &Received {
+        &self.received
+    }
+}

@@ -1,0 +1,108 @@
+//! Tokens in Anthropic's `usage`: what was read from a cache, or written to one, is not in `input_tokens`.
+
+use crate::edit::Edits;
+use crate::json::{Kind, Value};
+use crate::reply::Usage;
+
+/// The counts of a `usage` object, each as far as it is there. A stream tells them in two: at its beginning
+/// those of the prompt, at its end those of the reply, and some servers all of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    input: Option<u64>,
+    written: Option<u64>,
+    read: Option<u64>,
+    output: Option<u64>,
+}
+
+impl Counts {
+    pub(super) fn read(usage: Value<'_>) -> Self {
+        let count = |name| usage.field(name).and_then(Value::as_u64);
+        Self {
+            input: count("input_tokens"),
+            written: count("cache_creation_input_tokens"),
+            read: count("cache_read_input_tokens"),
+            output: count("output_tokens"),
+        }
+    }
+
+    /// These, with what a later object counts in place of them.
+    pub(super) fn then(self, later: Self) -> Self {
+        Self {
+            input: later.input.or(self.input),
+            written: later.written.or(self.written),
+            read: later.read.or(self.read),
+            output: later.output.or(self.output),
+        }
+    }
+
+    /// The tokens of the whole reply; none if nothing was counted.
+    pub(super) fn usage(self) -> Option<Usage> {
+        if self.input.is_none() && self.output.is_none() {
+            return None;
+        }
+        let parts = [self.input, self.written, self.read];
+        let prompt = parts.into_iter().flatten().fold(0, u64::saturating_add);
+        let completion = self.output.unwrap_or(0);
+        let total = prompt.saturating_add(completion);
+        Some(Usage { prompt, completion, total, cached: self.read, reasoning: None })
+    }
+}
+
+/// Writes the counts over those of this object's `usage`, whose other details stay.
+pub(super) fn write<'a>(edits: &mut Edits<'a>, object: Value<'a>, counts: &Usage) {
+    let own = object.field("usage").and_then(|usage| usage.of_kind(Kind::Object));
+    let written = own.and_then(|usage| Counts::read(usage).written).unwrap_or(0);
+    let input = counts.prompt.saturating_sub(counts.cached.unwrap_or(0)).saturating_sub(written);
+    let Some(own) = own else {
+        edits.set_field(object, "usage", &json(counts));
+        return;
+    };
+    edits.set_field(own, "input_tokens", &input.to_string());
+    if let Some(cached) = counts.cached {
+        edits.set_field(own, "cache_read_input_tokens", &cached.to_string());
+    }
+    edits.set_field(own, "output_tokens", &counts.completion.to_string());
+}
+
+/// The counts as a `usage` object.
+pub(super) fn json(counts: &Usage) -> String {
+    let input = counts.prompt.saturating_sub(counts.cached.unwrap_or(0));
+    let cached =
+        counts.cached.map(|cached| format!("\"cache_read_input_tokens\":{cached},")).unwrap_or_default();
+    format!("{{\"input_tokens\":{input},{cached}\"output_tokens\":{}}}", counts.completion)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Counts {
+        Counts::read(Value::parse_str(json).unwrap())
+    }
+
+    #[test]
+    fn cached_tokens_are_part_of_the_prompt() {
+        let start = read(
+            r#"{"input_tokens":5,"cache_creation_input_tokens":3,"cache_read_input_tokens":20,"output_tokens":1}"#,
+        );
+        let whole = start.then(read(r#"{"output_tokens":9}"#)).usage().unwrap();
+        assert_eq!(whole, Usage { prompt: 28, completion: 9, total: 37, cached: Some(20), reasoning: None });
+        assert_eq!(read(&json(&whole)).usage().unwrap(), whole);
+        for nothing in ["null", "{}", "[]", r#"{"input_tokens":"many"}"#] {
+            assert_eq!(read(nothing).usage(), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn written_counts_read_as_they_were() {
+        let message = r#"{"usage":{"input_tokens":5,"cache_creation_input_tokens":3,"cache_read_input_tokens":20,"output_tokens":1,"service_tier":"standard"}}"#;
+        let root = Value::parse_str(message).unwrap();
+        let counts = Usage { prompt: 60, completion: 7, total: 67, cached: Some(41), reasoning: None };
+        let mut edits = Edits::of(root);
+        write(&mut edits, root, &counts);
+        let written = String::from_utf8(edits.finish()).unwrap();
+        let usage = Value::parse_str(&written).unwrap().field("usage").unwrap();
+        assert_eq!(Counts::read(usage).usage(), Some(counts));
+        assert!(usage.says("service_tier", "standard"));
+    }
+}

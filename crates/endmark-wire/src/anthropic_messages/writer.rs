@@ -1,0 +1,283 @@
+//! The client's side of a streamed message.
+
+use serde_json::value::RawValue;
+
+use super::error;
+use super::response::{call_fields, word_of};
+use super::usage;
+use crate::edit::Edits;
+use crate::json::{Kind, Value, quoted};
+use crate::reply::{Event, ToolCall, Usage};
+use crate::sse::{Frame, event_frame};
+use crate::writer::{Closing, Held, StreamError, Writer, endmark_field};
+
+/// Writes a streamed message.
+#[derive(Debug)]
+pub(super) struct MessageWriter {
+    model: String,
+    held: Held,
+    /// What the client knows.
+    begun: bool,
+    /// The block that the client has open.
+    open: Option<Open>,
+    /// The number of the next block.
+    next: u64,
+    /// How many calls the client has the beginning of.
+    calls: u32,
+    /// Whether anything was written that did not come.
+    wrote: bool,
+}
+
+/// A block that the client has the beginning of, and not the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Open {
+    number: u64,
+    kind: Kinds,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kinds {
+    Text,
+    Call(u32),
+    Other,
+}
+
+impl MessageWriter {
+    pub(super) fn new(model: &str) -> Self {
+        Self {
+            model: model.to_owned(),
+            held: Held::default(),
+            begun: false,
+            open: None,
+            next: 0,
+            calls: 0,
+            wrote: false,
+        }
+    }
+
+    /// Notes what the client knows once it has this frame.
+    fn note(&mut self, frame: &Frame) {
+        // Most frames, and they change nothing of what is known.
+        if frame.event.as_deref() == Some("content_block_delta") {
+            return;
+        }
+        let Some(root) = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok()) else { return };
+        let number = root.field("index").and_then(Value::as_u64);
+        match (root.word("type").as_deref(), number) {
+            (Some("message_start"), _) => self.begun = true,
+            (Some("content_block_start"), Some(number)) => {
+                let kind = match root.field("content_block").and_then(|block| block.word("type")).as_deref() {
+                    Some("text") => Kinds::Text,
+                    Some("tool_use") => {
+                        self.calls = self.calls.saturating_add(1);
+                        Kinds::Call(self.calls - 1)
+                    }
+                    _ => Kinds::Other,
+                };
+                self.open = Some(Open { number, kind });
+                self.next = self.next.max(number.saturating_add(1));
+            }
+            (Some("content_block_stop"), Some(number)) => {
+                self.open = self.open.filter(|open| open.number != number);
+            }
+            _ => {}
+        }
+    }
+
+    fn send_held(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (frame, _) in self.held.take() {
+            self.note(&frame);
+            bytes.extend_from_slice(&frame.raw);
+        }
+        bytes
+    }
+
+    /// Makes this kind of block the open one, if it is not; with a beginning for a client that has nothing.
+    fn begin(&mut self, kind: Kinds, block: &str) -> Vec<u8> {
+        let mut bytes = self.begin_message();
+        if self.open.is_some_and(|open| open.kind == kind) {
+            return bytes;
+        }
+        bytes.extend(self.end_block());
+        let number = self.next;
+        self.next = self.next.saturating_add(1);
+        self.open = Some(Open { number, kind });
+        let json =
+            format!("{{\"type\":\"content_block_start\",\"index\":{number},\"content_block\":{block}}}");
+        bytes.extend(event_frame("content_block_start", json.as_bytes()));
+        bytes
+    }
+
+    fn begin_message(&mut self) -> Vec<u8> {
+        if std::mem::replace(&mut self.begun, true) {
+            return Vec::new();
+        }
+        let json = format!(
+            "{{\"type\":\"message_start\",\"message\":{{\"id\":\"msg_endmark\",\"type\":\"message\",\
+             \"role\":\"assistant\",\"model\":{},\"content\":[],\"stop_reason\":null,\"stop_sequence\":null,\
+             \"usage\":{{\"input_tokens\":0,\"output_tokens\":0}}}}}}",
+            quoted(&self.model)
+        );
+        event_frame("message_start", json.as_bytes())
+    }
+
+    fn end_block(&mut self) -> Vec<u8> {
+        let Some(open) = self.open.take() else { return Vec::new() };
+        let json = format!("{{\"type\":\"content_block_stop\",\"index\":{}}}", open.number);
+        event_frame("content_block_stop", json.as_bytes())
+    }
+
+    fn delta(&mut self, delta: &str) -> Vec<u8> {
+        self.wrote = true;
+        let number = self.open.map_or(0, |open| open.number);
+        let json = format!("{{\"type\":\"content_block_delta\",\"index\":{number},\"delta\":{delta}}}");
+        event_frame("content_block_delta", json.as_bytes())
+    }
+
+    /// The held event that tells the end, with another end, tokens and what Endmark has to say; made anew
+    /// where there is none.
+    fn message_delta(own: Option<&Frame>, word: Option<&str>, closing: &Closing<'_>) -> Vec<u8> {
+        let endmark = closing.choices.first().and_then(|end| end.endmark);
+        let edited = own.and_then(|frame| {
+            let root = Value::parse_str(frame.data.as_deref()?).ok()?;
+            Some(frame.with_data(&edited(root, word, closing.usage.as_ref(), endmark)))
+        });
+        edited.unwrap_or_else(|| {
+            let word = word.map_or_else(|| "null".to_owned(), quoted);
+            // Where nothing was counted the protocol still wants a count of the output.
+            let usage = closing
+                .usage
+                .map_or_else(|| "{\"output_tokens\":0}".to_owned(), |counts| usage::json(&counts));
+            let json = format!(
+                "{{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":{word},\"stop_sequence\":null}},\
+                 \"usage\":{}{}}}",
+                usage,
+                endmark_field(endmark)
+            );
+            event_frame("message_delta", json.as_bytes())
+        })
+    }
+}
+
+fn edited(
+    root: Value<'_>,
+    word: Option<&str>,
+    counts: Option<&Usage>,
+    endmark: Option<&RawValue>,
+) -> Vec<u8> {
+    let mut edits = Edits::of(root);
+    if let (Some(word), Some(delta)) =
+        (word, root.field("delta").and_then(|delta| delta.of_kind(Kind::Object)))
+    {
+        edits.set_field(delta, "stop_reason", &quoted(word));
+    }
+    if let Some(counts) = counts {
+        usage::write(&mut edits, root, counts);
+    }
+    if let Some(endmark) = endmark {
+        edits.set_field(root, "endmark", endmark.get());
+    }
+    edits.finish()
+}
+
+impl Writer for MessageWriter {
+    fn pass(&mut self, frame: &Frame, event: &Event) -> Vec<u8> {
+        if event.idle {
+            return frame.raw.clone();
+        }
+        let mut bytes = self.send_held();
+        self.note(frame);
+        bytes.extend_from_slice(&frame.raw);
+        bytes
+    }
+
+    fn hold(&mut self, frame: Frame, event: &Event) {
+        self.held.push(frame, event);
+    }
+
+    fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    fn can_write(&self) -> bool {
+        let ends = |event: &Event| event.closes || !event.finishes.is_empty();
+        self.open.is_none_or(|open| open.kind != Kinds::Other) || self.held.events().any(ends)
+    }
+
+    fn release(&mut self) -> Vec<u8> {
+        self.send_held()
+    }
+
+    fn text(&mut self, _choice: u32, text: &str) -> Vec<u8> {
+        let mut bytes = self.begin(Kinds::Text, "{\"type\":\"text\",\"text\":\"\"}");
+        bytes.extend(self.delta(&format!("{{\"type\":\"text_delta\",\"text\":{}}}", quoted(text))));
+        bytes
+    }
+
+    fn arguments(&mut self, _choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>> {
+        // A block cannot be opened again: only the call that is open can go on.
+        self.open.filter(|open| open.kind == Kinds::Call(call.index))?;
+        Some(self.delta(&format!("{{\"type\":\"input_json_delta\",\"partial_json\":{}}}", quoted(arguments))))
+    }
+
+    fn tool_call(&mut self, _choice: u32, call: &ToolCall) -> Vec<u8> {
+        let block = format!("{{{},\"input\":{{}}}}", call_fields(call));
+        let kind = Kinds::Call(self.calls);
+        self.calls = self.calls.saturating_add(1);
+        let mut bytes = self.begin(kind, &block);
+        bytes.extend(self.delta(&format!(
+            "{{\"type\":\"input_json_delta\",\"partial_json\":{}}}",
+            quoted(&call.arguments)
+        )));
+        bytes.extend(self.end_block());
+        bytes
+    }
+
+    fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {
+        let held = self.held.take();
+        if closing.choices.is_empty() && !self.wrote {
+            self.held.put_back(held);
+            return self.send_held();
+        }
+        let find = |is: fn(&Event) -> bool| held.iter().find(|(_, event)| is(event)).map(|(frame, _)| frame);
+        let own = find(|event| !event.finishes.is_empty());
+        let mut bytes = Vec::new();
+        if self.wrote {
+            bytes.extend(self.end_block());
+        } else {
+            // Nothing was added: all that came before the end passes as it is.
+            for (frame, event) in &held {
+                if event.finishes.is_empty() && !event.done && event.error.is_none() {
+                    self.note(frame);
+                    bytes.extend_from_slice(&frame.raw);
+                }
+            }
+            bytes.extend(self.end_block());
+        }
+        let word = closing.choices.first().and_then(|end| end.end).map(word_of);
+        bytes.extend(Self::message_delta(own, word, closing));
+        match find(|event| event.done) {
+            Some(done) => bytes.extend_from_slice(&done.raw),
+            None => bytes.extend(event_frame("message_stop", b"{\"type\":\"message_stop\"}")),
+        }
+        bytes
+    }
+
+    fn error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
+        let own = self.held.error().cloned();
+        self.held.take();
+        let told = own.as_ref().and_then(|frame| {
+            let root = Value::parse_str(frame.data.as_deref()?).ok()?;
+            Some(frame.with_data(&edited(root, None, None, error.endmark)))
+        });
+        told.unwrap_or_else(|| {
+            let json = format!("{{{}{}}}", error::fields(error.kind, error.message), error.endmark_field());
+            event_frame("error", json.as_bytes())
+        })
+    }
+
+    fn keep_alive(&self) -> Vec<u8> {
+        event_frame("ping", b"{\"type\":\"ping\"}")
+    }
+}

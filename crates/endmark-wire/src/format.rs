@@ -1,0 +1,99 @@
+//! The wire formats: one value each, in one table.
+//!
+//! Everything that differs between formats stands behind [`WireFormat`]. A further format is a folder that
+//! implements it, and one line of [`FORMATS`].
+
+use std::fmt;
+
+use crate::ask::{Ask, Asked, Terms};
+use crate::error::{ProviderError, RequestError, ResponseError};
+use crate::json::Value;
+use crate::request::{Address, Request, Tool, View};
+use crate::response::{Reply, ReplyEdit};
+use crate::stream::Reader;
+use crate::writer::Writer;
+use crate::{anthropic_messages, gemini, openai_chat, openai_responses};
+
+/// Every format that is spoken.
+pub const FORMATS: [&dyn WireFormat; 4] =
+    [&openai_chat::Chat, &openai_responses::Responses, &anthropic_messages::Messages, &gemini::Gemini];
+
+/// A format, and what the address says in it.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// The format that has this path.
+    pub format: &'static dyn WireFormat,
+    /// What the path says; an error where it is of the format, and names no model that could be one.
+    pub address: Result<Address, RequestError>,
+}
+
+/// The format of a POST to this path; none for paths that no format has.
+///
+/// ```
+/// use endmark_wire::format::find;
+/// let found = find("/v1beta/models/gemini-2.5-flash%3AstreamGenerateContent", Some("alt=sse")).unwrap();
+/// assert_eq!(found.format.name(), "gemini");
+/// assert_eq!(found.address?.model.as_deref(), Some("gemini-2.5-flash"));
+/// assert!(find("/v1/models", None).is_none());
+/// # Ok::<(), endmark_wire::error::RequestError>(())
+/// ```
+pub fn find(path: &str, query: Option<&str>) -> Option<Found> {
+    FORMATS.into_iter().find_map(|format| Some(Found { format, address: format.address(path, query)? }))
+}
+
+/// The format of this name.
+pub fn named(name: &str) -> Option<&'static dyn WireFormat> {
+    FORMATS.into_iter().find(|format| format.name() == name)
+}
+
+/// What differs between formats. Its values have no state: that of a stream is in what they make.
+pub trait WireFormat: fmt::Debug + Send + Sync {
+    /// The literal name, as `openai_chat`.
+    fn name(&self) -> &'static str;
+
+    /// What this path says, if it is one of the format's.
+    fn address(&self, path: &str, query: Option<&str>) -> Option<Result<Address, RequestError>>;
+
+    /// What a body has to be, for a client that sent another: a sentence.
+    fn hint(&self) -> &'static str;
+
+    /// What a request says.
+    fn view(&self, root: Value<'_>, address: &Address) -> Result<View, RequestError>;
+
+    /// The tools a request offers.
+    fn tools(&self, root: Value<'_>) -> Vec<Tool>;
+
+    /// See [`Request::asking`].
+    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked>;
+
+    /// See [`Request::path_for`].
+    fn path_for(&self, address: &Address, model: &str, stream: bool) -> Option<String>;
+
+    /// See [`Request::with_usage_asked`].
+    fn with_usage_asked(&self, request: &Request) -> Vec<u8>;
+
+    /// The body of the request for another model.
+    fn with_model(&self, request: &Request, model: &str) -> Vec<u8>;
+
+    /// See [`Request::echoes`].
+    fn echoes(&self, request: &Request, so_far: &str) -> Vec<String>;
+
+    /// What a response says.
+    fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError>;
+
+    /// Begins to change a response.
+    fn edit<'a>(&self, root: Value<'a>) -> Box<dyn ReplyEdit + 'a>;
+
+    /// See [`Request::stream`].
+    fn reader(&self, request: &Request, keep_bytes: usize) -> Box<dyn Reader>;
+
+    /// See [`Request::writer`].
+    fn writer(&self, request: &Request, keep_bytes: usize) -> Box<dyn Writer>;
+
+    /// The error that a body holds, if it holds one.
+    fn read_error(&self, root: Value<'_>) -> Option<ProviderError>;
+
+    /// An error's body in the provider's shape, so that client libraries raise their own exceptions; `kind`
+    /// begins with `endmark_`, and the message says what to do next.
+    fn error_body(&self, status: u16, kind: &str, message: &str) -> Vec<u8>;
+}

@@ -1,0 +1,106 @@
+//! Gemini's `generateContent` and `streamGenerateContent` (PC-8, PC-9).
+//!
+//! The model, and whether a stream is asked for, stand in the path: `/v1` and `/v1beta`, the colon also as
+//! `%3A`. A stream is read where it is asked for as server-sent events (`alt=sse`), as every client library
+//! does; the other form, one JSON array in pieces, passes untouched.
+//!
+//! A reply is candidates of parts. Texts that are no thoughts are its text, and `functionCall`s its tool calls:
+//! their arguments come as an object and all at once, so that a call is whole or not there. Everything else in
+//! a part, signatures of thoughts above all, passes untouched. There is no end of a stream but its last chunk's
+//! `finishReason`.
+//!
+//! Where a reply ends in `CONTINUATION`, or at its limit with a `continuationToken`, the provider itself can go
+//! on: the same request with that token (its limit then counts all calls together).
+
+mod address;
+mod candidate;
+mod continuation;
+mod error;
+mod request;
+mod response;
+mod schema;
+mod stop;
+mod stream;
+mod usage;
+mod writer;
+
+use crate::ask::{Ask, Asked, Terms};
+use crate::error::{ProviderError, RequestError, ResponseError};
+use crate::format::WireFormat;
+use crate::json::Value;
+use crate::request::{Address, Request, Tool, View};
+use crate::response::{Reply, ReplyEdit};
+use crate::stream::Reader;
+use crate::writer::Writer;
+
+pub use stop::stop_of;
+
+/// Gemini: `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gemini;
+
+impl WireFormat for Gemini {
+    fn name(&self) -> &'static str {
+        "gemini"
+    }
+
+    fn address(&self, path: &str, query: Option<&str>) -> Option<Result<Address, RequestError>> {
+        address::read(path, query)
+    }
+
+    fn hint(&self) -> &'static str {
+        "Send an object with `contents`."
+    }
+
+    fn view(&self, root: Value<'_>, address: &Address) -> Result<View, RequestError> {
+        request::view(root, address)
+    }
+
+    fn tools(&self, root: Value<'_>) -> Vec<Tool> {
+        request::tools(root)
+    }
+
+    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
+        continuation::asking(request, ask, terms)
+    }
+
+    fn path_for(&self, address: &Address, model: &str, stream: bool) -> Option<String> {
+        Some(address::write(address, model, stream))
+    }
+
+    fn with_usage_asked(&self, request: &Request) -> Vec<u8> {
+        request.body().to_vec()
+    }
+
+    fn with_model(&self, request: &Request, _model: &str) -> Vec<u8> {
+        request.body().to_vec()
+    }
+
+    fn echoes(&self, request: &Request, so_far: &str) -> Vec<String> {
+        vec![request.view().prefill.clone().unwrap_or_default() + so_far]
+    }
+
+    fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {
+        response::reply(root, request.has_stop)
+    }
+
+    fn edit<'a>(&self, root: Value<'a>) -> Box<dyn ReplyEdit + 'a> {
+        Box::new(response::Edit::new(root))
+    }
+
+    fn reader(&self, request: &Request, keep_bytes: usize) -> Box<dyn Reader> {
+        Box::new(stream::ContentReader::new(request.view().has_stop, keep_bytes))
+    }
+
+    fn writer(&self, request: &Request, _keep_bytes: usize) -> Box<dyn Writer> {
+        Box::new(writer::ContentWriter::new(&request.view().model))
+    }
+
+    fn read_error(&self, root: Value<'_>) -> Option<ProviderError> {
+        error::read(root)
+    }
+
+    fn error_body(&self, status: u16, kind: &str, message: &str) -> Vec<u8> {
+        format!("{{{}}}", error::field(status, kind, message)).into_bytes()
+    }
+}

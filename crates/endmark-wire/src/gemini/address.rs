@@ -1,0 +1,95 @@
+//! The path of a request, which names the model and the method.
+
+use crate::error::RequestError;
+use crate::request::Address;
+
+const BASES: [&str; 2] = ["/v1beta/models/", "/v1/models/"];
+
+/// More than any model's name has.
+const MAX_MODEL_BYTES: usize = 256;
+
+/// What a path says; none where it is not one of the two methods, or asks for the stream as an array.
+pub(super) fn read(path: &str, query: Option<&str>) -> Option<Result<Address, RequestError>> {
+    let base = BASES.into_iter().find(|base| path.starts_with(base))?;
+    let named = path.strip_prefix(base)?;
+    let (model, method) =
+        named.rsplit_once(':').or_else(|| named.rsplit_once("%3A")).or_else(|| named.rsplit_once("%3a"))?;
+    let stream = match method {
+        "generateContent" => false,
+        "streamGenerateContent" if asks_for_events(query) => true,
+        _ => return None,
+    };
+    if !is_name(model) {
+        return Some(Err(RequestError {
+            message: format!("the path names no model: `{}`", model.escape_debug()),
+            hint: "Name the model by letters, digits, `-`, `_` and `.` alone, as in /v1beta/models/gemini-2.5-flash:generateContent.",
+        }));
+    }
+    Some(Ok(Address { base: base.to_owned(), model: Some(model.to_owned()), stream: Some(stream) }))
+}
+
+/// The path for a model, and a stream or none.
+pub(super) fn write(address: &Address, model: &str, stream: bool) -> String {
+    let base = if address.base.is_empty() { BASES[0] } else { &address.base };
+    let method = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
+    format!("{base}{model}:{method}")
+}
+
+fn asks_for_events(query: Option<&str>) -> bool {
+    query.into_iter().flat_map(|query| query.split('&')).any(|pair| pair == "alt=sse" || pair == "$alt=sse")
+}
+
+/// Whether this can be a model's name, and nothing but that where it stands in a path.
+fn is_name(model: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'@');
+    (1..=MAX_MODEL_BYTES).contains(&model.len())
+        && model.bytes().all(is_part)
+        && model.bytes().any(|byte| byte.is_ascii_alphanumeric())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_both_versions_and_spellings() {
+        for path in [
+            "/v1beta/models/gemini-2.5-flash:streamGenerateContent",
+            "/v1/models/gemini-2.5-flash:streamGenerateContent",
+            "/v1beta/models/gemini-2.5-flash%3AstreamGenerateContent",
+            "/v1/models/gemini-2.5-flash%3astreamGenerateContent",
+        ] {
+            let address = read(path, Some("key=x&alt=sse")).unwrap().unwrap();
+            assert_eq!(address.model.as_deref(), Some("gemini-2.5-flash"), "{path}");
+            assert_eq!(address.stream, Some(true), "{path}");
+            assert!(path.starts_with(&address.base), "{path}");
+            let other = write(&address, "gemini-2.5-pro", false);
+            assert_eq!(other, format!("{}gemini-2.5-pro:generateContent", address.base));
+            assert_eq!(read(&other, None).unwrap().unwrap().stream, Some(false));
+        }
+    }
+
+    #[test]
+    fn what_is_not_read_passes() {
+        for (path, query) in [
+            ("/v1beta/models", None),
+            ("/v1beta/models/m", None),
+            ("/v1beta/models/m:countTokens", None),
+            ("/v1beta/models/m:streamGenerateContent", None),
+            ("/v1beta/models/m:streamGenerateContent", Some("alt=json")),
+            ("/v2/models/m:generateContent", None),
+            ("/v1beta/tunedModels/m:generateContent", None),
+        ] {
+            assert!(read(path, query).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_is_none_is_refused() {
+        for model in ["", ".", "..", "../../v1/files", "a/b", "a%2Fb", "a?b", "a b", "ä", "m:x"] {
+            let path = format!("/v1beta/models/{model}:generateContent");
+            assert!(read(&path, None).unwrap().is_err(), "{model}");
+        }
+        assert!(read(&format!("/v1/models/{}:generateContent", "m".repeat(257)), None).unwrap().is_err());
+    }
+}

@@ -1,0 +1,57 @@
+//! A candidate and its parts, in a response or in a chunk of a stream.
+
+use crate::json::{Kind, Value};
+
+/// The candidates of a message, each with its number: the one it names, else its position.
+pub(super) fn candidates(root: Value<'_>) -> impl Iterator<Item = (u32, Value<'_>)> {
+    let candidates = (0..).zip(root.field("candidates").into_iter().flat_map(Value::items));
+    candidates.map(|(position, candidate)| {
+        let own =
+            candidate.field("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok());
+        (own.unwrap_or(position), candidate)
+    })
+}
+
+/// The candidate of this number, if it is an object.
+pub(super) fn candidate(root: Value<'_>, choice: u32) -> Option<Value<'_>> {
+    let mut candidates = candidates(root);
+    candidates.find(|(index, _)| *index == choice)?.1.of_kind(Kind::Object)
+}
+
+/// The parts of a candidate.
+pub(super) fn parts(candidate: Value<'_>) -> impl Iterator<Item = Value<'_>> {
+    candidate.at("content.parts").into_iter().flat_map(Value::items)
+}
+
+/// The text of a part that is no thought.
+pub(super) fn text_of(part: Value<'_>) -> Option<Value<'_>> {
+    part.field("text").filter(|text| text.kind() == Kind::String && !is_thought(part))
+}
+
+/// Whether a part is a thought.
+pub(super) fn is_thought(part: Value<'_>) -> bool {
+    part.field("thought").and_then(Value::as_bool) == Some(true)
+}
+
+/// The call in a part.
+pub(super) fn call_of(part: Value<'_>) -> Option<Value<'_>> {
+    part.field("functionCall").filter(|call| call.kind() == Kind::Object)
+}
+
+/// Whether a call comes in pieces, which name places in its arguments and are no text of them.
+pub(super) fn is_in_pieces(call: Value<'_>) -> bool {
+    call.field("partialArgs").is_some()
+        || call.field("willContinue").and_then(Value::as_bool) == Some(true)
+        || call.fields().next().is_none()
+}
+
+/// The source of a call's arguments. Without any it is called with none; but where the reply is cut right
+/// behind it, that is what a server says that could not read the rest.
+pub(super) fn arguments_of(call: Value<'_>, is_cut: bool) -> &str {
+    let arguments = call.field("args").filter(|args| args.kind() == Kind::Object);
+    match arguments.filter(|args| args.fields().next().is_some()) {
+        Some(arguments) => arguments.raw(),
+        None if is_cut => "",
+        None => arguments.map_or("{}", Value::raw),
+    }
+}

@@ -1,0 +1,103 @@
+//! Requests that ask for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
+
+use super::candidate::text_of;
+use super::request::{
+    CANDIDATES, CONFIG, JSON_SCHEMA, MAX_OUTPUT, MIME_TYPE, SCHEMA, TOOL_CONFIG, either, last_of_model,
+};
+use crate::ask::{Ask, Asked, Partial, Terms, quoted_text};
+use crate::edit::Edits;
+use crate::json::{Kind, Value, quoted};
+use crate::request::Request;
+
+/// The request that asks so; none where Gemini has no way to.
+///
+/// Whether the answer comes as a stream is said by its path ([`Request::path_for`]), not here.
+pub(super) fn asking(request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
+    let root = request.root();
+    let mut edits = Edits::of(root);
+    let mut settings = Settings::new(terms.limit);
+    match ask {
+        // A call's arguments are an object, and calls are not written as text: the beginning of one cannot
+        // be shown.
+        Ask::Prefill { so_far: Partial::ToolCall { .. }, .. } => return None,
+        Ask::Prefill { so_far: Partial::Text(text), .. } => show(&mut edits, root, text),
+        Ask::Prompt { so_far, prompt } => {
+            forbid_tools(&mut edits, root);
+            settings.without_grammar = true;
+            show_and_ask(&mut edits, root, &quoted_text(so_far), prompt);
+        }
+        Ask::Again => {}
+        Ask::Correction { wrong, prompt } => {
+            forbid_tools(&mut edits, root);
+            settings.without_grammar = matches!(wrong, Partial::ToolCall { .. });
+            show_and_ask(&mut edits, root, &quoted_text(wrong), prompt);
+        }
+        Ask::Native { token } => edits.set_field(root, "continuationToken", &quoted(token)),
+    }
+    settings.write(&mut edits, root);
+    Some(edits.finish().into())
+}
+
+/// What changes in `generationConfig`.
+struct Settings {
+    limit: u64,
+    without_grammar: bool,
+}
+
+impl Settings {
+    fn new(limit: u64) -> Self {
+        Self { limit, without_grammar: false }
+    }
+
+    fn write<'a>(&self, edits: &mut Edits<'a>, root: Value<'a>) {
+        let config = either(root, CONFIG).filter(|(_, config)| config.kind() == Kind::Object);
+        let Some((_, config)) = config else {
+            let name = either(root, CONFIG).map_or(CONFIG[0], |(name, _)| name);
+            edits.set_field(root, name, &format!("{{\"maxOutputTokens\":{}}}", self.limit));
+            return;
+        };
+        let name = either(config, MAX_OUTPUT).map_or(MAX_OUTPUT[0], |(name, _)| name);
+        edits.set_field(config, name, &self.limit.to_string());
+        let mut gone = CANDIDATES.to_vec();
+        if self.without_grammar {
+            gone.extend([MIME_TYPE, SCHEMA, JSON_SCHEMA].concat());
+        }
+        for name in gone {
+            edits.remove_field(config, name);
+        }
+    }
+}
+
+/// Forbids calls, where there are tools to call: contents with calls in them want the tools declared.
+fn forbid_tools<'a>(edits: &mut Edits<'a>, root: Value<'a>) {
+    if root.filled("tools").is_some() {
+        let name = either(root, TOOL_CONFIG).map_or(TOOL_CONFIG[0], |(name, _)| name);
+        edits.set_field(root, name, "{\"functionCallingConfig\":{\"mode\":\"NONE\"}}");
+    }
+}
+
+/// Shows the model its own text as the last content.
+fn show<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str) {
+    let part = format!("{{\"text\":{}}}", quoted(text));
+    if let Some(content) = last_of_model(root) {
+        let parts = content.field("parts").filter(|parts| parts.kind() == Kind::Array);
+        match (parts, parts.and_then(|parts| parts.items().filter_map(text_of).last())) {
+            (_, Some(held)) => edits.append_text(held, text),
+            (Some(parts), None) => edits.push_item(parts, &part),
+            (None, None) => edits.set_field(content, "parts", &format!("[{part}]")),
+        }
+    } else if let Some(contents) = root.field("contents") {
+        edits.push_item(contents, &format!("{{\"role\":\"model\",\"parts\":[{part}]}}"));
+    }
+}
+
+/// Shows the model its own text, and asks after it.
+fn show_and_ask<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str, prompt: &str) {
+    if !text.is_empty() {
+        show(edits, root, text);
+    }
+    if let Some(contents) = root.field("contents") {
+        let part = format!("{{\"text\":{}}}", quoted(prompt));
+        edits.push_item(contents, &format!("{{\"role\":\"user\",\"parts\":[{part}]}}"));
+    }
+}

@@ -1,0 +1,43 @@
+//! Errors in the shape of Google's APIs.
+
+use crate::error::ProviderError;
+use crate::json::{Value, quoted};
+
+/// The error in a body or a chunk.
+pub(super) fn read(root: Value<'_>) -> Option<ProviderError> {
+    let error = root.filled("error")?;
+    Some(ProviderError {
+        message: error
+            .text()
+            .map(std::borrow::Cow::into_owned)
+            .or_else(|| error.word("message"))
+            .unwrap_or_else(|| error.raw().to_owned()),
+        kind: error.word("status"),
+        code: error.word_or_number("code"),
+    })
+}
+
+/// An `error` field. Its status is Google's word for the HTTP status; `kind` is the reason in its details.
+pub(super) fn field(status: u16, kind: &str, message: &str) -> String {
+    format!(
+        "\"error\":{{\"code\":{status},\"message\":{},\"status\":{},\"details\":[{{\
+         \"@type\":\"type.googleapis.com/google.rpc.ErrorInfo\",\"reason\":{},\"domain\":\"endmark\"}}]}}",
+        quoted(message),
+        quoted(status_word(status)),
+        quoted(kind)
+    )
+}
+
+fn status_word(status: u16) -> &'static str {
+    match status {
+        400 | 411 | 413 | 415 | 422 | 431 => "INVALID_ARGUMENT",
+        401 => "UNAUTHENTICATED",
+        402 | 429 => "RESOURCE_EXHAUSTED",
+        403 => "PERMISSION_DENIED",
+        404 => "NOT_FOUND",
+        408 | 504 => "DEADLINE_EXCEEDED",
+        409 => "ABORTED",
+        502 | 503 => "UNAVAILABLE",
+        _ => "INTERNAL",
+    }
+}

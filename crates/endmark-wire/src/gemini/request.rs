@@ -1,0 +1,96 @@
+//! A request, viewed. Google's servers take its fields in either spelling, `maxOutputTokens` or
+//! `max_output_tokens`.
+
+use endmark_core::Format;
+
+use super::candidate::{call_of, text_of};
+use super::schema::as_json_schema;
+use crate::error::RequestError;
+use crate::json::{Kind, Value};
+use crate::request::{Address, Tool, View};
+
+/// A field in either of its spellings, and the one it has.
+pub(super) fn either<'a>(
+    object: Value<'a>,
+    spellings: [&'static str; 2],
+) -> Option<(&'static str, Value<'a>)> {
+    spellings.into_iter().find_map(|name| Some((name, object.field(name)?)))
+}
+
+pub(super) const CONFIG: [&str; 2] = ["generationConfig", "generation_config"];
+pub(super) const MAX_OUTPUT: [&str; 2] = ["maxOutputTokens", "max_output_tokens"];
+pub(super) const CANDIDATES: [&str; 2] = ["candidateCount", "candidate_count"];
+pub(super) const MIME_TYPE: [&str; 2] = ["responseMimeType", "response_mime_type"];
+pub(super) const SCHEMA: [&str; 2] = ["responseSchema", "response_schema"];
+pub(super) const JSON_SCHEMA: [&str; 2] = ["responseJsonSchema", "response_json_schema"];
+pub(super) const TOOL_CONFIG: [&str; 2] = ["toolConfig", "tool_config"];
+
+/// What a request says.
+pub(super) fn view(root: Value<'_>, address: &Address) -> Result<View, RequestError> {
+    let Some(contents) = root.field("contents").filter(|contents| contents.kind() == Kind::Array) else {
+        return Err(RequestError {
+            message: "`contents` is missing, or no array".to_owned(),
+            hint: "Send the conversation as an array named `contents`.",
+        });
+    };
+    let config = either(root, CONFIG).map(|(_, config)| config);
+    let setting = |spellings| either(config?, spellings).map(|(_, value)| value);
+    let limit = setting(MAX_OUTPUT).and_then(Value::as_u64);
+    let choices = setting(CANDIDATES).and_then(Value::as_u64).and_then(|count| u32::try_from(count).ok());
+    let json_schema = setting(JSON_SCHEMA).filter(|schema| schema.kind() == Kind::Object);
+    let schema = json_schema.map(|schema| schema.raw().to_owned());
+    let schema = schema.or_else(|| setting(SCHEMA).and_then(as_json_schema));
+    let is_json = setting(MIME_TYPE).and_then(Value::text).as_deref() == Some("application/json");
+    let stops = setting(["stopSequences", "stop_sequences"]);
+    let users =
+        contents.items().filter(|content| content.says("role", "user") || content.field("role").is_none());
+    let model = contents.items().filter(|content| content.says("role", "model"));
+    Ok(View {
+        model: address.model.clone().unwrap_or_default(),
+        stream: address.stream.unwrap_or(false),
+        include_usage: true,
+        limit,
+        limit_field: limit.map(|_| "generationConfig.maxOutputTokens"),
+        choices: choices.unwrap_or(1).max(1),
+        has_stop: stops.is_some_and(|stops| !stops.is_blank()),
+        has_tools: root.filled("tools").is_some(),
+        assistant_turns: u32::try_from(model.count()).unwrap_or(u32::MAX),
+        prefill: last_of_model(root).map(content_text).filter(|text| !text.is_empty()),
+        demanded: is_json.then_some(Format::Json),
+        text_schema: schema.filter(|_| is_json),
+        first_user_text: users.map(content_text).next(),
+        conversation: None,
+        in_background: false,
+    })
+}
+
+/// The functions that a request declares.
+pub(super) fn tools(root: Value<'_>) -> Vec<Tool> {
+    let tools = root.field("tools").into_iter().flat_map(Value::items);
+    let declared = tools
+        .filter_map(|tool| either(tool, ["functionDeclarations", "function_declarations"]))
+        .flat_map(|(_, declared)| declared.items());
+    let tools = declared.filter_map(|function| {
+        let json = either(function, ["parametersJsonSchema", "parameters_json_schema"]);
+        let json = json.map(|(_, schema)| schema).filter(|schema| schema.kind() == Kind::Object);
+        let schema = json.map(|schema| schema.raw().to_owned());
+        Some(Tool {
+            name: function.word("name")?,
+            schema: schema.or_else(|| function.field("parameters").and_then(as_json_schema)),
+        })
+    });
+    tools.collect()
+}
+
+/// The last content, if it is the model's and no call: a reply goes on from it.
+pub(super) fn last_of_model(root: Value<'_>) -> Option<Value<'_>> {
+    let last = root.field("contents")?.items().last()?;
+    let calls = last.field("parts").into_iter().flat_map(Value::items).any(|part| call_of(part).is_some());
+    (last.says("role", "model") && !calls).then_some(last)
+}
+
+/// The text of a content; parts of other kinds count as nothing.
+fn content_text(content: Value<'_>) -> String {
+    let parts = content.field("parts").into_iter().flat_map(Value::items);
+    parts.filter_map(text_of).filter_map(Value::text).fold(String::new(), |whole, text| whole + &text)
+}

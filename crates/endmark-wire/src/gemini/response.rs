@@ -1,0 +1,176 @@
+//! A response that is not streamed: viewed, and edited in place.
+
+use endmark_core::Stop;
+use serde_json::value::RawValue;
+
+use super::candidate::{
+    arguments_of, call_of, candidate, candidates, is_in_pieces, is_thought, parts, text_of,
+};
+use super::stop;
+use super::usage;
+use crate::edit::Edits;
+use crate::error::ResponseError;
+use crate::json::{Kind, Value, quoted};
+use crate::reply::{Choice, ToolCall, Usage};
+use crate::response::{Reply, ReplyEdit};
+use crate::writer::End;
+
+/// What a response says.
+pub(super) fn reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseError> {
+    let mut choices: Vec<Choice> =
+        candidates(root).map(|(index, candidate)| choice(candidate, index, has_stop)).collect();
+    let blocked = stop::blocked(root).filter(|_| choices.is_empty());
+    if let Some(blocked) = blocked {
+        let mut choice = Choice::new(0);
+        choice.end(Some(blocked));
+        choices.push(choice);
+    } else if root.field("candidates").is_none() {
+        return Err(ResponseError::Without("candidates"));
+    }
+    Ok(Reply {
+        id: root.word("responseId"),
+        model: root.word("modelVersion").unwrap_or_default(),
+        choices,
+        usage: usage::read(root),
+    })
+}
+
+fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
+    let finish = stop::read(candidate, index, has_stop);
+    let at_limit = finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Limit));
+    let last = parts(candidate).last();
+    let mut choice = Choice::new(index);
+    for part in parts(candidate) {
+        if let Some(text) = text_of(part).and_then(Value::decoded) {
+            choice.text.push_str(&text.text);
+            choice.mendable &= text.exact;
+        } else if is_thought(part) {
+            choice.reasoned = true;
+        } else if let Some(call) = call_of(part) {
+            choice.mendable &= !is_in_pieces(call);
+            choice.tool_calls.push(ToolCall {
+                index: u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX),
+                id: call.word("id"),
+                name: call.word("name").unwrap_or_default(),
+                arguments: arguments_of(call, at_limit && last == Some(part)).to_owned(),
+                legacy: false,
+            });
+        }
+    }
+    let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());
+    choice.received = choice.text.len() + arguments.sum::<usize>();
+    choice.continuation = candidate.word("continuationToken");
+    choice.end(finish);
+    choice
+}
+
+/// Changes to a response.
+#[derive(Debug)]
+pub(super) struct Edit<'a> {
+    edits: Edits<'a>,
+}
+
+impl<'a> Edit<'a> {
+    pub(super) fn new(root: Value<'a>) -> Self {
+        Self { edits: Edits::of(root) }
+    }
+
+    fn candidate(&self, choice: u32) -> Option<Value<'a>> {
+        candidate(self.edits.original(), choice)
+    }
+
+    /// Adds a part, in whatever there is of a candidate.
+    fn add_parts(&mut self, candidate: Value<'a>, new: &[String]) {
+        let content = candidate.field("content").filter(|content| content.kind() == Kind::Object);
+        let all = new.join(",");
+        match (content, content.and_then(|content| content.field("parts")?.of_kind(Kind::Array))) {
+            (_, Some(parts)) => new.iter().for_each(|part| self.edits.push_item(parts, part)),
+            (Some(content), None) => self.edits.set_field(content, "parts", &format!("[{all}]")),
+            (None, None) => {
+                let content = format!("{{\"role\":\"model\",\"parts\":[{all}]}}");
+                self.edits.set_field(candidate, "content", &content);
+            }
+        }
+    }
+}
+
+impl ReplyEdit for Edit<'_> {
+    /// Lets the last text go on where the text only goes on; otherwise the first one holds all of it.
+    fn set_text(&mut self, choice: u32, text: &str) {
+        let Some(candidate) = self.candidate(choice) else { return };
+        let texts: Vec<Value<'_>> = parts(candidate).filter_map(text_of).collect();
+        let held: String = texts.iter().filter_map(|text| text.text()).collect();
+        match (text.strip_prefix(held.as_str()), texts.split_first()) {
+            (Some(""), _) => {}
+            (Some(rest), Some((first, more))) => self.edits.append_text(*more.last().unwrap_or(first), rest),
+            (None, Some((first, more))) => {
+                self.edits.set_text(*first, text);
+                for part in more {
+                    self.edits.set_text(*part, "");
+                }
+            }
+            (_, None) => self.add_parts(candidate, &[format!("{{\"text\":{}}}", quoted(text))]),
+        }
+    }
+
+    fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str) {
+        let call = self.candidate(choice).and_then(|candidate| {
+            let mut calls = (0..).zip(parts(candidate).filter_map(call_of));
+            calls.find(|(index, _)| *index == call).map(|(_, call)| call)
+        });
+        if let (Some(call), Some(arguments)) = (call, object(arguments)) {
+            self.edits.set_field(call, "args", arguments);
+        }
+    }
+
+    fn add_calls(&mut self, choice: u32, calls: &[ToolCall]) {
+        let Some(candidate) = self.candidate(choice) else { return };
+        let parts: Vec<String> = calls.iter().filter_map(call_part).collect();
+        if !parts.is_empty() {
+            self.add_parts(candidate, &parts);
+        }
+    }
+
+    fn set_end(&mut self, choice: u32, end: End) {
+        if let Some(candidate) = self.candidate(choice) {
+            self.edits.set_field(candidate, "finishReason", &quoted(word_of(end)));
+        }
+    }
+
+    fn set_id(&mut self, id: &str) {
+        self.edits.set_field(self.edits.original(), "responseId", &quoted(id));
+    }
+
+    fn set_usage(&mut self, counts: &Usage) {
+        usage::write(&mut self.edits, counts);
+    }
+
+    fn set_endmark(&mut self, endmark: &RawValue) {
+        self.edits.set_field(self.edits.original(), "endmark", endmark.get());
+    }
+
+    fn finish(self: Box<Self>) -> Vec<u8> {
+        self.edits.finish()
+    }
+}
+
+/// Arguments that can stand as `args`: one object.
+pub(super) fn object(arguments: &str) -> Option<&str> {
+    let value = Value::parse_str(arguments).ok()?;
+    (value.kind() == Kind::Object).then(|| value.raw())
+}
+
+/// A part that calls a function; none where its arguments are no object.
+pub(super) fn call_part(call: &ToolCall) -> Option<String> {
+    let arguments = object(&call.arguments)?;
+    let id = call.id.as_ref().map(|id| format!("\"id\":{},", quoted(id))).unwrap_or_default();
+    Some(format!("{{\"functionCall\":{{{id}\"name\":{},\"args\":{arguments}}}}}", quoted(&call.name)))
+}
+
+/// The word for an end.
+pub(super) fn word_of(end: End) -> &'static str {
+    match end {
+        End::Turn | End::ToolCalls => "STOP",
+        End::Cut => "MAX_TOKENS",
+    }
+}

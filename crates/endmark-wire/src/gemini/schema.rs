@@ -1,0 +1,79 @@
+//! Gemini's older `Schema` objects, as JSON Schema: the words for types are in capitals there, and a value that
+//! may be null is marked so.
+
+use crate::edit::Edits;
+use crate::json::{Fields, Kind, Value};
+
+/// Every level is walked over by each of those above it.
+const MAX_DEPTH: usize = 64;
+
+/// Fields whose value is a schema.
+const ONE: [&str; 2] = ["items", "additionalProperties"];
+/// Fields whose values are schemas, in an array.
+const SEVERAL: [&str; 2] = ["anyOf", "prefixItems"];
+/// Fields whose values are schemas, by name.
+const NAMED: [&str; 2] = ["properties", "$defs"];
+
+/// The schema as JSON Schema; what JSON Schema does not know stays, and says nothing there.
+///
+/// It is only walked where schemas stand, so that a property named `type` is none of its business, and not
+/// deeper than any server takes it.
+pub(super) fn as_json_schema(schema: Value<'_>) -> Option<String> {
+    if schema.kind() != Kind::Object {
+        return None;
+    }
+    // A document of its own, so that nothing but the schema is copied.
+    let raw = schema.raw();
+    let root = Value::checked_before(raw, 0..raw.len());
+    let mut edits = Edits::of(root);
+    let mut left = vec![(root, 0)];
+    while let Some((schema, depth)) = left.pop() {
+        let fields = Fields::of(schema);
+        let nullable = fields.get("nullable").and_then(Value::as_bool) == Some(true);
+        if let Some((kind, word)) = fields.get("type").and_then(|kind| Some((kind, kind.text()?))) {
+            let word = word.to_ascii_lowercase();
+            match (word.as_str(), nullable) {
+                ("type_unspecified", _) => edits.remove_field(schema, "type"),
+                (_, true) => edits.replace(kind, &format!("[\"{}\",\"null\"]", word.escape_default())),
+                (_, false) => edits.set_text(kind, &word),
+            }
+        }
+        if depth == MAX_DEPTH {
+            continue;
+        }
+        let mut inner: Vec<Value<'_>> = ONE.iter().filter_map(|name| fields.get(name)).collect();
+        inner.extend(SEVERAL.iter().filter_map(|name| fields.get(name)).flat_map(Value::items));
+        let named = NAMED.iter().filter_map(|name| fields.get(name)).flat_map(Value::fields);
+        inner.extend(named.map(|field| field.value));
+        left.extend(inner.into_iter().map(|schema| (schema, depth + 1)));
+    }
+    String::from_utf8(edits.finish()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn converted(schema: &str) -> String {
+        as_json_schema(Value::parse_str(schema).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn types_are_small() {
+        assert_eq!(
+            converted(
+                r#"{"type":"OBJECT","properties":{"type":{"type":"STRING","nullable":true},"n":{"type":"ARRAY","items":{"type":"INTEGER"}}},"enum":["STRING"]}"#
+            ),
+            r#"{"type":"object","properties":{"type":{"type":["string","null"],"nullable":true},"n":{"type":"array","items":{"type":"integer"}}},"enum":["STRING"]}"#
+        );
+        let own = r#"{ "type": "object", "required": ["a"] }"#;
+        assert_eq!(converted(own), own);
+        assert!(as_json_schema(Value::parse_str("[]").unwrap()).is_none());
+    }
+
+    #[test]
+    fn depth_is_no_problem() {
+        let deep = format!("{}{{}}{}", r#"{"items":"#.repeat(20_000), "}".repeat(20_000));
+        assert_eq!(converted(&deep), deep);
+    }
+}

@@ -1,0 +1,112 @@
+//! A streamed reply, chunk by chunk.
+
+use endmark_core::Stop;
+
+use super::candidate::{arguments_of, call_of, candidates, is_in_pieces, is_thought, parts, text_of};
+use super::error;
+use super::stop;
+use super::usage;
+use crate::json::Value;
+use crate::reply::{Delta, Event, EventError, Piece, Received};
+use crate::sse::Frame;
+use crate::stream::{Data, Reader, data_of};
+
+/// More candidates than a request can ask for: the calls of others are not told apart.
+const MAX_CANDIDATES: usize = 128;
+
+/// Reads a streamed reply.
+#[derive(Debug)]
+pub(super) struct ContentReader {
+    has_stop: bool,
+    received: Received,
+    /// How many calls each candidate has made.
+    calls: Vec<(u32, u32)>,
+}
+
+impl ContentReader {
+    pub(super) fn new(has_stop: bool, keep_bytes: usize) -> Self {
+        Self { has_stop, received: Received::new(keep_bytes), calls: Vec::new() }
+    }
+
+    fn event(&mut self, root: Value<'_>) -> Event {
+        let mut event = Event { error: error::read(root), no_choices: true, ..Event::default() };
+        for (index, candidate) in candidates(root) {
+            event.no_choices = false;
+            self.candidate(candidate, index, &mut event);
+        }
+        if let Some(blocked) = stop::blocked(root) {
+            self.received.pieces(0, &[], false);
+            self.received.end(0, Some(blocked.clone()), true);
+            event.finishes.push(blocked);
+        }
+        event.usage = usage::read(root);
+        event
+    }
+
+    fn candidate(&mut self, candidate: Value<'_>, index: u32, event: &mut Event) {
+        let finish = stop::read(candidate, index, self.has_stop);
+        let at_limit = finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Limit));
+        let last = parts(candidate).last();
+        let before = event.pieces.len();
+        let (mut exact, mut thought) = (true, false);
+        for part in parts(candidate) {
+            thought |= is_thought(part);
+            let piece = if let Some(text) = text_of(part).and_then(Value::decoded) {
+                exact &= text.exact;
+                Piece::Text(text.text.into_owned())
+            } else if is_thought(part) {
+                Piece::Reasoning(part.word("text").unwrap_or_default())
+            } else if let Some(call) = call_of(part) {
+                exact &= !is_in_pieces(call);
+                Piece::ToolCall {
+                    index: self.next_call(index),
+                    id: call.word("id"),
+                    name: call.word("name"),
+                    arguments: arguments_of(call, at_limit && last == Some(part)).to_owned(),
+                }
+            } else {
+                continue;
+            };
+            let is_empty = matches!(&piece, Piece::Text(text) | Piece::Reasoning(text) if text.is_empty());
+            if !is_empty {
+                event.pieces.push(Delta { choice: index, piece });
+            }
+        }
+        self.received.pieces(index, event.pieces.get(before..).unwrap_or_default(), false);
+        if thought {
+            self.received.reasoned(index);
+        }
+        self.received.continuation(index, candidate.word("continuationToken"));
+        self.received.end(index, finish.clone(), exact);
+        event.finishes.extend(finish);
+    }
+
+    fn next_call(&mut self, candidate: u32) -> u32 {
+        let known = self.calls.iter().position(|(index, _)| *index == candidate);
+        let Some(position) = known else {
+            if self.calls.len() < MAX_CANDIDATES {
+                self.calls.push((candidate, 1));
+            }
+            return 0;
+        };
+        let next = self.calls[position].1;
+        self.calls[position].1 = next.saturating_add(1);
+        next
+    }
+}
+
+impl Reader for ContentReader {
+    fn frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
+        let event = match data_of(frame, &mut self.received)? {
+            Data::Nothing => Event::idle(),
+            Data::Done => Event { done: true, ..Event::default() },
+            Data::Object(root) => self.event(root),
+        };
+        self.received.event(&event, None);
+        Ok(event)
+    }
+
+    fn received(&self) -> &Received {
+        &self.received
+    }
+}

@@ -1,0 +1,95 @@
+//! Tokens in Gemini's `usageMetadata`: thoughts are counted apart from the candidates, and what tools added to
+//! the prompt apart from it.
+
+use std::fmt::Write as _;
+
+use crate::edit::Edits;
+use crate::json::{Kind, Value};
+use crate::reply::Usage;
+
+/// The counts of a message; none if it counts nothing.
+pub(super) fn read(root: Value<'_>) -> Option<Usage> {
+    let counts = root.field("usageMetadata")?;
+    let count = |name| counts.field(name).and_then(Value::as_u64);
+    let (prompt, candidates) = (count("promptTokenCount"), count("candidatesTokenCount"));
+    if prompt.is_none() && candidates.is_none() {
+        return None;
+    }
+    let reasoning = count("thoughtsTokenCount");
+    let prompt = prompt.unwrap_or(0).saturating_add(count("toolUsePromptTokenCount").unwrap_or(0));
+    let completion = candidates.unwrap_or(0).saturating_add(reasoning.unwrap_or(0));
+    Some(Usage {
+        prompt,
+        completion,
+        total: count("totalTokenCount").unwrap_or_else(|| prompt.saturating_add(completion)),
+        cached: count("cachedContentTokenCount"),
+        reasoning,
+    })
+}
+
+/// Writes the counts over those of the document's `usageMetadata`, whose other details stay.
+pub(super) fn write(edits: &mut Edits<'_>, counts: &Usage) {
+    let root = edits.original();
+    let Some(own) = root.field("usageMetadata").and_then(|own| own.of_kind(Kind::Object)) else {
+        edits.set_field(root, "usageMetadata", &json(counts));
+        return;
+    };
+    let by_tools = own.field("toolUsePromptTokenCount").and_then(Value::as_u64).unwrap_or(0);
+    let candidates = counts.completion.saturating_sub(counts.reasoning.unwrap_or(0));
+    edits.set_field(own, "promptTokenCount", &counts.prompt.saturating_sub(by_tools).to_string());
+    edits.set_field(own, "candidatesTokenCount", &candidates.to_string());
+    edits.set_field(own, "totalTokenCount", &counts.total.to_string());
+    if let Some(cached) = counts.cached {
+        edits.set_field(own, "cachedContentTokenCount", &cached.to_string());
+    }
+    if let Some(reasoning) = counts.reasoning {
+        edits.set_field(own, "thoughtsTokenCount", &reasoning.to_string());
+    }
+}
+
+/// The counts as a `usageMetadata` object.
+pub(super) fn json(counts: &Usage) -> String {
+    let candidates = counts.completion.saturating_sub(counts.reasoning.unwrap_or(0));
+    let mut json = format!(
+        "{{\"promptTokenCount\":{},\"candidatesTokenCount\":{candidates},\"totalTokenCount\":{}",
+        counts.prompt, counts.total
+    );
+    // Writing to a string cannot fail.
+    if let Some(cached) = counts.cached {
+        let _ = write!(json, ",\"cachedContentTokenCount\":{cached}");
+    }
+    if let Some(reasoning) = counts.reasoning {
+        let _ = write!(json, ",\"thoughtsTokenCount\":{reasoning}");
+    }
+    json.push('}');
+    json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thoughts_are_output() {
+        let message = r#"{"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":23,"totalTokenCount":334,"thoughtsTokenCount":302}}"#;
+        let counts = read(Value::parse_str(message).unwrap()).unwrap();
+        let expected = Usage { prompt: 9, completion: 325, total: 334, cached: None, reasoning: Some(302) };
+        assert_eq!(counts, expected);
+        let again = format!("{{\"usageMetadata\":{}}}", json(&counts));
+        assert_eq!(read(Value::parse_str(&again).unwrap()), Some(counts));
+        for nothing in [r#"{"usageMetadata":{"trafficType":"ON_DEMAND"}}"#, "{}", r#"{"usageMetadata":[]}"#] {
+            assert_eq!(read(Value::parse_str(nothing).unwrap()), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn written_counts_read_as_they_were() {
+        let message = r#"{"usageMetadata":{"promptTokenCount":9,"toolUsePromptTokenCount":4,"totalTokenCount":13,"trafficType":"X"}}"#;
+        let mut edits = Edits::of(Value::parse_str(message).unwrap());
+        let counts = Usage { prompt: 40, completion: 8, total: 48, cached: Some(5), reasoning: Some(3) };
+        write(&mut edits, &counts);
+        let written = String::from_utf8(edits.finish()).unwrap();
+        assert_eq!(read(Value::parse_str(&written).unwrap()), Some(counts));
+        assert!(written.contains("\"trafficType\":\"X\""));
+    }
+}

@@ -1,0 +1,223 @@
+//! The client's side of a streamed reply.
+
+use super::candidate::{call_of, candidate, parts, text_of};
+use super::error;
+use super::response::{call_part, object, word_of};
+use super::usage;
+use crate::edit::Edits;
+use crate::json::{Kind, Value, quoted};
+use crate::reply::{Event, Piece, ToolCall};
+use crate::sse::{Frame, data_frame};
+use crate::writer::{ChoiceEnd, Closing, Held, StreamError, Writer, endmark_field};
+
+/// Fields that are the same in every chunk of a stream.
+const ENVELOPE: [&str; 3] = ["modelVersion", "responseId", "createTime"];
+
+/// A longer field is left out of what is made: it comes from outside, and would be kept for the whole stream.
+const MAX_FIELD_BYTES: usize = 4096;
+
+/// Writes a streamed reply.
+#[derive(Debug)]
+pub(super) struct ContentWriter {
+    /// The envelope's fields, each with a comma before it.
+    envelope: Option<String>,
+    fallback: String,
+    held: Held,
+    /// The candidates of which something was written that did not come.
+    wrote: Vec<u32>,
+    /// The arguments of calls that are held back, by candidate and call: they are changed where they stand, next
+    /// to the signature of the thought behind them.
+    arguments: Vec<(u32, u32, String)>,
+}
+
+impl ContentWriter {
+    pub(super) fn new(model: &str) -> Self {
+        let fallback = format!(",\"modelVersion\":{}", quoted(model));
+        Self { envelope: None, fallback, held: Held::default(), wrote: Vec::new(), arguments: Vec::new() }
+    }
+
+    fn note(&mut self, frame: &Frame) {
+        if self.envelope.is_some() {
+            return;
+        }
+        let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
+        let Some(root) = root.filter(|root| root.field("candidates").is_some()) else { return };
+        let mut envelope = String::new();
+        for name in ENVELOPE {
+            if let Some(value) = root.field(name).filter(|value| value.raw().len() <= MAX_FIELD_BYTES) {
+                envelope.extend([",", &quoted(name), ":", value.raw()]);
+            }
+        }
+        self.envelope = Some(envelope);
+    }
+
+    fn envelope(&self) -> &str {
+        self.envelope.as_deref().unwrap_or(&self.fallback)
+    }
+
+    fn part(&mut self, choice: u32, part: &str) -> Vec<u8> {
+        if !self.wrote.contains(&choice) {
+            self.wrote.push(choice);
+        }
+        let json = format!(
+            "{{\"candidates\":[{{\"content\":{{\"parts\":[{part}],\"role\":\"model\"}},\"index\":{choice}}}]{}}}",
+            self.envelope()
+        );
+        data_frame(json.as_bytes())
+    }
+
+    fn send_held(&mut self) -> Vec<u8> {
+        self.held.take().into_iter().flat_map(|(frame, _)| frame.raw).collect()
+    }
+
+    /// A chunk that ends a choice, where none was held back.
+    fn end(&self, end: &ChoiceEnd<'_>, closing: &Closing<'_>) -> Vec<u8> {
+        let Some(word) = end.end.map(word_of) else { return Vec::new() };
+        let usage = closing.usage.map(|usage| format!(",\"usageMetadata\":{}", usage::json(&usage)));
+        let json = format!(
+            "{{\"candidates\":[{{\"content\":{{\"parts\":[],\"role\":\"model\"}},\"finishReason\":{},\"index\":{}}}]{}{}{}}}",
+            quoted(word),
+            end.choice,
+            usage.unwrap_or_default(),
+            self.envelope(),
+            endmark_field(end.endmark)
+        );
+        data_frame(json.as_bytes())
+    }
+
+    fn write_arguments<'a>(&self, edits: &mut Edits<'a>, candidate: Value<'a>, choice: u32, event: &Event) {
+        for (number, call) in calls_in(event, choice).zip(parts(candidate).filter_map(call_of)) {
+            let known = self.arguments.iter().rfind(|known| (known.0, known.1) == (choice, number));
+            if let Some(arguments) = known.and_then(|known| object(&known.2)) {
+                edits.set_field(call, "args", arguments);
+            }
+        }
+    }
+
+    /// A chunk that was held back, with the ends that take the place of its own.
+    fn edited(&self, frame: &Frame, event: &Event, closing: &Closing<'_>) -> Option<Vec<u8>> {
+        let root = Value::parse_str(frame.data.as_deref()?).ok()?;
+        let mut edits = Edits::of(root);
+        for end in closing.choices {
+            let Some(candidate) = candidate(root, end.choice) else { continue };
+            if self.wrote.contains(&end.choice) {
+                without_content(&mut edits, candidate);
+            }
+            self.write_arguments(&mut edits, candidate, end.choice, event);
+            if let Some(end) = end.end
+                && candidate.filled("finishReason").is_some()
+            {
+                edits.set_field(candidate, "finishReason", &quoted(word_of(end)));
+            }
+            if let Some(endmark) = end.endmark
+                && candidate.filled("finishReason").is_some()
+            {
+                edits.set_field(root, "endmark", endmark.get());
+            }
+        }
+        if let Some(usage) = &closing.usage {
+            usage::write(&mut edits, usage);
+        }
+        if let Some(id) = closing.id {
+            edits.set_field(root, "responseId", &quoted(id));
+        }
+        Some(frame.with_data(&edits.finish()))
+    }
+}
+
+/// The calls of a candidate in this event, by their numbers.
+fn calls_in(event: &Event, choice: u32) -> impl Iterator<Item = u32> {
+    let of_choice = event.pieces.iter().filter(move |delta| delta.choice == choice);
+    of_choice.filter_map(|delta| match delta.piece {
+        Piece::ToolCall { index, .. } => Some(index),
+        Piece::Text(_) | Piece::Reasoning(_) | Piece::Refusal(_) => None,
+    })
+}
+
+/// Takes text out of a candidate, since the client was given what it became; what else a part holds
+/// stays, as the signature of a thought.
+fn without_content<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
+    for part in parts(candidate) {
+        if let Some(text) = text_of(part) {
+            edits.set_text(text, "");
+        }
+    }
+}
+
+impl Writer for ContentWriter {
+    fn pass(&mut self, frame: &Frame, event: &Event) -> Vec<u8> {
+        self.note(frame);
+        if event.idle {
+            return frame.raw.clone();
+        }
+        let mut bytes = self.send_held();
+        bytes.extend_from_slice(&frame.raw);
+        bytes
+    }
+
+    fn hold(&mut self, frame: Frame, event: &Event) {
+        self.note(&frame);
+        self.held.push(frame, event);
+    }
+
+    fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    fn release(&mut self) -> Vec<u8> {
+        self.send_held()
+    }
+
+    fn text(&mut self, choice: u32, text: &str) -> Vec<u8> {
+        self.part(choice, &format!("{{\"text\":{}}}", quoted(text)))
+    }
+
+    fn arguments(&mut self, _choice: u32, _call: &ToolCall, _arguments: &str) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8> {
+        let is_held = self.held.events().any(|event| calls_in(event, choice).any(|held| held == call.index));
+        if is_held {
+            self.arguments.push((choice, call.index, call.arguments.clone()));
+            return Vec::new();
+        }
+        // A call whose arguments are no object cannot be said here: the reply's end says that it is cut.
+        call_part(call).map(|part| self.part(choice, &part)).unwrap_or_default()
+    }
+
+    fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {
+        let held = self.held.take();
+        if closing.choices.is_empty() {
+            self.held.put_back(held);
+            return self.send_held();
+        }
+        let mut bytes = Vec::new();
+        let mut ended = Vec::new();
+        for (frame, event) in &held {
+            ended.extend(event.finishes.iter().map(|finish| finish.choice));
+            bytes.extend(self.edited(frame, event, closing).unwrap_or_else(|| frame.raw.clone()));
+        }
+        for end in closing.choices.iter().filter(|end| !ended.contains(&end.choice)) {
+            bytes.extend(self.end(end, closing));
+        }
+        bytes
+    }
+
+    fn error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
+        let own = self.held.error().cloned();
+        self.held.take();
+        let told = own.as_ref().and_then(|frame| {
+            let root = Value::parse_str(frame.data.as_deref()?).ok()?;
+            let mut edits = Edits::of(root.of_kind(Kind::Object)?);
+            if let Some(endmark) = error.endmark {
+                edits.set_field(root, "endmark", endmark.get());
+            }
+            Some(frame.with_data(&edits.finish()))
+        });
+        told.unwrap_or_else(|| {
+            let fields = error::field(502, error.kind, error.message);
+            data_frame(format!("{{{fields}{}}}", error.endmark_field()).as_bytes())
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! Chat Completions among the other formats.
+
+use serde_json::value::RawValue;
+
+use super::error::read_error_field;
+use super::response::{ResponseEdit, read_reply};
+use super::writer::ChatWriter;
+use super::{ChatRequest, ChatStream, LimitField, error_body};
+use crate::ask::{Ask, Asked, Terms};
+use crate::error::{ProviderError, RequestError, ResponseError};
+use crate::format::WireFormat;
+use crate::json::Value;
+use crate::reply::{Event, EventError, Received, ToolCall, Usage};
+use crate::request::{Address, Request, Tool, View};
+use crate::response::{Reply, ReplyEdit};
+use crate::sse::Frame;
+use crate::stream::Reader;
+use crate::writer::{End, Writer};
+
+/// Chat Completions: `POST /v1/chat/completions`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chat;
+
+impl WireFormat for Chat {
+    fn name(&self) -> &'static str {
+        "openai_chat"
+    }
+
+    fn address(&self, path: &str, _query: Option<&str>) -> Option<Result<Address, RequestError>> {
+        (path == "/v1/chat/completions").then(|| Ok(Address::default()))
+    }
+
+    fn hint(&self) -> &'static str {
+        "Send an object with `model` and `messages`."
+    }
+
+    fn view(&self, root: Value<'_>, _address: &Address) -> Result<View, RequestError> {
+        let request = ChatRequest::parse(root.document().as_bytes())?;
+        Ok(View {
+            model: request.model,
+            stream: request.stream,
+            include_usage: request.include_usage,
+            limit: request.limit,
+            limit_field: request.limit_field.map(LimitField::name),
+            choices: request.choices,
+            has_stop: request.has_stop,
+            has_tools: request.has_tools,
+            assistant_turns: request.assistant_turns,
+            prefill: request.prefill,
+            demanded: request.demanded,
+            text_schema: request.text_schema,
+            first_user_text: request.first_user_text,
+            conversation: None,
+            in_background: false,
+        })
+    }
+
+    fn tools(&self, root: Value<'_>) -> Vec<Tool> {
+        let Ok(request) = ChatRequest::parse(root.document().as_bytes()) else { return Vec::new() };
+        let names = request.tool_names();
+        names.into_iter().map(|name| Tool { schema: request.tool_schema(&name), name }).collect()
+    }
+
+    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
+        let request = ChatRequest::parse(request.body()).ok()?;
+        let body = match ask {
+            Ask::Prefill { so_far, variant, tool } => request.with_prefill(so_far, terms, *variant, *tool),
+            Ask::Prompt { so_far, prompt } => request.with_prompt(so_far, prompt, terms),
+            Ask::Again => request.with_limit(terms),
+            Ask::Correction { wrong, prompt } => request.with_correction(wrong, prompt, terms),
+            Ask::Native { .. } => return None,
+        };
+        Some(body.into())
+    }
+
+    fn path_for(&self, _address: &Address, _model: &str, _stream: bool) -> Option<String> {
+        None
+    }
+
+    fn with_usage_asked(&self, request: &Request) -> Vec<u8> {
+        let body = ChatRequest::parse(request.body()).map(|request| request.with_usage_asked());
+        body.unwrap_or_else(|_| request.body().to_vec())
+    }
+
+    fn with_model(&self, request: &Request, model: &str) -> Vec<u8> {
+        let body = ChatRequest::parse(request.body()).map(|request| request.for_model(model).body().to_vec());
+        body.unwrap_or_else(|_| request.body().to_vec())
+    }
+
+    fn echoes(&self, request: &Request, so_far: &str) -> Vec<String> {
+        ChatRequest::parse(request.body()).map(|request| request.echoes(so_far)).unwrap_or_default()
+    }
+
+    fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {
+        read_reply(root, request.has_stop)
+    }
+
+    fn edit<'a>(&self, root: Value<'a>) -> Box<dyn ReplyEdit + 'a> {
+        Box::new(ResponseEdit::of(root))
+    }
+
+    fn reader(&self, request: &Request, keep_bytes: usize) -> Box<dyn Reader> {
+        let view = request.view();
+        Box::new(ChatStream::answering(&view.model, view.has_stop, keep_bytes))
+    }
+
+    fn writer(&self, request: &Request, _keep_bytes: usize) -> Box<dyn Writer> {
+        Box::new(ChatWriter::new(&request.view().model, request.view().include_usage))
+    }
+
+    fn read_error(&self, root: Value<'_>) -> Option<ProviderError> {
+        read_error_field(root)
+    }
+
+    fn error_body(&self, _status: u16, kind: &str, message: &str) -> Vec<u8> {
+        error_body(message, kind, None, None)
+    }
+}
+
+impl Reader for ChatStream {
+    fn frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
+        ChatStream::frame(self, frame)
+    }
+
+    fn received(&self) -> &Received {
+        ChatStream::received(self)
+    }
+}
+
+impl ReplyEdit for ResponseEdit<'_> {
+    fn set_text(&mut self, choice: u32, text: &str) {
+        ResponseEdit::set_text(self, choice, text);
+    }
+
+    fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str) {
+        ResponseEdit::set_arguments(self, choice, call, arguments);
+    }
+
+    fn add_calls(&mut self, choice: u32, calls: &[ToolCall]) {
+        self.add_tool_calls(choice, calls);
+    }
+
+    fn set_end(&mut self, choice: u32, end: End) {
+        let word = if end == End::ToolCalls && self.has_legacy_call(choice) {
+            "function_call"
+        } else {
+            word_of(end)
+        };
+        self.set_finish(choice, word);
+    }
+
+    fn set_id(&mut self, id: &str) {
+        ResponseEdit::set_id(self, id);
+    }
+
+    fn set_usage(&mut self, usage: &Usage) {
+        ResponseEdit::set_usage(self, usage);
+    }
+
+    fn set_endmark(&mut self, endmark: &RawValue) {
+        ResponseEdit::set_endmark(self, endmark);
+    }
+
+    fn finish(self: Box<Self>) -> Vec<u8> {
+        ResponseEdit::finish(*self)
+    }
+}
+
+/// The word for an end.
+pub(super) fn word_of(end: End) -> &'static str {
+    match end {
+        End::Turn => "stop",
+        End::ToolCalls => "tool_calls",
+        End::Cut => "length",
+    }
+}

@@ -1,0 +1,102 @@
+//! OpenAI Responses, as OpenAI and the servers that follow it speak it (PC-8, PC-9).
+//!
+//! A reply is one choice, of output items. Its text is that of its messages; its tool calls are its
+//! `function_call` items, counted from 0. Reasoning, tools that the server runs itself, and whatever else an
+//! item may be, pass untouched. A call of another kind that the client has to answer, as that of a custom tool,
+//! can only be passed on, and the reply with it.
+//!
+//! Every piece comes more than once: as it is made, when its part is complete, when its item is complete, and
+//! in the response at the end. Whatever repeats a text that goes on has to be held back, and is changed to say
+//! all of it. There is no end of a stream but its last event, which tells the status.
+
+mod continuation;
+mod error;
+mod item;
+mod request;
+mod response;
+mod stop;
+mod stream;
+mod usage;
+mod writer;
+
+use crate::ask::{Ask, Asked, Terms};
+use crate::error::{ProviderError, RequestError, ResponseError};
+use crate::format::WireFormat;
+use crate::json::{Value, quoted};
+use crate::openai_chat::error_body;
+use crate::request::{Address, Request, Tool, View};
+use crate::response::{Reply, ReplyEdit};
+use crate::stream::Reader;
+use crate::writer::Writer;
+
+/// OpenAI Responses: `POST /v1/responses`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Responses;
+
+impl WireFormat for Responses {
+    fn name(&self) -> &'static str {
+        "openai_responses"
+    }
+
+    fn address(&self, path: &str, _query: Option<&str>) -> Option<Result<Address, RequestError>> {
+        (path == "/v1/responses").then(|| Ok(Address::default()))
+    }
+
+    fn hint(&self) -> &'static str {
+        "Send an object with `model` and `input`."
+    }
+
+    fn view(&self, root: Value<'_>, _address: &Address) -> Result<View, RequestError> {
+        request::view(root)
+    }
+
+    fn tools(&self, root: Value<'_>) -> Vec<Tool> {
+        request::tools(root)
+    }
+
+    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
+        continuation::asking(request, ask, terms)
+    }
+
+    fn path_for(&self, _address: &Address, _model: &str, _stream: bool) -> Option<String> {
+        None
+    }
+
+    fn with_usage_asked(&self, request: &Request) -> Vec<u8> {
+        request.body().to_vec()
+    }
+
+    fn with_model(&self, request: &Request, model: &str) -> Vec<u8> {
+        let mut edits = crate::edit::Edits::of(request.root());
+        edits.set_field(request.root(), "model", &quoted(model));
+        edits.finish()
+    }
+
+    fn echoes(&self, request: &Request, so_far: &str) -> Vec<String> {
+        vec![request.view().prefill.clone().unwrap_or_default() + so_far]
+    }
+
+    fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {
+        response::reply(root, request.has_stop)
+    }
+
+    fn edit<'a>(&self, root: Value<'a>) -> Box<dyn ReplyEdit + 'a> {
+        Box::new(response::Edit::new(root))
+    }
+
+    fn reader(&self, request: &Request, keep_bytes: usize) -> Box<dyn Reader> {
+        Box::new(stream::ResponseReader::new(request.view().has_stop, keep_bytes))
+    }
+
+    fn writer(&self, request: &Request, keep_bytes: usize) -> Box<dyn Writer> {
+        Box::new(writer::ResponseWriter::new(&request.view().model, keep_bytes))
+    }
+
+    fn read_error(&self, root: Value<'_>) -> Option<ProviderError> {
+        error::read(root)
+    }
+
+    fn error_body(&self, _status: u16, kind: &str, message: &str) -> Vec<u8> {
+        error_body(message, kind, None, None)
+    }
+}

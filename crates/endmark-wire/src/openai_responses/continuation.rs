@@ -1,0 +1,110 @@
+//! Requests that ask for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
+
+use super::request::{last_assistant, text_parts};
+use crate::ask::{Ask, Asked, Partial, Terms, ToolPrefill, hermes_prefill, quoted_text};
+use crate::edit::Edits;
+use crate::json::{Kind, Value, quoted};
+use crate::request::Request;
+
+/// Fields that offer tools or choose among them.
+const TOOL_FIELDS: [&str; 4] = ["tools", "tool_choice", "parallel_tool_calls", "max_tool_calls"];
+
+/// The request that asks so; none where Responses has no way to.
+///
+/// An unfinished message of the assistant's is one more turn to OpenAI, and answered anew. llama.cpp goes on
+/// from it, and repeats it: so it can be asked, where that was found out.
+pub(super) fn asking(request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
+    let root = request.root();
+    let mut edits = on_terms(root, terms);
+    match ask {
+        Ask::Prefill { so_far, tool, .. } => {
+            let text = match (so_far, tool) {
+                (Partial::Text(text), _) => (*text).to_owned(),
+                (Partial::ToolCall { .. }, ToolPrefill::Hermes) => hermes_prefill(so_far),
+                // A call without a result is refused.
+                (Partial::ToolCall { .. }, ToolPrefill::Calls) => return None,
+            };
+            if text.is_empty() {
+                return None;
+            }
+            go_on(&mut edits, root, &text, None);
+        }
+        Ask::Prompt { so_far, prompt } => {
+            without(&mut edits, root, true);
+            go_on(&mut edits, root, &quoted_text(so_far), Some(prompt));
+        }
+        Ask::Again => {}
+        Ask::Correction { wrong, prompt } => {
+            without(&mut edits, root, matches!(wrong, Partial::ToolCall { .. }));
+            go_on(&mut edits, root, &quoted_text(wrong), Some(prompt));
+        }
+        Ask::Native { .. } => return None,
+    }
+    Some(edits.finish().into())
+}
+
+fn on_terms(root: Value<'_>, terms: Terms) -> Edits<'_> {
+    let mut edits = Edits::of(root);
+    edits.set_field(root, "max_output_tokens", &terms.limit.to_string());
+    edits.remove_field(root, "top_logprobs");
+    if terms.stream || root.field("stream").is_some() {
+        edits.set_field(root, "stream", if terms.stream { "true" } else { "false" });
+    }
+    if !terms.stream {
+        edits.remove_field(root, "stream_options");
+    }
+    edits
+}
+
+/// Takes out what would make the rest a call, and a new document where the grammar goes too.
+fn without<'a>(edits: &mut Edits<'a>, root: Value<'a>, grammar: bool) {
+    for name in TOOL_FIELDS {
+        edits.remove_field(root, name);
+    }
+    if let Some(text) = root.field("text").filter(|text| grammar && text.field("format").is_some()) {
+        edits.remove_field(text, "format");
+    }
+}
+
+/// Shows the model its own text, and asks after it.
+fn go_on<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str, prompt: Option<&str>) {
+    let own = last_assistant(root);
+    let shown = (!text.is_empty() && own.is_none()).then(|| message("assistant", text));
+    let asked = prompt.map(|prompt| message("user", prompt));
+    if let Some(own) = own.filter(|_| !text.is_empty()) {
+        extend(edits, own, text);
+    }
+    let new: Vec<String> = shown.into_iter().chain(asked).collect();
+    match root.field("input").map(|input| (input, input.kind())) {
+        Some((input, Kind::Array)) => new.iter().for_each(|item| edits.push_item(input, item)),
+        Some((input, Kind::String)) => {
+            let first = format!("{{\"role\":\"user\",\"content\":{}}}", input.raw());
+            edits.replace(input, &format!("[{first},{}]", new.join(",")));
+        }
+        _ => edits.set_field(root, "input", &format!("[{}]", new.join(","))),
+    }
+}
+
+/// A message as an item of `input`.
+fn message(role: &str, text: &str) -> String {
+    let kind = if role == "assistant" { "output_text" } else { "input_text" };
+    format!(
+        "{{\"type\":\"message\",\"role\":\"{role}\",\"content\":[{{\"type\":\"{kind}\",\"text\":{}}}]}}",
+        quoted(text)
+    )
+}
+
+/// Lets a message go on with this text, in the form its content has.
+fn extend<'a>(edits: &mut Edits<'a>, message: Value<'a>, text: &str) {
+    let content = message.field("content");
+    let array = content.filter(|content| content.kind() == Kind::Array);
+    let string = content.filter(|content| content.kind() == Kind::String);
+    match (string.or_else(|| text_parts(message).last()), array) {
+        (Some(held), _) => edits.append_text(held, text),
+        (None, Some(array)) => {
+            let part = format!("{{\"type\":\"output_text\",\"text\":{}}}", quoted(text));
+            edits.push_item(array, &part);
+        }
+        (None, None) => edits.set_field(message, "content", &quoted(text)),
+    }
+}

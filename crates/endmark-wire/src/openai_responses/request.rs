@@ -1,0 +1,83 @@
+//! A request, viewed.
+
+use endmark_core::Format;
+
+use crate::error::RequestError;
+use crate::json::{Fields, Kind, Value};
+use crate::request::{Tool, View};
+
+/// What a request says.
+pub(super) fn view(root: Value<'_>) -> Result<View, RequestError> {
+    let fields = Fields::of(root);
+    let input = fields.get("input").filter(|input| matches!(input.kind(), Kind::String | Kind::Array));
+    // A stored prompt, or the response before, can be all that is asked with.
+    if input.is_none()
+        && ["prompt", "previous_response_id", "conversation"].iter().all(|name| root.filled(name).is_none())
+    {
+        return Err(RequestError {
+            message: "`input` is missing, or neither a string nor an array".to_owned(),
+            hint: "Send what is asked as a string or an array of items named `input`.",
+        });
+    }
+    let items = || input.into_iter().flat_map(Value::items);
+    let limit = fields.get("max_output_tokens").and_then(Value::as_u64);
+    let format = root.at("text.format");
+    let is_json = format
+        .and_then(|format| format.word("type"))
+        .is_some_and(|kind| matches!(kind.as_str(), "json_schema" | "json_object"));
+    let schema = format.and_then(|format| format.field("schema")?.of_kind(Kind::Object));
+    let first_user = items().find(|item| item.says("role", "user")).map(item_text);
+    let conversation = fields.get("conversation");
+    let conversation =
+        conversation.and_then(|named| named.text().map(Into::into).or_else(|| named.word("id")));
+    let turns = items().filter(|item| item.says("role", "assistant")).count();
+    Ok(View {
+        model: root.word("model").unwrap_or_default(),
+        stream: fields.get("stream").and_then(Value::as_bool).unwrap_or(false),
+        include_usage: true,
+        limit,
+        limit_field: limit.map(|_| "max_output_tokens"),
+        choices: 1,
+        has_stop: root.filled("stop").is_some(),
+        has_tools: root.filled("tools").is_some(),
+        assistant_turns: u32::try_from(turns).unwrap_or(u32::MAX),
+        prefill: last_assistant(root).map(item_text).filter(|text| !text.is_empty()),
+        demanded: is_json.then_some(Format::Json),
+        text_schema: schema.map(|schema| schema.raw().to_owned()),
+        first_user_text: first_user.or_else(|| input.and_then(Value::text).map(Into::into)),
+        conversation: conversation.or_else(|| root.word("previous_response_id")),
+        in_background: fields.get("background").and_then(Value::as_bool).unwrap_or(false),
+    })
+}
+
+/// The functions that a request offers.
+pub(super) fn tools(root: Value<'_>) -> Vec<Tool> {
+    let tools = root.field("tools").into_iter().flat_map(Value::items);
+    let functions = tools.filter(|tool| tool.says("type", "function")).filter_map(|tool| {
+        let schema = tool.field("parameters").and_then(|schema| schema.of_kind(Kind::Object));
+        Some(Tool { name: tool.word("name")?, schema: schema.map(|schema| schema.raw().to_owned()) })
+    });
+    functions.collect()
+}
+
+/// The last item, if it is a message of the assistant's: some servers go on from it.
+pub(super) fn last_assistant(root: Value<'_>) -> Option<Value<'_>> {
+    let last = root.field("input")?.items().last()?;
+    last.says("role", "assistant").then_some(last)
+}
+
+/// The strings that hold the text of a message in `input`.
+pub(super) fn text_parts(item: Value<'_>) -> impl Iterator<Item = Value<'_>> {
+    let parts = item.field("content").into_iter().flat_map(Value::items);
+    let texts = parts.filter(|part| {
+        part.word("type").is_some_and(|kind| matches!(kind.as_str(), "input_text" | "output_text" | "text"))
+    });
+    texts.filter_map(|part| part.field("text")).filter(|text| text.kind() == Kind::String)
+}
+
+fn item_text(item: Value<'_>) -> String {
+    match item.field("content").and_then(Value::text) {
+        Some(text) => text.into_owned(),
+        None => text_parts(item).filter_map(Value::text).fold(String::new(), |whole, text| whole + &text),
+    }
+}

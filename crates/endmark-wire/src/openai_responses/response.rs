@@ -1,0 +1,203 @@
+//! A response, whole or at the end of a stream: viewed, and edited in place.
+
+use serde_json::value::RawValue;
+
+use super::item::{Item, refusal_of, texts};
+use super::stop;
+use super::usage;
+use crate::edit::Edits;
+use crate::error::ResponseError;
+use crate::json::{Kind, Value, quoted};
+use crate::reply::{Choice, ToolCall, Usage};
+use crate::response::{Reply, ReplyEdit};
+use crate::writer::End;
+
+/// What a response says.
+pub(super) fn reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseError> {
+    let output = root.field("output").filter(|output| output.kind() == Kind::Array);
+    let output = output.ok_or(ResponseError::Without("output"))?;
+    Ok(Reply {
+        id: root.word("id"),
+        model: root.word("model").unwrap_or_default(),
+        choices: vec![choice(root, output, has_stop)],
+        usage: usage::read(root),
+    })
+}
+
+fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
+    let mut choice = Choice::new(0);
+    for item in output.items() {
+        match Item::of(item) {
+            Item::Message => {
+                for text in texts(item).filter_map(Value::decoded) {
+                    choice.text.push_str(&text.text);
+                    choice.mendable &= text.exact;
+                }
+                let mut parts = item.field("content").into_iter().flat_map(Value::items);
+                choice.refused |= parts.any(|part| refusal_of(part).is_some());
+            }
+            Item::Call => {
+                let arguments = item.field("arguments").and_then(Value::decoded);
+                choice.mendable &= arguments.as_ref().is_none_or(|arguments| arguments.exact);
+                choice.tool_calls.push(ToolCall {
+                    index: u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX),
+                    id: item.word("call_id"),
+                    name: item.word("name").unwrap_or_default(),
+                    arguments: arguments.map(|arguments| arguments.text.into_owned()).unwrap_or_default(),
+                    legacy: false,
+                });
+            }
+            Item::OtherCall => choice.mendable = false,
+            Item::Reasoning => choice.reasoned = true,
+            Item::Other => {}
+        }
+    }
+    let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());
+    choice.received = choice.text.len() + arguments.sum::<usize>();
+    choice.end(stop::read(root, has_stop));
+    choice
+}
+
+/// Sets how a response ended, its last item with it.
+pub(super) fn write_end<'a>(edits: &mut Edits<'a>, response: Value<'a>, end: End) {
+    let status = status_of(end);
+    edits.set_field(response, "status", &quoted(status));
+    match end {
+        End::Turn | End::ToolCalls if response.filled("incomplete_details").is_none() => {}
+        End::Turn | End::ToolCalls => edits.set_field(response, "incomplete_details", "null"),
+        End::Cut => {
+            edits.set_field(response, "incomplete_details", "{\"reason\":\"max_output_tokens\"}");
+        }
+    }
+    let last = response.field("output").and_then(|output| output.items().last());
+    if let Some(last) = last.filter(|last| last.field("status").is_some()) {
+        edits.set_field(last, "status", &quoted(status));
+    }
+}
+
+/// The status of a response that ended so, and of its last item.
+pub(super) fn status_of(end: End) -> &'static str {
+    match end {
+        End::Turn | End::ToolCalls => "completed",
+        End::Cut => "incomplete",
+    }
+}
+
+/// Sets the text of a message: the last part goes on where it only goes on, else the first one holds all of it.
+pub(super) fn write_text<'a>(edits: &mut Edits<'a>, texts: &[Value<'a>], text: &str) {
+    let held: String = texts.iter().filter_map(|text| text.text()).collect();
+    match (text.strip_prefix(held.as_str()), texts.split_first()) {
+        (Some(""), _) | (_, None) => {}
+        (Some(rest), Some((first, more))) => edits.append_text(*more.last().unwrap_or(first), rest),
+        (None, Some((first, more))) => {
+            edits.set_text(*first, text);
+            for part in more {
+                edits.set_text(*part, "");
+            }
+        }
+    }
+}
+
+/// A message item with this text.
+pub(super) fn message_item(id: &str, status: &str, text: &str) -> String {
+    format!(
+        "{{\"id\":{},\"type\":\"message\",\"status\":\"{status}\",\"role\":\"assistant\",\"content\":[{}]}}",
+        quoted(id),
+        text_part(text)
+    )
+}
+
+/// A part with this text.
+pub(super) fn text_part(text: &str) -> String {
+    format!("{{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[],\"text\":{}}}", quoted(text))
+}
+
+/// A function call as an item.
+pub(super) fn call_item(id: &str, status: &str, call: &ToolCall, arguments: &str) -> String {
+    let call_id = call.id.clone().unwrap_or_else(|| format!("call_endmark_{}", call.index));
+    format!(
+        "{{\"id\":{},\"type\":\"function_call\",\"status\":\"{status}\",\"call_id\":{},\"name\":{},\"arguments\":{}}}",
+        quoted(id),
+        quoted(&call_id),
+        quoted(&call.name),
+        quoted(arguments)
+    )
+}
+
+/// Changes to a response.
+#[derive(Debug)]
+pub(super) struct Edit<'a> {
+    edits: Edits<'a>,
+}
+
+impl<'a> Edit<'a> {
+    pub(super) fn new(root: Value<'a>) -> Self {
+        Self { edits: Edits::of(root) }
+    }
+
+    fn output(&self, choice: u32) -> Option<Value<'a>> {
+        let output = self.edits.original().field("output").filter(|_| choice == 0)?;
+        output.of_kind(Kind::Array)
+    }
+}
+
+impl ReplyEdit for Edit<'_> {
+    fn set_text(&mut self, choice: u32, text: &str) {
+        let Some(output) = self.output(choice) else { return };
+        let messages = output.items().filter(|item| Item::of(*item) == Item::Message);
+        let texts: Vec<Value<'_>> = messages.flat_map(texts).collect();
+        if texts.is_empty() {
+            self.edits.push_item(output, &message_item("msg_endmark", "completed", text));
+        }
+        write_text(&mut self.edits, &texts, text);
+        // Some servers repeat it next to the items.
+        if let Some(whole) = self.edits.original().field("output_text").filter(|whole| whole.text().is_some())
+        {
+            self.edits.set_text(whole, text);
+        }
+    }
+
+    fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str) {
+        let item = self.output(choice).and_then(|output| {
+            let mut calls = (0..).zip(output.items().filter(|item| Item::of(*item) == Item::Call));
+            calls.find(|(index, _)| *index == call).map(|(_, item)| item)
+        });
+        match item.map(|item| (item, item.field("arguments"))) {
+            Some((_, Some(held))) => self.edits.set_text(held, arguments),
+            Some((item, None)) => self.edits.set_field(item, "arguments", &quoted(arguments)),
+            None => {}
+        }
+    }
+
+    fn add_calls(&mut self, choice: u32, calls: &[ToolCall]) {
+        let Some(output) = self.output(choice) else { return };
+        for call in calls {
+            let id = format!("fc_endmark_{}", call.index);
+            self.edits.push_item(output, &call_item(&id, "completed", call, &call.arguments));
+        }
+    }
+
+    fn set_end(&mut self, choice: u32, end: End) {
+        if choice == 0 {
+            let root = self.edits.original();
+            write_end(&mut self.edits, root, end);
+        }
+    }
+
+    fn set_id(&mut self, id: &str) {
+        self.edits.set_field(self.edits.original(), "id", &quoted(id));
+    }
+
+    fn set_usage(&mut self, counts: &Usage) {
+        let root = self.edits.original();
+        usage::write(&mut self.edits, root, counts);
+    }
+
+    fn set_endmark(&mut self, endmark: &RawValue) {
+        self.edits.set_field(self.edits.original(), "endmark", endmark.get());
+    }
+
+    fn finish(self: Box<Self>) -> Vec<u8> {
+        self.edits.finish()
+    }
+}

@@ -1,0 +1,213 @@
+//! A streamed response, event by event.
+
+use super::error;
+use super::item::{Item, refusal_of, texts};
+use super::stop;
+use super::usage;
+use crate::json::Value;
+use crate::reply::{Delta, Event, EventError, Piece, Received};
+use crate::sse::Frame;
+use crate::stream::{Data, Reader, data_of};
+
+/// More items than this are never open at a time: further ones are not told apart.
+const MAX_OPEN_ITEMS: usize = 128;
+
+/// Reads a streamed response.
+#[derive(Debug)]
+pub(super) struct ResponseReader {
+    has_stop: bool,
+    received: Received,
+    open: Vec<Open>,
+    calls: u32,
+}
+
+/// An item that has begun.
+#[derive(Debug)]
+struct Open {
+    place: Place,
+    item: Item,
+    /// Its number among the calls.
+    call: u32,
+    /// Whether anything came of it.
+    came: bool,
+}
+
+/// Where an event belongs: by its place in the output, or where a server has none, by the item's id. Ids alone
+/// are not enough, since there are servers that change them from event to event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    Index(u64),
+    Id(String),
+    Unsaid,
+}
+
+impl Place {
+    /// What an event says of its place.
+    pub(super) fn of(root: Value<'_>) -> Self {
+        if let Some(index) = root.field("output_index").and_then(Value::as_u64) {
+            return Self::Index(index);
+        }
+        let id = root.word("item_id").or_else(|| root.field("item").and_then(|item| item.word("id")));
+        id.map_or(Self::Unsaid, Self::Id)
+    }
+}
+
+impl ResponseReader {
+    pub(super) fn new(has_stop: bool, keep_bytes: usize) -> Self {
+        Self { has_stop, received: Received::new(keep_bytes), open: Vec::new(), calls: 0 }
+    }
+
+    fn event(&mut self, root: Value<'_>) -> Event {
+        let mut event = Event { error: error::read(root), ..Event::default() };
+        let kind = root.word("type").unwrap_or_default();
+        let mut exact = true;
+        match kind.as_str() {
+            "response.output_item.added" => exact = self.item_begins(root, &mut event),
+            "response.output_item.done" => exact = self.item_ends(root, &mut event),
+            "response.output_text.delta" => exact = self.piece(root, &mut event, Piece::Text),
+            "response.refusal.delta" => {
+                self.piece(root, &mut event, Piece::Refusal);
+            }
+            "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => {
+                self.piece(root, &mut event, Piece::Reasoning);
+            }
+            "response.function_call_arguments.delta" => {
+                let place = Place::of(root);
+                let call = self.open.iter().find(|open| open.place == place && open.item == Item::Call);
+                match call.map(|open| open.call) {
+                    Some(index) => {
+                        exact = self.piece(root, &mut event, |arguments| Piece::ToolCall {
+                            index,
+                            id: None,
+                            name: None,
+                            arguments,
+                        });
+                    }
+                    // Which call it is of is not known.
+                    None => exact = false,
+                }
+            }
+            "response.output_text.done"
+            | "response.content_part.done"
+            | "response.refusal.done"
+            | "response.function_call_arguments.done"
+            | "response.reasoning_text.done"
+            | "response.reasoning_summary_text.done"
+            | "response.reasoning_summary_part.done" => event.closes = true,
+            _ => {}
+        }
+        let response = root.field("response").filter(|_| kind.starts_with("response."));
+        if let Some(response) = response {
+            event.finishes.extend(stop::read(response, self.has_stop));
+            event.usage = usage::read(response);
+        }
+        let begins = response.is_some() || !event.pieces.is_empty();
+        if begins {
+            self.received.pieces(0, &event.pieces, false);
+        }
+        self.received.end(0, event.finishes.first().cloned(), exact);
+        if let Some(open) = self.open.last().filter(|open| open.item == Item::Reasoning)
+            && kind == "response.output_item.added"
+            && open.place == Place::of(root)
+        {
+            self.received.reasoned(0);
+        }
+        event.no_choices = event.pieces.is_empty() && event.finishes.is_empty() && !event.closes;
+        event
+    }
+
+    /// Adds the event's delta as a piece; answers whether it is exactly what was sent.
+    fn piece(&mut self, root: Value<'_>, event: &mut Event, piece: impl FnOnce(String) -> Piece) -> bool {
+        let Some(delta) = root.field("delta").and_then(Value::decoded) else { return true };
+        if !delta.text.is_empty() {
+            let place = Place::of(root);
+            if let Some(open) = self.open.iter_mut().rfind(|open| open.place == place) {
+                open.came = true;
+            }
+            event.pieces.push(Delta { choice: 0, piece: piece(delta.text.into_owned()) });
+        }
+        delta.exact
+    }
+
+    fn item_begins(&mut self, root: Value<'_>, event: &mut Event) -> bool {
+        let Some(item) = root.field("item") else { return true };
+        let kind = Item::of(item);
+        let mut open = Open { place: Place::of(root), item: kind, call: self.calls, came: false };
+        let mut exact = kind != Item::OtherCall;
+        if kind == Item::Call {
+            let (begins, all) = call_begins(item, self.calls);
+            open.came = matches!(&begins, Piece::ToolCall { arguments, .. } if !arguments.is_empty());
+            self.calls = self.calls.saturating_add(1);
+            event.pieces.push(Delta { choice: 0, piece: begins });
+            exact = all;
+        }
+        if self.open.len() < MAX_OPEN_ITEMS {
+            self.open.retain(|known| known.place != open.place);
+            self.open.push(open);
+        }
+        exact
+    }
+
+    /// An item's end repeats what came. Where nothing came before it, it is all there is.
+    fn item_ends(&mut self, root: Value<'_>, event: &mut Event) -> bool {
+        let place = Place::of(root);
+        let known = self.open.iter().position(|open| open.place == place);
+        let known = known.map(|position| self.open.remove(position));
+        let Some(item) = root.field("item") else { return true };
+        let mut exact = true;
+        match (Item::of(item), &known) {
+            (_, Some(open)) if open.came => {}
+            (Item::Message, _) => {
+                for text in texts(item).filter_map(Value::decoded).filter(|text| !text.text.is_empty()) {
+                    exact &= text.exact;
+                    let piece = Piece::Text(text.text.into_owned());
+                    event.pieces.push(Delta { choice: 0, piece });
+                }
+                let parts = item.field("content").into_iter().flat_map(Value::items);
+                let refusals = parts.filter_map(refusal_of).map(Piece::Refusal);
+                event.pieces.extend(refusals.map(|piece| Delta { choice: 0, piece }));
+            }
+            (Item::Call, known) => {
+                let index = known.as_ref().map_or(self.calls, |open| open.call);
+                if known.is_none() {
+                    self.calls = self.calls.saturating_add(1);
+                }
+                let (begins, all) = call_begins(item, index);
+                exact = all;
+                let is_news = known.is_none()
+                    || matches!(&begins, Piece::ToolCall { arguments, .. } if !arguments.is_empty());
+                if is_news {
+                    event.pieces.push(Delta { choice: 0, piece: begins });
+                }
+            }
+            (Item::OtherCall, _) => exact = false,
+            (Item::Reasoning | Item::Other, _) => {}
+        }
+        event.closes = event.pieces.is_empty();
+        exact
+    }
+}
+
+/// A call as its item has it, and whether its arguments are exactly what was sent.
+fn call_begins(item: Value<'_>, index: u32) -> (Piece, bool) {
+    let arguments = item.field("arguments").and_then(Value::decoded);
+    let exact = arguments.as_ref().is_none_or(|arguments| arguments.exact);
+    let arguments = arguments.map(|arguments| arguments.text.into_owned()).unwrap_or_default();
+    (Piece::ToolCall { index, id: item.word("call_id"), name: item.word("name"), arguments }, exact)
+}
+
+impl Reader for ResponseReader {
+    fn frame(&mut self, frame: &Frame) -> Result<Event, EventError> {
+        let event = match data_of(frame, &mut self.received)? {
+            Data::Nothing => Event::idle(),
+            Data::Done => Event { done: true, ..Event::default() },
+            Data::Object(root) => self.event(root),
+        };
+        self.received.event(&event, None);
+        Ok(event)
+    }
+
+    fn received(&self) -> &Received {
+        &self.received
+    }
+}

@@ -1,0 +1,86 @@
+//! Tokens in Responses: the `usage` object.
+
+use std::fmt::Write as _;
+
+use crate::edit::Edits;
+use crate::json::{Kind, Value};
+use crate::reply::Usage;
+
+/// The counts of a response; none if it counts nothing.
+pub(super) fn read(response: Value<'_>) -> Option<Usage> {
+    let usage = response.field("usage")?;
+    let count = |path| usage.at(path).and_then(Value::as_u64);
+    let (prompt, completion) = (count("input_tokens"), count("output_tokens"));
+    if prompt.is_none() && completion.is_none() {
+        return None;
+    }
+    let (prompt, completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
+    Some(Usage {
+        prompt,
+        completion,
+        total: count("total_tokens").unwrap_or_else(|| prompt.saturating_add(completion)),
+        cached: count("input_tokens_details.cached_tokens"),
+        reasoning: count("output_tokens_details.reasoning_tokens"),
+    })
+}
+
+/// Writes the counts over those of this response, whose other details stay.
+pub(super) fn write<'a>(edits: &mut Edits<'a>, response: Value<'a>, counts: &Usage) {
+    let Some(own) = response.field("usage").and_then(|own| own.of_kind(Kind::Object)) else {
+        edits.set_field(response, "usage", &json(counts));
+        return;
+    };
+    edits.set_field(own, "input_tokens", &counts.prompt.to_string());
+    edits.set_field(own, "output_tokens", &counts.completion.to_string());
+    edits.set_field(own, "total_tokens", &counts.total.to_string());
+    let mut detail = |details: &str, name: &str, count: Option<u64>| {
+        let Some(count) = count else { return };
+        match own.field(details).and_then(|details| details.of_kind(Kind::Object)) {
+            Some(details) => edits.set_field(details, name, &count.to_string()),
+            None => edits.set_field(own, details, &format!("{{\"{name}\":{count}}}")),
+        }
+    };
+    detail("input_tokens_details", "cached_tokens", counts.cached);
+    detail("output_tokens_details", "reasoning_tokens", counts.reasoning);
+}
+
+/// The counts as a `usage` object.
+pub(super) fn json(counts: &Usage) -> String {
+    let mut json = format!(
+        "{{\"input_tokens\":{},\"output_tokens\":{},\"total_tokens\":{}",
+        counts.prompt, counts.completion, counts.total
+    );
+    // Writing to a string cannot fail.
+    if let Some(cached) = counts.cached {
+        let _ = write!(json, ",\"input_tokens_details\":{{\"cached_tokens\":{cached}}}");
+    }
+    if let Some(reasoning) = counts.reasoning {
+        let _ = write!(json, ",\"output_tokens_details\":{{\"reasoning_tokens\":{reasoning}}}");
+    }
+    json.push('}');
+    json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_counts_read_as_they_were() {
+        let counts = Usage { prompt: 40, completion: 8, total: 48, cached: Some(5), reasoning: Some(3) };
+        let made = format!("{{\"usage\":{}}}", json(&counts));
+        assert_eq!(read(Value::parse_str(&made).unwrap()), Some(counts));
+        for own in [
+            "{}",
+            r#"{"usage":null}"#,
+            r#"{"usage":{"input_tokens":1,"x":2,"input_tokens_details":{"cached_tokens":0}}}"#,
+        ] {
+            let root = Value::parse_str(own).unwrap();
+            let mut edits = Edits::of(root);
+            write(&mut edits, root, &counts);
+            let written = String::from_utf8(edits.finish()).unwrap();
+            assert_eq!(read(Value::parse_str(&written).unwrap()), Some(counts), "{own}");
+        }
+        assert_eq!(read(Value::parse_str(r#"{"usage":{}}"#).unwrap()), None);
+    }
+}

@@ -1,0 +1,537 @@
+//! The client's side of a streamed response.
+
+mod known;
+
+use super::error;
+use super::item::Item;
+use super::response::{call_item, status_of, text_part, write_end};
+use super::stream::Place;
+use super::usage;
+use crate::edit::Edits;
+use crate::json::{Kind, Value, quoted};
+use crate::reply::{Event, Piece, ToolCall};
+use crate::sse::{Frame, event_frame};
+use crate::writer::{Closing, End, Held, StreamError, Writer};
+use known::{Known, write_known};
+
+/// Writes a streamed response.
+#[derive(Debug)]
+pub(super) struct ResponseWriter {
+    model: String,
+    /// How many bytes may still be remembered of what the client has; none once they were used up.
+    room: Option<usize>,
+    held: Held,
+    /// The response as the stream began with it.
+    response: Option<String>,
+    /// The items that the client has, in order.
+    items: Vec<Known>,
+    calls: u32,
+    /// The data of the last event the client has, where the server numbers its events.
+    last: Option<String>,
+    /// The number of the last event that was written here.
+    number: Option<u64>,
+    /// The server says nowhere which place an item has, as llama.cpp: its id alone tells.
+    unindexed: bool,
+    /// Whether anything was written that did not come.
+    wrote: bool,
+}
+
+/// What is to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Text,
+    Call(u32),
+}
+
+impl ResponseWriter {
+    pub(super) fn new(model: &str, keep_bytes: usize) -> Self {
+        Self {
+            model: model.to_owned(),
+            room: Some(keep_bytes),
+            held: Held::default(),
+            response: None,
+            items: Vec::new(),
+            calls: 0,
+            last: None,
+            number: None,
+            unindexed: false,
+            wrote: false,
+        }
+    }
+
+    /// Remembers bytes, as long as there is room for them. With one piece missing nothing can be said twice.
+    fn keep(&mut self, text: &str) -> String {
+        self.room = self.room.and_then(|room| room.checked_sub(text.len()));
+        if self.room.is_none() {
+            self.items = Vec::new();
+            self.response = None;
+            return String::new();
+        }
+        text.to_owned()
+    }
+
+    /// Notes what the client knows once it has this frame.
+    fn note(&mut self, frame: &Frame, event: &Event) {
+        let Some(data) = frame.data.as_deref().filter(|_| self.room.is_some()) else { return };
+        if self.last.is_some() {
+            self.last = Some(data.to_owned());
+        }
+        let is_delta = frame.event.as_deref().is_some_and(|name| name.rsplit('.').next() == Some("delta"));
+        if is_delta {
+            self.note_pieces(event);
+            return;
+        }
+        let Ok(root) = Value::parse_str(data) else { return };
+        if self.last.is_none() && root.field("sequence_number").is_some() {
+            self.last = Some(data.to_owned());
+        }
+        let kind = root.word("type").unwrap_or_default();
+        match kind.as_str() {
+            "response.created" | "response.in_progress" | "response.queued" => {
+                if let Some(response) = root.field("response").and_then(|own| own.of_kind(Kind::Object)) {
+                    self.response = Some(self.keep(response.raw())).filter(|kept| !kept.is_empty());
+                }
+            }
+            "response.output_item.added" => self.note_item(root),
+            "response.content_part.added" => {
+                let part = root.field("part").map(|part| self.keep(part.raw())).unwrap_or_default();
+                if let Some(known) = self.known(&Place::of(root)) {
+                    known.part_begins(root.field("content_index").and_then(Value::as_u64), part);
+                }
+            }
+            "response.content_part.done" => {
+                if let Some(known) = self.known(&Place::of(root)) {
+                    known.part_done = true;
+                }
+            }
+            "response.output_item.done" => {
+                let place = Place::of(root);
+                if self.known(&place).is_none() {
+                    self.note_item(root);
+                }
+                let item = root.field("item").map(|item| self.keep(item.raw())).unwrap_or_default();
+                if let Some(known) = self.known(&place) {
+                    known.done = Some(item);
+                }
+            }
+            _ => self.note_pieces(event),
+        }
+    }
+
+    fn note_item(&mut self, root: Value<'_>) {
+        let Some(item) = root.field("item") else { return };
+        let raw = self.keep(item.raw());
+        let kind = Item::of(item);
+        let call = self.calls;
+        self.calls = self.calls.saturating_add(u32::from(kind == Item::Call));
+        let index = root.field("output_index").and_then(Value::as_u64);
+        self.unindexed |= index.is_none();
+        let index = index.unwrap_or_else(|| self.next_index());
+        let mut known = Known::new(Place::of(root), index, item.word("id").unwrap_or_default(), kind, raw);
+        known.call = call;
+        known.text = item.word("arguments").map(|arguments| self.keep(&arguments)).unwrap_or_default();
+        self.items.push(known);
+    }
+
+    fn note_pieces(&mut self, event: &Event) {
+        for delta in &event.pieces {
+            let (target, text) = match &delta.piece {
+                Piece::Text(text) => (Target::Text, text),
+                Piece::ToolCall { index, arguments, .. } => (Target::Call(*index), arguments),
+                Piece::Reasoning(_) | Piece::Refusal(_) => continue,
+            };
+            let kept = self.keep(text);
+            if let Some(position) = self.open(target) {
+                self.items[position].text.push_str(&kept);
+            }
+        }
+    }
+
+    fn known(&mut self, place: &Place) -> Option<&mut Known> {
+        self.items.iter_mut().rfind(|known| known.place == *place)
+    }
+
+    /// The item that this goes on in, as the client has it.
+    fn open(&self, target: Target) -> Option<usize> {
+        self.items.iter().rposition(|known| known.done.is_none() && known.is(target))
+    }
+
+    fn next_index(&self) -> u64 {
+        self.items.last().map_or(0, |known| known.index.saturating_add(1))
+    }
+
+    /// The fields `sequence_number`, where the server has one.
+    fn numbered(&mut self) -> String {
+        let before = self.number.or_else(|| {
+            let last = Value::parse_str(self.last.as_deref()?).ok()?;
+            last.field("sequence_number").and_then(Value::as_u64)
+        });
+        self.number = before.map(|before| before.saturating_add(1));
+        self.number.map(|number| format!(",\"sequence_number\":{number}")).unwrap_or_default()
+    }
+
+    /// The fields that tell an item's place, each with a comma behind it.
+    fn place_of(&self, known: &Known) -> String {
+        if self.unindexed { String::new() } else { format!("\"output_index\":{},", known.index) }
+    }
+
+    /// The fields that tell a part's place.
+    fn part_place_of(&self, known: &Known) -> String {
+        let id = quoted(&known.id);
+        if self.unindexed {
+            return format!("\"item_id\":{id}");
+        }
+        let content = known.content_index.map(|index| format!(",\"content_index\":{index}"));
+        format!("\"item_id\":{id},\"output_index\":{}{}", known.index, content.unwrap_or_default())
+    }
+
+    fn event(&mut self, name: &str, fields: &str) -> Vec<u8> {
+        let numbered = self.numbered();
+        event_frame(name, format!("{{\"type\":\"{name}\",{fields}{numbered}}}").as_bytes())
+    }
+
+    /// A frame that was held back, behind events that were written here.
+    fn renumbered(&mut self, frame: &Frame, edits: Edits<'_>, name: Option<&str>) -> Vec<u8> {
+        let root = edits.original();
+        let mut edits = edits;
+        if root.field("sequence_number").is_some() && self.number.is_some() {
+            self.numbered();
+            if let Some(number) = self.number {
+                edits.set_field(root, "sequence_number", &number.to_string());
+            }
+        }
+        match name {
+            Some(name) => event_frame(name, &edits.finish()),
+            None => frame.with_data(&edits.finish()),
+        }
+    }
+
+    /// Passes what was held back and has nothing to do with what goes on now.
+    fn make_way(&mut self, target: Option<Target>) -> Vec<u8> {
+        let open =
+            target.and_then(|target| self.open(target)).map(|position| self.items[position].place.clone());
+        let mut bytes = Vec::new();
+        let mut kept = Vec::new();
+        for (frame, event) in self.held.take() {
+            let ends = !event.finishes.is_empty() || event.done || event.error.is_some();
+            let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
+            let Some(root) = root.filter(|_| !ends) else {
+                kept.push((frame, event));
+                continue;
+            };
+            let place = Place::of(root);
+            if open.as_ref() == Some(&place)
+                || self.items.iter().any(|known| known.grown && known.place == place)
+            {
+                kept.push((frame, event));
+            } else if self.known(&place).is_some() || place == Place::Unsaid {
+                bytes.extend(self.renumbered(&frame, Edits::of(root), None));
+                self.note(&frame, &event);
+            }
+        }
+        self.held.put_back(kept);
+        bytes
+    }
+
+    fn begin(&mut self, kind: Item, id: &str, item: &str) -> Vec<u8> {
+        let mut bytes = self.begin_response();
+        let index = self.next_index();
+        let place = if self.unindexed { Place::Id(id.to_owned()) } else { Place::Index(index) };
+        let mut known = Known::new(place, index, id.to_owned(), kind, item.to_owned());
+        known.made = true;
+        known.call = self.calls;
+        self.calls = self.calls.saturating_add(u32::from(kind == Item::Call));
+        let fields = format!("{}\"item\":{item}", self.place_of(&known));
+        bytes.extend(self.event("response.output_item.added", &fields));
+        self.items.push(known);
+        bytes
+    }
+
+    /// The beginning of a response, for a client that has nothing of one.
+    fn begin_response(&mut self) -> Vec<u8> {
+        if self.response.is_some() || !self.items.is_empty() {
+            return Vec::new();
+        }
+        let response = self.bare_response();
+        let event = self.event("response.created", &format!("\"response\":{response}"));
+        self.response = Some(response);
+        event
+    }
+
+    fn bare_response(&self) -> String {
+        let model = quoted(&self.model);
+        format!(
+            "{{\"id\":\"resp_endmark\",\"object\":\"response\",\"created_at\":0,\"status\":\"in_progress\",\"model\":{model},\"output\":[]}}"
+        )
+    }
+
+    /// Lets an item go on with this; gives the fields of the event that says so.
+    fn grow(&mut self, position: usize, text: &str) -> String {
+        self.wrote = true;
+        let at = self.part_place_of(&self.items[position]);
+        let known = &mut self.items[position];
+        known.text.push_str(text);
+        known.grown = true;
+        format!("{at},\"delta\":{}", quoted(text))
+    }
+
+    /// Everything that says of an item that it is complete, and was not said before.
+    fn complete(&mut self, position: usize, status: &str) -> Vec<u8> {
+        let Some(known) = self.items.get(position).filter(|known| known.done.is_none()).cloned() else {
+            return Vec::new();
+        };
+        let at = self.part_place_of(&known);
+        let text = quoted(&known.text);
+        let mut bytes = Vec::new();
+        match known.kind {
+            Item::Message if !known.part_done && known.content_index.is_some() => {
+                let name = "response.output_text.done";
+                bytes.extend(self.event(name, &format!("{at},\"text\":{text},\"logprobs\":[]")));
+                let part = known.whole_part();
+                bytes.extend(self.event("response.content_part.done", &format!("{at},\"part\":{part}")));
+            }
+            Item::Call => {
+                let name = "response.function_call_arguments.done";
+                bytes.extend(self.event(name, &format!("{at},\"arguments\":{text}")));
+            }
+            _ => {}
+        }
+        let item = known.whole_item(status);
+        let fields = format!("{}\"item\":{item}", self.place_of(&known));
+        bytes.extend(self.event("response.output_item.done", &fields));
+        self.items[position].done = Some(item);
+        bytes
+    }
+
+    /// The last event, as it was held back, with another end.
+    fn edited_end(&mut self, frame: &Frame, closing: &Closing<'_>) -> Option<Vec<u8>> {
+        let root = Value::parse_str(frame.data.as_deref()?).ok()?;
+        let response = root.field("response")?.of_kind(Kind::Object)?;
+        let mut edits = Edits::of(root);
+        let end = closing.choices.first().and_then(|end| end.end);
+        let output = response.field("output").and_then(|output| output.of_kind(Kind::Array));
+        let mut new = Vec::new();
+        for known in self.items.iter().filter(|known| known.grown) {
+            let item = output.and_then(|output| known.find_in(output));
+            match item {
+                Some(item) => write_known(&mut edits, item, known),
+                None => new.extend(known.done.clone()),
+            }
+        }
+        // The last item tells how the response ended; where one comes behind it, it is complete.
+        match end {
+            Some(end) if new.is_empty() => write_end(&mut edits, response, end),
+            Some(end) => {
+                edits.set_field(response, "status", &quoted(status_of(end)));
+                if response.filled("incomplete_details").is_some() || end == End::Cut {
+                    let why = if end == End::Cut { "{\"reason\":\"max_output_tokens\"}" } else { "null" };
+                    edits.set_field(response, "incomplete_details", why);
+                }
+            }
+            None => {}
+        }
+        match output {
+            Some(output) => new.iter().for_each(|item| edits.push_item(output, item)),
+            None => edits.set_field(response, "output", &self.output()),
+        }
+        if let Some(counts) = &closing.usage {
+            usage::write(&mut edits, response, counts);
+        }
+        if let Some(id) = closing.id {
+            edits.set_field(response, "id", &quoted(id));
+        }
+        if let Some(endmark) = closing.choices.first().and_then(|end| end.endmark) {
+            edits.set_field(response, "endmark", endmark.get());
+        }
+        let name = end.map(name_of);
+        if let Some(name) = name {
+            edits.set_field(root, "type", &quoted(name));
+        }
+        let name = name.filter(|name| frame.event.as_deref() != Some(name));
+        Some(self.renumbered(frame, edits, name))
+    }
+
+    /// The last event where none came; none where nothing says how the response ended.
+    fn made_end(&mut self, closing: &Closing<'_>) -> Vec<u8> {
+        let Some(end) = closing.choices.first().and_then(|end| end.end) else { return Vec::new() };
+        let raw = self.response.clone().unwrap_or_else(|| self.bare_response());
+        let Ok(response) = Value::parse_str(&raw) else { return Vec::new() };
+        let mut edits = Edits::of(response);
+        edits.set_field(response, "output", &self.output());
+        write_end(&mut edits, response, end);
+        if let Some(counts) = &closing.usage {
+            usage::write(&mut edits, response, counts);
+        }
+        if let Some(id) = closing.id {
+            edits.set_field(response, "id", &quoted(id));
+        }
+        if let Some(endmark) = closing.choices.first().and_then(|end| end.endmark) {
+            edits.set_field(response, "endmark", endmark.get());
+        }
+        let response = String::from_utf8(edits.finish()).unwrap_or_default();
+        self.event(name_of(end), &format!("\"response\":{response}"))
+    }
+
+    /// All items, as far as they are complete.
+    fn output(&self) -> String {
+        let items: Vec<&str> = self.items.iter().filter_map(|known| known.done.as_deref()).collect();
+        let items: Vec<&str> = items.into_iter().filter(|item| !item.is_empty()).collect();
+        format!("[{}]", items.join(","))
+    }
+}
+
+/// A message that begins.
+fn bare_message(id: &str) -> String {
+    let id = quoted(id);
+    format!(
+        "{{\"id\":{id},\"type\":\"message\",\"status\":\"in_progress\",\"role\":\"assistant\",\"content\":[]}}"
+    )
+}
+
+/// The name of the event for an end.
+fn name_of(end: End) -> &'static str {
+    match end {
+        End::Turn | End::ToolCalls => "response.completed",
+        End::Cut => "response.incomplete",
+    }
+}
+
+impl Writer for ResponseWriter {
+    fn pass(&mut self, frame: &Frame, event: &Event) -> Vec<u8> {
+        if event.idle {
+            return frame.raw.clone();
+        }
+        let mut bytes = self.release();
+        self.note(frame, event);
+        bytes.extend_from_slice(&frame.raw);
+        bytes
+    }
+
+    fn hold(&mut self, frame: Frame, event: &Event) {
+        self.held.push(frame, event);
+    }
+
+    fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    fn can_write(&self) -> bool {
+        let can_be_completed =
+            |known: &Known| known.done.is_some() || matches!(known.kind, Item::Message | Item::Call);
+        let closes = self.held.events().any(|event| event.closes);
+        self.room.is_some() && (closes || self.items.iter().all(can_be_completed))
+    }
+
+    fn release(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (frame, event) in self.held.take() {
+            self.note(&frame, &event);
+            bytes.extend_from_slice(&frame.raw);
+        }
+        bytes
+    }
+
+    fn text(&mut self, _choice: u32, text: &str) -> Vec<u8> {
+        let mut bytes = self.make_way(Some(Target::Text));
+        let position = self.open(Target::Text).filter(|position| !self.items[*position].part_done);
+        let position = position.unwrap_or_else(|| {
+            let id = format!("msg_endmark_{}", self.items.len());
+            bytes.extend(self.begin(Item::Message, &id, &bare_message(&id)));
+            self.items.len() - 1
+        });
+        if self.items[position].content_index.is_none() {
+            self.items[position].part_begins(Some(0), text_part(""));
+            let at = self.part_place_of(&self.items[position]);
+            let fields = format!("{at},\"part\":{}", text_part(""));
+            bytes.extend(self.event("response.content_part.added", &fields));
+        }
+        let fields = self.grow(position, text);
+        bytes.extend(self.event("response.output_text.delta", &format!("{fields},\"logprobs\":[]")));
+        bytes
+    }
+
+    fn arguments(&mut self, _choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>> {
+        let target = Target::Call(call.index);
+        let position = self.open(target)?;
+        let mut bytes = self.make_way(Some(target));
+        let fields = self.grow(position, arguments);
+        bytes.extend(self.event("response.function_call_arguments.delta", &fields));
+        Some(bytes)
+    }
+
+    fn tool_call(&mut self, _choice: u32, call: &ToolCall) -> Vec<u8> {
+        let mut bytes = self.make_way(None);
+        for position in 0..self.items.len() {
+            bytes.extend(self.complete(position, "completed"));
+        }
+        let id = format!("fc_endmark_{}", self.items.len());
+        bytes.extend(self.begin(Item::Call, &id, &call_item(&id, "in_progress", call, "")));
+        let position = self.items.len() - 1;
+        let fields = self.grow(position, &call.arguments);
+        bytes.extend(self.event("response.function_call_arguments.delta", &fields));
+        bytes.extend(self.complete(position, "completed"));
+        bytes
+    }
+
+    fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {
+        let end = closing.choices.first().and_then(|end| end.end);
+        if !self.wrote && (closing.choices.is_empty() || self.room.is_none()) {
+            return self.release();
+        }
+        if self.room.is_none() {
+            let message = "the reply is too long to be ended as a whole: ask for less at a time";
+            return self.error(&StreamError { message, kind: "endmark_reply_cut", endmark: None });
+        }
+        let status = status_of(end.unwrap_or(End::Turn));
+        let mut bytes = Vec::new();
+        let (mut terminal, mut done) = (None, None);
+        for (frame, event) in self.held.take() {
+            if event.error.is_some() {
+                continue;
+            }
+            if !event.finishes.is_empty() {
+                terminal = Some(frame);
+            } else if event.done {
+                done = Some(frame);
+            } else if let Some(root) = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok()) {
+                let place = Place::of(root);
+                let mut edits = Edits::of(root);
+                if let Some(known) = self.known(&place).filter(|known| known.grown) {
+                    known.write_closing(&mut edits, root, status);
+                }
+                let edited = self.renumbered(&frame, edits, None);
+                let shown = Frame::read(edited.clone());
+                self.note(&shown, &event);
+                bytes.extend(edited);
+            } else {
+                bytes.extend_from_slice(&frame.raw);
+            }
+        }
+        let last = self.items.len().saturating_sub(1);
+        for position in 0..self.items.len() {
+            bytes.extend(self.complete(position, if position == last { status } else { "completed" }));
+        }
+        let edited = terminal.and_then(|frame| self.edited_end(&frame, closing));
+        bytes.extend(edited.unwrap_or_else(|| self.made_end(closing)));
+        bytes.extend(done.map(|frame| frame.raw).unwrap_or_default());
+        bytes
+    }
+
+    fn error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
+        let own = self.held.error().cloned();
+        self.held.take();
+        let told = own.as_ref().and_then(|frame| {
+            let root = Value::parse_str(frame.data.as_deref()?).ok()?;
+            let mut edits = Edits::of(root);
+            if let Some(endmark) = error.endmark {
+                edits.set_field(root.field("response").unwrap_or(root), "endmark", endmark.get());
+            }
+            Some(self.renumbered(frame, edits, None))
+        });
+        told.unwrap_or_else(|| {
+            let numbered = self.numbered();
+            let rest = format!("{numbered}{}", error.endmark_field());
+            event_frame("error", error::event(error.kind, error.message, &rest).as_bytes())
+        })
+    }
+}

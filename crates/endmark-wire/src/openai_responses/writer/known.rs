@@ -1,0 +1,139 @@
+//! What the client of a streamed response knows of one item.
+
+use super::Target;
+use crate::edit::Edits;
+use crate::json::{Kind, Value, quoted};
+use crate::openai_responses::item::{Item, texts};
+use crate::openai_responses::response::text_part;
+use crate::openai_responses::stream::Place;
+
+/// An item that the client has the beginning of.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    pub(super) place: Place,
+    /// Its place in the output.
+    pub(super) index: u64,
+    pub(super) id: String,
+    pub(super) kind: Item,
+    /// Its number among the calls.
+    pub(super) call: u32,
+    /// The item as it began.
+    item: String,
+    /// The place of its last text part; none while it has none.
+    pub(super) content_index: Option<u64>,
+    /// That part as it began.
+    part: String,
+    pub(super) part_done: bool,
+    /// The text of that part, or the arguments, as the client has them.
+    pub(super) text: String,
+    /// The item as it was said to be complete.
+    pub(super) done: Option<String>,
+    /// It was begun here.
+    pub(super) made: bool,
+    /// Something was written into it here.
+    pub(super) grown: bool,
+}
+
+impl Known {
+    pub(super) fn new(place: Place, index: u64, id: String, kind: Item, item: String) -> Self {
+        Self {
+            place,
+            index,
+            id,
+            kind,
+            call: 0,
+            item,
+            content_index: None,
+            part: String::new(),
+            part_done: false,
+            text: String::new(),
+            done: None,
+            made: false,
+            grown: false,
+        }
+    }
+
+    pub(super) fn is(&self, target: Target) -> bool {
+        match target {
+            Target::Text => self.kind == Item::Message,
+            Target::Call(call) => self.kind == Item::Call && self.call == call,
+        }
+    }
+
+    /// A part begins: what follows is its text.
+    pub(super) fn part_begins(&mut self, index: Option<u64>, part: String) {
+        self.content_index = Some(index.unwrap_or(0));
+        self.part = part;
+        self.part_done = false;
+        self.text = String::new();
+    }
+
+    /// The last part with all of its text.
+    pub(super) fn whole_part(&self) -> String {
+        let edited = Value::parse_str(&self.part).ok().and_then(|part| {
+            let mut edits = Edits::of(part);
+            edits.set_field(part.of_kind(Kind::Object)?, "text", &quoted(&self.text));
+            String::from_utf8(edits.finish()).ok()
+        });
+        edited.unwrap_or_else(|| text_part(&self.text))
+    }
+
+    /// The item with all of its text, and this status.
+    pub(super) fn whole_item(&self, status: &str) -> String {
+        let Ok(item) = Value::parse_str(&self.item) else { return self.item.clone() };
+        let mut edits = Edits::of(item);
+        if item.field("status").is_some() {
+            edits.set_field(item, "status", &quoted(status));
+        }
+        match self.kind {
+            Item::Message => edits.set_field(item, "content", &format!("[{}]", self.whole_part())),
+            Item::Call => edits.set_field(item, "arguments", &quoted(&self.text)),
+            Item::OtherCall | Item::Reasoning | Item::Other => {}
+        }
+        String::from_utf8(edits.finish()).unwrap_or_default()
+    }
+
+    /// Changes an event that says that this item, or a part of it, is complete.
+    pub(super) fn write_closing<'a>(&self, edits: &mut Edits<'a>, root: Value<'a>, status: &str) {
+        for name in ["text", "arguments"] {
+            if let Some(held) = root.field(name).filter(|held| held.kind() == Kind::String) {
+                edits.set_text(held, &self.text);
+            }
+        }
+        if let Some(held) = root.at("part.text").filter(|held| held.kind() == Kind::String) {
+            edits.set_text(held, &self.text);
+        }
+        if let Some(item) = root.field("item") {
+            write_known(edits, item, self);
+            if item.field("status").is_some() {
+                edits.set_field(item, "status", &quoted(status));
+            }
+        }
+    }
+
+    /// This item among those of a response.
+    pub(super) fn find_in<'a>(&self, output: Value<'a>) -> Option<Value<'a>> {
+        if self.made {
+            return None;
+        }
+        let by_id = output.items().find(|item| !self.id.is_empty() && item.says("id", &self.id));
+        let place = usize::try_from(self.index).ok();
+        by_id.or_else(|| output.item(place?)).filter(|item| Item::of(*item) == self.kind)
+    }
+}
+
+/// Lets an item hold all of its text: its last part does, whose beginning it has.
+pub(super) fn write_known<'a>(edits: &mut Edits<'a>, item: Value<'a>, known: &Known) {
+    match known.kind {
+        Item::Message => {
+            if let Some(last) = texts(item).last() {
+                edits.set_text(last, &known.text);
+            }
+        }
+        Item::Call => match item.field("arguments") {
+            Some(held) => edits.set_text(held, &known.text),
+            None => edits.set_field(item, "arguments", &quoted(&known.text)),
+        },
+        Item::OtherCall | Item::Reasoning | Item::Other => {}
+    }
+}

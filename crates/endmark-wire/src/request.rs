@@ -1,0 +1,202 @@
+//! A request in any format: what the gateway has to know of it, and the bytes it goes on with.
+
+use std::ops::Range;
+
+use endmark_core::Format;
+
+use crate::ask::{Ask, Asked, Terms};
+use crate::error::{RequestError, ResponseError};
+use crate::format::WireFormat;
+use crate::json::{Kind, Value};
+use crate::response::Response;
+use crate::stream::Reader;
+use crate::writer::Writer;
+
+/// What a request's address says of it, where the body does not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Address {
+    /// What stands before the model in the path, as `/v1beta/models/`.
+    pub base: String,
+    /// The model, where it stands in the path.
+    pub model: Option<String>,
+    /// Whether a stream is asked for, where the path says so.
+    pub stream: Option<bool>,
+}
+
+/// What the gateway has to know of a request, whatever its format.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the request")]
+pub struct View {
+    /// The model's name; empty where the request names none.
+    pub model: String,
+    /// Whether the answer is to be a stream.
+    pub stream: bool,
+    /// Whether the end of a stream tells the client its usage, since it asked for it or since it always does.
+    pub include_usage: bool,
+    /// The client's own limit of output tokens.
+    pub limit: Option<u64>,
+    /// Where that limit stands, as `max_tokens`.
+    pub limit_field: Option<&'static str>,
+    /// How many choices are asked for, 1 by default.
+    pub choices: u32,
+    /// Whether the request names stop sequences.
+    pub has_stop: bool,
+    /// Whether the request offers tools.
+    pub has_tools: bool,
+    /// How many messages are the assistant's.
+    pub assistant_turns: u32,
+    /// The text of an unfinished last message of the assistant, which the reply goes on from; none if empty.
+    pub prefill: Option<String>,
+    /// The grammar that the text of the reply must have: a JSON mode or schema.
+    pub demanded: Option<Format>,
+    /// The JSON Schema of that text.
+    pub text_schema: Option<String>,
+    /// The text of the first user message, for recognising a session.
+    pub first_user_text: Option<String>,
+    /// The provider's own name for the conversation, where the request goes on with one.
+    pub conversation: Option<String>,
+    /// The reply does not come as the answer to this request, and can only pass.
+    pub in_background: bool,
+}
+
+/// A tool that a request offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// The JSON Schema of its arguments, if it has one.
+    pub schema: Option<String>,
+}
+
+/// A request as its client sent it, in any format (PC-9): a view, and the bytes themselves.
+///
+/// Only what makes it impossible to say what the request asks is an error. A field of a wrong kind counts as
+/// not there, and goes upstream as it is, where it is refused in the provider's own words.
+///
+/// What answers it is read by what it gives: its [`Request::response`], [`Request::stream`] and
+/// [`Request::writer`], so that formats cannot be mixed.
+///
+/// ```
+/// use endmark_wire::format::find;
+/// use endmark_wire::request::Request;
+/// let found = find("/v1/messages", None).unwrap();
+/// let body = br#"{"model":"m","max_tokens":20,"messages":[{"role":"user","content":"Hi"}]}"#;
+/// let request = Request::parse(found.format, body, &found.address?)?;
+/// assert_eq!((request.view().model.as_str(), request.view().limit), ("m", Some(20)));
+/// assert_eq!(request.body(), body);
+/// # Ok::<(), endmark_wire::error::RequestError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Request {
+    format: &'static dyn WireFormat,
+    body: String,
+    root: Range<usize>,
+    address: Address,
+    view: View,
+}
+
+impl Request {
+    /// Reads a request that came to this address.
+    pub fn parse(
+        format: &'static dyn WireFormat,
+        body: &[u8],
+        address: &Address,
+    ) -> Result<Self, RequestError> {
+        let root = Value::parse(body).map_err(|error| RequestError {
+            message: format!("the body is no JSON: {error}"),
+            hint: "Send one JSON object, encoded as UTF-8.",
+        })?;
+        if root.kind() != Kind::Object {
+            let message = "the body is no JSON object".to_owned();
+            return Err(RequestError { message, hint: format.hint() });
+        }
+        let view = format.view(root, address)?;
+        let (body, root) = (root.document().to_owned(), root.span());
+        Ok(Self { format, body, root, address: address.clone(), view })
+    }
+
+    /// Its format.
+    pub fn format(&self) -> &'static dyn WireFormat {
+        self.format
+    }
+
+    /// What it says.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// What its address says.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The request as its client sent it, byte for byte.
+    pub fn body(&self) -> &[u8] {
+        self.body.as_bytes()
+    }
+
+    /// The tools it offers, in their order.
+    pub fn tools(&self) -> Vec<Tool> {
+        self.format.tools(self.root())
+    }
+
+    /// The JSON Schema of a tool's arguments; none for a tool the request does not name.
+    pub fn tool_schema(&self, name: &str) -> Option<String> {
+        self.tools().into_iter().rfind(|tool| tool.name == name)?.schema
+    }
+
+    /// The request that asks for the rest of its reply, or for it anew; none where its format, or what it
+    /// says, does not allow to ask so.
+    pub fn asking(&self, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
+        self.format.asking(self, ask, terms)
+    }
+
+    /// The path of a request for this model and a stream or none, with the query that it takes; none where the
+    /// address says nothing of them, and the request's own path stays. Whatever else the client's query says
+    /// belongs behind it.
+    pub fn path_for(&self, model: &str, stream: bool) -> Option<String> {
+        self.format.path_for(&self.address, model, stream)
+    }
+
+    /// The request that also asks for usage at the end of its stream, where that has to be asked for.
+    pub fn with_usage_asked(&self) -> Vec<u8> {
+        self.format.with_usage_asked(self)
+    }
+
+    /// The request for another model, for an upstream that has other ones; its path is [`Request::path_for`].
+    #[must_use]
+    pub fn for_model(&self, model: &str) -> Self {
+        let body = self.format.with_model(self, model);
+        let mut address = self.address.clone();
+        if let Some(named) = &mut address.model {
+            model.clone_into(named);
+        }
+        // What was a request stays one with another string in it.
+        Self::parse(self.format, &body, &address).unwrap_or_else(|_| self.clone())
+    }
+
+    /// What a server that echoes puts before its continuation of this text; the likeliest first.
+    pub fn echoes(&self, so_far: &str) -> Vec<String> {
+        self.format.echoes(self, so_far)
+    }
+
+    /// Reads a response to it that is not streamed.
+    pub fn response(&self, body: &[u8]) -> Result<Response, ResponseError> {
+        Response::parse(self, body)
+    }
+
+    /// Reads a streamed answer to it, and keeps at most this many bytes of it.
+    pub fn stream(&self, keep_bytes: usize) -> Box<dyn Reader> {
+        self.format.reader(self, keep_bytes)
+    }
+
+    /// Writes the client's side of a stream; remembers at most this many bytes of what the client has, where
+    /// the format says things twice.
+    pub fn writer(&self, keep_bytes: usize) -> Box<dyn Writer> {
+        self.format.writer(self, keep_bytes)
+    }
+
+    pub(crate) fn root(&self) -> Value<'_> {
+        Value::checked_before(&self.body, self.root.clone())
+    }
+}

@@ -1,0 +1,89 @@
+//! A response that is not streamed, in any format: viewed, and edited in place.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde_json::value::RawValue;
+
+use crate::error::ResponseError;
+use crate::format::WireFormat;
+use crate::json::Value;
+use crate::reply::{Choice, ToolCall, Usage};
+use crate::request::Request;
+use crate::writer::End;
+
+/// What a response says, whatever its format.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// The response's id.
+    pub id: Option<String>,
+    /// The model's name; empty where the response names none.
+    pub model: String,
+    /// The choices, in the order of the response.
+    pub choices: Vec<Choice>,
+    /// Tokens, as the server counts them.
+    pub usage: Option<Usage>,
+}
+
+/// A response as its server sent it (PC-9): what it says, and the bytes themselves.
+#[derive(Debug, Clone)]
+pub struct Response {
+    format: &'static dyn WireFormat,
+    body: String,
+    root: Range<usize>,
+    reply: Reply,
+}
+
+impl Response {
+    /// Reads the response to this request, on which the meaning of its words depends.
+    pub fn parse(request: &Request, body: &[u8]) -> Result<Self, ResponseError> {
+        let root = Value::parse(body).map_err(ResponseError::NotJson)?;
+        let reply = request.format().reply(root, request.view())?;
+        let (body, root) = (root.document().to_owned(), root.span());
+        Ok(Self { format: request.format(), body, root, reply })
+    }
+
+    /// What it says.
+    pub fn reply(&self) -> &Reply {
+        &self.reply
+    }
+
+    /// The response as its server sent it, byte for byte.
+    pub fn body(&self) -> &[u8] {
+        self.body.as_bytes()
+    }
+
+    /// Begins to change the response in place.
+    pub fn edit(&self) -> Box<dyn ReplyEdit + '_> {
+        self.format.edit(Value::checked_before(&self.body, self.root.clone()))
+    }
+}
+
+/// Changes to a response. What is not changed stays byte for byte; a choice or call that the response does
+/// not have is not changed.
+pub trait ReplyEdit: fmt::Debug + Send {
+    /// Sets a choice's text.
+    fn set_text(&mut self, choice: u32, text: &str);
+
+    /// Sets the arguments of one of a choice's calls, by its [`ToolCall::index`]. Where the format has an
+    /// object for them, arguments that are none are not written.
+    fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str);
+
+    /// Adds calls after those the choice has.
+    fn add_calls(&mut self, choice: u32, calls: &[ToolCall]);
+
+    /// Sets how a choice ended.
+    fn set_end(&mut self, choice: u32, end: End);
+
+    /// Sets the response's id, where the format has one.
+    fn set_id(&mut self, id: &str);
+
+    /// Sets the counts of tokens; other details of them stay.
+    fn set_usage(&mut self, usage: &Usage);
+
+    /// Sets the `endmark` object next to the provider's own fields.
+    fn set_endmark(&mut self, endmark: &RawValue);
+
+    /// The response with its changes.
+    fn finish(self: Box<Self>) -> Vec<u8>;
+}

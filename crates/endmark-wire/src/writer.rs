@@ -1,0 +1,149 @@
+//! The client's side of a stream in any format: what passes, what is held back, and what is said in its place.
+
+use std::fmt;
+
+use serde_json::value::RawValue;
+
+use crate::reply::{Event, ToolCall, Usage};
+use crate::sse::{Frame, comment};
+
+/// How a choice is to say that it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum End {
+    /// The model ended its turn.
+    Turn,
+    /// It handed over tool calls.
+    ToolCalls,
+    /// It is cut at its limit.
+    Cut,
+}
+
+/// The end of one choice.
+#[derive(Debug, Clone, Copy)]
+pub struct ChoiceEnd<'a> {
+    /// Which choice.
+    pub choice: u32,
+    /// How it ended; none where the provider's own word stays.
+    pub end: Option<End>,
+    /// What Endmark has to say of it.
+    pub endmark: Option<&'a RawValue>,
+}
+
+/// The end of a stream.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Closing<'a> {
+    /// The choices that end otherwise than they were held back; of others what is held passes as it came.
+    pub choices: &'a [ChoiceEnd<'a>],
+    /// The tokens of all calls, where there was more than one.
+    pub usage: Option<Usage>,
+    /// The id that the last call's answer has, for formats that go on from one.
+    pub id: Option<&'a str>,
+}
+
+/// Writes the client's side of a stream: frames of the upstream as they came, and what takes the place of
+/// those that are held back.
+///
+/// Everything it gives is ready to be sent. Bytes once given are never taken back: of a part the client has
+/// a beginning of, only what follows is written.
+///
+/// The order of calls: [`Writer::pass`] and [`Writer::hold`] for every frame as long as the upstream speaks;
+/// then either [`Writer::release`], or any of [`Writer::text`], [`Writer::arguments`] and
+/// [`Writer::tool_call`], and [`Writer::close`] or [`Writer::error`] at the end.
+pub trait Writer: fmt::Debug + Send {
+    /// A frame for the client as it is, behind those held back.
+    fn pass(&mut self, frame: &Frame, event: &Event) -> Vec<u8>;
+
+    /// A frame that the client does not get before it is known how its reply ends.
+    fn hold(&mut self, frame: Frame, event: &Event);
+
+    /// Whether anything is held back.
+    fn holds(&self) -> bool;
+
+    /// Whether the client's side can still be written. It can only pass, or end in an error, past the limit on
+    /// what is remembered of it; and where the client has the beginning of something that cannot be completed
+    /// here, as a thought without its signature or what a tool of the server's was about to say.
+    fn can_write(&self) -> bool {
+        true
+    }
+
+    /// What is held back, as it came.
+    fn release(&mut self) -> Vec<u8>;
+
+    /// The next characters of a choice's text.
+    fn text(&mut self, choice: u32, text: &str) -> Vec<u8>;
+
+    /// The next characters of a call's arguments; none where the format has no pieces of them: such a call
+    /// is written whole, by [`Writer::tool_call`].
+    fn arguments(&mut self, choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>>;
+
+    /// A whole tool call that the client has nothing of.
+    fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8>;
+
+    /// The end of the stream.
+    fn close(&mut self, closing: &Closing<'_>) -> Vec<u8>;
+
+    /// The end of a stream that broke off, in the provider's own shape: nobody takes it for a whole one.
+    /// An error that the upstream itself sent, and that is held back, stands in its place.
+    fn error(&mut self, error: &StreamError<'_>) -> Vec<u8>;
+
+    /// A sign of life that clients ignore.
+    fn keep_alive(&self) -> Vec<u8> {
+        comment("endmark is asking for the rest")
+    }
+}
+
+/// Why a stream broke off.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamError<'a> {
+    /// What happened, and what to do about it.
+    pub message: &'a str,
+    /// The kind of error, as `endmark_reply_cut`.
+    pub kind: &'a str,
+    /// What Endmark has to say of the reply.
+    pub endmark: Option<&'a RawValue>,
+}
+
+impl StreamError<'_> {
+    /// `,"endmark":{…}`, or nothing.
+    pub(crate) fn endmark_field(&self) -> String {
+        endmark_field(self.endmark)
+    }
+}
+
+/// `,"endmark":{…}`, or nothing.
+pub(crate) fn endmark_field(endmark: Option<&RawValue>) -> String {
+    endmark.map(|endmark| format!(",\"endmark\":{}", endmark.get())).unwrap_or_default()
+}
+
+/// Frames that are held back, with what each said.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Held(Vec<(Frame, Event)>);
+
+impl Held {
+    pub(crate) fn push(&mut self, frame: Frame, event: &Event) {
+        self.0.push((frame, event.clone()));
+    }
+
+    /// What the frames say that are held.
+    pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
+        self.0.iter().map(|(_, event)| event)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Everything that is held, in order; nothing is held then.
+    pub(crate) fn take(&mut self) -> Vec<(Frame, Event)> {
+        std::mem::take(&mut self.0)
+    }
+
+    pub(crate) fn put_back(&mut self, frames: Vec<(Frame, Event)>) {
+        self.0 = frames;
+    }
+
+    /// The error that the upstream sent.
+    pub(crate) fn error(&self) -> Option<&Frame> {
+        self.0.iter().find(|(_, event)| event.error.is_some()).map(|(frame, _)| frame)
+    }
+}

@@ -1,0 +1,264 @@
+//! Recorded streams, cut anywhere: what the client has goes on to the whole, in the format's own shape.
+
+use std::path::Path;
+
+use endmark_core::{Ending, Stop};
+use endmark_wire::reply::Choice;
+use endmark_wire::request::Request;
+use endmark_wire::writer::{ChoiceEnd, Closing, End, StreamError};
+use proptest::prelude::*;
+
+use crate::relay::{KEEP, case, cases, format, frames, relay, request};
+use crate::shape;
+
+const FORMATS: [&str; 4] = ["openai_chat", "openai_responses", "anthropic_messages", "gemini"];
+
+/// The recordings of one whole, mendable choice, with that choice.
+fn whole_streams(name: &str) -> Vec<(String, Vec<u8>, Choice)> {
+    let request = request(format(name));
+    let mut streams = Vec::new();
+    for case in cases(name, ".sse") {
+        let bytes = std::fs::read(&case).unwrap();
+        let relayed = relay(&request, &bytes);
+        let ended = |choice: &Choice| {
+            choice.mendable && choice.finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Normal))
+        };
+        if let [choice] = relayed.reader.received().choices()
+            && ended(choice)
+            && !relayed.is_broken
+        {
+            streams.push((stem(&case), bytes, choice.clone()));
+        }
+    }
+    streams
+}
+
+fn stem(case: &Path) -> String {
+    case.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+#[test]
+fn a_stream_cut_anywhere_goes_on_to_the_whole() {
+    let mut cuts = 0;
+    for name in FORMATS {
+        let request = request(format(name));
+        let streams = whole_streams(name);
+        assert!(streams.len() >= 2, "{name}: {}", streams.len());
+        for (case, bytes, whole) in streams {
+            for cut in 0..bytes.len() {
+                // A frame changes only where one ends.
+                if bytes.get(..cut).is_some_and(|before| before.ends_with(b"\n\n")) || cut == 0 {
+                    mend(name, &request, &bytes[..cut], &whole, &format!("{case} cut at {cut}"));
+                    cuts += 1;
+                }
+            }
+        }
+    }
+    assert!(cuts > 400, "{cuts}");
+}
+
+/// Lets a cut stream go on to what it was cut from, and reads what the client got.
+fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
+    let mut relayed = relay(request, cut);
+    let received = relayed.reader.received();
+    let had = received.choice_at(0).cloned().unwrap_or_else(|| Choice::new(0));
+    assert!(whole.text.starts_with(&had.text), "{what}");
+    assert!(had.finish.is_some() || received.ending(0) == Ending::Dropped, "{what}");
+    let mut client = relayed.sent;
+    if !relayed.writer.can_write() {
+        let error = StreamError { message: "cut", kind: "endmark_reply_cut", endmark: None };
+        let end = String::from_utf8(relayed.writer.error(&error)).unwrap();
+        assert!(end.contains("endmark_reply_cut"), "{what}\n{end}");
+        return;
+    }
+    // What is held is of no use where it says something of its own.
+    let sent = sent(request, &client);
+    let rest = whole.text.strip_prefix(sent.text.as_str()).unwrap();
+    if !rest.is_empty() {
+        client.extend(relayed.writer.text(0, rest));
+    }
+    for call in &whole.tool_calls {
+        let begun = sent.tool_calls.iter().find(|begun| begun.index == call.index);
+        match begun.map(|begun| (begun, call.arguments.strip_prefix(begun.arguments.as_str()).unwrap())) {
+            Some((_, "")) => {}
+            Some((begun, rest)) => client.extend(relayed.writer.arguments(0, begun, rest).unwrap()),
+            None => client.extend(relayed.writer.tool_call(0, call)),
+        }
+    }
+    let end = if whole.tool_calls.is_empty() { End::Turn } else { End::ToolCalls };
+    let endmark = serde_json::value::to_raw_value(&serde_json::json!({"outcome": "resumed"})).unwrap();
+    let ends = [ChoiceEnd { choice: 0, end: Some(end), endmark: Some(&endmark) }];
+    client.extend(relayed.writer.close(&Closing { choices: &ends, ..Closing::default() }));
+
+    let text = String::from_utf8_lossy(&client);
+    let mended = self::sent(request, &client);
+    assert_eq!(mended.text, whole.text, "{what}\n{text}");
+    let calls = |choice: &Choice| -> Vec<(String, String)> {
+        choice.tool_calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect()
+    };
+    assert_eq!(calls(&mended), calls(whole), "{what}\n{text}");
+    assert_eq!(mended.finish.unwrap().stop, Some(Stop::Normal), "{what}\n{text}");
+    assert!(text.contains(r#""endmark":{"outcome":"resumed"}"#), "{what}\n{text}");
+    shape::check(name, &client);
+}
+
+/// What a client reads in these bytes.
+fn sent(request: &Request, bytes: &[u8]) -> Choice {
+    let mut reader = request.stream(KEEP);
+    for frame in frames(&[bytes]).0 {
+        reader.frame(&frame).unwrap();
+    }
+    reader.received().choice_at(0).cloned().unwrap_or_else(|| Choice::new(0))
+}
+
+/// Also where a provider calls the reply complete, or the end of it repeats what came.
+#[test]
+fn a_stream_that_ended_goes_on_in_place_of_its_end() {
+    let mut mended = 0;
+    for name in FORMATS {
+        let request = request(format(name));
+        for case in cases(name, ".sse") {
+            let bytes = std::fs::read(&case).unwrap();
+            let mut relayed = relay(&request, &bytes);
+            let received = relayed.reader.received();
+            let (choices, usage) = (received.choices().to_vec(), received.usage());
+            let [had] = choices.as_slice() else { continue };
+            if !had.mendable
+                || had.refused
+                || had.finish.is_none()
+                || !had.tool_calls.is_empty()
+                || relayed.is_broken
+            {
+                continue;
+            }
+            let whole = format!("{} and \"more\"", had.text);
+            let mut client = relayed.sent;
+            let rest = whole.strip_prefix(sent(&request, &client).text.as_str()).unwrap().to_owned();
+            client.extend(relayed.writer.text(0, &rest[..1]));
+            client.extend(relayed.writer.keep_alive());
+            client.extend(relayed.writer.text(0, &rest[1..]));
+            let ends = [ChoiceEnd { choice: 0, end: Some(End::Turn), endmark: None }];
+            let usage = usage.map(|usage| usage + usage);
+            client.extend(relayed.writer.close(&Closing { choices: &ends, usage, id: None }));
+
+            let what = format!("{name} {}\n{}", stem(&case), String::from_utf8_lossy(&client));
+            let read = relay(&request, &client);
+            let [choice] = read.reader.received().choices() else { panic!("{what}") };
+            assert_eq!(choice.text, whole, "{what}");
+            assert_eq!(choice.finish.as_ref().unwrap().stop, Some(Stop::Normal), "{what}");
+            assert_eq!(read.reader.received().usage(), usage, "{what}");
+            shape::check(name, &client);
+            mended += 1;
+        }
+    }
+    assert!(mended >= 20, "{mended}");
+}
+
+#[test]
+fn a_stream_that_needs_nothing_is_the_same() {
+    for name in FORMATS {
+        let request = request(format(name));
+        for case in cases(name, ".sse") {
+            let bytes = std::fs::read(&case).unwrap();
+            let mut relayed = relay(&request, &bytes);
+            if relayed.is_broken {
+                continue;
+            }
+            let mut client = relayed.sent;
+            client.extend(relayed.writer.close(&Closing::default()));
+            client.extend(relayed.behind);
+            let whole = frames(&[&bytes]).0.iter().flat_map(|frame| frame.raw.clone()).collect::<Vec<u8>>();
+            // Pings may overtake what is held back.
+            let sorted = |bytes: &[u8]| {
+                let mut frames: Vec<Vec<u8>> =
+                    frames(&[bytes]).0.into_iter().map(|frame| frame.raw).collect();
+                frames.sort();
+                frames
+            };
+            assert_eq!(sorted(&client), sorted(&whole), "{name} {}", stem(&case));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 8, ..ProptestConfig::default() })]
+
+    /// However a stream is split on its way: the same events, and the same is kept.
+    #[test]
+    fn splits_change_nothing(places in prop::collection::vec(0.0..1.0_f64, 0..6)) {
+        for name in FORMATS {
+            let request = request(format(name));
+            for case in cases(name, ".sse") {
+                let bytes = std::fs::read(&case).unwrap();
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a place in a small file")]
+                let mut ends: Vec<usize> = places.iter().map(|place| (place * bytes.len() as f64) as usize).collect();
+                ends.push(bytes.len());
+                ends.sort_unstable();
+                let mut start = 0;
+                let pieces: Vec<&[u8]> =
+                    ends.into_iter().map(|end| &bytes[std::mem::replace(&mut start, end)..end]).collect();
+                let read = |pieces: &[&[u8]]| {
+                    let mut reader = request.stream(KEEP);
+                    let events: Vec<_> = frames(pieces).0.iter().map(|frame| reader.frame(frame)).collect();
+                    (events, reader.received().choices().to_vec(), reader.received().usage())
+                };
+                prop_assert_eq!(read(&pieces), read(&[&bytes]), "{}", stem(&case));
+            }
+        }
+    }
+}
+
+/// What the client has cannot be said twice once it is not remembered.
+#[test]
+fn past_the_limit_a_stream_only_passes_or_fails() {
+    let request = request(format("openai_responses"));
+    let bytes = std::fs::read(case("openai_responses", "incomplete-numbered.sse")).unwrap();
+    for limit in [0, 200, 400, 800] {
+        let (mut reader, mut writer) = (request.stream(KEEP), request.writer(limit));
+        let mut client = Vec::new();
+        let (all, _) = frames(&[&bytes]);
+        let (last, before) = all.split_last().unwrap();
+        for frame in before {
+            client.extend(writer.pass(frame, &reader.frame(frame).unwrap()));
+        }
+        let event = reader.frame(last).unwrap();
+        writer.hold(last.clone(), &event);
+        assert!(!writer.can_write(), "{limit}");
+        let ends = [ChoiceEnd { choice: 0, end: Some(End::Turn), endmark: None }];
+        let closing = Closing { choices: &ends, ..Closing::default() };
+        client.extend(writer.close(&closing));
+        assert_eq!(client, bytes, "{limit}");
+
+        writer.text(0, "more");
+        let end = String::from_utf8(writer.close(&closing)).unwrap();
+        assert!(end.starts_with("event: error\n") && end.contains("endmark_reply_cut"), "{end}");
+    }
+}
+
+/// What was begun and cannot be completed here ends in an error, never in something made up.
+#[test]
+fn what_a_server_was_about_to_say_itself_is_not_made_up() {
+    let thought = r#"event: message_start
+data: {"type":"message_start","message":{"id":"msg_1","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
+
+"#;
+    let search = r#"event: response.created
+data: {"type":"response.created","response":{"id":"resp_1","status":"in_progress"}}
+
+event: response.output_item.added
+data: {"type":"response.output_item.added","output_index":0,"item":{"id":"ws_1","type":"web_search_call","status":"in_progress"}}
+
+"#;
+    for (name, begun) in [("anthropic_messages", thought), ("openai_responses", search)] {
+        let relayed = relay(&request(format(name)), begun.as_bytes());
+        assert_eq!(relayed.sent, begun.as_bytes());
+        assert!(!relayed.writer.can_write(), "{name}");
+    }
+    // A limit that was reached says that nothing more comes of it, and how it ends is there.
+    let spent = "thinking-used-up-the-limit.sse";
+    let bytes = std::fs::read(case("anthropic_messages", spent)).unwrap();
+    assert!(relay(&request(format("anthropic_messages")), &bytes).writer.can_write());
+}

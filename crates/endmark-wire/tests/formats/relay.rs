@@ -1,0 +1,106 @@
+//! A stream from its upstream to its client, as a gateway relays it.
+
+use std::path::{Path, PathBuf};
+
+use endmark_wire::format::{WireFormat, named};
+use endmark_wire::reply::Event;
+use endmark_wire::request::{Address, Request};
+use endmark_wire::sse::{Decoder, Frame, Tail};
+use endmark_wire::stream::Reader;
+use endmark_wire::writer::Writer;
+
+pub(crate) const KEEP: usize = 1 << 20;
+
+/// A streaming request in this format.
+pub(crate) fn request(format: &'static dyn WireFormat) -> Request {
+    let body = r#"{"model":"m","max_tokens":9,"stream":true,"stream_options":{"include_usage":true},"messages":[],"input":"x","contents":[]}"#;
+    let address = Address { model: Some("m".to_owned()), stream: Some(true), ..Address::default() };
+    Request::parse(format, body.as_bytes(), &address).unwrap()
+}
+
+/// The frames of a stream that came in these pieces, and what was left.
+pub(crate) fn frames(pieces: &[&[u8]]) -> (Vec<Frame>, Tail) {
+    let mut decoder = Decoder::new(KEEP);
+    let mut frames = Vec::new();
+    for piece in pieces {
+        decoder.push(piece).unwrap();
+        frames.extend(std::iter::from_fn(|| decoder.next_frame()));
+    }
+    (frames, decoder.finish())
+}
+
+/// A stream that was relayed as far as it came.
+pub(crate) struct Relayed {
+    pub(crate) reader: Box<dyn Reader>,
+    pub(crate) writer: Box<dyn Writer>,
+    /// What the client has.
+    pub(crate) sent: Vec<u8>,
+    /// What is held back, as it came.
+    pub(crate) held: Vec<u8>,
+    /// What came behind the stream's own end.
+    pub(crate) behind: Vec<u8>,
+    /// An event could not be read, and ended the stream.
+    pub(crate) is_broken: bool,
+}
+
+/// Whether an event may be the end of a reply that is not whole.
+pub(crate) fn is_held(event: &Event, holds: bool) -> bool {
+    let counts = event.usage.is_some() && event.pieces.is_empty();
+    let ends = !event.finishes.is_empty() || event.done || event.error.is_some();
+    event.closes || ends || (holds && counts && !event.idle)
+}
+
+/// Relays a stream; whatever may be its end is held back.
+pub(crate) fn relay(request: &Request, bytes: &[u8]) -> Relayed {
+    let mut relayed = Relayed {
+        reader: request.stream(KEEP),
+        writer: request.writer(KEEP),
+        sent: Vec::new(),
+        held: Vec::new(),
+        behind: Vec::new(),
+        is_broken: false,
+    };
+    let mut is_over = false;
+    for frame in frames(&[bytes]).0 {
+        if is_over {
+            relayed.behind.extend_from_slice(&frame.raw);
+            continue;
+        }
+        let Ok(event) = relayed.reader.frame(&frame) else {
+            relayed.is_broken = true;
+            break;
+        };
+        is_over = event.done || event.error.is_some();
+        if is_held(&event, relayed.writer.holds()) {
+            relayed.held.extend_from_slice(&frame.raw);
+            relayed.writer.hold(frame, &event);
+        } else {
+            let passed = relayed.writer.pass(&frame, &event);
+            if !event.idle {
+                relayed.held.clear();
+            }
+            relayed.sent.extend(passed);
+        }
+    }
+    relayed
+}
+
+/// The cases of a format that end so, in order.
+pub(crate) fn cases(format: &str, kind: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(format);
+    let mut cases: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.retain(|path| path.to_string_lossy().ends_with(kind));
+    cases.sort();
+    assert!(cases.len() >= 3, "the cases of kind {kind} are gone");
+    cases
+}
+
+pub(crate) fn format(name: &str) -> &'static dyn WireFormat {
+    named(name).unwrap()
+}
+
+/// One case of a format.
+pub(crate) fn case(format: &str, name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(format).join(name)
+}
