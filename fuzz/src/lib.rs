@@ -3,14 +3,18 @@
 //! The functions know nothing of a fuzzer, so that the committed corpora are replayed by `cargo test` on any
 //! toolchain (`tests/replay.rs`).
 
+pub mod anthropic_messages;
 pub mod complete;
 pub mod detect;
 pub mod differential;
 pub mod envelope;
 pub mod findings;
 pub mod http1;
+mod formats;
+pub mod gemini;
 mod input;
 pub mod json;
+pub mod openai_responses;
 pub mod pipeline;
 pub mod request;
 pub mod response;
@@ -24,13 +28,16 @@ pub type Check = fn(&[u8]);
 
 /// Every target by the name of its corpus.
 pub const TARGETS: &[(&str, Check)] = &[
+    ("anthropic_messages", anthropic_messages::check),
     ("complete", complete::check),
     ("detect", detect::check),
     ("differential", differential::check),
     ("envelope", envelope::check),
     ("findings", findings::check),
     ("http1", http1::check),
+    ("gemini", gemini::check),
     ("json", json::check),
+    ("openai_responses", openai_responses::check),
     ("pipeline", pipeline::check),
     ("request", request::check),
     ("response", response::check),

@@ -43,7 +43,8 @@ pub struct Closing<'a> {
 /// Writes the client's side of a stream: frames of the upstream as they came, and what takes the place of
 /// those that are held back.
 ///
-/// Everything it gives is ready to be sent. Bytes once given are never taken back: of a part the client has
+/// Everything it gives is ready to be sent. It takes whole frames alone: what is cut inside one must not pass,
+/// or what is written behind it becomes a part of it. Bytes once given are never taken back: of a part the client has
 /// a beginning of, only what follows is written.
 ///
 /// The order of calls: [`Writer::pass`] and [`Writer::hold`] for every frame as long as the upstream speaks;

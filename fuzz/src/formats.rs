@@ -1,0 +1,188 @@
+//! What must hold in every wire format: the input is a request's body, a response's, or an event stream (PC-9).
+
+use endmark_wire::ask::{Ask, Partial, PrefillVariant, Terms, ToolPrefill};
+use endmark_wire::format::{WireFormat, named};
+use endmark_wire::json::Value;
+use endmark_wire::reply::{Choice, Event, Piece, ToolCall, Usage};
+use endmark_wire::request::{Address, Request};
+use endmark_wire::sse::{Decoder, Frame, Tail};
+use endmark_wire::writer::{ChoiceEnd, Closing, End, StreamError};
+
+use crate::input::Numbers;
+
+const TEXTS: &[&str] = &["x", " and \"more\"", "{\"a\": \"b\\\"\"}", "line\n\u{0}é\u{1f600}"];
+
+/// The most that is kept of a stream.
+const KEEP: usize = 1 << 16;
+
+/// Looks at the input as everything it could be in this format.
+pub(crate) fn check(format: &str, bytes: &[u8]) {
+    let format = named(format).expect("a format of this name");
+    let mut numbers = Numbers::of(bytes);
+    request(format, bytes, &mut numbers);
+    response(format, bytes, &mut numbers);
+    stream(format, bytes, &mut numbers);
+    if let Ok(root) = Value::parse(bytes) {
+        let _ = format.read_error(root).map(|error| error.is_context_length());
+    }
+    address(format, bytes);
+}
+
+fn streamed() -> Address {
+    Address { base: "/v1/models/".to_owned(), model: Some("m".to_owned()), stream: Some(true) }
+}
+
+/// A request that any stream may answer.
+fn plain(format: &'static dyn WireFormat) -> Request {
+    let body = br#"{"model":"m","max_tokens":9,"stream":true,"messages":[],"input":"x","contents":[]}"#;
+    Request::parse(format, body, &streamed()).unwrap()
+}
+
+/// What a path names cannot lead anywhere else.
+fn address(format: &dyn WireFormat, bytes: &[u8]) {
+    let Ok(path) = std::str::from_utf8(bytes) else { return };
+    let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+    for path in [path.to_owned(), format!("/v1beta/models/{path}:generateContent")] {
+        if let Some(Ok(Address { model: Some(model), .. })) = format.address(&path, query) {
+            assert!(!model.contains(['/', '%', '?', '#', ':']) && model != "." && model != "..", "{model}");
+        }
+    }
+}
+
+/// Every way to ask after an accepted request's reply is a request on the terms.
+fn request(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) {
+    let Ok(request) = Request::parse(format, bytes, &streamed()) else { return };
+    assert_eq!(request.body(), bytes);
+    let text = *numbers.pick(TEXTS);
+    let terms = Terms { limit: 77, stream: numbers.flip(), include_usage: numbers.flip() };
+    let call = ToolCall { name: "f".to_owned(), arguments: "{\"a\": \"b".to_owned(), ..ToolCall::default() };
+    let cut_call = Partial::ToolCall { call: &call, content_before: "", calls_before: &[] };
+    for so_far in [Partial::Text(text), cut_call] {
+        let prefill = |tool| Ask::Prefill { so_far, variant: PrefillVariant::Plain, tool };
+        for ask in [
+            prefill(ToolPrefill::Hermes),
+            prefill(ToolPrefill::Calls),
+            Ask::Prompt { so_far, prompt: "go on" },
+            Ask::Correction { wrong: so_far, prompt: "correct" },
+            Ask::Again,
+            Ask::Native { token: "t" },
+        ] {
+            let Some(asked) = request.asking(&ask, terms) else { continue };
+            let again = Request::parse(format, &asked.body, &streamed()).unwrap();
+            assert_eq!((again.view().limit, again.view().choices), (Some(77), 1));
+            assert_eq!(again.view().has_stop, request.view().has_stop);
+        }
+    }
+    let tools = request.tools();
+    assert!(
+        tools.iter().all(|tool| tool.schema.as_deref().is_none_or(|schema| Value::parse_str(schema).is_ok()))
+    );
+    let other = request.for_model("other");
+    assert_eq!(other.view().model, "other");
+    let _ = (request.echoes(text), request.with_usage_asked(), request.path_for("other", false));
+}
+
+/// A response says the same again after an edit, but for what was edited.
+fn response(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) {
+    let request = plain(format);
+    let Ok(response) = request.response(bytes) else { return };
+    assert_eq!(response.edit().finish(), bytes);
+    let reply = response.reply();
+    let Some(choice) = reply.choices.first() else { return };
+    let text = *numbers.pick(TEXTS);
+    let usage = Usage { prompt: 9, completion: 8, total: 17, cached: Some(7), reasoning: Some(1) };
+    let mut edit = response.edit();
+    edit.set_text(choice.index, text);
+    edit.set_end(choice.index, *numbers.pick(&[End::Turn, End::ToolCalls, End::Cut]));
+    edit.set_endmark(&serde_json::value::RawValue::from_string("{\"a\":1}".to_owned()).unwrap());
+    if numbers.flip() {
+        edit.set_usage(&usage);
+    }
+    for call in &choice.tool_calls {
+        edit.set_arguments(choice.index, call.index, "{\"x\":1}");
+    }
+    let edited = edit.finish();
+    let again = request.response(&edited).unwrap();
+    assert_eq!(again.reply().choices.len(), reply.choices.len());
+    let unknown =
+        |body: &[u8]| Value::parse(body).unwrap().field("unknown").map(|value| value.raw().to_owned());
+    assert_eq!(unknown(&edited), unknown(bytes));
+}
+
+fn frames(pieces: &[&[u8]]) -> Vec<Frame> {
+    let mut decoder = Decoder::new(1 << 20);
+    let mut frames = Vec::new();
+    for piece in pieces {
+        decoder.push(piece).unwrap();
+        frames.extend(std::iter::from_fn(|| decoder.next_frame()));
+    }
+    // What is cut inside a frame is none: nothing of it passes.
+    if let Tail::Frame(frame) = decoder.finish() {
+        frames.push(frame);
+    }
+    frames
+}
+
+/// What is kept is what came; what the client has is never taken back, and whatever is written is JSON.
+fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) {
+    let request = plain(format);
+    let room = if numbers.flip() { KEEP } else { numbers.below(256) };
+    let (mut reader, mut writer) = (request.stream(room), request.writer(room));
+    let mut client = Vec::new();
+    let mut texts: Vec<(u32, String)> = Vec::new();
+    for frame in frames(&numbers.pieces(bytes)) {
+        let Ok(event) = reader.frame(&frame) else { break };
+        for delta in &event.pieces {
+            if let Piece::Text(text) = &delta.piece {
+                texts.push((delta.choice, text.clone()));
+            }
+        }
+        if is_held(&event) || numbers.below(8) == 0 {
+            writer.hold(frame, &event);
+        } else {
+            client.extend(writer.pass(&frame, &event));
+        }
+        if event.done || event.error.is_some() {
+            break;
+        }
+    }
+    for choice in reader.received().choices() {
+        kept(choice, &texts, room);
+        let _ = reader.received().ending(choice.index);
+    }
+    let before = client.len();
+    let text = *numbers.pick(TEXTS);
+    let call = ToolCall { name: "f".to_owned(), arguments: "{}".to_owned(), ..ToolCall::default() };
+    if numbers.flip() {
+        client.extend(writer.text(0, text));
+    }
+    if numbers.flip() {
+        client.extend(writer.arguments(0, &call, "x").unwrap_or_else(|| writer.tool_call(0, &call)));
+    }
+    client.extend(writer.keep_alive());
+    if numbers.flip() {
+        let ends = [ChoiceEnd { choice: 0, end: Some(End::Turn), endmark: None }];
+        let usage = numbers.flip().then(Usage::default);
+        client.extend(writer.close(&Closing { choices: &ends, usage, id: Some("i") }));
+    } else {
+        client.extend(writer.error(&StreamError { message: text, kind: "endmark_reply_cut", endmark: None }));
+    }
+    for frame in frames(&[client.get(before..).unwrap_or_default()]) {
+        if let Some(data) = frame.data.filter(|data| data.contains("endmark")) {
+            assert!(Value::parse_str(&data).is_ok(), "{data}");
+        }
+    }
+}
+
+fn is_held(event: &Event) -> bool {
+    event.closes || !event.finishes.is_empty() || event.done || event.error.is_some()
+}
+
+fn kept(choice: &Choice, texts: &[(u32, String)], room: usize) {
+    let bytes = choice.text.len() + choice.tool_calls.iter().map(|call| call.arguments.len()).sum::<usize>();
+    assert!(bytes <= room, "{bytes} bytes are kept, {room} may be");
+    if choice.mendable {
+        let came = texts.iter().filter(|(index, _)| *index == choice.index);
+        assert_eq!(choice.text, came.map(|(_, text)| text.as_str()).collect::<String>());
+    }
+}
