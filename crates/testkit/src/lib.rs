@@ -33,6 +33,7 @@
 mod answer;
 mod chat;
 mod client;
+mod dialect;
 pub mod exam;
 mod http1;
 mod model;
@@ -47,6 +48,7 @@ use std::time::Duration;
 pub use answer::{Answer, Fault};
 pub use chat::{ChatFrames, chat_reply, chat_stream, chat_tool_reply, error_event};
 pub use client::{OpenReply, Reply, Request};
+pub use dialect::{Dialect, Heard, Speaking};
 pub use model::{Prefill, Prompted, ScriptedModel};
 pub use proxy::{ForwardProxy, Proxied};
 pub use script::{Respond, Script};

@@ -1,0 +1,476 @@
+//! The scripted model behind other wire formats than Chat Completions.
+
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::client::Reply;
+use crate::model::ScriptedModel;
+use crate::script::Respond;
+use crate::tokens::tokens;
+use crate::upstream::Received;
+
+/// A wire format that the scripted model can be asked in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// OpenAI Responses.
+    Responses,
+    /// Anthropic Messages.
+    Messages,
+    /// Gemini's `generateContent`.
+    Gemini,
+}
+
+/// A model that is asked in a dialect, and answers in it.
+pub struct Speaking {
+    dialect: Dialect,
+    model: ScriptedModel,
+}
+
+/// What a client puts together of an answer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Heard {
+    /// The text.
+    pub text: String,
+    /// The calls: name and arguments.
+    pub calls: Vec<(String, String)>,
+    /// The provider's word for why it ended.
+    pub stop: Option<String>,
+    /// The error that the answer is, or ended in.
+    pub error: Option<Value>,
+    /// What Endmark says of it, in a stream.
+    pub endmark: Option<Value>,
+    /// Output tokens, as they are counted at the end.
+    pub output_tokens: Option<u64>,
+}
+
+/// What the model said.
+struct Said {
+    text: String,
+    call: Option<(String, String)>,
+    cut: bool,
+    output: u64,
+}
+
+impl Speaking {
+    /// This model, in this dialect.
+    pub fn new(dialect: Dialect, model: ScriptedModel) -> Self {
+        Self { dialect, model }
+    }
+}
+
+impl Respond for Speaking {
+    fn respond(&self, request: &Received) -> Answer {
+        let body = request.json();
+        let chat = self.dialect.as_chat(&body);
+        let asked = Received {
+            path: "/v1/chat/completions".to_owned(),
+            body: chat.to_string().into_bytes(),
+            ..request.clone()
+        };
+        let answered = self.model.respond(&asked);
+        let reply: Value = serde_json::from_slice(&answered.parts.concat()).unwrap_or_default();
+        if answered.status != 200 {
+            let message = reply["error"]["message"].as_str().unwrap_or_default();
+            return self.dialect.error(answered.status, message);
+        }
+        let choice = &reply["choices"][0];
+        let call = &choice["message"]["tool_calls"][0]["function"];
+        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let said = Said {
+            text: word(&choice["message"]["content"]),
+            call: call.is_object().then(|| (word(&call["name"]), word(&call["arguments"]))),
+            cut: choice["finish_reason"] == "length",
+            output: reply["usage"]["completion_tokens"].as_u64().unwrap_or(0),
+        };
+        let streams = body["stream"] == true || request.path.contains("alt=sse");
+        let mut answer = if streams {
+            Answer::sse(self.dialect.stream(&said))
+        } else {
+            Answer::json(200, &self.dialect.whole(&said))
+        };
+        answer.fault = answered.fault;
+        answer
+    }
+}
+
+impl Dialect {
+    /// Every dialect.
+    pub const ALL: [Self; 3] = [Self::Responses, Self::Messages, Self::Gemini];
+
+    /// The path of a request.
+    pub fn path(self, stream: bool) -> &'static str {
+        match (self, stream) {
+            (Self::Responses, _) => "/v1/responses",
+            (Self::Messages, _) => "/v1/messages",
+            (Self::Gemini, false) => "/v1beta/models/scripted:generateContent",
+            (Self::Gemini, true) => "/v1beta/models/scripted:streamGenerateContent?alt=sse",
+        }
+    }
+
+    /// A request with one user message.
+    pub fn request(self, limit: u64, stream: bool) -> Value {
+        let mut body = match self {
+            Self::Responses => json!({"model": "scripted", "max_output_tokens": limit, "input": "Tell."}),
+            Self::Messages => {
+                json!({"model": "scripted", "max_tokens": limit, "messages": [{"role": "user", "content": "Tell."}]})
+            }
+            Self::Gemini => {
+                json!({"contents": [{"role": "user", "parts": [{"text": "Tell."}]}], "generationConfig": {"maxOutputTokens": limit}})
+            }
+        };
+        if stream && self != Self::Gemini {
+            body["stream"] = json!(true);
+        }
+        body
+    }
+
+    /// The tools of a request that offers this one.
+    pub fn tools(self, name: &str) -> Value {
+        let schema = json!({"type": "object"});
+        match self {
+            Self::Responses => json!([{"type": "function", "name": name, "parameters": schema}]),
+            Self::Messages => json!([{"name": name, "input_schema": schema}]),
+            Self::Gemini => {
+                json!([{"functionDeclarations": [{"name": name, "parametersJsonSchema": schema}]}])
+            }
+        }
+    }
+
+    /// An error in the provider's shape.
+    pub fn error(self, status: u16, message: &str) -> Answer {
+        let body = match self {
+            Self::Responses => {
+                json!({"error": {"message": message, "type": "invalid_request_error", "param": null, "code": null}})
+            }
+            Self::Messages => {
+                json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}})
+            }
+            Self::Gemini => {
+                json!({"error": {"code": status, "message": message, "status": "INVALID_ARGUMENT"}})
+            }
+        };
+        Answer::json(status, &body)
+    }
+
+    /// The same request in Chat Completions.
+    fn as_chat(self, body: &Value) -> Value {
+        let text = |content: &Value| -> String {
+            let parts = content.as_array().cloned().unwrap_or_default();
+            let parts: String = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+            content.as_str().map_or(parts, str::to_owned)
+        };
+        let field = |name: &str| body[name].as_array().cloned().unwrap_or_default();
+        let messages: Vec<Value> = match self {
+            Self::Responses if body["input"].is_string() => {
+                vec![json!({"role": "user", "content": body["input"]})]
+            }
+            Self::Responses => field("input")
+                .iter()
+                .map(|item| json!({"role": item["role"], "content": text(&item["content"])}))
+                .collect(),
+            Self::Messages => field("messages")
+                .iter()
+                .map(|message| json!({"role": message["role"], "content": text(&message["content"])}))
+                .collect(),
+            Self::Gemini => field("contents")
+                .iter()
+                .map(|content| {
+                    let role = if content["role"] == "model" { "assistant" } else { "user" };
+                    json!({"role": role, "content": text(&content["parts"])})
+                })
+                .collect(),
+        };
+        let limit = match self {
+            Self::Responses => &body["max_output_tokens"],
+            Self::Messages => &body["max_tokens"],
+            Self::Gemini => &body["generationConfig"]["maxOutputTokens"],
+        };
+        let mut chat = json!({"model": "scripted", "messages": messages});
+        if limit.is_u64() {
+            chat["max_tokens"] = limit.clone();
+        }
+        let forbidden = body["toolConfig"]["functionCallingConfig"]["mode"] == "NONE";
+        if body["tools"].is_array() && !forbidden {
+            chat["tools"] = json!([{"type": "function", "function": {"name": "any"}}]);
+        }
+        chat
+    }
+
+    fn whole(self, said: &Said) -> Value {
+        // Where arguments are an object, a server has nothing to show of those that were cut.
+        let object = |arguments: &str| serde_json::from_str::<Value>(arguments).unwrap_or_else(|_| json!({}));
+        match self {
+            Self::Responses => self.response(said, "resp_scripted"),
+            Self::Messages => {
+                let mut content = Vec::new();
+                if !said.text.is_empty() {
+                    content.push(json!({"type": "text", "text": said.text}));
+                }
+                if let Some((name, arguments)) = &said.call {
+                    content.push(json!({"type": "tool_use", "id": "toolu_scripted", "name": name, "input": object(arguments)}));
+                }
+                json!({"id": "msg_scripted", "type": "message", "role": "assistant", "model": "scripted",
+                    "content": content, "stop_reason": self.stop(said), "stop_sequence": null,
+                    "usage": {"input_tokens": 5, "output_tokens": said.output}})
+            }
+            Self::Gemini => {
+                let mut parts = Vec::new();
+                if !said.text.is_empty() {
+                    parts.push(json!({"text": said.text}));
+                }
+                if let Some((name, arguments)) = &said.call {
+                    parts.push(json!({"functionCall": {"name": name, "args": object(arguments)}}));
+                }
+                json!({"candidates": [{"content": {"parts": parts, "role": "model"}, "finishReason": self.stop(said), "index": 0}],
+                    "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": said.output, "totalTokenCount": 5 + said.output},
+                    "modelVersion": "scripted", "responseId": "scripted"})
+            }
+        }
+    }
+
+    fn stop(self, said: &Said) -> &'static str {
+        match (self, said.cut, said.call.is_some()) {
+            (Self::Responses, true, _) => "incomplete",
+            (Self::Responses, false, _) => "completed",
+            (Self::Messages, true, _) => "max_tokens",
+            (Self::Messages, false, true) => "tool_use",
+            (Self::Messages, false, false) => "end_turn",
+            (Self::Gemini, true, _) => "MAX_TOKENS",
+            (Self::Gemini, false, _) => "STOP",
+        }
+    }
+
+    fn item(self, said: &Said) -> Value {
+        let status = self.stop(said);
+        match &said.call {
+            Some((name, arguments)) => json!({"id": "fc_scripted", "type": "function_call", "status": status,
+                "call_id": "call_scripted", "name": name, "arguments": arguments}),
+            None => json!({"id": "msg_scripted", "type": "message", "status": status, "role": "assistant",
+                "content": [{"type": "output_text", "annotations": [], "text": said.text}]}),
+        }
+    }
+
+    fn response(self, said: &Said, id: &str) -> Value {
+        let details = if said.cut { json!({"reason": "max_output_tokens"}) } else { Value::Null };
+        json!({"id": id, "object": "response", "created_at": 0, "status": self.stop(said), "model": "scripted",
+            "incomplete_details": details, "error": null, "output": [self.item(said)],
+            "usage": {"input_tokens": 5, "output_tokens": said.output, "total_tokens": 5 + said.output}})
+    }
+
+    /// The frames of a stream, one token each.
+    fn stream(self, said: &Said) -> Vec<String> {
+        match self {
+            Self::Responses => self.response_stream(said),
+            Self::Messages => self.message_stream(said),
+            Self::Gemini => self.content_stream(said),
+        }
+    }
+
+    fn response_stream(self, said: &Said) -> Vec<String> {
+        let mut number = 0;
+        let mut frames = Vec::new();
+        let mut push = |kind: &str, mut data: Value| {
+            data["type"] = json!(kind);
+            data["sequence_number"] = json!(number);
+            number += 1;
+            frames.push(format!("event: {kind}\ndata: {data}\n\n"));
+        };
+        let begun = json!({"id": "resp_scripted", "object": "response", "created_at": 0, "status": "in_progress",
+            "model": "scripted", "output": []});
+        push("response.created", json!({"response": begun}));
+        let (at, part) =
+            (json!({"output_index": 0}), json!({"type": "output_text", "annotations": [], "text": ""}));
+        let with = |base: &Value, more: Value| {
+            let mut object = base.as_object().cloned().unwrap_or_default();
+            object.extend(more.as_object().cloned().unwrap_or_default());
+            Value::Object(object)
+        };
+        let whole = self.item(said);
+        if let Some((name, arguments)) = &said.call {
+            push(
+                "response.output_item.added",
+                with(
+                    &at,
+                    json!({"item": {"id": "fc_scripted", "type": "function_call",
+                    "status": "in_progress", "call_id": "call_scripted", "name": name, "arguments": ""}}),
+                ),
+            );
+            let at = with(&at, json!({"item_id": "fc_scripted"}));
+            for token in tokens(arguments) {
+                push("response.function_call_arguments.delta", with(&at, json!({"delta": token})));
+            }
+            push("response.function_call_arguments.done", with(&at, json!({"arguments": arguments})));
+        } else {
+            push(
+                "response.output_item.added",
+                with(
+                    &at,
+                    json!({"item": {"id": "msg_scripted", "type": "message",
+                    "status": "in_progress", "role": "assistant", "content": []}}),
+                ),
+            );
+            let at = with(&at, json!({"item_id": "msg_scripted", "content_index": 0}));
+            push("response.content_part.added", with(&at, json!({"part": part})));
+            for token in tokens(&said.text) {
+                push("response.output_text.delta", with(&at, json!({"delta": token, "logprobs": []})));
+            }
+            push("response.output_text.done", with(&at, json!({"text": said.text, "logprobs": []})));
+            push("response.content_part.done", with(&at, json!({"part": whole["content"][0]})));
+        }
+        push("response.output_item.done", with(&at, json!({"item": whole})));
+        push(
+            &format!("response.{}", self.stop(said)),
+            json!({"response": self.response(said, "resp_scripted")}),
+        );
+        frames
+    }
+
+    fn message_stream(self, said: &Said) -> Vec<String> {
+        let frame =
+            |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or_default());
+        let mut frames = vec![
+            frame(
+                json!({"type": "message_start", "message": {"id": "msg_scripted", "type": "message", "role": "assistant",
+                "model": "scripted", "content": [], "stop_reason": null, "stop_sequence": null,
+                "usage": {"input_tokens": 5, "output_tokens": 1}}}),
+            ),
+            frame(json!({"type": "ping"})),
+        ];
+        let (block, kind, field, text) = match &said.call {
+            Some((name, arguments)) => (
+                json!({"type": "tool_use", "id": "toolu_scripted", "name": name, "input": {}}),
+                "input_json_delta",
+                "partial_json",
+                arguments,
+            ),
+            None => (json!({"type": "text", "text": ""}), "text_delta", "text", &said.text),
+        };
+        frames.push(frame(json!({"type": "content_block_start", "index": 0, "content_block": block})));
+        for token in tokens(text) {
+            let mut delta = json!({"type": kind});
+            delta[field] = json!(token);
+            frames.push(frame(json!({"type": "content_block_delta", "index": 0, "delta": delta})));
+        }
+        frames.push(frame(json!({"type": "content_block_stop", "index": 0})));
+        frames.push(frame(
+            json!({"type": "message_delta", "delta": {"stop_reason": self.stop(said), "stop_sequence": null},
+            "usage": {"output_tokens": said.output}}),
+        ));
+        frames.push(frame(json!({"type": "message_stop"})));
+        frames
+    }
+
+    fn content_stream(self, said: &Said) -> Vec<String> {
+        let whole = self.whole(said);
+        let pieces = if said.call.is_some() { vec![""] } else { tokens(&said.text) };
+        let last = pieces.len().saturating_sub(1);
+        let frame = |(position, piece): (usize, &str)| {
+            let mut chunk = whole.clone();
+            if said.call.is_none() {
+                chunk["candidates"][0]["content"]["parts"] = json!([{"text": piece}]);
+            }
+            if position < last {
+                chunk["candidates"][0].as_object_mut().unwrap().remove("finishReason");
+                chunk.as_object_mut().unwrap().remove("usageMetadata");
+            }
+            format!("data: {chunk}\n\n")
+        };
+        pieces.into_iter().enumerate().map(frame).collect()
+    }
+
+    /// What a client puts together of this answer.
+    pub fn hear(self, reply: &Reply) -> Heard {
+        let streams = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+        let mut heard = Heard::default();
+        if !streams {
+            let body = reply.json();
+            heard.error = body.get("error").filter(|error| !error.is_null()).cloned();
+            match self {
+                Self::Responses => Self::hear_response(&body, &mut heard),
+                Self::Messages => Self::hear_message(&body, &mut heard),
+                Self::Gemini => Self::hear_content(&body, &mut heard),
+            }
+            return heard;
+        }
+        for event in reply.json_events() {
+            let errs = event.get("error").is_some_and(|error| !error.is_null()) || event["type"] == "error";
+            if errs {
+                heard.error = Some(event.clone());
+            }
+            let told = [&event["endmark"], &event["response"]["endmark"]];
+            heard.endmark = told.into_iter().find(|told| told.is_object()).cloned().or(heard.endmark.take());
+            match self {
+                Self::Gemini => Self::hear_content(&event, &mut heard),
+                Self::Messages => Self::hear_message_event(&event, &mut heard),
+                Self::Responses => match event["type"].as_str().unwrap_or_default() {
+                    "response.output_text.delta" => heard.text += event["delta"].as_str().unwrap_or_default(),
+                    "response.completed" | "response.incomplete" => {
+                        // The last event says all of it again, and must say the same.
+                        let flowed = std::mem::take(&mut heard.text);
+                        Self::hear_response(&event["response"], &mut heard);
+                        assert_eq!(flowed, heard.text, "the end repeats another text");
+                    }
+                    _ => {}
+                },
+            }
+        }
+        heard
+    }
+
+    fn hear_response(response: &Value, heard: &mut Heard) {
+        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        heard.stop = response["status"].as_str().map(str::to_owned);
+        heard.output_tokens = response["usage"]["output_tokens"].as_u64();
+        for item in response["output"].as_array().into_iter().flatten() {
+            match item["type"].as_str() {
+                Some("function_call") => heard.calls.push((word(&item["name"]), word(&item["arguments"]))),
+                _ => heard.text += &word(&item["content"][0]["text"]),
+            }
+        }
+    }
+
+    fn hear_message(message: &Value, heard: &mut Heard) {
+        heard.stop = message["stop_reason"].as_str().map(str::to_owned);
+        heard.output_tokens = message["usage"]["output_tokens"].as_u64();
+        for block in message["content"].as_array().into_iter().flatten() {
+            if block["type"] == "tool_use" {
+                heard.calls.push((block["name"].as_str().unwrap().to_owned(), block["input"].to_string()));
+            } else {
+                heard.text += block["text"].as_str().unwrap_or_default();
+            }
+        }
+    }
+
+    fn hear_message_event(event: &Value, heard: &mut Heard) {
+        let block = &event["content_block"];
+        if block["type"] == "tool_use" {
+            heard.calls.push((block["name"].as_str().unwrap().to_owned(), String::new()));
+        }
+        let delta = &event["delta"];
+        heard.text += delta["text"].as_str().unwrap_or_default();
+        if let (Some((_, arguments)), Some(piece)) = (heard.calls.last_mut(), delta["partial_json"].as_str())
+        {
+            arguments.push_str(piece);
+        }
+        if let Some(stop) = delta["stop_reason"].as_str() {
+            heard.stop = Some(stop.to_owned());
+            heard.output_tokens = event["usage"]["output_tokens"].as_u64();
+        }
+    }
+
+    fn hear_content(chunk: &Value, heard: &mut Heard) {
+        let candidate = &chunk["candidates"][0];
+        for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
+            heard.text += part["text"].as_str().unwrap_or_default();
+            if let Some(call) = part.get("functionCall") {
+                heard.calls.push((call["name"].as_str().unwrap().to_owned(), call["args"].to_string()));
+            }
+        }
+        if let Some(stop) = candidate["finishReason"].as_str() {
+            heard.stop = Some(stop.to_owned());
+        }
+        if let Some(tokens) = chunk["usageMetadata"]["candidatesTokenCount"].as_u64() {
+            heard.output_tokens = Some(tokens);
+        }
+    }
+}
