@@ -140,7 +140,7 @@ fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) 
         if is_held(&event) || numbers.below(8) == 0 {
             writer.hold(frame, &event);
         } else {
-            client.extend(writer.pass(&frame, &event));
+            writer.pass(&frame, &event, &mut client);
         }
         if event.done || event.error.is_some() {
             break;
@@ -161,11 +161,11 @@ fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) 
     }
     client.extend(writer.keep_alive());
     if numbers.flip() {
-        let ends = [ChoiceEnd { choice: 0, end: Some(End::Turn), endmark: None }];
+        let ends = [ChoiceEnd { choice: 0, end: Some(End::Turn), endmark: None, rewritten: false }];
         let usage = numbers.flip().then(Usage::default);
-        client.extend(writer.close(&Closing { choices: &ends, usage, id: Some("i") }));
+        client.extend(writer.close(&Closing { choices: &ends, usage, id: Some("i"), end_lost: false }));
     } else {
-        client.extend(writer.error(&StreamError { message: text, kind: "endmark_reply_cut", endmark: None }));
+        client.extend(writer.error(&StreamError { message: text, kind: "endmark_reply_cut", endmark: None, choices: &[] }));
     }
     for frame in frames(&[client.get(before..).unwrap_or_default()]) {
         if let Some(data) = frame.data.filter(|data| data.contains("endmark")) {

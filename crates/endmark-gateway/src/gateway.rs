@@ -140,6 +140,15 @@ impl Gateway {
         self.settings.upstreams.first()
     }
 
+    /// The upstream that serves the paths of this format without a name: the first that speaks it, where one is said to.
+    pub(crate) fn upstream_of(&self, format: &str) -> Option<&Upstream> {
+        let upstreams = &self.settings.upstreams;
+        upstreams
+            .iter()
+            .find(|upstream| upstream.formats.contains(&format))
+            .or_else(|| self.default_upstream())
+    }
+
     /// From now on the gateway is not ready for new work.
     pub(crate) fn stop_accepting(&self) {
         self.stopping.store(true, Ordering::Release);

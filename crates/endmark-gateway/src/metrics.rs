@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use endmark_store::Condition;
-use endmark_wire::openai_chat::Usage;
+use endmark_wire::reply::Usage;
 use http::StatusCode;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -80,7 +80,7 @@ impl Metrics {
 
     fn register(&mut self) {
         let Self { registry, store, .. } = self;
-        registry.register("requests", "Chat requests, by how they ended", self.requests.clone());
+        registry.register("requests", "Requests for replies, by how they ended", self.requests.clone());
         registry.register(
             "refusals",
             "Requests answered with an error of Endmark's own",
@@ -112,7 +112,11 @@ impl Metrics {
             seconds,
             self.added.clone(),
         );
-        registry.register("requests_open", "Chat requests under way, streams included", self.open.clone());
+        registry.register(
+            "requests_open",
+            "Requests for replies under way, streams included",
+            self.open.clone(),
+        );
         registry.register(
             "upstream_down",
             "Whether an upstream with a fallback is taken for down",
@@ -137,7 +141,7 @@ impl Metrics {
         registry.register("store_commits", "Transactions committed", store.commits.clone());
     }
 
-    /// A chat request begins.
+    /// A request for a reply begins.
     pub(crate) fn began(&self) {
         self.open.inc();
     }
@@ -146,12 +150,13 @@ impl Metrics {
     pub(crate) fn ended(
         &self,
         upstream: &str,
+        format: &'static str,
         outcome: &'static str,
         took: Duration,
         added: Option<Duration>,
     ) {
         self.open.dec();
-        let labels = RequestLabels { upstream: upstream.to_owned(), format: "openai_chat", outcome };
+        let labels = RequestLabels { upstream: upstream.to_owned(), format, outcome };
         self.requests.get_or_create(&labels).inc();
         self.duration.get_or_create(&UpstreamLabels::of(upstream)).observe(took.as_secs_f64());
         if let Some(added) = added {

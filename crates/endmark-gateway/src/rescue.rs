@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use endmark_wire::format::WireFormat;
 use endmark_wire::http1::{Fault, Stranger};
-use endmark_wire::openai_chat::error_body;
+use endmark_wire::openai_chat::Chat;
 use http::{HeaderValue, Response, StatusCode, header};
 
 use crate::body::{AnyBody, full};
@@ -147,17 +148,18 @@ impl Refusal {
     }
 }
 
-/// What the answer to a request that could not be served consists of: its status, after how many seconds it is worth
-/// to come again, and its body.
+/// What the answer to a request that was never read consists of: its status, after how many seconds it is worth to
+/// come again, and its body.
 pub(crate) fn answer(refusal: &Refusal) -> (StatusCode, Option<u32>, Vec<u8>) {
-    let body = error_body(&refusal.to_string(), refusal.kind(), None, None);
-    (refusal.status(), refusal.retry_after(), body)
+    let status = refusal.status();
+    let body = Chat.error_body(status.as_u16(), refusal.kind(), &refusal.to_string());
+    (status, refusal.retry_after(), body)
 }
 
 /// The answer to a request that could not be served.
-pub(crate) fn respond(refusal: &Refusal) -> Response<AnyBody> {
+pub(crate) fn respond(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
     tracing::info!(kind = refusal.kind(), %refusal, "refused");
-    let mut response = error_response(refusal.status(), refusal.kind(), &refusal.to_string());
+    let mut response = error_response(format, refusal.status(), refusal.kind(), &refusal.to_string());
     if matches!(refusal, Refusal::Encoding(_)) {
         response.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static(UNDERSTOOD));
     }
@@ -167,9 +169,14 @@ pub(crate) fn respond(refusal: &Refusal) -> Response<AnyBody> {
     response
 }
 
-/// An error in the provider's own shape.
-pub(crate) fn error_response(status: StatusCode, kind: &str, message: &str) -> Response<AnyBody> {
-    let mut response = Response::new(full(error_body(message, kind, None, None)));
+/// An error in the shape of the format's provider.
+pub(crate) fn error_response(
+    format: &dyn WireFormat,
+    status: StatusCode,
+    kind: &str,
+    message: &str,
+) -> Response<AnyBody> {
+    let mut response = Response::new(full(format.error_body(status.as_u16(), kind, message)));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

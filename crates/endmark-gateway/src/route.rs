@@ -1,5 +1,6 @@
 //! Which part of the gateway a path belongs to.
 
+use endmark_wire::format::{self, Found, WireFormat};
 use http::{Method, Uri};
 
 use crate::gateway::Gateway;
@@ -15,8 +16,8 @@ pub(crate) enum Route<'a> {
     Ready,
     /// `/endmark/metrics`: what it counts.
     Metrics,
-    /// `OpenAI` Chat Completions at an upstream.
-    Chat(Target<'a>),
+    /// A reply that can be read, in the format of its path, at an upstream.
+    Reply(Target<'a>, Found),
     /// Any other path of an upstream.
     PassThrough(Target<'a>),
     /// A path below `/endmark/` or `/u/` that nothing has.
@@ -31,6 +32,20 @@ pub(crate) struct Target<'a> {
 }
 
 impl Target<'_> {
+    /// The same without the client's key, which may stand in the query, where the upstream has one of its own.
+    pub(crate) fn without_credential(&self) -> Self {
+        let path_and_query =
+            match self.path_and_query.split_once('?').filter(|_| self.upstream.api_key.is_some()) {
+                None => self.path_and_query.clone(),
+                Some((path, query)) => {
+                    let others: Vec<&str> =
+                        query.split('&').filter(|pair| !pair.starts_with("key=")).collect();
+                    if others.is_empty() { path.to_owned() } else { format!("{path}?{}", others.join("&")) }
+                }
+            };
+        Self { upstream: self.upstream, path_and_query }
+    }
+
     /// Its address.
     pub(crate) fn locate(&self) -> Result<Uri, Refusal> {
         if has_dot_segment(&self.path_and_query) {
@@ -82,17 +97,27 @@ pub(crate) fn find<'a>(gateway: &'a Gateway, method: &Method, uri: &Uri) -> Rout
                 path_and_query: if rest.is_empty() { "/".to_owned() } else { rest.to_owned() },
             }
         }
-        None => match gateway.default_upstream() {
+        None => match gateway.upstream_of(format_at(uri).name()) {
             Some(upstream) => Target { upstream, path_and_query: path_and_query.to_owned() },
             None => return Route::Unknown("no upstream is configured".to_owned()),
         },
     };
     let path = target.path_and_query.split('?').next().unwrap_or_default();
-    if method == Method::POST && path == "/v1/chat/completions" {
-        Route::Chat(target)
-    } else {
-        Route::PassThrough(target)
+    let query = uri.query();
+    match format::find(path, query).filter(|_| method == Method::POST) {
+        Some(found) => Route::Reply(target, found),
+        None => Route::PassThrough(target),
     }
+}
+
+/// The format that a path belongs to, be it one of replies or another of the same provider's: the first format where
+/// nothing tells.
+pub(crate) fn format_at(uri: &Uri) -> &'static dyn WireFormat {
+    let path = match uri.path().strip_prefix("/u/") {
+        Some(named) => named.find('/').map_or("", |at| named.split_at(at).1),
+        None => uri.path(),
+    };
+    format::of_path(path)
 }
 
 /// Whether a path has a segment that takes it elsewhere, in any spelling that some server understands: what is one

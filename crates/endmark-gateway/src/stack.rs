@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use endmark_core::Ending;
+use endmark_wire::format::Found;
 use http::{Request, Response, header};
 use tracing::Instrument as _;
 
@@ -22,22 +23,23 @@ use crate::upstream::{for_upstream, from_upstream};
 
 /// Answers one request, whatever it is.
 pub(crate) async fn respond(gateway: Arc<Gateway>, request: Request<AnyBody>) -> Response<AnyBody> {
+    let format = route::format_at(request.uri());
     if let Some(refusal) = upgrade(&request) {
-        return rescue::respond(&refusal);
+        return rescue::respond(&refusal, format);
     }
     let refuse = |refusal: Refusal| {
         gateway.metrics.refused(refusal.kind());
-        rescue::respond(&refusal)
+        rescue::respond(&refusal, format)
     };
     let answered = match route::find(&gateway, request.method(), request.uri()) {
         Route::Health => Ok(health::alive()),
         Route::Metrics => Ok(health::metrics(&gateway)),
         Route::Ready => Ok(health::ready(&gateway).await),
-        Route::Chat(target) => {
-            let rehearsal = Arc::new(gateway.faults.draw());
+        Route::Reply(target, found) => {
+            let rehearsal = Arc::new(gateway.faults.draw(format));
             let answered = match rehearsal.instead() {
                 Some(answer) => Ok(answer),
-                None => chat_completions(&gateway, &target, request, Arc::clone(&rehearsal)).await,
+                None => reply_to(&gateway, &target, found, request, Arc::clone(&rehearsal)).await,
             };
             let answer = answered.unwrap_or_else(refuse);
             Ok(rehearsal.deliver(answer).await)
@@ -66,26 +68,27 @@ async fn pass_through(
     let (head, body) = request.into_parts();
     let mut onward = Request::new(body);
     *onward.method_mut() = head.method;
-    *onward.uri_mut() = target.locate()?;
-    *onward.headers_mut() = for_upstream(&head.headers, target.upstream);
+    *onward.uri_mut() = target.without_credential().locate()?;
+    *onward.headers_mut() = for_upstream(&head.headers, target.upstream, None);
     let answer = send(gateway, target, onward).await?;
     Ok(answer.map(|body| unbroken(body, gateway.settings.limits.idle)))
 }
 
-/// `POST /v1/chat/completions`.
-async fn chat_completions(
+/// A request for a reply that can be read.
+async fn reply_to(
     gateway: &Arc<Gateway>,
     target: &Target<'_>,
+    found: Found,
     request: Request<AnyBody>,
     rehearsal: Arc<Rehearsal>,
 ) -> Result<Response<AnyBody>, Refusal> {
-    let exchange = chat::admit(gateway, target, request, rehearsal).await?;
+    let exchange = chat::admit(gateway, target, found, request, rehearsal).await?;
     let span = tracing::info_span!("request", request = exchange.id);
     // On the heap: what one request needs is too much for the stack of all that call this.
     Box::pin(reply(exchange)).instrument(span).await
 }
 
-/// The reply to a chat request that was admitted.
+/// The reply to a request that was admitted.
 async fn reply(mut exchange: Exchange) -> Result<Response<AnyBody>, Refusal> {
     let watch = Arc::clone(&exchange.calls.watch);
     let answer = chat::deliver(&mut exchange).await.inspect_err(|_| watch.end(Ended::Failed))?;

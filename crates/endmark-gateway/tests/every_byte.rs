@@ -7,17 +7,19 @@ use std::sync::Mutex;
 
 use serde_json::json;
 use support::{Endmark, stream_request, streamed};
-use testkit::{Answer, Fault, Prefill, Prompted, Received, Respond, ScriptedModel};
+use testkit::{
+    Answer, Dialect, Fault, Prefill, Prompted, Received, Request, Respond, ScriptedModel, Speaking,
+};
 
 /// Breaks the first reply to every request off at a byte that the request names.
-struct BreaksOff {
-    model: ScriptedModel,
+struct BreaksOff<M> {
+    model: M,
     fault: Fault,
     /// Where it broke off by now: the same request is answered when it comes again.
     broken: Mutex<BTreeSet<u64>>,
 }
 
-impl Respond for BreaksOff {
+impl<M: Respond> Respond for BreaksOff<M> {
     fn respond(&self, request: &Received) -> Answer {
         let answer = self.model.respond(request);
         let body = request.json();
@@ -80,4 +82,28 @@ async fn json_that_breaks_off_anywhere_is_mended_in_a_user_turn() {
         90,
     )
     .await;
+}
+
+#[tokio::test]
+async fn a_stream_of_any_format_that_breaks_off_anywhere_is_mended() {
+    let whole = "The harbour was quiet. \u{1f30a} Mira counted the nets.";
+    for dialect in Dialect::ALL {
+        let model = Speaking::new(dialect, ScriptedModel::new(whole).prefill(Prefill::Echoes));
+        let endmark =
+            Endmark::start(BreaksOff { model, fault: Fault::Close, broken: Mutex::default() }).await;
+        let ask = async |at: usize| {
+            let mut body = dialect.request(500, true);
+            body["break_at"] = json!(at);
+            Request::post(endmark.address, dialect.path(true)).json(&body).send().await.read().await
+        };
+        let length = ask(usize::MAX >> 12).await.body.len();
+        let step = if std::env::var_os("EVERY_BYTE").is_some() { 1 } else { 41 };
+        for at in (0..length).step_by(step) {
+            let reply = ask(at).await;
+            let heard = dialect.hear(&reply);
+            let what = format!("{dialect:?} broken off at byte {at}: {}", reply.text());
+            assert_eq!(heard.text, whole, "{what}");
+            assert!(heard.stop.is_some() && heard.error.is_none(), "{what}");
+        }
+    }
 }

@@ -23,6 +23,7 @@ use crate::format::WireFormat;
 use crate::json::{Value, quoted};
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
+use crate::sse::event_frame;
 use crate::stream::Reader;
 use crate::writer::Writer;
 
@@ -37,8 +38,20 @@ impl WireFormat for Messages {
         "anthropic_messages"
     }
 
+    fn owns(&self, path: &str) -> bool {
+        path.strip_prefix("/v1/messages").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
     fn address(&self, path: &str, _query: Option<&str>) -> Option<Result<Address, RequestError>> {
         (path == "/v1/messages").then(|| Ok(Address::default()))
+    }
+
+    fn limit_is_required(&self) -> bool {
+        true
+    }
+
+    fn credential(&self) -> (&'static str, &'static str) {
+        ("x-api-key", "")
     }
 
     fn hint(&self) -> &'static str {
@@ -97,5 +110,9 @@ impl WireFormat for Messages {
 
     fn error_body(&self, _status: u16, kind: &str, message: &str) -> Vec<u8> {
         format!("{{{}}}", error::fields(kind, message)).into_bytes()
+    }
+
+    fn error_event(&self, status: u16, kind: &str, message: &str) -> Vec<u8> {
+        event_frame("error", &self.error_body(status, kind, message))
     }
 }

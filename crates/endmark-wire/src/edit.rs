@@ -167,6 +167,11 @@ impl<'a> Edits<'a> {
         self.container(array).added.push((None, json.to_owned()));
     }
 
+    /// Removes the item at this position of this array.
+    pub(crate) fn remove_item(&mut self, array: Value<'a>, position: usize) {
+        self.container(array).removed_items.push(position);
+    }
+
     /// Appends characters to this string.
     pub(crate) fn append_text(&mut self, string: Value<'a>, text: &str) {
         let quote = string.span().end.saturating_sub(1);

@@ -10,6 +10,7 @@ use crate::error::{ProviderError, RequestError, ResponseError};
 use crate::json::Value;
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
+use crate::sse::data_frame;
 use crate::stream::Reader;
 use crate::writer::Writer;
 use crate::{anthropic_messages, gemini, openai_chat, openai_responses};
@@ -41,6 +42,17 @@ pub fn find(path: &str, query: Option<&str>) -> Option<Found> {
     FORMATS.into_iter().find_map(|format| Some(Found { format, address: format.address(path, query)? }))
 }
 
+/// The format whose provider has this path; Chat Completions where nothing tells.
+///
+/// ```
+/// use endmark_wire::format::of_path;
+/// assert_eq!(of_path("/v1/messages/count_tokens").name(), "anthropic_messages");
+/// assert_eq!(of_path("/v1/models").name(), "openai_chat");
+/// ```
+pub fn of_path(path: &str) -> &'static dyn WireFormat {
+    FORMATS.into_iter().find(|format| format.owns(path)).unwrap_or(&openai_chat::Chat)
+}
+
 /// The format of this name.
 pub fn named(name: &str) -> Option<&'static dyn WireFormat> {
     FORMATS.into_iter().find(|format| format.name() == name)
@@ -51,8 +63,21 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
     /// The literal name, as `openai_chat`.
     fn name(&self) -> &'static str;
 
+    /// Whether a path is one of the provider's alone, be it of replies or not.
+    fn owns(&self, path: &str) -> bool;
+
     /// What this path says, if it is one of the format's.
     fn address(&self, path: &str, query: Option<&str>) -> Option<Result<Address, RequestError>>;
+
+    /// Whether every request has to name a limit, so that one says little of what its client wants.
+    fn limit_is_required(&self) -> bool {
+        false
+    }
+
+    /// The header that a key of the provider's stands in, and what stands before it.
+    fn credential(&self) -> (&'static str, &'static str) {
+        ("authorization", "Bearer ")
+    }
 
     /// What a body has to be, for a client that sent another: a sentence.
     fn hint(&self) -> &'static str;
@@ -96,4 +121,9 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
     /// An error's body in the provider's shape, so that client libraries raise their own exceptions; `kind`
     /// begins with `endmark_`, and the message says what to do next.
     fn error_body(&self, status: u16, kind: &str, message: &str) -> Vec<u8>;
+
+    /// The same as the last event of a stream.
+    fn error_event(&self, status: u16, kind: &str, message: &str) -> Vec<u8> {
+        data_frame(&self.error_body(status, kind, message))
+    }
 }

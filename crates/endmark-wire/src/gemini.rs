@@ -44,8 +44,16 @@ impl WireFormat for Gemini {
         "gemini"
     }
 
+    fn owns(&self, path: &str) -> bool {
+        address::is_gemini(path)
+    }
+
     fn address(&self, path: &str, query: Option<&str>) -> Option<Result<Address, RequestError>> {
         address::read(path, query)
+    }
+
+    fn credential(&self) -> (&'static str, &'static str) {
+        ("x-goog-api-key", "")
     }
 
     fn hint(&self) -> &'static str {

@@ -26,6 +26,7 @@ use crate::json::{Value, quoted};
 use crate::openai_chat::error_body;
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
+use crate::sse::event_frame;
 use crate::stream::Reader;
 use crate::writer::Writer;
 
@@ -36,6 +37,10 @@ pub struct Responses;
 impl WireFormat for Responses {
     fn name(&self) -> &'static str {
         "openai_responses"
+    }
+
+    fn owns(&self, path: &str) -> bool {
+        path.strip_prefix("/v1/responses").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     fn address(&self, path: &str, _query: Option<&str>) -> Option<Result<Address, RequestError>> {
@@ -98,5 +103,9 @@ impl WireFormat for Responses {
 
     fn error_body(&self, _status: u16, kind: &str, message: &str) -> Vec<u8> {
         error_body(message, kind, None, None)
+    }
+
+    fn error_event(&self, _status: u16, kind: &str, message: &str) -> Vec<u8> {
+        event_frame("error", error::event(kind, message, "").as_bytes())
     }
 }

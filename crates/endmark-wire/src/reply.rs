@@ -10,7 +10,7 @@ mod received;
 mod tool_call;
 mod usage;
 
-pub use choice::Choice;
+pub use choice::{Choice, Continuation};
 pub use event::{Delta, Event, EventError, Piece};
 pub use finish::Finish;
 pub use received::Received;

@@ -61,7 +61,7 @@ impl Response {
 
 /// Changes to a response. What is not changed stays byte for byte; a choice or call that the response does
 /// not have is not changed.
-pub trait ReplyEdit: fmt::Debug + Send {
+pub trait ReplyEdit: fmt::Debug + Send + Sync {
     /// Sets a choice's text.
     fn set_text(&mut self, choice: u32, text: &str);
 
@@ -72,11 +72,15 @@ pub trait ReplyEdit: fmt::Debug + Send {
     /// Adds calls after those the choice has.
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]);
 
+    /// Takes a call out that is cut, where the format has no way to show one: arguments are an object there, and
+    /// another one than the model was about to write would be taken for the model's.
+    fn remove_call(&mut self, _choice: u32, _call: u32) {}
+
     /// Sets how a choice ended.
     fn set_end(&mut self, choice: u32, end: End);
 
-    /// Sets the response's id, where the format has one.
-    fn set_id(&mut self, id: &str);
+    /// Sets the response's id, where the client goes on from one.
+    fn set_id(&mut self, _id: &str) {}
 
     /// Sets the counts of tokens; other details of them stay.
     fn set_usage(&mut self, usage: &Usage);

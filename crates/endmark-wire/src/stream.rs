@@ -10,7 +10,7 @@ use crate::sse::Frame;
 const JSON_MARKS: [char; 5] = ['{', '}', '[', ']', '"'];
 
 /// Reads a stream, and keeps what has come of it (PC-9).
-pub trait Reader: fmt::Debug + Send {
+pub trait Reader: fmt::Debug + Send + Sync {
     /// Reads a frame; a comment says nothing.
     ///
     /// A broken event ends what can be said of the reply: what came before it is kept, but what it held is

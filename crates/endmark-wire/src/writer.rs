@@ -27,6 +27,8 @@ pub struct ChoiceEnd<'a> {
     pub end: Option<End>,
     /// What Endmark has to say of it.
     pub endmark: Option<&'a RawValue>,
+    /// All of its text that the client had not got was written, so that what is held back of it is left out.
+    pub rewritten: bool,
 }
 
 /// The end of a stream.
@@ -38,6 +40,8 @@ pub struct Closing<'a> {
     pub usage: Option<Usage>,
     /// The id that the last call's answer has, for formats that go on from one.
     pub id: Option<&'a str>,
+    /// The stream's own last event was lost behind the end of the reply: it is written, where the format has one.
+    pub end_lost: bool,
 }
 
 /// Writes the client's side of a stream: frames of the upstream as they came, and what takes the place of
@@ -50,9 +54,10 @@ pub struct Closing<'a> {
 /// The order of calls: [`Writer::pass`] and [`Writer::hold`] for every frame as long as the upstream speaks;
 /// then either [`Writer::release`], or any of [`Writer::text`], [`Writer::arguments`] and
 /// [`Writer::tool_call`], and [`Writer::close`] or [`Writer::error`] at the end.
-pub trait Writer: fmt::Debug + Send {
-    /// A frame for the client as it is, behind those held back.
-    fn pass(&mut self, frame: &Frame, event: &Event) -> Vec<u8>;
+pub trait Writer: fmt::Debug + Send + Sync {
+    /// Adds a frame as it is to what goes to the client; before it those held back, where the order of all events
+    /// counts in the format.
+    fn pass(&mut self, frame: &Frame, event: &Event, client: &mut Vec<u8>);
 
     /// A frame that the client does not get before it is known how its reply ends.
     fn hold(&mut self, frame: Frame, event: &Event);
@@ -77,6 +82,9 @@ pub trait Writer: fmt::Debug + Send {
     /// is written whole, by [`Writer::tool_call`].
     fn arguments(&mut self, choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>>;
 
+    /// Whether a call that the client has a beginning of can go on by [`Writer::arguments`].
+    fn goes_on(&self, choice: u32, call: &ToolCall) -> bool;
+
     /// A whole tool call that the client has nothing of.
     fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8>;
 
@@ -84,7 +92,8 @@ pub trait Writer: fmt::Debug + Send {
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8>;
 
     /// The end of a stream that broke off, in the provider's own shape: nobody takes it for a whole one.
-    /// An error that the upstream itself sent, and that is held back, stands in its place.
+    /// An error that the upstream itself sent, and that is held back, stands in its place. Before it goes what is
+    /// held back and is no end.
     fn error(&mut self, error: &StreamError<'_>) -> Vec<u8>;
 
     /// A sign of life that clients ignore.
@@ -102,6 +111,8 @@ pub struct StreamError<'a> {
     pub kind: &'a str,
     /// What Endmark has to say of the reply.
     pub endmark: Option<&'a RawValue>,
+    /// The choices that ended all the same.
+    pub choices: &'a [ChoiceEnd<'a>],
 }
 
 impl StreamError<'_> {

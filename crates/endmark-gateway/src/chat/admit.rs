@@ -1,10 +1,12 @@
-//! Admission: what a chat request is, and what Endmark may do for it.
+//! Admission: what a request is, and what Endmark may do for it.
 
 use std::sync::Arc;
 
 use endmark_core::Format;
-use endmark_wire::openai_chat::ChatRequest;
-use http::{HeaderMap, HeaderValue, Request, header};
+use endmark_wire::error::RequestError;
+use endmark_wire::format::Found;
+use endmark_wire::request as wire;
+use http::{HeaderMap, HeaderValue, Request, Uri, header};
 
 use tokio::time::Instant;
 
@@ -19,13 +21,14 @@ use crate::ledger::{Calls, Watch};
 use crate::recovery::Schema;
 use crate::rescue::Refusal;
 use crate::route::Target;
-use crate::settings::Mode;
+use crate::settings::{Mode, Upstream};
 use crate::upstream::{for_fallback, for_upstream};
 
 /// Reads a request to the end of its body and decides what is to be done with its reply.
 pub(crate) async fn admit(
     gateway: &Arc<Gateway>,
     target: &Target<'_>,
+    found: Found,
     request: Request<AnyBody>,
     rehearsal: Arc<Rehearsal>,
 ) -> Result<Exchange, Refusal> {
@@ -33,11 +36,17 @@ pub(crate) async fn admit(
     let limits = &gateway.settings.limits;
     let mut holding = gateway.held.part(limits.held_bytes);
     let body = request_body::read(&head.headers, body, limits, &mut holding).await?;
-    let request = ChatRequest::parse(&body.plain).map_err(|error| {
-        Refusal::BadRequest(format!("the request is not a chat completion: {error}; {}", error.hint))
-    })?;
+    let not_a_request = |error: RequestError| {
+        let kind = found.format.name();
+        Refusal::BadRequest(format!("the request is not one of the format {kind}: {error}; {}", error.hint))
+    };
+    let address = found.address.map_err(not_a_request)?;
+    let request = wire::Request::parse(found.format, &body.plain, &address).map_err(not_a_request)?;
+    let view = request.view();
 
     let mode = match named(&head.headers, "x-endmark-resume")? {
+        // Its reply does not come as the answer: there is nothing to look at.
+        _ if view.in_background => Mode::Off,
         Some(mode) => {
             mode.parse::<Mode>().map_err(|error| Refusal::BadRequest(format!("x-endmark-resume: {error}")))?
         }
@@ -46,30 +55,31 @@ pub(crate) async fn admit(
     let schema = schema_of_text(gateway, &request, named(&head.headers, "x-endmark-schema")?)?;
     let demanded = match named(&head.headers, "x-endmark-format")? {
         Some(format) => demanded_by_name(format, named(&head.headers, "x-endmark-marker")?)?,
-        None => schema.as_ref().map(|_| Format::Json).or(request.demanded.clone()),
+        None => schema.as_ref().map(|_| Format::Json).or(view.demanded.clone()),
     };
     let schema = schema.filter(|_| demanded == Some(Format::Json));
     let turn_number = match named(&head.headers, "x-endmark-turn")? {
         Some(turn) => turn
             .parse()
             .map_err(|_| Refusal::BadRequest(format!("x-endmark-turn is `{turn}`: use a whole number")))?,
-        None => request.assistant_turns.saturating_add(1),
+        None => view.assistant_turns.saturating_add(1),
     };
     let session =
         identity::session(&head.headers, named(&head.headers, "x-endmark-session")?, &conversation(&request));
 
-    let destination = Destination {
-        uri: target.locate()?,
-        headers: observable(for_upstream(&head.headers, target.upstream), mode),
-        upstream: target.upstream.clone(),
-    };
+    let destination = own_destination(target, &request, &head.headers, mode)?;
     let id = identity::new_request_id();
     let task_id = named(&head.headers, "x-endmark-task")?.map_or_else(|| session.clone(), str::to_owned);
     let credential = identity::credential(&head.headers);
-    let watch =
-        Watch::new(Arc::clone(&gateway.metrics), id.clone(), target.upstream.name.clone(), request.stream);
+    let watch = Watch::new(
+        Arc::clone(&gateway.metrics),
+        id.clone(),
+        target.upstream.name.clone(),
+        found.format,
+        view.stream,
+    );
     Ok(Exchange {
-        calls: Calls::new(gateway.store.clone(), watch, id.clone(), session, credential, mode),
+        calls: Calls::new(gateway.store.clone(), watch, id.clone(), session, credential, mode, found.format),
         call: None,
         id,
         task_id,
@@ -77,7 +87,7 @@ pub(crate) async fn admit(
         mode,
         rehearsal,
         destination,
-        fallback: fallback(gateway, target, &head.headers, mode),
+        fallback: fallback(gateway, target, &request, &head.headers, mode),
         stands_in: false,
         retries: 0,
         set_aside: None,
@@ -92,22 +102,73 @@ pub(crate) async fn admit(
     })
 }
 
+/// The upstream that the request is for.
+fn own_destination(
+    target: &Target<'_>,
+    request: &wire::Request,
+    client: &HeaderMap,
+    mode: Mode,
+) -> Result<Destination, Refusal> {
+    let upstream = target.upstream;
+    let uri = target.without_credential().locate()?;
+    let query = uri.query().map(str::to_owned);
+    Ok(Destination {
+        further: further(upstream, request, &uri, query.as_deref())?,
+        uri,
+        headers: observable(for_upstream(client, upstream, Some(request.format().credential())), mode),
+        upstream: upstream.clone(),
+    })
+}
+
 /// The upstream that can stand in for the one the request is for.
-fn fallback(gateway: &Gateway, target: &Target<'_>, client: &HeaderMap, mode: Mode) -> Option<Destination> {
+fn fallback(
+    gateway: &Gateway,
+    target: &Target<'_>,
+    request: &wire::Request,
+    client: &HeaderMap,
+    mode: Mode,
+) -> Option<Destination> {
     let upstream = gateway.upstream(target.upstream.fallback.as_deref()?)?;
+    let view = request.view();
+    let model = upstream.model.as_deref().unwrap_or(&view.model);
     // A query may hold the client's key; it was meant for another host.
-    let path = target.path_and_query.split('?').next().unwrap_or_default();
+    let path = request.path_for(model, view.stream);
+    let path = path.as_deref().or_else(|| target.path_and_query.split('?').next()).unwrap_or_default();
     let there = Target { upstream, path_and_query: path.to_owned() };
-    let uri = match there.locate() {
-        Ok(uri) => uri,
+    let located = there.locate().and_then(|uri| Ok((further(upstream, request, &uri, None)?, uri)));
+    let (further, uri) = match located {
+        Ok(located) => located,
         Err(refusal) => {
             // The first may well serve it: that nobody could stand in is no reason to refuse.
             tracing::warn!(fallback = upstream.name, %refusal, "the request has no fallback");
             return None;
         }
     };
-    let headers = observable(for_fallback(client, upstream), mode);
-    Some(Destination { uri, headers, upstream: upstream.clone() })
+    let headers = observable(for_fallback(client, upstream, Some(request.format().credential())), mode);
+    Some(Destination { uri, further, headers, upstream: upstream.clone() })
+}
+
+/// Where requests for the rest go: those that are to be no streams, and those that are.
+fn further(
+    upstream: &Upstream,
+    request: &wire::Request,
+    own: &Uri,
+    query: Option<&str>,
+) -> Result<[Uri; 2], Refusal> {
+    let model = upstream.model.as_deref().filter(|_| query.is_none()).unwrap_or(&request.view().model);
+    let of = |stream: bool| {
+        let Some(path) = request.path_for(model, stream) else { return Ok(own.clone()) };
+        // What else the client's query says belongs to these, too.
+        let is_taken = |pair: &&str| pair.is_empty() || pair.trim_start_matches('$').starts_with("alt=");
+        let others = query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !is_taken(pair));
+        let path_and_query = others.fold(path, |mut path, pair| {
+            path.push(if path.contains('?') { '&' } else { '?' });
+            path.push_str(pair);
+            path
+        });
+        Target { upstream, path_and_query }.locate()
+    };
+    Ok([of(false)?, of(true)?])
 }
 
 /// The headers of a request whose reply is to be read.
@@ -122,11 +183,15 @@ fn observable(mut headers: HeaderMap, mode: Mode) -> HeaderMap {
     headers
 }
 
-/// What tells one conversation from another: its first user message and its tools. Not the system text,
-/// which often carries a date.
-fn conversation(request: &ChatRequest) -> String {
-    let mut parts = vec![request.first_user_text.clone().unwrap_or_default()];
-    parts.extend(request.tool_names());
+/// What tells one conversation from another: the provider's own name for it, else its first user message and its
+/// tools. Not the system text, which often carries a date.
+fn conversation(request: &wire::Request) -> String {
+    let view = request.view();
+    if let Some(named) = &view.conversation {
+        return named.clone();
+    }
+    let mut parts = vec![view.first_user_text.clone().unwrap_or_default()];
+    parts.extend(request.tools().into_iter().map(|tool| tool.name));
     parts.join("\n")
 }
 
@@ -150,10 +215,10 @@ fn demanded_by_name(name: &str, marker: Option<&str>) -> Result<Option<Format>, 
 /// The schema of the message text: the request's own, else the configured one that the client names.
 fn schema_of_text(
     gateway: &Gateway,
-    request: &ChatRequest,
+    request: &wire::Request,
     name: Option<&str>,
 ) -> Result<Option<Schema>, Refusal> {
-    if let Some(text) = &request.text_schema {
+    if let Some(text) = &request.view().text_schema {
         // A schema that cannot be compiled is the provider's to judge; without one there is no validation.
         return Ok(Schema::compile(text).ok());
     }

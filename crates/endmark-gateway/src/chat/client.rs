@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use endmark_wire::openai_chat::Template;
-use endmark_wire::sse;
+use endmark_wire::writer::Writer;
 use tokio::time::timeout;
 
 use super::slot::{Part, Slot};
@@ -34,11 +33,6 @@ impl ClientStream {
         }
     }
 
-    /// Sends a chunk of JSON as an event.
-    pub(crate) async fn send_chunk(&mut self, json: &[u8]) -> Result<(), ClientGone> {
-        self.send(sse::data_frame(json)).await
-    }
-
     /// Breaks the connection off, so that nobody takes the stream for a whole one.
     pub(crate) fn abort(self, why: &'static str) {
         self.outlet.abort(why.into());
@@ -53,7 +47,7 @@ impl ClientStream {
 /// One part of a reply that the client is reading while it is being made whole.
 pub(crate) struct LiveSlot<'a> {
     pub(crate) client: &'a mut ClientStream,
-    pub(crate) template: &'a Template,
+    pub(crate) writer: &'a mut dyn Writer,
     pub(crate) slot: &'a Slot,
     /// Bytes of the part that the client has, what it began itself included.
     pub(crate) sent: usize,
@@ -69,17 +63,18 @@ impl LiveSlot<'_> {
         if text.is_empty() {
             return Ok(());
         }
-        let chunk = match &self.slot.part {
-            Part::Text => self.template.text_chunk(self.slot.choice, text),
-            Part::ToolCall(call) => self.template.tool_arguments_chunk(self.slot.choice, call, text),
+        let bytes = match &self.slot.part {
+            Part::Text => self.writer.text(self.slot.choice, text),
+            // A call that cannot go on in pieces is no live part.
+            Part::ToolCall(call) => self.writer.arguments(self.slot.choice, call, text).unwrap_or_default(),
         };
-        self.client.send_chunk(&chunk).await?;
+        self.client.send(bytes).await?;
         self.sent += text.len();
         Ok(())
     }
 
-    /// Sends a comment, which every client ignores and every proxy takes for a sign of life.
+    /// Sends what every client ignores and every proxy takes for a sign of life.
     pub(crate) async fn keep_alive(&mut self) -> Result<(), ClientGone> {
-        self.client.send(sse::comment("endmark is asking for the rest")).await
+        self.client.send(self.writer.keep_alive()).await
     }
 }

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use endmark_core::Ending;
 use endmark_core::failover::{Admission, Delivery, Failure, Next, RetryPolicy};
 use endmark_store::Purpose;
-use endmark_wire::openai_chat::{ProviderError, read_error};
+use endmark_wire::error::ProviderError;
+use endmark_wire::json::Value;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -147,9 +148,9 @@ async fn send(exchange: &Exchange) -> Result<(Response<AnyBody>, Call), (Failure
         0 => Purpose::Reply,
         _ => Purpose::Retry,
     };
-    let request = &exchange.request;
-    let (upstream, sent_bytes) = (exchange.upstream_name(), request.body().len());
-    let mut call = exchange.calls.open(purpose, upstream, &request.model, request.stream, sent_bytes).await;
+    let (view, sent_bytes) = (exchange.request.view(), exchange.request.body().len());
+    let upstream = exchange.upstream_name();
+    let mut call = exchange.calls.open(purpose, upstream, &view.model, view.stream, sent_bytes).await;
     match sent(exchange, &mut call).await {
         Ok(answer) => Ok((answer, call)),
         Err(failed) => {
@@ -217,7 +218,7 @@ fn first_byte(exchange: &Exchange, limits: &Limits) -> Duration {
 }
 
 fn waits_for_first_token(exchange: &Exchange) -> bool {
-    exchange.request.stream && exchange.fallback.is_some() && !exchange.stands_in
+    exchange.request.view().stream && exchange.fallback.is_some() && !exchange.stands_in
 }
 
 /// Waits for the first byte of a stream: until then another upstream can give all of it. The head and the first
@@ -258,7 +259,9 @@ async fn refused(
     let told = Failure::Refused { status, retry_after: retry_after(&head.headers) };
     match read_whole(body, MAX_ERROR_BYTES, exchange.gateway.settings.limits.idle).await {
         Ok(body) => {
-            let failure = read_error(&body).and_then(|error| known(status, &error)).unwrap_or(told);
+            let root = Value::parse(&body).ok();
+            let error = root.and_then(|root| exchange.request.format().read_error(root));
+            let failure = error.and_then(|error| known(status, &error)).unwrap_or(told);
             let body = without_own_key(exchange, &mut head.headers, body);
             let answer = Response::from_parts(head, full(body));
             if failure.is_worth_a_remedy() { Err((failure, Ok(answer))) } else { Ok(answer) }

@@ -1,9 +1,9 @@
-//! One chat request and what is known about it from its admission on.
+//! One request for a reply and what is known about it from its admission on.
 
 use std::sync::Arc;
 
 use endmark_core::{Ending, Format};
-use endmark_wire::openai_chat::ChatRequest;
+use endmark_wire::request::Request;
 use http::{HeaderMap, Uri};
 use tokio::time::Instant;
 
@@ -22,13 +22,23 @@ use crate::upstream::secrets_in;
 /// An upstream that may answer an exchange, and how it is reached.
 pub(crate) struct Destination {
     pub(crate) upstream: Upstream,
-    /// Where the request and its continuations go.
+    /// Where the request goes.
     pub(crate) uri: Uri,
+    /// Where requests for the rest of its reply go that are to be streams, and where the others: in some formats the
+    /// path says it.
+    pub(crate) further: [Uri; 2],
     /// The headers they go with.
     pub(crate) headers: HeaderMap,
 }
 
-/// One chat request, admitted.
+impl Destination {
+    /// Where a request for the rest goes.
+    pub(crate) fn further(&self, stream: bool) -> &Uri {
+        &self.further[usize::from(stream)]
+    }
+}
+
+/// One request for a reply, admitted.
 pub(crate) struct Exchange {
     pub(crate) gateway: Arc<Gateway>,
     /// The id that `endmark log show` explains.
@@ -53,9 +63,9 @@ pub(crate) struct Exchange {
     /// Further tries that were made before there was a reply.
     pub(crate) retries: u32,
     /// The request as the upstream that answers gets it.
-    pub(crate) request: ChatRequest,
+    pub(crate) request: Request,
     /// The client's own request, while another upstream gets another.
-    pub(crate) set_aside: Option<ChatRequest>,
+    pub(crate) set_aside: Option<Request>,
     /// The request as it came, if it came compressed: for the upstream that it was sent to.
     pub(crate) encoded: Option<Encoded>,
     /// The grammar that the message text must follow, if one is demanded.
@@ -85,9 +95,9 @@ impl Exchange {
     }
 
     /// The request as another upstream takes it: for a model that it has.
-    pub(crate) fn request_for(&self, other: &Destination) -> ChatRequest {
+    pub(crate) fn request_for(&self, other: &Destination) -> Request {
         match &other.upstream.model {
-            Some(model) if *model != self.request.model => self.request.for_model(model),
+            Some(model) if *model != self.request.view().model => self.request.for_model(model),
             _ => self.request.clone(),
         }
     }
@@ -116,9 +126,18 @@ impl Exchange {
         &self.destination.upstream.name
     }
 
+    /// Whether the client itself limited its reply. Where every request has to name a limit, one from a certain height
+    /// on is none of the client's own.
+    pub(crate) fn sets_limit(&self) -> bool {
+        let cap = self.gateway.settings.resume.treat_limit_as_cap;
+        let is_cap = |limit: u64| self.request.format().limit_is_required() && limit >= cap;
+        self.request.view().limit.is_some_and(|limit| !is_cap(limit))
+    }
+
     /// The output tokens after which a single reply must have been cut, however it says it ended.
     pub(crate) fn limit_of_one_reply(&self) -> Option<u64> {
         // With several choices the reported count is their sum and says nothing about one.
-        if self.request.choices == 1 { self.request.limit } else { None }
+        let view = self.request.view();
+        if view.choices == 1 { view.limit } else { None }
     }
 }

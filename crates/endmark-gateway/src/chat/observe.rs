@@ -1,15 +1,18 @@
 //! The first reply of a stream: its bytes pass as they come, and are read on the way.
 //!
-//! Held back is only what a client would take for the end of a reply that is not whole: from the chunk with
-//! the finish reason on. A reply whose end is beyond doubt is not held back at all.
+//! Held back is only what a client would take for the end of a reply that is not whole: from the event with the stop
+//! reason on, and where parts of a reply have ends of their own, each until the next event. A reply whose end is beyond
+//! doubt is not held back at all.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
 use endmark_core::{Ending, Judgement, Validate};
-use endmark_wire::openai_chat::{ChatStream, Choice, Chunk, Finish, Piece};
+use endmark_wire::reply::{Choice, Event, Piece};
 use endmark_wire::sse::{Decoder, Frame, Tail};
+use endmark_wire::stream::Reader;
+use endmark_wire::writer::Writer;
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout_at};
 
@@ -21,49 +24,11 @@ use crate::held::Holding;
 use crate::recovery::{ClientGone, judgement};
 use crate::settings::Mode;
 
-/// A frame that the client has not got yet.
-pub(super) struct Held {
-    pub(super) frame: Frame,
-    pub(super) says: Says,
-}
-
-/// What a held frame says.
-pub(super) enum Says {
-    /// What came of choices, how some ended, or what they cost.
-    Chunk { of: Vec<u32>, finishes: Vec<Finish>, has_usage: bool },
-    /// That the upstream failed.
-    Error,
-    /// That the stream is over.
-    Done,
-}
-
-impl Held {
-    /// Whether it holds the end of one of these choices.
-    pub(super) fn ends_one_of(&self, choices: &[u32]) -> bool {
-        match &self.says {
-            Says::Chunk { finishes, .. } => finishes.iter().any(|finish| choices.contains(&finish.choice)),
-            Says::Error | Says::Done => false,
-        }
-    }
-
-    /// Whether something of one of these choices is in it.
-    pub(super) fn is_of(&self, choices: &[u32]) -> bool {
-        match &self.says {
-            Says::Chunk { of, .. } => of.iter().any(|choice| choices.contains(choice)),
-            Says::Error | Says::Done => false,
-        }
-    }
-
-    /// Whether it only counts tokens.
-    pub(super) fn only_counts(&self) -> bool {
-        matches!(&self.says, Says::Chunk { of, has_usage: true, .. } if of.is_empty())
-    }
-}
-
 /// A stream after its last byte.
 pub(super) struct Observed {
-    pub(super) stream: ChatStream,
-    pub(super) held: Vec<Held>,
+    pub(super) reader: Box<dyn Reader>,
+    /// The client's side of it, with what is held back.
+    pub(super) writer: Box<dyn Writer>,
     pub(super) ending: Ending,
     /// Bytes of each part that the client has.
     pub(super) sent: Sent,
@@ -74,7 +39,7 @@ pub(super) struct Observed {
     /// The stream could not be read to its end, and passed unread.
     pub(super) unread: bool,
     /// The room that all of it takes.
-    _holding: Holding,
+    pub(super) _holding: Holding,
 }
 
 /// How much the client has of each part: of a choice's text (no call), or of a call's arguments.
@@ -82,12 +47,13 @@ pub(super) struct Observed {
 pub(super) struct Sent(HashMap<(u32, Option<u32>), usize>);
 
 impl Sent {
-    pub(super) fn of(&self, choice: u32, call: Option<u32>) -> usize {
-        self.0.get(&(choice, call)).copied().unwrap_or(0)
+    /// None of a call that the client has nothing of.
+    pub(super) fn of(&self, choice: u32, call: Option<u32>) -> Option<usize> {
+        self.0.get(&(choice, call)).copied()
     }
 
-    fn add(&mut self, chunk: &Chunk) {
-        for delta in &chunk.pieces {
+    fn add(&mut self, event: &Event) {
+        for delta in &event.pieces {
             let (call, length) = match &delta.piece {
                 Piece::Text(text) => (None, text.len()),
                 Piece::ToolCall { index, arguments, .. } => (Some(*index), arguments.len()),
@@ -147,8 +113,12 @@ async fn next_data(body: &mut AnyBody, idle: Duration, deadline: Instant) -> Res
 struct Observer<'a> {
     exchange: &'a Exchange,
     decoder: Decoder,
-    stream: ChatStream,
-    held: Vec<Held>,
+    reader: Box<dyn Reader>,
+    writer: Box<dyn Writer>,
+    /// An end that is in doubt is held back.
+    holds_end: bool,
+    /// Calls are held back until they are whole, and with them all that follows.
+    holds_calls: bool,
     sent: Sent,
     outgoing: Vec<u8>,
     unread: bool,
@@ -161,8 +131,10 @@ impl<'a> Observer<'a> {
         Self {
             exchange,
             decoder: Decoder::new(cap),
-            stream: ChatStream::new(&exchange.request, cap),
-            held: Vec::new(),
+            reader: exchange.request.stream(cap),
+            writer: exchange.request.writer(cap),
+            holds_end: false,
+            holds_calls: false,
             sent: Sent::default(),
             outgoing: Vec::new(),
             unread: false,
@@ -186,6 +158,7 @@ impl<'a> Observer<'a> {
         if too_long {
             // A frame over the cap cannot be read; what follows passes, and cannot be mended.
             self.unread = true;
+            self.outgoing.extend(self.writer.release());
             let decoder = std::mem::replace(&mut self.decoder, Decoder::new(0));
             if let Tail::Residue(bytes) = decoder.finish() {
                 self.outgoing.extend_from_slice(&bytes);
@@ -195,8 +168,8 @@ impl<'a> Observer<'a> {
     }
 
     fn frame(&mut self, frame: Frame) -> Option<Ending> {
-        let chunk = match self.stream.frame(&frame) {
-            Ok(chunk) => chunk,
+        let event = match self.reader.frame(&frame) {
+            Ok(event) => event,
             Err(error) => {
                 tracing::warn!(request = self.exchange.id, %error, "the upstream sent an event that cannot be read");
                 if error.is_broken_chunk() && self.exchange.mode != Mode::Warn {
@@ -208,61 +181,53 @@ impl<'a> Observer<'a> {
                 return None;
             }
         };
-        let ending = match (&chunk.error, chunk.done) {
+        let ending = match (&event.error, event.done) {
             (Some(_), _) => Some(Ending::UpstreamError),
             (None, true) => Some(Ending::Clean),
             (None, false) => None,
         };
-        let has_calls = self.exchange.gateway.settings.hold_tool_calls
-            && chunk.pieces.iter().any(|delta| matches!(delta.piece, Piece::ToolCall { .. }));
-        let only_ends = chunk.pieces.is_empty();
-        let hold = has_calls || !self.may_pass(&chunk) || (only_ends && !self.held.is_empty());
-        if hold {
-            let says = match (&chunk.error, chunk.done) {
-                (Some(_), _) => Says::Error,
-                (None, true) => Says::Done,
-                (None, false) => Says::Chunk {
-                    of: chunk
-                        .pieces
-                        .iter()
-                        .map(|delta| delta.choice)
-                        .chain(chunk.finishes.iter().map(|finish| finish.choice))
-                        .collect(),
-                    finishes: chunk.finishes,
-                    has_usage: chunk.usage.is_some(),
-                },
-            };
-            self.held.push(Held { frame, says });
+        if self.is_held_back(&event) {
+            self.writer.hold(frame, &event);
         } else {
-            self.sent.add(&chunk);
-            self.outgoing.extend_from_slice(&frame.raw);
+            self.sent.add(&event);
+            self.writer.pass(&frame, &event, &mut self.outgoing);
         }
         ending
     }
 
-    /// Whether a chunk says nothing about an end that is still in doubt.
-    fn may_pass(&self, chunk: &Chunk) -> bool {
-        if chunk.error.is_some() {
+    /// Whether the client must not have an event before it is known how its reply ends.
+    fn is_held_back(&mut self, event: &Event) -> bool {
+        if event.idle {
             return false;
         }
-        if chunk.done {
+        self.holds_calls |= self.exchange.gateway.settings.hold_tool_calls
+            && event.pieces.iter().any(|delta| matches!(delta.piece, Piece::ToolCall { .. }));
+        let is_end = event.error.is_some() || self.ends_in_doubt(event);
+        self.holds_end |= is_end;
+        self.holds_calls || is_end || event.closes || (self.holds_end && event.pieces.is_empty())
+    }
+
+    /// Whether an event says of a reply that it ended, and that is in doubt.
+    fn ends_in_doubt(&self, event: &Event) -> bool {
+        let received = self.reader.received();
+        if event.done {
             // Without any finish reason before it, this end is as doubtful as a drop.
-            return self.stream.choices().iter().all(|choice| choice.finish.is_some());
+            return received.choices().iter().any(|choice| choice.finish.is_none());
         }
-        chunk.finishes.iter().all(|finish| {
-            self.stream.choice_at(finish.choice).is_none_or(|choice| self.is_beyond_doubt(choice))
-        })
+        let choices = event.finishes.iter().filter_map(|finish| received.choice_at(finish.choice));
+        choices.into_iter().any(|choice| !self.is_beyond_doubt(choice, event))
     }
 
     /// Whether a choice that ended needs nothing, whatever may still be counted of its tokens.
-    fn is_beyond_doubt(&self, choice: &Choice) -> bool {
-        let count_may_come =
-            self.exchange.limit_of_one_reply().is_some() && self.exchange.request.include_usage;
+    fn is_beyond_doubt(&self, choice: &Choice, event: &Event) -> bool {
+        let count_may_come = self.exchange.limit_of_one_reply().is_some()
+            && self.exchange.request.view().include_usage
+            && event.usage.is_none();
         if self.exchange.gateway.settings.disclose_always || count_may_come {
             return false;
         }
-        suspects(self.exchange, choice, Ending::Clean, self.stream.output_tokens()).iter().all(|suspect| {
-            match judgement(suspect) {
+        suspects(self.exchange, choice, Ending::Clean, self.reader.received().output_tokens()).iter().all(
+            |suspect| match judgement(suspect) {
                 Judgement::Passed => true,
                 Judgement::Whole { disclosed } => {
                     !disclosed
@@ -272,13 +237,13 @@ impl<'a> Observer<'a> {
                             .is_none_or(|schema| schema.validate(&suspect.reply.text).is_empty())
                 }
                 Judgement::Cut(_) => false,
-            }
-        })
+            },
+        )
     }
 
     /// How a stream ended whose bytes just stopped: a finish reason for every choice is an end, too.
     fn ending_at_close(&self) -> Ending {
-        let choices = self.stream.choices();
+        let choices = self.reader.received().choices();
         if !choices.is_empty() && choices.iter().all(|choice| choice.finish.is_some()) {
             Ending::Clean
         } else {
@@ -294,8 +259,8 @@ impl<'a> Observer<'a> {
             Tail::Residue(bytes) => bytes,
         };
         Observed {
-            stream: self.stream,
-            held: self.held,
+            reader: self.reader,
+            writer: self.writer,
             ending,
             sent: self.sent,
             last,

@@ -43,7 +43,8 @@ pub(crate) async fn refused(
         exchange.destination.upstream.base_url,
         head.status,
     );
-    let mut response = error_response(head.status, "endmark_upstream_error", &message);
+    let mut response =
+        error_response(exchange.request.format(), head.status, "endmark_upstream_error", &message);
     if let Some(wait) = head.headers.get(header::RETRY_AFTER) {
         response.headers_mut().insert(header::RETRY_AFTER, wait.clone());
     }

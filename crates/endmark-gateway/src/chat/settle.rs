@@ -1,13 +1,15 @@
 //! One choice of a reply from its parts' judgement to what the client is given for it.
 
 use endmark_core::{Ending, Reply, Stop};
-use endmark_wire::openai_chat::{Choice, ToolCall};
+use endmark_wire::reply::{Choice, ToolCall};
+use endmark_wire::writer::End;
 
 use super::disclose::{Disclosure, Outcome};
 use super::exchange::Exchange;
 use super::slot::Part;
 use super::suspects::call_suspect;
 use crate::recovery::{Account, ClientGone, Finish, Flow, Following, Mended, Suspect, mend};
+use crate::settings::Mode;
 
 /// What the client is given for a choice, where it is another than was received.
 #[derive(Debug, Default)]
@@ -22,8 +24,10 @@ pub(crate) struct Settled {
     pub(crate) text_became_call: bool,
     /// The client of a stream has read more of it than its own stream gave.
     pub(crate) went_on: bool,
-    /// The word of the protocol for how the choice ended; none where the provider's own stays.
-    pub(crate) finish: Option<&'static str>,
+    /// Calls that were received, and stayed cut.
+    pub(crate) cut_calls: Vec<u32>,
+    /// How the choice is to say that it ended; none where the provider's own word stays.
+    pub(crate) end: Option<End>,
 }
 
 impl Settled {
@@ -46,8 +50,14 @@ pub(crate) async fn add(
     disclosure.add(&mended, account);
     match mended.finish {
         Finish::AsItWas => {}
-        Finish::Normal => settled.finish = Some(choice.normal_word()),
-        Finish::Cut => settled.finish = Some("length"),
+        Finish::Normal => settled.end = Some(normal_end(choice)),
+        Finish::Cut => settled.end = Some(End::Cut),
+    }
+    if let Part::ToolCall(call) = &suspect.slot.part
+        && exchange.mode != Mode::Warn
+        && mended.outcome.is_some_and(|outcome| !outcome.is_delivered_whole())
+    {
+        settled.cut_calls.push(call.index);
     }
     match (&suspect.slot.part, mended.text) {
         (_, None) => {}
@@ -60,6 +70,11 @@ pub(crate) async fn add(
     Ok(())
 }
 
+/// How a choice ends that is whole.
+fn normal_end(choice: &Choice) -> End {
+    if choice.tool_calls.is_empty() { End::Turn } else { End::ToolCalls }
+}
+
 /// Tool calls that came where the rest of a text was asked for: the last of them may be cut itself.
 async fn followed(
     exchange: &Exchange,
@@ -70,7 +85,7 @@ async fn followed(
     settled: &mut Settled,
 ) -> Result<(), ClientGone> {
     settled.text_became_call = following.instead_of_text;
-    settled.finish = Some("tool_calls");
+    settled.end = Some(End::ToolCalls);
     let content_before = if following.instead_of_text { "" } else { settled.text.as_deref().unwrap_or("") };
     let content_before = content_before.to_owned();
     let last = following.calls.len().saturating_sub(1);
@@ -94,7 +109,7 @@ async fn followed(
         let mended = Box::pin(mend(exchange, &suspect, account, &mut Flow::Waiting)).await?;
         disclosure.add(&mended, account);
         if mended.outcome.is_some_and(|outcome| outcome > Outcome::Corrected) {
-            settled.finish = Some("length");
+            settled.end = Some(End::Cut);
         }
         if let Some(arguments) = mended.text {
             call.arguments = arguments;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use endmark_wire::openai_chat::ToolCall;
+use endmark_wire::reply::ToolCall;
 
 /// One part of one choice.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use endmark_core::Ending;
-use endmark_wire::openai_chat::{Choice, ChunkEdit, error_body};
+use endmark_wire::reply::{Choice, Received};
+use endmark_wire::writer::{ChoiceEnd, Closing as Ends, End as ReplyEnd, StreamError, Writer};
 use http::Response;
 use serde_json::value::RawValue;
 use tokio::time::timeout_at;
@@ -12,13 +13,13 @@ use tracing::Instrument as _;
 use super::client::{ClientStream, LiveSlot};
 use super::disclose::{Disclosure, Outcome};
 use super::exchange::Exchange;
-use super::observe::{Held, Observed, Says, observe};
+use super::observe::{Observed, Sent, observe};
 use super::settle::{self, Settled};
 use super::slot::Part;
 use super::suspects::{lead, suspects, worst};
 use crate::body::{AnyBody, outlet, passing};
 use crate::ledger::{Call, CallEnd, Ended};
-use crate::recovery::{Account, ClientGone, Flow, Suspect, mend};
+use crate::recovery::{Account, ClientGone, Flow, Mended, Suspect, mend};
 use crate::upstream::of_another_body;
 
 /// Answers with the stream's head at once; the rest follows as it comes.
@@ -54,28 +55,34 @@ async fn relay(
     upstream: AnyBody,
     client: &mut ClientStream,
 ) -> Result<End, ClientGone> {
-    let mut observed = observe(exchange, upstream, client).await?;
-    let last = std::mem::take(&mut observed.last);
-    let parts = parts(exchange, &observed);
+    let observed = observe(exchange, upstream, client).await?;
+    let Observed { reader, mut writer, ending, sent, last, residue, unread, _holding } = observed;
+    let received = reader.received();
+    let parts = if unread { Vec::new() } else { parts(exchange, received, ending) };
     // Before the last bytes go to the client: what it has whole is written down as that.
     if let Some(call) = call {
-        call.settle(ended(&observed, &parts));
+        // A stream that passed unread from some event on was too long to be kept.
+        let ending = if unread && ending == Ending::Clean { Ending::OverCap } else { ending };
+        call.settle(ended(received, ending, &parts));
     }
     client.send(last).await?;
-    if observed.unread {
+    if unread {
         exchange.calls.watch.end(Ended::Unread);
-        client.send(std::mem::take(&mut observed.residue)).await?;
-        return Ok(if observed.ending == Ending::Clean { End::Orderly } else { End::Broken });
+        client.send(residue).await?;
+        return Ok(if ending == Ending::Clean { End::Orderly } else { End::Broken });
     }
     let mut account = Account::new(exchange.gateway.settings.resume.max_extra_tokens);
-    account.first = observed.stream.usage();
+    account.first = received.usage();
     let mut closing = Closing {
         exchange,
-        observed: &observed,
+        received,
+        ending,
+        sent: &sent,
+        writer: writer.as_mut(),
         client,
         account,
         worst: Outcome::Whole,
-        touched: false,
+        ends: Vec::new(),
         failed: None,
     };
     match timeout_at(exchange.deadline, closing.choices(&parts)).await {
@@ -83,62 +90,66 @@ async fn relay(
         Err(_) => closing.took_too_long(),
     }
     exchange.calls.watch.end(Ended::Replied(closing.worst));
-    closing.end().await?;
+    closing.end(residue).await?;
     Ok(End::Orderly)
 }
 
 /// The choices of a stream, each with its parts that may be cut.
 type Parts<'a> = Vec<(Cow<'a, Choice>, Vec<Suspect>)>;
 
-fn parts<'a>(exchange: &Exchange, observed: &'a Observed) -> Parts<'a> {
-    if observed.unread {
-        return Vec::new();
-    }
-    let output_tokens = observed.stream.output_tokens();
-    let choices: Vec<Cow<'a, Choice>> = match observed.stream.choices() {
-        // A stream that broke off before its first chunk is one reply, cut before its first character.
-        [] if matches!(observed.ending, Ending::Dropped | Ending::Stalled) => {
+fn parts<'a>(exchange: &Exchange, received: &'a Received, ending: Ending) -> Parts<'a> {
+    let choices: Vec<Cow<'a, Choice>> = match received.choices() {
+        // A stream that broke off before its first event is one reply, cut before its first character.
+        [] if matches!(ending, Ending::Dropped | Ending::Stalled) => {
             vec![Cow::Owned(Choice::new(0))]
         }
         choices => choices.iter().map(Cow::Borrowed).collect(),
     };
     let of = |choice: Cow<'a, Choice>| {
-        let ending = if choice.finish.is_some() { Ending::Clean } else { observed.ending };
-        let parts = suspects(exchange, &choice, ending, output_tokens);
+        let ending = if choice.finish.is_some() { Ending::Clean } else { ending };
+        let parts = suspects(exchange, &choice, ending, received.output_tokens());
         (choice, parts)
     };
     choices.into_iter().map(of).collect()
 }
 
 /// How the call ended whose answer the stream is.
-fn ended(observed: &Observed, parts: &Parts<'_>) -> CallEnd {
-    let stream = &observed.stream;
+fn ended(received: &Received, ending: Ending, parts: &Parts<'_>) -> CallEnd {
     CallEnd {
-        // A stream that passed unread from some event on was too long to be kept.
-        ending: if observed.unread && observed.ending == Ending::Clean {
-            Ending::OverCap
-        } else {
-            observed.ending
-        },
-        stop: stream.choices().first().and_then(|choice| choice.finish.as_ref()?.stop),
+        ending,
+        stop: received.choices().first().and_then(|choice| choice.finish.as_ref()?.stop),
         judged: worst(parts.iter().flat_map(|(_, parts)| parts)),
-        usage: stream.usage(),
-        model: stream.model().map(str::to_owned),
+        usage: received.usage(),
+        model: received.model().map(str::to_owned),
     }
 }
 
 /// The end of a stream: what was held back, and what was done for it.
 struct Closing<'a> {
     exchange: &'a Exchange,
-    observed: &'a Observed,
+    received: &'a Received,
+    /// How the upstream's stream ended.
+    ending: Ending,
+    /// Bytes of each part that the client has.
+    sent: &'a Sent,
+    writer: &'a mut dyn Writer,
     client: &'a mut ClientStream,
     account: Account,
     /// The worst outcome of any choice.
     worst: Outcome,
-    /// Some choice got another end than its own.
-    touched: bool,
+    /// The choices that get another end than their own.
+    ends: Vec<OtherEnd>,
     /// Why the reply is not whole, where its own stream did not say that it ended.
     failed: Option<Disclosure>,
+}
+
+/// Another end of a choice than its own.
+struct OtherEnd {
+    choice: u32,
+    /// None where the provider's own word stays.
+    end: Option<ReplyEnd>,
+    endmark: Option<Box<RawValue>>,
+    rewritten: bool,
 }
 
 impl Closing<'_> {
@@ -149,26 +160,7 @@ impl Closing<'_> {
             let mut disclosure = Disclosure::new(self.exchange);
             let mut settled = Settled::default();
             for part in parts {
-                let mended = {
-                    let template = self.observed.stream.template();
-                    let had = self.sent(choice, part);
-                    let mut flow = match had {
-                        Some(sent) => {
-                            Flow::Live(LiveSlot { client: self.client, template, slot: &part.slot, sent })
-                        }
-                        None => Flow::Waiting,
-                    };
-                    let mended = mend(self.exchange, part, &mut self.account, &mut flow).await?;
-                    if let (Flow::Live(slot), Some(text)) = (&mut flow, &mended.text) {
-                        let sent = slot.sent();
-                        // What the client has is the beginning of the text: the core refuses any other join.
-                        slot.extend(text.get(sent..).unwrap_or_default()).await?;
-                    }
-                    if let Flow::Live(slot) = &flow {
-                        settled.went_on |= Some(slot.sent()) > had;
-                    }
-                    mended
-                };
+                let mended = self.part(choice, part, &mut settled).await?;
                 settle::add(
                     self.exchange,
                     choice,
@@ -182,29 +174,56 @@ impl Closing<'_> {
             }
             self.worst = self.worst.max(disclosure.outcome());
             if disclosure.has_something() {
-                self.touched = true;
                 self.choice(choice, &settled, &disclosure).await?;
             } else {
                 untouched.push(choice.index);
             }
         }
         let unfinished =
-            |index: &u32| self.observed.stream.choice_at(*index).is_none_or(|choice| choice.finish.is_none());
-        if self.observed.ending != Ending::Clean && untouched.iter().any(unfinished) {
+            |index: &u32| self.received.choice_at(*index).is_none_or(|choice| choice.finish.is_none());
+        if self.ending != Ending::Clean && untouched.iter().any(unfinished) {
             let disclosure = self.broke_off();
             self.failed.get_or_insert(disclosure);
-        }
-        if self.touched || self.failed.is_some() {
-            for held in self.observed.held.iter().filter(|held| held.is_of(&untouched)) {
-                self.client.send(held.frame.raw.clone()).await?;
-            }
         }
         Ok(())
     }
 
+    /// One part of a choice, which goes on where the client has its beginning.
+    async fn part(
+        &mut self,
+        choice: &Choice,
+        part: &Suspect,
+        settled: &mut Settled,
+    ) -> Result<Mended, ClientGone> {
+        let had = self.sent(choice, part);
+        let goes_on = match (&part.slot.part, had) {
+            (Part::ToolCall(call), Some(_)) => self.writer.goes_on(choice.index, call),
+            _ => true,
+        };
+        let mut flow = match had {
+            _ if !goes_on || !self.writer.can_write() => Flow::Closed,
+            Some(sent) => Flow::Live(LiveSlot {
+                client: &mut *self.client,
+                writer: &mut *self.writer,
+                slot: &part.slot,
+                sent,
+            }),
+            None => Flow::Waiting,
+        };
+        let mended = mend(self.exchange, part, &mut self.account, &mut flow).await?;
+        if let (Flow::Live(slot), Some(text)) = (&mut flow, &mended.text) {
+            let sent = slot.sent();
+            // What the client has is the beginning of the text: the core refuses any other join.
+            slot.extend(text.get(sent..).unwrap_or_default()).await?;
+        }
+        if let Flow::Live(slot) = &flow {
+            settled.went_on |= Some(slot.sent()) > had;
+        }
+        Ok(mended)
+    }
+
     /// There is no time left to make it whole.
     fn took_too_long(&mut self) {
-        self.touched = true;
         self.failed = Some(self.broke_off());
     }
 
@@ -216,14 +235,13 @@ impl Closing<'_> {
         disclosure
     }
 
-    /// Bytes of a part that the client has; none where calls are held until they are whole.
+    /// Bytes of a part that the client has; none of a call that it has nothing of, which can only come as a whole.
     fn sent(&self, choice: &Choice, part: &Suspect) -> Option<usize> {
         match &part.slot.part {
             Part::Text => {
-                Some(lead(self.exchange, &choice.text).len() + self.observed.sent.of(choice.index, None))
+                Some(lead(self.exchange, &choice.text).len() + self.sent.of(choice.index, None).unwrap_or(0))
             }
-            Part::ToolCall(_) if self.exchange.gateway.settings.hold_tool_calls => None,
-            Part::ToolCall(call) => Some(self.observed.sent.of(choice.index, Some(call.index))),
+            Part::ToolCall(call) => self.sent.of(choice.index, Some(call.index)),
         }
     }
 
@@ -234,135 +252,84 @@ impl Closing<'_> {
         settled: &Settled,
         disclosure: &Disclosure,
     ) -> Result<(), ClientGone> {
-        let template = self.observed.stream.template();
-        let endmark = disclosure.json();
-        self.held_calls(choice, settled).await?;
-        let own_end = self.observed.held.iter().find(|held| held.ends_one_of(&[choice.index]));
-        if !settled.has_more()
-            && let (Some(held), Some(endmark)) = (own_end, &endmark)
-        {
-            return self.own_end(held, choice.index, settled.finish, endmark).await;
+        if settled.has_more() {
+            self.held_calls(choice, settled).await?;
         }
         for call in &settled.new_calls {
-            self.client.send_chunk(&template.tool_call_chunk(choice.index, call)).await?;
+            let bytes = self.writer.tool_call(choice.index, call);
+            self.client.send(bytes).await?;
         }
-        let own_word = choice.finish.as_ref().map(|finish| finish.word.as_str());
-        if let Some(word) = settled.finish.or(own_word) {
-            let chunk = template.finish_chunk(choice.index, word, endmark.as_deref());
-            return self.client.send_chunk(&chunk).await;
+        if settled.end.is_none() && choice.finish.is_none() {
+            // Cut off, and not mended: there is no word of the protocol for that but an error.
+            self.failed.get_or_insert_with(|| disclosure.clone());
+            return Ok(());
         }
-        // Cut off, and not mended: there is no word of the protocol for that but an error.
-        self.failed.get_or_insert_with(|| disclosure.clone());
+        self.ends.push(OtherEnd {
+            choice: choice.index,
+            end: settled.end,
+            endmark: disclosure.json(),
+            rewritten: settled.text.is_some(),
+        });
         Ok(())
     }
 
-    /// Calls that were held until they are whole, or as far as they came.
+    /// Calls that the client has nothing of yet: whole, or as far as they came.
     async fn held_calls(&mut self, choice: &Choice, settled: &Settled) -> Result<(), ClientGone> {
-        if !self.exchange.gateway.settings.hold_tool_calls {
-            return Ok(());
-        }
         for call in &choice.tool_calls {
+            if self.sent.of(choice.index, Some(call.index)).is_some() {
+                continue;
+            }
             let mut call = call.clone();
             if let Some((_, arguments)) = settled.arguments.iter().find(|(index, _)| *index == call.index) {
                 call.arguments.clone_from(arguments);
             }
-            let chunk = self.observed.stream.template().tool_call_chunk(choice.index, &call);
-            self.client.send_chunk(&chunk).await?;
+            let bytes = self.writer.tool_call(choice.index, &call);
+            self.client.send(bytes).await?;
         }
         Ok(())
     }
 
-    /// The provider's own last chunk of a choice, with what is to be told written into it.
-    async fn own_end(
-        &mut self,
-        held: &Held,
-        choice: u32,
-        finish: Option<&str>,
-        endmark: &RawValue,
-    ) -> Result<(), ClientGone> {
-        let data = held.frame.data.as_deref().unwrap_or_default();
-        let bytes = match ChunkEdit::new(data) {
-            Ok(mut edit) => {
-                if let Some(word) = finish {
-                    edit.set_finish(choice, Some(word));
-                }
-                edit.set_endmark(endmark);
-                held.frame.with_data(&edit.finish())
+    /// The end of the stream itself.
+    async fn end(&mut self, residue: Vec<u8>) -> Result<(), ClientGone> {
+        let ends: Vec<ChoiceEnd<'_>> = self
+            .ends
+            .iter()
+            .map(|other| ChoiceEnd {
+                choice: other.choice,
+                end: other.end,
+                endmark: other.endmark.as_deref(),
+                rewritten: other.rewritten,
+            })
+            .collect();
+        let bytes = if let Some(disclosure) = &self.failed {
+            self.writer.error(&StreamError {
+                message: &self.what_broke(disclosure),
+                kind: "endmark_reply_cut",
+                endmark: disclosure.json().as_deref(),
+                choices: &ends,
+            })
+        } else {
+            let mut bytes = self.writer.close(&Ends {
+                choices: &ends,
+                usage: self.account.has_further_calls().then(|| self.account.total()),
+                id: self.account.last_id.as_deref(),
+                end_lost: self.ending != Ending::Clean,
+            });
+            if ends.is_empty() && self.ending == Ending::Clean {
+                bytes.extend(residue);
             }
-            Err(_) => held.frame.raw.clone(),
+            bytes
         };
         self.client.send(bytes).await
     }
 
-    /// The end of the stream itself.
-    async fn end(&mut self) -> Result<(), ClientGone> {
-        if !self.touched && self.failed.is_none() {
-            for held in &self.observed.held {
-                self.client.send(held.frame.raw.clone()).await?;
-            }
-            if self.observed.ending == Ending::Clean {
-                return self.client.send(self.observed.residue.clone()).await;
-            }
-            // Every choice had said that it ended, and only the stream's own end was lost.
-            return self.client.send_chunk(b"[DONE]").await;
-        }
-        if let Some(disclosure) = self.failed.take() {
-            return self.error(&disclosure).await;
-        }
-        self.usage().await?;
-        match self.observed.held.iter().find(|held| matches!(held.says, Says::Done)) {
-            Some(done) => self.client.send(done.frame.raw.clone()).await,
-            None => self.client.send_chunk(b"[DONE]").await,
-        }
-    }
-
-    /// The tokens of all calls, for a client that asked for them.
-    async fn usage(&mut self) -> Result<(), ClientGone> {
-        let own = self.observed.held.iter().find(|held| held.only_counts());
-        if !self.account.has_further_calls() {
-            return match own {
-                Some(held) => self.client.send(held.frame.raw.clone()).await,
-                None => Ok(()),
-            };
-        }
-        if !self.exchange.request.include_usage {
-            return Ok(());
-        }
-        let chunk = self.observed.stream.template().usage_chunk(&self.account.total());
-        self.client.send_chunk(&chunk).await
-    }
-
-    /// The end of a stream that broke off: the upstream's own error where there is one, never `[DONE]`.
-    async fn error(&mut self, disclosure: &Disclosure) -> Result<(), ClientGone> {
-        let endmark = disclosure.json();
-        if let Some(held) = self.observed.held.iter().find(|held| matches!(held.says, Says::Error)) {
-            let told = endmark
-                .zip(held.frame.data.as_deref())
-                .map(|(endmark, data)| held.frame.with_data(&with_endmark(data.as_bytes(), &endmark)));
-            return self.client.send(told.unwrap_or_else(|| held.frame.raw.clone())).await;
-        }
-        let message = format!(
+    /// What a client is told whose reply broke off.
+    fn what_broke(&self, disclosure: &Disclosure) -> String {
+        format!(
             "the reply of the upstream `{}` is cut: its stream ended {} ({}); send the request again",
             self.exchange.upstream_name(),
-            self.observed.ending.name(),
+            self.ending.name(),
             disclosure.reason(),
-        );
-        let error = error_body(&message, "endmark_reply_cut", None, None);
-        let bytes = match endmark {
-            Some(endmark) => with_endmark(&error, &endmark),
-            None => error,
-        };
-        self.client.send_chunk(&bytes).await
-    }
-}
-
-fn with_endmark(error: &[u8], endmark: &RawValue) -> Vec<u8> {
-    let text = String::from_utf8_lossy(error);
-    match ChunkEdit::new(&text) {
-        Ok(mut edit) => {
-            edit.set_endmark(endmark);
-            edit.finish()
-        }
-        Err(_) => error.to_vec(),
+        )
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use endmark_core::{Ending, Format, Judgement, Reply, Stop};
-use endmark_wire::openai_chat::{Choice, ToolCall};
+use endmark_wire::reply::{Choice, ToolCall};
 
 use super::exchange::Exchange;
 use super::slot::{Part, Slot};
@@ -44,6 +44,7 @@ pub(crate) fn suspects(
             schema: exchange.schema.clone(),
             content_before: String::new(),
             calls_before: Vec::new(),
+            continuation: choice.continuation.clone(),
             judged: OnceLock::new(),
         }];
     }
@@ -87,6 +88,7 @@ pub(crate) fn call_suspect(
         schema: schema.filter(|_| !without_arguments),
         content_before: content_before.to_owned(),
         calls_before: calls_before.to_vec(),
+        continuation: None,
         judged: OnceLock::new(),
     }
 }
@@ -98,7 +100,7 @@ fn with_lead(exchange: &Exchange, text: &str) -> String {
 
 /// What stands before the received text and was not received: the client's own beginning of the reply.
 pub(crate) fn lead<'a>(exchange: &'a Exchange, text: &str) -> &'a str {
-    match exchange.request.prefill.as_deref() {
+    match exchange.request.view().prefill.as_deref() {
         Some(prefill) if !text.starts_with(prefill) => prefill,
         _ => "",
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use endmark_core::Ending;
-use endmark_wire::openai_chat::ChatResponse;
+use endmark_wire::response::Reply;
 use http::{Response, header};
 
 use super::disclose::Disclosure;
@@ -28,7 +28,7 @@ pub(crate) async fn whole(
         Received::Unread(body) => return Ok(Response::from_parts(head, body)),
     };
     let call = exchange.call.take();
-    let response = match ChatResponse::parse(&body, &exchange.request) {
+    let response = match exchange.request.response(&body) {
         Ok(response) => response,
         Err(error) => {
             settle(call, CallEnd::new(Ending::UpstreamError));
@@ -38,14 +38,15 @@ pub(crate) async fn whole(
             });
         }
     };
-    let parts = parts(&exchange, &response);
-    settle(call, ended(&response, &parts));
+    let reply = response.reply();
+    let parts = parts(&exchange, reply);
+    settle(call, ended(reply, &parts));
 
     let mut account = Account::new(exchange.gateway.settings.resume.max_extra_tokens);
-    account.first = response.usage;
+    account.first = reply.usage;
     let mut disclosure = Disclosure::new(&exchange);
     let mut edit = response.edit();
-    for (choice, parts) in response.choices.iter().zip(&parts) {
+    for (choice, parts) in reply.choices.iter().zip(&parts) {
         let mut settled = Settled::default();
         for suspect in parts {
             let gone = |_| Refusal::BadRequest("the client went away".to_owned());
@@ -60,14 +61,17 @@ pub(crate) async fn whole(
         for (call, arguments) in &settled.arguments {
             edit.set_arguments(choice.index, *call, arguments);
         }
+        for call in &settled.cut_calls {
+            edit.remove_call(choice.index, *call);
+        }
         if !settled.new_calls.is_empty() {
-            edit.set_tool_calls(choice.index, &settled.new_calls);
             if settled.text_became_call {
                 edit.set_text(choice.index, "");
             }
+            edit.add_calls(choice.index, &settled.new_calls);
         }
-        if let Some(word) = settled.finish {
-            edit.set_finish(choice.index, word);
+        if let Some(end) = settled.end {
+            edit.set_end(choice.index, end);
         }
     }
     exchange.calls.watch.end(Ended::Replied(disclosure.outcome()));
@@ -77,6 +81,9 @@ pub(crate) async fn whole(
     }
     if account.has_further_calls() {
         edit.set_usage(&account.total());
+        if let Some(id) = &account.last_id {
+            edit.set_id(id);
+        }
     }
     of_another_body(&mut head.headers);
     Ok(Response::from_parts(head, full(edit.finish())))
@@ -119,19 +126,19 @@ fn settle(call: Option<Call>, end: CallEnd) {
 }
 
 /// The parts of each choice that may be cut.
-fn parts(exchange: &Exchange, response: &ChatResponse) -> Vec<Vec<Suspect>> {
-    let output_tokens = response.usage.map(|usage| usage.completion);
+fn parts(exchange: &Exchange, reply: &Reply) -> Vec<Vec<Suspect>> {
+    let output_tokens = reply.usage.map(|usage| usage.completion);
     let of = |choice| suspects(exchange, choice, Ending::Clean, output_tokens);
-    response.choices.iter().map(of).collect()
+    reply.choices.iter().map(of).collect()
 }
 
 /// How the call ended that gave the reply.
-fn ended(response: &ChatResponse, parts: &[Vec<Suspect>]) -> CallEnd {
+fn ended(reply: &Reply, parts: &[Vec<Suspect>]) -> CallEnd {
     CallEnd {
-        stop: response.choices.first().and_then(|choice| choice.finish.as_ref()?.stop),
+        stop: reply.choices.first().and_then(|choice| choice.finish.as_ref()?.stop),
         judged: worst(parts.iter().flatten()),
-        usage: response.usage,
-        model: Some(response.model.clone()),
+        usage: reply.usage,
+        model: Some(reply.model.clone()),
         ..CallEnd::new(Ending::Clean)
     }
 }

@@ -34,6 +34,7 @@ pub(super) async fn answer(
     let limits = &gateway.settings.limits;
     let began = Instant::now();
     let deadline = began + limits.total;
+    let format = route::format_at(request.uri());
     let failure = Arc::new(OnceLock::new());
     let (permit, answered) = match admit(server, &gateway, &request).await {
         Err(refusal) => (None, Err(refusal)),
@@ -50,9 +51,9 @@ pub(super) async fn answer(
     };
     let mut response = match (failure.get(), answered) {
         // Whatever came of it behind: this is what the client can do something about.
-        (Some(failure), _) => rescue::respond(&failure.refusal(limits)),
+        (Some(failure), _) => rescue::respond(&failure.refusal(limits), format),
         (None, Ok(response)) => response,
-        (None, Err(refusal)) => rescue::respond(&refusal),
+        (None, Err(refusal)) => rescue::respond(&refusal, format),
     };
     if server.is_draining() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use endmark_wire::format::WireFormat;
 use http::{Response, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
@@ -26,6 +27,7 @@ const READING: std::time::Duration = std::time::Duration::from_mins(10);
 /// The answer with its fault.
 pub(super) async fn struck(
     fault: &Fault,
+    format: &'static dyn WireFormat,
     answer: Response<AnyBody>,
 ) -> Result<Response<AnyBody>, UpstreamError> {
     // A fault strikes what can be read.
@@ -37,7 +39,7 @@ pub(super) async fn struck(
         return Ok(Response::from_parts(head, body));
     }
     let body = if streams {
-        let strike = Box::new(Strike::new(fault));
+        let strike = Box::new(Strike::new(fault, format));
         Struck { inner: body, strike: Some(strike), steps: VecDeque::new(), sleep: None }.boxed_unsync()
     } else {
         let lost = |error| UpstreamError::Unreachable(format!("its answer was lost: {error}"));
@@ -45,14 +47,14 @@ pub(super) async fn struck(
             Read::Longer(beginning, rest) | Read::NoRoom(beginning, rest) => {
                 return Ok(Response::from_parts(head, preceded(beginning, rest)));
             }
-            Read::Whole(body) => of_whole(fault, &body),
+            Read::Whole(body) => of_whole(fault, format, &body),
         }
     };
     head.headers.remove(header::CONTENT_LENGTH);
     Ok(Response::from_parts(head, body))
 }
 
-fn of_whole(fault: &Fault, body: &Bytes) -> AnyBody {
+fn of_whole(fault: &Fault, format: &dyn WireFormat, body: &Bytes) -> AnyBody {
     let at = whole::place(fault.place);
     let mut steps = VecDeque::new();
     match fault.kind.end() {
@@ -64,7 +66,7 @@ fn of_whole(fault: &Fault, body: &Bytes) -> AnyBody {
             if let Kind::Slow(pause) = fault.kind {
                 steps.push_back(Step::Wait(pause));
             }
-            steps.push_back(Step::Pass(whole::changed(fault.kind, at, body)));
+            steps.push_back(Step::Pass(whole::changed(fault.kind, format, at, body)));
         }
     }
     Struck { inner: full(""), strike: None, steps, sleep: None }.boxed_unsync()

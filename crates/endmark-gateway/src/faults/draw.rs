@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use endmark_wire::format::WireFormat;
 use http::{HeaderName, HeaderValue, Request, Response};
 
 use super::body::struck;
@@ -47,9 +48,9 @@ impl Faults {
     }
 
     /// What the next request's reply has to bear.
-    pub(crate) fn draw(&self) -> Rehearsal {
+    pub(crate) fn draw(&self, format: &'static dyn WireFormat) -> Rehearsal {
         if self.up_to.is_empty() {
-            return Rehearsal { chosen: None, side: self.side, was_used: AtomicBool::new(true) };
+            return Rehearsal { chosen: None, side: self.side, format, was_used: AtomicBool::new(true) };
         }
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         let lot = u32::try_from(mixed(self.seed, 2 * number) % u64::from(ALL)).unwrap_or(0);
@@ -63,7 +64,7 @@ impl Faults {
             };
             Fault { place, ..fault.clone() }
         });
-        Rehearsal { chosen, side: self.side, was_used: AtomicBool::new(false) }
+        Rehearsal { chosen, side: self.side, format, was_used: AtomicBool::new(false) }
     }
 }
 
@@ -79,6 +80,8 @@ fn mixed(seed: u64, number: u64) -> u64 {
 pub(crate) struct Rehearsal {
     chosen: Option<Fault>,
     side: FaultSide,
+    /// What the request speaks.
+    format: &'static dyn WireFormat,
     was_used: AtomicBool,
 }
 
@@ -93,15 +96,19 @@ impl Rehearsal {
     ) -> Result<Response<AnyBody>, UpstreamError> {
         match self.chosen.as_ref().filter(|fault| self.strikes_upstream(fault)) {
             None => client.send(upstream, request, first_byte).await,
-            Some(Fault { kind: Kind::Status(status, retry_after), .. }) => Ok(refusal(*status, *retry_after)),
-            Some(fault) => struck(fault, client.send(upstream, request, first_byte).await?).await,
+            Some(Fault { kind: Kind::Status(status, retry_after), .. }) => {
+                Ok(self.refusal(*status, *retry_after))
+            }
+            Some(fault) => {
+                struck(fault, self.format, client.send(upstream, request, first_byte).await?).await
+            }
         }
     }
 
     /// What the client gets instead of an answer, where that is the fault.
     pub(crate) fn instead(&self) -> Option<Response<AnyBody>> {
         match (self.side, self.chosen.as_ref()?.kind) {
-            (FaultSide::Client, Kind::Status(status, retry_after)) => Some(refusal(status, retry_after)),
+            (FaultSide::Client, Kind::Status(status, retry_after)) => Some(self.refusal(status, retry_after)),
             _ => None,
         }
     }
@@ -111,9 +118,10 @@ impl Rehearsal {
         let Some(fault) = &self.chosen else { return answer };
         let mut answer = match (self.side, fault.kind) {
             (FaultSide::Upstream, _) | (FaultSide::Client, Kind::Status(..)) => answer,
-            (FaultSide::Client, _) => struck(fault, answer).await.unwrap_or_else(|error| {
+            (FaultSide::Client, _) => struck(fault, self.format, answer).await.unwrap_or_else(|error| {
                 // The reply was read here only to break it.
                 error_response(
+                    self.format,
                     http::StatusCode::BAD_GATEWAY,
                     "endmark_upstream_answer_lost",
                     &error.to_string(),
@@ -126,21 +134,21 @@ impl Rehearsal {
         answer
     }
 
+    /// The error that takes the place of a reply; nobody is asked for one.
+    fn refusal(&self, status: http::StatusCode, retry_after: Option<Duration>) -> Response<AnyBody> {
+        let message = "a rehearsed fault (--fault): no model was asked";
+        let mut answer = error_response(self.format, status, "endmark_rehearsed_fault", message);
+        if let Some(wait) = retry_after {
+            // The header counts whole seconds.
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            answer.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
+        }
+        answer
+    }
+
     fn strikes_upstream(&self, fault: &Fault) -> bool {
         self.side == FaultSide::Upstream && (!self.was_used.swap(true, Ordering::Relaxed) || fault.always)
     }
-}
-
-/// The error that takes the place of a reply; nobody is asked for one.
-fn refusal(status: http::StatusCode, retry_after: Option<Duration>) -> Response<AnyBody> {
-    let message = "a rehearsed fault (--fault): no model was asked";
-    let mut answer = error_response(status, "endmark_rehearsed_fault", message);
-    if let Some(wait) = retry_after {
-        // The header counts whole seconds.
-        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-        answer.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
-    }
-    answer
 }
 
 #[cfg(test)]
@@ -149,7 +157,9 @@ mod tests {
 
     fn drawn(plan: &str, seed: u64, requests: usize) -> Vec<Option<String>> {
         let faults = Faults::new(&plan.parse().unwrap(), FaultSide::Upstream, Some(seed));
-        (0..requests).map(|_| faults.draw().chosen.map(|fault| fault.written)).collect()
+        (0..requests)
+            .map(|_| faults.draw(&endmark_wire::openai_chat::Chat).chosen.map(|fault| fault.written))
+            .collect()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use endmark_wire::openai_chat::error_body;
+use endmark_wire::format::WireFormat;
 use endmark_wire::sse::{Decoder, Frame, Tail, data_frame};
 use serde_json::{Value, json};
 
@@ -32,6 +32,7 @@ pub(super) enum End {
 
 /// A stream on its way, and the fault that waits for it.
 pub(super) struct Strike {
+    format: &'static dyn WireFormat,
     kind: Kind,
     place: Place,
     decoder: Decoder,
@@ -44,8 +45,9 @@ pub(super) struct Strike {
 }
 
 impl Strike {
-    pub(super) fn new(fault: &Fault) -> Self {
+    pub(super) fn new(fault: &Fault, format: &'static dyn WireFormat) -> Self {
         Self {
+            format,
             kind: fault.kind,
             place: fault.place,
             decoder: Decoder::new(MAX_EVENT_BYTES),
@@ -132,8 +134,9 @@ impl Strike {
                 steps.push(Step::End(End::InOrder));
             }
             Kind::Error => {
-                let error = error_body("a rehearsed fault (--fault)", "endmark_rehearsed_fault", None, None);
-                steps.extend(passed(&data_frame(&error)));
+                let message = "a rehearsed fault (--fault)";
+                let error = self.format.error_event(500, "endmark_rehearsed_fault", message);
+                steps.extend(passed(&error));
                 steps.push(Step::End(End::InOrder));
             }
             Kind::Malformed => {
@@ -205,7 +208,7 @@ mod tests {
     /// What a reader gets, in pieces of so many bytes, and how it ends.
     fn struck(fault: &str, piece: usize) -> (String, Option<End>) {
         let plan: FaultPlan = fault.parse().unwrap();
-        let mut strike = Strike::new(&plan.faults[0]);
+        let mut strike = Strike::new(&plan.faults[0], &endmark_wire::openai_chat::Chat);
         let mut steps: Vec<Step> = Vec::new();
         for data in STREAM.as_bytes().chunks(piece) {
             steps.extend(strike.push(data));

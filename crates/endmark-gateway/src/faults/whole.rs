@@ -1,7 +1,7 @@
 //! What becomes of a reply that is no stream.
 
 use bytes::Bytes;
-use endmark_wire::openai_chat::error_body;
+use endmark_wire::format::WireFormat;
 use serde_json::Value;
 
 use super::fault::{Kind, Place};
@@ -19,11 +19,11 @@ pub(super) fn place(place: Place) -> usize {
 }
 
 /// The body with its fault; as it is where the fault does not reach it.
-pub(super) fn changed(kind: Kind, at: usize, body: &Bytes) -> Bytes {
+pub(super) fn changed(kind: Kind, format: &dyn WireFormat, at: usize, body: &Bytes) -> Bytes {
     match kind {
         Kind::Cut => cut(at, body).map_or_else(|| body.clone(), Bytes::from),
         Kind::Error => {
-            Bytes::from(error_body("a rehearsed fault (--fault)", "endmark_rehearsed_fault", None, None))
+            Bytes::from(format.error_body(500, "endmark_rehearsed_fault", "a rehearsed fault (--fault)"))
         }
         Kind::Malformed => body.slice(..body.len() / 2),
         Kind::Drop
@@ -67,14 +67,16 @@ fn shortened(text: &mut Value, at: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use endmark_wire::openai_chat::Chat;
+
     use super::*;
 
     #[test]
     fn a_cut_reply_says_length_and_a_shorter_one_is_as_it_was() {
         let body = br#"{"choices":[{"message":{"content":"caf\u00e9 au lait"},"finish_reason":"stop"}]}"#;
         let body = Bytes::from_static(body);
-        let cut = changed(Kind::Cut, 4, &body);
+        let cut = changed(Kind::Cut, &Chat, 4, &body);
         assert_eq!(&cut[..], br#"{"choices":[{"message":{"content":"caf"},"finish_reason":"length"}]}"#);
-        assert_eq!(changed(Kind::Cut, 400, &body), body);
+        assert_eq!(changed(Kind::Cut, &Chat, 400, &body), body);
     }
 }

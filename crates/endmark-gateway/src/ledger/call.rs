@@ -7,7 +7,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use endmark_core::{Ending, Judgement, Stop};
 use endmark_store::{CallSettled, CallStarted, OpenCall, Purpose, Store, Tokens};
-use endmark_wire::openai_chat::Usage;
+use endmark_wire::format::WireFormat;
+use endmark_wire::reply::Usage;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 
@@ -15,9 +16,6 @@ use super::body::{Gauge, Metered};
 use super::watch::Watch;
 use crate::body::AnyBody;
 use crate::settings::Mode;
-
-/// The word for the one format that is read.
-const FORMAT: &str = "openai_chat";
 
 /// The upstream calls of one request.
 pub(crate) struct Calls {
@@ -28,6 +26,7 @@ pub(crate) struct Calls {
     session: String,
     credential: Option<String>,
     mode: Mode,
+    format: &'static dyn WireFormat,
     made: AtomicU32,
 }
 
@@ -40,8 +39,18 @@ impl Calls {
         session: String,
         credential: Option<String>,
         mode: Mode,
+        format: &'static dyn WireFormat,
     ) -> Self {
-        Self { store, watch: Arc::new(watch), request_id, session, credential, mode, made: AtomicU32::new(0) }
+        Self {
+            store,
+            watch: Arc::new(watch),
+            request_id,
+            session,
+            credential,
+            mode,
+            format,
+            made: AtomicU32::new(0),
+        }
     }
 
     /// Calls made so far.
@@ -69,7 +78,7 @@ impl Calls {
                 session: self.session.clone(),
                 credential: self.credential.clone(),
                 upstream: upstream.to_owned(),
-                format: Cow::Borrowed(FORMAT),
+                format: Cow::Borrowed(self.format.name()),
                 // A name is outside data, and may be as long as a request.
                 model: model.chars().take(MODEL_CHARACTERS).collect(),
                 streamed,

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use endmark_store::CallStarted;
-use endmark_wire::openai_chat::Usage;
+use endmark_wire::format::WireFormat;
+use endmark_wire::reply::Usage;
 use http::StatusCode;
 
 use crate::chat::Outcome;
@@ -43,6 +44,7 @@ pub(crate) struct Watch {
     metrics: Arc<Metrics>,
     request: String,
     upstream: String,
+    format: &'static str,
     streamed: bool,
     began: Instant,
     ended: OnceLock<Ended>,
@@ -55,12 +57,19 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Of a request that was read as a whole just now.
-    pub(crate) fn new(metrics: Arc<Metrics>, request: String, upstream: String, streamed: bool) -> Self {
+    pub(crate) fn new(
+        metrics: Arc<Metrics>,
+        request: String,
+        upstream: String,
+        format: &dyn WireFormat,
+        streamed: bool,
+    ) -> Self {
         metrics.began();
         Self {
             metrics,
             request,
             upstream,
+            format: format.name(),
             streamed,
             began: Instant::now(),
             ended: OnceLock::new(),
@@ -114,10 +123,11 @@ impl Drop for Watch {
     fn drop(&mut self) {
         let took = self.began.elapsed();
         let ended = self.ended.get().copied().unwrap_or(Ended::Cancelled);
-        self.metrics.ended(&self.upstream, ended.word(), took, self.added(took, ended));
+        self.metrics.ended(&self.upstream, self.format, ended.word(), took, self.added(took, ended));
         tracing::debug!(
             request = self.request,
             upstream = self.upstream,
+            format = self.format,
             streamed = self.streamed,
             outcome = ended.word(),
             calls = self.calls.load(Ordering::Relaxed),

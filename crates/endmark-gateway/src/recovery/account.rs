@@ -1,6 +1,6 @@
 //! What one request costs: its own tokens and those of the continuations.
 
-use endmark_wire::openai_chat::Usage;
+use endmark_wire::reply::Usage;
 
 /// The tokens of one request, over all its upstream calls.
 #[derive(Debug)]
@@ -11,6 +11,8 @@ pub(crate) struct Account {
     pub(crate) extra: Usage,
     /// The output limit that the last further call carried.
     pub(crate) limit_sent: Option<u64>,
+    /// The id of the last further call's answer.
+    pub(crate) last_id: Option<String>,
     allowance: u64,
     further_calls: u32,
 }
@@ -18,7 +20,14 @@ pub(crate) struct Account {
 impl Account {
     /// An account with an allowance of output tokens for further calls.
     pub(crate) fn new(allowance: u64) -> Self {
-        Self { first: None, extra: Usage::default(), limit_sent: None, allowance, further_calls: 0 }
+        Self {
+            first: None,
+            extra: Usage::default(),
+            limit_sent: None,
+            last_id: None,
+            allowance,
+            further_calls: 0,
+        }
     }
 
     /// The output limit for the next call: `wanted`, or what is left of the allowance; none if nothing is.

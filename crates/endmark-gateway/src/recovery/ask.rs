@@ -5,7 +5,11 @@ use endmark_core::{
     AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, Join, Reply, ResumeAsk, SeamStyle, Stop,
 };
 use endmark_store::Purpose;
-use endmark_wire::openai_chat::{Partial, PrefillVariant, ProviderError, Terms, ToolPrefill};
+use endmark_wire::ask::{Ask, Asked, Partial, PrefillVariant, Terms, ToolPrefill};
+use endmark_wire::error::ProviderError;
+use endmark_wire::format::WireFormat;
+use endmark_wire::openai_chat::Chat;
+use endmark_wire::reply::{Continuation as Further, ToolCall};
 use http::StatusCode;
 
 use super::account::Account;
@@ -22,6 +26,9 @@ use crate::settings::Prefill;
 /// The log's word for a call that goes on with the unfinished message itself.
 const PREFILL: &str = "prefill";
 
+/// The log's word for a call that goes on by the provider's own token.
+const NATIVE: &str = "native";
+
 /// A limit that every model takes, and most contexts have room for.
 const MODEST_LIMIT: u64 = 1_024;
 
@@ -34,6 +41,8 @@ pub(super) struct Asker<'a> {
     capability: Capability,
     /// The upstream refused a prefill in this very exchange.
     prefill_refused: bool,
+    /// The provider's own way to go on from the last answer.
+    further: Option<Further>,
     /// Whether the last answer will tell what the upstream does with a prefill.
     to_learn: bool,
     /// The upstream refused a limit that the client had not set.
@@ -68,6 +77,7 @@ impl<'a> Asker<'a> {
             account,
             capability: Capability::Unknown,
             prefill_refused: false,
+            further: suspect.continuation.clone(),
             to_learn: false,
             limit_refused: false,
             strategies: Vec::new(),
@@ -92,6 +102,8 @@ impl<'a> Asker<'a> {
                 "the rest is asked for elsewhere"
             );
             (self.prefill_refused, self.to_learn, self.limit_refused) = (false, false, false);
+            // A token is of the upstream that gave it.
+            self.further = None;
             self.settle_in().await;
         }
         left
@@ -146,50 +158,137 @@ impl<'a> Asker<'a> {
         ask: &ResumeAsk,
         flow: &mut Flow<'_>,
     ) -> Result<(Reply, Join), Unanswered> {
-        let (request, suspect) = (self.site.request.clone(), self.suspect);
-        let own = request.limit.unwrap_or(0);
-        let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
         if ask.again || ask.so_far.is_empty() {
-            // There is nothing to go on from; the same request with more room is the whole remedy.
-            self.note("again");
-            let limit = self.limit(self.wanted(own.saturating_mul(2).max(at_least)))?;
-            // Where the stream was lost, and not its room too small, not even that: the same bytes.
-            let is_same = ask.kind == CutKind::Dropped && request.stream && request.choices == 1;
-            let (body, carried) = if is_same {
-                self.account.limit_sent = request.limit;
-                (request.body().to_vec(), request.limit)
-            } else {
-                (request.with_limit(terms(limit, flow.is_live())), Some(limit))
-            };
-            let continuation = self.call(body, limit, &expecting(suspect, "", ask, None), flow).await?;
-            return Ok((self.reply(continuation, carried), Join::Exact));
+            return self.again(ask, flow).await;
         }
-        let prefill = self.prefill();
-        self.note(if prefill.is_some() { PREFILL } else { "user_turn" });
-        let limit = self.limit(self.wanted(own.max(at_least)))?;
-        let rest = ask.so_far.strip_prefix(request.prefill.as_deref().unwrap_or("")).unwrap_or(&ask.so_far);
-        let partial = self.partial(rest);
+        let request = self.site.request.clone();
+        let view = request.view();
+        let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
+        let wanted = self.wanted(view.limit.unwrap_or(0).max(at_least));
+        let rest = ask.so_far.strip_prefix(view.prefill.as_deref().unwrap_or("")).unwrap_or(&ask.so_far);
+        if let Some(answered) = self.natively(ask, rest.len(), wanted, flow).await? {
+            return Ok(answered);
+        }
+        let limit = self.limit(wanted)?;
+        let call = call_so_far(self.suspect, rest);
+        let partial = partial(self.suspect, rest, call.as_ref());
         let terms = terms(limit, flow.is_live());
-        if let Some(variant) = prefill {
-            let body = request.with_prefill(&partial, terms, variant, tool_prefill(rest));
-            let from = match self.capability {
-                Capability::Continues => AskedFrom::Cut,
-                Capability::Echoes | Capability::None | Capability::Unknown => AskedFrom::Unknown,
-            };
-            let expected = expecting(suspect, &ask.so_far, ask, Some(from));
-            let continuation = self.call(body, limit, &expected, flow).await?;
-            let join = self.join_of_prefill(&continuation).await;
-            Ok((self.reply(continuation, Some(limit)), join))
-        } else {
-            let body = request.with_prompt(&partial, &ask.prompt, terms);
-            let expected = expecting(suspect, "", ask, Some(ask.from));
-            let continuation = self.call(body, limit, &expected, flow).await?;
-            if self.prefill_refused && self.capability == Capability::Unknown {
-                // The same request in another form was taken: it was the prefill that was refused.
-                self.found(Capability::None).await;
-            }
-            Ok((self.reply(continuation, Some(limit)), Join::Stitched(ask.from)))
+        let prefill = self.prefill().and_then(|variant| {
+            request.asking(&Ask::Prefill { so_far: partial, variant, tool: tool_prefill(rest) }, terms)
+        });
+        if let Some(asked) = prefill {
+            self.note(PREFILL);
+            return self.by_prefill(ask, asked, limit, flow).await;
         }
+        self.note("user_turn");
+        let asked = request.asking(&Ask::Prompt { so_far: partial, prompt: &ask.prompt }, terms);
+        let asked = asked.ok_or_else(cannot_be_asked)?;
+        let expected = expecting(self.suspect, "", ask, Some(ask.from));
+        let continuation = self.call((asked.body, terms.stream), limit, &expected, flow).await?;
+        if self.prefill_refused && self.capability == Capability::Unknown {
+            // The same request in another form was taken: it was the prefill that was refused.
+            self.found(Capability::None).await;
+        }
+        Ok((self.reply(continuation, Some(limit)), Join::Stitched(ask.from)))
+    }
+
+    /// Asks for the reply anew: there is nothing to go on from, and the same request with more room is the whole
+    /// remedy.
+    async fn again(&mut self, ask: &ResumeAsk, flow: &mut Flow<'_>) -> Result<(Reply, Join), Unanswered> {
+        let request = self.site.request.clone();
+        let view = request.view();
+        let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
+        self.note("again");
+        let wanted = view.limit.unwrap_or(0).saturating_mul(2).max(at_least);
+        let limit = self.limit(self.wanted(wanted))?;
+        // Where the stream was lost, and not its room too small, not even that: the same bytes.
+        let is_same = ask.kind == CutKind::Dropped && view.stream && view.choices == 1;
+        let (body, stream, carried) = if is_same {
+            self.account.limit_sent = view.limit;
+            (request.body().to_vec(), true, view.limit)
+        } else {
+            let terms = terms(limit, flow.is_live());
+            let asked = request.asking(&Ask::Again, terms).ok_or_else(cannot_be_asked)?;
+            (asked.body, terms.stream, Some(limit))
+        };
+        let mut expected = expecting(self.suspect, "", ask, None);
+        // All of the reply comes again, and the call stands where it stood.
+        expected.call = expected.call.map(|_| self.suspect.calls_before.len());
+        let continuation = self.call((body, stream), limit, &expected, flow).await?;
+        Ok((self.reply(continuation, carried), Join::Exact))
+    }
+
+    /// Lets the provider go on by its own token, where it gave one; none where it did not, or does not take it.
+    async fn natively(
+        &mut self,
+        ask: &ResumeAsk,
+        came: usize,
+        wanted: u64,
+        flow: &mut Flow<'_>,
+    ) -> Result<Option<(Reply, Join)>, Unanswered> {
+        let Some(further) = self.further.take().filter(|_| !self.is_call()) else { return Ok(None) };
+        let limit = self.limit(wanted)?;
+        // Its limit counts what came before, too.
+        let before = self.account.total().completion;
+        let terms = Terms { limit: limit.saturating_add(before), ..terms(limit, flow.is_live()) };
+        let asked = self.site.request.asking(&Ask::Native { token: &further.token }, terms);
+        let Some(asked) = asked else { return Ok(None) };
+        // What came behind the token's place comes again.
+        let behind = ask.so_far.len().saturating_sub(came.saturating_sub(further.text));
+        let Some(echo) = ask.so_far.get(behind..) else { return Ok(None) };
+        self.note(NATIVE);
+        let expected = Expected { exact: true, ..expecting(self.suspect, echo, ask, None) };
+        match self.call((asked.body, terms.stream), limit, &expected, flow).await {
+            Ok(continuation) => {
+                let exact = continuation.echoed || echo.is_empty();
+                let join = if exact { Join::Exact } else { Join::Stitched(AskedFrom::Unknown) };
+                Ok(Some((self.reply(continuation, Some(limit)), join)))
+            }
+            // There are other ways to ask.
+            Err(Unanswered::Failed(AskFailure::Rejected(_) | AskFailure::Final(_))) => {
+                self.strategies.pop();
+                Ok(None)
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Lets the model go on in its own unfinished message.
+    async fn by_prefill(
+        &mut self,
+        ask: &ResumeAsk,
+        asked: Asked,
+        limit: u64,
+        flow: &mut Flow<'_>,
+    ) -> Result<(Reply, Join), Unanswered> {
+        let stream = flow.is_live();
+        let from = match self.capability {
+            Capability::Continues => AskedFrom::Cut,
+            Capability::Echoes | Capability::None | Capability::Unknown => AskedFrom::Unknown,
+        };
+        let shown = ask.so_far.len().saturating_sub(asked.unshown);
+        let (shown, unshown) = ask.so_far.split_at_checked(shown).unwrap_or((&ask.so_far, ""));
+        // What was not shown comes again: nothing can be handed on before that is seen.
+        let expected = if unshown.is_empty() {
+            expecting(self.suspect, shown, ask, Some(from))
+        } else {
+            Expected { closed: true, ..expecting(self.suspect, shown, ask, Some(from)) }
+        };
+        let mut continuation = self.call((asked.body, stream), limit, &expected, flow).await?;
+        if !unshown.is_empty() {
+            match continuation.text.strip_prefix(unshown) {
+                Some(rest) => continuation.text = rest.to_owned(),
+                None if self.became_calls(&continuation) => {}
+                None => {
+                    // The model went on otherwise than it had: of that nothing fits behind what is there.
+                    self.prefill_refused = true;
+                    let why = "the model did not go on behind the whitespace that it had written";
+                    return Err(Unanswered::Failed(AskFailure::Rejected(why.to_owned())));
+                }
+            }
+        }
+        let join = self.join_of_prefill(&continuation).await;
+        Ok((self.reply(continuation, Some(limit)), join))
     }
 
     /// Asks for the same content in the demanded form.
@@ -201,12 +300,22 @@ impl<'a> Asker<'a> {
         let request = self.site.request.clone();
         let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
         self.note("correction");
-        let limit = self.limit(request.limit.unwrap_or(0).max(at_least))?;
-        let body = request.with_correction(&self.partial(&ask.text), &ask.prompt, terms(limit, false));
-        let arguments = self.is_call();
-        let purpose = Purpose::Correction;
-        let expected = Expected { purpose, echo: "", so_far: "", demanded: None, from: None, arguments };
-        let continuation = self.call(body, limit, &expected, flow).await?;
+        let limit = self.limit(request.view().limit.unwrap_or(0).max(at_least))?;
+        let call = call_so_far(self.suspect, &ask.text);
+        let wrong = partial(self.suspect, &ask.text, call.as_ref());
+        let asked = request.asking(&Ask::Correction { wrong, prompt: &ask.prompt }, terms(limit, false));
+        let asked = asked.ok_or_else(cannot_be_asked)?;
+        let expected = Expected {
+            purpose: Purpose::Correction,
+            echo: "",
+            so_far: "",
+            demanded: None,
+            from: None,
+            exact: false,
+            closed: false,
+            call: self.is_call().then_some(0),
+        };
+        let continuation = self.call((asked.body, false), limit, &expected, flow).await?;
         Ok(self.reply(continuation, Some(limit)))
     }
 
@@ -230,7 +339,7 @@ impl<'a> Asker<'a> {
     /// The limit to ask for: what is wanted, unless the upstream refused that; then no more than the client's
     /// own, which it took, or else a modest one.
     fn wanted(&self, wanted: u64) -> u64 {
-        match self.site.request.limit {
+        match self.site.request.view().limit {
             _ if !self.limit_refused => wanted,
             Some(own) => own,
             None => wanted.min(MODEST_LIMIT),
@@ -239,17 +348,6 @@ impl<'a> Asker<'a> {
 
     fn is_call(&self) -> bool {
         matches!(self.suspect.slot.part, Part::ToolCall(_))
-    }
-
-    fn partial<'b>(&'b self, so_far: &'b str) -> Partial<'b> {
-        match &self.suspect.slot.part {
-            Part::Text => Partial::Text(so_far),
-            Part::ToolCall(call) => Partial::ToolCall {
-                call,
-                content_before: &self.suspect.content_before,
-                calls_before: &self.suspect.calls_before,
-            },
-        }
     }
 
     /// The way to prefill, unless the upstream is known not to take one.
@@ -298,14 +396,16 @@ impl<'a> Asker<'a> {
 
     async fn call(
         &mut self,
-        body: Vec<u8>,
+        request: (Vec<u8>, bool),
         limit: u64,
         expected: &Expected<'_>,
         flow: &mut Flow<'_>,
     ) -> Result<Continuation, Unanswered> {
-        match call(self.exchange, &self.site, body, expected, flow).await {
+        match call(self.exchange, &self.site, request, expected, flow).await {
             Ok(continuation) => {
                 self.account.book(continuation.usage.as_ref(), limit);
+                self.account.last_id.clone_from(&continuation.id);
+                self.further.clone_from(&continuation.further);
                 Ok(continuation)
             }
             Err(CallFailure::ClientGone(_)) => Err(Unanswered::ClientGone),
@@ -325,13 +425,12 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// What a capability is remembered for: tool calls are continued differently from text.
+    /// What a capability is remembered for: tool calls are continued differently from text, and one format from
+    /// another. Of the first format there was the name is left out.
     fn subject(&self) -> String {
-        let model = &self.site.request.model;
-        match self.suspect.slot.part {
-            Part::Text => model.clone(),
-            Part::ToolCall(_) => format!("{model}#tool_calls"),
-        }
+        let (model, format) = (&self.site.request.view().model, self.site.request.format().name());
+        let kind = if self.is_call() { "#tool_calls" } else { "" };
+        if format == Chat.name() { format!("{model}{kind}") } else { format!("{format}:{model}{kind}") }
     }
 
     async fn found(&mut self, capability: Capability) {
@@ -371,9 +470,36 @@ fn expecting<'a>(
     ask: &'a ResumeAsk,
     from: Option<AskedFrom>,
 ) -> Expected<'a> {
-    let arguments = matches!(suspect.slot.part, Part::ToolCall(_));
-    let purpose = Purpose::Resume;
-    Expected { purpose, echo, so_far: &ask.so_far, demanded: suspect.demanded.as_ref(), from, arguments }
+    let is_call = matches!(suspect.slot.part, Part::ToolCall(_));
+    Expected {
+        purpose: Purpose::Resume,
+        echo,
+        so_far: &ask.so_far,
+        demanded: suspect.demanded.as_ref(),
+        from,
+        exact: false,
+        closed: false,
+        // The first of an answer's calls goes on with the cut one.
+        call: is_call.then_some(0),
+    }
+}
+
+/// A cut call as far as it is there by now.
+fn call_so_far(suspect: &Suspect, so_far: &str) -> Option<ToolCall> {
+    match &suspect.slot.part {
+        Part::Text => None,
+        Part::ToolCall(call) => Some(ToolCall { arguments: so_far.to_owned(), ..call.clone() }),
+    }
+}
+
+fn partial<'a>(suspect: &'a Suspect, so_far: &'a str, call: Option<&'a ToolCall>) -> Partial<'a> {
+    let (content_before, calls_before) = (&suspect.content_before, &suspect.calls_before);
+    call.map_or(Partial::Text(so_far), |call| Partial::ToolCall { call, content_before, calls_before })
+}
+
+/// A way to ask that the request's format was taken to have.
+fn cannot_be_asked() -> Unanswered {
+    Unanswered::Failed(AskFailure::Final("the request's format has no way to ask so".to_owned()))
 }
 
 /// Whether a refusal can have the prefill for its reason, and another way of asking may be taken: not where
@@ -388,7 +514,7 @@ fn is_about_the_prefill(status: StatusCode, error: &ProviderError) -> bool {
 /// Whether a refusal minds the limit of output tokens, or that prompt and limit together are too long.
 fn is_about_the_limit(error: &ProviderError) -> bool {
     let message = error.message.to_ascii_lowercase();
-    let names_limit = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+    let names_limit = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens"];
     error.is_context_length() || names_limit.iter().any(|name| message.contains(name))
 }
 

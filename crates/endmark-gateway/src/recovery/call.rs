@@ -6,7 +6,9 @@ use bytes::Bytes;
 use endmark_core::Ending;
 use endmark_core::failover::{pause, wait_as_told};
 use endmark_store::Purpose;
-use endmark_wire::openai_chat::{ProviderError, read_error};
+use endmark_wire::error::ProviderError;
+use endmark_wire::format::WireFormat;
+use endmark_wire::json::Value;
 use http::{Method, Request, Response, StatusCode};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -40,6 +42,7 @@ pub(super) async fn send(
     exchange: &Exchange,
     site: &Site<'_>,
     body: Bytes,
+    streamed: bool,
     purpose: Purpose,
     flow: &mut Flow<'_>,
 ) -> Result<(Response<AnyBody>, Call), CallFailure> {
@@ -54,11 +57,10 @@ pub(super) async fn send(
         tries += 1;
         let mut request = Request::new(full(body.clone()));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = site.destination.uri.clone();
+        *request.uri_mut() = site.destination.further(streamed).clone();
         *request.headers_mut() = site.destination.headers.clone();
         of_another_body(request.headers_mut());
-        let streamed = flow.is_live() && purpose != Purpose::Correction;
-        let model = &site.request.model;
+        let model = &site.request.view().model;
         let mut call = exchange.calls.open(purpose, name, model, streamed, body.len()).await;
         let client = &exchange.gateway.client;
         let sent = exchange.rehearsal.send(client, &site.destination.upstream, request, first_byte);
@@ -71,7 +73,7 @@ pub(super) async fn send(
                 let wait = retry_after(answer.headers());
                 let status = answer.status();
                 let answer = plain(answer.map(|body| call.answered(status, body)));
-                let mut error = read_refusal(answer, limits.idle).await;
+                let mut error = read_refusal(answer, site.request.format(), limits.idle).await;
                 // It goes into the log, and to whoever reads that.
                 error.message = exchange.scrubber().scrub(&error.message).into_owned();
                 call.settle(CallEnd::new(Ending::UpstreamError));
@@ -118,10 +120,13 @@ fn may_pass(status: StatusCode) -> bool {
     )
 }
 
-async fn read_refusal(answer: Response<AnyBody>, idle: Duration) -> ProviderError {
+async fn read_refusal(answer: Response<AnyBody>, format: &dyn WireFormat, idle: Duration) -> ProviderError {
     let unknown = |message: String| ProviderError { message, kind: None, code: None };
     match read_whole(answer.into_body(), MAX_ERROR_BYTES, idle).await {
-        Ok(body) => read_error(&body).unwrap_or_else(|| unknown("no error message in it".to_owned())),
+        Ok(body) => Value::parse(&body)
+            .ok()
+            .and_then(|root| format.read_error(root))
+            .unwrap_or_else(|| unknown("no error message in it".to_owned())),
         Err(error) => unknown(error.to_string()),
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use endmark_core::{Ending, Stop};
-use endmark_wire::openai_chat::{ChatResponse, ChatStream, Choice, ToolCall, Usage};
+use endmark_wire::reply::{Choice, Continuation as Further, ToolCall, Usage};
 use endmark_wire::sse;
 use http::{Response, header};
 use http_body_util::BodyExt;
@@ -30,21 +30,25 @@ pub(super) struct Continuation {
     pub(super) stop: Option<Stop>,
     pub(super) usage: Option<Usage>,
     pub(super) reasoned: bool,
+    /// The answer's id.
+    pub(super) id: Option<String>,
+    /// The provider's own way to go on with it.
+    pub(super) further: Option<Further>,
 }
 
 /// Sends `body` as one more call of the exchange and reads the answer.
 pub(super) async fn call(
     exchange: &Exchange,
     site: &Site<'_>,
-    body: Vec<u8>,
+    (body, stream): (Vec<u8>, bool),
     expected: &Expected<'_>,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
-    let (answer, call) = send(exchange, site, Bytes::from(body), expected.purpose, flow).await?;
+    let (answer, call) = send(exchange, site, Bytes::from(body), stream, expected.purpose, flow).await?;
     if is_event_stream(&answer) {
-        streamed(exchange, answer, call, expected, flow).await
+        streamed(exchange, site, answer, call, expected, flow).await
     } else {
-        whole(exchange, answer, call, expected, flow).await
+        whole(exchange, site, answer, call, expected, flow).await
     }
 }
 
@@ -59,6 +63,7 @@ fn is_event_stream(answer: &Response<AnyBody>) -> bool {
 /// Reads an answer that comes as a whole.
 async fn whole(
     exchange: &Exchange,
+    site: &Site<'_>,
     answer: Response<AnyBody>,
     call: Call,
     expected: &Expected<'_>,
@@ -77,23 +82,24 @@ async fn whole(
             return Err(CallFailure::Lost(format!("the continuation was lost: {error}")));
         }
     };
-    let response = match ChatResponse::parse(&body, &exchange.request) {
+    let response = match site.request.response(&body) {
         Ok(response) => response,
         Err(error) => {
             call.settle(CallEnd::new(Ending::UpstreamError));
             return Err(CallFailure::Lost(format!("the continuation cannot be read: {error}")));
         }
     };
+    let reply = response.reply();
     call.settle(CallEnd {
-        stop: response.choices.first().and_then(|choice| choice.finish.as_ref()?.stop),
-        usage: response.usage,
-        model: Some(response.model.clone()),
+        stop: reply.choices.first().and_then(|choice| choice.finish.as_ref()?.stop),
+        usage: reply.usage,
+        model: Some(reply.model.clone()),
         ..CallEnd::new(Ending::Clean)
     });
-    let Some(choice) = response.choices.first() else {
+    let Some(choice) = reply.choices.first() else {
         return Err(CallFailure::Lost("the continuation has no choice".to_owned()));
     };
-    Ok(continuation(choice, Ending::Clean, response.usage, expected))
+    Ok(continuation(choice, Ending::Clean, reply.usage, reply.id.as_deref(), expected))
 }
 
 /// What a choice says about the part that is continued.
@@ -101,6 +107,7 @@ fn continuation(
     choice: &Choice,
     ending: Ending,
     usage: Option<Usage>,
+    id: Option<&str>,
     expected: &Expected<'_>,
 ) -> Continuation {
     let received = received(choice, expected);
@@ -116,20 +123,24 @@ fn continuation(
         stop: choice.finish.as_ref().and_then(|finish| finish.stop),
         usage,
         reasoned: choice.reasoned,
+        id: id.map(str::to_owned),
+        further: choice.continuation.clone(),
     }
 }
 
 /// The part that is continued: the text, or the arguments of the call that came.
 fn received<'a>(choice: &'a Choice, expected: &Expected<'_>) -> &'a str {
-    match choice.tool_calls.first() {
-        Some(call) if expected.arguments => &call.arguments,
-        _ => &choice.text,
+    let Some(position) = expected.call else { return &choice.text };
+    match choice.tool_calls.get(position) {
+        Some(call) => &call.arguments,
+        None => &choice.text,
     }
 }
 
 /// Reads an answer that comes as a stream; what is certain is handed on at once.
 async fn streamed(
     exchange: &Exchange,
+    site: &Site<'_>,
     answer: Response<AnyBody>,
     call: Call,
     expected: &Expected<'_>,
@@ -138,14 +149,14 @@ async fn streamed(
     let limits = &exchange.gateway.settings.limits;
     let mut body = answer.into_body();
     let mut decoder = sse::Decoder::new(limits.reply_bytes);
-    let mut stream = ChatStream::new(&exchange.request, limits.reply_bytes);
+    let mut stream = site.request.stream(limits.reply_bytes);
     let mut passing = Passing::new(expected);
     let ending = 'reading: loop {
         let next = timeout(limits.idle, while_alive(limits.heartbeat, flow, body.frame())).await;
         let frame = match next {
             Err(_) => break Ending::Stalled,
             Ok(alive) => match alive? {
-                None if stream.choices().first().is_some_and(|choice| choice.finish.is_some()) => {
+                None if stream.received().choices().first().is_some_and(|choice| choice.finish.is_some()) => {
                     break Ending::Clean;
                 }
                 None | Some(Err(_)) => break Ending::Dropped,
@@ -164,21 +175,24 @@ async fn streamed(
                 Ok(chunk) if chunk.done => break 'reading Ending::Clean,
                 Ok(_) => {}
             }
-            let Some(choice) = stream.choices().first() else { continue };
+            let Some(choice) = stream.received().choices().first() else { continue };
             if !choice.mendable {
                 break 'reading Ending::OverCap;
             }
             passing.pass(received(choice, expected), flow).await?;
         }
     };
+    let all = stream.received();
     call.settle(CallEnd {
-        stop: stream.choices().first().and_then(|choice| choice.finish.as_ref()?.stop),
-        usage: stream.usage(),
-        model: stream.model().map(str::to_owned),
+        stop: all.choices().first().and_then(|choice| choice.finish.as_ref()?.stop),
+        usage: all.usage(),
+        model: all.model().map(str::to_owned),
         ..CallEnd::new(ending)
     });
-    match stream.choices().first() {
-        Some(choice) if choice.mendable => Ok(continuation(choice, ending, stream.usage(), expected)),
+    match all.choices().first() {
+        Some(choice) if choice.mendable => {
+            Ok(continuation(choice, ending, all.usage(), all.id(), expected))
+        }
         Some(_) => Err(CallFailure::Lost("the continuation cannot be joined: it is over [limits] reply_bytes, or a call of an unknown kind".to_owned())),
         None => Err(CallFailure::Lost(format!(
             "the continuation's stream ended {} with nothing in it",

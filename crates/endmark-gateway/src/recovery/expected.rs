@@ -15,6 +15,10 @@ pub(super) struct Expected<'a> {
     pub(super) demanded: Option<&'a Format>,
     /// Where an answer that repeats nothing is taken to go on; none where it is no continuation.
     pub(super) from: Option<AskedFrom>,
-    /// Whether the part is a tool call's arguments.
-    pub(super) arguments: bool,
+    /// Whether an answer goes on from the joined text to the byte, behind what it repeats of it.
+    pub(super) exact: bool,
+    /// Nothing is handed on before all of the answer is there.
+    pub(super) closed: bool,
+    /// Which of the answer's calls goes on with a tool call's arguments; none where the part is text.
+    pub(super) call: Option<usize>,
 }

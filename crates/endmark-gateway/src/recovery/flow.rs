@@ -6,6 +6,8 @@ use crate::chat::LiveSlot;
 pub(crate) enum Flow<'a> {
     /// Gets the reply when it is whole.
     Waiting,
+    /// Has what cannot be gone on with: nothing may be asked for it.
+    Closed,
     /// Has read a part of it already, and reads on as soon as more is certain.
     Live(LiveSlot<'a>),
 }
@@ -19,7 +21,7 @@ impl Flow<'_> {
     /// Bytes of this part that the client has.
     pub(super) fn sent(&self) -> usize {
         match self {
-            Self::Waiting => 0,
+            Self::Waiting | Self::Closed => 0,
             Self::Live(slot) => slot.sent(),
         }
     }
@@ -27,7 +29,7 @@ impl Flow<'_> {
     /// Hands on what follows the bytes that the client has.
     pub(super) async fn extend(&mut self, text: &str) -> Result<(), ClientGone> {
         match self {
-            Self::Waiting => Ok(()),
+            Self::Waiting | Self::Closed => Ok(()),
             Self::Live(slot) => slot.extend(text).await,
         }
     }
@@ -35,9 +37,14 @@ impl Flow<'_> {
     /// Tells the client that its reply is still being worked on.
     pub(super) async fn keep_alive(&mut self) -> Result<(), ClientGone> {
         match self {
-            Self::Waiting => Ok(()),
+            Self::Waiting | Self::Closed => Ok(()),
             Self::Live(slot) => slot.keep_alive().await,
         }
+    }
+
+    /// Whether the reply can still be changed.
+    pub(super) fn is_open(&self) -> bool {
+        !matches!(self, Self::Closed)
     }
 
     /// Whether continuations are best read as streams.

@@ -79,10 +79,11 @@ pub(crate) async fn mend(
         Judgement::Passed => Ok(Mended::untouched()),
         Judgement::Whole { disclosed } => whole(exchange, suspect, account, flow, disclosed).await,
         Judgement::Cut(kind) => {
-            let set_limit = exchange.request.limit.is_some();
+            let set_limit = exchange.sets_limit();
             let record = Record::open(exchange, &suspect.slot, kind, settled, suspect.reply.text.len()).await;
             match action(exchange.mode, kind, set_limit, by_format) {
-                Action::Disclose => Ok(disclosed(record, suspect, kind).await),
+                Action::Disclose => Ok(disclosed(record, suspect, kind, LEFT).await),
+                Action::Resume if !flow.is_open() => Ok(disclosed(record, suspect, kind, CLOSED).await),
                 Action::Resume => resumed(exchange, suspect, account, flow, kind, record).await,
             }
         }
@@ -152,7 +153,7 @@ async fn whole(
     }
     mended.invalid = true;
     mended.outcome = Some(Outcome::Whole);
-    if exchange.mode == Mode::Warn || corrections(exchange, flow) == 0 {
+    if exchange.mode == Mode::Warn || !flow.is_open() || corrections(exchange, flow) == 0 {
         return Ok(mended);
     }
     let mut asker = Asker::new(exchange, suspect, account).await;
@@ -166,9 +167,15 @@ async fn whole(
     Ok(mended)
 }
 
+/// Why a cut part is left as it is: nobody wants more of it.
+const LEFT: &str = "the client's own limit, or the mode, says not to ask for more";
+
+/// Nothing can be said behind what the client has.
+const CLOSED: &str = "the client has the beginning of something that only its own server can complete";
+
 /// A cut part that is left as it is.
-async fn disclosed(record: Record, suspect: &Suspect, kind: CutKind) -> Mended {
-    let reason = "the client's own limit, or the mode, says not to ask for more".to_owned();
+async fn disclosed(record: Record, suspect: &Suspect, kind: CutKind, reason: &str) -> Mended {
+    let reason = reason.to_owned();
     let reply = &suspect.reply;
     let pieces = [PieceRecord {
         role: PieceRole::First,

@@ -34,7 +34,8 @@ enum Way {
 impl<'a> Passing<'a> {
     pub(super) fn new(expected: &'a Expected<'a>) -> Self {
         let way = match expected.demanded {
-            _ if expected.echo.is_empty() => stitched(expected),
+            _ if expected.closed => Way::Closed,
+            _ if expected.echo.is_empty() && !expected.exact => stitched(expected),
             None => Way::Echoed { detector: None },
             Some(format @ Format::Json) => {
                 let mut detector = Detector::new(format);

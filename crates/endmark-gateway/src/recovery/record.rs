@@ -92,7 +92,7 @@ impl Record {
             turn_number: exchange.turn_number,
             truncation_index: truncation_index.map(|index| index as u64),
             initial_chunk_length: received as u64,
-            model: exchange.request.model.clone(),
+            model: exchange.request.view().model.clone(),
             provider: exchange.upstream_name().to_owned(),
             cut_kind: kind.name().to_owned(),
         };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use endmark_core::Ending;
 use endmark_core::failover::Finishing;
-use endmark_wire::openai_chat::ChatRequest;
+use endmark_wire::request::Request;
 
 use crate::chat::{Destination, Exchange};
 
@@ -12,7 +12,7 @@ use crate::chat::{Destination, Exchange};
 pub(super) struct Site<'a> {
     exchange: &'a Exchange,
     pub(super) destination: &'a Destination,
-    pub(super) request: Cow<'a, ChatRequest>,
+    pub(super) request: Cow<'a, Request>,
     finishing: Finishing,
     is_fallback: bool,
 }

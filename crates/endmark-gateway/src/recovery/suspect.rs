@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use endmark_core::{Ending, Format, Reply, Stop};
-use endmark_wire::openai_chat::ToolCall;
+use endmark_wire::reply::{Continuation, ToolCall};
 
 use super::mend::Judged;
 use super::schema::Schema;
@@ -20,6 +20,8 @@ pub(crate) struct Suspect {
     pub(crate) content_before: String,
     /// The message's calls before a tool call.
     pub(crate) calls_before: Vec<ToolCall>,
+    /// The provider's own way to go on with a text.
+    pub(crate) continuation: Option<Continuation>,
     /// What it was judged to be, once that was asked.
     pub(crate) judged: OnceLock<Judged>,
 }

@@ -60,18 +60,24 @@ impl BaseUrl {
         &self.origin
     }
 
-    /// The address of a client's path at this upstream: `/v1/…` stands for the base path, every other path
-    /// for itself.
+    /// The address of a client's path at this upstream: `/v1/…` stands for the base path, and `/v1beta/…` for one that
+    /// ends so; every other path for itself.
     ///
     /// ```
     /// use endmark_gateway::BaseUrl;
     /// let base: BaseUrl = "http://127.0.0.1:8080/api/v1".parse().unwrap();
     /// assert_eq!(base.locate("/v1/models?x=1").unwrap(), "http://127.0.0.1:8080/api/v1/models?x=1");
     /// assert_eq!(base.locate("/health").unwrap(), "http://127.0.0.1:8080/health");
+    /// let base: BaseUrl = "http://127.0.0.1:8080/google/v1beta".parse().unwrap();
+    /// assert_eq!(base.locate("/v1beta/models").unwrap(), "http://127.0.0.1:8080/google/v1beta/models");
     /// ```
     pub fn locate(&self, path_and_query: &str) -> Result<Uri, http::Error> {
-        let below_base =
-            path_and_query.strip_prefix("/v1").filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+        let below = |version: &str| {
+            let rest = path_and_query.strip_prefix(version);
+            rest.filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+        };
+        let beta = || below("/v1beta").filter(|_| self.path.ends_with("/v1beta"));
+        let below_base = below("/v1").or_else(beta);
         let target = match below_base {
             Some(rest) => format!("{}{rest}", self.path),
             None => path_and_query.to_owned(),

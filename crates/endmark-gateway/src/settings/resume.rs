@@ -13,6 +13,9 @@ pub struct ResumeSettings {
     pub max_attempts: u32,
     /// The output limit a continuation carries at least, in tokens.
     pub continuation_tokens: u64,
+    /// In formats that want a limit in every request, one from which on it is taken for the model's and not for what
+    /// the client wants, in tokens.
+    pub treat_limit_as_cap: u64,
     /// Output tokens that all continuations of one request may be allowed together.
     pub max_extra_tokens: u64,
     /// What to hand over when two seams are plausible.
@@ -27,6 +30,7 @@ impl Default for ResumeSettings {
             mode: Mode::Auto,
             max_attempts: MAX_RESUME_ATTEMPTS,
             continuation_tokens: 4_096,
+            treat_limit_as_cap: 4_096,
             max_extra_tokens: 16_384,
             on_ambiguous: OnAmbiguous::Stop,
             prompt: None,

@@ -7,7 +7,7 @@ use super::base_url::BaseUrl;
 use super::proxy::Proxy;
 use super::secret::Secret;
 
-/// A server that speaks OpenAI Chat Completions.
+/// A server that speaks one or more of the wire formats.
 #[derive(Debug, Clone)]
 pub struct Upstream {
     /// The name in the configuration, in paths (`/u/NAME/…`) and in the log.
@@ -16,6 +16,8 @@ pub struct Upstream {
     pub base_url: BaseUrl,
     /// Its own key; without one the client's credentials are passed on.
     pub api_key: Option<Secret>,
+    /// The wire formats whose own paths it serves, as far as no upstream before it does: their names.
+    pub formats: &'static [&'static str],
     /// How it continues an unfinished assistant message.
     pub prefill: Prefill,
     /// The upstream that answers where this one cannot, and finishes what this one began.
@@ -35,6 +37,7 @@ impl Upstream {
             name: name.to_owned(),
             base_url,
             api_key: None,
+            formats: &["openai_chat", "openai_responses"],
             prefill: Prefill::Auto,
             fallback: None,
             model: None,

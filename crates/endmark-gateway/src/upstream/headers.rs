@@ -22,6 +22,9 @@ const HOP_BY_HOP: [HeaderName; 7] = [
 pub(crate) const CREDENTIALS: [&str; 5] =
     ["authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"];
 
+/// The headers among them that hold a key and nothing else, and what stands before it there.
+const KEYS: [Credential; 4] = [("x-api-key", ""), ("x-goog-api-key", ""), ("api-key", ""), BEARER];
+
 /// What another host than the one a request was meant for gets of its headers. What is not named here may be a
 /// secret, however it is called.
 const OF_ANY_HOST: [HeaderName; 6] = [
@@ -48,9 +51,16 @@ const OF_THE_BODY: [HeaderName; 8] = [
 /// The prefix of Endmark's own headers, which are for the gateway and not for the upstream.
 const OWN: &str = "x-endmark-";
 
+/// A header that a key stands in, and what stands before it there.
+pub(crate) type Credential = (&'static str, &'static str);
+
+/// Where most providers have keys.
+const BEARER: Credential = ("authorization", "Bearer ");
+
 /// The headers of a client's request as the upstream gets them: without those of the connection and
-/// Endmark's own, and with the upstream's key where it has one.
-pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream) -> HeaderMap {
+/// Endmark's own, and with the upstream's key where it has one. That stands where the request's format has it, or where
+/// the client's own stood.
+pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Option<Credential>) -> HeaderMap {
     let mut headers = end_to_end(client);
     headers.remove(header::HOST);
     headers.remove(header::EXPECT);
@@ -65,24 +75,36 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream) -> HeaderMap
             value.set_sensitive(true);
         }
     }
+    let (name, before) = credential(&headers, format);
     if let Some(key) = &upstream.api_key
-        && let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {}", key.reveal()))
+        && let Ok(mut value) = HeaderValue::from_str(&format!("{before}{}", key.reveal()))
     {
         for credential in CREDENTIALS {
             headers.remove(credential);
         }
         value.set_sensitive(true);
-        headers.insert(header::AUTHORIZATION, value);
+        headers.insert(HeaderName::from_static(name), value);
     }
     headers
 }
 
 /// The headers of a client's request as a fallback gets them: only those that say nothing of who the client is.
 /// Its credentials were meant for another host, and stay here whether or not the fallback has a key.
-pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream) -> HeaderMap {
+pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream, format: Option<Credential>) -> HeaderMap {
     let known = client.iter().filter(|(name, _)| OF_ANY_HOST.contains(name));
     let headers = known.map(|(name, value)| (name.clone(), value.clone())).collect();
-    for_upstream(&headers, fallback)
+    for_upstream(&headers, fallback, format)
+}
+
+/// Where the upstream's own key is to stand.
+fn credential(client: &HeaderMap, format: Option<Credential>) -> Credential {
+    let has = |(name, _): &Credential| client.contains_key(*name);
+    match format {
+        // Servers of others that speak a provider's format may want the key where all others have it.
+        Some(own) if !has(&own) && has(&BEARER) => BEARER,
+        Some(own) => own,
+        None => KEYS.into_iter().find(has).unwrap_or(BEARER),
+    }
 }
 
 /// What of a request's address and headers may be a secret of whoever sent it.
@@ -178,7 +200,7 @@ mod tests {
             ("x-request-id", "7"),
             ("authorization", "Bearer of-the-client"),
         ]);
-        let sent = for_upstream(&client, &upstream(None));
+        let sent = for_upstream(&client, &upstream(None), None);
         assert_eq!(sent, headers(&[("x-request-id", "7"), ("authorization", "Bearer of-the-client")]));
     }
 
@@ -191,8 +213,8 @@ mod tests {
             ("ocp-apim-subscription-key", "of-the-client"),
             ("x-request-id", "7"),
         ]);
-        assert_eq!(for_fallback(&client, &upstream(None)), headers(&[("x-request-id", "7")]));
-        let sent = for_fallback(&client, &upstream(Some("its-own")));
+        assert_eq!(for_fallback(&client, &upstream(None), None), headers(&[("x-request-id", "7")]));
+        let sent = for_fallback(&client, &upstream(Some("its-own")), Some(BEARER));
         assert_eq!(sent, headers(&[("x-request-id", "7"), ("authorization", "Bearer its-own")]));
     }
 
@@ -233,8 +255,23 @@ mod tests {
 
     #[test]
     fn an_upstream_with_its_own_key_never_sees_the_clients() {
-        let client = headers(&[("authorization", "Bearer of-the-client"), ("x-api-key", "of-the-client")]);
-        let sent = for_upstream(&client, &upstream(Some("of-the-upstream")));
-        assert_eq!(sent, headers(&[("authorization", "Bearer of-the-upstream")]));
+        let bearer = ("authorization", "Bearer of-the-upstream");
+        let anthropic = Some(("x-api-key", ""));
+        for (client, format, sent) in [
+            (vec![("authorization", "Bearer c"), ("x-api-key", "c")], Some(BEARER), bearer),
+            (vec![("x-api-key", "c")], Some(BEARER), bearer),
+            (vec![("authorization", "Bearer c")], anthropic, bearer),
+            (
+                vec![("authorization", "Bearer c"), ("x-api-key", "c")],
+                anthropic,
+                ("x-api-key", "of-the-upstream"),
+            ),
+            (vec![("cookie", "c")], anthropic, ("x-api-key", "of-the-upstream")),
+            (vec![("x-goog-api-key", "c")], None, ("x-goog-api-key", "of-the-upstream")),
+            (vec![], None, bearer),
+        ] {
+            let given = for_upstream(&headers(&client), &upstream(Some("of-the-upstream")), format);
+            assert_eq!(given, headers(&[sent]), "{client:?}");
+        }
     }
 }

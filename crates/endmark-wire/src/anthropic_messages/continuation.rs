@@ -35,6 +35,8 @@ pub(super) fn asking(request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<A
             if matches!(so_far, Partial::Text(_)) {
                 unshown = text.len() - shown.len();
             }
+            // An unfinished message and a demanded format are refused together.
+            without_grammar(&mut edits, root);
             show(&mut edits, root, shown);
         }
         Ask::Prompt { so_far, prompt } => {

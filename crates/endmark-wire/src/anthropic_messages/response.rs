@@ -73,6 +73,15 @@ impl ReplyEdit for Edit<'_> {
     /// Lets the last text block go on where the text only goes on; otherwise the first one holds all of it.
     fn set_text(&mut self, choice: u32, text: &str) {
         let Some(content) = self.content(choice) else { return };
+        if text.is_empty() {
+            // An empty block is refused where a client sends the message back.
+            for (position, block) in content.items().enumerate() {
+                if block.says("type", "text") {
+                    self.edits.remove_item(content, position);
+                }
+            }
+            return;
+        }
         let (held, exact) = text_of(content);
         let blocks: Vec<Value<'_>> = text_blocks(content).filter_map(|block| block.field("text")).collect();
         match (text.strip_prefix(held.as_str()).filter(|_| exact), blocks.split_first()) {
@@ -100,6 +109,14 @@ impl ReplyEdit for Edit<'_> {
         }
     }
 
+    fn remove_call(&mut self, choice: u32, call: u32) {
+        let Some(content) = self.content(choice) else { return };
+        let calls = content.items().enumerate().filter(|(_, block)| block.says("type", "tool_use"));
+        if let Some((_, (position, _))) = (0..).zip(calls).find(|(index, _)| *index == call) {
+            self.edits.remove_item(content, position);
+        }
+    }
+
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]) {
         let Some(content) = self.content(choice) else { return };
         for call in calls {
@@ -114,10 +131,6 @@ impl ReplyEdit for Edit<'_> {
         if choice == 0 {
             self.edits.set_field(self.edits.original(), "stop_reason", &quoted(word_of(end)));
         }
-    }
-
-    fn set_id(&mut self, id: &str) {
-        self.edits.set_field(self.edits.original(), "id", &quoted(id));
     }
 
     fn set_usage(&mut self, counts: &Usage) {

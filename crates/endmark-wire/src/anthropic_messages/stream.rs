@@ -43,7 +43,10 @@ impl MessageReader {
             Some("message_start") => {
                 // From here on there is a reply, be it empty.
                 self.received.pieces(0, &[], false);
-                self.count(root.at("message.usage"));
+                if let Some(message) = root.field("message") {
+                    self.received.named(message.word("model"), message.word("id"));
+                    self.count(message.field("usage"));
+                }
             }
             Some("content_block_start") => self.block_starts(root, &mut event),
             Some("content_block_delta") => self.block_goes_on(root, &mut event),

@@ -181,15 +181,19 @@ fn edited(
     edits.finish()
 }
 
+fn message_stop() -> Vec<u8> {
+    event_frame("message_stop", b"{\"type\":\"message_stop\"}")
+}
+
 impl Writer for MessageWriter {
-    fn pass(&mut self, frame: &Frame, event: &Event) -> Vec<u8> {
-        if event.idle {
-            return frame.raw.clone();
+    fn pass(&mut self, frame: &Frame, event: &Event, client: &mut Vec<u8>) {
+        if !event.idle {
+            if !self.held.is_empty() {
+                client.extend(self.send_held());
+            }
+            self.note(frame);
         }
-        let mut bytes = self.send_held();
-        self.note(frame);
-        bytes.extend_from_slice(&frame.raw);
-        bytes
+        client.extend_from_slice(&frame.raw);
     }
 
     fn hold(&mut self, frame: Frame, event: &Event) {
@@ -215,10 +219,16 @@ impl Writer for MessageWriter {
         bytes
     }
 
-    fn arguments(&mut self, _choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>> {
-        // A block cannot be opened again: only the call that is open can go on.
-        self.open.filter(|open| open.kind == Kinds::Call(call.index))?;
+    fn arguments(&mut self, choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>> {
+        if !self.goes_on(choice, call) {
+            return None;
+        }
         Some(self.delta(&format!("{{\"type\":\"input_json_delta\",\"partial_json\":{}}}", quoted(arguments))))
+    }
+
+    fn goes_on(&self, _choice: u32, call: &ToolCall) -> bool {
+        // A block cannot be opened again: only the call that is open can go on.
+        self.open.is_some_and(|open| open.kind == Kinds::Call(call.index))
     }
 
     fn tool_call(&mut self, _choice: u32, call: &ToolCall) -> Vec<u8> {
@@ -235,11 +245,16 @@ impl Writer for MessageWriter {
     }
 
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {
-        let held = self.held.take();
         if closing.choices.is_empty() && !self.wrote {
-            self.held.put_back(held);
-            return self.send_held();
+            let was_said = self.held.events().any(|event| event.done);
+            let mut bytes = self.send_held();
+            if closing.end_lost && !was_said {
+                bytes.extend(message_stop());
+            }
+            return bytes;
         }
+        self.wrote |= closing.choices.iter().any(|end| end.rewritten);
+        let held = self.held.take();
         let find = |is: fn(&Event) -> bool| held.iter().find(|(_, event)| is(event)).map(|(frame, _)| frame);
         let own = find(|event| !event.finishes.is_empty());
         let mut bytes = Vec::new();
@@ -259,22 +274,28 @@ impl Writer for MessageWriter {
         bytes.extend(Self::message_delta(own, word, closing));
         match find(|event| event.done) {
             Some(done) => bytes.extend_from_slice(&done.raw),
-            None => bytes.extend(event_frame("message_stop", b"{\"type\":\"message_stop\"}")),
+            None => bytes.extend(message_stop()),
         }
         bytes
     }
 
     fn error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
         let own = self.held.error().cloned();
-        self.held.take();
+        let mut bytes = Vec::new();
+        for (frame, event) in self.held.take() {
+            if !self.wrote && event.finishes.is_empty() && !event.done && event.error.is_none() {
+                bytes.extend(frame.raw);
+            }
+        }
         let told = own.as_ref().and_then(|frame| {
             let root = Value::parse_str(frame.data.as_deref()?).ok()?;
             Some(frame.with_data(&edited(root, None, None, error.endmark)))
         });
-        told.unwrap_or_else(|| {
+        bytes.extend(told.unwrap_or_else(|| {
             let json = format!("{{{}{}}}", error::fields(error.kind, error.message), error.endmark_field());
             event_frame("error", json.as_bytes())
-        })
+        }));
+        bytes
     }
 
     fn keep_alive(&self) -> Vec<u8> {

@@ -9,13 +9,15 @@ pub(super) struct ContainerEdit<'a> {
     pub(super) container: Value<'a>,
     /// Names of fields that go.
     pub(super) removed: Vec<String>,
+    /// Positions of items that go.
+    pub(super) removed_items: Vec<usize>,
     /// Fields, with their names, or items that come after the last one.
     pub(super) added: Vec<(Option<String>, String)>,
 }
 
 impl<'a> ContainerEdit<'a> {
     pub(super) fn new(container: Value<'a>) -> Self {
-        Self { container, removed: Vec::new(), added: Vec::new() }
+        Self { container, removed: Vec::new(), removed_items: Vec::new(), added: Vec::new() }
     }
 
     pub(super) fn add_field(&mut self, name: &str, json: &str) {
@@ -59,10 +61,10 @@ impl<'a> ContainerEdit<'a> {
 
     fn members(&self) -> Vec<Member> {
         if self.container.kind() == Kind::Array {
-            let items = self.container.items().map(|item| Member {
+            let items = self.container.items().enumerate().map(|(position, item)| Member {
                 start: item.span().start,
                 end: item.span().end,
-                goes: false,
+                goes: self.removed_items.contains(&position),
             });
             return items.collect();
         }

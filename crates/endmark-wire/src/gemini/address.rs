@@ -28,6 +28,12 @@ pub(super) fn read(path: &str, query: Option<&str>) -> Option<Result<Address, Re
     Some(Ok(Address { base: base.to_owned(), model: Some(model.to_owned()), stream: Some(stream) }))
 }
 
+/// Whether a path is one of Gemini's: under `/v1`, where others have theirs, only those of a model's methods.
+pub(super) fn is_gemini(path: &str) -> bool {
+    let has_method = || path.contains(':') || path.contains("%3A") || path.contains("%3a");
+    path.starts_with("/v1beta/") || (path.starts_with(BASES[1]) && has_method())
+}
+
 /// The path for a model, and a stream or none.
 pub(super) fn write(address: &Address, model: &str, stream: bool) -> String {
     let base = if address.base.is_empty() { BASES[0] } else { &address.base };

@@ -11,7 +11,7 @@ use super::usage;
 use crate::edit::Edits;
 use crate::error::ResponseError;
 use crate::json::{Kind, Value, quoted};
-use crate::reply::{Choice, ToolCall, Usage};
+use crate::reply::{Choice, Continuation, ToolCall, Usage};
 use crate::response::{Reply, ReplyEdit};
 use crate::writer::End;
 
@@ -59,7 +59,8 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
     }
     let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());
     choice.received = choice.text.len() + arguments.sum::<usize>();
-    choice.continuation = candidate.word("continuationToken");
+    choice.continuation =
+        candidate.word("continuationToken").map(|token| Continuation { token, text: choice.text.len() });
     choice.end(finish);
     choice
 }
@@ -123,6 +124,15 @@ impl ReplyEdit for Edit<'_> {
         }
     }
 
+    fn remove_call(&mut self, choice: u32, call: u32) {
+        let parts = self.candidate(choice).and_then(|candidate| candidate.at("content.parts"));
+        let Some(parts) = parts.filter(|parts| parts.kind() == Kind::Array) else { return };
+        let calls = parts.items().enumerate().filter(|(_, part)| call_of(*part).is_some());
+        if let Some((_, (position, _))) = (0..).zip(calls).find(|(index, _)| *index == call) {
+            self.edits.remove_item(parts, position);
+        }
+    }
+
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]) {
         let Some(candidate) = self.candidate(choice) else { return };
         let parts: Vec<String> = calls.iter().filter_map(call_part).collect();
@@ -135,10 +145,6 @@ impl ReplyEdit for Edit<'_> {
         if let Some(candidate) = self.candidate(choice) {
             self.edits.set_field(candidate, "finishReason", &quoted(word_of(end)));
         }
-    }
-
-    fn set_id(&mut self, id: &str) {
-        self.edits.set_field(self.edits.original(), "responseId", &quoted(id));
     }
 
     fn set_usage(&mut self, counts: &Usage) {

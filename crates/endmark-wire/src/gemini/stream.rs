@@ -30,6 +30,9 @@ impl ContentReader {
 
     fn event(&mut self, root: Value<'_>) -> Event {
         let mut event = Event { error: error::read(root), no_choices: true, ..Event::default() };
+        if self.received.choices().is_empty() {
+            self.received.named(root.word("modelVersion"), root.word("responseId"));
+        }
         for (index, candidate) in candidates(root) {
             event.no_choices = false;
             self.candidate(candidate, index, &mut event);

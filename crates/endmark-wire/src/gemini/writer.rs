@@ -100,7 +100,7 @@ impl ContentWriter {
         let mut edits = Edits::of(root);
         for end in closing.choices {
             let Some(candidate) = candidate(root, end.choice) else { continue };
-            if self.wrote.contains(&end.choice) {
+            if end.rewritten || self.wrote.contains(&end.choice) {
                 without_content(&mut edits, candidate);
             }
             self.write_arguments(&mut edits, candidate, end.choice, event);
@@ -117,9 +117,6 @@ impl ContentWriter {
         }
         if let Some(usage) = &closing.usage {
             usage::write(&mut edits, usage);
-        }
-        if let Some(id) = closing.id {
-            edits.set_field(root, "responseId", &quoted(id));
         }
         Some(frame.with_data(&edits.finish()))
     }
@@ -145,14 +142,10 @@ fn without_content<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
 }
 
 impl Writer for ContentWriter {
-    fn pass(&mut self, frame: &Frame, event: &Event) -> Vec<u8> {
+    fn pass(&mut self, frame: &Frame, _event: &Event, client: &mut Vec<u8>) {
+        // What is held back is the end of one candidate: others go on past it.
         self.note(frame);
-        if event.idle {
-            return frame.raw.clone();
-        }
-        let mut bytes = self.send_held();
-        bytes.extend_from_slice(&frame.raw);
-        bytes
+        client.extend_from_slice(&frame.raw);
     }
 
     fn hold(&mut self, frame: Frame, event: &Event) {
@@ -176,6 +169,11 @@ impl Writer for ContentWriter {
         None
     }
 
+    fn goes_on(&self, _choice: u32, _call: &ToolCall) -> bool {
+        // Arguments come all at once.
+        false
+    }
+
     fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8> {
         let is_held = self.held.events().any(|event| calls_in(event, choice).any(|held| held == call.index));
         if is_held {
@@ -194,7 +192,7 @@ impl Writer for ContentWriter {
         }
         let mut bytes = Vec::new();
         let mut ended = Vec::new();
-        for (frame, event) in &held {
+        for (frame, event) in held.iter().filter(|(_, event)| event.error.is_none()) {
             ended.extend(event.finishes.iter().map(|finish| finish.choice));
             bytes.extend(self.edited(frame, event, closing).unwrap_or_else(|| frame.raw.clone()));
         }
@@ -206,7 +204,12 @@ impl Writer for ContentWriter {
 
     fn error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
         let own = self.held.error().cloned();
-        self.held.take();
+        let held = self.held.take();
+        let closing = Closing { choices: error.choices, ..Closing::default() };
+        let mut bytes = Vec::new();
+        for (frame, event) in held.iter().filter(|(_, event)| event.error.is_none()) {
+            bytes.extend(self.edited(frame, event, &closing).unwrap_or_else(|| frame.raw.clone()));
+        }
         let told = own.as_ref().and_then(|frame| {
             let root = Value::parse_str(frame.data.as_deref()?).ok()?;
             let mut edits = Edits::of(root.of_kind(Kind::Object)?);
@@ -215,9 +218,10 @@ impl Writer for ContentWriter {
             }
             Some(frame.with_data(&edits.finish()))
         });
-        told.unwrap_or_else(|| {
+        bytes.extend(told.unwrap_or_else(|| {
             let fields = error::field(502, error.kind, error.message);
             data_frame(format!("{{{fields}{}}}", error.endmark_field()).as_bytes())
-        })
+        }));
+        bytes
     }
 }

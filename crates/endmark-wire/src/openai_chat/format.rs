@@ -3,13 +3,15 @@
 use serde_json::value::RawValue;
 
 use super::error::read_error_field;
+use super::request::{functions, view};
 use super::response::{ResponseEdit, read_reply};
 use super::writer::ChatWriter;
-use super::{ChatRequest, ChatStream, LimitField, error_body};
+use super::{ChatRequest, ChatStream, error_body};
 use crate::ask::{Ask, Asked, Terms};
+use crate::edit::Edits;
 use crate::error::{ProviderError, RequestError, ResponseError};
 use crate::format::WireFormat;
-use crate::json::Value;
+use crate::json::{Kind, Value, quoted};
 use crate::reply::{Event, EventError, Received, ToolCall, Usage};
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
@@ -26,6 +28,10 @@ impl WireFormat for Chat {
         "openai_chat"
     }
 
+    fn owns(&self, path: &str) -> bool {
+        path == "/v1/chat/completions"
+    }
+
     fn address(&self, path: &str, _query: Option<&str>) -> Option<Result<Address, RequestError>> {
         (path == "/v1/chat/completions").then(|| Ok(Address::default()))
     }
@@ -35,34 +41,19 @@ impl WireFormat for Chat {
     }
 
     fn view(&self, root: Value<'_>, _address: &Address) -> Result<View, RequestError> {
-        let request = ChatRequest::parse(root.document().as_bytes())?;
-        Ok(View {
-            model: request.model,
-            stream: request.stream,
-            include_usage: request.include_usage,
-            limit: request.limit,
-            limit_field: request.limit_field.map(LimitField::name),
-            choices: request.choices,
-            has_stop: request.has_stop,
-            has_tools: request.has_tools,
-            assistant_turns: request.assistant_turns,
-            prefill: request.prefill,
-            demanded: request.demanded,
-            text_schema: request.text_schema,
-            first_user_text: request.first_user_text,
-            conversation: None,
-            in_background: false,
-        })
+        view(root)
     }
 
     fn tools(&self, root: Value<'_>) -> Vec<Tool> {
-        let Ok(request) = ChatRequest::parse(root.document().as_bytes()) else { return Vec::new() };
-        let names = request.tool_names();
-        names.into_iter().map(|name| Tool { schema: request.tool_schema(&name), name }).collect()
+        let tools = functions(root).filter_map(|function| {
+            let schema = function.field("parameters").and_then(|schema| schema.of_kind(Kind::Object));
+            Some(Tool { name: function.word("name")?, schema: schema.map(|schema| schema.raw().to_owned()) })
+        });
+        tools.collect()
     }
 
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
-        let request = ChatRequest::parse(request.body()).ok()?;
+        let request = ChatRequest::of(request.root()).ok()?;
         let body = match ask {
             Ask::Prefill { so_far, variant, tool } => request.with_prefill(so_far, terms, *variant, *tool),
             Ask::Prompt { so_far, prompt } => request.with_prompt(so_far, prompt, terms),
@@ -78,17 +69,18 @@ impl WireFormat for Chat {
     }
 
     fn with_usage_asked(&self, request: &Request) -> Vec<u8> {
-        let body = ChatRequest::parse(request.body()).map(|request| request.with_usage_asked());
+        let body = ChatRequest::of(request.root()).map(|request| request.with_usage_asked());
         body.unwrap_or_else(|_| request.body().to_vec())
     }
 
     fn with_model(&self, request: &Request, model: &str) -> Vec<u8> {
-        let body = ChatRequest::parse(request.body()).map(|request| request.for_model(model).body().to_vec());
-        body.unwrap_or_else(|_| request.body().to_vec())
+        let mut edits = Edits::of(request.root());
+        edits.set_field(request.root(), "model", &quoted(model));
+        edits.finish()
     }
 
     fn echoes(&self, request: &Request, so_far: &str) -> Vec<String> {
-        ChatRequest::parse(request.body()).map(|request| request.echoes(so_far)).unwrap_or_default()
+        ChatRequest::of(request.root()).map(|request| request.echoes(so_far)).unwrap_or_default()
     }
 
     fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {
@@ -147,10 +139,6 @@ impl ReplyEdit for ResponseEdit<'_> {
             word_of(end)
         };
         self.set_finish(choice, word);
-    }
-
-    fn set_id(&mut self, id: &str) {
-        ResponseEdit::set_id(self, id);
     }
 
     fn set_usage(&mut self, usage: &Usage) {

@@ -8,6 +8,7 @@ use super::content::text_of;
 use crate::edit::Edits;
 use crate::error::RequestError;
 use crate::json::{Fields, Kind, Value, quoted};
+use crate::request::View;
 
 /// The fields that limit a reply's tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -85,56 +86,28 @@ impl ChatRequest {
             let message = "the body is no JSON object".to_owned();
             return Err(RequestError { message, hint: "Send an object with `model` and `messages`." });
         }
-        let fields = Fields::of(root);
-        let Some(messages) = fields.get("messages").filter(|messages| messages.kind() == Kind::Array) else {
-            let message = "`messages` is missing, or no array".to_owned();
-            return Err(RequestError {
-                message,
-                hint: "Send the conversation as an array named `messages`.",
-            });
-        };
-        let messages: Vec<(String, Value<'_>)> =
-            messages.items().map(|message| (word(message, "role"), message)).collect();
-        let message_text =
-            |message: Value<'_>| text_of(message.field("content")?).map(|content| content.text);
-        let first_user = messages.iter().find(|(role, _)| role == "user");
-        let last = messages.last().filter(|(role, message)| is_unfinished(role, *message));
+        Self::of(root)
+    }
 
-        let limit_in = |field: LimitField| Some((field, fields.get(field.name())?.as_u64()?));
-        let limit = limit_in(LimitField::MaxCompletionTokens).or_else(|| limit_in(LimitField::MaxTokens));
-        let non_empty = |name: &str| fields.get(name).is_some_and(|value| !is_empty(value));
-        let stream = fields.get("stream").and_then(Value::as_bool).unwrap_or(false);
-        let asks_for_usage =
-            fields.get("stream_options").and_then(|options| options.field("include_usage")?.as_bool());
-        let response_format = fields.get("response_format").map(Fields::of);
-        let format = response_format.as_ref().and_then(|format| format.get("type")?.text());
-        let schema = response_format.as_ref().and_then(|format| {
-            format.get("json_schema").and_then(|named| named.field("schema")).or_else(|| format.get("schema"))
-        });
+    /// Reads the request in this object.
+    pub(super) fn of(root: Value<'_>) -> Result<Self, RequestError> {
+        let view = view(root)?;
         Ok(Self {
             body: root.document().to_owned(),
             root: root.span(),
-            model: word(root, "model"),
-            stream,
-            include_usage: stream && asks_for_usage == Some(true),
-            limit: limit.map(|(_, limit)| limit),
-            limit_field: limit.map(|(field, _)| field),
-            choices: fields
-                .get("n")
-                .and_then(Value::as_u64)
-                .and_then(|n| u32::try_from(n).ok())
-                .unwrap_or(1)
-                .max(1),
-            has_stop: non_empty("stop") || non_empty("stop_token_ids"),
-            has_tools: non_empty("tools") || non_empty("functions"),
-            assistant_turns: count(messages.iter().filter(|(role, _)| role == "assistant")),
-            prefill: last.and_then(|(_, message)| message_text(*message)).filter(|text| !text.is_empty()),
-            demanded: matches!(format.as_deref(), Some("json_object" | "json_schema"))
-                .then_some(Format::Json),
-            text_schema: schema
-                .filter(|schema| schema.kind() == Kind::Object)
-                .map(|schema| schema.raw().to_owned()),
-            first_user_text: first_user.and_then(|(_, message)| message_text(*message)),
+            limit_field: limit_in(&Fields::of(root)).map(|(field, _)| field),
+            model: view.model,
+            stream: view.stream,
+            include_usage: view.include_usage,
+            limit: view.limit,
+            choices: view.choices,
+            has_stop: view.has_stop,
+            has_tools: view.has_tools,
+            assistant_turns: view.assistant_turns,
+            prefill: view.prefill,
+            demanded: view.demanded,
+            text_schema: view.text_schema,
+            first_user_text: view.first_user_text,
         })
     }
 
@@ -206,10 +179,69 @@ impl ChatRequest {
     }
 
     fn functions(&self) -> impl Iterator<Item = Value<'_>> {
-        let tools = self.root().field("tools").into_iter().flat_map(Value::items);
-        let legacy = self.root().field("functions").into_iter().flat_map(Value::items);
-        tools.filter_map(|tool| tool.field("function")).chain(legacy)
+        functions(self.root())
     }
+}
+
+/// The functions that a request offers, in their order.
+pub(super) fn functions(root: Value<'_>) -> impl Iterator<Item = Value<'_>> {
+    let tools = root.field("tools").into_iter().flat_map(Value::items);
+    let legacy = root.field("functions").into_iter().flat_map(Value::items);
+    tools.filter_map(|tool| tool.field("function")).chain(legacy)
+}
+
+/// What a request says.
+pub(super) fn view(root: Value<'_>) -> Result<View, RequestError> {
+    let fields = Fields::of(root);
+    let Some(messages) = fields.get("messages").filter(|messages| messages.kind() == Kind::Array) else {
+        let message = "`messages` is missing, or no array".to_owned();
+        return Err(RequestError { message, hint: "Send the conversation as an array named `messages`." });
+    };
+    let messages: Vec<(String, Value<'_>)> =
+        messages.items().map(|message| (word(message, "role"), message)).collect();
+    let message_text = |message: Value<'_>| text_of(message.field("content")?).map(|content| content.text);
+    let first_user = messages.iter().find(|(role, _)| role == "user");
+    let last = messages.last().filter(|(role, message)| is_unfinished(role, *message));
+
+    let limit = limit_in(&fields);
+    let non_empty = |name: &str| fields.get(name).is_some_and(|value| !is_empty(value));
+    let stream = fields.get("stream").and_then(Value::as_bool).unwrap_or(false);
+    let asks_for_usage =
+        fields.get("stream_options").and_then(|options| options.field("include_usage")?.as_bool());
+    let response_format = fields.get("response_format").map(Fields::of);
+    let format = response_format.as_ref().and_then(|format| format.get("type")?.text());
+    let schema = response_format.as_ref().and_then(|format| {
+        format.get("json_schema").and_then(|named| named.field("schema")).or_else(|| format.get("schema"))
+    });
+    Ok(View {
+        model: word(root, "model"),
+        stream,
+        include_usage: stream && asks_for_usage == Some(true),
+        limit: limit.map(|(_, limit)| limit),
+        limit_field: limit.map(|(field, _)| field.name()),
+        choices: fields
+            .get("n")
+            .and_then(Value::as_u64)
+            .and_then(|n| u32::try_from(n).ok())
+            .unwrap_or(1)
+            .max(1),
+        has_stop: non_empty("stop") || non_empty("stop_token_ids"),
+        has_tools: non_empty("tools") || non_empty("functions"),
+        assistant_turns: count(messages.iter().filter(|(role, _)| role == "assistant")),
+        prefill: last.and_then(|(_, message)| message_text(*message)).filter(|text| !text.is_empty()),
+        demanded: matches!(format.as_deref(), Some("json_object" | "json_schema")).then_some(Format::Json),
+        text_schema: schema
+            .filter(|schema| schema.kind() == Kind::Object)
+            .map(|schema| schema.raw().to_owned()),
+        first_user_text: first_user.and_then(|(_, message)| message_text(*message)),
+        conversation: None,
+        in_background: false,
+    })
+}
+
+fn limit_in(fields: &Fields<'_>) -> Option<(LimitField, u64)> {
+    let limit_in = |field: LimitField| Some((field, fields.get(field.name())?.as_u64()?));
+    limit_in(LimitField::MaxCompletionTokens).or_else(|| limit_in(LimitField::MaxTokens))
 }
 
 /// Whether a reply to this last message goes on from it: the assistant's, and no call of a tool.

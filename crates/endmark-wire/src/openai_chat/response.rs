@@ -132,11 +132,6 @@ impl<'a> ResponseEdit<'a> {
         self.message(choice).is_some_and(|message| CallView::all(message).any(|call| call.legacy))
     }
 
-    /// Sets the response's id.
-    pub(super) fn set_id(&mut self, id: &str) {
-        self.edits.set_field(self.edits.original(), "id", &quoted(id));
-    }
-
     /// Sets a choice's `finish_reason`.
     pub fn set_finish(&mut self, choice: u32, word: &str) {
         if let Some(choice) = find_choice(self.edits.original(), choice) {

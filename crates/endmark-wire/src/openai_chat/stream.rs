@@ -37,7 +37,6 @@ pub struct ChatStream {
     has_stop: bool,
     received: Received,
     template: Option<Template>,
-    model: Option<String>,
     fallback: Template,
 }
 
@@ -48,13 +47,7 @@ impl ChatStream {
     }
 
     pub(super) fn answering(model: &str, has_stop: bool, keep_bytes: usize) -> Self {
-        Self {
-            has_stop,
-            received: Received::new(keep_bytes),
-            template: None,
-            model: None,
-            fallback: Template::new(model),
-        }
+        Self { has_stop, received: Received::new(keep_bytes), template: None, fallback: Template::new(model) }
     }
 
     /// Reads a frame; a comment says nothing.
@@ -89,7 +82,7 @@ impl ChatStream {
         }
         if !event.no_choices && self.template.is_none() {
             self.template = Some(Template::read(root));
-            self.model = root.field("model").and_then(Value::text).map(std::borrow::Cow::into_owned);
+            self.received.named(root.word("model"), root.word("id"));
         }
         event.usage = root.field("usage").and_then(read_usage);
         // llama.cpp counts here where usage was not asked for.
@@ -114,7 +107,7 @@ impl ChatStream {
 
     /// The model that says it answers; none where the chunks name none.
     pub fn model(&self) -> Option<&str> {
-        self.model.as_deref()
+        self.received.model()
     }
 
     /// Tokens of the whole reply, once they were counted.

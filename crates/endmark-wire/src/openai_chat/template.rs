@@ -139,11 +139,14 @@ impl<'a> ChunkEdit<'a> {
         }
     }
 
-    /// Takes out what a choice says, its end too.
-    pub(super) fn take_out(&mut self, choice: u32) {
-        if let Some(choice) = find_choice(self.edits.original(), choice) {
-            self.edits.set_field(choice, "delta", "{}");
-            self.edits.set_field(choice, "finish_reason", "null");
+    /// Takes out the end of a choice, and of what it says its text or its calls.
+    pub(super) fn take_out(&mut self, choice: u32, text: bool, calls: bool) {
+        let Some(choice) = find_choice(self.edits.original(), choice) else { return };
+        self.edits.set_field(choice, "finish_reason", "null");
+        let Some(delta) = choice.field("delta").filter(|delta| delta.kind() == Kind::Object) else { return };
+        let gone = [("content", text), ("tool_calls", calls), ("function_call", calls)];
+        for (name, _) in gone.iter().filter(|(_, goes)| *goes) {
+            self.edits.remove_field(delta, name);
         }
     }
 

@@ -5,7 +5,7 @@ use super::format::word_of;
 use super::template::{ChunkEdit, Template};
 use crate::edit::Edits;
 use crate::json::Value;
-use crate::reply::{Event, ToolCall};
+use crate::reply::{Delta, Event, Piece, ToolCall, Usage};
 use crate::sse::{Frame, data_frame};
 use crate::writer::{ChoiceEnd, Closing, End, Held, StreamError, Writer};
 
@@ -17,9 +17,28 @@ pub(super) struct ChatWriter {
     include_usage: bool,
     held: Held,
     /// The choices of which something was written that did not come.
-    wrote: Vec<u32>,
-    /// Those of them whose call has the legacy form.
+    wrote: Vec<Wrote>,
+    /// The choices that call a function in the legacy form.
     legacy: Vec<u32>,
+}
+
+/// What was written of a choice.
+#[derive(Debug)]
+struct Wrote {
+    choice: u32,
+    text: bool,
+    calls: bool,
+}
+
+impl Wrote {
+    /// Whether what was written stands in the place of this piece.
+    fn replaces(&self, piece: &Piece) -> bool {
+        match piece {
+            Piece::Text(_) => self.text,
+            Piece::ToolCall { .. } => self.calls,
+            Piece::Reasoning(_) | Piece::Refusal(_) => false,
+        }
+    }
 }
 
 impl ChatWriter {
@@ -43,15 +62,32 @@ impl ChatWriter {
             let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
             self.template = root.filter(|root| root.field("choices").is_some()).map(Template::read);
         }
+        let begins = |delta: &&Delta| matches!(delta.piece, Piece::ToolCall { name: Some(_), .. });
+        for delta in event.pieces.iter().filter(begins) {
+            let data = frame.data.as_deref().unwrap_or_default();
+            if data.contains("\"function_call\"") && !data.contains("\"tool_calls\"") {
+                self.legacy.push(delta.choice);
+            }
+        }
     }
 
-    fn writes(&mut self, choice: u32, call: Option<&ToolCall>) {
-        for (noted, holds) in
-            [(&mut self.wrote, true), (&mut self.legacy, call.is_some_and(|call| call.legacy))]
-        {
-            if holds && !noted.contains(&choice) {
-                noted.push(choice);
-            }
+    fn wrote(&self, choice: u32) -> Option<&Wrote> {
+        self.wrote.iter().find(|wrote| wrote.choice == choice)
+    }
+
+    fn writes(&mut self, choice: u32) -> &mut Wrote {
+        let known = self.wrote.iter().position(|wrote| wrote.choice == choice);
+        let position = known.unwrap_or_else(|| {
+            self.wrote.push(Wrote { choice, text: false, calls: false });
+            self.wrote.len() - 1
+        });
+        &mut self.wrote[position]
+    }
+
+    fn writes_call(&mut self, choice: u32, call: &ToolCall) {
+        self.writes(choice).calls = true;
+        if call.legacy {
+            self.legacy.push(choice);
         }
     }
 
@@ -61,30 +97,39 @@ impl ChatWriter {
     }
 
     /// A held chunk of choices, for a client that gets other ends than its own; none where nothing of it is left.
-    fn edited(&self, frame: &Frame, event: &Event, closing: &Closing<'_>) -> Option<Vec<u8>> {
-        let of = event.pieces.iter().map(|delta| delta.choice);
-        let of: Vec<u32> = of.chain(event.finishes.iter().map(|finish| finish.choice)).collect();
-        if of.iter().all(|choice| self.wrote.contains(choice)) {
+    fn edited(
+        &self,
+        frame: &Frame,
+        event: &Event,
+        ends: &[ChoiceEnd<'_>],
+        usage: Option<&Usage>,
+    ) -> Option<Vec<u8>> {
+        let is_left = |choice, piece: Option<&Piece>| match (self.wrote(choice), piece) {
+            (None, _) => true,
+            (Some(wrote), Some(piece)) => !wrote.replaces(piece),
+            // The end of a choice that goes on comes behind what was written.
+            (Some(_), None) => false,
+        };
+        let pieces = event.pieces.iter().any(|delta| is_left(delta.choice, Some(&delta.piece)));
+        if !pieces && !event.finishes.iter().any(|finish| is_left(finish.choice, None)) {
             return None;
         }
         let mut edit = ChunkEdit::new(frame.data.as_deref()?).ok()?;
-        for choice in of.iter().filter(|choice| self.wrote.contains(choice)) {
-            edit.take_out(*choice);
+        for wrote in &self.wrote {
+            edit.take_out(wrote.choice, wrote.text, wrote.calls);
         }
-        for end in closing.choices.iter().filter(|end| !self.wrote.contains(&end.choice)) {
+        for end in ends.iter().filter(|end| self.wrote(end.choice).is_none()) {
             if !event.finishes.iter().any(|finish| finish.choice == end.choice) {
                 continue;
             }
-            if let Some(word) = end.end.map(|word| self.word(end.choice, word)) {
-                edit.set_finish(end.choice, Some(word));
+            if let Some(word) = end.end {
+                edit.set_finish(end.choice, Some(self.word(end.choice, word)));
             }
             if let Some(endmark) = end.endmark {
                 edit.set_endmark(endmark);
             }
         }
-        if event.usage.is_some()
-            && let Some(usage) = &closing.usage
-        {
+        if let Some(usage) = usage.filter(|_| event.usage.is_some()) {
             edit.set_usage(usage);
         }
         Some(frame.with_data(&edit.finish()))
@@ -96,17 +141,38 @@ impl ChatWriter {
         word.map(|word| data_frame(&self.template().finish_chunk(end.choice, word, end.endmark)))
             .unwrap_or_default()
     }
+
+    /// What is held back of choices, with these ends in place of their own.
+    fn choices(&mut self, held: &[(Frame, Event)], ends: &[ChoiceEnd<'_>], usage: Option<&Usage>) -> Vec<u8> {
+        for end in ends.iter().filter(|end| end.rewritten) {
+            self.writes(end.choice).text = true;
+        }
+        let mut bytes = Vec::new();
+        let mut ended: Vec<u32> = Vec::new();
+        for (frame, event) in held {
+            if event.done || event.error.is_some() || event.no_choices {
+                continue;
+            }
+            if let Some(chunk) = self.edited(frame, event, ends, usage) {
+                let own = event.finishes.iter().map(|finish| finish.choice);
+                ended.extend(own.filter(|choice| self.wrote(*choice).is_none()));
+                bytes.extend(chunk);
+            }
+        }
+        for end in ends.iter().filter(|end| !ended.contains(&end.choice)) {
+            let mut finishes = held.iter().flat_map(|(_, event)| &event.finishes);
+            let own = finishes.find(|finish| finish.choice == end.choice).map(|finish| finish.word.as_str());
+            bytes.extend(self.end(end, own));
+        }
+        bytes
+    }
 }
 
 impl Writer for ChatWriter {
-    fn pass(&mut self, frame: &Frame, event: &Event) -> Vec<u8> {
-        if event.idle {
-            return frame.raw.clone();
-        }
+    fn pass(&mut self, frame: &Frame, event: &Event, client: &mut Vec<u8>) {
+        // What is held back is the end of one choice: others go on past it.
         self.note(frame, event);
-        let mut bytes = self.release();
-        bytes.extend_from_slice(&frame.raw);
-        bytes
+        client.extend_from_slice(&frame.raw);
     }
 
     fn hold(&mut self, frame: Frame, event: &Event) {
@@ -123,54 +189,47 @@ impl Writer for ChatWriter {
     }
 
     fn text(&mut self, choice: u32, text: &str) -> Vec<u8> {
-        self.writes(choice, None);
+        self.writes(choice).text = true;
         data_frame(&self.template().text_chunk(choice, text))
     }
 
     fn arguments(&mut self, choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>> {
-        self.writes(choice, Some(call));
+        self.writes_call(choice, call);
         Some(data_frame(&self.template().tool_arguments_chunk(choice, call, arguments)))
     }
 
+    fn goes_on(&self, _choice: u32, _call: &ToolCall) -> bool {
+        true
+    }
+
     fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8> {
-        self.writes(choice, Some(call));
+        self.writes_call(choice, call);
         data_frame(&self.template().tool_call_chunk(choice, call))
     }
 
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {
         if closing.choices.is_empty() && self.wrote.is_empty() {
-            return self.release();
+            let was_said = self.held.events().any(|event| event.done);
+            let mut bytes = self.release();
+            if closing.end_lost && !was_said {
+                bytes.extend(data_frame(b"[DONE]"));
+            }
+            return bytes;
         }
         let held = self.held.take();
-        let mut bytes = Vec::new();
-        let mut counted = Vec::new();
-        let mut done = None;
-        let mut ended: Vec<u32> = Vec::new();
-        for (frame, event) in &held {
-            if event.done {
-                done = Some(frame);
-            } else if event.no_choices {
-                counted.extend_from_slice(&frame.raw);
-            } else if let Some(chunk) = self.edited(frame, event, closing) {
-                let own = event.finishes.iter().map(|finish| finish.choice);
-                ended.extend(own.filter(|choice| !self.wrote.contains(choice)));
-                bytes.extend(chunk);
+        let mut bytes = self.choices(&held, closing.choices, closing.usage.as_ref());
+        // What is of no choice and no end: counts that are not replaced, and whatever else.
+        let is_other = |event: &Event| event.no_choices && !event.done && event.error.is_none();
+        for (frame, event) in held.iter().filter(|(_, event)| is_other(event)) {
+            if closing.usage.is_none() || event.usage.is_none() {
+                bytes.extend_from_slice(&frame.raw);
             }
         }
-        for end in closing.choices.iter().filter(|end| !ended.contains(&end.choice)) {
-            let mut finishes = held.iter().flat_map(|(_, event)| &event.finishes);
-            let own = finishes.find(|finish| finish.choice == end.choice).map(|finish| finish.word.as_str());
-            bytes.extend(self.end(end, own));
+        if let Some(usage) = closing.usage.as_ref().filter(|_| self.include_usage) {
+            bytes.extend(data_frame(&self.template().usage_chunk(usage)));
         }
-        match &closing.usage {
-            None => bytes.extend(counted),
-            Some(usage) if self.include_usage => {
-                bytes.extend(data_frame(&self.template().usage_chunk(usage)));
-            }
-            Some(_) => {}
-        }
-        match done {
-            Some(done) => bytes.extend_from_slice(&done.raw),
+        match held.iter().find(|(_, event)| event.done) {
+            Some((done, _)) => bytes.extend_from_slice(&done.raw),
             None => bytes.extend(data_frame(b"[DONE]")),
         }
         bytes
@@ -178,7 +237,8 @@ impl Writer for ChatWriter {
 
     fn error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
         let own = self.held.error().cloned();
-        self.held.take();
+        let held = self.held.take();
+        let mut bytes = self.choices(&held, error.choices, None);
         let with_endmark = |json: &str| {
             let root = Value::parse_str(json).ok()?;
             let mut edits = Edits::of(root);
@@ -188,10 +248,11 @@ impl Writer for ChatWriter {
             Some(edits.finish())
         };
         let told = own.and_then(|frame| Some(frame.with_data(&with_endmark(frame.data.as_deref()?)?)));
-        told.unwrap_or_else(|| {
+        bytes.extend(told.unwrap_or_else(|| {
             let body = error_body(error.message, error.kind, None, None);
             let json = std::str::from_utf8(&body).ok().and_then(with_endmark);
             data_frame(&json.unwrap_or(body))
-        })
+        }));
+        bytes
     }
 }

@@ -100,6 +100,7 @@ impl ResponseReader {
         if let Some(response) = response {
             event.finishes.extend(stop::read(response, self.has_stop));
             event.usage = usage::read(response);
+            self.received.named(response.word("model"), response.word("id"));
         }
         let begins = response.is_some() || !event.pieces.is_empty();
         if begins {

@@ -73,8 +73,9 @@ impl ResponseWriter {
     /// Notes what the client knows once it has this frame.
     fn note(&mut self, frame: &Frame, event: &Event) {
         let Some(data) = frame.data.as_deref().filter(|_| self.room.is_some()) else { return };
-        if self.last.is_some() {
-            self.last = Some(data.to_owned());
+        if let Some(last) = &mut self.last {
+            last.clear();
+            last.push_str(data);
         }
         let is_delta = frame.event.as_deref().is_some_and(|name| name.rsplit('.').next() == Some("delta"));
         if is_delta {
@@ -397,14 +398,14 @@ fn name_of(end: End) -> &'static str {
 }
 
 impl Writer for ResponseWriter {
-    fn pass(&mut self, frame: &Frame, event: &Event) -> Vec<u8> {
-        if event.idle {
-            return frame.raw.clone();
+    fn pass(&mut self, frame: &Frame, event: &Event, client: &mut Vec<u8>) {
+        if !event.idle {
+            if !self.held.is_empty() {
+                client.extend(self.release());
+            }
+            self.note(frame, event);
         }
-        let mut bytes = self.release();
-        self.note(frame, event);
-        bytes.extend_from_slice(&frame.raw);
-        bytes
+        client.extend_from_slice(&frame.raw);
     }
 
     fn hold(&mut self, frame: Frame, event: &Event) {
@@ -459,6 +460,10 @@ impl Writer for ResponseWriter {
         Some(bytes)
     }
 
+    fn goes_on(&self, _choice: u32, call: &ToolCall) -> bool {
+        self.open(Target::Call(call.index)).is_some()
+    }
+
     fn tool_call(&mut self, _choice: u32, call: &ToolCall) -> Vec<u8> {
         let mut bytes = self.make_way(None);
         for position in 0..self.items.len() {
@@ -480,7 +485,12 @@ impl Writer for ResponseWriter {
         }
         if self.room.is_none() {
             let message = "the reply is too long to be ended as a whole: ask for less at a time";
-            return self.error(&StreamError { message, kind: "endmark_reply_cut", endmark: None });
+            return self.error(&StreamError {
+                message,
+                kind: "endmark_reply_cut",
+                endmark: None,
+                choices: &[],
+            });
         }
         let status = status_of(end.unwrap_or(End::Turn));
         let mut bytes = Vec::new();
@@ -519,7 +529,14 @@ impl Writer for ResponseWriter {
 
     fn error(&mut self, error: &StreamError<'_>) -> Vec<u8> {
         let own = self.held.error().cloned();
-        self.held.take();
+        let mut bytes = Vec::new();
+        for (frame, event) in self.held.take() {
+            let ends = !event.finishes.is_empty() || event.done || event.error.is_some();
+            if !self.wrote && !ends {
+                self.note(&frame, &event);
+                bytes.extend(frame.raw);
+            }
+        }
         let told = own.as_ref().and_then(|frame| {
             let root = Value::parse_str(frame.data.as_deref()?).ok()?;
             let mut edits = Edits::of(root);
@@ -528,10 +545,11 @@ impl Writer for ResponseWriter {
             }
             Some(self.renumbered(frame, edits, None))
         });
-        told.unwrap_or_else(|| {
+        bytes.extend(told.unwrap_or_else(|| {
             let numbered = self.numbered();
             let rest = format!("{numbered}{}", error.endmark_field());
             event_frame("error", error::event(error.kind, error.message, &rest).as_bytes())
-        })
+        }));
+        bytes
     }
 }

@@ -21,10 +21,19 @@ pub struct Choice {
     /// to be kept, a chunk that could not be read, half a surrogate pair, a call of another tool than a
     /// function) the choice can only be passed on, and both may be empty.
     pub mendable: bool,
-    /// The provider's own token for going on with it, if it gave one.
-    pub continuation: Option<String>,
+    /// The provider's own way to go on with it, if it gave one; of several the last.
+    pub continuation: Option<Continuation>,
     /// How many bytes of text and arguments were received, kept or not.
     pub received: usize,
+}
+
+/// A provider's own token for going on with a choice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Continuation {
+    /// The token, as it came.
+    pub token: String,
+    /// How many bytes of the text it goes on behind.
+    pub text: usize,
 }
 
 impl Choice {

@@ -2,7 +2,7 @@
 
 use endmark_core::Ending;
 
-use super::{Choice, Delta, Event, EventError, Finish, Piece, ToolCall, Usage};
+use super::{Choice, Continuation, Delta, Event, EventError, Finish, Piece, ToolCall, Usage};
 
 /// More choices than a request can ask for; of others nothing is kept.
 const MAX_CHOICES: usize = 128;
@@ -37,6 +37,8 @@ pub struct Received {
     output_tokens: Option<u64>,
     state: State,
     done: bool,
+    model: Option<String>,
+    id: Option<String>,
 }
 
 impl Received {
@@ -49,6 +51,8 @@ impl Received {
             output_tokens: None,
             state: State::Well,
             done: false,
+            model: None,
+            id: None,
         }
     }
 
@@ -89,6 +93,22 @@ impl Received {
     /// Whether the stream's own end was seen.
     pub fn is_done(&self) -> bool {
         self.done
+    }
+
+    /// The model that says it answers; none where the stream names none.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    /// The reply's id, as the stream first gives it.
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// Notes who says that it answers, and under which id; the first to say so counts.
+    pub(crate) fn named(&mut self, model: Option<String>, id: Option<String>) {
+        self.model = self.model.take().or(model);
+        self.id = self.id.take().or(id);
     }
 
     /// Notes that there is another event to be read: behind one that could not be read, nothing is as it was.
@@ -154,10 +174,12 @@ impl Received {
         }
     }
 
-    /// Notes the token by which the provider goes on with a choice.
+    /// Notes the token by which the provider goes on with a choice from where it is now.
     pub(crate) fn continuation(&mut self, index: u32, token: Option<String>) {
-        if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
-            choice.continuation = token.or(choice.continuation.take());
+        if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index)
+            && let Some(token) = token
+        {
+            choice.continuation = Some(Continuation { token, text: choice.text.len() });
         }
     }
 

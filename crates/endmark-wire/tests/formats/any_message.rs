@@ -217,7 +217,7 @@ proptest! {
                 if is_held(&event, writer.holds()) {
                     writer.hold(frame, &event);
                 } else {
-                    client.extend(writer.pass(&frame, &event));
+                    writer.pass(&frame, &event, &mut client);
                 }
             }
             for choice in reader.received().choices().iter().filter(|choice| choice.mendable) {
@@ -229,9 +229,9 @@ proptest! {
             client.extend(writer.arguments(0, &call, "x").unwrap_or_default());
             client.extend(writer.tool_call(0, &call));
             client.extend(writer.keep_alive());
-            let ends = [ChoiceEnd { choice: 0, end: Some(End::ToolCalls), endmark: None }];
-            client.extend(writer.close(&Closing { choices: &ends, usage: Some(Usage::default()), id: Some("i") }));
-            client.extend(writer.error(&StreamError { message: "cut", kind: "endmark_reply_cut", endmark: None }));
+            let ends = [ChoiceEnd { choice: 0, end: Some(End::ToolCalls), endmark: None, rewritten: false }];
+            client.extend(writer.close(&Closing { choices: &ends, usage: Some(Usage::default()), id: Some("i"), end_lost: false }));
+            client.extend(writer.error(&StreamError { message: "cut", kind: "endmark_reply_cut", endmark: None, choices: &[] }));
             let (frames, _) = frames(&[&client]);
             for frame in frames {
                 if let Some(data) = frame.data.filter(|data| data != "[DONE]") {

@@ -66,7 +66,7 @@ fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
     assert!(had.finish.is_some() || received.ending(0) == Ending::Dropped, "{what}");
     let mut client = relayed.sent;
     if !relayed.writer.can_write() {
-        let error = StreamError { message: "cut", kind: "endmark_reply_cut", endmark: None };
+        let error = StreamError { message: "cut", kind: "endmark_reply_cut", endmark: None, choices: &[] };
         let end = String::from_utf8(relayed.writer.error(&error)).unwrap();
         assert!(end.contains("endmark_reply_cut"), "{what}\n{end}");
         return;
@@ -87,7 +87,7 @@ fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
     }
     let end = if whole.tool_calls.is_empty() { End::Turn } else { End::ToolCalls };
     let endmark = serde_json::value::to_raw_value(&serde_json::json!({"outcome": "resumed"})).unwrap();
-    let ends = [ChoiceEnd { choice: 0, end: Some(end), endmark: Some(&endmark) }];
+    let ends = [ChoiceEnd { choice: 0, end: Some(end), endmark: Some(&endmark), rewritten: false }];
     client.extend(relayed.writer.close(&Closing { choices: &ends, ..Closing::default() }));
 
     let text = String::from_utf8_lossy(&client);
@@ -137,9 +137,9 @@ fn a_stream_that_ended_goes_on_in_place_of_its_end() {
             client.extend(relayed.writer.text(0, &rest[..1]));
             client.extend(relayed.writer.keep_alive());
             client.extend(relayed.writer.text(0, &rest[1..]));
-            let ends = [ChoiceEnd { choice: 0, end: Some(End::Turn), endmark: None }];
+            let ends = [ChoiceEnd { choice: 0, end: Some(End::Turn), endmark: None, rewritten: false }];
             let usage = usage.map(|usage| usage + usage);
-            client.extend(relayed.writer.close(&Closing { choices: &ends, usage, id: None }));
+            client.extend(relayed.writer.close(&Closing { choices: &ends, usage, ..Closing::default() }));
 
             let what = format!("{name} {}\n{}", stem(&case), String::from_utf8_lossy(&client));
             let read = relay(&request, &client);
@@ -219,12 +219,12 @@ fn past_the_limit_a_stream_only_passes_or_fails() {
         let (all, _) = frames(&[&bytes]);
         let (last, before) = all.split_last().unwrap();
         for frame in before {
-            client.extend(writer.pass(frame, &reader.frame(frame).unwrap()));
+            writer.pass(frame, &reader.frame(frame).unwrap(), &mut client);
         }
         let event = reader.frame(last).unwrap();
         writer.hold(last.clone(), &event);
         assert!(!writer.can_write(), "{limit}");
-        let ends = [ChoiceEnd { choice: 0, end: Some(End::Turn), endmark: None }];
+        let ends = [ChoiceEnd { choice: 0, end: Some(End::Turn), endmark: None, rewritten: false }];
         let closing = Closing { choices: &ends, ..Closing::default() };
         client.extend(writer.close(&closing));
         assert_eq!(client, bytes, "{limit}");

@@ -187,10 +187,11 @@ fn stream(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
             choice: choice.index,
             end: Some(normal_end(choice)),
             endmark: Some(&endmark),
+            rewritten: false,
         })
         .collect();
     let usage = usage.map(|usage| usage + usage);
-    written.extend(relayed.writer.close(&Closing { choices: &ends, usage, id: None }));
+    written.extend(relayed.writer.close(&Closing { choices: &ends, usage, ..Closing::default() }));
     writeln!(out, "\n== written in its place\n{}", String::from_utf8(written).unwrap().trim_end())?;
     Ok(out)
 }
@@ -241,8 +242,8 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
     for ToolCall { index, id, name, arguments, .. } in &choice.tool_calls {
         writeln!(out, "  call {index}: {id:?} {name} {arguments:?}")?;
     }
-    if let Some(token) = &choice.continuation {
-        writeln!(out, "  goes on with {token}")?;
+    if let Some(continuation) = &choice.continuation {
+        writeln!(out, "  goes on with {}", continuation.token)?;
     }
     match &choice.finish {
         Some(finish) => writeln!(out, "  ends: {} is {:?}", finish.word, finish.stop),

@@ -75,11 +75,10 @@ pub(crate) fn relay(request: &Request, bytes: &[u8]) -> Relayed {
             relayed.held.extend_from_slice(&frame.raw);
             relayed.writer.hold(frame, &event);
         } else {
-            let passed = relayed.writer.pass(&frame, &event);
-            if !event.idle {
+            relayed.writer.pass(&frame, &event, &mut relayed.sent);
+            if !relayed.writer.holds() {
                 relayed.held.clear();
             }
-            relayed.sent.extend(passed);
         }
     }
     relayed

@@ -37,6 +37,7 @@ pub(crate) const RESUME_MAX_ATTEMPTS: &str = "ENDMARK_RESUME_MAX_ATTEMPTS";
 /// Output limit of a continuation call, in tokens.
 pub(crate) const RESUME_CONTINUATION_TOKENS: &str = "ENDMARK_RESUME_CONTINUATION_TOKENS";
 /// Output limit of all continuation calls of a request together, in tokens.
+pub(crate) const RESUME_TREAT_LIMIT_AS_CAP: &str = "ENDMARK_RESUME_TREAT_LIMIT_AS_CAP";
 pub(crate) const RESUME_MAX_EXTRA_TOKENS: &str = "ENDMARK_RESUME_MAX_EXTRA_TOKENS";
 /// What is done with an ambiguous seam.
 pub(crate) const RESUME_ON_AMBIGUOUS: &str = "ENDMARK_RESUME_ON_AMBIGUOUS";

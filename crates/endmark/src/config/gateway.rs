@@ -8,7 +8,7 @@ use endmark_gateway as gateway;
 
 use super::environment::Environment;
 use super::network::reached;
-use super::settings::{Limits, Settings, Upstream, UpstreamFormat};
+use super::settings::{Limits, Settings, Upstream};
 use crate::error::CommandError;
 
 /// The gateway's settings, with the keys and schemas that the configuration only refers to.
@@ -30,6 +30,7 @@ pub(crate) fn for_gateway(
             mode: settings.resume.mode,
             max_attempts: small(settings.resume.max_attempts),
             continuation_tokens: settings.resume.continuation_tokens,
+            treat_limit_as_cap: settings.resume.treat_limit_as_cap,
             max_extra_tokens: settings.resume.max_extra_tokens,
             on_ambiguous: settings.resume.on_ambiguous,
             prompt: settings.resume.prompt.clone(),
@@ -57,12 +58,11 @@ fn upstream(
     upstream: &Upstream,
     environment: &Environment,
 ) -> Result<gateway::Upstream, CommandError> {
-    // There is one wire format so far; the next one has to be decided on here.
-    let UpstreamFormat::OpenAi = upstream.format;
     let what = format!("the key of the upstream `{}`", upstream.name);
     let api_key = upstream.api_key.as_ref().map(|source| source.read(environment, &what)).transpose()?;
     Ok(gateway::Upstream {
         api_key,
+        formats: upstream.format.wire_formats(),
         prefill: upstream.prefill,
         fallback: upstream.fallback.clone(),
         model: upstream.model.clone(),

@@ -101,6 +101,7 @@ pub(crate) struct Resume {
     pub(crate) mode: Mode,
     pub(crate) max_attempts: u64,
     pub(crate) continuation_tokens: u64,
+    pub(crate) treat_limit_as_cap: u64,
     pub(crate) max_extra_tokens: u64,
     pub(crate) on_ambiguous: OnAmbiguous,
     pub(crate) prompt: Option<String>,
@@ -193,6 +194,7 @@ impl Default for Settings {
                 mode: gateway.resume.mode,
                 max_attempts: gateway.resume.max_attempts.into(),
                 continuation_tokens: gateway.resume.continuation_tokens,
+                treat_limit_as_cap: gateway.resume.treat_limit_as_cap,
                 max_extra_tokens: gateway.resume.max_extra_tokens,
                 on_ambiguous: gateway.resume.on_ambiguous,
                 prompt: gateway.resume.prompt,
@@ -277,8 +279,22 @@ impl Choice for Prefill {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UpstreamFormat {
     OpenAi,
+    Anthropic,
+    Gemini,
+}
+
+impl UpstreamFormat {
+    /// The wire formats whose paths it serves, where no path names an upstream.
+    pub(crate) fn wire_formats(self) -> &'static [&'static str] {
+        match self {
+            Self::OpenAi => &["openai_chat", "openai_responses"],
+            Self::Anthropic => &["anthropic_messages"],
+            Self::Gemini => &["gemini"],
+        }
+    }
 }
 
 impl Choice for UpstreamFormat {
-    const WORDS: &'static [(&'static str, Self)] = &[("openai", Self::OpenAi)];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("openai", Self::OpenAi), ("anthropic", Self::Anthropic), ("gemini", Self::Gemini)];
 }

@@ -11,6 +11,8 @@ mod drain;
 mod exec;
 mod faults;
 mod findings;
+mod formats;
+mod gemini;
 mod killed;
 mod load;
 mod log;

@@ -6,13 +6,10 @@ use super::document::{Syntax, Value};
 use crate::arguments::ClientChoice;
 use crate::config::Environment;
 
-/// The formats that the gateway makes whole, by their literal names. What it does not speak passes untouched, and no
-/// client is sent its way for that.
-const SPOKEN: [&str; 1] = ["openai_chat"];
-
-/// Whether the gateway makes replies of this format whole.
+/// Whether the gateway makes replies of this format whole. What it does not speak passes untouched, and no client is sent
+/// its way for that.
 pub(super) fn is_spoken(format: &str) -> bool {
-    SPOKEN.contains(&format)
+    endmark_wire::format::named(format).is_some()
 }
 
 /// The addresses of the gateway, as clients want them.

@@ -90,6 +90,12 @@ pub(crate) static KEYS: &[Key] = &[
         count(1, access!(resume.continuation_tokens)),
     ),
     key(
+        "resume.treat_limit_as_cap",
+        environment::RESUME_TREAT_LIMIT_AS_CAP,
+        "a limit that Anthropic Messages wants in every request counts as the client's own only below this",
+        count(1, access!(resume.treat_limit_as_cap)),
+    ),
+    key(
         "resume.max_extra_tokens",
         environment::RESUME_MAX_EXTRA_TOKENS,
         "output limit of all continuation calls of one request together",

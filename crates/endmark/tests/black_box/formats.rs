@@ -1,0 +1,276 @@
+//! The three wire formats beside Chat Completions, from outside: what needs no help is the same as direct, what is cut
+//! comes whole, and what cannot be mended is never called whole.
+
+use endmark_store::{LogFilter, Reader, StoreLocation};
+use serde_json::{Value, json};
+use testkit::{
+    Answer, Dialect, Fault, Heard, Prefill, Received, Reply, Request, Respond, ScriptedModel, Speaking,
+    Upstream,
+};
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+
+const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats.";
+const ARGUMENTS: &str = r#"{"path":"sea.txt","content":"The harbour was quiet that morning."}"#;
+
+/// A gateway before an upstream.
+struct Running {
+    place: Place,
+    served: Served,
+    upstream: Upstream,
+}
+
+impl Running {
+    async fn start(respond: impl Respond, arguments: &[&str]) -> Self {
+        let upstream = Upstream::start(respond).await;
+        let place = Place::new();
+        let base_url = upstream.base_url();
+        let served = Served::start(&place, &[&["--upstream", &base_url], arguments].concat());
+        Self { place, served, upstream }
+    }
+
+    async fn model(dialect: Dialect, model: ScriptedModel) -> Self {
+        Self::start(Speaking::new(dialect, model), &["--set", "resume.mode=on"]).await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Reply {
+        Request::post(self.served.address, path).header("x-api-key", "k").json(body).send().await.read().await
+    }
+
+    /// Asks for a reply of so many tokens.
+    async fn ask(&self, dialect: Dialect, limit: u64, stream: bool) -> (Reply, Heard) {
+        let reply = self.post(dialect.path(stream), &dialect.request(limit, stream)).await;
+        let heard = dialect.hear(&reply);
+        (reply, heard)
+    }
+
+    fn calls(&self) -> Vec<Received> {
+        self.upstream.requests()
+    }
+}
+
+fn end_of(dialect: Dialect, call: bool) -> &'static str {
+    match (dialect, call) {
+        (Dialect::Responses, _) => "completed",
+        (Dialect::Messages, true) => "tool_use",
+        (Dialect::Messages, false) => "end_turn",
+        (Dialect::Gemini, _) => "STOP",
+    }
+}
+
+fn cut_of(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Responses => "incomplete",
+        Dialect::Messages => "max_tokens",
+        Dialect::Gemini => "MAX_TOKENS",
+    }
+}
+
+#[test]
+fn a_reply_that_needs_no_help_is_the_same_as_direct() {
+    in_runtime(async {
+        for dialect in Dialect::ALL {
+            let running = Running::model(dialect, ScriptedModel::new(STORY)).await;
+            for stream in [false, true] {
+                let (reply, heard) = running.ask(dialect, 500, stream).await;
+                let direct = Request::post(running.upstream.address(), dialect.path(stream));
+                let direct = direct.json(&dialect.request(500, stream)).send().await.read().await;
+                assert_eq!(reply.text(), direct.text(), "{dialect:?} {stream}");
+                assert_eq!(
+                    (heard.text.as_str(), heard.stop.as_deref()),
+                    (STORY, Some(end_of(dialect, false)))
+                );
+                assert_eq!(reply.header("x-endmark-outcome"), None);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_reply_that_is_cut_by_its_limit_comes_whole() {
+    in_runtime(async {
+        for dialect in Dialect::ALL {
+            for prefill in [Prefill::Echoes, Prefill::Continues, Prefill::Rejects] {
+                let running = Running::model(dialect, ScriptedModel::new(STORY).prefill(prefill)).await;
+                for stream in [false, true] {
+                    let what = format!("{dialect:?} {prefill:?} {stream}");
+                    let (reply, heard) = running.ask(dialect, 7, stream).await;
+                    assert_eq!(heard.text, STORY, "{what}: {}", reply.text());
+                    assert_eq!(heard.stop.as_deref(), Some(end_of(dialect, false)), "{what}");
+                    let told = match &heard.endmark {
+                        Some(told) => told["outcome"].as_str().map(str::to_owned),
+                        None => reply.header("x-endmark-outcome").map(str::to_owned),
+                    };
+                    assert_eq!(told.as_deref(), Some("resumed"), "{what}: {}", reply.text());
+                    assert!(heard.output_tokens >= Some(testkit::tokens(STORY).len() as u64), "{what}");
+                }
+            }
+        }
+    });
+}
+
+/// What an upstream does with a prefill is found out once, and its refusal is nobody's error.
+#[test]
+fn a_refused_prefill_is_not_tried_again() {
+    in_runtime(async {
+        for dialect in Dialect::ALL {
+            let running = Running::model(dialect, ScriptedModel::new(STORY).prefill(Prefill::Rejects)).await;
+            for calls in [3, 5] {
+                let (_, heard) = running.ask(dialect, 7, false).await;
+                assert_eq!((heard.text.as_str(), running.calls().len()), (STORY, calls), "{dialect:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_stream_that_breaks_off_goes_on_or_ends_in_the_formats_own_error() {
+    in_runtime(async {
+        for dialect in Dialect::ALL {
+            for at in [0, 900, 1_500] {
+                let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes).fault(0, at, Fault::Close);
+                let running = Running::model(dialect, model).await;
+                let (reply, heard) = running.ask(dialect, 500, true).await;
+                assert_eq!(heard.text, STORY, "{dialect:?} {at}: {}", reply.text());
+                assert_eq!(heard.stop.as_deref(), Some(end_of(dialect, false)), "{dialect:?} {at}");
+            }
+            let begins = Speaking::new(dialect, ScriptedModel::new(STORY).fault(0, 1_500, Fault::Close));
+            let once = std::sync::atomic::AtomicBool::new(true);
+            let lost = move |request: &Received| {
+                if once.swap(false, std::sync::atomic::Ordering::Relaxed) {
+                    begins.respond(request)
+                } else {
+                    dialect.error(401, "no")
+                }
+            };
+            let running = Running::start(lost, &[]).await;
+            let (reply, heard) = running.ask(dialect, 500, true).await;
+            assert!(STORY.starts_with(&heard.text) && !heard.text.is_empty(), "{dialect:?}");
+            assert_eq!(heard.stop, None, "{dialect:?}: {}", reply.text());
+            let error = heard.error.unwrap_or_else(|| panic!("{dialect:?}: {}", reply.text()));
+            let kind = match dialect {
+                Dialect::Responses => &error["code"],
+                Dialect::Messages => &error["error"]["type"],
+                Dialect::Gemini => &error["error"]["details"][0]["reason"],
+            };
+            assert_eq!(kind, "endmark_reply_cut", "{error}");
+            assert_eq!(heard.endmark.unwrap()["outcome"], "exhausted");
+        }
+    });
+}
+
+#[test]
+fn a_tool_call_that_is_cut_comes_whole() {
+    in_runtime(async {
+        for dialect in Dialect::ALL {
+            for stream in [false, true] {
+                let model = ScriptedModel::new(ARGUMENTS).calls("write").prefill(Prefill::Rejects);
+                let running = Running::model(dialect, model).await;
+                let mut body = dialect.request(9, stream);
+                body["tools"] = dialect.tools("write");
+                let reply = running.post(dialect.path(stream), &body).await;
+                let heard = dialect.hear(&reply);
+                let what = format!("{dialect:?} {stream}: {}", reply.text());
+                let [(name, arguments)] = heard.calls.as_slice() else { panic!("{what}") };
+                let arguments: Value = serde_json::from_str(arguments).unwrap();
+                assert_eq!(name, "write", "{what}");
+                assert_eq!(arguments, serde_json::from_str::<Value>(ARGUMENTS).unwrap(), "{what}");
+                assert_eq!(heard.stop.as_deref(), Some(end_of(dialect, true)), "{what}");
+            }
+        }
+    });
+}
+
+/// An object that the model was not going to write is never handed over as its arguments.
+#[test]
+fn a_tool_call_that_stays_cut_is_none() {
+    in_runtime(async {
+        for dialect in [Dialect::Messages, Dialect::Gemini] {
+            let cut = Speaking::new(dialect, ScriptedModel::new(ARGUMENTS).calls("write").own_limit(9));
+            let running = Running::start(cut, &["--set", "resume.mode=on"]).await;
+            let mut body = dialect.request(500, false);
+            body["tools"] = dialect.tools("write");
+            let reply = running.post(dialect.path(false), &body).await;
+            let heard = dialect.hear(&reply);
+            assert_eq!((heard.calls, heard.stop.as_deref()), (Vec::new(), Some(cut_of(dialect))));
+            assert_eq!(reply.header("x-endmark-outcome"), Some("exhausted"));
+        }
+    });
+}
+
+#[test]
+fn errors_have_the_shape_of_their_provider() {
+    in_runtime(async {
+        for dialect in Dialect::ALL {
+            // The provider's own passes byte for byte, and is not taken for anything else.
+            let refused = dialect.error(400, "the model is not known");
+            let running = Running::start(move |_: &Received| refused.clone(), &[]).await;
+            let (reply, heard) = running.ask(dialect, 9, false).await;
+            assert_eq!(
+                (reply.status, heard.error.unwrap()["message"].clone()),
+                (400, json!("the model is not known"))
+            );
+            assert_eq!(running.calls().len(), 1);
+            let reply = running.post(dialect.path(false), &json!({"model": "m"})).await;
+            let (error, shape) = (reply.json(), &reply.json()["error"]);
+            assert_eq!(reply.status, 400);
+            match dialect {
+                Dialect::Responses => assert_eq!(shape["type"], "endmark_bad_request", "{error}"),
+                Dialect::Messages => {
+                    assert_eq!(
+                        (&error["type"], &shape["type"]),
+                        (&json!("error"), &json!("endmark_bad_request"))
+                    );
+                }
+                Dialect::Gemini => {
+                    assert_eq!((&shape["code"], &shape["status"]), (&json!(400), &json!("INVALID_ARGUMENT")));
+                }
+            }
+            // A proxy's page becomes an error that the client's library can read.
+            let running = Running::start(|_: &Received| Answer::html(503), &[]).await;
+            let reply = running.post(dialect.path(true), &dialect.request(9, true)).await;
+            assert_eq!(reply.status, 503);
+            assert!(reply.json()["error"]["message"].as_str().unwrap().contains("text/html"));
+        }
+    });
+}
+
+/// Where every request has to name a limit, a high one says nothing of what the client wants.
+#[test]
+fn a_limit_that_messages_demands_is_a_wish_only_below_a_height() {
+    in_runtime(async {
+        let model = || ScriptedModel::new(STORY).own_limit(7).prefill(Prefill::Rejects);
+        let running = Running::start(Speaking::new(Dialect::Messages, model()), &[]).await;
+        let (_, heard) = running.ask(Dialect::Messages, 100, false).await;
+        assert_eq!(heard.stop.as_deref(), Some("max_tokens"));
+        assert_eq!(running.calls().len(), 1);
+        let (_, heard) = running.ask(Dialect::Messages, 4_096, false).await;
+        assert!(running.calls().len() > 1 && heard.text.len() > 40, "{heard:?}");
+    });
+}
+
+#[test]
+fn what_is_written_down_names_the_format() {
+    in_runtime(async {
+        let names = ["openai_responses", "anthropic_messages", "gemini"];
+        for (dialect, name) in Dialect::ALL.into_iter().zip(names) {
+            let running = Running::model(dialect, ScriptedModel::new(STORY).prefill(Prefill::Echoes)).await;
+            running.ask(dialect, 7, true).await;
+            let metrics = Request::get(running.served.address, "/endmark/metrics").send().await.read().await;
+            let line = format!("format=\"{name}\",outcome=\"resumed\"}} 1");
+            assert!(metrics.text().contains(&line), "{}", metrics.text());
+            let (code, _) = running.served.end("-TERM");
+            assert_eq!(code, Some(0));
+            let store = StoreLocation::sqlite(running.place.path().join("endmark.db"));
+            let reader = Reader::open(&store).unwrap();
+            let calls = reader.recent_calls(10).unwrap();
+            assert_eq!(calls.len(), 2);
+            assert!(
+                calls.iter().all(|call| call.format == name && call.tokens.output.is_some()),
+                "{calls:?}"
+            );
+            assert_eq!(reader.recent(10, &LogFilter::default()).unwrap().len(), 1);
+        }
+    });
+}
