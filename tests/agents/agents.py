@@ -1,0 +1,139 @@
+"""Agents as they are published: how each is installed, pointed at a server, and given a task."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "real_model"))
+
+from model_server import new_environment, run  # noqa: E402
+
+FOLDER = HERE.parent.parent / ".agents"
+# An agent that waits for something else than the server is ended, and that is the result.
+PATIENCE_SECONDS = 150
+TEXT = "The harbour was quiet that morning, and the gulls had not yet found the boats. Mira counted the nets twice."
+REPORT = "The harbour was quiet.\nThe nets were counted twice.\n"
+
+
+@dataclass(frozen=True)
+class Agent:
+    """One agent, at an exact version."""
+
+    name: str
+    # `pip` or `npm`, and what is installed.
+    kind: str
+    packages: tuple[str, ...]
+    program: str
+    # What `endmark setup` calls it; without one it takes the address from the environment.
+    setup: str | None
+    format: str
+    # What the task ends in: `text` that is printed, or a `call` that writes a file.
+    ends_in: str
+    arguments: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...] = ()
+    # Files of its own that it needs before it does anything.
+    files: tuple[tuple[str, str], ...] = ()
+    # It takes minutes or much disk: only for the long figures.
+    is_large: bool = False
+
+    @property
+    def folder(self) -> Path:
+        return FOLDER / self.program
+
+    @property
+    def version(self) -> str:
+        return self.packages[0].replace("==", "@").rsplit("@", 1)[1]
+
+    def install(self) -> None:
+        """Installs it into a folder of its own, or finds it there."""
+        stamp = self.folder / "installed"
+        if stamp.exists() and stamp.read_text() == repr(self.packages):
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.kind == "pip":
+            run([*new_environment(self.folder / "venv"), *self.packages])
+        else:
+            (self.folder / "package.json").write_text('{"private": true}\n')
+            run(["npm", "install", "--prefix", str(self.folder), "--no-audit", "--no-fund", "--silent",
+                 "--save-exact", *self.packages])  # fmt: skip
+        stamp.write_text(repr(self.packages))
+
+    @property
+    def executable(self) -> Path:
+        binaries = self.folder / "venv" / "bin" if self.kind == "pip" else self.folder / "node_modules" / ".bin"
+        return binaries / self.program
+
+    def work(self, home: Path, root: str, endmark: Path) -> Work:
+        """Gives it the task, in a home of its own, with the server at `root`."""
+        project = home / "project"
+        project.mkdir(parents=True)
+        for name, text in self.files:
+            file = home / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        environment = {
+            "HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "dumb", "CI": "1",
+            "NO_PROXY": "127.0.0.1", "OPENAI_API_KEY": "dummy", "GEMINI_API_KEY": "dummy",
+            # Whatever else it would look for is not there.
+            "HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9",
+            **dict(self.environment),
+        }  # fmt: skip
+        if self.setup:
+            model = ["--model", "agent-text"] if self.setup == "opencode" else []
+            command = [str(endmark), "setup", self.setup, "--write", "--url", root, *model]
+            subprocess.run(command, env=environment, cwd=project, check=True, stdout=subprocess.DEVNULL)
+        else:
+            environment["OPENAI_BASE_URL"] = environment["OPENAI_API_BASE"] = f"{root}/v1"
+        done = subprocess.Popen(
+            [str(self.executable), *self.arguments], env=environment, cwd=project, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        try:
+            output, errors = done.communicate(timeout=PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            # With what it has started: it has a session of its own.
+            os.killpg(done.pid, 9)
+            output, errors = done.communicate()
+        report, record = project / "report.txt", project / "trajectory.json"
+        status = re.search(r'"exit_status": "(\w+)"', record.read_text()) if record.exists() else None
+        return Work(
+            done.returncode, output, errors,
+            report.read_text() if report.exists() else None, status[1] if status else None,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an agent came to."""
+
+    code: int
+    output: str
+    errors: str
+    report: str | None
+    # How it says itself that it ended.
+    status: str | None
+
+
+TASK = "Tell me of the harbour in two sentences. Use no tool."
+
+AGENTS = [
+    Agent(
+        "mini-swe-agent", "pip", ("mini-swe-agent==2.4.6", "mcp==2.3.0"), "mini", None, "openai_chat", "call",
+        ("-m", "openai/agent-call", "-y", "--exit-immediately", "-t", "Write the report of the harbour to report.txt.",
+         "-o", "trajectory.json"),
+        (("MSWEA_CONFIGURED", "true"), ("MSWEA_COST_TRACKING", "ignore_errors"), ("MSWEA_SILENT_STARTUP", "1")),
+    ),
+    Agent(
+        "opencode", "npm", ("opencode-ai@1.18.33",), "opencode", "opencode", "openai_chat", "text",
+        ("run", "--model", "endmark/agent-text", TASK),
+        (("OPENCODE_DISABLE_AUTOUPDATE", "1"), ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
+         ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1")),
+        is_large=True,
+    ),
+]  # fmt: skip

@@ -1,0 +1,30 @@
+"""A request a line in, what the library made of it a line out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Callable
+
+# Two replies never have the same, whatever they say.
+IDENTITY = {"id", "created", "created_at", "completed_at", "timings", "system_fingerprint", "item_id", "call_id", "response_id"}
+
+
+def told(value):
+    if isinstance(value, dict):
+        return {key: told(item) for key, item in value.items() if key not in IDENTITY}
+    return [told(item) for item in value] if isinstance(value, list) else value
+
+
+def serve(ask: Callable[[dict], dict], own: type[Exception]) -> None:
+    for line in sys.stdin:
+        try:
+            answer = ask(json.loads(line))
+        # Whatever comes out of the library is what an application has to deal with.
+        except Exception as error:  # noqa: BLE001
+            status = getattr(error, "status_code", None) or getattr(error, "code", None)
+            answer = {
+                "error": type(error).__name__, "is_own": isinstance(error, own),
+                "status": status if isinstance(status, int) else None, "message": str(error),
+            }  # fmt: skip
+        print(json.dumps(answer, default=repr), flush=True)

@@ -1,0 +1,94 @@
+"""The table: what is asked, what goes wrong, and what an application has to get."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PROMPTS = json.loads((Path(__file__).resolve().parent.parent / "real_model" / "prompts.json").read_text())
+# Each reply ends by itself after some thirty to sixty tokens, so that a cut is a cut.
+TEXT = "Who was Marie Curie? Answer in one sentence."
+DOCUMENT = PROMPTS["documents"][0]
+CALLS = PROMPTS["calls"]
+CALL = CALLS["prompts"][3]
+# So that a model that runs on costs seconds and no minutes.
+MOST_TOKENS = 200
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row. `trouble` is of trouble.py, without the name of the request."""
+
+    name: str
+    # `text`, `document` or `call`: what the reply is to be.
+    kind: str
+    # What must come out through Endmark: `same` as directly, `whole`, `cut`, an `error`, or the connection `gone`.
+    outcome: str
+    trouble: str = ""
+    max_tokens: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    streams: tuple[bool, ...] = (False, True)
+    # What must come out directly, without Endmark: the reason why it is there.
+    direct: str | None = None
+    cancel_after: int | None = None
+    timeout: float = 60
+    # The status the library has to report.
+    status: int | None = None
+    tls: bool = False
+
+
+ALWAYS = {"x-endmark-resume": "on"}
+STREAM, WHOLE = (True,), (False,)
+
+CASES = [
+    Case("text", "text", "same"),
+    Case("a JSON schema", "document", "same"),
+    Case("a tool call", "call", "same"),
+    Case("text, cut by its limit", "text", "whole", max_tokens=12, headers=ALWAYS, direct="cut"),
+    Case("text, cut by a limit that was wanted", "text", "cut", max_tokens=12, direct="cut"),
+    Case("a JSON schema, cut by its limit", "document", "whole", max_tokens=14, direct="cut"),
+    Case("a tool call, cut by its limit", "call", "whole", max_tokens=30, direct="cut"),
+    Case("a connection that drops", "text", "whole", "drop:9", streams=STREAM, direct="broken"),
+    Case("a tool call in a connection that drops", "call", "whole", "drop:9", streams=STREAM, direct="broken"),
+    Case("a stream that just ends", "text", "whole", "end:9", streams=STREAM, direct="broken"),
+    Case("a stream that stalls", "text", "whole", "stall:9", streams=STREAM),
+    Case("a reply that is lost", "text", "error", "drop:80", streams=WHOLE, direct="broken", status=502),
+    Case("cancelled by the client", "text", "gone", "slow:60", streams=STREAM, cancel_after=5),
+    Case("refused with 400", "text", "error", "status:400", direct="error", status=400),
+    Case("refused with 401", "text", "error", "status:401", direct="error", status=401),
+    Case("refused with 429", "text", "error", "status:429", direct="error", status=429),
+    Case("refused with 503", "text", "error", "status:503", direct="error", status=503),
+    Case("compressed, cut by its limit", "text", "whole", "gzip:", max_tokens=12, headers=ALWAYS),
+    Case("over TLS, cut by its limit", "text", "whole", max_tokens=12, headers=ALWAYS, tls=True),
+]
+
+
+def user(content: str) -> dict:
+    return {"role": "user", "content": content}
+
+
+def chat(kind: str, model: str, max_tokens: int | None) -> dict:
+    """The body of a request in Chat Completions."""
+    body: dict = {"model": model, "temperature": 0, "max_tokens": max_tokens or MOST_TOKENS}
+    if kind == "text":
+        return {**body, "messages": [user(TEXT)]}
+    if kind == "document":
+        schema = {"name": "answer", "strict": True, "schema": DOCUMENT["schema"]}
+        form = {"type": "json_schema", "json_schema": schema}
+        return {**body, "messages": [user(DOCUMENT["prompt"])], "response_format": form}
+    messages = []
+    for number, example in enumerate(CALLS["shown_first"], 1):
+        function = {"name": CALLS["tool"]["name"], "arguments": json.dumps(example["arguments"])}
+        call = {"id": f"call_{number}", "type": "function", "function": function}
+        messages += [
+            user(example["prompt"]),
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call["id"], "content": "ok"},
+            {"role": "assistant", "content": "Done."},
+        ]
+    tools = [{"type": "function", "function": CALLS["tool"]}]
+    return {**body, "messages": [*messages, user(CALL)], "tools": tools}
+
+
+BODIES = {"openai_chat": chat}

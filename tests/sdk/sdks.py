@@ -1,0 +1,137 @@
+"""The libraries, installed, and one process for each that does as an application does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "real_model"))
+
+from model_server import SetUpError, new_environment, run  # noqa: E402
+
+FOLDER = HERE.parent.parent / ".sdk"
+PYTHON = FOLDER / "venv" / "bin" / "python"
+ADAPTERS = HERE / "adapters"
+# Longer than any case waits for a library.
+PATIENCE_SECONDS = 90
+
+
+@dataclass(frozen=True)
+class Sdk:
+    """One library with one format."""
+
+    name: str
+    format: str
+    program: list[str]
+    # Its words for how a reply ended.
+    finishes: dict[str, str]
+    # Whether it has to be compiled: only for the long figures.
+    is_large: bool = False
+
+
+def node(adapter: str) -> list[str]:
+    return ["node", str(FOLDER / "adapters" / adapter)]
+
+
+def python(adapter: str) -> list[str]:
+    return [str(PYTHON), str(ADAPTERS / adapter)]
+
+
+OPENAI_WORDS = {"whole": "stop", "limit": "length", "call": "tool_calls"}
+AI_WORDS = {"whole": "stop", "limit": "length", "call": "tool-calls"}
+
+RUST_WORDS = {"whole": "stop", "limit": "length", "call": "tool_calls"}
+CARGO = FOLDER / "async-openai"
+
+SDKS = [
+    Sdk("openai (Python)", "openai_chat", python("openai_chat.py"), OPENAI_WORDS),
+    Sdk("openai (npm)", "openai_chat", node("openai_chat.mjs"), OPENAI_WORDS),
+    Sdk("ai (npm)", "openai_chat", node("ai_chat.mjs"), AI_WORDS),
+    Sdk("async-openai (Rust)", "openai_chat", [str(CARGO / "debug" / "endmark-sdk-async-openai")], RUST_WORDS, True),
+]
+
+
+def versions() -> dict[str, str]:
+    """By the names of the libraries, as they are pinned."""
+    found = {}
+    for sdk in SDKS:
+        package, _, where = sdk.name.partition(" (")
+        if where == "npm)":
+            found[sdk.name] = json.loads((HERE / "package.json").read_text())["dependencies"][package]
+            continue
+        file = "requirements.txt" if where == "Python)" else "async-openai/Cargo.toml"
+        pinned = re.search(rf'^{package}(?:==| = {{ version = "=)([0-9.]+)', (HERE / file).read_text(), re.MULTILINE)
+        found[sdk.name] = pinned[1]
+    return found
+
+
+def install(chosen: list[Sdk]) -> None:
+    """Sets them up in one folder that can be deleted at any time, or finds them there."""
+    requirements, package = HERE / "requirements.txt", HERE / "package.json"
+    stamp = FOLDER / "installed"
+    wanted = hashlib.sha256(requirements.read_bytes() + package.read_bytes()).hexdigest()
+    if not (stamp.exists() and stamp.read_text() == wanted and PYTHON.exists()):
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        run([*new_environment(PYTHON.parent.parent), "-r", str(requirements)])
+        (FOLDER / "package.json").write_bytes(package.read_bytes())
+        run(["npm", "install", "--prefix", str(FOLDER), "--no-audit", "--no-fund", "--silent"])
+        stamp.write_text(wanted)
+    # Node looks for packages in the folders above a program.
+    (FOLDER / "adapters").mkdir(exist_ok=True)
+    for adapter in ADAPTERS.glob("*.mjs"):
+        (FOLDER / "adapters" / adapter.name).write_bytes(adapter.read_bytes())
+    if any(sdk.is_large for sdk in chosen):
+        manifest = str(HERE / "async-openai" / "Cargo.toml")
+        run(["cargo", "build", "--quiet", "--locked", "--manifest-path", manifest, "--target-dir", str(CARGO)])
+
+
+class Library:
+    """A running adapter: asked in lines, answering in lines."""
+
+    def __init__(self, sdk: Sdk, certificate: Path):
+        self.sdk = sdk
+        self.log = FOLDER / f"{Path(sdk.program[-1]).stem}.log"
+        # A proxy and keys of the outside world have no business here.
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        self.environment = {
+            **kept, "NO_PROXY": "127.0.0.1,localhost", "SSL_CERT_FILE": str(certificate),
+            "NODE_EXTRA_CA_CERTS": str(certificate), "PYTHONDONTWRITEBYTECODE": "1",
+        }  # fmt: skip
+
+    def __enter__(self) -> Library:
+        self.errors = self.log.open("wb")
+        self.process = subprocess.Popen(
+            self.sdk.program, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors
+        )
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.process.stdin.close()
+        self.process.terminate()
+        self.process.wait()
+        self.errors.close()
+
+    def ask(self, case: dict) -> dict:
+        # A library that hangs is a result, too.
+        alarm = threading.Timer(PATIENCE_SECONDS, self.process.kill)
+        alarm.start()
+        try:
+            self.process.stdin.write(json.dumps(case).encode() + b"\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = b""
+        finally:
+            alarm.cancel()
+        if not line:
+            words = self.log.read_text(errors="replace")[-2000:]
+            raise SetUpError(f"{self.sdk.name} ended or hung:\n{words}")
+        return json.loads(line)

@@ -1,0 +1,69 @@
+"""Endmark for the matrix, plain and over TLS, in front of a server that lets replies go wrong."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "real_model"))
+
+import gateway  # noqa: E402
+from model_server import SetUpError, last_lines  # noqa: E402
+
+REPOSITORY = gateway.REPOSITORY
+TLS = REPOSITORY / "crates" / "endmark" / "tests" / "tls"
+CERTIFICATE = TLS / "first.pem"
+TABLES = {
+    # A stall is noticed while the library still waits, and a refusal is not tried again for long.
+    "limits": {"idle_seconds": 3},
+    "retry": {"max_retries": 1},
+}
+
+
+class Gateway(gateway.Gateway):
+    """`endmark serve` with more of a configuration than upstreams."""
+
+    def __init__(self, folder: Path, upstreams: dict[str, dict[str, str]], tls: bool = False):
+        # A model that runs on behind a cut costs seconds and no minutes.
+        super().__init__(folder, upstreams, {"mode": "auto", "continuation_tokens": 256})
+        self.tables = dict(TABLES)
+        self.tls = tls
+        if tls:
+            self.tables["tls"] = {"certificate": str(CERTIFICATE), "key": str(TLS / "first.key.pem")}
+
+    @property
+    def origin(self) -> str:
+        return f"https://localhost:{self.port}" if self.tls else super().origin
+
+    def write_configuration(self) -> None:
+        super().write_configuration()
+        lines = []
+        for table, settings in self.tables.items():
+            lines += ["", f"[{table}]", *(f"{key} = {json.dumps(value)}" for key, value in settings.items())]
+        with self.configuration.open("a") as file:
+            file.write("\n".join(lines) + "\n")
+
+    def start(self) -> Gateway:
+        if not self.tls:
+            return super().start()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for file in self.folder.glob("endmark.db*"):
+            file.unlink()
+        self.write_configuration()
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [str(self.program), "serve", "--config", str(self.configuration)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=2).close()
+                return self
+            except OSError:
+                time.sleep(0.05)
+        raise SetUpError(f"the gateway does not listen:\n{last_lines(self.log)}")

@@ -1,0 +1,193 @@
+"""A server between Endmark and a real one that lets one reply go wrong, in any format, and tells how it was taken.
+
+The header `x-trouble: KIND:AMOUNT:NAME` of a request says what: of the requests with one NAME the first is harmed, so that
+what is asked for in its place comes unharmed; statuses and `gzip` are for all of them.
+
+    drop    after AMOUNT events (of a reply that is not streamed: bytes) the connection is cut
+    end     the same, but the body ends in order
+    stall   nothing more comes, and the connection stays open
+    slow    every event comes AMOUNT milliseconds late
+    status  the status AMOUNT, and an error in the provider's shape
+    gzip    the reply is compressed, though nobody asked for it
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import select
+import socket
+import sys
+import threading
+import time
+import zlib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "real_model"))
+
+# No test waits longer for anything.
+PATIENCE_SECONDS = 60
+HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "host", "x-trouble", "accept-encoding"}
+
+
+class Gone(Exception):
+    """The other side has closed the connection."""
+
+
+class Trouble:
+    """The server, on a port of its own, in front of the server at `origin`."""
+
+    def __init__(self, origin: str):
+        self.target = origin.removeprefix("http://")
+        self.lock = threading.Lock()
+        self.asked: dict[str, int] = {}
+        self.gone: set[str] = set()
+        trouble = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            # An answer in several writes waits for nobody's acknowledgement.
+            disable_nagle_algorithm = True
+
+            def do_GET(self):
+                trouble.serve(self)
+
+            def do_POST(self):
+                trouble.serve(self)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}"
+
+    def __enter__(self) -> Trouble:
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+    def requests(self, name: str) -> int:
+        """How many requests of this name came."""
+        with self.lock:
+            return self.asked.get(name, 0)
+
+    def saw_it_go(self, name: str) -> bool:
+        """Whether the client of a request of this name closed the connection before its end."""
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            with self.lock:
+                if name in self.gone:
+                    return True
+            time.sleep(0.05)
+        return False
+
+    def serve(self, request: BaseHTTPRequestHandler) -> None:
+        body = request.rfile.read(int(request.headers.get("content-length") or 0))
+        kind, amount, name = (request.headers.get("x-trouble") or "::").split(":")
+        with self.lock:
+            self.asked[name] = self.asked.get(name, 0) + 1
+            is_first = self.asked[name] == 1
+        if kind == "status":
+            self.refuse(request, int(amount))
+            return
+        if not is_first and kind != "gzip":
+            kind = ""
+        headers = {key: value for key, value in request.headers.items() if key.lower() not in HOP_BY_HOP}
+        server = http.client.HTTPConnection(self.target, timeout=PATIENCE_SECONDS)
+        try:
+            server.request(request.command, request.path, body, headers)
+            self.pass_on(request, server.getresponse(), kind, int(amount or 0))
+        except (Gone, BrokenPipeError, ConnectionResetError):
+            with self.lock:
+                self.gone.add(name)
+            request.close_connection = True
+        finally:
+            server.close()
+
+    @staticmethod
+    def refuse(request: BaseHTTPRequestHandler, status: int) -> None:
+        message = f"refused with {status}"
+        if "/messages" in request.path:
+            error = {"type": "error", "error": {"type": "api_error", "message": message}}
+        elif "/models/" in request.path:
+            error = {"error": {"code": status, "message": message, "status": "UNKNOWN"}}
+        else:
+            error = {"error": {"message": message, "type": "refused", "param": None, "code": None}}
+        body = json.dumps(error).encode()
+        request.send_response(status)
+        request.send_header("content-type", "application/json")
+        request.send_header("content-length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+    def pass_on(self, request: BaseHTTPRequestHandler, answer: http.client.HTTPResponse, kind: str, amount: int) -> None:
+        is_stream = "event-stream" in (answer.getheader("content-type") or "")
+        request.send_response(answer.status)
+        for key, value in answer.getheaders():
+            if key.lower() not in HOP_BY_HOP:
+                request.send_header(key, value)
+        if kind == "gzip":
+            request.send_header("content-encoding", "gzip")
+        request.send_header("transfer-encoding", "chunked")
+        request.end_headers()
+        packer = zlib.compressobj(wbits=31) if kind == "gzip" else None
+        sent = 0
+        for part in self.parts(answer, is_stream):
+            if kind in ("drop", "end", "stall") and sent >= amount:
+                self.stop(request, kind)
+                return
+            if kind == "slow":
+                self.wait(request, amount / 1000)
+            data = packer.compress(part) + packer.flush(zlib.Z_SYNC_FLUSH) if packer else part
+            self.chunk(request, data)
+            sent += 1 if is_stream else len(part)
+        if packer:
+            self.chunk(request, packer.flush())
+        request.wfile.write(b"0\r\n\r\n")
+
+    @staticmethod
+    def parts(answer: http.client.HTTPResponse, is_stream: bool):
+        """The events of a stream, or small pieces of a body."""
+        if not is_stream:
+            body = answer.read()
+            for at in range(0, len(body), 40):
+                yield body[at : at + 40]
+            return
+        event = b""
+        while line := answer.readline():
+            event += line
+            if line in (b"\n", b"\r\n"):
+                yield event
+                event = b""
+        if event:
+            yield event
+
+    @staticmethod
+    def chunk(request: BaseHTTPRequestHandler, data: bytes) -> None:
+        if data:
+            request.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+            request.wfile.flush()
+
+    def stop(self, request: BaseHTTPRequestHandler, kind: str) -> None:
+        if kind == "stall":
+            self.wait(request, PATIENCE_SECONDS)
+        if kind == "end":
+            request.wfile.write(b"0\r\n\r\n")
+        else:
+            request.connection.shutdown(socket.SHUT_RDWR)
+        request.close_connection = True
+
+    @staticmethod
+    def wait(request: BaseHTTPRequestHandler, seconds: float) -> None:
+        """Waits; an error if the client goes away meanwhile."""
+        readable, _, _ = select.select([request.connection], [], [], seconds)
+        if readable and not request.connection.recv(1, socket.MSG_PEEK):
+            raise Gone
