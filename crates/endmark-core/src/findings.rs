@@ -21,6 +21,7 @@ mod protocol;
 mod read;
 mod recovery;
 mod report;
+mod stand_in;
 #[cfg(test)]
 mod tests;
 mod transcript;

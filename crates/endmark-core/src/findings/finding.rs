@@ -114,32 +114,67 @@ impl FindingId {
         Self { text: format!("F{number:03}"), number: Some(number) }
     }
 
-    /// Reads what stands between the brackets. `f-1` and `Finding 1` are `F001`; other names stay as they are.
+    /// Reads what stands between the brackets. `f-1` and `Finding 1` are `F001`; `F-AUTH-3` stays as it is; what does not
+    /// begin with the `F` of a finding and end with a number is none.
     ///
     /// ```
     /// use endmark_core::findings::FindingId;
     ///
     /// assert_eq!(FindingId::read("Finding 12").unwrap().to_string(), "F012");
     /// assert_eq!(FindingId::read("F-AUTH-3").unwrap().to_string(), "F-AUTH-3");
-    /// assert_eq!(FindingId::read("figure"), None);
+    /// assert_eq!(FindingId::read("Findings 1-2"), None);
+    /// assert_eq!(FindingId::read("f32"), None);
     /// ```
     pub fn read(text: &str) -> Option<Self> {
         let text = text.trim();
-        let is_part = |character: char| character.is_alphanumeric() || " -_.#".contains(character);
-        let begins = text.starts_with(['F', 'f']);
         let digits = text.len() - text.trim_end_matches(|character: char| character.is_ascii_digit()).len();
-        if !begins || digits == 0 || text.chars().count() > 32 || !text.chars().all(is_part) {
+        let (name, number) = text.split_at(text.len() - digits);
+        // Types of numbers in code.
+        let is_type = ["f16", "f32", "f64", "f128"].contains(&text);
+        if digits == 0 || is_type || text.chars().count() > Self::MOST_CHARACTERS {
             return None;
         }
-        let (name, number) = text.split_at(text.len() - digits);
-        let number = number.parse().ok();
-        let word: String = name.chars().filter(|character| character.is_alphanumeric()).collect();
-        let is_plain = word.eq_ignore_ascii_case("f") || word.eq_ignore_ascii_case("finding");
-        match number {
-            Some(number) if is_plain => Some(Self::numbered(number)),
-            _ => Some(Self { text: text.to_owned(), number }),
+        let word = name.trim_end_matches([' ', '-', '_', '.', '#']);
+        if word.eq_ignore_ascii_case("f") || word.eq_ignore_ascii_case("finding") {
+            return match number.parse() {
+                Ok(number) => Some(Self::numbered(number)),
+                Err(_) => Self::named(text),
+            };
         }
+        let is_part = |character: char| {
+            character.is_ascii_uppercase() || character.is_ascii_digit() || "-_.".contains(character)
+        };
+        let is_name = name.starts_with('F') && name.ends_with(['-', '_', '.']) && name.chars().all(is_part);
+        is_name.then(|| Self { text: text.to_owned(), number: number.parse().ok() })
     }
+
+    /// Takes any name: `SQLI-1`, `7`, `VULN-2024-3`; one that [`read`](Self::read) knows as it reads it. None if there is no
+    /// name.
+    ///
+    /// ```
+    /// use endmark_core::findings::FindingId;
+    ///
+    /// assert_eq!(FindingId::named("f1").unwrap().to_string(), "F001");
+    /// assert_eq!(FindingId::named("SQLI-1").unwrap().to_string(), "SQLI-1");
+    /// assert_eq!(FindingId::named("7").unwrap().number(), Some(7));
+    /// ```
+    pub fn named(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let is_whole = text.chars().count() <= Self::MOST_CHARACTERS;
+        if let Some(id) =
+            Self::read(text).filter(|_| is_whole && !text.chars().all(|sign| sign.is_ascii_digit()))
+        {
+            return Some(id);
+        }
+        let text: String =
+            text.chars().filter(|sign| !sign.is_control()).take(Self::MOST_CHARACTERS).collect();
+        let digits = text.len() - text.trim_end_matches(|character: char| character.is_ascii_digit()).len();
+        let number = text[text.len() - digits..].parse().ok();
+        (!text.is_empty()).then_some(Self { text, number })
+    }
+
+    /// A longer name is no name.
+    const MOST_CHARACTERS: usize = 32;
 
     /// The number in it, if there is one that can be counted with.
     pub fn number(&self) -> Option<u32> {

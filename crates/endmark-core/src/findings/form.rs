@@ -2,10 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::expected::Numbers;
-use super::finding::{Cwe, Evidence, Finding, FindingId, Severity};
-use super::location::Location;
-use super::transcript::{AgentResult, Cut, Position, ReadFinding};
+use super::finding::Finding;
+use super::transcript::AgentResult;
 
 /// A result as JSON, under the names of the text form (AR-1).
 ///
@@ -87,23 +85,6 @@ impl FindingForm {
             originally_truncated: finding.originally_truncated,
         }
     }
-
-    fn into_finding(self) -> Finding {
-        let text =
-            |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-        Finding {
-            id: FindingId::read(&self.id).unwrap_or_default(),
-            title: self.title.trim().to_owned(),
-            severity: self.severity.as_deref().and_then(Severity::read),
-            cwe: self.cwe.as_deref().map(Cwe::read).unwrap_or_default(),
-            location: self.location.as_deref().and_then(Location::read),
-            source: text(self.source),
-            sink: text(self.sink),
-            flow: text(self.flow),
-            evidence: self.evidence.as_deref().and_then(Evidence::new),
-            originally_truncated: self.originally_truncated,
-        }
-    }
 }
 
 impl ResultForm {
@@ -115,40 +96,6 @@ impl ResultForm {
             declared_findings: result.declared_findings,
             findings: result.findings.iter().map(|read| FindingForm::of(&read.finding)).collect(),
             truncated: !result.cut.is_whole(),
-        }
-    }
-
-    /// The result that a form is of; its findings have no places of their own in the text.
-    pub(super) fn into_result(self, ends: Position) -> AgentResult {
-        let begins = Position { line: 1, column: 1, byte: 0 };
-        let cut = match (self.truncated, &self.agent_id) {
-            (false, _) => Cut::Whole,
-            (true, Some(_)) => Cut::Mild,
-            (true, None) => Cut::Severe,
-        };
-        let findings: Vec<ReadFinding> = self
-            .findings
-            .into_iter()
-            .map(|form| ReadFinding::new(form.into_finding(), true, begins))
-            .collect();
-        let mut ids = Numbers::default();
-        for read in &findings {
-            ids.add(read.finding.id.number());
-        }
-        let discarded =
-            if cut == Cut::Severe { u32::try_from(findings.len()).unwrap_or(u32::MAX) } else { 0 };
-        AgentResult {
-            agent_id: self.agent_id,
-            dimensions: self.dimensions,
-            declared_findings: self.declared_findings,
-            findings: if cut == Cut::Severe { Vec::new() } else { findings },
-            discarded,
-            unread: 0,
-            cut,
-            begins: Some(begins),
-            ends,
-            checkpoint: None,
-            numbers: ids,
         }
     }
 }

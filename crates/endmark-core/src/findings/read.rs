@@ -3,17 +3,23 @@
 //! A text is read line by line; what a line is, is decided by the line itself and by what is open, so that the cut of a
 //! text never changes what stands before it. Only an open fence of code looks a few lines ahead.
 
+mod ahead;
 mod block;
 mod checkpoint;
 mod draft;
 mod evidence;
+mod header;
+mod heads;
+mod json;
+mod json_result;
 mod lines;
+mod names;
+mod table;
 #[cfg(test)]
 mod tests;
 mod words;
 
 use super::expected::Numbers;
-use super::form::ResultForm;
 use super::transcript::{
     AgentResult, Checkpoint, Cut, FindingState, Position, Remark, RemarkKind, Transcript,
 };
@@ -49,31 +55,12 @@ pub fn read(text: &[u8]) -> Transcript {
     let end =
         lines.last().map_or(Position { line: 1, column: 1, byte: 0 }, |last| last.end_of_text(text.len()));
     let mut reader = Reader::default();
-    if let Some(form) = as_json(text, &lines, &mut reader.remarks) {
-        reader.results.push(form.into_result(end));
-        return reader.finish(end);
-    }
     for at in 0..lines.len() {
-        reader.line(&lines, at);
-    }
-    reader.finish(end)
-}
-
-/// The result that a text is in JSON; none if it is something else, or cut.
-fn as_json(text: &[u8], lines: &[Line<'_>], remarks: &mut Remarks) -> Option<ResultForm> {
-    let is_object = text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    if !is_object || memchr::memmem::find(text, b"\"findings\"").is_none() {
-        return None;
-    }
-    match serde_json::from_slice(text) {
-        Ok(form) => Some(form),
-        Err(error) => {
-            let line = lines.get(error.line().saturating_sub(1))?;
-            let column = error.column().saturating_sub(1).min(line.text.len());
-            remarks.add(RemarkKind::BrokenJson, &error.to_string(), line.position(column));
-            None
+        if lines[at].byte >= reader.taken_up_to && !reader.json(text, &lines, at) {
+            reader.line(&lines, at);
         }
     }
+    reader.finish(end)
 }
 
 /// What has been read, and what is open.
@@ -89,6 +76,12 @@ struct Reader {
     strays: Numbers,
     /// Those among them that stand behind the last result.
     behind: Numbers,
+    /// Up to where the text was taken as JSON, in bytes.
+    taken_up_to: usize,
+    /// Up to where JSON was looked for in vain.
+    tried_up_to: usize,
+    /// Where the next marker is, unless that is passed.
+    marker_at: usize,
 }
 
 /// What there is to remark.
@@ -114,6 +107,52 @@ impl Remarks {
 }
 
 impl Reader {
+    /// Takes the results in JSON that begin in this line.
+    fn json(&mut self, text: &[u8], lines: &[Line<'_>], at: usize) -> bool {
+        let line = &lines[at];
+        let is_in_block = self.open.is_some();
+        if line.byte < self.tried_up_to
+            || !line.text.trim_start().starts_with(['{', '['])
+            || self.open.as_ref().is_some_and(|block| !block.is_before_findings())
+        {
+            return false;
+        }
+        let Some(within) = text[line.byte..].iter().position(|byte| matches!(byte, b'{' | b'[')) else {
+            return false;
+        };
+        let text = &text[..self.next_marker(text, lines, at)];
+        match json_result::results_at(text, lines, line.byte + within, is_in_block, &mut self.remarks) {
+            Err(looked_at) => {
+                self.tried_up_to = looked_at;
+                false
+            }
+            Ok(found) => {
+                self.taken_up_to = found.ends;
+                for mut result in found.results {
+                    if let Some(block) = &mut self.open {
+                        block.take(result);
+                    } else {
+                        result.checkpoint = self.checkpoints.last().cloned();
+                        self.behind = Numbers::default();
+                        self.results.push(result);
+                    }
+                }
+                true
+            }
+        }
+    }
+
+    /// Where the next marker is, or the end of the text: JSON that is cut within quotes would go on into the next result.
+    fn next_marker(&mut self, text: &[u8], lines: &[Line<'_>], at: usize) -> usize {
+        if self.marker_at <= lines[at].byte {
+            let mut behind = lines[at + 1..].iter();
+            let marker =
+                behind.find(|line| words::marker(unquoted(&line.text, quote_depth(&line.text))).is_some());
+            self.marker_at = marker.map_or(text.len(), |line| line.byte);
+        }
+        self.marker_at
+    }
+
     fn line(&mut self, lines: &[Line<'_>], at: usize) {
         let line = &lines[at];
         if let Some(broken) = line.broken_at {
@@ -162,7 +201,7 @@ impl Reader {
         } else if text.contains("===AGENT_RESULT===") && text.contains("\\n") {
             self.remarks.add(RemarkKind::InsideJson, text, line.begins());
         } else if text.trim_start().starts_with(['[', '*', '#', '-', '【'])
-            && let Some((id, _)) = words::head(text)
+            && let Some(id) = heads::head(text).and_then(|head| head.id)
         {
             self.strays.add(id.number());
             self.behind.add(id.number());

@@ -132,6 +132,10 @@ pub enum RemarkKind {
     NoCwe,
     /// A number that is none.
     NoNumber,
+    /// A value that stands for something that is not said; the field counts as missing.
+    SaysNothing,
+    /// Something that looks like a finding and cannot be read as one.
+    UnreadFinding,
     /// A template with `<…>` in place of what it is about.
     Template,
     /// An end marker where no result is open.
@@ -162,6 +166,8 @@ impl RemarkKind {
             Self::UnknownSeverity => "unknown_severity",
             Self::NoCwe => "no_cwe",
             Self::NoNumber => "no_number",
+            Self::SaysNothing => "says_nothing",
+            Self::UnreadFinding => "unread_finding",
             Self::Template => "template",
             Self::EndWithoutStart => "end_without_start",
             Self::EmptyResult => "empty_result",
@@ -182,6 +188,10 @@ impl RemarkKind {
             Self::UnknownSeverity => "is none of Critical, High, Medium, Low, Info",
             Self::NoCwe => "has no number of a weakness, as in CWE-89",
             Self::NoNumber => "is no number",
+            Self::SaysNothing => "says nothing: the field counts as missing",
+            Self::UnreadFinding => {
+                "looks like a finding and cannot be read as one: someone has to look again"
+            }
             Self::Template => "is a template and no finding",
             Self::EndWithoutStart => "ends a result that never began",
             Self::EmptyResult => "has nothing behind it",

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::finding::{Evidence, Finding, Severity};
+use super::finding::{Evidence, Finding, FindingId, Severity};
 use super::location::Location;
 
 /// A result that is to be written.
@@ -53,17 +53,17 @@ impl Writing<'_> {
             // Writing to a string cannot fail, here and below.
             let _ = writeln!(text, "declared_findings: {declared}");
         }
-        for finding in findings {
+        for (finding, place) in findings.into_iter().zip(1..) {
             text.push('\n');
-            write_finding(&mut text, finding);
+            write_finding(&mut text, finding, place);
         }
         text.push_str(if self.is_whole { "===AGENT_RESULT_END===\n" } else { "\n" });
         text
     }
 }
 
-fn write_finding(text: &mut String, finding: &Finding) {
-    let _ = writeln!(text, "{}", format!("[{}] {}", finding.id, one_line(&finding.title)).trim_end());
+fn write_finding(text: &mut String, finding: &Finding, place: u32) {
+    let _ = writeln!(text, "{}", head(finding, place).trim_end());
     let cwe = Some(finding.cwe_text()).filter(|cwe| !cwe.is_empty());
     let fields = [
         ("severity", finding.severity.as_ref().map(Severity::name)),
@@ -82,6 +82,16 @@ fn write_finding(text: &mut String, finding: &Finding) {
     if let Some(evidence) = &finding.evidence {
         text.push_str("evidence:\n");
         write_evidence(text, evidence);
+    }
+}
+
+/// The line that a finding begins with. An id of another form stands before its title: `[F002] SQLI-1: …`.
+fn head(finding: &Finding, place: u32) -> String {
+    let (id, title) = (finding.id.as_str(), one_line(&finding.title));
+    match FindingId::read(id) {
+        Some(_) => format!("[{id}] {title}"),
+        None if id.is_empty() => format!("[{}] {title}", FindingId::numbered(place)),
+        None => format!("[{}] {}: {title}", FindingId::numbered(place), one_line(id)),
     }
 }
 

@@ -1,14 +1,22 @@
 //! A result between its markers: header, findings, fields.
 
+use std::collections::HashSet;
+
 use crate::findings::expected::Numbers;
-use crate::findings::{AgentResult, Checkpoint, Cut, Field, Position, ReadFinding, RemarkKind};
+use crate::findings::stand_in::is_placeholder;
+use crate::findings::{AgentResult, Checkpoint, Cut, Field, FindingId, Position, ReadFinding, RemarkKind};
 
 use super::Remarks;
+use super::ahead::{Ahead, Surroundings};
 use super::checkpoint::list;
-use super::draft::{Draft, Finished};
-use super::evidence::{Ahead, Fence, Step};
+use super::draft::{Draft, Finished, Taking};
+use super::evidence::{Begins, Fence, Step};
+use super::header::Header;
+use super::heads::{self, Head, Shape};
 use super::lines::{Line, indent, unquoted};
-use super::words::{self, Key, Marker, is_placeholder, item, may_become_structure};
+use super::names::{Key, is_of_remedy};
+use super::table::{self, Table, told_once};
+use super::words::{self, Marker, Said, item};
 
 /// A result that has begun.
 #[derive(Debug)]
@@ -20,17 +28,38 @@ pub(super) struct Block {
     around: Option<Fence>,
     /// Code that belongs to no field.
     ignored: Option<Fence>,
-    agent_id: Option<String>,
-    dimensions: Option<Vec<String>>,
-    declared: Option<u32>,
+    header: Header,
     findings: Vec<ReadFinding>,
+    /// The ids of those that are not rows of a table.
+    known: HashSet<FindingId>,
+    /// The highest number among all.
+    highest: u32,
+    /// Which of them are rows of a table: what is said of them elsewhere is more.
+    of_table: Vec<bool>,
     ids: Numbers,
     templates: usize,
+    unread: u32,
+    /// How much JSON in it could not be read to its end.
+    broken: u32,
     draft: Option<Draft>,
+    table: Option<Table>,
+    /// How the first finding begins; the others look alike.
+    shape: Option<Shape>,
+    /// Whether that is known by its id alone.
+    is_shape_sure: bool,
     /// The field that the next line may go on with, and how far it is indented.
-    last: Option<(Key, usize)>,
+    last: Option<Last>,
     /// Whether the line before was ignored, so that one remark does for all of them.
     is_ignoring: bool,
+}
+
+/// The field that came last.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    key: Key,
+    indent: usize,
+    /// Nothing has been said of it yet, so that the next line says it, however far it is indented.
+    is_open: bool,
 }
 
 /// What a line did to a result.
@@ -53,13 +82,19 @@ impl Block {
             quotes,
             around,
             ignored: None,
-            agent_id: None,
-            dimensions: None,
-            declared: None,
+            header: Header::default(),
             findings: Vec::new(),
+            known: HashSet::new(),
+            highest: 0,
+            of_table: Vec::new(),
             ids: Numbers::default(),
             templates: 0,
+            unread: 0,
+            broken: 0,
             draft: None,
+            table: None,
+            shape: None,
+            is_shape_sure: false,
             last: None,
             is_ignoring: false,
         }
@@ -67,21 +102,58 @@ impl Block {
 
     /// Whether nothing has come behind the start marker.
     pub(super) fn is_empty(&self) -> bool {
-        self.agent_id.is_none() && self.dimensions.is_none() && self.ids.count == 0 && self.templates == 0
+        self.header.agent_id.is_none()
+            && self.header.dimensions.is_none()
+            && self.ids.count == 0
+            && self.templates == 0
+    }
+
+    /// Whether no finding has begun, so that a result in JSON may come.
+    pub(super) fn is_before_findings(&self) -> bool {
+        self.draft.is_none() && self.ignored.is_none()
+    }
+
+    /// Takes a result that stands in it as JSON.
+    pub(super) fn take(&mut self, result: AgentResult) {
+        let header = &mut self.header;
+        header.agent_id = header.agent_id.take().or(result.agent_id);
+        header.dimensions = header.dimensions.take().or(Some(result.dimensions));
+        header.declared = header.declared.or(result.declared_findings);
+        self.broken += result.unread + u32::from(result.cut != Cut::Whole);
+        for finding in result.findings {
+            self.push(finding, false);
+        }
+    }
+
+    fn push(&mut self, finding: ReadFinding, of_table: bool) {
+        let number = finding.finding.id.number();
+        self.ids.add(number);
+        self.highest = self.highest.max(number.unwrap_or(0));
+        if !of_table {
+            self.known.insert(finding.finding.id.clone());
+        }
+        self.findings.push(finding);
+        self.of_table.push(of_table);
     }
 
     /// Takes the line at this index.
     pub(super) fn line(&mut self, lines: &[Line<'_>], at: usize, remarks: &mut Remarks) -> Closed {
         let line = &lines[at];
         let text = unquoted(&line.text, self.quotes);
-        let ahead = Next { lines, at, quotes: self.quotes };
+        let ahead = Ahead { lines, at, quotes: self.quotes };
         if let Some(draft) = &mut self.draft
             && self.ignored.is_none()
+            && draft.taking == Taking::Evidence
         {
-            let known: Vec<Key> = WITHIN_EVIDENCE.into_iter().filter(|key| !draft.is_new(*key)).collect();
-            let is_new = |key| WITHIN_EVIDENCE.contains(&key) && !known.contains(&key);
+            let surroundings = Surroundings {
+                ahead,
+                new: WITHIN_EVIDENCE.into_iter().filter(|key| draft.is_new(*key)).collect(),
+                new_of_header: self.header.lacks(),
+                shape: self.shape,
+                next_number: draft.id.number().and_then(|number| number.checked_add(1)),
+            };
             if let Some(evidence) = draft.evidence() {
-                match evidence.step(line, text, is_new, &ahead) {
+                match evidence.step(line, text, &surroundings) {
                     Step::Taken => {
                         draft.is_ended_by_blank = false;
                         return Closed::Open;
@@ -95,18 +167,21 @@ impl Block {
                         draft.is_ended_by_blank |= line.is_empty();
                         return Closed::Open;
                     }
-                    Step::NotEvidence => draft.is_in_evidence = false,
+                    Step::Unknown => return Closed::Open,
+                    Step::NotEvidence => {
+                        draft.taking = Taking::MoreCode;
+                    }
                 }
             }
         }
-        self.structure(line, text, &ahead, remarks)
+        self.structure(line, text, ahead, remarks)
     }
 
     fn structure(
         &mut self,
         line: &Line<'_>,
         text: &str,
-        ahead: &Next<'_, '_>,
+        ahead: Ahead<'_, '_>,
         remarks: &mut Remarks,
     ) -> Closed {
         if let Some(fence) = self.ignored {
@@ -114,7 +189,10 @@ impl Block {
             if is_closing {
                 self.ignored = None;
             }
-            if is_closing || !ahead.begins_finding() {
+            let begins_finding = || {
+                heads::head(text).is_some() && ahead.fields_follow(LINES_BEHIND_FENCE, true) == Begins::Yes
+            };
+            if is_closing || !begins_finding() {
                 return Closed::Open;
             }
             self.ignored = None;
@@ -128,61 +206,221 @@ impl Block {
             return Closed::Checkpoint;
         }
         if text.trim().is_empty() {
-            self.last = None;
+            // A name that stands alone has its value behind the blank line, too.
+            self.last = self.last.filter(|last| last.is_open);
             if let Some(draft) = &mut self.draft {
                 draft.is_ended_by_blank |= line.is_empty();
             }
-        } else if let Some((id, title)) = words::head(text) {
-            self.is_ignoring = false;
-            self.finish_draft(true, remarks);
+        } else if let Some((head, is_sure)) = self.head(text, ahead) {
+            self.begin(head, is_sure, line, remarks);
+        } else if self.table(line, text, remarks) {
             self.last = None;
-            self.draft = Some(Draft::new(id, title, line.begins()));
         } else if let Some(fence) = Fence::of(text) {
-            self.fence(fence, ahead);
+            self.fence(fence, line, ahead, remarks);
         } else {
-            self.field(line, text, remarks);
+            for field in words::fields(text) {
+                self.field(line, text, field, ahead, remarks);
+            }
         }
         Closed::Open
     }
 
+    /// The beginning of a finding that a line is, and whether its id alone says so.
+    fn head<'t>(&self, text: &'t str, ahead: Ahead<'_, '_>) -> Option<(Head<'t>, bool)> {
+        let fields_follow = || ahead.fields_follow(usize::MAX, false) == Begins::Yes;
+        if let Some(head) = heads::head(text) {
+            // An id that was there already is mentioned again, unless a finding of it follows.
+            let is_known = head.id.as_ref().is_some_and(|id| self.has(id));
+            let is_first = self.shape.is_none() || !self.is_shape_sure;
+            let is_alike = is_first || self.shape == Some(head.shape) || head.shape.is_set_apart();
+            let is_sure = !is_known && is_alike;
+            return (is_sure || is_alike && fields_follow()).then_some((head, true));
+        }
+        let is_alike = |head: &Head<'_>| match self.shape {
+            None => true,
+            Some(shape) => !self.is_shape_sure && shape == head.shape,
+        };
+        heads::possible_head(text).filter(|head| is_alike(head) && fields_follow()).map(|head| (head, false))
+    }
+
+    /// Whether a finding of this id is there.
+    fn has(&self, id: &FindingId) -> bool {
+        self.draft.as_ref().is_some_and(|draft| draft.id == *id) || self.known.contains(id)
+    }
+
+    fn begin(&mut self, head: Head<'_>, is_sure: bool, line: &Line<'_>, remarks: &mut Remarks) {
+        self.finish_draft(true, remarks);
+        (self.is_ignoring, self.last, self.table) = (false, None, None);
+        if self.shape.is_none() || is_sure && !self.is_shape_sure {
+            (self.shape, self.is_shape_sure) = (Some(head.shape), is_sure);
+        }
+        let id = head.id.unwrap_or_else(|| self.next_id());
+        // A template that is cut is one all the same.
+        let is_cut_template = !line.is_settled
+            && self.findings.is_empty()
+            && head.title.starts_with('<')
+            && !head.title.contains('>');
+        let title = if is_cut_template { "…" } else { &head.title };
+        self.draft = Some(Draft::new(id, title, line.begins()));
+    }
+
+    /// The id of a finding that says none.
+    fn next_id(&self) -> FindingId {
+        FindingId::numbered(self.highest.saturating_add(1))
+    }
+
+    /// Takes a line of a table with a finding in each row.
+    fn table(&mut self, line: &Line<'_>, text: &str, remarks: &mut Remarks) -> bool {
+        if let Some(table) = &self.table {
+            if table::is_rule(text) {
+                return true;
+            }
+            if let Some(row) = table.row(text, line.is_settled) {
+                let id = row.id.filter(|id| !id.as_str().is_empty()).unwrap_or_else(|| self.next_id());
+                if !self.has(&id) {
+                    let mut draft = Draft::new(id, &row.title, line.begins());
+                    for (key, value) in row.values {
+                        match key {
+                            Key::Of(Field::Evidence) => draft.collect_text(&value),
+                            key => draft.set(key, &value, line.begins()),
+                        }
+                    }
+                    self.finished(draft, line.is_settled, true, remarks);
+                }
+                return true;
+            }
+            self.table = None;
+        }
+        self.table = Table::of(text).filter(|_| line.is_settled);
+        if self.table.is_some() {
+            self.finish_draft(true, remarks);
+        }
+        self.table.is_some()
+    }
+
     /// A fence where there is no evidence: it is around the result, or around what belongs to no field.
-    fn fence(&mut self, fence: Fence, ahead: &Next<'_, '_>) {
+    fn fence(&mut self, fence: Fence, line: &Line<'_>, ahead: Ahead<'_, '_>, remarks: &mut Remarks) {
+        let is_code = fence.has_info || !ahead.goes_on_with_structure();
         if self.around.is_some_and(|around| around.is_closed_by(fence)) {
             self.around = None;
-        } else if self.draft.is_some() && (fence.has_info || !ahead.goes_on_with_structure()) {
-            self.ignored = Some(fence);
+        } else if let Some(draft) = self.draft.as_mut().filter(|_| is_code) {
+            if draft.taking == Taking::MoreCode {
+                draft.reopen(fence);
+            } else {
+                self.ignored = Some(fence);
+                if !self.is_ignoring {
+                    remarks.add(RemarkKind::IgnoredText, &line.text, line.begins());
+                }
+            }
         }
     }
 
-    fn field(&mut self, line: &Line<'_>, text: &str, remarks: &mut Remarks) {
+    fn field(
+        &mut self,
+        line: &Line<'_>,
+        text: &str,
+        field: &str,
+        ahead: Ahead<'_, '_>,
+        remarks: &mut Remarks,
+    ) {
         let depth = indent(text);
-        let said = words::said(text);
-        let key = said.and_then(|said| said.key).filter(|key| self.draft.is_some() != key.is_of_header());
-        if let (Some(said), Some(key)) = (said, key) {
+        let said = words::said(field);
+        let key = said.and_then(|said| said.key).filter(|key| self.is_asked_for(*key));
+        if let (Some(said), Some(key)) = (said, key)
+            && self.has_place_for(said, key, line, ahead, remarks)
+        {
             self.is_ignoring = false;
             // What was cut in the middle is not there; evidence alone is worth having in part.
-            if line.is_settled || key == Key::Of(Field::Evidence) {
+            if line.is_settled {
                 self.set(key, said.value, depth, line, remarks);
+            } else if key == Key::Of(Field::Evidence) {
+                self.set(key, without_cut_signs(said.value, field), depth, line, remarks);
             }
             return;
         }
-        if let Some((key, key_depth)) = self.last {
-            let inner = item(text);
-            if depth > key_depth
-                || inner.is_some() && said.is_none_or(|said| said.key.is_none()) && depth == key_depth
-            {
+        let said = said.filter(|_| key.is_none());
+        if let Some(last) = self.last {
+            let inner = item(field);
+            let is_more = depth > last.indent
+                || last.is_open && said.is_none_or(|said| said.key.is_none())
+                || inner.is_some() && said.is_none_or(|said| said.key.is_none()) && depth == last.indent;
+            if is_more {
                 if line.is_settled {
-                    self.go_on(key, inner.unwrap_or(text).trim(), inner.is_some());
+                    self.go_on(last.key, inner.unwrap_or(field).trim(), inner.is_some());
                 }
                 return;
             }
         }
         self.last = None;
-        if !line.is_settled || std::mem::replace(&mut self.is_ignoring, said.is_none()) && said.is_none() {
+        self.ignore(line, field, said, remarks);
+    }
+
+    /// Whether a field can be said here: those of the header before the findings, and once behind them.
+    fn is_asked_for(&self, key: Key) -> bool {
+        match (key.is_of_header(), &self.draft) {
+            (true, Some(draft)) => draft.is_ended_by_blank && self.header.lacks().contains(&key),
+            (true, None) | (false, Some(_)) => true,
+            (false, None) => key != Key::Lines,
+        }
+    }
+
+    /// Opens a finding for a field of one where none is open, or where one that has no beginning of its own repeats a field.
+    fn has_place_for(
+        &mut self,
+        said: Said<'_>,
+        key: Key,
+        line: &Line<'_>,
+        ahead: Ahead<'_, '_>,
+        remarks: &mut Remarks,
+    ) -> bool {
+        if key.is_of_header() {
+            return true;
+        }
+        let id = FindingId::read(said.value.trim_matches(['"', '`', '*', ' ', '[', ']']))
+            .filter(|_| key == Key::Id);
+        let is_next = match &self.draft {
+            None => true,
+            Some(draft) if key == Key::Id && id.as_ref() == Some(&draft.id) => return true,
+            Some(draft) if key == Key::Id => {
+                id.as_ref().is_some_and(|id| *id != draft.id) && !(draft.is_bare() && draft.is_headless)
+            }
+            Some(draft) => draft.is_headless && !draft.is_new(key) && !draft.is_bare(),
+        };
+        if !is_next {
+            return key != Key::Id;
+        }
+        if !line.is_settled || ahead.fields_follow(usize::MAX, false) != Begins::Yes {
+            return false;
+        }
+        self.finish_draft(true, remarks);
+        let id = id.unwrap_or_else(|| self.next_id());
+        let mut draft = Draft::new(id, "", line.begins());
+        draft.is_headless = true;
+        self.draft = Some(draft);
+        true
+    }
+
+    fn ignore(&mut self, line: &Line<'_>, text: &str, said: Option<Said<'_>>, remarks: &mut Remarks) {
+        if let Some(draft) = &mut self.draft {
+            draft.settle();
+            // `which runs as:` speaks of the code behind it, `Fix:` of other code.
+            let is_about_code =
+                said.is_none_or(|said| said.value.is_empty() && !said.is_bold && !is_of_remedy(said.name));
+            if !is_about_code {
+                draft.taking = Taking::Fields;
+            }
+        }
+        let was_ignoring = std::mem::replace(&mut self.is_ignoring, said.is_none());
+        if !line.is_settled || was_ignoring && said.is_none() && !names_weakness(text) {
             return;
         }
         let is_rule = text.trim().chars().all(|character| "-*_=|: ".contains(character));
-        if is_rule || may_become_structure(text) && !line.is_settled {
+        if is_rule {
+            return;
+        }
+        if self.draft.is_none() && self.findings.is_empty() && names_weakness(text) {
+            self.unread += 1;
+            remarks.add(RemarkKind::UnreadFinding, text, line.begins());
             return;
         }
         let kind = if said.is_some() { RemarkKind::UnknownField } else { RemarkKind::IgnoredText };
@@ -190,49 +428,47 @@ impl Block {
     }
 
     fn set(&mut self, key: Key, value: &str, depth: usize, line: &Line<'_>, remarks: &mut Remarks) {
-        self.last = Some((key, depth));
+        self.last = Some(Last { key, indent: depth, is_open: value.trim().is_empty() });
         let position = line.begins();
         let mut repeated = || remarks.add(RemarkKind::RepeatedField, &line.text, position);
-        match (key, &mut self.draft) {
-            (Key::AgentId, _) if self.agent_id.is_some() => repeated(),
-            (Key::AgentId, _) => {
-                let value = value.trim_matches(['`', '*', '"']).trim();
-                self.agent_id = Some(value.to_owned()).filter(|value| !value.is_empty());
-            }
-            (Key::Dimensions, _) if self.dimensions.as_ref().is_some_and(|list| !list.is_empty()) => {
+        if key.is_of_header() {
+            if !self.header.set(key, value) {
                 repeated();
+            } else if key == Key::Declared && self.header.declared.is_none() && !is_placeholder(value) {
+                remarks.add(RemarkKind::NoNumber, value, position);
             }
-            (Key::Dimensions, _) => self.dimensions = Some(list(value)),
-            (Key::Declared, _) if self.declared.is_some() => repeated(),
-            (Key::Declared, _) => {
-                let digits = value.trim_matches(|character: char| !character.is_ascii_digit());
-                self.declared = digits.parse().ok();
-                if self.declared.is_none() && !is_placeholder(value) {
-                    remarks.add(RemarkKind::NoNumber, value, position);
-                }
-            }
-            (key, Some(draft)) if !draft.is_new(key) => {
+            return;
+        }
+        let Some(draft) = &mut self.draft else { return };
+        match key {
+            Key::Id => self.last = None,
+            Key::Title if draft.entitle(value.trim_matches(['"', '*', '`', '_'])) => {}
+            key if !draft.is_new(key) => {
                 self.last = None;
                 repeated();
             }
-            (Key::Of(Field::Evidence), Some(draft)) => {
+            Key::Of(Field::Evidence) => {
                 self.last = None;
                 draft.collect(depth, value);
             }
-            (key, Some(draft)) => draft.set(key, value, position),
-            (_, None) => {}
+            key => draft.set(key, value, position),
         }
     }
 
     fn go_on(&mut self, key: Key, more: &str, is_item: bool) {
+        if let Some(last) = &mut self.last {
+            last.is_open = false;
+        }
         match (key, &mut self.draft) {
             (Key::Dimensions, _) => {
-                if let Some(dimensions) = &mut self.dimensions {
+                if let Some(dimensions) = &mut self.header.dimensions {
                     dimensions.extend(list(more));
                 }
             }
-            (Key::AgentId, _) if self.agent_id.is_none() => self.agent_id = Some(more.to_owned()),
-            (Key::AgentId | Key::Declared, _) | (_, None) => {}
+            (Key::AgentId, _) if self.header.agent_id.is_none() => {
+                self.header.agent_id = Some(more.to_owned());
+            }
+            (Key::AgentId | Key::Declared | Key::Title | Key::Id, _) | (_, None) => {}
             (key, Some(draft)) => draft.go_on(key, more, is_item),
         }
     }
@@ -242,15 +478,17 @@ impl Block {
         if !is_ended && draft.evidence().is_some_and(|evidence| evidence.is_open()) {
             draft.is_ended_by_blank = false;
         }
-        let number = draft.id.number();
+        self.finished(draft, is_ended, false, remarks);
+    }
+
+    fn finished(&mut self, draft: Draft, is_ended: bool, of_table: bool, remarks: &mut Remarks) {
         match draft.finish(is_ended) {
             Finished::Template(position) => {
                 self.templates += 1;
                 remarks.add(RemarkKind::Template, "[F…]", position);
             }
             Finished::Finding(finding, said) => {
-                self.ids.add(number);
-                self.findings.push(*finding);
+                self.push(*finding, of_table);
                 for (kind, text, position) in said {
                     remarks.add(kind, &text, position);
                 }
@@ -269,29 +507,31 @@ impl Block {
         self.finish_draft(is_whole, remarks);
         // Some models keep the brackets of the id that they fill in.
         let is_template = self.findings.is_empty()
-            && (self.templates > 0 || self.agent_id.as_deref().is_some_and(is_placeholder));
+            && (self.templates > 0
+                || self.header.is_agent_open
+                || self.header.agent_id.as_deref().is_some_and(is_placeholder));
         if is_template {
             return None;
         }
-        let cut = match (is_whole, &self.agent_id) {
+        let header = self.header;
+        let cut = match (is_whole, &header.agent_id) {
             (true, _) => Cut::Whole,
             (false, Some(_)) => Cut::Mild,
             (false, None) => Cut::Severe,
         };
-        if is_whole && self.agent_id.is_none() {
+        if is_whole && header.agent_id.is_none() {
             remarks.add(RemarkKind::NoAgent, "===AGENT_RESULT===", self.begins);
         }
         let discarded = if cut == Cut::Severe { self.ids.count } else { 0 };
-        if cut == Cut::Severe {
-            self.findings.clear();
-        }
+        let findings = if cut == Cut::Severe { Vec::new() } else { told_once(self.findings, &self.of_table) };
         Some(AgentResult {
-            agent_id: self.agent_id,
-            dimensions: self.dimensions.unwrap_or_default(),
-            declared_findings: self.declared,
-            findings: self.findings,
+            agent_id: header.agent_id,
+            dimensions: header.dimensions.unwrap_or_default(),
+            declared_findings: header.declared,
+            findings,
             discarded,
-            unread: 0,
+            // Behind findings that could be read, it is a summary of them.
+            unread: self.broken + if self.ids.count == 0 { self.unread } else { 0 },
             cut,
             begins: Some(self.begins),
             ends,
@@ -300,6 +540,26 @@ impl Block {
         })
     }
 }
+
+/// Whether a line names a weakness by its number.
+fn names_weakness(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    lower.match_indices("cwe").any(|(at, word)| {
+        let number = lower[at + word.len()..].trim_start_matches(['-', ' ', '_', ':']);
+        number.starts_with(|digit: char| digit.is_ascii_digit())
+    })
+}
+
+/// A value that the text stops in, without the signs that its name or its emphasis has begun with.
+fn without_cut_signs<'a>(value: &'a str, field: &str) -> &'a str {
+    let is_quoted = field.trim_start().starts_with('"');
+    let value = if is_quoted { value.strip_prefix('"').unwrap_or(value) } else { value };
+    let is_begun = value.chars().all(|sign| "*_`~\"".contains(sign));
+    if is_begun { "" } else { value }
+}
+
+/// How many lines behind the beginning of a finding are looked at where code is open.
+const LINES_BEHIND_FENCE: usize = 4;
 
 /// The fields that can stand behind evidence.
 const WITHIN_EVIDENCE: [Key; 8] = [
@@ -312,45 +572,3 @@ const WITHIN_EVIDENCE: [Key; 8] = [
     Key::Of(Field::OriginallyTruncated),
     Key::Lines,
 ];
-
-/// How many lines with something in them are looked at ahead.
-const LOOKAHEAD: usize = 4;
-
-/// The lines from one on.
-struct Next<'a, 'b> {
-    lines: &'a [Line<'b>],
-    at: usize,
-    quotes: usize,
-}
-
-impl Next<'_, '_> {
-    /// The next lines with something in them.
-    fn behind(&self) -> impl Iterator<Item = &str> {
-        // Blank lines are not waited out for ever.
-        let lines = self.lines.iter().skip(self.at + 1).take(4 * LOOKAHEAD);
-        let texts = lines.map(|line| unquoted(&line.text, self.quotes));
-        texts.filter(|text| !text.trim().is_empty()).take(LOOKAHEAD)
-    }
-
-    /// Whether the next line is a marker, a finding or a field.
-    fn goes_on_with_structure(&self) -> bool {
-        self.behind().next().is_none_or(|text| {
-            words::marker(text).is_some()
-                || words::head(text).is_some()
-                || words::said(text).is_some_and(|said| said.is_plain && said.key.is_some())
-        })
-    }
-}
-
-impl Ahead for Next<'_, '_> {
-    fn begins_finding(&self) -> bool {
-        let text = unquoted(&self.lines[self.at].text, self.quotes);
-        words::head(text).is_some()
-            && self
-                .behind()
-                .take_while(|text| Fence::of(text).is_none())
-                .filter(|text| words::said(text).is_some_and(|said| said.key.is_some()))
-                .count()
-                >= 2
-    }
-}

@@ -2,7 +2,7 @@
 
 use crate::findings::{Checkpoint, Position};
 
-use super::words::is_placeholder;
+use crate::findings::stand_in::is_placeholder;
 
 /// What a line with `[CHECKPOINT]` in front comes to.
 pub(super) enum Found {

@@ -3,7 +3,8 @@
 use crate::findings::Evidence;
 
 use super::lines::{Line, indent, outdented};
-use super::words::{self, Key};
+use super::names::{self, Key};
+use super::{heads, words};
 
 /// A fence of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,8 @@ impl Fence {
 enum Style {
     /// Nothing has come yet.
     Unset,
+    /// Text in the line of the word `evidence` itself, and nothing behind it.
+    Inline,
     /// Between fences.
     Fenced,
     /// The fence was closed, and the evidence with it.
@@ -57,6 +60,8 @@ pub(super) struct Collecting {
     style: Style,
     fence: Option<Fence>,
     lines: Vec<String>,
+    /// A line could have been the beginning of a finding, and the text stopped before that was told: so is what follows.
+    is_in_doubt: bool,
 }
 
 /// What became of a line.
@@ -68,29 +73,62 @@ pub(super) enum Step {
     TakenForEvidence,
     /// It is blank: nothing is known yet.
     Blank,
+    /// The text stops before it is known what it is.
+    Unknown,
     /// It is not evidence.
     NotEvidence,
 }
 
-/// What is behind a line, where only that can tell.
-pub(super) trait Ahead {
+/// Whether a finding begins, where only the lines behind can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begins {
+    Yes,
+    No,
+    /// The text stops before that is told.
+    Unknown,
+}
+
+/// What is around a line.
+pub(super) trait Around {
     /// Whether a finding with some of its fields begins here, in spite of an open fence.
-    fn begins_finding(&self) -> bool;
+    fn begins_finding(&self) -> Begins;
+    /// Whether a finding begins here that looks like the others and has the next number, or has some of its fields.
+    fn begins_next_finding(&self) -> Begins;
+    /// Whether the finding lacks such a field, or the header does.
+    fn is_new(&self, key: Key, is_after_blank: bool) -> bool;
 }
 
 impl Collecting {
     /// Begins behind the word `evidence`, which is indented so far, with what stands in its line.
     pub(super) fn new(key_indent: usize, inline: &str) -> Self {
-        let mut new = Self { key_indent, style: Style::Unset, fence: None, lines: Vec::new() };
+        let mut new =
+            Self { key_indent, style: Style::Unset, fence: None, lines: Vec::new(), is_in_doubt: false };
+        // `evidence: |` is how YAML begins several lines.
         let inline = inline.trim_end();
+        let inline = if ["|", "|-", "|+", ">", ">-"].contains(&inline) { "" } else { inline };
         if let Some(fence) = Fence::of(inline) {
             new.fence = Some(Fence { indent: key_indent, ..fence });
             new.style = Style::Fenced;
         } else if !inline.is_empty() {
-            new.style = Style::Indented;
+            new.style = Style::Inline;
             new.lines.push(inline.to_owned());
         }
         new
+    }
+
+    /// Evidence that is there in one piece.
+    pub(super) fn of_text(text: &str) -> Self {
+        let lines = text.lines().map(str::to_owned).collect();
+        Self { key_indent: 0, style: Style::Closed, fence: None, lines, is_in_doubt: false }
+    }
+
+    /// Goes on with another piece of code.
+    pub(super) fn reopen(&mut self, fence: Fence) {
+        if !self.lines.is_empty() {
+            self.lines.push(String::new());
+        }
+        self.fence = Some(fence);
+        self.style = Style::Fenced;
     }
 
     /// Whether code is open, so that a blank line ends nothing.
@@ -98,79 +136,148 @@ impl Collecting {
         self.fence.is_some()
     }
 
-    /// Looks at the next line. `is_new` says whether the finding does not have such a field yet.
-    pub(super) fn step(
-        &mut self,
-        line: &Line<'_>,
-        text: &str,
-        is_new: impl Fn(Key) -> bool,
-        ahead: &impl Ahead,
-    ) -> Step {
+    /// Looks at the next line.
+    pub(super) fn step(&mut self, line: &Line<'_>, text: &str, around: &impl Around) -> Step {
+        if self.is_in_doubt {
+            return Step::Unknown;
+        }
         if text.trim().is_empty() {
-            let is_kept = matches!(self.style, Style::Fenced | Style::Indented | Style::Flush);
-            if is_kept {
-                self.push(text);
-            }
-            // Spaces are a line of evidence in which nothing stands; nothing at all may be its end.
-            let is_line = !line.is_empty() && is_kept || self.fence.is_some();
-            return if is_line { Step::Taken } else { Step::Blank };
+            return self.blank(line, text);
         }
         // A fence that is cut may become a longer one, or code.
         if !line.is_settled && text.trim().trim_matches(['`', '~']).is_empty() {
-            return Step::Taken;
+            return Step::Unknown;
         }
-        let depth = indent(text);
-        let is_deeper = depth > self.key_indent;
-        let is_structure = words::marker(text).is_some() || words::head(text).is_some();
-        if let Some(fence) = self.fence {
-            let is_outside = fence.indent > self.key_indent && !is_deeper && is_structure;
-            if is_outside || is_structure && !is_deeper && ahead.begins_finding() {
+        let is_deeper = indent(text) > self.key_indent;
+        let step = match (self.fence, self.style) {
+            (Some(fence), _) => self.in_fence(line, text, is_deeper, fence, around),
+            (None, Style::Indented) if is_deeper => self.taken(text),
+            (None, Style::Fenced | Style::Closed | Style::Indented) => Step::NotEvidence,
+            (None, Style::Inline) => self.behind_inline(line, text, is_deeper),
+            (None, Style::Unset | Style::Flush) => self.flush(line, text, is_deeper, around),
+        };
+        self.is_in_doubt = step == Step::Unknown && line.is_settled;
+        step
+    }
+
+    fn blank(&mut self, line: &Line<'_>, text: &str) -> Step {
+        let is_kept = matches!(self.style, Style::Fenced | Style::Inline | Style::Indented | Style::Flush);
+        if is_kept {
+            self.push(text);
+        }
+        // Spaces are a line of evidence in which nothing stands; nothing at all may be its end.
+        let is_line = !line.is_empty() && is_kept || self.fence.is_some();
+        if is_line { Step::Taken } else { Step::Blank }
+    }
+
+    fn in_fence(
+        &mut self,
+        line: &Line<'_>,
+        text: &str,
+        is_deeper: bool,
+        fence: Fence,
+        around: &impl Around,
+    ) -> Step {
+        let is_structure = is_structure(text);
+        if is_structure && !is_deeper {
+            if fence.indent > self.key_indent {
                 self.fence = None;
                 return Step::NotEvidence;
             }
-            if Fence::of(text).is_some_and(|other| fence.is_closed_by(other)) {
-                self.fence = None;
-                if self.style == Style::Fenced {
-                    self.style = Style::Closed;
-                    return Step::Taken;
-                }
-            }
-            self.push(text);
-            return if is_structure { Step::TakenForEvidence } else { Step::Taken };
-        }
-        match self.style {
-            Style::Fenced | Style::Closed => return Step::NotEvidence,
-            Style::Indented if !is_deeper => return Step::NotEvidence,
-            Style::Indented => {}
-            Style::Unset | Style::Flush => {
-                if !is_deeper && (is_structure || is_field(text, is_new)) {
+            match around.begins_finding() {
+                Begins::Yes => {
+                    self.fence = None;
                     return Step::NotEvidence;
                 }
-                if let Some(fence) = Fence::of(text) {
-                    let is_first = self.style == Style::Unset;
-                    self.fence = Some(fence);
-                    self.style = if is_first { Style::Fenced } else { Style::Flush };
-                    if !is_first {
-                        self.push(text);
-                    }
-                    return Step::Taken;
-                }
-                if self.style == Style::Unset {
-                    self.style = if is_deeper { Style::Indented } else { Style::Flush };
-                }
+                Begins::Unknown if words::marker(text).is_none() => return Step::Unknown,
+                Begins::Unknown | Begins::No => {}
             }
         }
         if !line.is_settled && !is_deeper && words::may_become_structure(text) {
+            return Step::Unknown;
+        }
+        if Fence::of(text).is_some_and(|other| fence.is_closed_by(other)) {
+            self.fence = None;
+            if self.style == Style::Fenced {
+                self.style = Style::Closed;
+                return Step::Taken;
+            }
+        }
+        self.taken(text)
+    }
+
+    /// What follows text in the line of `evidence`: more of it where that is deeper or at once, or the code it speaks of.
+    fn behind_inline(&mut self, line: &Line<'_>, text: &str, is_deeper: bool) -> Step {
+        let is_known = |said: words::Said<'_>| said.is_plain && said.key.is_some();
+        let is_labelled = words::said(text).is_some_and(is_known) || is_other_field(text);
+        if is_labelled && (!is_deeper || words::said(text).is_some_and(|said| said.is_bold)) {
             return Step::NotEvidence;
         }
+        let is_at_once = self.lines.len() == 1;
+        if let Some(fence) = Fence::of(text) {
+            let is_kept = is_deeper || fence.has_info || is_at_once;
+            if is_kept && line.is_settled {
+                self.style = Style::Fenced;
+                self.fence = Some(fence);
+                return Step::Taken;
+            }
+            return if line.is_settled { Step::NotEvidence } else { Step::Unknown };
+        }
+        if is_deeper {
+            self.style = Style::Indented;
+            return self.taken(text);
+        }
+        if is_structure(text) || !is_at_once {
+            return Step::NotEvidence;
+        }
+        if !line.is_settled {
+            return Step::Unknown;
+        }
+        self.style = Style::Flush;
+        self.taken(text)
+    }
+
+    fn flush(&mut self, line: &Line<'_>, text: &str, is_deeper: bool, around: &impl Around) -> Step {
+        let is_after_blank = self.lines.last().is_some_and(|last| last.trim().is_empty());
+        if !is_deeper {
+            if words::marker(text).is_some() || is_field(text, is_after_blank, around) || is_other_field(text)
+            {
+                return Step::NotEvidence;
+            }
+            match around.begins_next_finding() {
+                Begins::Yes => return Step::NotEvidence,
+                Begins::Unknown => return Step::Unknown,
+                Begins::No => {}
+            }
+            // What is cut in the middle may become a field, a finding or a marker.
+            if !line.is_settled {
+                return Step::Unknown;
+            }
+        }
+        if let Some(fence) = Fence::of(text) {
+            let is_first = self.style == Style::Unset;
+            self.fence = Some(fence);
+            self.style = if is_first { Style::Fenced } else { Style::Flush };
+            if !is_first {
+                self.push(text);
+            }
+            return Step::Taken;
+        }
+        if self.style == Style::Unset {
+            self.style = if is_deeper { Style::Indented } else { Style::Flush };
+        }
+        self.taken(text)
+    }
+
+    fn taken(&mut self, text: &str) -> Step {
         self.push(text);
-        if is_structure { Step::TakenForEvidence } else { Step::Taken }
+        if is_structure(text) { Step::TakenForEvidence } else { Step::Taken }
     }
 
     fn push(&mut self, text: &str) {
         let columns = match (self.style, self.fence) {
             (Style::Fenced, Some(fence)) => fence.indent,
-            (Style::Indented, _) => self.key_indent + 2,
+            (Style::Inline | Style::Indented, _) => self.key_indent + 2,
             _ => 0,
         };
         self.lines.push(outdented(text, columns).to_owned());
@@ -182,7 +289,19 @@ impl Collecting {
     }
 }
 
+fn is_structure(text: &str) -> bool {
+    words::marker(text).is_some() || heads::head(text).is_some()
+}
+
 /// Whether a line is a field that the finding lacks, and not code that happens to look like one.
-fn is_field(text: &str, is_new: impl Fn(Key) -> bool) -> bool {
-    words::said(text).is_some_and(|said| said.is_plain && said.key.is_some_and(is_new))
+fn is_field(text: &str, is_after_blank: bool, around: &impl Around) -> bool {
+    words::said(text)
+        .is_some_and(|said| said.is_plain && said.key.is_some_and(|key| around.is_new(key, is_after_blank)))
+}
+
+/// Whether a line is a field that no finding has: its name is bold, or one that often follows evidence.
+fn is_other_field(text: &str) -> bool {
+    words::said(text).is_some_and(|said| {
+        said.key.is_none() && said.is_named && (said.is_bold || names::is_other_label(said.name))
+    })
 }

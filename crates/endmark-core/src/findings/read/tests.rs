@@ -2,6 +2,7 @@
 
 mod cuts;
 mod foreign;
+mod foreign_cuts;
 mod lines;
 
 use crate::findings::{AgentResult, Transcript, read};

@@ -1,30 +1,13 @@
 //! What a line says: a marker, the beginning of a finding, a field. Markdown around it does not count.
 
-use crate::findings::{Field, FindingId};
+use super::names::{Key, folded};
+use crate::findings::Field;
 
 /// A line that stands for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Marker {
     Start,
     End,
-}
-
-/// What a field can be of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
-    AgentId,
-    Dimensions,
-    Declared,
-    /// Lines of the file that `location` names.
-    Lines,
-    Of(Field),
-}
-
-impl Key {
-    /// Whether it stands before the findings.
-    pub(super) fn is_of_header(self) -> bool {
-        matches!(self, Self::AgentId | Self::Dimensions | Self::Declared)
-    }
 }
 
 /// A line of the form `name: value`.
@@ -37,10 +20,14 @@ pub(super) struct Said<'a> {
     pub(super) value: &'a str,
     /// A colon or Markdown says that it is a field; `=` and a dash may as well be code or prose.
     pub(super) is_plain: bool,
+    /// A colon follows the name, or the emphasis around it.
+    pub(super) is_named: bool,
+    /// The name is set apart by bold.
+    pub(super) is_bold: bool,
 }
 
 /// Signs that emphasise, or show code.
-const EMPHASIS: [char; 3] = ['*', '_', '`'];
+pub(super) const EMPHASIS: [char; 3] = ['*', '_', '`'];
 
 /// The marker that a line is, if it is nothing else: at least two `=` on each side, as many behind as before.
 pub(super) fn marker(text: &str) -> Option<Marker> {
@@ -62,62 +49,6 @@ pub(super) fn marker(text: &str) -> Option<Marker> {
     }
 }
 
-/// The beginning of a finding: its id and its title.
-pub(super) fn head(text: &str) -> Option<(FindingId, &str)> {
-    let (text, lead) = without_lead(text);
-    let inner = text.trim_start_matches(EMPHASIS);
-    let opened = &text[..text.len() - inner.len()];
-    if let Some(rest) = inner.strip_prefix(['[', '【', '［', '〔']) {
-        let end = rest.find([']', '】', '］', '〕'])?;
-        let id = FindingId::read(rest[..end].trim_matches(EMPHASIS))?;
-        let behind = &rest[end..];
-        let behind = &behind[behind.chars().next().map_or(0, char::len_utf8)..];
-        // A link, an index and a word that goes on are none.
-        if behind.starts_with(|character: char| {
-            character == '(' || character == '[' || character.is_ascii_alphanumeric()
-        }) {
-            return None;
-        }
-        return Some((id, title(behind, opened)));
-    }
-    // Without brackets only where the line is a heading or bold, or a colon follows.
-    let end = inner.find([':', '：', '*', '—', '–']).unwrap_or(inner.len());
-    let (name, behind) = inner.split_at(end);
-    let (name, behind) = match name.split_once(" - ") {
-        Some((name, _)) => (name, &inner[name.len()..]),
-        None => (name, behind),
-    };
-    let id = FindingId::read(name.trim_end_matches('.'))?;
-    let is_plain_name = id.as_str() == FindingId::numbered(id.number()?).as_str();
-    let is_shown = lead.is_heading || opened.contains("**") || behind.starts_with([':', '：']);
-    (is_plain_name && is_shown).then(|| (id, title(behind, opened)))
-}
-
-fn title<'a>(behind: &'a str, opened: &str) -> &'a str {
-    let mut rest = behind;
-    if !opened.is_empty() {
-        rest = rest.trim_start().strip_prefix(opened).unwrap_or(rest);
-    }
-    // A sign between id and title stands at the id, or alone; `.env` and `-x` are words of the title.
-    let is_between = |character: char| ":：-–—|.".contains(character);
-    rest = match rest.strip_prefix([':', '：']) {
-        Some(title) => title.trim_start(),
-        None => match rest.trim_start().strip_prefix(is_between) {
-            Some(title) if title.is_empty() || title.starts_with(char::is_whitespace) => title.trim_start(),
-            _ => rest.trim_start(),
-        },
-    };
-    let rest = rest.trim_end();
-    match opened {
-        "" => rest,
-        // `**[F001] Title**`
-        opened if rest.matches(opened).count() % 2 == 1 => {
-            rest.strip_suffix(opened).unwrap_or(rest).trim_end()
-        }
-        _ => rest,
-    }
-}
-
 /// The field that a line is about.
 pub(super) fn said(text: &str) -> Option<Said<'_>> {
     if let Some(said) = row(text) {
@@ -126,7 +57,9 @@ pub(super) fn said(text: &str) -> Option<Said<'_>> {
     let (text, lead) = without_lead(text);
     let inner = text.trim_start_matches(['*', '_', '`', '"', '\'']);
     let opened = &text[..text.len() - inner.len()];
-    let (at, sign) = separator(inner)?;
+    let Some((at, sign)) = separator(inner) else {
+        return label(inner, opened, lead);
+    };
     let raw = &inner[..at];
     let name =
         raw.trim_end_matches(|character: char| character.is_whitespace() || "*_`\"'".contains(character));
@@ -134,15 +67,71 @@ pub(super) fn said(text: &str) -> Option<Said<'_>> {
     if name.is_empty() || name.chars().count() > 40 || !name.chars().all(is_of_name) {
         return None;
     }
-    let key = key(name);
+    let key = Key::named(name);
     let is_colon = matches!(sign, ":" | "：");
     if !is_colon && key.is_none() {
         return None;
     }
     let value = unwrapped(&inner[at + sign.len()..], opened, is_closed_before);
-    let is_plain = is_colon || !opened.is_empty() || lead.is_item;
-    Some(Said { name, key, value, is_plain })
+    let is_plain = is_colon || !opened.is_empty() || lead.is_item();
+    let is_bold = opened.contains("**") || opened.contains("__");
+    Some(Said { name, key, value, is_plain, is_named: is_colon, is_bold })
 }
+
+/// `### Evidence` and `**Evidence**`: the name of a field alone, and its value in the next lines.
+fn label<'a>(inner: &'a str, opened: &str, lead: Lead) -> Option<Said<'a>> {
+    let name =
+        inner.trim_end_matches(|character: char| character.is_whitespace() || EMPHASIS.contains(&character));
+    let is_closed = opened.contains("**") && inner[name.len()..].contains("**") || opened.contains("__");
+    let key = Key::named(name).filter(|key| key.is_of_finding() || key.is_of_header());
+    (key.is_some() && (lead.hashes > 0 || is_closed)).then_some(Said {
+        name,
+        key,
+        value: "",
+        is_plain: true,
+        is_named: false,
+        is_bold: is_closed,
+    })
+}
+
+/// The fields of one line: `**Severity:** High | **CWE:** CWE-89`. Where the names are not bold, only what is behind a
+/// severity or a weakness is a field of its own: the others are texts with signs of all kinds.
+pub(super) fn fields(text: &str) -> Vec<&str> {
+    let mut fields = Vec::new();
+    let mut rest = text;
+    while let Some(first) =
+        said(rest).filter(|_| fields.len() < MOST_FIELDS && !rest.trim_start().starts_with('|'))
+    {
+        let is_of_word = matches!(first.key, Some(Key::Of(Field::Severity | Field::Cwe)));
+        let begins = rest.find(first.name).map_or(0, |at| at + first.name.len());
+        let looked_at = rest.get(..MOST_LOOKED_AT).unwrap_or(rest);
+        let next = looked_at.match_indices([' ', '|', '·', '•']).find(|(at, sign)| {
+            let behind = rest[at + sign.len()..].trim_start();
+            let bold =
+                behind.strip_prefix("**").is_some_and(|inner| inner.starts_with(char::is_alphanumeric));
+            *at > begins
+                && (bold && first.is_bold || *sign != " " && (is_of_word || first.is_bold))
+                && said(behind).is_some_and(|said| said.key.is_some() && said.is_named)
+        });
+        let is_evidence = first.key == Some(Key::Of(Field::Evidence));
+        match next.filter(|_| first.key.is_some() && !is_evidence) {
+            None => break,
+            Some((at, sign)) => {
+                let is_between = |character: char| character.is_whitespace() || "|·•,;→".contains(character);
+                fields.push(rest[..at].trim_end_matches(is_between));
+                rest = rest[at + sign.len()..].trim_start();
+            }
+        }
+    }
+    fields.push(rest);
+    fields
+}
+
+/// More fields in one line are not looked for.
+const MOST_FIELDS: usize = 12;
+
+/// So many bytes of a longer line are looked at for them, where these end with a character.
+const MOST_LOOKED_AT: usize = 2_048;
 
 /// `| Severity | High |`
 fn row(text: &str) -> Option<Said<'_>> {
@@ -151,9 +140,16 @@ fn row(text: &str) -> Option<Said<'_>> {
     let is_ornament = |character: char| character.is_whitespace() || "*_`".contains(character);
     let name = name.trim_matches(is_ornament);
     let value = value.trim();
-    let key = key(name.trim_end_matches(':'))?;
+    let key = Key::named(name.trim_end_matches(':'))?;
     // A row of three cells is of another kind of table.
-    (!value.replace("\\|", "").contains('|')).then_some(Said { name, key: Some(key), value, is_plain: true })
+    (!value.replace("\\|", "").contains('|')).then_some(Said {
+        name,
+        key: Some(key),
+        value,
+        is_plain: true,
+        is_named: false,
+        is_bold: false,
+    })
 }
 
 /// The first sign that can stand between a name and its value.
@@ -207,31 +203,51 @@ fn unwrapped<'a>(value: &'a str, opened: &str, is_closed_before: bool) -> &'a st
 }
 
 /// What stood before a line's own words.
-#[derive(Debug, Clone, Copy, Default)]
-struct Lead {
-    is_heading: bool,
-    is_item: bool,
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Lead {
+    /// How many `#` of a heading.
+    pub(super) hashes: usize,
+    pub(super) is_bullet: bool,
+    /// The number of a list's item.
+    pub(super) number: Option<u32>,
 }
 
-/// A line without the signs of a list, of a heading, of a task before it.
-fn without_lead(text: &str) -> (&str, Lead) {
+impl Lead {
+    fn is_item(self) -> bool {
+        self.is_bullet || self.number.is_some()
+    }
+}
+
+/// A line without the signs of a list, of a heading, of a task, and without pictures before it.
+pub(super) fn without_lead(text: &str) -> (&str, Lead) {
     let mut lead = Lead::default();
     let mut rest = text.trim();
     // Each can stand in the other; more than a few are no list any more.
-    for _ in 0..4 {
+    for _ in 0..5 {
         let heading = rest.trim_start_matches('#');
         let hashes = rest.len() - heading.len();
         if (1..=6).contains(&hashes) && heading.starts_with([' ', '\t', '[']) {
-            lead.is_heading = true;
+            lead.hashes = hashes;
             rest = heading.trim_start();
         } else if let Some(inner) = item(rest) {
-            lead.is_item = true;
+            let digits = rest.len() - rest.trim_start_matches(|sign: char| sign.is_ascii_digit()).len();
+            lead.is_bullet |= digits == 0;
+            lead.number = rest[..digits].parse().ok().or(lead.number);
+            rest = inner;
+        } else if let Some(inner) = without_picture(rest) {
             rest = inner;
         } else {
             break;
         }
     }
     (rest, lead)
+}
+
+/// What stands behind a picture such as 🔴 or ⚠️.
+fn without_picture(text: &str) -> Option<&str> {
+    let is_of_picture = |character: char| matches!(u32::from(character), 0x2190..=0x21FF | 0x2300..=0x2BFF | 0xFE0F | 0x200D | 0x20E3 | 0x1_F000..=0x1_FAFF);
+    let inner = text.trim_start_matches(is_of_picture);
+    (inner.len() < text.len()).then(|| inner.trim_start())
 }
 
 /// What stands behind the sign of a list's item.
@@ -251,60 +267,14 @@ pub(super) fn item(text: &str) -> Option<&str> {
     (inner.len() < behind.len()).then_some(inner)
 }
 
-/// A name in small letters, with one `_` for whatever is between its words.
-fn folded(name: &str) -> String {
-    let words = name.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).collect::<Vec<_>>().join("_")
-}
-
-fn key(name: &str) -> Option<Key> {
-    Some(match folded(name).as_str() {
-        "agent_id" | "agent" | "agent_name" | "agentid" => Key::AgentId,
-        "dimensions" | "dimension" | "audit_dimensions" | "dimensions_audited" => Key::Dimensions,
-        "declared_findings"
-        | "declared"
-        | "total_findings"
-        | "findings_total"
-        | "finding_count"
-        | "findings_count"
-        | "number_of_findings"
-        | "declared_finding_count" => Key::Declared,
-        "line" | "lines" | "line_number" | "line_numbers" | "line_range" => Key::Lines,
-        "severity" | "severity_level" | "risk" | "risk_level" => Key::Of(Field::Severity),
-        "cwe" | "cwes" | "cwe_id" | "cwe_ids" | "weakness" => Key::Of(Field::Cwe),
-        "location" | "locations" | "file" | "files" | "file_path" | "filepath" | "affected_file"
-        | "place" => Key::Of(Field::Location),
-        "source" | "taint_source" | "input_source" | "source_of_taint" => Key::Of(Field::Source),
-        "sink" | "taint_sink" | "dangerous_sink" => Key::Of(Field::Sink),
-        "flow" | "data_flow" | "dataflow" | "taint_flow" | "flow_path" | "call_path" => Key::Of(Field::Flow),
-        "evidence" | "code" | "code_snippet" | "snippet" | "vulnerable_code" | "code_evidence" | "proof" => {
-            Key::Of(Field::Evidence)
-        }
-        "originally_truncated" => Key::Of(Field::OriginallyTruncated),
-        _ => return None,
-    })
-}
-
-/// Whether a text stands for what is to be written in its place: `<what is wrong>`, `{N}`, `…`.
-pub(super) fn is_placeholder(text: &str) -> bool {
-    let text =
-        text.trim_matches(|character: char| character.is_whitespace() || EMPHASIS.contains(&character));
-    let is_between = |open: char, close: char| {
-        text.strip_prefix(open).and_then(|inner| inner.strip_suffix(close)).is_some_and(|inner| {
-            // An arrow closes nothing: `<step -> step>`.
-            !inner.is_empty() && !inner.replace("->", "").contains([open, close])
-        })
-    };
-    matches!(text, "…" | "...") || is_between('<', '>') || is_between('{', '}')
-}
-
 /// Whether the last, cut line of a text may be the beginning of a marker, or of a finding.
 pub(super) fn may_become_structure(text: &str) -> bool {
-    let text = text.trim();
+    let text = without_lead(text).0.trim_matches(EMPHASIS);
     let begins = |whole: &str| whole.starts_with(text);
-    !text.is_empty()
-        && (text.starts_with("==") || begins("===AGENT") || text == "[" || {
-            let inner = text.strip_prefix('[').unwrap_or_default();
-            inner.starts_with(['F', 'f']) && inner.len() <= 33 && !inner.contains(']')
-        })
+    let inner = text.strip_prefix('[').unwrap_or(text);
+    text.is_empty()
+        || text.starts_with("==")
+        || begins("===AGENT")
+        || inner.is_empty()
+        || inner.starts_with(['F', 'f']) && inner.len() <= 33 && !inner.contains([']', '(', ';', '='])
 }

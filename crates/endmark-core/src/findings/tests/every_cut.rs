@@ -25,7 +25,11 @@ fn text() -> impl Strategy<Value = String> {
         1 => Just("a -> b".to_owned()),
         1 => Just("\"q\",".to_owned()),
     ];
-    proptest::collection::vec(piece, 1..4).prop_map(|pieces| pieces.join(" "))
+    // Signs alone, `na` and `none` say nothing, and count as missing.
+    (proptest::collection::vec(piece, 0..3), "[a-z]{1,4}q").prop_map(|(mut pieces, word)| {
+        pieces.push(word);
+        pieces.join(" ")
+    })
 }
 
 fn evidence() -> impl Strategy<Value = Evidence> {

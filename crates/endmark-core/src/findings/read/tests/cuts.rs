@@ -145,8 +145,17 @@ fn large_and_odd_texts_are_read() {
         "\u{3000}",
         "a: b\n",
         "\r",
+        "{\n",
+        "[\n",
+        "{\"a\": [\n",
+        "{\"findings\": [",
+        "| id | severity | source | sink |\n",
+        "**a**\n",
+        "**a:** b | **c:** ",
+        "[F2] a\nseverity: b\n",
+        "evidence: a\n[F1] b\n",
     ] {
-        let text = format!("===AGENT_RESULT===\nagent_id: a\n[F001] a\n{}", text.repeat(20_000));
+        let text = format!("===AGENT_RESULT===\nagent_id: a\n[F001] a\n{}", text.repeat(6_000));
         assert_eq!(read(text.as_bytes()).results[0].cut, Cut::Mild);
     }
 }

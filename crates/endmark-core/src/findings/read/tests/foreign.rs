@@ -69,7 +69,7 @@ foreign! {
           F003 complete | Three | Info | CWE-200, CWE-209 | a.c:3 | s | k |  | "x"
           F004 complete | Four | Medium-High |  | a.c:4 | s | k |  | "x"
         30:1 unknown_severity
-        31:1 no_cwe
+        31:1 says_nothing
     "#;
     two_results_in_one_transcript: r#"
         whole one [a]
@@ -119,6 +119,7 @@ foreign! {
         11:1 unknown_field
         18:1 unknown_field
         19:1 unknown_field
+        20:1 ignored_text
     "#;
     headings_without_brackets: r#"
         whole head-1 [races]
@@ -188,5 +189,228 @@ foreign! {
         mild bytes-1 [a]
           F001 truncated | Bad � byte | Low |  | a.c:1 | s | k |  | "x"
         4:12 not_utf8
+    "#;
+    bold_and_nested: r#"
+        whole a-1 [sql]
+          F001 complete | SQL injection in `login` (confirmed) | High | CWE-89, CWE-564 | src/a.py:10-12 | name | execute | login -> query | "def login():\n    q(name)"
+          F002 needs_reaudit | XSS | Info |  | src/b.py |  |  |  |  | lacks source sink evidence
+        20:4 unknown_field
+        21:6 ignored_text
+        25:4 says_nothing
+        26:4 says_nothing
+    "#;
+    bold_labels: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "execute(name)"
+          F002 complete | XSS | Low |  | src/b.py:10 | q | render |  | "render(q)"
+    "#;
+    code_like_ids: r#"
+        whole a-1 [sql] declared 2
+          F001 complete | Array index | High |  | src/a.rs:10 | name | execute |  | "let y: \n[f32] = x;\n[f64]\nF1: the first field\nsource: not a field\nlines: 10"
+          F002 complete | Other | Low |  | src/b.rs:1 | a | b |  | "x()"
+        15:1 inside_evidence
+    "#;
+    code_without_fence: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "def login(name):\n    query = \"select \" + name\n    return db.execute(query)"
+          F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "app.get(\"/\", (req, res) => {\n  res.send(req.query.q);\n});"
+    "#;
+    dash_behind_id: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "execute(name)"
+          F002 complete | XSS | Low |  | src/b.py:10 | q | render |  | "render(q)"
+    "#;
+    evidence_begins_in_its_line: r#"
+        whole a-1 [sql] declared 1
+          F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "q = \"select \" + name\ncursor.execute(q)"
+    "#;
+    fields_alone: r#"
+        whole a-1 [sql, xss]
+          F001 complete |  | High |  | src/a.py:10 | name | execute |  | "execute(name)"
+          F002 complete |  | Low |  | src/b.py:10 | q | render |  | "render(q)"
+    "#;
+    findings_in_prose: r"
+        whole a-1 [sql, xss]
+        5:1 unread_finding
+        6:1 unread_finding
+    ";
+    half_a_template: r"
+        whole a-1 [sql] declared 1
+          F001 needs_reaudit | SQL injection | - |  |  |  |  |  |  | lacks severity location source sink evidence
+        7:1 says_nothing
+        8:1 says_nothing
+        9:1 says_nothing
+        10:1 says_nothing
+        11:1 says_nothing
+    ";
+    header_behind: r#"
+        whole a-1 [sql] declared 3
+          F001 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "cursor.execute(q)"
+    "#;
+    heading_for_each_field: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "execute(name)"
+    "#;
+    headings_and_numbers: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL Injection in `login` | High | CWE-89 | src/a.py:10-12 | `request.args["name"]` | `cursor.execute` |  | "cursor.execute(\"select \" + name)"
+          F002 complete | Reflected XSS | Medium | CWE-79 | src/b.py:3 | query | render |  | "render(q)"
+    "#;
+    headings_for_groups: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "`x`"
+          F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "`y`"
+        5:1 ignored_text
+        14:1 ignored_text
+    "#;
+    http_as_evidence: r#"
+        whole a-1 [sql, xss]
+          F001 complete | Header injection | High |  | src/a.py:10 | header | response |  | "GET /?x=1 HTTP/1.1\nHost: example.com\nCookie: a=b\n\nHTTP/1.1 200 OK\nLocation: http://evil"
+          F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "x"
+    "#;
+    json_between_markers: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL | High |  | src/a.py:10 | name | execute |  | "x"
+          F002 complete | XSS | Low |  | src/b.py:4 | q | render |  | "y"
+    "#;
+    json_cut: r#"
+        mild a-1 [sql] declared 2
+          SQLI-1 complete | SQL | High | CWE-89, CWE-564 | src/a.py:10-12 | name | execute |  | "a()\nb()"
+          2 needs_reaudit | XSS | Low | CWE-79 | src/b.py:1 |  |  |  |  | lacks source sink evidence
+        7:95 broken_json
+    "#;
+    json_in_a_fence: r#"
+        whole a-1 [sql] declared 2
+          SQLI-1 complete | SQL | High | CWE-89, CWE-564 | src/a.py:10-12 | name | execute |  | "a()\nb()"
+          2 complete | XSS | Low | CWE-79 | src/b.py:1 | q | render |  | "render(q)"
+    "#;
+    json_in_fence_and_markers: r#"
+        whole a-1 [sql] declared 2
+          SQLI-1 complete | SQL | High | CWE-89, CWE-564 | src/a.py:10-12 | name | execute |  | "a()\nb()"
+          2 complete | XSS | Low | CWE-79 | src/b.py:1 | q | render |  | "render(q)"
+    "#;
+    list_in_yaml: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "execute(name)\ndone()"
+          F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
+        4:1 unknown_field
+    "#;
+    nested_bullets: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "- `execute(name)`"
+          F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "`render(q)`"
+        10:3 ignored_text
+    "#;
+    no_findings_in_prose: r"
+        whole a-1 [sql, xss]
+        5:1 ignored_text
+    ";
+    not_available: r#"
+        whole a-1 [sql, xss]
+          F001 needs_reaudit | Hard-coded key | High | CWE-798 | src/k.py:1 |  | encrypt |  | "KEY = \"x\"" | lacks source
+        9:1 says_nothing
+    "#;
+    numbers_and_bold: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection in login — High | High | CWE-89 | src/a.py:10-12 | name | execute |  | "`execute(name)`"
+          F002 complete | XSS | Low |  | src/b.py:4 | q | render |  | "`render(q)`"
+    "#;
+    numbers_in_front: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection in login | High |  | src/a.py:10 | name | execute |  | "execute(name)"
+          F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
+    "#;
+    other_ids: r#"
+        whole a-1 [sql, xss]
+          SQLI-1 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "execute(name)"
+          XSS-1 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
+    "#;
+    paragraphs_between: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "execute(name)"
+          F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
+        7:1 ignored_text
+        21:1 unknown_field
+        23:1 ignored_text
+        29:1 ignored_text
+    "#;
+    pictures: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "execute(name)"
+    "#;
+    prose_before_code: r#"
+        whole a-1 [sql] declared 2
+          F001 complete | SQL injection | High | CWE-89 | src/a.py:10-12 | request.args | cursor.execute |  | "The handler concatenates:\nq = \"select \" + name\ncursor.execute(q)"
+          F002 complete | Two snippets | Low |  | src/b.py:1 | argv | os.system |  | "cmd = sys.argv[1]\n\nos.system(cmd)"
+        27:1 ignored_text
+    "#;
+    rules_between: r#"
+        whole a-1 [sql, xss] declared 2
+          F001 complete | SQL in login | High | CWE-89 | src/a.py:10 | `request.args["name"]` | `cursor.execute` |  | "[F002] = x\n===AGENT_RESULT_END===\nq(name)\n\nr()"
+          F002 complete | XSS | Low |  | src/b.py:3 | name | render |  | "`render(name)`"
+        17:1 inside_evidence
+    "#;
+    several_fields_in_a_line: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "execute(name)"
+    "#;
+    stars_and_spaces: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High | CWE-89 | src/a.py:10 | `name` | `execute` | `a` -> `b` | "execute(name)"
+          F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
+    "#;
+    steps_of_flow: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High |  | src/a.py:10 | name | execute | `a` receives -> `b` calls with x -> `c` runs | "x"
+    "#;
+    struck_out: r#"
+        whole a-1 [sql, xss]
+          F001 needs_reaudit | ~~SQL injection~~ (false positive) | - |  |  |  |  |  |  | lacks severity location source sink evidence
+          F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
+    "#;
+    summary_before_and_behind: r#"
+        whole a-1 [sql]
+          F001 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "cursor.execute(q)"
+          F002 complete | XSS | Low | CWE-79 | src/b.py:3 | name | render |  | "render(name)"
+        5:1 ignored_text
+        25:1 ignored_text
+        26:1 unknown_field
+        27:1 unknown_field
+    "#;
+    summary_behind: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "execute(name)"
+          F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
+        21:1 ignored_text
+        25:1 unknown_field
+    "#;
+    table_of_findings: r#"
+        whole a-1 [sql, xss]
+          1 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "`execute(a | b)`"
+          2 complete | XSS | Low | CWE-79 | src/b.py:1-3 | q | render |  | "`render(q)`"
+    "#;
+    table_then_details: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "`execute(name)`"
+          F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "`render(q)`"
+        5:1 ignored_text
+    "#;
+    thinking_before: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "def login(name):\n    query = \"select \" + name\n    return db.execute(query)"
+          F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "app.get(\"/\", (req, res) => {\n  res.send(req.query.q);\n});"
+    "#;
+    titles_in_yaml: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "execute(name)"
+          F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
+    "#;
+    two_transcripts: r#"
+        whole a-1 [sql, xss]
+          F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "def login(name):\n    query = \"select \" + name\n    return db.execute(query)"
+          F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "app.get(\"/\", (req, res) => {\n  res.send(req.query.q);\n});"
+        whole a-2 [sql, xss]
+          SQLI-1 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "execute(name)"
+          XSS-1 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
     "#;
 }

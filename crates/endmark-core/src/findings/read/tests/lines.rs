@@ -1,6 +1,7 @@
 //! Single lines: what is a marker, a finding, a field, and what only looks like one.
 
-use super::super::words::{Marker, head, marker, said};
+use super::super::heads::head;
+use super::super::words::{Marker, fields, marker, said};
 
 #[test]
 fn markers_stand_alone_and_are_closed_as_they_were_opened() {
@@ -43,15 +44,27 @@ fn a_finding_begins_with_its_id() {
         ("[F001](#f001)", "", ""),
         ("[F001][0]", "", ""),
         ("[FOO] bar", "", ""),
-        ("[file1] bar", "file1", "bar"),
+        ("[file1] bar", "", ""),
+        ("[f32] = x;", "", ""),
+        ("[F1] = x;", "", ""),
+        ("[f32] x", "", ""),
+        ("[Findings 1-2]", "", ""),
+        ("[F1] and [F2] are the worst", "", ""),
+        ("[F-AUTH-3] SQL", "F-AUTH-3", "SQL"),
+        ("**[F2] SQL** (confirmed)", "F002", "SQL (confirmed)"),
+        ("🔴 [F001] SQL", "F001", "SQL"),
+        ("### ⚠️ [F001] SQL", "F001", "SQL"),
+        ("**1. [F001] SQL**", "F001", "SQL"),
         ("see [F001]", "", ""),
         ("F16 is a jet", "", ""),
         ("## Figure 3: SQL", "", ""),
         ("[", "", ""),
         ("[F001", "", ""),
     ] {
-        let found = head(text).map(|(id, title)| (id.to_string(), title)).unwrap_or_default();
-        assert_eq!(found, (id.to_owned(), title), "{text}");
+        let found = head(text)
+            .map(|head| (head.id.unwrap().to_string(), head.title.into_owned()))
+            .unwrap_or_default();
+        assert_eq!(found, (id.to_owned(), title.to_owned()), "{text}");
     }
 }
 
@@ -79,5 +92,24 @@ fn a_field_is_a_name_and_a_value() {
     ] {
         let found = said(text).map(|said| (said.name, said.value)).unwrap_or_default();
         assert_eq!(found, (name, value), "{text}");
+    }
+}
+
+#[test]
+fn a_line_may_have_several_fields() {
+    for (text, expected) in [
+        ("**Severity:** High | **CWE:** CWE-89", &["**Severity:** High", "**CWE:** CWE-89"][..]),
+        ("**Source:** a → **Sink:** b", &["**Source:** a", "**Sink:** b"]),
+        (
+            "severity: High | cwe: CWE-89 · location: a.c:1",
+            &["severity: High", "cwe: CWE-89", "location: a.c:1"],
+        ),
+        ("- 📍 **Location**: `a.c`", &["- 📍 **Location**: `a.c`"]),
+        ("source: a | sink: b", &["source: a | sink: b"]),
+        ("**Evidence:** a | **Sink:** b", &["**Evidence:** a | **Sink:** b"]),
+        ("**Source:** the **name** of it", &["**Source:** the **name** of it"]),
+        ("| **Sink** | x |", &["| **Sink** | x |"]),
+    ] {
+        assert_eq!(fields(text), expected, "{text}");
     }
 }

@@ -1,0 +1,136 @@
+//! What the lines behind a line tell of it.
+
+use super::evidence::{Around, Begins, Fence};
+use super::heads::{self, Head, Shape};
+use super::lines::{Line, unquoted};
+use super::names::Key;
+use super::words::{self, Marker};
+
+/// How many lines with something in them are looked at ahead.
+const LOOKAHEAD: usize = 8;
+
+/// So many fields behind a line make it the beginning of a finding.
+const FIELDS_OF_FINDING: usize = 2;
+
+/// The lines from one on.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead<'a, 'b> {
+    pub(super) lines: &'a [Line<'b>],
+    pub(super) at: usize,
+    pub(super) quotes: usize,
+}
+
+impl<'a> Ahead<'a, '_> {
+    /// The line itself.
+    fn text(&self) -> &'a str {
+        unquoted(&self.lines[self.at].text, self.quotes)
+    }
+
+    /// The next lines with something in them.
+    fn behind(&self) -> impl Iterator<Item = &'a str> {
+        let quotes = self.quotes;
+        // Blank lines are not waited out for ever.
+        let lines = self.lines.iter().skip(self.at + 1).take(4 * LOOKAHEAD);
+        let texts = lines.map(move |line| unquoted(&line.text, quotes));
+        texts.filter(|text| !text.trim().is_empty()).take(LOOKAHEAD)
+    }
+
+    /// Whether the window of the next lines reaches the end of the text.
+    fn is_at_end(&self) -> bool {
+        let behind = self.lines.iter().skip(self.at + 1).take(4 * LOOKAHEAD);
+        let lines = behind.clone().count();
+        lines < 4 * LOOKAHEAD && behind.filter(|line| !line.text.trim().is_empty()).count() < LOOKAHEAD
+    }
+
+    /// Whether the next line is a marker, a finding or a field.
+    pub(super) fn goes_on_with_structure(&self) -> bool {
+        self.behind().next().is_none_or(|text| {
+            words::marker(text).is_some()
+                || heads::head(text).is_some()
+                || words::said(text).is_some_and(|said| said.is_plain && said.key.is_some())
+        })
+    }
+
+    /// Whether at least two fields of a finding follow before another could begin; those of code do not count.
+    pub(super) fn fields_follow(&self, most: usize, is_fence_end: bool) -> Begins {
+        let mut keys: Vec<Key> = Vec::new();
+        for text in self.behind().take(most) {
+            if words::marker(text) == Some(Marker::End) {
+                return Begins::No;
+            }
+            let is_end = words::marker(text).is_some() || heads::head(text).is_some();
+            if is_end || is_fence_end && Fence::of(text).is_some() {
+                return Begins::No;
+            }
+            let known = words::fields(text)
+                .into_iter()
+                .filter_map(words::said)
+                .filter(|said| said.is_plain || is_fence_end);
+            let known: Vec<Key> = known.filter_map(|said| said.key).collect();
+            if known.is_empty() && heads::possible_head(text).is_some_and(|head| head.shape.is_set_apart()) {
+                return Begins::No;
+            }
+            for key in known.into_iter().filter(|key| key.is_of_finding()) {
+                if !keys.contains(&key) {
+                    keys.push(key);
+                }
+            }
+            if keys.len() >= FIELDS_OF_FINDING {
+                return Begins::Yes;
+            }
+        }
+        if self.is_at_end() { Begins::Unknown } else { Begins::No }
+    }
+}
+
+/// What is around a line of evidence.
+pub(super) struct Surroundings<'a, 'b> {
+    pub(super) ahead: Ahead<'a, 'b>,
+    /// The fields that the finding lacks.
+    pub(super) new: Vec<Key>,
+    /// Those that the header lacks, and that may stand behind the findings.
+    pub(super) new_of_header: Vec<Key>,
+    /// How the findings of this result begin, and the number that the next one has.
+    pub(super) shape: Option<Shape>,
+    pub(super) next_number: Option<u32>,
+}
+
+impl Surroundings<'_, '_> {
+    fn is_next(&self, head: &Head<'_>) -> bool {
+        self.shape == Some(head.shape)
+            && head
+                .id
+                .as_ref()
+                .is_some_and(|id| id.number() == self.next_number && self.next_number.is_some())
+    }
+}
+
+impl Around for Surroundings<'_, '_> {
+    fn begins_finding(&self) -> Begins {
+        match heads::head(self.ahead.text()) {
+            None => Begins::No,
+            Some(_) => self.ahead.fields_follow(LOOKAHEAD / 2, true),
+        }
+    }
+
+    fn begins_next_finding(&self) -> Begins {
+        let text = self.ahead.text();
+        let head = heads::head(text)
+            .or_else(|| heads::possible_head(text).filter(|head| self.shape == Some(head.shape)));
+        match head {
+            None => Begins::No,
+            Some(head) if self.is_next(&head) => Begins::Yes,
+            // `F1: x` is code among findings that begin with `[F001]`.
+            Some(head)
+                if self.shape.is_some_and(|shape| shape != head.shape) && !head.shape.is_set_apart() =>
+            {
+                Begins::No
+            }
+            Some(_) => self.ahead.fields_follow(LOOKAHEAD, true),
+        }
+    }
+
+    fn is_new(&self, key: Key, is_after_blank: bool) -> bool {
+        self.new.contains(&key) || is_after_blank && self.new_of_header.contains(&key)
+    }
+}

@@ -1,0 +1,49 @@
+//! What a result says of itself: whose it is, what was looked into, how many findings there are.
+
+use crate::findings::stand_in::is_placeholder;
+
+use super::checkpoint::list;
+use super::names::Key;
+
+/// What a result says before its findings, or behind them.
+#[derive(Debug, Default)]
+pub(super) struct Header {
+    pub(super) agent_id: Option<String>,
+    /// `<your agent id>`: the agent has left the template as it was.
+    pub(super) is_agent_open: bool,
+    pub(super) dimensions: Option<Vec<String>>,
+    pub(super) declared: Option<u32>,
+}
+
+impl Header {
+    /// What has not been said.
+    pub(super) fn lacks(&self) -> Vec<Key> {
+        let known = [
+            (Key::AgentId, self.agent_id.is_some()),
+            (Key::Dimensions, self.dimensions.as_ref().is_some_and(|list| !list.is_empty())),
+            (Key::Declared, self.declared.is_some()),
+        ];
+        known.into_iter().filter(|(_, is_there)| !is_there).map(|(key, _)| key).collect()
+    }
+
+    /// Takes a value; not if there is one.
+    pub(super) fn set(&mut self, key: Key, value: &str) -> bool {
+        if !self.lacks().contains(&key) {
+            return false;
+        }
+        match key {
+            Key::AgentId => {
+                let value = value.trim_matches(['`', '*', '"']).trim();
+                self.is_agent_open = is_placeholder(value) && value.contains(' ');
+                self.agent_id =
+                    Some(value.to_owned()).filter(|value| !value.is_empty() && !self.is_agent_open);
+            }
+            Key::Dimensions => self.dimensions = Some(list(value)),
+            _ => {
+                let digits = value.trim_matches(|character: char| !character.is_ascii_digit());
+                self.declared = digits.parse().ok();
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,279 @@
+//! A result that is JSON, or has its findings as JSON. (AR-1)
+
+use crate::findings::expected::Numbers;
+use crate::findings::{AgentResult, Cut, Field, FindingId, Position, ReadFinding, RemarkKind};
+
+use super::Remarks;
+use super::checkpoint::list;
+use super::draft::{Draft, Finished};
+use super::json::{Node, Value, parse};
+use super::lines::Line;
+use super::names::{Key, folded};
+
+/// A value in which results, or findings alone, were found.
+pub(super) struct Found {
+    pub(super) results: Vec<AgentResult>,
+    /// Behind it, in bytes.
+    pub(super) ends: usize,
+}
+
+/// So deep in a value a result is looked for: `{"result": {"agent_result": {…}}}`.
+const DEEPEST: usize = 3;
+
+/// The results in the JSON that begins at this byte; `Err` says how far it was looked at in vain.
+pub(super) fn results_at(
+    text: &[u8],
+    lines: &[Line<'_>],
+    at: usize,
+    is_in_block: bool,
+    remarks: &mut Remarks,
+) -> Result<Found, usize> {
+    let parsed = parse(text, at).ok_or(at + 1)?;
+    let mut found = Vec::new();
+    collect(&parsed.root, DEEPEST, is_in_block, &mut found);
+    if found.is_empty() {
+        return Err(parsed.ends);
+    }
+    let ends = position(lines, parsed.ends);
+    if !parsed.root.is_whole() {
+        let problem = parsed.problem.unwrap_or("it ends in the middle");
+        remarks.add(RemarkKind::BrokenJson, problem, ends);
+    }
+    let results = found.into_iter().map(|node| result(node, lines, ends, is_in_block, remarks)).collect();
+    Ok(Found { results, ends: parsed.ends })
+}
+
+/// The place of a byte.
+pub(super) fn position(lines: &[Line<'_>], byte: usize) -> Position {
+    let at = lines.partition_point(|line| line.byte <= byte);
+    lines.get(at.saturating_sub(1)).map_or(Position { line: 1, column: 1, byte: 0 }, |line| {
+        let within = (byte - line.byte).min(line.text.len());
+        Position { byte, ..line.position(within) }
+    })
+}
+
+/// The objects that are results, and in a result the lists of findings.
+fn collect<'a>(node: &'a Node, depth: usize, is_in_block: bool, found: &mut Vec<&'a Node>) {
+    if findings_of(node).is_some() || is_in_block && (is_findings(node) || is_finding(node)) {
+        found.push(node);
+    } else if depth > 0 {
+        let items = node.items().unwrap_or_default().iter();
+        for inner in items.chain(node.members().iter().map(|(_, value)| value)) {
+            collect(inner, depth - 1, is_in_block, found);
+        }
+    }
+}
+
+/// The findings of an object that is a result.
+fn findings_of(node: &Node) -> Option<&Node> {
+    let named = |wanted: &[&str]| {
+        let members = node.members().iter();
+        let mut fitting = members.filter(|(name, _)| wanted.contains(&folded(name).as_str()));
+        fitting.find(|(_, value)| value.items().is_some()).map(|(_, value)| value)
+    };
+    named(&["findings"])
+        .or_else(|| named(&["vulnerabilities", "issues", "results"]).filter(|list| is_findings(list)))
+}
+
+/// Whether a list is one of findings.
+fn is_findings(node: &Node) -> bool {
+    // The last one may be cut before much is said in it.
+    node.items().is_some_and(|items| {
+        items.iter().any(is_finding) && items.iter().all(|item| is_finding(item) || !item.is_whole())
+    })
+}
+
+/// Whether an object says of a finding what there is to say of one.
+fn is_finding(node: &Node) -> bool {
+    let keys = node.members().iter().filter_map(|(name, _)| Key::named(name));
+    keys.filter(|key| key.is_of_finding()).count() >= 2
+}
+
+fn result(
+    node: &Node,
+    lines: &[Line<'_>],
+    ends: Position,
+    is_in_block: bool,
+    remarks: &mut Remarks,
+) -> AgentResult {
+    let begins = position(lines, node.begins);
+    let mut agent_id = None;
+    let mut dimensions = Vec::new();
+    let mut declared_findings = None;
+    let mut is_truncated = !node.is_whole();
+    for (name, value) in node.members() {
+        match Key::named(name) {
+            Some(Key::AgentId) if value.is_whole() => {
+                agent_id = text(value, "").filter(|id| !id.trim().is_empty());
+            }
+            Some(Key::Dimensions) if value.is_whole() => {
+                dimensions = list(&text(value, ",").unwrap_or_default());
+            }
+            Some(Key::Declared) if value.is_whole() => {
+                declared_findings = text(value, "").and_then(|number| number.trim().parse().ok());
+                if declared_findings.is_none() && !matches!(value.value, Value::Null) {
+                    remarks.add(RemarkKind::NoNumber, name, position(lines, value.begins));
+                }
+            }
+            _ if folded(name) == "truncated" => is_truncated |= matches!(value.value, Value::Bool(true)),
+            _ => {}
+        }
+    }
+    let one = std::slice::from_ref(node);
+    let of_result = findings_of(node).or(Some(node)).and_then(Node::items).unwrap_or(one);
+    let mut findings: Vec<ReadFinding> = Vec::new();
+    let mut numbers = Numbers::default();
+    let mut unread = 0;
+    for item in of_result {
+        let place = position(lines, item.begins);
+        if !item.members().iter().any(|(_, value)| value.is_whole()) {
+            if item.is_whole() {
+                unread += 1;
+                remarks.add(RemarkKind::UnreadFinding, "an item of `findings`", place);
+            }
+            continue;
+        }
+        let next = u32::try_from(findings.len() + 1).unwrap_or(u32::MAX);
+        if let Some(finding) = finding(item, next, lines, remarks) {
+            numbers.add(finding.finding.id.number());
+            findings.push(finding);
+        }
+    }
+    let cut = match (is_truncated, &agent_id) {
+        (false, _) => Cut::Whole,
+        // Between markers, the header says whose it is.
+        (true, agent) if agent.is_some() || is_in_block => Cut::Mild,
+        (true, _) => Cut::Severe,
+    };
+    if cut == Cut::Whole && agent_id.is_none() && !is_in_block {
+        remarks.add(RemarkKind::NoAgent, "{", begins);
+    }
+    let discarded = if cut == Cut::Severe { numbers.count } else { 0 };
+    AgentResult {
+        agent_id,
+        dimensions,
+        declared_findings,
+        findings: if cut == Cut::Severe { Vec::new() } else { findings },
+        discarded,
+        unread,
+        cut,
+        begins: Some(begins),
+        ends,
+        checkpoint: None,
+        numbers,
+    }
+}
+
+fn finding(node: &Node, next: u32, lines: &[Line<'_>], remarks: &mut Remarks) -> Option<ReadFinding> {
+    let mut members: Vec<(Key, &Node)> = Vec::new();
+    for (name, value) in node.members() {
+        if let Some(key) = Key::named(name) {
+            members.push((key, value));
+        } else {
+            // `"taint": {"source": …, "sink": …}`
+            let inner = value.members().iter().filter_map(|(name, value)| Some((Key::named(name)?, value)));
+            members.extend(inner.filter(|(key, _)| key.is_of_finding()));
+        }
+    }
+    let said = |wanted: Key| {
+        let mut fitting = members.iter().filter(|(key, value)| *key == wanted && value.is_whole());
+        fitting.find_map(|(_, value)| text(value, " "))
+    };
+    let id = said(Key::Id).and_then(|id| FindingId::named(&id)).unwrap_or_else(|| FindingId::numbered(next));
+    let title = said(Key::Title).unwrap_or_default();
+    let mut draft = Draft::new(id, title.trim(), position(lines, node.begins));
+    for (key, value) in &members {
+        let place = position(lines, value.begins);
+        match key {
+            Key::Of(Field::Evidence) => {
+                if let Some(text) = text(value, "\n").filter(|_| draft.is_new(*key)) {
+                    draft.collect_text(&text);
+                }
+            }
+            // What was cut in the middle is not there.
+            _ if !value.is_whole() || !key.is_of_finding() || !draft.is_new(*key) => {}
+            Key::Of(Field::Location) => {
+                if let Some(location) = location(value) {
+                    draft.set(*key, &location, place);
+                }
+            }
+            Key::Of(field) => {
+                let between = if *field == Field::Flow { " -> " } else { ", " };
+                if let Some(text) = text(value, between) {
+                    draft.set(*key, &text, place);
+                }
+            }
+            key => {
+                if let Some(text) = text(value, ", ") {
+                    draft.set(*key, &text, place);
+                }
+            }
+        }
+    }
+    match draft.finish(node.is_whole()) {
+        Finished::Template(position) => {
+            remarks.add(RemarkKind::Template, "{…}", position);
+            None
+        }
+        Finished::Finding(finding, said) => {
+            for (kind, text, position) in said {
+                remarks.add(kind, &text, position);
+            }
+            Some(*finding)
+        }
+    }
+}
+
+/// A value as text; several with this between them. Of an object the texts in it.
+fn text(node: &Node, between: &str) -> Option<String> {
+    let joined = |nodes: &mut dyn Iterator<Item = &Node>| {
+        let texts: Vec<String> = nodes.filter_map(scalar).collect();
+        (!texts.is_empty()).then(|| texts.join(between))
+    };
+    match &node.value {
+        Value::List(items) => joined(&mut items.iter().flat_map(|item| {
+            let members = item.members().iter().map(|(_, value)| value);
+            members.chain(std::iter::once(item))
+        })),
+        Value::Object(members) => joined(&mut members.iter().map(|(_, value)| value)),
+        _ => scalar(node),
+    }
+}
+
+fn scalar(node: &Node) -> Option<String> {
+    match &node.value {
+        Value::Text(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.clone()),
+        Value::Bool(value) => Some(value.to_string()),
+        Value::Null | Value::List(_) | Value::Object(_) => None,
+    }
+}
+
+/// A place as text, or as an object: `{"file": "a.c", "start_line": 3, "end_line": 9}`; several with commas between.
+fn location(node: &Node) -> Option<String> {
+    let place = |node: &Node| {
+        let said = |wanted: &[&str]| {
+            let mut fitting =
+                node.members().iter().filter(|(name, _)| wanted.contains(&folded(name).as_str()));
+            fitting.find_map(|(_, value)| text(value, "-"))
+        };
+        let file = said(&["file", "path", "file_path", "filename", "filepath", "uri"])?;
+        let start =
+            said(&["line", "lines", "start_line", "startline", "line_start", "line_number", "line_range"]);
+        let end = said(&["end_line", "endline", "line_end"]);
+        Some(match (start, end) {
+            (Some(start), Some(end)) => format!("{file}:{start}-{end}"),
+            (Some(start), None) => format!("{file}:{start}"),
+            (None, _) => file,
+        })
+    };
+    let one = |node: &Node| {
+        if node.members().is_empty() { scalar(node) } else { place(node).or_else(|| text(node, ", ")) }
+    };
+    match node.items() {
+        Some(items) => {
+            Some(items.iter().filter_map(one).collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
+        }
+        None => one(node),
+    }
+}

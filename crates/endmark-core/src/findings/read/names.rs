@@ -1,0 +1,129 @@
+//! The names of fields, in the spellings of models.
+
+use crate::findings::Field;
+
+/// What a field can be of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    AgentId,
+    Dimensions,
+    Declared,
+    /// The name of a finding, where it is a field like others.
+    Id,
+    /// What is wrong, where it is a field like others.
+    Title,
+    /// Lines of the file that `location` names.
+    Lines,
+    Of(Field),
+}
+
+impl Key {
+    /// Whether it stands before the findings.
+    pub(super) fn is_of_header(self) -> bool {
+        matches!(self, Self::AgentId | Self::Dimensions | Self::Declared)
+    }
+
+    /// Whether it says something of a finding besides its name and title.
+    pub(super) fn is_of_finding(self) -> bool {
+        matches!(self, Self::Lines | Self::Of(_))
+    }
+
+    /// The field of this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        // `Source (user input)`, `File(s)`
+        let name = name.split(['(', '（']).next().unwrap_or(name);
+        Some(match folded(name).as_str() {
+            "agent_id" | "agent" | "agent_name" | "agentid" => Self::AgentId,
+            "dimensions" | "dimension" | "audit_dimensions" | "dimensions_audited" => Self::Dimensions,
+            "declared_findings"
+            | "declared"
+            | "total_findings"
+            | "findings_total"
+            | "finding_count"
+            | "findings_count"
+            | "number_of_findings"
+            | "declared_finding_count"
+            | "declaredfindings" => Self::Declared,
+            "id" | "finding_id" | "findingid" => Self::Id,
+            "title" | "name" | "finding_title" | "vulnerability" | "issue" => Self::Title,
+            "line" | "lines" | "line_number" | "line_numbers" | "line_range" | "linenumber" => Self::Lines,
+            "severity" | "severity_level" | "severity_rating" | "risk" | "risk_level" | "risk_rating" => {
+                Self::Of(Field::Severity)
+            }
+            "cwe" | "cwes" | "cwe_id" | "cwe_ids" | "cweid" | "cwe_reference" | "weakness" => {
+                Self::Of(Field::Cwe)
+            }
+            "location" | "locations" | "file" | "files" | "file_path" | "filepath" | "file_location"
+            | "affected_file" | "affected_files" | "affected_location" | "code_location" | "place"
+            | "path" => Self::Of(Field::Location),
+            "source" | "sources" | "taint_source" | "tainted_source" | "input_source" | "source_of_taint"
+            | "untrusted_source" | "data_source" | "entry_point" => Self::Of(Field::Source),
+            "sink" | "sinks" | "taint_sink" | "dangerous_sink" | "vulnerable_sink" | "sink_function" => {
+                Self::Of(Field::Sink)
+            }
+            "flow" | "data_flow" | "dataflow" | "taint_flow" | "taint_path" | "flow_path" | "call_path"
+            | "call_chain" | "source_to_sink" => Self::Of(Field::Flow),
+            "evidence" | "code" | "code_snippet" | "snippet" | "vulnerable_code" | "affected_code"
+            | "relevant_code" | "code_evidence" | "code_excerpt" | "proof" => Self::Of(Field::Evidence),
+            "originally_truncated" => Self::Of(Field::OriginallyTruncated),
+            _ => return None,
+        })
+    }
+}
+
+/// Names that often follow evidence and are none of a finding's fields.
+pub(super) fn is_other_label(name: &str) -> bool {
+    let folded = folded(name);
+    let words = [
+        "impact",
+        "recommendation",
+        "recommendations",
+        "remediation",
+        "fix",
+        "suggested_fix",
+        "mitigation",
+        "description",
+        "explanation",
+        "analysis",
+        "note",
+        "notes",
+        "reference",
+        "references",
+        "confidence",
+        "exploitability",
+        "likelihood",
+        "cvss",
+        "cvss_score",
+        "attack_scenario",
+        "exploit",
+        "why",
+        "status",
+    ];
+    words.contains(&folded.as_str())
+}
+
+/// Whether a name speaks of what should be instead: code behind it is no evidence.
+pub(super) fn is_of_remedy(name: &str) -> bool {
+    let folded = folded(name);
+    [
+        "fix",
+        "recommend",
+        "remed",
+        "mitigat",
+        "instead",
+        "safe",
+        "secure",
+        "should",
+        "patch",
+        "correct",
+        "better",
+    ]
+    .iter()
+    .any(|word| folded.contains(word))
+}
+
+/// A name in small letters, with one `_` for whatever is between its words.
+pub(super) fn folded(name: &str) -> String {
+    let words = name.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect::<Vec<_>>().join("_")
+}

@@ -1,0 +1,129 @@
+//! Tables with a finding in each row.
+
+use std::collections::HashSet;
+
+use crate::findings::{Field, FindingId, FindingState, ReadFinding};
+
+use super::names::{Key, folded};
+
+/// A table that has begun: what its columns are about.
+#[derive(Debug)]
+pub(super) struct Table {
+    columns: Vec<Option<Key>>,
+}
+
+/// A row of it.
+#[derive(Debug, Default)]
+pub(super) struct Row {
+    pub(super) id: Option<FindingId>,
+    pub(super) title: String,
+    pub(super) values: Vec<(Key, String)>,
+}
+
+/// A table of findings has at least so many columns that are known.
+const LEAST_KNOWN: usize = 3;
+
+impl Table {
+    /// The table of findings that a line is the head of.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        let cells = cells(text)?;
+        let columns: Vec<Option<Key>> = cells.iter().map(|(cell, _)| column(cell)).collect();
+        let has = |wanted: Key| columns.contains(&Some(wanted));
+        let known = columns.iter().flatten().count();
+        let is_of_findings =
+            has(Key::Of(Field::Severity)) || has(Key::Of(Field::Source)) || has(Key::Of(Field::Sink));
+        let is_list = has(Key::Id) || has(Key::Title) || has(Key::Of(Field::Location));
+        (known >= LEAST_KNOWN && is_of_findings && is_list).then_some(Self { columns })
+    }
+
+    /// The row that a line is; a cell that the text stops in is not there. None behind the table.
+    pub(super) fn row(&self, text: &str, is_settled: bool) -> Option<Row> {
+        let mut row = Row::default();
+        let mut cells = cells(text)?;
+        cells.retain(|(_, is_closed)| *is_closed || is_settled);
+        // Code with a `|` that nobody has escaped: the last column has all of it.
+        let (most, found) = (self.columns.len(), cells.len());
+        if let Some((last, more)) = cells.get_mut(most - 1..).and_then(<[_]>::split_first_mut)
+            && found > most
+        {
+            for (cell, _) in more {
+                last.0.push('|');
+                last.0.push_str(cell);
+            }
+        }
+        for ((cell, _), column) in cells.iter().zip(&self.columns) {
+            let cell = cell.trim();
+            match column {
+                Some(Key::Id) => row.id = FindingId::named(cell.trim_matches(|sign| "[]*`_ ".contains(sign))),
+                // A column of this name may have the ids as well.
+                Some(Key::Title)
+                    if row.id.is_none()
+                        && FindingId::read(cell.trim_matches(['[', ']', '*', '`'])).is_some() =>
+                {
+                    row.id = FindingId::read(cell.trim_matches(['[', ']', '*', '`']));
+                }
+                Some(Key::Title) => cell.trim_matches(['*', '_']).clone_into(&mut row.title),
+                Some(key) if !cell.is_empty() => {
+                    row.values.push((*key, cell.replace("<br>", "\n").replace("<br/>", "\n")));
+                }
+                _ => {}
+            }
+        }
+        Some(row)
+    }
+}
+
+/// Whether a line is the one between the head of a table and its rows.
+pub(super) fn is_rule(text: &str) -> bool {
+    text.contains('-') && text.chars().all(|sign| "|-: \t".contains(sign))
+}
+
+fn column(name: &str) -> Option<Key> {
+    let name = name.trim_matches(|sign: char| sign.is_whitespace() || "*_`:".contains(sign));
+    match folded(name).as_str() {
+        "" if name == "#" => Some(Key::Id),
+        "no" | "nr" => Some(Key::Id),
+        "description" | "summary" | "what" | "finding" => Some(Key::Title),
+        _ => Key::named(name),
+    }
+}
+
+/// The cells of a row, each with whether a `|` closes it; none if the line is no row of several cells.
+fn cells(text: &str) -> Option<Vec<(String, bool)>> {
+    let inner = text.trim().strip_prefix('|')?;
+    let mut cells = Vec::new();
+    let mut cell = String::new();
+    let mut signs = inner.chars();
+    while let Some(sign) = signs.next() {
+        match sign {
+            '\\' => match signs.next() {
+                Some('|') => cell.push('|'),
+                Some(other) => cell.extend(['\\', other]),
+                None => cell.push('\\'),
+            },
+            '|' => cells.push((std::mem::take(&mut cell), true)),
+            sign => cell.push(sign),
+        }
+    }
+    if !cell.trim().is_empty() {
+        cells.push((cell, false));
+    }
+    (cells.len() >= LEAST_KNOWN).then_some(cells)
+}
+
+/// The findings without the rows of a table that are told in full elsewhere, in their order in the text.
+pub(super) fn told_once(findings: Vec<ReadFinding>, of_table: &[bool]) -> Vec<ReadFinding> {
+    let told: HashSet<FindingId> = findings
+        .iter()
+        .zip(of_table)
+        .filter(|(read, of_table)| !**of_table && read.state != FindingState::NeedsReaudit)
+        .map(|(read, _)| read.finding.id.clone())
+        .collect();
+    let is_told = |read: &ReadFinding| told.contains(&read.finding.id);
+    findings
+        .into_iter()
+        .zip(of_table)
+        .filter(|(read, of_table)| !**of_table || !is_told(read))
+        .map(|(read, _)| read)
+        .collect()
+}

@@ -1,0 +1,130 @@
+//! Values that stand for something that is not said.
+
+use super::finding::Field;
+
+/// Words for nothing.
+const NOTHING: [&str; 24] = [
+    "n/a",
+    "na",
+    "n.a",
+    "none",
+    "unknown",
+    "unspecified",
+    "undefined",
+    "tbd",
+    "todo",
+    "null",
+    "nil",
+    "not applicable",
+    "not available",
+    "not known",
+    "not specified",
+    "not provided",
+    "to be determined",
+    "see above",
+    "as above",
+    "same as above",
+    "…",
+    "...",
+    "?",
+    "???",
+];
+
+/// What a template names a value by where that is one word.
+const TEMPLATES: [&str; 12] = [
+    "file",
+    "file:line",
+    "file:line-line",
+    "path",
+    "severity",
+    "cwe",
+    "cwe-number",
+    "cwe-…",
+    "location",
+    "source",
+    "sink",
+    "evidence",
+];
+
+/// Signs that emphasise, or show code.
+const ORNAMENTS: [char; 5] = ['*', '_', '`', '"', '\''];
+
+fn bare(text: &str) -> &str {
+    text.trim_matches(|character: char| character.is_whitespace() || ORNAMENTS.contains(&character))
+}
+
+/// What stands between two signs that are nowhere else in the text; an arrow closes nothing: `<step -> step>`.
+fn between(text: &str, open: char, close: char) -> Option<&str> {
+    let inner = text.strip_prefix(open)?.strip_suffix(close)?;
+    (!inner.is_empty() && !inner.replace("->", "").contains([open, close])).then_some(inner)
+}
+
+/// Whether a text may stand for what is to be written in its place: `<what is wrong>`, `{N}`, `…`.
+pub(super) fn is_placeholder(text: &str) -> bool {
+    let text = bare(text);
+    matches!(text, "…" | "...") || between(text, '<', '>').or_else(|| between(text, '{', '}')).is_some()
+}
+
+/// Whether the value of a field says nothing: `N/A`, `unknown`, `<where the data comes from>`. A single word between
+/// angles may be meant, as `<stdin>` is.
+pub(super) fn says_nothing(field: Field, text: &str) -> bool {
+    let text = bare(text);
+    let plain = text.trim_matches(['(', ')', '[', ']', '.']).trim();
+    // Signs may be code, and say nothing elsewhere.
+    if field != Field::Evidence && !text.contains(char::is_alphanumeric) && !text.contains(['<', '{']) {
+        return true;
+    }
+    if NOTHING.iter().any(|word| text.eq_ignore_ascii_case(word) || plain.eq_ignore_ascii_case(word)) {
+        return true;
+    }
+    let Some(inner) = between(text, '<', '>').or_else(|| between(text, '{', '}')) else {
+        return field == Field::Severity && names_all_severities(text);
+    };
+    let is_of_prose =
+        |sign: char| sign.is_alphanumeric() || sign.is_whitespace() || ",.:;'’/()-–>…".contains(sign);
+    let is_prose = inner.trim().contains(' ') && inner.chars().all(is_of_prose);
+    is_prose || TEMPLATES.iter().any(|word| inner.trim().eq_ignore_ascii_case(word))
+}
+
+/// Whether the choice is still open: `Critical | High | Medium | Low`.
+fn names_all_severities(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    ["critical", "high", "medium", "low"].iter().filter(|word| lower.contains(*word)).count() >= 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_says_nothing_is_told_from_what_is_meant() {
+        for (field, text, expected) in [
+            (Field::Source, "N/A", true),
+            (Field::Source, "`n/a`", true),
+            (Field::Source, "(unknown)", true),
+            (Field::Source, "-", true),
+            (Field::Source, "—", true),
+            (Field::Source, "<where the data comes from>", true),
+            (Field::Source, "<source>", true),
+            (Field::Location, "<file:line-line>", true),
+            (Field::Severity, "<Critical, High, Medium, Low or Info>", true),
+            (Field::Severity, "Critical | High | Medium | Low", true),
+            (Field::Flow, "<step -> step -> step>", true),
+            (Field::Evidence, "<the code, each line indented by two spaces>", true),
+            (Field::Evidence, "...", true),
+            (Field::Source, "<stdin>", false),
+            (Field::Source, "N/A: the key is a constant", false),
+            (Field::Source, "unknown header `x-id`", false),
+            (Field::Severity, "High", false),
+            (Field::Sink, "{user}", false),
+            (Field::Evidence, "<img src=x onerror=alert(1)>", false),
+            (Field::Evidence, "<b>{name}</b>", false),
+            (Field::Evidence, "{}", false),
+            (Field::Evidence, "}", false),
+            (Field::Evidence, "```", false),
+            (Field::Sink, "** **", true),
+        ] {
+            assert_eq!(says_nothing(field, text), expected, "{text}");
+        }
+    }
+}
