@@ -1,6 +1,7 @@
 //! The bodies that pass through the gateway.
 
 mod outlet;
+mod patient;
 mod unbroken;
 
 use std::pin::Pin;
@@ -12,7 +13,8 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame, SizeHint};
 
-pub(crate) use outlet::{Outlet, outlet};
+pub(crate) use outlet::{Outlet, made};
+pub(crate) use patient::Patient;
 use unbroken::Unbroken;
 
 /// What a body can fail with, on either side.

@@ -267,7 +267,9 @@ impl Field<'_> {
     /// Whether this is the field's name, however it is escaped.
     pub fn is(&self, name: &str) -> bool {
         let inside = self.key.inside();
-        if inside.contains('\\') { string::decode(inside).text == name } else { inside == name }
+        // An escape is longer than what it stands for.
+        inside == name
+            || (inside.len() > name.len() && inside.contains('\\') && string::decode(inside).text == name)
     }
 }
 

@@ -1,66 +1,91 @@
-//! A body that is written while it is read: the writer waits for the reader.
+//! A body that is made while it is read, by a future that runs where the body is read.
+//!
+//! A task of its own for each stream would cost wakes of other threads for each of its events, and would outlive its
+//! reader; so what is still to be done for a body ends with it.
 
+use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::BodyError;
 
-/// The writer's end.
+/// Where the maker of a body puts its parts.
 pub(crate) struct Outlet {
-    sender: mpsc::UnboundedSender<Result<Portion, BodyError>>,
-    /// As many permits as bytes may be under way.
-    room: Arc<Semaphore>,
-    capacity: u32,
+    unread: Arc<Mutex<Unread>>,
+    capacity: usize,
 }
 
 /// Nobody reads any more.
 #[derive(Debug)]
 pub(crate) struct Closed;
 
-struct Portion {
-    bytes: Bytes,
-    _room: OwnedSemaphorePermit,
-}
-
-/// A body of which `capacity` bytes may be under way, and one part more, however long that is.
-pub(crate) fn outlet(capacity: usize) -> (Outlet, impl Body<Data = Bytes, Error = BodyError> + Send) {
-    let capacity = u32::try_from(capacity.max(1)).unwrap_or(u32::MAX).min(u32::MAX >> 4);
-    let room = Arc::new(Semaphore::new(usize::try_from(capacity).unwrap_or(1)));
-    let (sender, receiver) = mpsc::unbounded_channel();
-    (Outlet { sender, room, capacity }, Inside(receiver))
+/// What was made and is not yet read.
+#[derive(Default)]
+struct Unread {
+    parts: VecDeque<Bytes>,
+    bytes: usize,
 }
 
 impl Outlet {
-    /// Sends bytes, once so much of what was sent before has been read that there is room for them.
-    pub(crate) async fn send(&self, bytes: Bytes) -> Result<(), Closed> {
-        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX).clamp(1, self.capacity);
-        let room = tokio::select! {
-            room = Arc::clone(&self.room).acquire_many_owned(length) => room.map_err(|_| Closed)?,
-            () = self.sender.closed() => return Err(Closed),
-        };
-        self.sender.send(Ok(Portion { bytes, _room: room })).map_err(|_| Closed)
-    }
-
-    /// Waits until nobody reads any more.
-    pub(crate) async fn closed(&self) {
-        self.sender.closed().await;
-    }
-
-    /// Breaks the body off behind what was sent.
-    pub(crate) fn abort(self, why: BodyError) {
-        // Where nobody reads nobody has to be told.
-        let _ = self.sender.send(Err(why));
+    /// Sends bytes; waits while `capacity` of them are unread.
+    pub(crate) async fn send(&self, part: Bytes) -> Result<(), Closed> {
+        if Arc::strong_count(&self.unread) == 1 {
+            return Err(Closed);
+        }
+        {
+            let mut unread = lock(&self.unread);
+            unread.bytes += part.len();
+            unread.parts.push_back(part);
+        }
+        // Nobody has to be woken: the maker is asked to go on whenever all is read.
+        let has_room = || lock(&self.unread).bytes < self.capacity;
+        poll_fn(|_| if has_room() { Poll::Ready(()) } else { Poll::Pending }).await;
+        Ok(())
     }
 }
 
-struct Inside(mpsc::UnboundedReceiver<Result<Portion, BodyError>>);
+fn lock(unread: &Mutex<Unread>) -> MutexGuard<'_, Unread> {
+    // Both are whole after every operation, so a panic elsewhere cannot have spoilt them.
+    unread.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-impl Body for Inside {
+/// A body made by what `maker` does with the outlet that it is given; an error breaks the body off behind what was
+/// sent. Once `capacity` bytes are unread the maker waits; when the body is dropped, so is its maker.
+pub(crate) fn made<M>(
+    capacity: usize,
+    maker: impl FnOnce(Outlet) -> M,
+) -> impl Body<Data = Bytes, Error = BodyError> + Send
+where
+    M: Future<Output = Result<(), BodyError>> + Send,
+{
+    let unread = Arc::<Mutex<Unread>>::default();
+    let outlet = Outlet { unread: Arc::clone(&unread), capacity };
+    Made { maker: Some(Box::pin(maker(outlet))), failed: None, unread }
+}
+
+struct Made<M> {
+    /// None once it has ended.
+    maker: Option<Pin<Box<M>>>,
+    /// Why it ended, where that is no end; told once all that was made is read.
+    failed: Option<BodyError>,
+    unread: Arc<Mutex<Unread>>,
+}
+
+impl<M> Made<M> {
+    fn next(&self) -> Option<Bytes> {
+        let mut unread = lock(&self.unread);
+        let part = unread.parts.pop_front()?;
+        unread.bytes -= part.len();
+        Some(part)
+    }
+}
+
+impl<M: Future<Output = Result<(), BodyError>>> Body for Made<M> {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -68,52 +93,85 @@ impl Body for Inside {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let next = ready!(self.0.poll_recv(context));
-        Poll::Ready(next.map(|next| next.map(|portion| Frame::data(portion.bytes))))
+        if let Some(part) = self.next() {
+            return Poll::Ready(Some(Ok(Frame::data(part))));
+        }
+        if let Some(maker) = &mut self.maker
+            && let Poll::Ready(ended) = maker.as_mut().poll(context)
+        {
+            self.maker = None;
+            self.failed = ended.err();
+        }
+        match self.next() {
+            Some(part) => Poll::Ready(Some(Ok(Frame::data(part)))),
+            None if self.maker.is_none() => Poll::Ready(self.failed.take().map(Err)),
+            None => Poll::Pending,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use http_body_util::BodyExt;
 
     use super::*;
 
-    /// Whether a part of so many bytes is taken at once.
-    async fn is_taken(outlet: &Outlet, bytes: usize) -> bool {
-        let sent = std::pin::pin!(outlet.send(Bytes::from(vec![0; bytes])));
-        tokio::select! { biased; sent = sent => sent.is_ok(), () = std::future::ready(()) => false }
-    }
+    const PARTS: usize = 40;
 
     #[tokio::test]
-    async fn the_writer_waits_for_the_reader_in_bytes() {
-        let (outlet, mut body) = outlet(100);
-        assert!(is_taken(&outlet, 60).await && is_taken(&outlet, 40).await);
-        assert!(!is_taken(&outlet, 1).await);
-        body.frame().await.unwrap().unwrap();
-        assert!(is_taken(&outlet, 60).await && !is_taken(&outlet, 1).await);
-        // A part that is longer than all of the room has to have it for itself.
-        for _ in 0..2 {
-            body.frame().await.unwrap().unwrap();
+    async fn all_that_is_made_is_read_in_order_and_little_is_made_before_it_is_read() {
+        let made_so_far = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&made_so_far);
+        let mut body = made(100, |outlet| async move {
+            for number in 0..PARTS {
+                count.fetch_add(1, Ordering::Relaxed);
+                outlet.send(Bytes::from(vec![u8::try_from(number).unwrap(); 60])).await.unwrap();
+            }
+            Ok(())
+        });
+        for number in 0..PARTS {
+            let part = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            assert_eq!(usize::from(part[0]), number);
+            assert!(made_so_far.load(Ordering::Relaxed) <= number + 2);
         }
-        assert!(is_taken(&outlet, 1_000).await && !is_taken(&outlet, 1).await);
-    }
-
-    #[tokio::test]
-    async fn a_writer_without_a_reader_is_told() {
-        let (outlet, body) = outlet(10);
-        assert!(is_taken(&outlet, 10).await);
-        drop(body);
-        outlet.closed().await;
-        assert!(outlet.send(Bytes::from_static(b"x")).await.is_err());
+        assert!(body.frame().await.is_none());
     }
 
     #[tokio::test]
     async fn what_is_broken_off_has_no_end() {
-        let (outlet, mut body) = outlet(10);
-        assert!(is_taken(&outlet, 1).await);
-        outlet.abort("broken".into());
-        assert!(body.frame().await.unwrap().is_ok());
+        let mut body = made(10, |outlet| async move {
+            outlet.send(Bytes::from_static(b"beginning")).await.unwrap();
+            Err("it broke off".into())
+        });
+        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "beginning");
         assert!(body.frame().await.unwrap().is_err());
+        assert!(body.frame().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_maker_ends_with_its_body() {
+        let shared = Arc::new(());
+        let of_the_maker = Arc::clone(&shared);
+        let body = made(10, |outlet| async move {
+            outlet.send(Bytes::from_static(b"much more than there is room for")).await.unwrap();
+            drop(of_the_maker);
+            Ok(())
+        });
+        assert_eq!(Arc::strong_count(&shared), 2);
+        drop(body);
+        assert_eq!(Arc::strong_count(&shared), 1);
+    }
+
+    #[tokio::test]
+    async fn an_outlet_that_outlives_its_body_says_so() {
+        let mut kept = None;
+        let body = made(10, |outlet| {
+            kept = Some(outlet);
+            std::future::pending()
+        });
+        drop(body);
+        assert!(kept.unwrap().send(Bytes::from_static(b"x")).await.is_err());
     }
 }

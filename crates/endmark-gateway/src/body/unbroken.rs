@@ -6,21 +6,22 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use super::{AnyBody, BodyError};
+use crate::alarm::Alarm;
 
 /// A body that fails once nothing of it came for so long, while somebody waited for it.
 pub(crate) struct Unbroken {
     body: AnyBody,
     idle: Duration,
     since: Option<Instant>,
-    timer: Option<Pin<Box<Sleep>>>,
+    alarm: Alarm,
 }
 
 impl Unbroken {
     pub(crate) fn new(body: AnyBody, idle: Duration) -> Self {
-        Self { body, idle, since: None, timer: None }
+        Self { body, idle, since: None, alarm: Alarm::default() }
     }
 }
 
@@ -38,11 +39,7 @@ impl Body for Unbroken {
             return Poll::Ready(next);
         }
         let until = *this.since.get_or_insert_with(Instant::now) + this.idle;
-        let timer = this.timer.get_or_insert_with(|| Box::pin(sleep_until(until)));
-        if timer.deadline() != until {
-            timer.as_mut().reset(until);
-        }
-        if timer.as_mut().poll(context).is_pending() {
+        if this.alarm.poll(context, until).is_pending() {
             return Poll::Pending;
         }
         tracing::warn!(after = ?this.idle, "an upstream fell silent in the middle of its answer: it is broken off");

@@ -1,25 +1,22 @@
 //! The client's end of a stream.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use endmark_wire::writer::Writer;
-use tokio::time::timeout;
 
 use super::slot::{Part, Slot};
 use crate::body::Outlet;
 use crate::recovery::ClientGone;
 
-/// The client of a streamed reply. What is sent waits for it to read: a slow client slows its upstream.
+/// The client of a streamed reply. What is sent waits for it to read: a slow client slows its upstream. When it goes
+/// away, all that was still to be done for its reply is dropped.
 pub(crate) struct ClientStream {
     outlet: Outlet,
-    unread: Duration,
 }
 
 impl ClientStream {
-    /// A client that counts as gone when it has read nothing for `unread`.
-    pub(crate) fn new(outlet: Outlet, unread: Duration) -> Self {
-        Self { outlet, unread }
+    /// The client who reads what is sent there.
+    pub(crate) fn new(outlet: Outlet) -> Self {
+        Self { outlet }
     }
 
     /// Sends bytes as they are.
@@ -27,20 +24,7 @@ impl ClientStream {
         if bytes.is_empty() {
             return Ok(());
         }
-        match timeout(self.unread, self.outlet.send(Bytes::from(bytes))).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(ClientGone),
-        }
-    }
-
-    /// Breaks the connection off, so that nobody takes the stream for a whole one.
-    pub(crate) fn abort(self, why: &'static str) {
-        self.outlet.abort(why.into());
-    }
-
-    /// Waits until the client is gone.
-    pub(crate) async fn gone(&self) {
-        self.outlet.closed().await;
+        self.outlet.send(Bytes::from(bytes)).await.map_err(|_| ClientGone)
     }
 }
 

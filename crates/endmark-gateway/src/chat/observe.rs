@@ -5,21 +5,17 @@
 //! doubt is not held back at all.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
-use bytes::Bytes;
 use endmark_core::{Ending, Judgement, Validate};
 use endmark_wire::reply::{Choice, Event, Piece};
 use endmark_wire::sse::{Decoder, Frame, Tail};
 use endmark_wire::stream::Reader;
 use endmark_wire::writer::Writer;
-use http_body_util::BodyExt;
-use tokio::time::{Instant, timeout_at};
 
 use super::client::ClientStream;
 use super::exchange::Exchange;
 use super::suspects::suspects;
-use crate::body::AnyBody;
+use crate::body::{AnyBody, Patient};
 use crate::held::Holding;
 use crate::recovery::{ClientGone, judgement};
 use crate::settings::Mode;
@@ -67,18 +63,14 @@ impl Sent {
 /// Passes the upstream's stream to the client until it ends, or until its end is in doubt.
 pub(super) async fn observe(
     exchange: &Exchange,
-    mut upstream: AnyBody,
+    upstream: AnyBody,
     client: &mut ClientStream,
 ) -> Result<Observed, ClientGone> {
     let limits = &exchange.gateway.settings.limits;
+    let mut upstream = Patient::new(upstream, limits.idle, exchange.deadline);
     let mut observer = Observer::new(exchange);
     let ending = loop {
-        let next = tokio::select! {
-            next = next_data(&mut upstream, limits.idle, exchange.deadline) => next,
-            // What nobody reads any more nobody pays for.
-            () = client.gone() => return Err(ClientGone),
-        };
-        let data = match next {
+        let data = match upstream.next().await {
             Ok(Some(data)) => data,
             // What passes unread has the end that HTTP says.
             Ok(None) if observer.unread => break Ending::Clean,
@@ -91,23 +83,6 @@ pub(super) async fn observe(
         client.send(std::mem::take(&mut observer.outgoing)).await?;
     };
     Ok(observer.finish(ending))
-}
-
-/// The next bytes; none at the end.
-async fn next_data(body: &mut AnyBody, idle: Duration, deadline: Instant) -> Result<Option<Bytes>, Ending> {
-    loop {
-        let until = deadline.min(Instant::now() + idle);
-        match timeout_at(until, body.frame()).await {
-            Err(_) => return Err(Ending::Stalled),
-            Ok(None) => return Ok(None),
-            Ok(Some(Err(_))) => return Err(Ending::Dropped),
-            Ok(Some(Ok(frame))) => {
-                if let Ok(data) = frame.into_data() {
-                    return Ok(Some(data));
-                }
-            }
-        }
-    }
 }
 
 struct Observer<'a> {

@@ -17,7 +17,7 @@ use super::observe::{Observed, Sent, observe};
 use super::settle::{self, Settled};
 use super::slot::Part;
 use super::suspects::{lead, suspects, worst};
-use crate::body::{AnyBody, outlet, passing};
+use crate::body::{AnyBody, made, passing};
 use crate::ledger::{Call, CallEnd, Ended};
 use crate::recovery::{Account, ClientGone, Flow, Mended, Suspect, mend};
 use crate::upstream::of_another_body;
@@ -28,16 +28,17 @@ pub(crate) fn streamed(mut exchange: Exchange, answer: Response<AnyBody>) -> Res
     let (mut head, upstream) = answer.into_parts();
     // How it ends is not known yet, so nothing can be said of it as a whole.
     of_another_body(&mut head.headers);
-    let (outlet, body) = outlet(exchange.gateway.settings.limits.stream_bytes);
-    let relaying = async move {
-        let mut client = ClientStream::new(outlet, exchange.gateway.settings.limits.unread);
-        match relay(&exchange, call, upstream, &mut client).await {
-            Ok(End::Orderly) => {}
-            Ok(End::Broken) => client.abort("the upstream broke off"),
-            Err(ClientGone) => tracing::debug!(request = exchange.id, "the client went away"),
-        }
-    };
-    tokio::spawn(relaying.instrument(tracing::Span::current()));
+    let body = made(exchange.gateway.settings.limits.stream_bytes, |outlet| {
+        let relaying = async move {
+            let mut client = ClientStream::new(outlet);
+            match relay(&exchange, call, upstream, &mut client).await {
+                // Nobody takes it for a whole one.
+                Ok(End::Broken) => Err("the upstream broke off".into()),
+                Ok(End::Orderly) | Err(ClientGone) => Ok(()),
+            }
+        };
+        relaying.instrument(tracing::Span::current())
+    });
     Response::from_parts(head, passing(body))
 }
 

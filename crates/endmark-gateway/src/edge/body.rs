@@ -8,9 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use endmark_wire::http1::Fault;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use super::presence::Presence;
+use crate::alarm::Alarm;
 use crate::body::BodyError;
 use crate::rescue::Refusal;
 use crate::settings::Limits;
@@ -57,7 +58,7 @@ pub(super) struct ClientBody {
     received: u64,
     waited: Duration,
     since: Option<Instant>,
-    timer: Pin<Box<Sleep>>,
+    alarm: Alarm,
 }
 
 impl ClientBody {
@@ -78,7 +79,7 @@ impl ClientBody {
             received: 0,
             waited: Duration::ZERO,
             since: None,
-            timer: Box::pin(sleep_until(Instant::now())),
+            alarm: Alarm::default(),
         }
     }
 
@@ -127,10 +128,7 @@ impl Body for ClientBody {
                 }
                 let since = *this.since.get_or_insert_with(Instant::now);
                 let deadline = this.deadline(since);
-                if this.timer.deadline() != deadline {
-                    this.timer.as_mut().reset(deadline);
-                }
-                match this.timer.as_mut().poll(context) {
+                match this.alarm.poll(context, deadline) {
                     Poll::Ready(()) => this.fail(BodyFailure::Late),
                     Poll::Pending => Poll::Pending,
                 }

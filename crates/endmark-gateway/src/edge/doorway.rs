@@ -14,10 +14,11 @@ use bytes::{Buf, Bytes, BytesMut};
 use endmark_wire::http1::{Bounds, Framing, Passed, Place};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use super::last_words::last_words;
 use super::presence::{Doing, Presence};
+use crate::alarm::Alarm;
 use crate::rescue::Refusal;
 use crate::settings::Limits;
 
@@ -310,19 +311,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
 /// A timer that runs as long as it is asked about with the same words.
 #[derive(Default)]
 struct Timer {
-    running: Option<(bool, Duration)>,
-    sleep: Option<Pin<Box<Sleep>>>,
+    running: Option<((bool, Duration), Instant)>,
+    alarm: Alarm,
 }
 
 impl Timer {
     /// Ready once so much time has passed since it was first asked in this way.
     fn poll(&mut self, context: &mut Context<'_>, what: (bool, Duration)) -> Poll<()> {
-        let is_new = self.running.replace(what) != Some(what);
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + what.1)));
-        if is_new {
-            sleep.as_mut().reset(Instant::now() + what.1);
-        }
-        sleep.as_mut().poll(context)
+        let until = match self.running {
+            Some((known, until)) if known == what => until,
+            _ => Instant::now() + what.1,
+        };
+        self.running = Some((what, until));
+        self.alarm.poll(context, until)
     }
 
     fn stop(&mut self) {

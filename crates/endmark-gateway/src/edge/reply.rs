@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use super::permits::Permit;
 use super::presence::UnderWay;
+use crate::alarm::Alarm;
 use crate::body::{AnyBody, BodyError};
 
 /// A reply is broken off.
@@ -23,7 +24,8 @@ struct TookTooLong(Duration);
 pub(super) struct Reply {
     body: AnyBody,
     total: Duration,
-    deadline: Pin<Box<Sleep>>,
+    deadline: Instant,
+    alarm: Alarm,
     _permit: Option<Arc<Permit>>,
     _under_way: UnderWay,
 }
@@ -36,8 +38,7 @@ impl Reply {
         permit: Option<Arc<Permit>>,
         under_way: UnderWay,
     ) -> Self {
-        let deadline = Box::pin(sleep_until(deadline));
-        Self { body, total, deadline, _permit: permit, _under_way: under_way }
+        Self { body, total, deadline, alarm: Alarm::default(), _permit: permit, _under_way: under_way }
     }
 }
 
@@ -51,9 +52,13 @@ impl Body for Reply {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         let next = Pin::new(&mut this.body).poll_frame(context);
-        let is_over = matches!(next, Poll::Ready(None | Some(Err(_))));
-        // A body that is always ready has to end, too.
-        if is_over || this.deadline.as_mut().poll(context).is_pending() {
+        let is_late = match next {
+            Poll::Pending => this.alarm.poll(context, this.deadline).is_ready(),
+            // A body that is always ready has to end, too.
+            Poll::Ready(Some(Ok(_))) => Instant::now() >= this.deadline,
+            Poll::Ready(None | Some(Err(_))) => false,
+        };
+        if !is_late {
             return next;
         }
         let why = TookTooLong(this.total);

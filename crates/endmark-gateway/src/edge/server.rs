@@ -14,6 +14,7 @@ use super::connection;
 use super::connections::{Connections, Place};
 use super::permits::Permits;
 use crate::gateway::Gateway;
+use crate::pace::Pace;
 
 /// After a failed `accept`, mostly for want of file descriptors: time for some connections to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -98,6 +99,7 @@ impl Server {
         listener: TcpListener,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
+        let _pace = Pace::keep();
         tokio::select! {
             () = self.accept_all(&listener) => {}
             () = shutdown => {}

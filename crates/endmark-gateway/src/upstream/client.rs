@@ -147,7 +147,7 @@ where
     if body.size_hint().lower() > cap as u64 {
         return Ok(Read::Longer(Bytes::new(), body));
     }
-    let mut whole = BytesMut::new();
+    let mut whole = Gathered::default();
     loop {
         match tokio::time::timeout(idle, body.frame()).await {
             Err(_) => return Err(ReadError::Stalled(idle)),
@@ -156,7 +156,7 @@ where
             Ok(Some(Ok(frame))) => {
                 if let Ok(data) = frame.into_data() {
                     let has_room = holding.as_mut().is_none_or(|holding| holding.grow(data.len()));
-                    whole.extend_from_slice(&data);
+                    whole.push(data);
                     if !has_room {
                         return Ok(Read::NoRoom(whole.freeze(), body));
                     }
@@ -166,5 +166,32 @@ where
                 }
             }
         }
+    }
+}
+
+/// What came of a body so far. Most come in one part, which is kept as it is.
+#[derive(Default)]
+struct Gathered {
+    /// The only part, until there is a second one.
+    only: Bytes,
+    parts: BytesMut,
+}
+
+impl Gathered {
+    fn push(&mut self, part: Bytes) {
+        if self.len() == 0 {
+            self.only = part;
+            return;
+        }
+        self.parts.extend_from_slice(&std::mem::take(&mut self.only));
+        self.parts.extend_from_slice(&part);
+    }
+
+    fn len(&self) -> usize {
+        self.only.len() + self.parts.len()
+    }
+
+    fn freeze(self) -> Bytes {
+        if self.parts.is_empty() { self.only } else { self.parts.freeze() }
     }
 }

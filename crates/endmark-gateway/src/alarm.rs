@@ -1,0 +1,54 @@
+//! A timer for patience that begins anew again and again.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Rings once nothing came until some moment, which mostly moves on before it is there.
+///
+/// To set a timer costs more than to ask whether it rings: so it is set again when it rings too early, and not with
+/// every part of a body.
+#[derive(Default)]
+pub(crate) struct Alarm(Option<Pin<Box<Sleep>>>);
+
+impl Alarm {
+    /// Ready once `until` has passed; else whoever asks is woken then, or earlier to ask again.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>, until: Instant) -> Poll<()> {
+        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(until)));
+        if until < sleep.deadline() {
+            sleep.as_mut().reset(until);
+        }
+        while sleep.as_mut().poll(context).is_ready() {
+            if Instant::now() >= until {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().reset(until);
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn it_rings_when_it_is_time_and_not_before_however_the_moment_moves() {
+        let (mut alarm, began) = (Alarm::default(), Instant::now());
+        let (near, far) = (began + Duration::from_millis(20), began + Duration::from_millis(60));
+        for until in [far, near, far] {
+            let asked = poll_fn(|context| Poll::Ready(alarm.poll(context, until))).await;
+            assert_eq!(asked.is_ready(), Instant::now() >= until);
+        }
+        poll_fn(|context| alarm.poll(context, far)).await;
+        assert!(Instant::now() >= far);
+        // What has rung rings again for a moment that is over, and not for one that is to come.
+        let later = Instant::now() + Duration::from_hours(1);
+        poll_fn(|context| alarm.poll(context, near)).await;
+        assert!(poll_fn(|context| Poll::Ready(alarm.poll(context, later))).await.is_pending());
+    }
+}

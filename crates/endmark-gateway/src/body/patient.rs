@@ -1,0 +1,93 @@
+//! A body that is read with patience, and not for ever.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use endmark_core::Ending;
+use hyper::body::Body;
+use tokio::time::Instant;
+
+use super::AnyBody;
+use crate::alarm::Alarm;
+
+/// An upstream's body, with at most `idle` between its parts, and until `deadline` for all of it.
+pub(crate) struct Patient {
+    body: AnyBody,
+    idle: Duration,
+    deadline: Instant,
+    alarm: Alarm,
+}
+
+impl Patient {
+    pub(crate) fn new(body: AnyBody, idle: Duration, deadline: Instant) -> Self {
+        Self { body, idle, deadline, alarm: Alarm::default() }
+    }
+
+    /// The next bytes; none at the end, and how it ended where that was none.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Ending> {
+        let until = self.deadline.min(Instant::now() + self.idle);
+        poll_fn(|context| self.poll_next(context, until)).await
+    }
+
+    fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+        until: Instant,
+    ) -> Poll<Result<Option<Bytes>, Ending>> {
+        loop {
+            match Pin::new(&mut self.body).poll_frame(context) {
+                Poll::Ready(None) => return Poll::Ready(Ok(None)),
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(Ending::Dropped)),
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Ok(data) = frame.into_data() {
+                        return Poll::Ready(Ok(Some(data)));
+                    }
+                }
+                Poll::Pending => return self.alarm.poll(context, until).map(|()| Err(Ending::Stalled)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use http_body_util::channel::Channel;
+
+    use super::*;
+    use crate::body::BodyError;
+
+    #[tokio::test]
+    async fn parts_come_until_silence_ends_it() {
+        let (mut sender, channel) = Channel::<Bytes, BodyError>::new(4);
+        let hour = Instant::now() + Duration::from_hours(1);
+        let mut patient = Patient::new(channel.boxed_unsync(), Duration::from_millis(50), hour);
+        for _ in 0..3 {
+            sender.send_data(Bytes::from_static(b"x")).await.unwrap();
+            assert_eq!(patient.next().await, Ok(Some(Bytes::from_static(b"x"))));
+        }
+        assert_eq!(patient.next().await, Err(Ending::Stalled));
+    }
+
+    #[tokio::test]
+    async fn all_of_it_has_a_time_too_and_an_end_is_an_end() {
+        let (sender, channel) = Channel::<Bytes, BodyError>::new(4);
+        let soon = Instant::now() + Duration::from_millis(10);
+        let mut patient = Patient::new(channel.boxed_unsync(), Duration::from_hours(1), soon);
+        assert_eq!(patient.next().await, Err(Ending::Stalled));
+        drop(sender);
+        assert_eq!(patient.next().await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn what_broke_off_is_no_end() {
+        let (sender, channel) = Channel::<Bytes, BodyError>::new(4);
+        let hour = Instant::now() + Duration::from_hours(1);
+        let mut patient = Patient::new(channel.boxed_unsync(), Duration::from_hours(1), hour);
+        sender.abort("broken".into());
+        assert_eq!(patient.next().await, Err(Ending::Dropped));
+    }
+}
