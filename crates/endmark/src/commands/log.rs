@@ -1,13 +1,15 @@
 //! `endmark log`: which replies were cut, and what became of them. (PC-7)
 
+mod calls;
 mod show;
 mod table;
 
+use calls::CallReport;
 use show::PieceReport;
-pub(super) use show::data as explained;
+pub(super) use show::explained;
 pub(crate) use table::text as table;
 
-use endmark_store::{FinalStatus, LogFilter, LogRow, Reader};
+use endmark_store::{FinalStatus, LogFilter, LogRow, Reader, StoreError};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -15,6 +17,7 @@ use crate::answer::{Answer, to_data};
 use crate::arguments::{Log, LogCommand, StatusChoice};
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
+use crate::terminal::Painter;
 
 /// Lists recoveries, or explains one.
 pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandError> {
@@ -23,24 +26,37 @@ pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandE
     let reader = Reader::open(&effective.settings.store).map_err(|error| CommandError::of_store(&error))?;
     let painter = context.terminal.output;
     let answer = match &arguments.command {
-        Some(LogCommand::Show { id }) => {
-            if let Some(recovery) = reader.show(id).map_err(|error| CommandError::of_store(&error))? {
-                Answer::yes(to_data(&explained(&recovery))?, show::text(&recovery, painter))
-            } else {
-                let hint =
-                    "`endmark log` lists what there is; a reply that was whole leaves no row.".to_owned();
-                Answer::no(Value::Null, "not_found", format!("no recovery `{id}` is recorded"), Some(hint))
-            }
-        }
+        Some(LogCommand::Show { id }) => shown(&reader, id, painter)?,
         None => {
             let filter = LogFilter { final_status: arguments.status.map(status), ..LogFilter::default() };
             let rows =
                 reader.recent(arguments.limit, &filter).map_err(|error| CommandError::of_store(&error))?;
-            let data = to_data(&Report { rows: rows.iter().map(Row::of).collect() })?;
+            let data = to_data(&Report { rows: rows.iter().map(Row::of).collect(), calls: None })?;
             Answer::yes(data, table(&rows, painter))
         }
     };
     Ok(answer.with_warnings(warnings))
+}
+
+/// What is known of a recovery or of a request: its cut parts, and the upstream calls that were made for it.
+fn shown(reader: &Reader, id: &str, painter: Painter) -> Result<Answer, CommandError> {
+    let failed = |error: StoreError| CommandError::of_store(&error);
+    let recovery = reader.show(id).map_err(failed)?;
+    let request = recovery.as_ref().and_then(|recovery| recovery.rows.first()).map_or(id, |row| &row.request_id);
+    let calls = reader.calls_of(request).map_err(failed)?;
+    let data = || to_data(&show::data(recovery.as_ref(), &calls));
+    match &recovery {
+        None if calls.is_empty() => {
+            let hint = "`endmark log` lists recoveries; chat requests can be shown by the id in x-endmark-request.";
+            let message = format!("no recovery or request `{id}` is recorded");
+            Ok(Answer::no(Value::Null, "not_found", message, Some(hint.to_owned())))
+        }
+        None => Ok(Answer::yes(data()?, calls::text(&calls, painter))),
+        Some(found) => {
+            let text = [show::text(found, painter), calls::text(&calls, painter)];
+            Ok(Answer::yes(data()?, text.join(if calls.is_empty() { "" } else { "\n" })))
+        }
+    }
 }
 
 /// Recoveries, as they are answered.
@@ -48,6 +64,9 @@ pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandE
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Report<'a> {
     rows: Vec<Row<'a>>,
+    /// The upstream calls of the request, where it is asked for: `log show`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<Vec<CallReport<'a>>>,
 }
 
 /// A row under the names of its columns.

@@ -1,6 +1,9 @@
 //! `log`: what a store holds, and what is said where there is none.
 
-use endmark_store::{CutSettled, CutStarted, FinalStatus, Piece, Store, StoreLocation};
+use endmark_store::{
+    CallSettled, CallStarted, CutSettled, CutStarted, FinalStatus, Piece, Purpose, Store, StoreLocation, Tokens,
+};
+use serde_json::json;
 
 use crate::run::Place;
 
@@ -49,9 +52,36 @@ fn recorded() -> Place {
             pieces: vec![piece(0, None), piece(1, Some(14))],
         };
         store.settle_cut(cut, settled).await.unwrap();
+        for (request_id, purpose) in [("req_1", Purpose::Reply), ("req_1", Purpose::Resume), ("req_w", Purpose::Reply)] {
+            let call = if purpose == Purpose::Resume { 2 } else { 1 };
+            store.open_call(call_of(request_id, call, purpose)).await.settle(CallSettled {
+                http_status: Some(200),
+                ending: "clean".into(),
+                stop: Some("limit".into()),
+                tokens: Tokens { prompt: Some(40), output: Some(5), ..Tokens::default() },
+                ..CallSettled::default()
+            });
+        }
         store.close().await;
     });
     place
+}
+
+fn call_of(request_id: &str, call: u32, purpose: Purpose) -> CallStarted {
+    CallStarted {
+        request_id: request_id.into(),
+        call,
+        purpose,
+        session: "s".into(),
+        credential: None,
+        upstream: "local".into(),
+        format: "openai_chat".into(),
+        model: "model-m\u{1b}[2J".into(),
+        streamed: false,
+        mode: "on".into(),
+        started_ms: 1_700_000_000_000,
+        sent_bytes: 10,
+    }
 }
 
 #[test]
@@ -94,9 +124,24 @@ fn one_recovery_is_explained_by_its_row_or_its_request() {
     }
     let envelope = place.run(&["log", "show", "req_1", "--json"]).envelope();
     assert_eq!(envelope["data"]["rows"][0]["pieces"][1]["seam"]["style"], "overlap");
+    assert!(place.run(&["log", "show", "1"]).output.contains("call 2  resume, model-m"));
+    let calls = envelope["data"]["calls"].as_array().unwrap();
+    assert_eq!((calls.len(), &calls[1]["purpose"], &calls[1]["prompt_tokens"]), (2, &json!("resume"), &json!(40)));
     let unknown = place.run(&["log", "show", "req_2"]);
     assert_eq!((unknown.code, unknown.output.as_str()), (1, ""));
-    assert!(unknown.errors.contains("no recovery `req_2` is recorded"), "{}", unknown.errors);
+    assert!(unknown.errors.contains("no recovery or request `req_2` is recorded"), "{}", unknown.errors);
+}
+
+#[test]
+fn of_a_request_of_which_nothing_was_cut_the_calls_are_shown() {
+    let place = recorded();
+    let run = place.run(&["log", "show", "req_w"]);
+    assert_eq!(run.code, 0, "{}", run.errors);
+    assert!(run.output.contains("call 1  reply, model-m") && run.output.contains("at local: status 200"), "{}", run.output);
+    assert!(!run.output.contains('\u{1b}'), "what a client wrote does not command the terminal");
+    let envelope = place.run(&["log", "show", "req_w", "--json"]).envelope();
+    assert_eq!(envelope["data"]["rows"], json!([]));
+    assert_eq!(envelope["data"]["calls"][0]["request_id"], "req_w");
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use endmark_store::{FinalStatus, LogRow, Piece, Recovery};
+use endmark_store::{FinalStatus, LogRow, Piece, Recovery, UsageRow};
 use serde::Serialize;
 
+use super::calls::CallReport;
 use super::{Report, Row};
 use crate::terminal::{Paint, Painter, in_lines};
 
@@ -39,12 +40,18 @@ struct PieceSeam<'a> {
 }
 
 /// The recovery for programs.
-pub(in crate::commands) fn data(recovery: &Recovery) -> Report<'_> {
+pub(in crate::commands) fn explained(recovery: &Recovery) -> Report<'_> {
     let rows = recovery.rows.iter().map(|row| {
         let pieces = recovery.pieces_of(row.id).map(PieceReport::of).collect();
         Row { pieces: Some(pieces), ..Row::of(row) }
     });
-    Report { rows: rows.collect() }
+    Report { rows: rows.collect(), calls: None }
+}
+
+/// The same with the upstream calls; of a request of which nothing was cut there are only these.
+pub(super) fn data<'a>(recovery: Option<&'a Recovery>, calls: &'a [UsageRow]) -> Report<'a> {
+    let report = recovery.map_or(Report { rows: Vec::new(), calls: None }, explained);
+    Report { calls: Some(calls.iter().map(CallReport::of).collect()), ..report }
 }
 
 impl<'a> PieceReport<'a> {
