@@ -17,6 +17,8 @@ pub(super) struct Called {
     pub(super) model: String,
     pub(super) has_usage: bool,
     pub(super) took: Duration,
+    /// It never came to an end.
+    pub(super) hung: bool,
 }
 
 impl Called {

@@ -22,8 +22,6 @@ pub enum Check {
     },
     /// The second try came so many seconds after the first, or later.
     WaitsFor(f64),
-    /// The call took at most so many seconds.
-    Within(f64),
     /// The reply names this model.
     ReportedModel(&'static str),
     /// The reply counts its tokens.
@@ -32,8 +30,8 @@ pub enum Check {
     Reason(&'static str),
     /// Every request was answered while the provider was down.
     ServedDuringOutage,
-    /// The provider was used again within so many seconds after it was back.
-    BackWithin(f64),
+    /// Once the provider was back, it was used again for one of so many requests.
+    BackAfter(usize),
     /// While it was down, it was tried no more often than requests came. Told, and not marked.
     Probes,
 }
@@ -62,12 +60,11 @@ impl Check {
                 [first, second, ..] => second.saturating_sub(first) >= Duration::from_secs_f64(seconds),
                 _ => false,
             },
-            Self::Within(seconds) => within(seen.called.took, seconds),
             Self::ReportedModel(model) => seen.called.model == model,
             Self::Usage => seen.called.has_usage,
             Self::Reason(word) => seen.called.error.as_ref().is_some_and(|error| error.contains(word)),
             Self::ServedDuringOutage => seen.in_outage > 0 && seen.in_outage == seen.served_in_outage,
-            Self::BackWithin(seconds) => seen.back_after.is_some_and(|after| within(after, seconds)),
+            Self::BackAfter(requests) => seen.back_after.is_some_and(|after| after <= requests),
             Self::Probes => seen.tries_in_outage <= seen.in_outage,
         }
     }
@@ -116,7 +113,7 @@ pub(super) fn mark(scenario: &Scenario, seen: &Seen) -> (Verdict, Vec<Finding>) 
     };
     let claims_success = seen.called.error.is_none();
     let verdict = match (claims_success, seen.called.is_whole()) {
-        _ if failed(false) || !seen.is_well_after => Verdict::Fail,
+        _ if failed(false) || !seen.is_well_after || seen.called.hung => Verdict::Fail,
         (true, false) => Verdict::Fail,
         // Answered by going round the refusal.
         (true, true) if scenario.is_refused => Verdict::Partial,

@@ -1,13 +1,14 @@
 //! A provider with one fault, and the healthy one that takes over.
 
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{
-    ANSWER, FALLBACK_KEY, FALLBACK_MODEL, Failing, HEALTHY_MODEL, Pace, WORDS_BEFORE_CUT,
-    WORDS_BEFORE_GARBAGE, WORDS_BEFORE_STALL,
+    ANSWER, FALLBACK_KEY, FALLBACK_MODEL, Failing, HEALTHY_MODEL, Pace, WELL_AGAIN,
+    WORDS_BEFORE_CUT, WORDS_BEFORE_GARBAGE, WORDS_BEFORE_STALL,
 };
 use crate::answer::{Answer, Fault};
 use crate::script::Respond;
@@ -23,15 +24,15 @@ pub struct Provider {
     /// The only model and key it knows; none where it takes any.
     only: Option<(&'static str, &'static str)>,
     rejects_prefill: bool,
-    began: Instant,
+    is_down: AtomicBool,
     tries: Mutex<usize>,
 }
 
 impl Provider {
     /// A provider with this fault, which begins now.
     pub fn new(failing: Failing, pace: Pace) -> Self {
-        let (began, tries) = (Instant::now(), Mutex::default());
-        Self { failing, pace, only: None, rejects_prefill: false, began, tries }
+        let (is_down, tries) = (AtomicBool::new(failing == Failing::Flaps), Mutex::default());
+        Self { failing, pace, only: None, rejects_prefill: false, is_down, tries }
     }
 
     /// The healthy one that takes over: it knows one model and one key.
@@ -64,7 +65,7 @@ impl Provider {
             Failing::ResetOnce if number == 0 => Some(Answer::none(Fault::Reset)),
             Failing::Overloaded => Some(overloaded()),
             Failing::CutForGood if number > 0 => Some(overloaded()),
-            Failing::Flaps if self.began.elapsed() < self.pace.outage => Some(overloaded()),
+            Failing::Flaps if self.is_down.load(Ordering::Relaxed) => Some(overloaded()),
             Failing::Silent => Some(Answer::none(Fault::Stall)),
             Failing::TooLong => Some(invalid(
                 "context_length_exceeded",
@@ -134,7 +135,10 @@ impl Respond for Provider {
     fn respond(&self, request: &Received) -> Answer {
         let body = request.json();
         let model = body["model"].as_str().unwrap_or_default();
-        if model == HEALTHY_MODEL {
+        if model == WELL_AGAIN {
+            self.is_down.store(false, Ordering::Relaxed);
+        }
+        if [HEALTHY_MODEL, WELL_AGAIN].contains(&model) {
             return Provider::new(Failing::Never, self.pace).answer(&body, model);
         }
         if let Some(refusal) = self.refusal(request, model) {

@@ -4,11 +4,11 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use tokio::time::{sleep_until, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::call::{Called, call};
 use super::checks::{Finding, Verdict, mark};
-use super::{Failing, HEALTHY_MODEL, MODEL, Pace, Scenario};
+use super::{Failing, HEALTHY_MODEL, MODEL, Pace, Scenario, WELL_AGAIN};
 use crate::PATIENCE;
 use crate::upstream::{Received, Upstream};
 
@@ -40,8 +40,8 @@ pub(super) struct Seen {
     pub(super) in_outage: usize,
     pub(super) served_in_outage: usize,
     pub(super) tries_in_outage: usize,
-    /// From the end of the outage to the first try after it.
-    pub(super) back_after: Option<Duration>,
+    /// Which request after the outage was the first for which the provider was tried, from 1.
+    pub(super) back_after: Option<usize>,
 }
 
 /// Sends what the scenario asks for through the candidate, and judges what came of it.
@@ -56,15 +56,11 @@ pub async fn sit(
     let began = Instant::now();
     let mut seen = Seen::default();
     if scenario.failing == Failing::Flaps {
-        flapping(candidate, began, pace, &mut seen).await;
+        flapping(candidate, primary, pace, &mut seen).await;
     } else {
         seen.called = called(candidate, MODEL).await;
     }
-    let of_scenario = |request: &Received| request.json()["model"] == MODEL;
-    let requests = primary.requests().into_iter().filter(of_scenario);
-    seen.tries = requests.map(|request| request.at - began).collect();
-    seen.tries_in_outage = seen.tries.iter().filter(|at| **at < pace.outage).count();
-    seen.back_after = seen.tries.iter().find_map(|at| at.checked_sub(pace.outage));
+    seen.tries = tries(primary).into_iter().map(|at| at - began).collect();
     let fallback_tries = fallback.requests().len();
     seen.is_well_after = called(candidate, HEALTHY_MODEL).await.is_whole();
     let (verdict, findings) = mark(scenario, &seen);
@@ -73,26 +69,43 @@ pub async fn sit(
     Marks { id: scenario.id, verdict, findings, tries, fallback_tries, took, error }
 }
 
-/// One request after the other, through an outage and beyond it.
-async fn flapping(candidate: SocketAddr, began: Instant, pace: Pace, seen: &mut Seen) {
+/// When a provider was tried for what the scenario asks.
+fn tries(provider: &Upstream) -> Vec<Instant> {
+    let of_scenario = |request: &Received| request.json()["model"] == MODEL;
+    provider.requests().into_iter().filter(of_scenario).map(|request| request.at).collect()
+}
+
+/// One request after the other: while the provider is down, and then until it is used again.
+async fn flapping(candidate: SocketAddr, provider: &Upstream, pace: Pace, seen: &mut Seen) {
     let mut worst: Option<Called> = None;
-    for number in 0..pace.requests {
-        let due = began + pace.between * u32::try_from(number).unwrap_or(u32::MAX);
-        sleep_until(due.into()).await;
-        let is_in_outage = began.elapsed() < pace.outage;
-        let called = called(candidate, MODEL).await;
-        seen.in_outage += usize::from(is_in_outage);
-        seen.served_in_outage += usize::from(is_in_outage && called.is_whole());
+    let mut note = |called: Called| {
+        let is_whole = called.is_whole();
         if worst.as_ref().is_none_or(Called::is_whole) {
             worst = Some(called);
         }
+        is_whole
+    };
+    for _ in 0..pace.outage {
+        seen.in_outage += 1;
+        seen.served_in_outage += usize::from(note(called(candidate, MODEL).await));
+        sleep(pace.between).await;
+    }
+    seen.tries_in_outage = tries(provider).len();
+    called(provider.address(), WELL_AGAIN).await;
+    for number in 1..=pace.after {
+        note(called(candidate, MODEL).await);
+        if tries(provider).len() > seen.tries_in_outage {
+            seen.back_after = Some(number);
+            break;
+        }
+        sleep(pace.between).await;
     }
     seen.called = worst.unwrap_or_default();
 }
 
 /// A call that hangs is a result, not a hang of the exam.
 async fn called(candidate: SocketAddr, model: &str) -> Called {
-    let hung = || Called { error: Some("hang".to_owned()), took: PATIENCE, ..Called::default() };
+    let hung = || Called { error: Some("hang".to_owned()), took: PATIENCE, hung: true, ..Called::default() };
     timeout(PATIENCE, call(candidate, model)).await.unwrap_or_else(|_| hung())
 }
 
