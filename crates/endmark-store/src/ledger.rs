@@ -3,7 +3,7 @@
 mod encoding;
 mod slate;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,12 @@ pub(crate) use slate::{SLOTS, Slate, read};
 use crate::calls::{Call, CallSettled, CallStarted};
 use crate::writer::Queue;
 
-/// A write to the slate that takes longer than this is no write to memory: the disk does not answer.
+/// A write to the slate that takes longer than this is no write to memory.
 const SLOW: Duration = Duration::from_millis(50);
+
+/// So many in a row, and it is the disk that does not answer. A single one may be a thread that was not given the
+/// processor.
+const SLOW_IN_A_ROW: u32 = 2;
 
 /// How long the slate is left alone after such a write, so that a disk that hangs does not hold up every request.
 const REST: Duration = Duration::from_secs(2);
@@ -34,6 +38,7 @@ pub(crate) struct Ledger {
     unrecorded: AtomicU64,
     /// Calls that a kill would lose: the slate did not take them.
     unnoted: AtomicU64,
+    slow_in_a_row: AtomicU32,
     resting_until: Mutex<Option<Instant>>,
     /// Whether the last write to the slate failed.
     slate_fails: AtomicBool,
@@ -47,6 +52,7 @@ impl Ledger {
             room: Arc::new(Semaphore::new(SLOTS as usize)),
             unrecorded: AtomicU64::new(0),
             unnoted: AtomicU64::new(0),
+            slow_in_a_row: AtomicU32::new(0),
             resting_until: Mutex::new(None),
             slate_fails: AtomicBool::new(false),
         }
@@ -85,7 +91,9 @@ impl Ledger {
         }
         let began = Instant::now();
         let written = self.slate.write(slot, started, settled);
-        if began.elapsed() > SLOW {
+        if began.elapsed() <= SLOW {
+            self.slow_in_a_row.store(0, Ordering::Relaxed);
+        } else if self.slow_in_a_row.fetch_add(1, Ordering::Relaxed) + 1 >= SLOW_IN_A_ROW {
             let mut resting = self.resting_until.lock().unwrap_or_else(PoisonError::into_inner);
             *resting = Some(Instant::now() + REST);
             tracing::error!(took = ?began.elapsed(), "the disk of the store hardly answers: a kill would lose calls under way");
