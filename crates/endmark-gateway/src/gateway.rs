@@ -82,6 +82,11 @@ impl Gateway {
         Ok(Arc::new(Self::build(settings, store)?))
     }
 
+    /// Has the metrics tell how many lines of the process's log were lost, as this says whenever it is asked.
+    pub fn count_lost_lines(&self, lost: fn() -> u64) {
+        self.metrics.count_lost_lines(lost);
+    }
+
     /// The same gateway with other settings: what it remembers, counts and holds goes on, and so does a rehearsal of
     /// faults. Of an upstream's standing nothing is known at first. Where it listens and where it records are not
     /// changed by this.

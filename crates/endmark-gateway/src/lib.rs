@@ -5,6 +5,7 @@
 //! in the log and disclosed to the client. What is decided is decided in `endmark-core`; what bytes mean is
 //! known to `endmark-wire`; this crate moves them.
 
+mod alarm;
 mod body;
 mod causes;
 mod chat;
@@ -16,6 +17,7 @@ mod health;
 mod held;
 mod ledger;
 mod metrics;
+mod pace;
 mod recovery;
 mod rescue;
 mod route;

@@ -5,6 +5,7 @@
 
 mod labels;
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -41,6 +42,9 @@ pub(crate) struct Metrics {
     open: Gauge,
     circuits: Family<UpstreamLabels, Gauge>,
     store: StoreMetrics,
+    log_lines_lost: Counter,
+    /// Says how many lines of the log were lost, where somebody counts them.
+    count_lost_lines: OnceLock<fn() -> u64>,
 }
 
 /// What the store says of itself when it is asked.
@@ -73,6 +77,8 @@ impl Metrics {
             open: Gauge::default(),
             circuits: Family::default(),
             store: StoreMetrics::default(),
+            log_lines_lost: Counter::default(),
+            count_lost_lines: OnceLock::new(),
         };
         metrics.register();
         metrics
@@ -80,6 +86,11 @@ impl Metrics {
 
     fn register(&mut self) {
         let Self { registry, store, .. } = self;
+        registry.register(
+            "log_lines_lost",
+            "Lines of the log that nobody read in time",
+            self.log_lines_lost.clone(),
+        );
         registry.register("requests", "Requests for replies, by how they ended", self.requests.clone());
         registry.register(
             "refusals",
@@ -216,21 +227,32 @@ impl Metrics {
         gauge(&store.rows_waiting, condition.rows_waiting);
         gauge(&store.writes_waiting, condition.writes_waiting);
         gauge(&store.degraded, u64::from(!condition.is_sound()));
-        let counter = |counter: &Counter, value: u64| {
-            let total: &AtomicU64 = counter.inner();
-            total.store(value, Ordering::Relaxed);
-        };
-        counter(&store.rows, condition.rows_committed);
-        counter(&store.rows_lost, condition.rows_lost);
-        counter(&store.calls_unnoted, condition.calls_unnoted);
-        counter(&store.failures, condition.failures);
-        counter(&store.commits, condition.commits);
+        set(&store.rows, condition.rows_committed);
+        set(&store.rows_lost, condition.rows_lost);
+        set(&store.calls_unnoted, condition.calls_unnoted);
+        set(&store.failures, condition.failures);
+        set(&store.commits, condition.commits);
+    }
+
+    /// Asks this how many lines of the log were lost; who is named first is asked.
+    pub(crate) fn count_lost_lines(&self, lost: fn() -> u64) {
+        // One process has one log.
+        let _ = self.count_lost_lines.set(lost);
     }
 
     /// All of them, as text.
     pub(crate) fn text(&self) -> Result<String, std::fmt::Error> {
+        if let Some(lost) = self.count_lost_lines.get() {
+            set(&self.log_lines_lost, lost());
+        }
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)
     }
+}
+
+/// Sets a counter to what another one counts.
+fn set(counter: &Counter, value: u64) {
+    let total: &AtomicU64 = counter.inner();
+    total.store(value, Ordering::Relaxed);
 }

@@ -83,6 +83,7 @@ Examples:
   endmark serve --upstream http://127.0.0.1:8080/v1
   endmark serve --listen 0.0.0.0:4141 --set 'allowed_hosts=gateway.example.com' --set limits.requests=200
   endmark serve --set tls.certificate=chain.pem --set tls.key=key.pem
+  endmark serve --log-format json 2>> endmark.log
   endmark serve --fault cut@20,drop@10%        (rehearse: is your application up to it?)
   OPENAI_BASE_URL=http://127.0.0.1:4141/v1 my-agent
 
@@ -248,6 +249,15 @@ impl Command {
     }
 }
 
+/// How a line of the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    Text,
+    /// For programs: a JSON document
+    Json,
+}
+
 /// The arguments of `serve`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Serve {
@@ -263,6 +273,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "URL")]
     #[limits(max_bytes = 2048)]
     pub(crate) upstream: Option<String>,
+    /// How each line of the log is written; with `--json` it is `json` unless this says otherwise
+    #[arg(long, value_name = "FORMAT")]
+    #[limits(skip)]
+    pub(crate) log_format: Option<LogFormat>,
     /// Let replies go wrong on purpose, as in `cut@20,drop@10%`; see docs/faults.md
     #[arg(long, value_name = "FAULTS", help_heading = "Rehearsal")]
     #[limits(max_bytes = 1024)]

@@ -1,18 +1,23 @@
 //! What is logged while something is served: to standard error, never to standard output.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use endmark_gateway::Scrubber;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::arguments::LogFormat;
 use crate::config::LOG_VARIABLE;
 use crate::context::Context;
+use crate::standard_error;
 
-/// Begins to log: as much as `-q` and `-v` say, unless `ENDMARK_LOG` says it in detail; with `--json` one
-/// JSON document a line.
-pub(crate) fn start(context: &Context) {
+/// Whether every line is a JSON document.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Begins to log: as much as `-q` and `-v` say, unless `ENDMARK_LOG` says it in detail.
+pub(crate) fn start(context: &Context, format: LogFormat) {
     let level = match (context.global.quiet, context.global.verbose) {
         (true, _) => "error",
         (false, 0) => "warn,endmark=info,endmark_gateway=info,endmark_store=info",
@@ -23,11 +28,18 @@ pub(crate) fn start(context: &Context) {
     let filter = said.unwrap_or_else(|| EnvFilter::new(level));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(Scrubbed);
     // Only one subscriber can be the process's; a second start would change nothing, and does not matter.
-    let _ = if context.terminal.json {
-        builder.json().try_init()
-    } else {
-        builder.with_ansi(context.terminal.errors.is_on()).try_init()
+    let _ = match format {
+        LogFormat::Json => {
+            IS_JSON.store(true, Ordering::Relaxed);
+            builder.json().flatten_event(true).with_span_list(false).try_init()
+        }
+        LogFormat::Text => builder.with_ansi(context.terminal.errors.is_on()).try_init(),
     };
+}
+
+/// Whether what is said to people has to be a line of the log, too, since programs read it.
+pub(crate) fn is_for_programs() -> bool {
+    IS_JSON.load(Ordering::Relaxed)
 }
 
 /// The secrets that are kept out of the log: those of the configuration that is in effect.
@@ -53,14 +65,14 @@ impl MakeWriter<'_> for Scrubbed {
 impl Write for Scrubbed {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
-        match secrets.as_ref() {
-            Some(secrets) => io::stderr().write_all(&secrets.scrub_bytes(line))?,
-            None => io::stderr().write_all(line)?,
-        }
+        standard_error::write(match secrets.as_ref() {
+            Some(secrets) => secrets.scrub_bytes(line).into_owned(),
+            None => line.to_vec(),
+        });
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        Ok(())
     }
 }

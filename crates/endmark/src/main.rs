@@ -19,6 +19,7 @@ mod logging;
 mod pieces;
 mod run;
 mod runtime;
+mod standard_error;
 mod terminal;
 
 use std::process::ExitCode;

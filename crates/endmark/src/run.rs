@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::definition;
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::standard_error;
 use crate::terminal::Terminal;
 
 /// Runs the command that was typed, shows what it came to, and says how the process ends.
@@ -42,7 +43,9 @@ pub(crate) fn run(typed: Vec<OsString>, environment: Environment) -> Exit {
         Ok(Outcome::Streamed(exit)) => Ok(exit),
         Err(error) => Err(error),
     };
-    shown.unwrap_or_else(|error| terminal.fail(&error, Vec::new(), started.elapsed()))
+    let exit = shown.unwrap_or_else(|error| terminal.fail(&error, Vec::new(), started.elapsed()));
+    standard_error::flush();
+    exit
 }
 
 /// Whether a signal is answered here: not where a command has its own way of ending, or has answered in part.

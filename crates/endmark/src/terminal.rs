@@ -10,6 +10,7 @@ use crate::arguments::ColorChoice;
 use crate::config::Environment;
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::{logging, standard_error};
 
 /// How answers, errors and progress are shown.
 #[derive(Debug, Clone, Copy)]
@@ -143,19 +144,28 @@ impl Terminal {
 
     /// Says what goes on, unless it is to be quiet.
     pub(crate) fn progress(self, message: &str) {
-        if !self.quiet {
-            say(message);
+        match self.quiet {
+            true => {}
+            false if logging::is_for_programs() => tracing::info!("{message}"),
+            false => say(message),
         }
     }
 
     /// Says what looks wrong and was no reason to stop, unless it is to be quiet or in the envelope.
     pub(crate) fn warn(self, message: &str) {
-        if !self.quiet && !self.json {
-            say(&format!("{} {message}", self.errors.paint(Paint::Doubt, "warning:")));
+        match self.quiet {
+            true => {}
+            false if logging::is_for_programs() => tracing::warn!("{message}"),
+            false if self.json => {}
+            false => say(&format!("{} {message}", self.errors.paint(Paint::Doubt, "warning:"))),
         }
     }
 
     fn complain(self, body: &ErrorBody) {
+        if logging::is_for_programs() {
+            tracing::error!(hint = body.hint, "{}", body.message);
+            return;
+        }
         let mut text = format!("{} {}", self.errors.paint(Paint::Bad, "error:"), body.message);
         if let Some(hint) = &body.hint {
             text.extend(["\n", &self.errors.paint(Paint::Strong, "hint:"), " ", hint]);
@@ -191,9 +201,9 @@ fn visible(character: char) -> Vec<char> {
     if character.is_control() { character.escape_default().collect() } else { vec![character] }
 }
 
-/// Writes one message to standard error; where even that is closed there is nobody left to tell.
+/// Writes one message to standard error.
 fn say(message: &str) {
-    let _ = writeln!(io::stderr().lock(), "{message}");
+    standard_error::write(format!("{message}\n").into_bytes());
 }
 
 #[cfg(test)]

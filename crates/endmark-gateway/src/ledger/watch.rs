@@ -124,16 +124,35 @@ impl Drop for Watch {
         let took = self.began.elapsed();
         let ended = self.ended.get().copied().unwrap_or(Ended::Cancelled);
         self.metrics.ended(&self.upstream, self.format, ended.word(), took, self.added(took, ended));
-        tracing::debug!(
-            request = self.request,
-            upstream = self.upstream,
-            format = self.format,
-            streamed = self.streamed,
-            outcome = ended.word(),
-            calls = self.calls.load(Ordering::Relaxed),
-            took_us = micros(took),
-            "answered"
-        );
+        self.line(ended, took);
+    }
+}
+
+/// Where the line of each request stands in the log.
+const ACCESS: &str = "endmark::access";
+
+impl Watch {
+    /// What is as it should be is said to those who ask for it; all else to everybody.
+    fn line(&self, ended: Ended, took: Duration) {
+        macro_rules! line {
+            ($level:ident) => {
+                tracing::$level!(
+                    target: ACCESS,
+                    request = self.request,
+                    upstream = self.upstream,
+                    format = self.format,
+                    streamed = self.streamed,
+                    outcome = ended.word(),
+                    calls = self.calls.load(Ordering::Relaxed),
+                    took_us = micros(took),
+                    "answered"
+                )
+            };
+        }
+        match ended {
+            Ended::Replied(Outcome::Whole) | Ended::Unread => line!(debug),
+            Ended::Replied(_) | Ended::Refused | Ended::Failed | Ended::Cancelled => line!(info),
+        }
     }
 }
 

@@ -42,12 +42,14 @@ pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandE
 fn shown(reader: &Reader, id: &str, painter: Painter) -> Result<Answer, CommandError> {
     let failed = |error: StoreError| CommandError::of_store(&error);
     let recovery = reader.show(id).map_err(failed)?;
-    let request = recovery.as_ref().and_then(|recovery| recovery.rows.first()).map_or(id, |row| &row.request_id);
+    let request =
+        recovery.as_ref().and_then(|recovery| recovery.rows.first()).map_or(id, |row| &row.request_id);
     let calls = reader.calls_of(request).map_err(failed)?;
     let data = || to_data(&show::data(recovery.as_ref(), &calls));
     match &recovery {
         None if calls.is_empty() => {
-            let hint = "`endmark log` lists recoveries; chat requests can be shown by the id in x-endmark-request.";
+            let hint =
+                "`endmark log` lists recoveries; chat requests can be shown by the id in x-endmark-request.";
             let message = format!("no recovery or request `{id}` is recorded");
             Ok(Answer::no(Value::Null, "not_found", message, Some(hint.to_owned())))
         }

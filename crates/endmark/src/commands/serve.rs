@@ -19,12 +19,13 @@ use tokio::sync::watch;
 use self::reload::reload;
 use self::signals::{Asked, Signals};
 use crate::answer::{Answer, to_data};
-use crate::arguments::Serve;
+use crate::arguments::{LogFormat, Serve};
 use crate::config::{self, Effective, Override, Settings};
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 use crate::logging;
 use crate::runtime;
+use crate::standard_error;
 
 /// The name of the upstream that `--upstream` names.
 const NAMED_UPSTREAM: &str = "default";
@@ -42,6 +43,7 @@ pub(super) struct Report {
 
 /// Serves until it is told to stop.
 pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, CommandError> {
+    logging::start(context, log_format(context, arguments));
     let faults = rehearsal::faults(arguments)?;
     let effective = configuration(context, arguments)?;
     for warning in &effective.warnings {
@@ -51,7 +53,6 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
     let mut gateway_settings = config::for_gateway(settings, &context.environment)?;
     gateway_settings.faults = faults.clone();
     logging::hide(gateway_settings.scrubber());
-    logging::start(context);
     let store = Store::open(&settings.store).map_err(|error| CommandError::of_store(&error))?;
     if let Some(warning) = files::raise_limit(settings.limits.connections, settings.limits.requests) {
         context.terminal.warn(&warning);
@@ -62,6 +63,9 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         let gateway = Gateway::new(gateway_settings, store.clone()).map_err(|error| cannot_build(&error))?;
         // Watched before anybody can know that it serves: a signal right after must not kill it undrained.
         let signals = Signals::watch()?;
+        gateway.count_lost_lines(standard_error::lost);
+        standard_error::never_wait()
+            .map_err(|error| CommandError::Bug(format!("no thread for the log: {error}")))?;
         introduce(context, settings, address);
         rehearsal::warn(context, &faults);
         let keep_days = Arc::new(AtomicU64::new(settings.store_policy.keep_days));
@@ -84,6 +88,12 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
             }
         }
     })?
+}
+
+/// Who asks for an answer that programs read has a log that programs read.
+fn log_format(context: &Context, arguments: &Serve) -> LogFormat {
+    let default = if context.terminal.json { LogFormat::Json } else { LogFormat::Text };
+    arguments.log_format.unwrap_or(default)
 }
 
 fn configuration(context: &Context, arguments: &Serve) -> Result<Effective, CommandError> {

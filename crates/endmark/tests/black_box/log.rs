@@ -1,7 +1,8 @@
 //! `log`: what a store holds, and what is said where there is none.
 
 use endmark_store::{
-    CallSettled, CallStarted, CutSettled, CutStarted, FinalStatus, Piece, Purpose, Store, StoreLocation, Tokens,
+    CallSettled, CallStarted, CutSettled, CutStarted, FinalStatus, Piece, Purpose, Store, StoreLocation,
+    Tokens,
 };
 use serde_json::json;
 
@@ -52,7 +53,9 @@ fn recorded() -> Place {
             pieces: vec![piece(0, None), piece(1, Some(14))],
         };
         store.settle_cut(cut, settled).await.unwrap();
-        for (request_id, purpose) in [("req_1", Purpose::Reply), ("req_1", Purpose::Resume), ("req_w", Purpose::Reply)] {
+        for (request_id, purpose) in
+            [("req_1", Purpose::Reply), ("req_1", Purpose::Resume), ("req_w", Purpose::Reply)]
+        {
             let call = if purpose == Purpose::Resume { 2 } else { 1 };
             store.open_call(call_of(request_id, call, purpose)).await.settle(CallSettled {
                 http_status: Some(200),
@@ -126,7 +129,10 @@ fn one_recovery_is_explained_by_its_row_or_its_request() {
     assert_eq!(envelope["data"]["rows"][0]["pieces"][1]["seam"]["style"], "overlap");
     assert!(place.run(&["log", "show", "1"]).output.contains("call 2  resume, model-m"));
     let calls = envelope["data"]["calls"].as_array().unwrap();
-    assert_eq!((calls.len(), &calls[1]["purpose"], &calls[1]["prompt_tokens"]), (2, &json!("resume"), &json!(40)));
+    assert_eq!(
+        (calls.len(), &calls[1]["purpose"], &calls[1]["prompt_tokens"]),
+        (2, &json!("resume"), &json!(40))
+    );
     let unknown = place.run(&["log", "show", "req_2"]);
     assert_eq!((unknown.code, unknown.output.as_str()), (1, ""));
     assert!(unknown.errors.contains("no recovery or request `req_2` is recorded"), "{}", unknown.errors);
@@ -137,7 +143,11 @@ fn of_a_request_of_which_nothing_was_cut_the_calls_are_shown() {
     let place = recorded();
     let run = place.run(&["log", "show", "req_w"]);
     assert_eq!(run.code, 0, "{}", run.errors);
-    assert!(run.output.contains("call 1  reply, model-m") && run.output.contains("at local: status 200"), "{}", run.output);
+    assert!(
+        run.output.contains("call 1  reply, model-m") && run.output.contains("at local: status 200"),
+        "{}",
+        run.output
+    );
     assert!(!run.output.contains('\u{1b}'), "what a client wrote does not command the terminal");
     let envelope = place.run(&["log", "show", "req_w", "--json"]).envelope();
     assert_eq!(envelope["data"]["rows"], json!([]));

@@ -16,6 +16,7 @@ mod gemini;
 mod killed;
 mod load;
 mod log;
+mod logging;
 mod output;
 mod reload;
 mod report;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    ANSWER, FALLBACK_KEY, FALLBACK_MODEL, Failing, HEALTHY_MODEL, Pace, WELL_AGAIN,
-    WORDS_BEFORE_CUT, WORDS_BEFORE_GARBAGE, WORDS_BEFORE_STALL,
+    ANSWER, FALLBACK_KEY, FALLBACK_MODEL, Failing, HEALTHY_MODEL, Pace, WELL_AGAIN, WORDS_BEFORE_CUT,
+    WORDS_BEFORE_GARBAGE, WORDS_BEFORE_STALL,
 };
 use crate::answer::{Answer, Fault};
 use crate::script::Respond;

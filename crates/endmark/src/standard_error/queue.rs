@@ -1,0 +1,166 @@
+//! Lines that wait for a thread that writes them.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::Duration;
+
+/// Lines that come together are written together, as far as one write of the system takes them.
+const AT_ONCE: usize = 64 * 1024;
+
+/// What waits for the thread.
+enum Entry {
+    Lines(Vec<u8>),
+    /// All that was pushed before is written when this is dropped.
+    Mark(Sender<()>),
+}
+
+/// A queue before a writer that may not write for a while.
+pub(super) struct Queue {
+    sender: Sender<Entry>,
+    room: usize,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    waiting_bytes: AtomicUsize,
+    lost: AtomicU64,
+}
+
+impl Queue {
+    /// Starts a thread that writes to `output`; at most `room` bytes wait for it. `tell` is told how many lines were
+    /// lost, once there is somebody to hear it again.
+    pub(super) fn start(
+        output: impl Write + Send + 'static,
+        room: usize,
+        tell: impl Fn(u64) + Send + 'static,
+    ) -> io::Result<Self> {
+        let (sender, receiver) = mpsc::channel();
+        let state = Arc::<State>::default();
+        let shared = Arc::clone(&state);
+        let run = move || write_all(output, &receiver, &shared, tell);
+        thread::Builder::new().name("endmark-log".to_owned()).spawn(run)?;
+        Ok(Self { sender, room, state })
+    }
+
+    /// Queues lines, or counts them as lost where there is no room.
+    pub(super) fn push(&self, lines: Vec<u8>) {
+        let length = lines.len();
+        let fits = |waiting: usize| waiting.checked_add(length).filter(|waiting| *waiting <= self.room);
+        let waiting = &self.state.waiting_bytes;
+        let has_room = waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
+        if !has_room || self.sender.send(Entry::Lines(lines)).is_err() {
+            self.state.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Pushes that were lost so far.
+    pub(super) fn lost(&self) -> u64 {
+        self.state.lost.load(Ordering::Relaxed)
+    }
+
+    /// Waits until all is written that was pushed before, but not for ever.
+    pub(super) fn flush(&self, patience: Duration) {
+        let (mark, written) = mpsc::channel();
+        if self.sender.send(Entry::Mark(mark)).is_ok() {
+            // That the mark is gone is the answer, and so is that it took too long.
+            let _ = written.recv_timeout(patience);
+        }
+    }
+}
+
+/// Writes what comes, until nothing can come any more.
+fn write_all(mut output: impl Write, entries: &Receiver<Entry>, state: &State, tell: impl Fn(u64)) {
+    let mut told = 0;
+    while let Ok(first) = entries.recv() {
+        let mut lines = Vec::new();
+        let mut marks = Vec::new();
+        let mut next = Some(first);
+        while let Some(entry) = next {
+            match entry {
+                Entry::Lines(more) => lines.extend_from_slice(&more),
+                Entry::Mark(mark) => marks.push(mark),
+            }
+            next = if lines.len() < AT_ONCE { entries.try_recv().ok() } else { None };
+        }
+        // Where it is closed there is nobody left to tell; it is read on, so that nothing piles up.
+        let _ = output.write_all(&lines).and_then(|()| output.flush());
+        state.waiting_bytes.fetch_sub(lines.len(), Ordering::Relaxed);
+        let lost = state.lost.load(Ordering::Relaxed);
+        if lost > told {
+            tell(lost - told);
+            told = lost;
+        }
+        drop(marks);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::mpsc::SyncSender;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// An output that writes one piece for each token that it is given.
+    struct Slow {
+        tokens: Receiver<()>,
+        written: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.tokens.recv().unwrap();
+            self.written.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    type Told = Arc<Mutex<Vec<u64>>>;
+
+    fn slow(room: usize) -> (Queue, SyncSender<()>, Arc<Mutex<Vec<u8>>>, Told) {
+        let (sender, tokens) = mpsc::sync_channel(100);
+        let written = Arc::default();
+        let told = Told::default();
+        let heard = Arc::clone(&told);
+        let output = Slow { tokens, written: Arc::clone(&written) };
+        let queue = Queue::start(output, room, move |lost| heard.lock().unwrap().push(lost)).unwrap();
+        (queue, sender, written, told)
+    }
+
+    #[test]
+    fn whoever_says_something_never_waits_and_what_was_lost_is_told_once() {
+        let (queue, tokens, written, told) = slow(10);
+        for line in ["one\n", "two\n", "three\n", "4\n"] {
+            queue.push(line.as_bytes().to_vec());
+        }
+        // The third did not fit, and nothing has been written so far.
+        assert_eq!((queue.lost(), written.lock().unwrap().as_slice()), (1, &b""[..]));
+        for _ in 0..10 {
+            tokens.send(()).unwrap();
+        }
+        queue.flush(PATIENCE);
+        assert_eq!(written.lock().unwrap().as_slice(), b"one\ntwo\n4\n");
+        queue.push(b"five\n".to_vec());
+        queue.flush(PATIENCE);
+        assert_eq!(told.lock().unwrap().as_slice(), [1]);
+        assert!(written.lock().unwrap().ends_with(b"4\nfive\n"));
+    }
+
+    #[test]
+    fn at_the_end_nobody_is_waited_for_who_does_not_read() {
+        let (queue, _tokens, written, _) = slow(10);
+        queue.push(b"one\n".to_vec());
+        queue.flush(Duration::from_millis(10));
+        assert!(written.lock().unwrap().is_empty());
+    }
+}

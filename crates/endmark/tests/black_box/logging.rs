@@ -1,0 +1,99 @@
+//! The log of a running gateway: lines that programs read, and that nobody has to read.
+
+use serde_json::{Value, json};
+use testkit::{Prefill, Reply, Request, ScriptedModel, Upstream};
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+
+const TEXT: &str = "one two three four five six seven eight nine ten";
+
+async fn ask(served: &Served, max_tokens: Option<u32>) -> Reply {
+    let messages = json!([{"role": "user", "content": "Count."}]);
+    let body = json!({"model": "m", "max_tokens": max_tokens, "messages": messages});
+    let request = Request::post(served.address, "/v1/chat/completions").header("x-endmark-resume", "on");
+    request.json(&body).send().await.read().await
+}
+
+/// Every line that the process said, each one JSON document.
+fn documents(said: &str) -> Vec<Value> {
+    let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    said.lines().map(read).collect()
+}
+
+#[test]
+fn every_line_is_a_document_and_the_line_of_a_request_has_its_id() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+        let place = Place::new();
+        let arguments = ["--upstream", &upstream.base_url(), "--log-format", "json"];
+        let served = Served::start(&place, &arguments);
+        let reply = ask(&served, Some(3)).await;
+        let id = reply.header("x-endmark-request").unwrap().to_owned();
+        ask(&served, None).await;
+        let (code, said) = served.end("-TERM");
+        assert_eq!(code, Some(0));
+        let lines = documents(&said);
+        let answered: Vec<&Value> = lines.iter().filter(|line| line["message"] == "answered").collect();
+        // The other one was as it should be, and is said to those who ask for it.
+        assert_eq!(answered.len(), 1, "{said}");
+        assert_eq!((&answered[0]["request"], &answered[0]["outcome"]), (&json!(id), &json!("resumed")));
+        assert_eq!((&answered[0]["level"], &answered[0]["calls"]), (&json!("INFO"), &json!(2)));
+    });
+}
+
+#[test]
+fn whoever_asks_gets_a_line_for_each_request_and_no_other() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
+        let place = Place::new();
+        let served =
+            Served::start(&place, &["--upstream", &upstream.base_url(), "-v", "--log-format", "text"]);
+        ask(&served, None).await;
+        ask(&served, None).await;
+        let (_, said) = served.end("-TERM");
+        let lines =
+            said.lines().filter(|line| line.contains("answered") && line.contains("outcome=\"whole\""));
+        assert_eq!(lines.count(), 2, "{said}");
+    });
+}
+
+#[test]
+fn an_error_at_the_start_is_a_line_that_programs_read_too() {
+    let run = Place::new().run(&["serve", "--log-format", "json", "--listen", "nowhere"]);
+    assert_eq!(run.code, 2);
+    let lines = documents(&run.errors);
+    assert_eq!((lines.len(), &lines[0]["level"]), (1, &json!("ERROR")), "{}", run.errors);
+    assert!(lines[0]["message"].as_str().unwrap().contains("--listen"), "{}", run.errors);
+}
+
+async fn lines_lost(served: &Served) -> f64 {
+    let metrics = Request::new("GET", served.address, "/endmark/metrics").send().await.read().await;
+    let counted = |line: &str| line.strip_prefix("endmark_log_lines_lost_total ")?.parse().ok();
+    metrics.text().lines().find_map(counted).unwrap()
+}
+
+#[test]
+fn a_log_that_nobody_reads_holds_up_no_request_and_what_is_lost_is_counted_and_said() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
+        let place = Place::new();
+        let mut served = Served::start(&place, &["--upstream", &upstream.base_url(), "-vv"]);
+        let mut lost = 0.0;
+        // More than the pipe and the queue before it take; nothing of it is read meanwhile.
+        for number in 1..5_000 {
+            let reply = ask(&served, None).await;
+            assert_eq!(reply.json()["choices"][0]["message"]["content"], TEXT);
+            if number % 10 == 0 {
+                lost = lines_lost(&served).await;
+            }
+            if lost > 0.0 {
+                break;
+            }
+        }
+        assert!(lost > 0.0);
+        served.says("lines of the log were lost");
+        let (code, _) = served.end("-TERM");
+        assert_eq!(code, Some(0));
+    });
+}
