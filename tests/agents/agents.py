@@ -130,6 +130,16 @@ AGENTS = [
         (("MSWEA_CONFIGURED", "true"), ("MSWEA_COST_TRACKING", "ignore_errors"), ("MSWEA_SILENT_STARTUP", "1")),
     ),
     Agent(
+        "Codex", "npm", ("@openai/codex@0.169.0",), "codex", "codex", "openai_responses", "text",
+        ("exec", "--skip-git-repo-check", "--model", "agent-text", TASK),
+    ),
+    Agent(
+        "Gemini CLI", "npm", ("@google/gemini-cli@0.61.0",), "gemini", "gemini", "gemini", "text",
+        ("--skip-trust", "--model", "agent-text", "--prompt", TASK),
+        files=((".gemini/settings.json", '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'),),
+        is_large=True,
+    ),
+    Agent(
         "opencode", "npm", ("opencode-ai@1.18.33",), "opencode", "opencode", "openai_chat", "text",
         ("run", "--model", "endmark/agent-text", TASK),
         (("OPENCODE_DISABLE_AUTOUPDATE", "1"), ("OPENCODE_DISABLE_MODELS_FETCH", "1"),

@@ -73,7 +73,10 @@ def main() -> int:
         for agent in chosen:
             agent.install()
         with CuttingMock() as mock:
-            upstreams = {"mock": {"base_url": mock.base_url, "prefill": "never"}}
+            upstreams = {
+                "mock": {"base_url": mock.base_url, "prefill": "never"},
+                "gemini": {"format": "gemini", "base_url": f"{mock.origin}/v1beta", "prefill": "never"},
+            }
             # An agent wants its replies whole, whatever limit it sends along.
             with gateway.Gateway(FOLDER / "gateway", upstreams, {"mode": "on"}) as endmark:
                 for agent in chosen:

@@ -80,21 +80,39 @@ pub(crate) fn run(context: &Context, arguments: &Setup) -> Result<Answer, Comman
     check_spoken(arguments.client, arguments.model.as_deref())?;
     let task = Task::new(context, arguments, address);
     let answer = if arguments.write { task.write() } else { task.show() }?;
-    Ok(answer.with_warnings(configuration_warnings(&effective)))
+    // Of a gateway elsewhere the configuration here says nothing.
+    let is_here = arguments.url.is_none() && arguments.upstream.is_none();
+    let unserved = is_here.then(|| unserved(&task, &effective.settings)).flatten();
+    Ok(answer.with_warnings(unserved).with_warnings(configuration_warnings(&effective)))
+}
+
+/// What is missing in the configuration for a client whose format no upstream is said to speak.
+fn unserved(task: &Task<'_>, settings: &Settings) -> Option<Warning> {
+    let is_served = |format: &str| {
+        settings.upstreams.iter().any(|upstream| upstream.format.wire_formats().contains(&format))
+    };
+    let needed = clients::needed(task.arguments.client, task.arguments.model.as_deref());
+    let missing = needed.iter().find(|format| !is_served(format.name))?;
+    let message = format!(
+        "no upstream is said to speak {}, so the first one gets its requests: add `[upstreams.NAME]` with `format = \"{}\"` \
+         and its `base_url`, as {}",
+        missing.title, missing.upstream, missing.public
+    );
+    Some(Warning::notice("SETUP", message))
 }
 
 /// Refuses a client whose format passes untouched: it would be sent through Endmark for nothing.
 fn check_spoken(choice: ClientChoice, model: Option<&str>) -> Result<(), CommandError> {
     let client = Client::of(choice);
-    let is_spoken = client.formats.iter().any(|(format, _)| clients::is_spoken(format));
+    let is_spoken = client.formats.iter().any(|format| clients::is_spoken(format.name));
     // Its built-in providers speak the other formats; chat is for a provider with a model of its own.
     let is_model_missing = choice == ClientChoice::Opencode
         && model.is_none()
-        && client.formats.iter().skip(1).all(|(format, _)| !clients::is_spoken(format));
+        && client.formats.iter().skip(1).all(|format| !clients::is_spoken(format.name));
     if is_spoken && !is_model_missing {
         return Ok(());
     }
-    let names: Vec<&str> = client.formats.iter().map(|(_, name)| *name).collect();
+    let names: Vec<&str> = client.formats.iter().map(|format| format.title).collect();
     Err(if is_spoken {
         CommandError::input(
             "model_needed",

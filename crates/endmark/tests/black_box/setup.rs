@@ -174,3 +174,56 @@ fn where_a_client_went_before_is_told_without_its_password() {
     let envelope: Value = again.run(&["setup", "openai", "--write", "--json"]).envelope();
     assert!(!envelope.to_string().contains("pass-word"));
 }
+
+#[test]
+fn every_client_is_written_where_it_looks_and_comes_back() {
+    let claude = "{\n  \"permissions\": {\"allow\": []}, // mine\n  \"env\": {\n    \"A\": \"1\"\n  }\n}\n";
+    let codex = "# mine\nmodel = \"o9\"\n\n[tui]\ntheme = \"x\"\n";
+    for (client, file, original, says) in [
+        ("claude", ".claude/settings.json", claude, "\"ANTHROPIC_BASE_URL\": \"http://127.0.0.1:4141\""),
+        ("codex", ".codex/config.toml", codex, "base_url = \"http://127.0.0.1:4141/v1\""),
+        ("gemini", ".gemini/.env", "GEMINI_API_KEY=k\n", "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:4141\n"),
+        ("opencode", OPENCODE_FILE, OPENCODE, "\"baseURL\": \"http://127.0.0.1:4141/v1beta\""),
+        ("anthropic", ".env", "A=1\n", "ANTHROPIC_BASE_URL=http://127.0.0.1:4141\n"),
+    ] {
+        let place = Place::new();
+        let path = place.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, original).unwrap();
+        let written = place.run(&["setup", client, "--write"]);
+        assert_eq!(written.code, 0, "{client}: {}", written.errors);
+        let after = text(&place, file);
+        assert!(after.contains(says), "{client}: {after}");
+        // Objects in one line are opened for what is put into them; all else stays as it is.
+        let kept = ["// mine", "\"A\": \"1\"", "[1,2]", "# mine", "theme = \"x\"", "GEMINI_API_KEY=k", "A=1"];
+        for part in kept.iter().filter(|part| original.contains(**part)) {
+            assert!(after.contains(part), "{client} has lost {part}: {after}");
+        }
+        assert_eq!(place.run(&["setup", client, "--undo"]).code, 0);
+        assert_eq!(text(&place, file), original, "{client}");
+    }
+}
+
+#[test]
+fn what_is_written_for_codex_is_one_provider_over_http() {
+    let place = Place::new();
+    assert_eq!(place.run(&["setup", "codex", "--write"]).code, 0);
+    assert_eq!(
+        text(&place, ".codex/config.toml"),
+        "model_provider = \"endmark\"\n\n[model_providers.endmark]\nname = \"Endmark\"\n\
+         base_url = \"http://127.0.0.1:4141/v1\"\nwire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\n"
+    );
+}
+
+#[test]
+fn a_client_whose_format_no_upstream_speaks_is_told_what_is_missing() {
+    let place = Place::new();
+    let run = place.run(&["setup", "claude"]);
+    assert_eq!(run.code, 0);
+    assert!(run.errors.contains("`format = \"anthropic\"`"), "{}", run.errors);
+    let place = place.with_file(
+        "endmark.toml",
+        "[upstreams.claude]\nformat = \"anthropic\"\nbase_url = \"http://127.0.0.1:9/v1\"\n",
+    );
+    assert_eq!(place.run(&["setup", "claude"]).errors, "");
+}

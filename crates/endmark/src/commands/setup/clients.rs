@@ -29,8 +29,8 @@ impl Address {
 pub(super) struct Client {
     /// What it is called.
     pub(super) title: &'static str,
-    /// The formats it needs, each with a name for people: one that is spoken is enough.
-    pub(super) formats: &'static [(&'static str, &'static str)],
+    /// The formats it speaks: one that Endmark speaks, too, is enough.
+    pub(super) formats: &'static [Format],
     pub(super) syntax: Syntax,
     /// What has to be known besides; each a sentence.
     pub(super) notes: &'static [&'static str],
@@ -61,14 +61,52 @@ impl Setting {
     }
 }
 
-const CHAT: (&str, &str) = ("openai_chat", "OpenAI Chat Completions");
-const RESPONSES: (&str, &str) = ("openai_responses", "OpenAI Responses");
-const MESSAGES: (&str, &str) = ("anthropic_messages", "Anthropic Messages");
-const GEMINI: (&str, &str) = ("gemini", "Gemini");
+/// A wire format, as clients and upstreams have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Format {
+    /// Its literal name.
+    pub(super) name: &'static str,
+    /// Its name for people.
+    pub(super) title: &'static str,
+    /// What an upstream that speaks it has for `format`.
+    pub(super) upstream: &'static str,
+    /// Where its provider serves it.
+    pub(super) public: &'static str,
+}
+
+const CHAT: Format = Format {
+    name: "openai_chat",
+    title: "OpenAI Chat Completions",
+    upstream: "openai",
+    public: "https://api.openai.com/v1",
+};
+const RESPONSES: Format = Format { name: "openai_responses", title: "OpenAI Responses", ..CHAT };
+const MESSAGES: Format = Format {
+    name: "anthropic_messages",
+    title: "Anthropic Messages",
+    upstream: "anthropic",
+    public: "https://api.anthropic.com/v1",
+};
+const GEMINI: Format = Format {
+    name: "gemini",
+    title: "Gemini",
+    upstream: "gemini",
+    public: "https://generativelanguage.googleapis.com/v1beta",
+};
+
+/// The formats that a client will ask in, once it is set up.
+pub(super) fn needed(choice: ClientChoice, model: Option<&str>) -> &'static [Format] {
+    match choice {
+        // Which of its other providers are used is the user's choice.
+        ClientChoice::Opencode if model.is_some() => &[CHAT],
+        ClientChoice::Opencode => &[],
+        _ => Client::of(choice).formats,
+    }
+}
 
 /// The providers of opencode that have an address of their own, and the version that belongs into it.
 const OPENCODE_PROVIDERS: [(&str, &str, &str); 3] =
-    [("openai", RESPONSES.0, "v1"), ("anthropic", MESSAGES.0, "v1"), ("google", GEMINI.0, "v1beta")];
+    [("openai", RESPONSES.name, "v1"), ("anthropic", MESSAGES.name, "v1"), ("google", GEMINI.name, "v1beta")];
 
 impl Client {
     pub(super) fn of(choice: ClientChoice) -> Self {
