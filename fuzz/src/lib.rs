@@ -7,6 +7,7 @@ pub mod anthropic_messages;
 pub mod complete;
 pub mod detect;
 pub mod differential;
+pub mod edits;
 pub mod envelope;
 pub mod findings;
 pub mod http1;
@@ -32,6 +33,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("complete", complete::check),
     ("detect", detect::check),
     ("differential", differential::check),
+    ("edits", edits::check),
     ("envelope", envelope::check),
     ("findings", findings::check),
     ("http1", http1::check),
