@@ -165,7 +165,12 @@ fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) 
         let usage = numbers.flip().then(Usage::default);
         client.extend(writer.close(&Closing { choices: &ends, usage, id: Some("i"), end_lost: false }));
     } else {
-        client.extend(writer.error(&StreamError { message: text, kind: "endmark_reply_cut", endmark: None, choices: &[] }));
+        client.extend(writer.error(&StreamError {
+            message: text,
+            kind: "endmark_reply_cut",
+            endmark: None,
+            choices: &[],
+        }));
     }
     for frame in frames(&[client.get(before..).unwrap_or_default()]) {
         if let Some(data) = frame.data.filter(|data| data.contains("endmark")) {
