@@ -1,7 +1,7 @@
 //! Joining a cut reply with its continuation, never silently wrong (PC-4).
 //!
 //! A seam is not found by string tricks. Every way to join the two parts that has a story is a candidate
-//! (`candidate`): as it stands, behind an announcement, a fence, dots, a repeated part of any length, at the
+//! (`propose`): as it stands, behind an announcement, a fence, dots, a repeated part of any length, at the
 //! last settled token. Each is run on from the detector's saved state at the cut (`survivor`); those that
 //! the grammar accepts are weighed against each other (`evidence`). Text without the grammar of JSON goes the same
 //! way by rules of its own (`plain`). What the evidence does not settle is answered as ambiguous.
@@ -15,11 +15,14 @@ mod fence;
 mod foreword;
 mod identity;
 mod joint;
+mod lines;
 mod opening;
+mod openings;
 mod overlap;
 mod plain;
 mod preamble;
 mod predict;
+mod propose;
 mod register;
 mod restart;
 mod rows;
@@ -119,7 +122,7 @@ fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
     if !joint.has_grammar() {
         return plain::weighed(joint);
     }
-    let mut survivors = survivor::verify(joint, candidate::propose(joint));
+    let mut survivors = survivor::verify(joint, propose::propose(joint));
     let weighed = evidence::weigh(joint, &survivors)?;
     rows::set_apart(joint, &mut survivors);
     Some((survivors, weighed))

@@ -11,7 +11,7 @@ use super::identity::identity_of_text;
 use super::joint::Joint;
 use super::plain;
 use super::seam::{AskedFrom, Seam, SeamStyle};
-use super::survivor;
+use super::survivor::{self, Survivor};
 use super::units::Reading;
 
 /// A path that costs so many bits more than the best one is given up.
@@ -25,6 +25,8 @@ const MOST: usize = 8;
 
 /// The share of the evidence that settles a whole chain.
 const SETTLED: f64 = 0.97;
+/// The same where a grammar has accepted all of it.
+const SETTLED_BY_GRAMMAR: f64 = 0.9;
 
 /// One way to join all parts so far.
 #[derive(Clone)]
@@ -38,6 +40,8 @@ struct Path {
     as_asked: bool,
     /// Whether whitespace was added of which the text does not say what it was.
     guessed: bool,
+    /// Whether a continuation was likelier something else than any of its stories.
+    doubted: bool,
 }
 
 /// What all the parts come to.
@@ -63,6 +67,7 @@ pub(super) fn follow(
         cost: 0.0,
         as_asked: true,
         guessed: false,
+        doubted: false,
     };
     let mut paths = vec![first];
     // What speaks for it that a continuation is something else, in weight.
@@ -87,7 +92,8 @@ pub(super) fn follow(
             least_nothing = least_nothing.min(weighed.nothing);
             fresh += weight(path.cost + weighed.nothing);
             let cheapest = weighed.costs.iter().copied().fold(f64::INFINITY, f64::min);
-            for (survivor, cost) in survivors.iter().zip(&weighed.costs) {
+            let is_settled = |index: usize| weighed.settled && weighed.best == index;
+            for (index, (survivor, cost)) in survivors.iter().zip(&weighed.costs).enumerate() {
                 if *cost > cheapest + GIVEN_UP {
                     continue;
                 }
@@ -95,15 +101,15 @@ pub(super) fn follow(
                 let is_at_an_end = merged.verdict.is_whole();
                 let mut seams = path.seams.clone();
                 seams.push(merged.seam);
-                let asked = survivor.candidate.is_asked && !survivor.left_out_remark;
+                let asked = survivor.candidate.is_asked(&joint) && !survivor.left_out_remark;
                 next.push(Path {
                     text: merged.text,
                     verdict: merged.verdict,
                     seams,
                     cost: path.cost + cost - if is_last || is_at_an_end { 0.0 } else { NOT_AT_ITS_END },
                     as_asked: path.as_asked && asked,
-                    guessed: path.guessed
-                        || !joint.has_grammar() && plain::is_guessed(&joint, &survivor.candidate),
+                    doubted: path.doubted || weighed.something_else,
+                    guessed: path.guessed || is_guessed(&joint, survivor, is_settled(index)),
                 });
             }
         }
@@ -114,7 +120,13 @@ pub(super) fn follow(
             return None;
         }
     }
-    decide(paths, nothing, from)
+    decide(paths, nothing, format, from)
+}
+
+/// Whether a join of text adds whitespace that nothing tells, or takes it away where that is not settled by itself.
+fn is_guessed(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool) -> bool {
+    let by_space = survivor.candidate.style == SeamStyle::Whitespace && !is_settled;
+    !joint.has_grammar() && (by_space || plain::is_guessed(joint, &survivor.candidate))
 }
 
 /// The paths that are worth following, the likeliest first; of those with the same value the cheapest.
@@ -134,7 +146,7 @@ fn likeliest(mut paths: Vec<Path>, format: &Format) -> Vec<Path> {
     paths
 }
 
-fn decide(mut paths: Vec<Path>, nothing: f64, from: AskedFrom) -> Option<Chained> {
+fn decide(mut paths: Vec<Path>, nothing: f64, format: &Format, from: AskedFrom) -> Option<Chained> {
     let total = paths.iter().map(|path| weight(path.cost)).sum::<f64>() + nothing;
     let asked_is_whole =
         from == AskedFrom::Cut && paths.iter().skip(1).any(|path| path.as_asked && path.verdict.is_whole());
@@ -144,12 +156,20 @@ fn decide(mut paths: Vec<Path>, nothing: f64, from: AskedFrom) -> Option<Chained
     }
     let mut best = paths.swap_remove(0);
     let share = weight(best.cost) / total;
-    let needed = if best.as_asked && from == AskedFrom::Cut { SETTLED_AS_ASKED } else { SETTLED };
+    let needed = match format {
+        _ if best.as_asked && from == AskedFrom::Cut => SETTLED_AS_ASKED,
+        Format::Json | Format::Jsonl => SETTLED_BY_GRAMMAR,
+        _ => SETTLED,
+    };
     for seam in &mut best.seams {
         (seam.confidence, seam.alternatives) = (share, alternatives);
     }
     Some(Chained {
-        settled: share >= needed && nothing <= IN_DOUBT * total && !asked_is_whole && !best.guessed,
+        settled: share >= needed
+            && nothing <= IN_DOUBT * total
+            && !asked_is_whole
+            && !best.guessed
+            && !best.doubted,
         text: best.text,
         verdict: best.verdict,
         seams: best.seams,

@@ -68,7 +68,7 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
     let rival = rival.map(|(_, cost)| weight(*cost)).fold(nothing, f64::max);
     let share_against_one = weight(least) / (weight(least) + rival);
     let best = likeliest_story(survivors, &identities, best);
-    let as_asked = survivors[best].candidate.is_asked && joint.from == AskedFrom::Cut;
+    let as_asked = survivors[best].candidate.is_asked(joint) && joint.from == AskedFrom::Cut;
     let shortened = grammar::shortens_what_is_whole(joint, survivors, &survivors[best]);
     let neighbours = grammar::may_be_neighbours(joint, survivors);
     let needed = if as_asked && !neighbours { SETTLED_AS_ASKED } else { SETTLED };
@@ -109,7 +109,7 @@ fn costs(joint: &Joint<'_>, compared: &grammar::Compared<'_>, survivors: &[Survi
         .map(|survivor| {
             let candidate = &survivor.candidate;
             let mut cost = candidate.cost + compared.cost(survivor, survivors);
-            if candidate.is_asked {
+            if candidate.is_asked(joint) {
                 cost -= if joint.from == AskedFrom::Cut { ASKED_AT_CUT } else { ASKED_AT_TOKEN };
             }
             if candidate.opening == 0 && candidate.repeated < joint.initial.len() {

@@ -2,6 +2,8 @@
 
 use memchr::memmem;
 
+use super::lines::is_sentence;
+
 /// The place behind the line that opens a code fence here, blank lines before it skipped.
 pub(super) fn opening(text: &str) -> Option<usize> {
     let indent = text.len() - text.trim_start().len();
@@ -42,28 +44,33 @@ pub(super) fn lines(text: &str) -> usize {
     of("```") + of("~~~")
 }
 
-/// The end of a wrapped text before its closing fence, where its last lines are that fence and perhaps prose
-/// behind it.
-pub(super) fn before_closing(body: &str) -> Option<usize> {
+/// Behind a closing fence at most so many lines are remarks.
+const MOST_REMARKS: usize = 4;
+
+/// Where the line begins that closes a fence, if nothing but remarks follows it.
+pub(super) fn closing_line(body: &str, closes: impl Fn(&str) -> bool) -> Option<usize> {
     let mut end = body.len();
+    let mut remarks = 0;
     for line in body.rsplit('\n') {
         let start = end - line.len();
-        if is_fence_line(line) {
-            let closes = line.trim().chars().all(|sign| sign == '`' || sign == '~');
-            // The line break before the closing fence belongs to the fence.
-            return closes.then(|| start.saturating_sub(1));
+        if closes(line.trim()) {
+            return Some(start);
         }
-        if !(line.trim().is_empty() || is_sentence(line.trim())) {
-            return None;
+        if !line.trim().is_empty() {
+            remarks += 1;
+            if remarks > MOST_REMARKS || !is_sentence(line) {
+                return None;
+            }
         }
         end = start.saturating_sub(1);
     }
     None
 }
 
-/// Whether a line reads as a remark.
-fn is_sentence(line: &str) -> bool {
-    line.starts_with(char::is_uppercase) && line.ends_with(['.', '!', '?', ':'])
+/// Whether a fence that was opened before this text is closed at its end.
+pub(super) fn is_closed(body: &str) -> bool {
+    let closes = |line: &str| is_fence_line(line) && line.chars().all(|sign| sign == '`' || sign == '~');
+    closing_line(body, closes).is_some()
 }
 
 #[cfg(test)]

@@ -34,6 +34,9 @@ pub(super) struct Foreword {
 /// its text, so that only what has the form of an announcement can be one; between tokens any prose is.
 pub(super) fn forewords(joint: &Joint<'_>, around: &Around) -> Vec<Foreword> {
     let continuation = joint.continuation;
+    if completes_literal(joint) {
+        return Vec::new();
+    }
     let quoted = Quoted::end_of(joint.initial);
     let of_line =
         |line: &str, end: usize, behind: &str| of_line(joint, around, &quoted.left_out_of(line), end, behind);
@@ -63,6 +66,18 @@ pub(super) fn forewords(joint: &Joint<'_>, around: &Around) -> Vec<Foreword> {
         line_start = end + 1;
     }
     found
+}
+
+/// Whether the continuation begins with the rest of a literal that the cut goes through, white space and dots aside.
+fn completes_literal(joint: &Joint<'_>) -> bool {
+    let begun = if joint.in_text { "" } else { &joint.initial[joint.settled..] };
+    let rest = |literal: &'static str| literal.strip_prefix(begun).filter(|rest| !rest.is_empty());
+    !begun.is_empty()
+        && ["true", "false", "null"].into_iter().filter_map(rest).any(|rest| {
+            let text = joint.continuation.trim_start_matches(['.', '\u{2026}', ' ', '\n', '\r']);
+            let behind = text.strip_prefix(rest);
+            behind.is_some_and(|behind| !behind.starts_with(char::is_alphanumeric))
+        })
 }
 
 /// Adds the places behind the sentences and colons of the first line.

@@ -135,6 +135,17 @@ impl<'a> Joint<'a> {
         self.ends.borrow_mut().entry(text.len()).or_default().period(text, length)
     }
 
+    /// Whether the last `length` bytes of the first part say the same at least twice, or what stands right before them:
+    /// how often the text was to say it before it went on, nothing tells.
+    pub(super) fn goes_round(&self, length: usize) -> bool {
+        let end = &self.initial[self.initial.ceil_char_boundary(self.initial.len() - length)..];
+        let twice = length * 2;
+        length > 0
+            && !end.trim().is_empty()
+            && (self.period_of_end(length) * 2 <= length
+                || twice <= self.initial.len() && self.period_of_end(twice) <= length)
+    }
+
     /// The units of the first `keep` bytes of the first part, read as its format is.
     pub(super) fn units_at(&self, keep: usize) -> &Units<'a> {
         if keep == self.settled { &self.settled_units } else { &self.units }
@@ -160,7 +171,7 @@ impl<'a> Joint<'a> {
     /// part announced, so that the block is a wrapper rather than a part of the text.
     pub(super) fn looks_wrapped(&self) -> bool {
         let Some(length) = fence::opening(self.continuation) else { return false };
-        let closed = fence::before_closing(&self.continuation[length..]).is_some();
+        let closed = fence::is_closed(&self.continuation[length..]);
         closed && fence::lines(self.initial) == 0 && !self.initial.trim_end().ends_with(':')
     }
 }
@@ -188,19 +199,25 @@ impl<'j> Readings<'j> {
     }
 }
 
-/// The format that `auto` stands for: what the first part can be a beginning of.
+/// The format that `auto` stands for: JSON as far as the first part can be a beginning of it, else what detection takes it
+/// for, where it begins with a tag or has the form of Markdown.
 fn resolved(format: &Format, initial: &str) -> Format {
     if *format != Format::Auto {
         return format.clone();
     }
-    let could_be = |format: Format| {
+    let state_in = |format: Format| {
         let mut detector = Detector::new(&format);
         detector.push(initial.as_bytes());
-        (!detector.is_malformed()).then_some(format)
+        detector
     };
-    let begins_like_json = initial.trim_start().starts_with(['{', '[']);
-    if !begins_like_json {
-        return Format::Text;
+    let could_be = |format: Format| (!state_in(format.clone()).is_malformed()).then_some(format);
+    let text = initial.trim_start();
+    if text.starts_with(['{', '[']) {
+        return could_be(Format::Json).or_else(|| could_be(Format::Jsonl)).unwrap_or(Format::Text);
     }
-    could_be(Format::Json).or_else(|| could_be(Format::Jsonl)).unwrap_or(Format::Text)
+    match state_in(Format::Auto).detection().detected {
+        Some(Format::Tags) if text.starts_with('<') => Format::Tags,
+        Some(Format::Markdown) => Format::Markdown,
+        _ => Format::Text,
+    }
 }

@@ -12,8 +12,8 @@ mod indent;
 mod likeness;
 mod nesting;
 mod opening;
+mod otherwise;
 mod story;
-mod turn;
 mod weigh;
 
 use super::candidate::Candidate;
@@ -23,14 +23,14 @@ use super::register::Around;
 use super::seam::AskedFrom;
 use super::survivor::{Standing, Survivor};
 
-use story::Story;
-
 /// The most bytes of remarks that are left out at the end of a continuation.
 pub(super) const MOST_LEFT_OUT: usize = opening::MOST_PARAGRAPHS * super::register::LONGEST;
 
-/// Whether a continuation says nothing: whitespace alone is a part of the text only where it was asked for.
+/// Whether a continuation says nothing: of whitespace alone only a line's end is a part of the text, where it was asked
+/// for.
 pub(super) fn is_empty(joint: &Joint<'_>) -> bool {
-    joint.continuation.is_empty() || joint.from != AskedFrom::Cut && joint.continuation.trim().is_empty()
+    let is_blank = joint.continuation.trim().is_empty();
+    is_blank && (joint.from != AskedFrom::Cut || !joint.continuation.contains('\n'))
 }
 
 /// Whether a survivor adds nothing to the first part, though the continuation says something.
@@ -51,30 +51,18 @@ pub(super) fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
     let around = Around::of(joint);
     let stories = story::stories(joint, &around);
     let weighed = weigh::weigh(joint, &likeness, &around, &stories)?;
-    Some((stories.iter().map(|story| survivor(joint, story)).collect(), weighed))
+    Some((stories.into_iter().map(survivor).collect(), weighed))
 }
 
 /// Whether a join adds whitespace of which the text does not say what it was.
 pub(super) fn is_guessed(joint: &Joint<'_>, candidate: &Candidate) -> bool {
-    let rest = joint.continuation.get(candidate.start..).unwrap_or_default();
-    weigh::is_guessed_glue(joint, candidate.glue, rest)
+    weigh::is_guessed(joint, candidate)
 }
 
-fn survivor(joint: &Joint<'_>, story: &Story) -> Survivor {
+fn survivor(story: Candidate) -> Survivor {
     Survivor {
         standing: Standing::NotAsked,
         left_out_remark: story.style == super::SeamStyle::Remark,
-        candidate: Candidate {
-            keep: joint.initial.len(),
-            glue: story.glue,
-            start: story.start,
-            end: story.end,
-            style: story.style,
-            cost: story.cost,
-            opening: story.opening,
-            repeated: story.repeated,
-            is_asked: story.is_clean && joint.from == AskedFrom::Cut,
-            fenced: story.fenced,
-        },
+        candidate: story,
     }
 }

@@ -95,6 +95,23 @@ pub(super) fn new_turn(continuation: &str) -> NewTurn {
     }
 }
 
+/// What quotes the prompt does so at its beginning, in bytes.
+const PROMPT: usize = 600;
+
+/// Whether the continuation says what it was asked, rather than what it was asked for: words of the prompt that
+/// are not in the text.
+pub(super) fn quotes_the_prompt(initial: &str, continuation: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "last valid token",
+        "any content before the last",
+        "your last reply was cut off",
+        "text has been cut off",
+    ];
+    let (said, text) = (head(continuation, PROMPT).to_ascii_lowercase(), initial.to_ascii_lowercase());
+    let has = |text: &str| WORDS.iter().any(|words| text.contains(words));
+    has(&said) && !has(&text)
+}
+
 /// Whether what follows the end of a document is a remark about it, or the end of its fence: anything that is not
 /// JSON itself.
 pub(super) fn is_remark(mut rest: &str) -> bool {

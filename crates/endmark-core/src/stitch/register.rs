@@ -26,6 +26,8 @@ const REACH: usize = 6_000;
 /// Words that are shorter than this stand everywhere, in characters.
 const SHORT_WORD: usize = 4;
 
+/// What speaks against an announcement that says the beginning in other words, in bits.
+const RESTATED: f64 = -8.0;
 /// What speaks against a remark that the text says elsewhere as well, in bits.
 const SAID_BEFORE: f64 = -10.0;
 
@@ -153,6 +155,25 @@ pub(super) fn announces(joint: &Joint<'_>, around: &Around, line: &str, end: usi
         + weight(joint.initial.ends_with('\n'), -0.73)
         + weight(text.contains(of_code), -1.41)
         + weight(["---\n", "***\n", "___\n"].iter().any(|rule| next.starts_with(rule)), 1.79)
+        + weight(restates_beginning(joint.initial, text), RESTATED)
+}
+
+/// Whether a line says in other words what the first part begins with, an announcement itself: that is another version
+/// of it, not the rest.
+fn restates_beginning(initial: &str, line: &str) -> bool {
+    const LEAST: usize = 4;
+    let first = initial.trim_start().lines().next().unwrap_or_default().trim_end();
+    if !first.ends_with([':', '：']) || !line.ends_with([':', '：']) || first.len() > LONGEST {
+        return false;
+    }
+    let words = |text: &str| -> Vec<String> {
+        let lower = text.to_lowercase();
+        let words = lower.split(|sign: char| !sign.is_alphanumeric());
+        words.filter(|word| word.chars().count() >= SHORT_WORD).map(str::to_owned).collect()
+    };
+    let (said, known) = (words(line), words(first));
+    let shared = said.iter().filter(|word| known.contains(word)).count();
+    shared >= LEAST && shared * 2 > said.len()
 }
 
 /// How much likelier a line is as an announcement than in the text, in bits, however long it is.
@@ -201,10 +222,15 @@ pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part
 
 /// How much likelier a continuation begins as an answer of its own does than as the text goes on, in bits.
 pub(super) fn answers(joint: &Joint<'_>, around: &Around) -> f64 {
-    let continuation = joint.continuation;
-    let line = continuation.trim().lines().next().unwrap_or_default();
+    answers_with(joint, around, 0)
+}
+
+/// The same of the first line from this place of the continuation on.
+pub(super) fn answers_with(joint: &Joint<'_>, around: &Around, start: usize) -> f64 {
+    let rest = &joint.continuation[start..];
+    let line = rest.trim().lines().next().unwrap_or_default();
     let text = &line[..line.floor_char_boundary(LONGEST)];
-    let end = continuation.len() - continuation.trim_start().len() + text.len();
+    let end = start + rest.len() - rest.trim_start().len() + text.len();
     let sums = Sums::of(text);
     let bits = 1.25 + 0.57 * score(Register::Answering, &sums) + 0.28 * score(Register::Announcing, &sums)
         - 6.56 * around.known(text, around.behind(end))
@@ -217,7 +243,7 @@ pub(super) fn answers(joint: &Joint<'_>, around: &Around) -> f64 {
         + weight(is_wide(text) != around.is_wide, 4.99)
         + weight(text.contains(of_code), -4.68);
     // In the pairs one half were answers; they are seldom.
-    (bits - 1.5).clamp(0.0, 16.0)
+    (bits - 1.5).clamp(-3.0, 16.0)
 }
 
 /// Whether a sign stands in code rather than in sentences.

@@ -8,8 +8,8 @@
 use crate::{Format, Verdict};
 
 use super::joint::{Joint, Readings};
-use super::seam::AskedFrom;
-use super::{best, opening, overlap, plain, tail, units};
+use super::seam::{AskedFrom, SeamStyle};
+use super::{best, openings, overlap, plain, tail, units};
 
 /// The first look is taken when so many bytes have come; each further one at twice the length before it.
 const FIRST_LOOK: usize = 96;
@@ -18,7 +18,8 @@ const FIRST_LOOK: usize = 96;
 const SEEN_BEHIND: usize = 32;
 
 /// What has flowed cannot be taken back: it needs more than a seam whose whole continuation is there.
-const SETTLED: f64 = 0.97;
+const SETTLED: f64 = 0.985;
+const SETTLED_BY_WHITESPACE: f64 = 0.9999;
 
 /// What repeats the first part for fewer units than this may be the beginning of anything.
 const TELLING: usize = 12;
@@ -147,11 +148,13 @@ impl StitchStream {
         }
         let (best, weighed) = best(&joint)?;
         let candidate = best.candidate;
-        let is_settled = weighed.settled && weighed.confidence >= SETTLED && !weighed.something_else;
+        // What only white space tells is told by all that follows.
+        let least = if candidate.style == SeamStyle::Whitespace { SETTLED_BY_WHITESPACE } else { SETTLED };
+        let is_settled = weighed.settled && weighed.confidence >= least && !weighed.something_else;
         let is_seen = candidate.start + SEEN_BEHIND <= seen;
         let is_clear = !may_be_a_repetition(&joint)
             && (candidate.repeated > 0 || !begins_like_the_whole(&joint, candidate.start))
-            && (candidate.is_asked || !may_end_as_asked(&joint))
+            && (candidate.is_asked(&joint) || !may_end_as_asked(&joint))
             && (candidate.fenced || !may_be_wrapped(&joint, candidate.start));
         if !(is_settled && is_seen && is_clear) {
             return None;
@@ -197,7 +200,7 @@ fn may_end_as_asked(joint: &Joint<'_>) -> bool {
 fn may_be_a_repetition(joint: &Joint<'_>) -> bool {
     let mut readings = joint.readings().iter();
     let begins: Vec<usize> = if joint.has_grammar() {
-        opening::openings(joint).iter().map(|opening| opening.start).collect()
+        openings::openings(joint).iter().map(|opening| opening.start).collect()
     } else {
         plain::opening_places(joint)
     };

@@ -149,7 +149,7 @@ fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, end: End) -> Opti
 /// The joined text of a candidate.
 pub(super) fn text_of(joint: &Joint<'_>, candidate: &Candidate) -> String {
     let kept = &joint.initial[..candidate.keep];
-    let part = &joint.continuation[candidate.start..candidate.end];
+    let part = candidate.added(joint);
     let mut text = String::with_capacity(kept.len() + candidate.glue.len() + part.len());
     text.push_str(kept);
     text.push_str(candidate.glue);
@@ -165,7 +165,7 @@ fn verdict(joint: &Joint<'_>, candidate: &Candidate) -> Verdict {
     }
     let mut detector = joint.state_at(candidate.keep);
     detector.push(candidate.glue.as_bytes());
-    detector.push(&joint.continuation.as_bytes()[candidate.start..candidate.end]);
+    detector.push(candidate.added(joint).as_bytes());
     detector.verdict()
 }
 

@@ -1,3 +1,4 @@
+mod doubts;
 mod generator;
 mod properties;
 mod streamed;

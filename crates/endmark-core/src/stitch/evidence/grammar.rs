@@ -4,6 +4,7 @@ use memchr::memmem;
 
 use crate::Format;
 use crate::stitch::joint::Joint;
+use crate::stitch::lines::begins_block;
 use crate::stitch::preamble::{self, NewTurn};
 use crate::stitch::predict::{self, Predictor, surprise_of_going_round};
 use crate::stitch::register::{self, Around};
@@ -225,6 +226,12 @@ pub(in crate::stitch) const NOT_AT_ITS_END: f64 = 5.0;
 const NOT_AT_ITS_END_BUT_OTHERS: f64 = 10.0;
 /// The share that settles a seam that leaves out or adds so little that it may be meant.
 const SETTLED_SLIGHTLY: f64 = 0.995;
+/// The share that settles a seam that dots tell, and one that a fence does.
+const SETTLED_BY_DOTS: f64 = 0.985;
+const SETTLED_BY_FENCE: f64 = 0.9;
+/// The share that settles a seam behind words in front, and a clean one that nobody is known to have asked for.
+const SETTLED_BY_WORDS: f64 = 0.985;
+const SETTLED_NOT_ASKED: f64 = 0.97;
 /// So many bytes are little.
 const LITTLE: usize = 16;
 /// The same for a letter or two: digits and doubled letters are everywhere.
@@ -277,10 +284,12 @@ pub(super) fn form(survivor: &Survivor, survivors: &[Survivor]) -> f64 {
 /// repetition: two equal neighbours are ordinary.
 pub(super) fn shortens_what_is_whole(joint: &Joint<'_>, survivors: &[Survivor], best: &Survivor) -> bool {
     let asked_is_whole = joint.from == AskedFrom::Cut
-        && survivors.iter().any(|survivor| survivor.candidate.is_asked && survivor.standing.is_whole());
+        && survivors
+            .iter()
+            .any(|survivor| survivor.candidate.is_asked(joint) && survivor.standing.is_whole());
     let own = &best.candidate;
     let says_again = own.repeated > 0 || own.style == SeamStyle::Whitespace;
-    asked_is_whole && !own.is_asked && says_again && own.repeated < LONG_REPETITION
+    asked_is_whole && !own.is_asked(joint) && says_again && own.repeated < LONG_REPETITION
 }
 
 /// The share that settles a survivor other than a clean one: more where little speaks for it and the text would be
@@ -304,13 +313,18 @@ pub(super) fn needed(
     let changes = own.start > own.opening || !own.glue.is_empty() || own.style == SeamStyle::Whitespace;
     let slightly = own.repeated < LITTLE && (changes || writes_anew);
     let by_a_hair = own.repeated < HAIR && own.start > own.opening && own.repeated > 0;
-    let may_be_asked = joint.from == AskedFrom::Cut && joint.in_text && own.repeated == 0 && !own.is_asked;
     let may_be_asked =
-        may_be_asked && survivors.iter().any(|other| other.candidate.is_asked && other.standing.is_whole());
+        joint.from == AskedFrom::Cut && joint.in_text && own.repeated == 0 && !own.is_asked(joint);
+    let may_be_asked = may_be_asked
+        && survivors.iter().any(|other| other.candidate.is_asked(joint) && other.standing.is_whole());
     match (may_be_clean, slightly) {
         (true, false) if may_be_asked => SETTLED_SLIGHTLY.max(usual),
         (true, true) if by_a_hair => SETTLED_BY_A_HAIR.max(usual),
         (true, true) => SETTLED_SLIGHTLY.max(usual),
+        _ if own.style == SeamStyle::Ellipsis => SETTLED_BY_DOTS.max(usual),
+        _ if own.fenced && own.repeated == 0 => SETTLED_BY_FENCE.min(usual),
+        _ if own.style == SeamStyle::Preamble => SETTLED_BY_WORDS.max(usual),
+        _ if joint.from == AskedFrom::Unknown && own.is_clean => SETTLED_NOT_ASKED.max(usual),
         _ => usual,
     }
 }
@@ -322,7 +336,7 @@ pub(super) fn may_be_neighbours(joint: &Joint<'_>, survivors: &[Survivor]) -> bo
         let own = &survivor.candidate;
         let repeated = &joint.initial[own.keep - own.repeated..own.keep];
         let mut words = repeated.split(|sign: char| !sign.is_alphabetic());
-        repeated.len() < 64 && words.any(|word| word.chars().count() >= 3)
+        !joint.goes_round(own.repeated) && repeated.len() < 64 && words.any(|word| word.chars().count() >= 3)
     };
     !joint.in_text && survivors.iter().any(has_words)
 }
@@ -411,14 +425,4 @@ fn begins_sentence(continuation: &str) -> bool {
     ];
     let text = continuation.trim_start();
     BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
-}
-
-/// Whether a continuation begins with a heading, a list or a table, which no line has in its middle.
-fn begins_block(continuation: &str, glued: bool) -> bool {
-    let line = continuation.lines().next().unwrap_or_default();
-    let signs = line.len() - line.trim_start_matches('#').len();
-    let is_heading = (1..=6).contains(&signs) && line[signs..].starts_with(' ');
-    let stands_alone = continuation[line.len()..].starts_with("\n\n");
-    let is_row = line.starts_with("| ") && line.ends_with('|');
-    is_heading && (stands_alone || glued) || glued && (line.starts_with("- **") || is_row)
 }

@@ -8,10 +8,10 @@ use super::form::form;
 use super::indent::Indents;
 use super::likeness::{Likeness, is_common};
 use super::nesting::Nesting;
-use super::story::Story;
+use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 use crate::stitch::predict::surprise_of_going_round;
-use crate::stitch::seam::AskedFrom;
+use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::units::{Reading, Units};
 
 /// So many characters behind a seam depend on what stands before it.
@@ -41,12 +41,12 @@ pub(super) struct Scale<'a> {
     similarity: f64,
     before: Vec<char>,
     nesting: Option<Nesting>,
-    stories: &'a [Story],
+    stories: &'a [Candidate],
     likely: OnceCell<Vec<f64>>,
 }
 
 impl<'a> Scale<'a> {
-    pub(super) fn new(joint: &'a Joint<'a>, likeness: &'a Likeness, stories: &'a [Story]) -> Self {
+    pub(super) fn new(joint: &'a Joint<'a>, likeness: &'a Likeness, stories: &'a [Candidate]) -> Self {
         let mut before: Vec<char> = joint.initial.chars().rev().take(BEFORE).collect();
         before.reverse();
         let indents = Indents::of(joint.initial, joint.continuation);
@@ -56,29 +56,56 @@ impl<'a> Scale<'a> {
     }
 
     /// How much unlikelier a story makes the continuation than a text of its own does, in bits.
-    pub(super) fn cost(&self, story: &Story) -> f64 {
+    pub(super) fn cost(&self, story: &Candidate) -> f64 {
         let seam = self.seam(story, story.start).min(self.coincidence(story)).min(self.most(story));
         let nesting = self.nesting.as_ref().map_or(0.0, |nesting| nesting.bits(self.joint, story));
         story.cost + seam - self.repeated(story)
             + form(self.joint, &self.before, story)
             + self.broken_word(story)
+            + self.glued_words(story)
             + nesting
     }
 
+    /// What speaks against whitespace that is left out at the seam, where it keeps two words apart.
+    fn glued_words(&self, story: &Candidate) -> f64 {
+        let left_out = &self.joint.continuation[..story.start];
+        let rest = story.added(self.joint);
+        let kept_apart = story.opening == story.start
+            && story.style == SeamStyle::Whitespace
+            && story.glue.is_empty()
+            && !left_out.is_empty()
+            && left_out.trim().is_empty();
+        let initial = self.joint.initial;
+        if !kept_apart || !initial.ends_with(char::is_alphabetic) || !rest.starts_with(char::is_alphabetic) {
+            return 0.0;
+        }
+        let (left, right) = (last_word(initial), first_word(rest));
+        if left.len() > LONG_WORD || right.len() > LONG_WORD {
+            return 0.0;
+        }
+        let before = &initial[..initial.len() - left.len()];
+        let after = &rest[right.len()..];
+        let known = |word: &str| has_word(before, word) || has_word(after, word) || is_common(word);
+        match (known(&[left, right].concat()), known(left), known(right)) {
+            (true, ..) => 0.0,
+            (false, true, true) => BROKEN_WORD,
+            (false, false, false) => BROKEN_WORD / 4.0,
+            (false, ..) => BROKEN_WORD / 2.0,
+        }
+    }
+
     /// What speaks against whitespace at the seam, where it breaks a word of the text into two parts that are none.
-    fn broken_word(&self, story: &Story) -> f64 {
-        let part = story.text(self.joint);
+    fn broken_word(&self, story: &Candidate) -> f64 {
+        let part = story.added(self.joint);
         let rest = part.trim_start();
         if !story.glue.is_empty() || rest.len() == part.len() || rest.is_empty() {
             return 0.0;
         }
         let initial = self.joint.initial;
-        let of_word = |sign: char| !sign.is_alphabetic();
-        let left = &initial[initial.rfind(of_word).map_or(0, |at| initial.ceil_char_boundary(at + 1))..];
-        let right = &rest[..rest.find(of_word).unwrap_or(rest.len())];
+        let (left, right) = (last_word(initial), first_word(rest));
         let short = left.chars().count() < 2 || right.chars().count() < 2;
-        if short || left.len() > LONG_WORD || right.len() > LONG_WORD || right.starts_with(char::is_uppercase)
-        {
+        let is_capital = right.starts_with(char::is_uppercase) && !left.chars().all(char::is_uppercase);
+        if short || left.len() > LONG_WORD || right.len() > LONG_WORD || is_capital {
             return 0.0;
         }
         let before = &initial[..initial.len() - left.len()];
@@ -90,11 +117,11 @@ impl<'a> Scale<'a> {
 
     /// The most that the characters at a seam can say against it. Where one side ends between words anything can
     /// follow.
-    fn most(&self, story: &Story) -> f64 {
+    fn most(&self, story: &Candidate) -> f64 {
         if !story.is_clean || self.joint.from != AskedFrom::Cut {
             return f64::INFINITY;
         }
-        let part = story.text(self.joint);
+        let part = story.added(self.joint);
         let ends = self.before.last().is_none_or(|last| !last.is_alphanumeric());
         let begins = !part.starts_with(char::is_alphanumeric) || part.starts_with(char::is_lowercase);
         if ends || begins { 9.0 } else { 12.0 }
@@ -102,7 +129,7 @@ impl<'a> Scale<'a> {
 
     /// What the characters behind the seam say against following the first part rather than what precedes them
     /// in the continuation.
-    fn seam(&self, story: &Story, start: usize) -> f64 {
+    pub(super) fn seam(&self, story: &Candidate, start: usize) -> f64 {
         let part = &self.joint.continuation[start..story.end.max(start)];
         if let Some(bits) = self.indented(story.glue, start, part) {
             return bits;
@@ -134,9 +161,12 @@ impl<'a> Scale<'a> {
         let shown: Vec<char> = text.chars().take(REACH).collect();
         let mut joined: Vec<char> = initial[..line_start].chars().rev().take(BEFORE).collect();
         joined.reverse();
+        // A line is told by its indentation once.
+        let mut as_before: Vec<char> = joined.clone();
         joined.extend(indent.chars());
-        let bits = self.indents.bits(line_before, &indent, text).min(MOST_OF_INDENT)
-            + self.likeness.bits(&joined, &shown);
+        as_before.extend(line_before.chars().take_while(|sign| matches!(sign, ' ' | '\t')));
+        let text_bits = self.likeness.bits(&joined, &shown).min(self.likeness.bits(&as_before, &shown));
+        let bits = self.indents.bits(line_before, &indent, text).min(MOST_OF_INDENT) + text_bits;
         Some(bits - self.likeness.bits(&self.preceding(start), &rest))
     }
 
@@ -151,7 +181,7 @@ impl<'a> Scale<'a> {
     }
 
     /// What the repeated part would cost as text of its own.
-    fn repeated(&self, story: &Story) -> f64 {
+    fn repeated(&self, story: &Candidate) -> f64 {
         self.own_bits(story.opening, story.start)
     }
 
@@ -163,14 +193,14 @@ impl<'a> Scale<'a> {
 
     /// What the seam costs if a longer repeated part, which another story explains, is a coincidence: less than
     /// text of its own, where the text repeats itself anyway.
-    fn coincidence(&self, story: &Story) -> f64 {
-        let explains = |other: &&Story| {
+    fn coincidence(&self, story: &Candidate) -> f64 {
+        let explains = |other: &&Candidate| {
             other.opening == story.opening && other.repeated > story.repeated + REACH && story.glue.is_empty()
         };
         let others = || self.stories.iter().zip(self.likely()).filter(|(other, _)| explains(other));
         let longest = others().max_by_key(|(other, _)| other.repeated);
         let likeliest = others().min_by(|(_, left), (_, right)| left.total_cmp(right));
-        let chance = |other: &Story| {
+        let chance = |other: &Candidate| {
             let as_own = self.own_bits(story.start, other.start.max(story.start));
             let length = other.repeated - story.repeated;
             let surprise = self.surprise(length).min(self.going_round(length, other.start));
@@ -183,7 +213,7 @@ impl<'a> Scale<'a> {
     /// What each story costs, if no repetition is a coincidence.
     fn likely(&self) -> &[f64] {
         self.likely.get_or_init(|| {
-            let cost = |story: &Story| match story.repeated {
+            let cost = |story: &Candidate| match story.repeated {
                 0 => f64::INFINITY,
                 _ => story.cost + self.seam(story, story.start) - self.repeated(story),
             };
@@ -219,6 +249,15 @@ impl<'a> Scale<'a> {
         let surprise = surprise.max((10.0 + 0.7 * bytes).min(40.0));
         if self.similarity > 0.3 { surprise.min(surprise_of_pieces(text, length)) } else { surprise }
     }
+}
+
+/// The letters that a text ends with, and those that it begins with.
+fn last_word(text: &str) -> &str {
+    &text[text.trim_end_matches(char::is_alphabetic).len()..]
+}
+
+fn first_word(text: &str) -> &str {
+    &text[..text.len() - text.trim_start_matches(char::is_alphabetic).len()]
 }
 
 /// Whether a word stands in a text by itself.

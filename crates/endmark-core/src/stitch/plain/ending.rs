@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::opening::{DOUBTFUL, MOST_BITS, MOST_PARAGRAPHS, Opening};
-use super::turn;
+use super::opening::{DOUBTFUL, MOST_BITS, MOST_PARAGRAPHS};
 use crate::Format;
 use crate::detect::Detector;
 use crate::stitch::joint::Joint;
+use crate::stitch::opening::Opening;
 use crate::stitch::register::{self, Around, has_rule, is_rule};
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::{fence, preamble};
@@ -180,30 +180,11 @@ fn before_closing(
     (sign, count): (char, usize),
     (fences, line_before): (usize, &str),
 ) -> Option<usize> {
-    let closes = |line: &str| {
-        let line = line.trim();
-        line.len() >= count && line.chars().all(|other| other == sign)
-    };
-    let mut end = body.len();
-    let mut remarks = 0;
-    for line in body.rsplit('\n') {
-        let start = end - line.len();
-        if closes(line) {
-            // A fence line that the seam goes through is one in the joined text.
-            let parity = if count > 3 { 1 } else { fences + fence::lines(&[line_before, body].concat()) };
-            // The line break before the closing fence belongs to the fence. What needs that fence to close a block
-            // of its own keeps it.
-            let before = &body[..start];
-            let text = before.strip_suffix('\n').unwrap_or(before);
-            return (parity % 2 == 1).then(|| text.strip_suffix('\r').unwrap_or(text).len());
-        }
-        if !line.trim().is_empty() {
-            remarks += 1;
-            if remarks > 4 || !turn::is_sentence(line) {
-                return None;
-            }
-        }
-        end = start.saturating_sub(1);
-    }
-    None
+    let closes = |line: &str| line.len() >= count && line.chars().all(|other| other == sign);
+    let start = fence::closing_line(body, closes)?;
+    // A fence line that the seam goes through is one in the joined text.
+    let parity = if count > 3 { 1 } else { fences + fence::lines(&[line_before, body].concat()) };
+    // The line break before the closing fence belongs to the fence. What needs that fence to close a block of its own
+    // keeps it.
+    (parity % 2 == 1).then(|| without_line_end(&body[..start]).len())
 }

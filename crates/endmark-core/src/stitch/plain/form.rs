@@ -1,7 +1,9 @@
 //! Form: fences, headings, dots and scripts that a text would not have at a seam.
 
-use super::story::Story;
+use crate::Format;
+use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
+use crate::stitch::lines::begins_block;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::{ellipsis, fence, register};
 
@@ -9,8 +11,8 @@ use crate::stitch::{ellipsis, fence, register};
 const SCRIPT: usize = 64;
 
 /// What the form of the joined text says against a story, in bits; `before` are the last characters before the seam.
-pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Story) -> f64 {
-    let part = story.text(joint);
+pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64 {
+    let part = story.added(joint);
     let glued = story.glue.is_empty() && !before.last().is_none_or(|last| last.is_whitespace());
     let line = joint.initial.rsplit('\n').next().unwrap_or_default();
     let in_line = !story.glue.contains('\n') && !line.trim().is_empty();
@@ -30,6 +32,11 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Story) -> f64 {
         bits -= 6.0;
     }
     bits += omission(joint, part, glued);
+    if story.fenced && joint.format != Format::Tags {
+        // A wrapper whose fence is closed in the middle of what it holds is none.
+        let lines = fence::lines(part) + usize::from(joint.fence_is_open);
+        bits += weight_of(lines % 2 == 1 && stands, 8.0);
+    }
     if story.start == 0 && (!in_line || part.starts_with('\n')) {
         bits += unlikely_block(joint, part);
     }
@@ -72,11 +79,12 @@ fn unlikely_block(joint: &Joint<'_>, part: &str) -> f64 {
     let before = joint.initial;
     let announced = part.starts_with("\n\n") || before.ends_with("\n\n") || before.trim_end().ends_with(':');
     let rest = &part[length..];
-    let wrapped = fence::before_closing(rest).is_some();
+    let wrapped = fence::is_closed(rest);
     let unclosed = fence::lines(rest).is_multiple_of(2);
     weight_of(!announced, 4.0)
         + weight_of(wrapped && !announced, 4.0)
         + weight_of(unclosed, 2.0)
+        + weight_of(unclosed && !wrapped && is_prose(rest) && is_prose(last_line(before)), 6.0)
         + weight_of(wrapped && fence::lines(before) == 0, 3.0)
         + weight_of(wrapped && is_prose(rest) && is_prose(last_line(before)), 8.0)
         + weight_of(fence::opening(rest).is_some(), 6.0)
@@ -112,7 +120,8 @@ fn broken_fence(line: &str, glue: &str, part: &str) -> f64 {
         return 0.0;
     }
     match signs {
-        3 => 0.0,
+        // What was begun is completed.
+        3 => -4.0,
         2 => 3.0,
         _ => 5.0,
     }
@@ -132,13 +141,4 @@ fn script(text: impl Iterator<Item = char>) -> Option<u8> {
         0x2e80.. => 2,
         _ => 3,
     })
-}
-
-/// Whether a text begins with a heading, a list or a table, which no line has in its middle.
-fn begins_block(text: &str, glued: bool) -> bool {
-    let line = text.lines().next().unwrap_or_default();
-    let signs = line.len() - line.trim_start_matches('#').len();
-    let is_heading = (1..=6).contains(&signs) && line[signs..].starts_with(' ');
-    let stands_alone = text[line.len()..].starts_with("\n\n");
-    is_heading && (stands_alone || glued) || glued && line.starts_with("- **")
 }

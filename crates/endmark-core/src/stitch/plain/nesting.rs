@@ -2,14 +2,14 @@
 
 use memchr::memchr;
 
-use super::story::Story;
 use crate::Format;
+use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 
 /// So much of what follows a seam is read, in bytes.
 const REACH: usize = 4_096;
 /// What a fault speaks against a seam, in bits, and how many of them count.
-const FAULT: f64 = 5.0;
+const FAULT: f64 = 8.0;
 const MOST_FAULTS: u32 = 3;
 
 /// Elements that are open, and what is wrong with the tags so far.
@@ -33,14 +33,16 @@ impl Nesting {
     }
 
     /// What speaks against a story, in bits.
-    pub(super) fn bits(&self, joint: &Joint<'_>, story: &Story) -> f64 {
-        let part = story.text(joint);
+    pub(super) fn bits(&self, joint: &Joint<'_>, story: &Candidate) -> f64 {
+        let part = story.added(joint);
         let near = &part[..part.floor_char_boundary(REACH)];
         let mut nesting = self.clone();
         nesting.read(story.glue);
         nesting.read(near);
         let is_open = !nesting.open.is_empty() || !nesting.tag.is_empty();
-        let faults = nesting.faults + u32::from(near.len() == part.len() && is_open);
+        let faults = nesting.faults
+            + u32::from(near.len() == part.len() && is_open)
+            + u32::from(breaks_entity(joint.initial, story.glue, part));
         FAULT * f64::from(faults.min(MOST_FAULTS))
     }
 
@@ -70,6 +72,9 @@ impl Nesting {
     /// Takes the tag that was read, if it is at its end.
     fn end_tag(&mut self) {
         let body = &self.tag[1..];
+        // No tag begins in another one.
+        let unquoted = |text: &str| text.split('"').step_by(2).any(|part| part.contains('<'));
+        self.faults += u32::from(!body.starts_with(['!', '?']) && unquoted(body));
         let is_named = |text: &str| text.starts_with(|sign: char| sign.is_alphabetic() || sign == '_');
         let ends = match body.as_bytes() {
             [b'!', b'-', b'-', ..] => body.len() > 5 && body.ends_with("-->"),
@@ -102,6 +107,26 @@ impl Nesting {
         }
         self.behind_root = self.open.is_empty();
     }
+}
+
+/// No name of an entity is longer, in bytes.
+const LONGEST_ENTITY: usize = 12;
+
+/// Whether the cut goes through an entity, such as `&amp;`, and the seam leaves half of it.
+fn breaks_entity(initial: &str, glue: &str, part: &str) -> bool {
+    let of_name = |sign: char| sign.is_ascii_alphanumeric() || sign == '#';
+    let begun = initial.len() - initial.trim_end_matches(of_name).len();
+    let (text, name) = initial.split_at(initial.len() - begun);
+    // A text that has other signs like it has no entities.
+    let is_entity = |behind: &str| {
+        let length = behind.len() - behind.trim_start_matches(of_name).len();
+        (1..=LONGEST_ENTITY).contains(&length) && behind[length..].starts_with(';')
+    };
+    let Some(text) = text.strip_suffix('&').filter(|_| name.len() <= LONGEST_ENTITY) else { return false };
+    let near = &text[text.ceil_char_boundary(text.len().saturating_sub(REACH))..];
+    let escapes = near.split('&').skip(1).all(is_entity);
+    let behind = &part[..part.floor_char_boundary(LONGEST_ENTITY + 1)];
+    escapes && !is_entity(&[name, glue, behind].concat())
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! What can stand before the text in a continuation: an announcement, a fence, dots, whitespace.
 
+use crate::Format;
+use crate::stitch::ellipsis;
 use crate::stitch::joint::Joint;
+use crate::stitch::opening::Opening;
 use crate::stitch::register::{self, Around, has_rule, is_rule};
 use crate::stitch::seam::{AskedFrom, SeamStyle};
-use crate::stitch::{ellipsis, fence};
 
 /// What is less likely an announcement or a remark than this, in bits, is none.
 pub(super) const DOUBTFUL: f64 = -8.0;
@@ -14,48 +16,13 @@ const MOST_SENTENCES: usize = 5;
 /// An announcement has at most so many paragraphs.
 pub(super) const MOST_PARAGRAPHS: usize = 3;
 
-/// One way to read where the continuation's own text begins.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Opening {
-    pub(super) start: usize,
-    /// What was undone first; none where nothing was.
-    pub(super) style: Option<SeamStyle>,
-    /// How unlikely this is, in bits.
-    pub(super) cost: f64,
-    /// The fence that was undone: its sign and how many of them.
-    pub(super) fence: Option<(char, usize)>,
-    /// Whether the text begins a line of its own in the continuation, behind something else.
-    pub(super) own_line: bool,
-    /// How much what stands before it reads as an announcement, in bits.
-    pub(super) announced: f64,
-}
-
-impl Opening {
-    fn then(self, start: usize, style: SeamStyle, cost: f64) -> Self {
-        Self { start, style: self.style.or(Some(style)), cost: self.cost + cost, ..self }
-    }
-
-    pub(super) fn is_bare(&self) -> bool {
-        self.style.is_none()
-    }
-}
-
 /// All openings of a continuation, the bare one first.
 pub(super) fn openings(joint: &Joint<'_>, around: &Around) -> Vec<Opening> {
     let text = joint.continuation;
-    let bare = Opening { start: 0, style: None, cost: 0.0, fence: None, own_line: false, announced: 0.0 };
-    let mut found = vec![bare];
-    announced(joint, around, bare, &mut found);
+    let mut found = vec![Opening::BARE];
+    announced(joint, around, Opening::BARE, &mut found);
     for index in 0..found.len() {
-        let rest = &text[found[index].start..];
-        if let Some(length) = fence::opening(rest) {
-            let cost = fence_cost(joint, found[index]);
-            let unwrapped = found[index].then(found[index].start + length, SeamStyle::Fence, cost);
-            let signs = rest.trim_start();
-            let sign = signs.chars().next().unwrap_or('`');
-            let count = signs.len() - signs.trim_start_matches(sign).len();
-            found.push(Opening { fence: Some((sign, count)), own_line: true, ..unwrapped });
-        }
+        found.extend(found[index].behind_fence(text, fence_cost(joint, found[index])));
     }
     for index in 0..found.len() {
         let opening = found[index];
@@ -64,7 +31,11 @@ pub(super) fn openings(joint: &Joint<'_>, around: &Around) -> Vec<Opening> {
             let dotted = opening.then(opening.start + length, SeamStyle::Ellipsis, cost);
             found.push(dotted);
             if text[dotted.start..].starts_with(' ') {
-                found.push(dotted.then(dotted.start + 1, SeamStyle::Ellipsis, 1.0));
+                // No space stands before what closes.
+                let closes =
+                    text[dotted.start + 1..].starts_with(['.', ',', ';', ':', '!', '?', ')', ']', '}']);
+                let space = if closes { -3.0 } else { 1.0 };
+                found.push(dotted.then(dotted.start + 1, SeamStyle::Ellipsis, space));
             }
         }
     }
@@ -91,12 +62,20 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
         // Behind an announcement or a fence whitespace is seldom wrong, but it can be.
         (false, _) => 8.0,
     };
+    // Between two tags white space is ordinary.
+    let between_tags =
+        joint.format == Format::Tags && joint.initial.ends_with('>') && rest[spaces..].starts_with('<');
+    let cost = if between_tags { cost + 8.0 } else { cost };
     let first = rest.chars().next().map_or(0, char::len_utf8);
     let mut ends = vec![first, breaks, spaces];
     ends.sort_unstable();
     ends.dedup();
     for end in ends.into_iter().filter(|end| *end > 0) {
-        found.push(opening.then(opening.start + end, SeamStyle::Whitespace, cost));
+        // One space is added, or a line break or two: nobody adds an indentation.
+        let added = &rest[..end];
+        let unusual = if matches!(added, " " | "\n" | "\n\n" | "\r\n") { 0 } else { added.len().min(6) };
+        let unusual = 1.5 * f64::from(u32::try_from(unusual).unwrap_or(6));
+        found.push(opening.then(opening.start + end, SeamStyle::Whitespace, cost + unusual));
     }
 }
 
@@ -186,6 +165,11 @@ fn inline(
     }
 }
 
+/// Whether a fence says that it holds Markdown.
+fn is_markdown(info: &str) -> bool {
+    ["markdown", "md"].iter().any(|name| info.eq_ignore_ascii_case(name))
+}
+
 /// How unlikely it is that a fence at this place is a wrapper.
 fn fence_cost(joint: &Joint<'_>, opening: Opening) -> f64 {
     let prior = if joint.from == AskedFrom::Cut { 4.0 } else { 1.5 };
@@ -194,16 +178,25 @@ fn fence_cost(joint: &Joint<'_>, opening: Opening) -> f64 {
     }
     let rest = joint.continuation.trim_start();
     let line = rest.lines().next().unwrap_or_default();
-    let is_bare = line.trim().chars().all(|sign| sign == '`' || sign == '~');
+    let info = line.trim().trim_start_matches(['`', '~']).trim();
+    let is_bare = info.is_empty();
+    // Nobody sets Markdown in a block of Markdown but to wrap it.
+    let prior = if is_markdown(info) && joint.format != Format::Tags { prior - 6.0 } else { prior };
+    // What closes the block in the middle of a line, and has a blank line behind it, gives it up.
+    let gives_up =
+        is_bare && rest[line.len()..].trim_start_matches(['\n', '\r']).len() + 2 <= rest.len() - line.len();
     // A block of the text's own stands behind a blank line or a colon.
     let announced = joint.initial.ends_with("\n\n") || joint.initial.trim_end().ends_with(':');
     match (joint.fence_is_open, joint.fence_stands_alone()) {
         // Here a bare fence line closes the block that is open, and one with a name opens none.
         (true, true) if is_bare => prior + 8.0,
         (true, true) => prior - 6.0,
+        // Asked for at the cut, what may be the text's own block is taken for one.
+        (false, true) if joint.from == AskedFrom::Cut && joint.format == Format::Markdown => prior + 10.0,
         (false, true) if joint.looks_wrapped() => prior,
         (false, true) if announced => prior + 6.0,
         (false, true) => prior + 1.0,
+        (true, false) if gives_up => prior + 12.0,
         _ => prior,
     }
 }

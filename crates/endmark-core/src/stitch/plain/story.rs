@@ -1,41 +1,15 @@
 //! The stories of how a continuation came about, and what each costs beforehand.
 
 use super::ending::{Tails, ends};
-use super::opening::{Opening, openings};
+use super::opening::openings;
+use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
+use crate::stitch::opening::Opening;
 use crate::stitch::overlap::{may_overlap, overlaps};
 use crate::stitch::register::Around;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::units::{Reading, Units};
 use crate::stitch::{fence, restart};
-
-/// One way to join: all of the first part, glue, and a range of the continuation.
-#[derive(Debug, Clone)]
-pub(super) struct Story {
-    pub(super) glue: &'static str,
-    pub(super) start: usize,
-    pub(super) end: usize,
-    pub(super) style: SeamStyle,
-    /// How unlikely it is beforehand, in bits.
-    pub(super) cost: f64,
-    /// Where the continuation's own text begins.
-    pub(super) opening: usize,
-    /// Bytes of the first part that are repeated there.
-    pub(super) repeated: usize,
-    /// Nothing was undone.
-    pub(super) is_clean: bool,
-    /// A fence around it was undone.
-    pub(super) fenced: bool,
-    /// How much what stands before it reads as an announcement, in bits.
-    pub(super) announced: f64,
-}
-
-impl Story {
-    /// What is added to the first part.
-    pub(super) fn text<'a>(&self, joint: &Joint<'a>) -> &'a str {
-        &joint.continuation[self.start..self.end]
-    }
-}
 
 /// What stories cost beforehand, in bits.
 struct Prior {
@@ -52,7 +26,7 @@ fn prior(from: AskedFrom) -> Prior {
 }
 
 /// All stories of a joint.
-pub(super) fn stories(joint: &Joint<'_>, around: &Around) -> Vec<Story> {
+pub(super) fn stories(joint: &Joint<'_>, around: &Around) -> Vec<Candidate> {
     let mut found = Vec::new();
     let last_line = joint.initial.rfind('\n').map_or(0, |at| at + 1);
     let (before, line) = joint.initial.split_at(last_line);
@@ -82,9 +56,10 @@ pub(super) fn stories(joint: &Joint<'_>, around: &Around) -> Vec<Story> {
     found
 }
 
-fn plain(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Story>) {
+fn plain(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>) {
     let prior = prior(joint.from);
-    let clean = Story {
+    let clean = Candidate {
+        keep: joint.initial.len(),
         glue: "",
         start: opening.start,
         end: joint.continuation.len(),
@@ -103,7 +78,7 @@ fn plain(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Story>) {
     {
         let lost = if opening.own_line { 5.0 } else { prior.lost };
         for glue in [" ", "\n", "\n\n"] {
-            found.push(Story {
+            found.push(Candidate {
                 glue,
                 style: opening.style.unwrap_or(SeamStyle::Whitespace),
                 cost: opening.cost + lost,
@@ -114,7 +89,7 @@ fn plain(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Story>) {
     }
     if let Some(glue) = lost_indentation(joint, rest) {
         let lost = if opening.is_bare() { prior.lost } else { 3.0 };
-        found.push(Story {
+        found.push(Candidate {
             glue,
             style: opening.style.unwrap_or(SeamStyle::Whitespace),
             cost: opening.cost + lost,
@@ -138,10 +113,11 @@ fn lost_indentation(joint: &Joint<'_>, rest: &str) -> Option<&'static str> {
     of(SPACES).or_else(|| of(TABS))
 }
 
-fn repetitions(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Story>) {
+fn repetitions(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>) {
     let body = &joint.continuation[opening.start..];
     let prior = if opening.is_bare() { prior(joint.from).repeated } else { 3.0 };
-    let story = |length: usize, again_length: usize, style: SeamStyle, cost: f64| Story {
+    let story = |length: usize, again_length: usize, style: SeamStyle, cost: f64| Candidate {
+        keep: joint.initial.len(),
         glue: "",
         start: opening.start + again_length,
         end: joint.continuation.len(),

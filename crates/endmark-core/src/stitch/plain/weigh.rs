@@ -1,37 +1,43 @@
 //! Evidence: how much likelier than a text of its own each story makes the continuation, and when that is enough.
 
-use super::cost::{REACH, Scale, self_similarity};
+use super::cost::{REACH, Scale};
 use super::likeness::Likeness;
-use super::story::Story;
-use super::turn;
+use super::otherwise::something_else;
+use crate::stitch::candidate::Candidate;
 use crate::stitch::evidence::{Weighed, weight};
 use crate::stitch::joint::Joint;
-use crate::stitch::register::{self, Around};
-use crate::stitch::restart;
+use crate::stitch::register::Around;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
-use crate::stitch::units::{Reading, Units};
 
 /// The share of the evidence that settles a seam.
-const SETTLED: f64 = 0.97;
-/// The share that settles a seam that a repetition, a fence or dots tell, and a clean one that was asked for.
-const SETTLED_TOLD: f64 = 0.9;
+const SETTLED: f64 = 0.985;
+/// The share that settles a seam that a fence tells, one that the text begun anew tells, and a clean one that was asked
+/// for; and one that only white space tells, or dots.
+const SETTLED_BY_FENCE: f64 = 0.9;
+const SETTLED_BY_RESTART: f64 = 0.97;
 const SETTLED_AS_ASKED: f64 = 0.93;
+const SETTLED_BY_WHITESPACE: f64 = 0.999;
+const SETTLED_BY_DOTS: f64 = 0.99;
 /// The share with which a clean seam that was asked for wins over a likelier one.
 const TIED_AS_ASKED: f64 = 0.13;
+/// A repetition is no coincidence from so many bytes on, even where a clean continuation was asked for.
+const TELLING: usize = 20;
+/// A text that goes on so unlike itself does not go on there, in bits.
+const UNLIKE: f64 = 6.0;
+/// What speaks against a repetition of what the text goes round with, in bits.
+const ROUND: f64 = 400.0;
 /// What may stand around a text in a continuation is not longer, in bytes.
 const IN_QUESTION: usize = 400;
-/// What is at least so long and stands in the first part already, as it is, is nothing new, in bytes.
-const NOTHING_NEW: usize = 40;
 
 /// Reads the text on both sides of the seam, without what is in question there: it would speak for itself.
 pub(super) fn likeness(joint: &Joint<'_>) -> Likeness {
     let text = joint.continuation;
     let line = text.trim_start().split('\n').next().unwrap_or_default();
     let blank = text.len() - text.trim_start().len();
-    let behind = if line.len() > IN_QUESTION || line.starts_with(char::is_lowercase) {
+    let behind = if line.starts_with(char::is_lowercase) {
         REACH * 2
     } else {
-        blank + line.len() + REACH * 2
+        blank + line.len().min(IN_QUESTION) + REACH * 2
     };
     let body = &text[text.ceil_char_boundary(behind.min(text.len()))..];
     let kept = body.trim_end();
@@ -45,12 +51,34 @@ pub(super) fn weigh(
     joint: &Joint<'_>,
     likeness: &Likeness,
     around: &Around,
-    stories: &[Story],
+    stories: &[Candidate],
 ) -> Option<Weighed> {
-    let costs: Vec<f64> = {
+    let (costs, goes_on): (Vec<f64>, Vec<bool>) = {
         let scale = Scale::new(joint, likeness, stories);
-        stories.iter().map(|story| scale.cost(story)).collect()
+        let goes_on = |story: &Candidate| story.repeated == 0 && scale.seam(story, story.start) < UNLIKE;
+        stories.iter().map(|story| (scale.cost(story), goes_on(story))).unzip()
     };
+    let rounds: Vec<bool> = stories.iter().map(|story| joint.goes_round(story.repeated)).collect();
+    // Who was told where to go on is not taken to have said once more what the text says over and over.
+    let told = |story: &Candidate| match joint.from {
+        AskedFrom::Cut => true,
+        AskedFrom::Token => story.repeated < joint.initial.len(),
+        AskedFrom::Unknown => false,
+    };
+    // Least of all at the cut, where the text goes on as it did: then white space was not added either.
+    let is_clean = joint.from == AskedFrom::Cut
+        && rounds.contains(&true)
+        && stories.iter().zip(&goes_on).any(|(story, goes_on)| story.is_clean && *goes_on);
+    let excluded = |story: &Candidate| {
+        is_clean && story.start > 0 && joint.continuation[..story.opening].trim().is_empty()
+    };
+    let costs: Vec<f64> = (stories.iter().zip(&rounds).zip(costs))
+        .map(
+            |((story, round), cost)| {
+                if *round && told(story) || excluded(story) { cost + ROUND } else { cost }
+            },
+        )
+        .collect();
     let best = (0..stories.len()).min_by(|left, right| costs[*left].total_cmp(&costs[*right]))?;
     let mut values: Vec<(usize, f64)> = Vec::new();
     for (index, cost) in costs.iter().enumerate() {
@@ -73,16 +101,17 @@ pub(super) fn weigh(
         .filter(|clean| share(*clean) >= least_share(&stories[best]) && nothing < total / 2.0)
         .unwrap_or(best);
     let needed = match (stories[best].is_clean, joint.from, stories[best].style) {
-        (true, AskedFrom::Cut, _) => SETTLED_AS_ASKED,
-        (_, _, SeamStyle::Overlap | SeamStyle::Restart | SeamStyle::Fence | SeamStyle::Ellipsis) => {
-            SETTLED_TOLD
-        }
+        (true, AskedFrom::Cut | AskedFrom::Token, _) => SETTLED_AS_ASKED,
+        (_, _, SeamStyle::Fence) => SETTLED_BY_FENCE,
+        (_, _, SeamStyle::Restart) => SETTLED_BY_RESTART,
+        (_, _, SeamStyle::Whitespace) => SETTLED_BY_WHITESPACE,
+        (_, _, SeamStyle::Ellipsis) => SETTLED_BY_DOTS,
         _ => SETTLED,
     };
     let confidence = share(best);
     // What differs from the clean seam by whitespace, or by a less likely repetition, is a matter of ties as well.
     let ties: f64 = if stories[best].is_clean && joint.from == AskedFrom::Cut {
-        let is_tie = |story: &Story| {
+        let is_tie = |story: &Candidate| {
             let is_repeated = matches!(story.style, SeamStyle::Overlap | SeamStyle::Restart);
             differs_by_whitespace(joint, story) || is_repeated && confidence >= 0.5
         };
@@ -96,37 +125,74 @@ pub(super) fn weigh(
         best,
         confidence: if joint.lost_character { confidence.min(0.5) } else { confidence },
         alternatives: values.len() - 1,
-        settled: reached >= needed && !joint.lost_character && !is_guessed(joint, &stories[best]),
+        settled: reached >= needed
+            && !joint.lost_character
+            && !rounds[best]
+            && !may_go_round(joint, stories, &rounds, best, goes_on[best])
+            && !shortens_slightly(joint, &stories[best])
+            && !is_guessed(joint, &stories[best]),
         something_else: nothing > confidence * total && confidence < needed,
         costs,
         nothing: nothing_bits,
     })
 }
 
+/// Whether another story takes more or less of what the text goes round with: unless a clean continuation was asked for,
+/// nothing tells how often it was said.
+fn may_go_round(
+    joint: &Joint<'_>,
+    stories: &[Candidate],
+    rounds: &[bool],
+    best: usize,
+    goes_on: bool,
+) -> bool {
+    let own = &stories[best];
+    let said = |story: &Candidate| joint.initial[joint.initial.len() - story.repeated..].chars();
+    let rival = |story: &Candidate| {
+        story.opening == own.opening
+            && story.repeated != own.repeated
+            && (said(story).filter(|sign| sign.is_alphanumeric()).nth(2).is_some()
+                || said(story).filter(|sign| !sign.is_whitespace()).nth(7).is_some())
+    };
+    let has_rivals = || stories.iter().zip(rounds).any(|(story, round)| *round && rival(story));
+    let asked = match joint.from {
+        AskedFrom::Unknown => false,
+        // Where the text does not go on as it stands, it was not what was asked for.
+        AskedFrom::Cut | AskedFrom::Token => goes_on,
+    };
+    own.repeated < joint.initial.len() && !asked && has_rivals()
+}
+
+/// Whether a story takes a few words from what was asked for at the cut: two equal neighbours are ordinary.
+fn shortens_slightly(joint: &Joint<'_>, story: &Candidate) -> bool {
+    let bare = story.opening == 0 && story.repeated > 0;
+    joint.from == AskedFrom::Cut && bare && story.repeated < TELLING
+}
+
 /// The share with which a clean continuation that was asked for wins over a likelier story. A remark, or whitespace
 /// in the middle of a word, is no matter of ties.
-fn least_share(likelier: &Story) -> f64 {
+fn least_share(likelier: &Candidate) -> f64 {
     let is_shortened = likelier.repeated == 0 && likelier.start > 0 || likelier.style == SeamStyle::Remark;
     if is_shortened { 0.5 } else { TIED_AS_ASKED }
 }
 
 /// Whether the seam of a story differs from the clean one by nothing but whitespace.
-fn differs_by_whitespace(joint: &Joint<'_>, story: &Story) -> bool {
+fn differs_by_whitespace(joint: &Joint<'_>, story: &Candidate) -> bool {
     let same_seam = story.start == 0 && story.glue.is_empty();
     !same_seam && joint.continuation[..story.start].trim().is_empty()
 }
 
 /// Whether a story adds whitespace of which the text does not say what it was: a space is certain only where a
 /// sentence goes on.
-fn is_guessed(joint: &Joint<'_>, story: &Story) -> bool {
+pub(super) fn is_guessed(joint: &Joint<'_>, story: &Candidate) -> bool {
     // What begins anew with other whitespace has it in the rest as well.
     let again = joint.continuation[story.opening..story.start].trim_start();
     let reflowed = story.repeated == joint.initial.len() && again != joint.initial.trim_start();
-    story.glue.is_empty() && reflowed || is_guessed_glue(joint, story.glue, story.text(joint))
+    story.glue.is_empty() && reflowed || is_guessed_glue(joint, story.glue, story.added(joint))
 }
 
 /// Whether this whitespace in front of a part is a guess.
-pub(super) fn is_guessed_glue(joint: &Joint<'_>, glue: &str, part: &str) -> bool {
+fn is_guessed_glue(joint: &Joint<'_>, glue: &str, part: &str) -> bool {
     let goes_on = joint.initial.ends_with(|sign: char| sign.is_alphanumeric() || sign == ',')
         && part.starts_with(char::is_lowercase);
     match glue {
@@ -137,54 +203,11 @@ pub(super) fn is_guessed_glue(joint: &Joint<'_>, glue: &str, part: &str) -> bool
 }
 
 /// Whether two stories give the same text.
-fn same(joint: &Joint<'_>, left: &Story, right: &Story) -> bool {
-    let (one, other) = (left.text(joint), right.text(joint));
+fn same(joint: &Joint<'_>, left: &Candidate, right: &Candidate) -> bool {
+    let (one, other) = (left.added(joint), right.added(joint));
     if left.glue == right.glue {
         return one == other;
     }
     one.len() + left.glue.len() == other.len() + right.glue.len()
         && left.glue.chars().chain(one.chars()).eq(right.glue.chars().chain(other.chars()))
-}
-
-/// How unlikely it is that the continuation is a text of its own, in bits.
-fn something_else(joint: &Joint<'_>, around: &Around, best: &Story, cost: f64) -> f64 {
-    let continuation = joint.continuation;
-    let mut bits = match joint.from {
-        AskedFrom::Cut => 14.0,
-        AskedFrom::Token | AskedFrom::Unknown => 9.0,
-    };
-    // A text of its own begins with a capital letter or the sign of a block.
-    bits += match continuation.chars().next() {
-        Some(first) if first.is_lowercase() || first.is_whitespace() => 6.0,
-        Some('.' | ',' | ';' | ')' | ']' | '}' | ':' | '\'' | '/' | '(' | '"') => 6.0,
-        _ => 0.0,
-    };
-    bits += if continuation.starts_with("```") { 5.0 } else { 0.0 };
-    // What announces the rest goes on, even though it begins as an answer does.
-    bits += if best.announced > 0.0 { best.announced / 2.0 } else { -register::answers(joint, around) };
-    if let Some(at) =
-        restart::said_again(joint.initial, continuation, joint.from).filter(|at| *at >= best.start)
-    {
-        let again = continuation[at..]
-            .bytes()
-            .zip(joint.initial.trim_start().bytes())
-            .take_while(|(left, right)| left == right);
-        let most = if joint.from == AskedFrom::Cut && again.count() < 60 { 8.0 } else { 20.0 };
-        // What runs in circles may begin by saying the end again.
-        let of_end = if best.repeated > 0 { cost.min(0.0) } else { 0.0 };
-        bits += of_end - most * (1.0 - (4.0 * self_similarity(joint.initial)).min(1.0));
-    }
-    let head = &continuation[..continuation.floor_char_boundary(4_000)];
-    let units = Units::read(head, Reading::Plain);
-    if best.repeated == 0 && restart::diverges(&joint.settled_units, &units) {
-        bits -= 16.0;
-    }
-    if turn::quotes_the_prompt(joint.initial, best.text(joint)) {
-        bits += cost.min(0.0) - 60.0;
-    }
-    let says = best.text(joint).trim();
-    if joint.from != AskedFrom::Cut && says.len() >= NOTHING_NEW && joint.initial.contains(says) {
-        bits -= 30.0;
-    }
-    bits
 }

@@ -1,0 +1,122 @@
+//! In JSON, the ways a continuation can open before its part of the text begins, one after the other undone:
+//! announcement, fence, dots, whitespace.
+
+use crate::Verdict;
+
+use super::foreword::{Foreword, forewords};
+use super::joint::Joint;
+use super::opening::Opening;
+use super::register::Around;
+use super::seam::SeamStyle;
+use super::{AskedFrom, ellipsis};
+
+/// At most this many openings are looked at.
+const MOST: usize = 24;
+
+/// All openings of the continuation, the bare one first.
+pub(super) fn openings(joint: &Joint<'_>) -> Vec<Opening> {
+    let text = joint.continuation;
+    let mut found = vec![Opening::BARE];
+    let broken = broken_at(joint);
+    // Words inside of what is JSON as it stands are part of it; only inside a string they may not be.
+    let is_in_front = |foreword: &Foreword| {
+        let is_no_json = broken.is_some_and(|at| at <= foreword.end);
+        is_no_json || !joint.has_grammar() || joint.in_text && !foreword.ends_line
+    };
+    for foreword in forewords(joint, &Around::of(joint)).into_iter().filter(is_in_front) {
+        let goes_on = text.starts_with(char::is_whitespace) && joint.in_text;
+        let begun = Opening { cost: if goes_on { 8.0 } else { 0.0 }, ..Opening::BARE };
+        found.push(behind(joint, begun, foreword));
+    }
+    for index in 0..found.len() {
+        found.extend(found[index].behind_fence(text, 1.0));
+    }
+    for index in 0..found.len() {
+        if let Some(length) = ellipsis::after(&text[found[index].start..]) {
+            let cost = if may_be_its_own(joint, found[index].start + length) { 10.0 } else { 5.0 };
+            found.push(found[index].then(found[index].start + length, SeamStyle::Ellipsis, cost));
+        }
+    }
+    for index in 0..found.len() {
+        spaced(joint, found[index], &mut found);
+    }
+    // The likeliest way to each place is enough.
+    found.sort_by(|left, right| left.start.cmp(&right.start).then(left.cost.total_cmp(&right.cost)));
+    found.dedup_by_key(|opening| opening.start);
+    found.sort_by(|left, right| left.cost.total_cmp(&right.cost));
+    found.truncate(MOST);
+    found
+}
+
+/// Whether dots that end here may be the text's own: in a string, behind a word and before a space.
+fn may_be_its_own(joint: &Joint<'_>, end: usize) -> bool {
+    let behind_word = joint.initial.ends_with(char::is_alphanumeric);
+    joint.in_text && behind_word && joint.continuation[end..].starts_with(char::is_whitespace)
+}
+
+/// Adds the openings behind whitespace that stands before the part.
+fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
+    let text = joint.continuation;
+    let rest = &text[opening.start..];
+    let spaces = rest.len() - rest.trim_start().len();
+    let breaks = rest.len() - rest.trim_start_matches(['\n', '\r']).len();
+    if spaces == 0 {
+        return;
+    }
+    // Behind a line of its own a part begins where it begins; in one line a space may be in between.
+    let in_line = !opening.is_bare() && !text[..opening.start].ends_with('\n');
+    let cost = match (opening.is_bare(), joint.from) {
+        // No string has a line break in it as such.
+        (true, AskedFrom::Cut) if joint.in_text && breaks > 0 => 5.0,
+        (_, _) if joint.in_text && breaks > 0 => 3.0,
+        (false, _) if in_line && opening.style == Some(SeamStyle::Preamble) => 0.5,
+        (false, _) if in_line => 3.0,
+        // A string goes on with a space as often as not.
+        (true, AskedFrom::Token | AskedFrom::Unknown) if joint.in_text => 6.0,
+        (true, AskedFrom::Token | AskedFrom::Unknown) => 3.0,
+        // Whoever sets the rest apart in lines of its own does not indent it in the middle of a string.
+        (false, _) if joint.in_text => 12.0,
+        (false, _) | (true, AskedFrom::Cut) => 8.0,
+    };
+    if in_line && rest.starts_with(' ') {
+        let one = if opening.style == Some(SeamStyle::Preamble) { -3.0 } else { 1.0 };
+        found.push(opening.then(opening.start + 1, SeamStyle::Whitespace, one));
+    }
+    if spaces > 1 || !in_line || breaks > 0 {
+        // Nobody adds a whole indentation to a string.
+        let indented = u32::try_from(spaces - breaks).unwrap_or(u32::MAX).saturating_sub(1).min(6);
+        let indented = if joint.in_text { 2.0 * f64::from(indented) } else { 0.0 };
+        found.push(opening.then(opening.start + spaces, SeamStyle::Whitespace, cost + indented));
+    }
+    if breaks > 0 && breaks != spaces {
+        found.push(opening.then(opening.start + breaks, SeamStyle::Whitespace, cost));
+    }
+}
+
+/// Where the continuation leaves the grammar, joined as it stands.
+fn broken_at(joint: &Joint<'_>) -> Option<usize> {
+    let mut detector = joint.state_at(joint.initial.len());
+    detector.push(joint.continuation.as_bytes());
+    match detector.verdict() {
+        Verdict::Malformed { index, .. } => Some(index.saturating_sub(joint.initial.len())),
+        Verdict::Whole | Verdict::Truncated(_) => None,
+    }
+}
+
+/// The opening behind words in front of a part of JSON.
+fn behind(joint: &Joint<'_>, bare: Opening, foreword: Foreword) -> Opening {
+    let mut cost = if joint.in_text {
+        (7.5 - 0.55 * foreword.bits).clamp(1.5, 9.0)
+    } else {
+        (5.5 - 0.4 * foreword.bits).clamp(1.5, 6.0)
+    };
+    if foreword.fence_follows {
+        cost = f64::min(cost, 3.0);
+    }
+    if !foreword.ends_line {
+        return bare.then(foreword.end, SeamStyle::Preamble, cost + if joint.in_text { 4.0 } else { 2.0 });
+    }
+    let rest = &joint.continuation[foreword.end..];
+    let blank = rest.len() - rest.trim_start_matches(['\n', '\r']).len();
+    bare.then(foreword.end + blank, SeamStyle::Preamble, cost)
+}

@@ -1,0 +1,111 @@
+//! How unlikely it is that a continuation is none of the stories: an answer, another document, the same again.
+
+use super::cost::self_similarity;
+use crate::Format;
+use crate::stitch::candidate::Candidate;
+use crate::stitch::joint::Joint;
+use crate::stitch::lines::is_sentence;
+use crate::stitch::preamble;
+use crate::stitch::register::{self, Around};
+use crate::stitch::restart;
+use crate::stitch::seam::AskedFrom;
+use crate::stitch::units::{Reading, Units};
+
+/// What is at least so long and stands in the first part already, as it is, is nothing new, in bytes.
+const NOTHING_NEW: usize = 40;
+/// The same where the first part begins with it.
+const NOTHING_BUT_A_BEGINNING: usize = 20;
+/// What speaks against an answer behind a repetition, in bits.
+const BEHIND_REPETITION: f64 = 12.0;
+
+/// How unlikely it is that the continuation is a text of its own, in bits.
+pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidate, cost: f64) -> f64 {
+    let continuation = joint.continuation;
+    let mut bits = match joint.from {
+        AskedFrom::Cut => 14.0,
+        AskedFrom::Token | AskedFrom::Unknown => 9.0,
+    };
+    // A text of its own begins with a capital letter or the sign of a block.
+    bits += match continuation.chars().next() {
+        Some(first) if first.is_lowercase() || first.is_whitespace() => 6.0,
+        Some('.' | ',' | ';' | ')' | ']' | '}' | ':' | '\'' | '/' | '(' | '"') => 6.0,
+        _ => 0.0,
+    };
+    bits += if continuation.starts_with("```") { 5.0 } else { 0.0 };
+    // What announces the rest goes on, even though it begins as an answer does.
+    let answers = register::answers(joint, around);
+    bits += match joint.from {
+        _ if best.announced > 0.0 => best.announced / 2.0,
+        // At a line's beginning it is the text's own as often as not, if it does not read as an answer.
+        AskedFrom::Token | AskedFrom::Unknown if joint.initial.ends_with('\n') => -answers,
+        _ => -answers.max(0.0),
+    };
+    if let Some(at) =
+        restart::said_again(joint.initial, continuation, joint.from).filter(|at| *at >= best.start)
+    {
+        let again = continuation[at..]
+            .bytes()
+            .zip(joint.initial.trim_start().bytes())
+            .take_while(|(left, right)| left == right);
+        let most = if joint.from == AskedFrom::Cut && again.count() < 60 { 8.0 } else { 20.0 };
+        // What runs in circles may begin by saying the end again.
+        let of_end = if best.repeated > 0 { cost.min(0.0) } else { 0.0 };
+        bits += of_end - most * (1.0 - (4.0 * self_similarity(joint.initial)).min(1.0));
+    }
+    let head = &continuation[..continuation.floor_char_boundary(4_000)];
+    let units = Units::read(head, Reading::Plain);
+    if best.repeated == 0 && restart::diverges(&joint.settled_units, &units) {
+        bits -= 16.0;
+    }
+    if joint.from != AskedFrom::Cut && preamble::quotes_the_prompt(joint.initial, best.added(joint)) {
+        bits += cost.min(0.0) - 60.0;
+    }
+    if begins_root_again(joint, best) {
+        bits = bits.min(cost) - 30.0;
+    }
+    let says = best.added(joint).trim();
+    let is_old = says.len() >= NOTHING_NEW && joint.initial.contains(says)
+        || says.len() >= NOTHING_BUT_A_BEGINNING && joint.initial.trim_start().starts_with(says);
+    if joint.from != AskedFrom::Cut && is_old {
+        bits -= 30.0;
+    }
+    if best.repeated > 0 && best.added(joint).starts_with(['\n', '\r']) {
+        if speaks_behind_markup(joint, best) {
+            bits = bits.min(cost + 3.0);
+        }
+        // A model that says the last line again and then speaks in its own voice has nothing more to add.
+        let answer = register::answers_with(joint, around, best.start);
+        bits = bits.min(cost + BEHIND_REPETITION - answer);
+    }
+    bits
+}
+
+/// Whether the continuation begins a document of tags anew that the first part has the root of already.
+fn begins_root_again(joint: &Joint<'_>, story: &Candidate) -> bool {
+    let root = |text: &str| {
+        let name = text.trim_start().strip_prefix('<')?;
+        let length = name.find(|sign: char| !(sign.is_alphanumeric() || matches!(sign, '_' | '-' | ':')))?;
+        (length > 0).then(|| name[..length].to_owned())
+    };
+    let Some(name) = root(joint.initial).filter(|_| joint.format == Format::Tags) else { return false };
+    let opens = format!("<{name}");
+    let is_name = |at: usize, text: &str| {
+        text[at + opens.len()..].starts_with(|sign: char| sign == '>' || sign == '/' || sign.is_whitespace())
+    };
+    let places = joint.initial.match_indices(&opens).filter(|(at, _)| is_name(*at, joint.initial));
+    story.repeated < joint.initial.len()
+        && places.take(2).count() == 1
+        && root(&joint.continuation[story.opening..]).as_ref() == Some(&name)
+}
+
+/// Whether the first part is lines of markup, the last of which ends an element, and a sentence stands below them.
+fn speaks_behind_markup(joint: &Joint<'_>, story: &Candidate) -> bool {
+    let mut lines = joint.initial.lines().map(str::trim).filter(|line| !line.is_empty());
+    let last = lines.clone().next_back().unwrap_or_default();
+    let ends = last.ends_with("/>") || last.rfind('<').is_some_and(|at| last[at..].starts_with("</"));
+    let line = story.added(joint).trim_start().lines().next().unwrap_or_default();
+    ends && lines.all(|line| line.starts_with('<') && line.ends_with('>'))
+        && is_sentence(line)
+        && line.split_whitespace().count() >= 6
+        && !line.contains(register::of_code)
+}

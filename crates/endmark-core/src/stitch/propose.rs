@@ -1,0 +1,235 @@
+//! Candidate seams in JSON: every way of joining the two parts that has a story, with what the story costs.
+
+use crate::Format;
+
+use super::candidate::Candidate;
+use super::joint::{Joint, Readings};
+use super::opening::Opening;
+use super::openings::openings;
+use super::overlap::{WINDOW, begins_before, may_overlap, overlaps};
+use super::seam::{AskedFrom, SeamStyle};
+use super::units::{Reading, Units, character};
+
+/// A repetition of fewer bytes than this is a few letters.
+const FEW: usize = 8;
+
+/// All candidates of a joint.
+pub(super) fn propose(joint: &Joint<'_>) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    let readings = Readings::of(joint);
+    for opening in openings(joint) {
+        as_it_stands(joint, opening, &mut found);
+        behind_repetition(joint, &readings, opening, &mut found);
+    }
+    // The same join may have several stories; the likeliest is enough.
+    let place = |candidate: &Candidate| (candidate.keep, candidate.glue, candidate.start, candidate.fenced);
+    found.sort_by(|left, right| place(left).cmp(&place(right)).then(left.cost.total_cmp(&right.cost)));
+    found.dedup_by(|second, first| place(second) == place(first) && !second.is_asked(joint));
+    found
+}
+
+/// The places in the first part where a continuation can begin: the cut, and the end of what is settled.
+fn places(joint: &Joint<'_>) -> impl Iterator<Item = usize> + use<> {
+    let settled = joint.has_unsettled().then_some(joint.settled);
+    std::iter::once(joint.initial.len()).chain(settled)
+}
+
+/// How unlikely it is beforehand that the model goes on at this place.
+fn place_cost(joint: &Joint<'_>, keep: usize) -> f64 {
+    let at_cut = keep == joint.initial.len();
+    match joint.from {
+        AskedFrom::Unknown if at_cut => 0.5,
+        AskedFrom::Unknown => 1.5,
+        AskedFrom::Cut if at_cut => 0.0,
+        AskedFrom::Cut => 6.0,
+        AskedFrom::Token if at_cut && joint.has_unsettled() => 6.0,
+        AskedFrom::Token => 0.0,
+    }
+}
+
+fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>) {
+    for keep in places(joint) {
+        let at_cut = keep == joint.initial.len();
+        // A token that the cut went through is written anew from its beginning on; who did not see it may write another.
+        let odd = match joint.from {
+            _ if at_cut || writes_anew(joint, opening.start) => 0.0,
+            AskedFrom::Token if !joint.in_text && opening.is_bare() => 1.0,
+            AskedFrom::Token if !joint.in_text => 4.0,
+            AskedFrom::Unknown if !joint.in_text => 3.0,
+            _ => 8.0,
+        };
+        // A row of JSON Lines is one line.
+        let spaces = &joint.continuation[opening.start..];
+        let spaces = &spaces[..spaces.len() - spaces.trim_start().len()];
+        let breaks_row = joint.format == Format::Jsonl && !joint.verdict.is_whole() && spaces.contains('\n');
+        // One row does not begin in the line of another one.
+        let joins_rows = joint.format == Format::Jsonl
+            && at_cut
+            && joint.verdict.is_whole()
+            && !spaces.contains('\n')
+            && joint.initial.ends_with(['}', ']'])
+            && (joint.initial.contains('\n') || joint.continuation.contains('\n'))
+            && joint.continuation[opening.start..].trim_start().starts_with(['{', '[']);
+        let odd = odd + if breaks_row { 6.0 } else { 0.0 } + if joins_rows { 12.0 } else { 0.0 };
+        let exact = if at_cut { SeamStyle::Exact } else { SeamStyle::Token };
+        let plain = Candidate {
+            keep,
+            glue: "",
+            start: opening.start,
+            end: joint.continuation.len(),
+            style: opening.style.unwrap_or(exact),
+            cost: opening.cost + place_cost(joint, keep) + odd,
+            opening: opening.start,
+            repeated: 0,
+            is_clean: opening.is_bare(),
+            fenced: opening.fence.is_some(),
+            announced: opening.announced,
+        };
+        if at_cut && joint.in_text && lost_whitespace_is_possible(joint, opening) {
+            // A line break that no string can hold may have been meant as one, or as a space.
+            let left_out = &joint.continuation[..opening.start];
+            let meant = left_out.contains('\n') && left_out.trim().is_empty();
+            let lost = match (opening.is_bare(), joint.from) {
+                _ if meant => 2.0,
+                (false, _) => 11.0,
+                (true, AskedFrom::Cut) => 8.0,
+                (true, _) => 5.0,
+            };
+            let cost = plain.cost + lost;
+            let style = opening.style.unwrap_or(SeamStyle::Whitespace);
+            found.push(Candidate { glue: " ", style, cost, is_clean: false, ..plain.clone() });
+            found.push(Candidate { glue: "\\n", style, cost: cost + 1.0, is_clean: false, ..plain.clone() });
+        }
+        found.push(plain);
+    }
+}
+
+/// Whether both sides of the seam are without whitespace, so that some may have been lost.
+fn lost_whitespace_is_possible(joint: &Joint<'_>, opening: Opening) -> bool {
+    // Nothing is lost behind an opening sign or before a closing one.
+    let opens = |sign: char| sign.is_whitespace() || "\"'`([{<*_/\\-#$@".contains(sign);
+    let closes = |sign: char| sign.is_whitespace() || "\"'`\\.,;:!?)]}>".contains(sign);
+    let ends_bare = !joint.initial.ends_with(opens) && !joint.initial.is_empty();
+    let rest = &joint.continuation[opening.start..];
+    ends_bare && !rest.is_empty() && !rest.starts_with(closes)
+}
+
+fn behind_repetition(
+    joint: &Joint<'_>,
+    readings: &Readings<'_>,
+    opening: Opening,
+    found: &mut Vec<Candidate>,
+) {
+    let body = &joint.continuation[opening.start..];
+    for reading in joint.readings() {
+        let mut again = Units::read_some(body, *reading, WINDOW);
+        let mut is_all = again.end.position == body.len();
+        for keep in places(joint) {
+            let half_an_escape = keep == joint.initial.len() && joint.in_text && joint.has_unsettled();
+            if half_an_escape && *reading != Reading::Plain {
+                // Half an escape is no unit, but letters.
+                continue;
+            }
+            if *reading == Reading::Plain && !may_overlap(&joint.initial[..keep], body) {
+                continue;
+            }
+            let units = readings.at(keep, *reading);
+            if !is_all && begins_before(&units.codes, &again.codes) {
+                again = Units::read(body, *reading);
+                is_all = true;
+            }
+            let counts = overlaps(&units.codes, &again.codes);
+            // However long it may be, that something is said again is one story.
+            let one_of = f64::from(u32::try_from(counts.len()).unwrap_or(u32::MAX)).log2();
+            for count in counts {
+                let again = repetition(joint, opening, (keep, units), &again, count);
+                found.push(Candidate { cost: again.cost + one_of, ..again });
+            }
+        }
+    }
+}
+
+fn repetition(
+    joint: &Joint<'_>,
+    opening: Opening,
+    (keep, units): (usize, &Units<'_>),
+    again: &Units<'_>,
+    count: usize,
+) -> Candidate {
+    let first = units.len() - count;
+    let beginning = units.start_of(first);
+    let letters = units.chars(first..units.len()).filter(|sign| sign.is_alphanumeric()).take(4).count();
+    let is_all = first == 0;
+    let style = if is_all || begins_part(units, first) && count > 1 {
+        SeamStyle::Restart
+    } else {
+        SeamStyle::Overlap
+    };
+    let mut start = opening.start + again.end_of(count);
+    let rest = &joint.continuation[start..];
+    if !joint.in_text && joint.initial[..keep].ends_with(char::is_whitespace) {
+        // Between tokens the whitespace that is there already is enough.
+        start += rest.len() - rest.trim_start().len();
+    }
+    let mut cost = opening.cost;
+    if keep < joint.initial.len() && !joint.in_text && !writes_anew(joint, start) {
+        cost += 20.0;
+    }
+    // The layout between tokens is no letter.
+    let few = (keep - beginning).min(if joint.in_text { usize::MAX } else { count }) < FEW;
+    cost += match joint.from {
+        // Two numbers and a comma are not said twice either.
+        AskedFrom::Unknown if few && !joint.in_text && letters < 3 => 4.5,
+        AskedFrom::Unknown => 1.5,
+        // Where it was said where to go on, a few letters are not said twice, least of all by a model that goes on
+        // with its own message.
+        AskedFrom::Cut if opening.is_bare() && few => 9.0,
+        AskedFrom::Cut if opening.is_bare() => 4.0,
+        _ if few => 5.0,
+        AskedFrom::Cut | AskedFrom::Token => 1.5,
+    };
+    cost += if keep == joint.initial.len() { 0.0 } else { 0.5 };
+    cost += match joint.from {
+        _ if is_all || begins_word(units, first) => 0.0,
+        AskedFrom::Token | AskedFrom::Unknown if count < 16 => 4.0,
+        _ => 2.5,
+    };
+    cost += if joint.in_text && letters < 3 && count < 8 { 2.0 } else { 0.0 };
+    let is_blank = || units.chars(first..units.len()).all(char::is_whitespace);
+    cost += if joint.in_text && letters == 0 && count < 8 && is_blank() { 3.0 } else { 0.0 };
+    Candidate {
+        keep,
+        glue: "",
+        start,
+        end: joint.continuation.len(),
+        style: opening.style.unwrap_or(style),
+        cost,
+        opening: opening.start,
+        repeated: keep - beginning,
+        is_clean: false,
+        fenced: opening.fence.is_some(),
+        announced: opening.announced,
+    }
+}
+
+/// Whether the continuation writes the token anew, from this place on, that the cut went through.
+fn writes_anew(joint: &Joint<'_>, start: usize) -> bool {
+    let rest = &joint.continuation[start..];
+    let rest = if joint.in_text { rest } else { rest.trim_start() };
+    rest.starts_with(&joint.initial[joint.settled..])
+}
+
+/// Whether an open object, array or string begins at this unit.
+fn begins_part(units: &Units<'_>, index: usize) -> bool {
+    units
+        .codes
+        .get(index)
+        .is_some_and(|code| *code == u32::from('{') || *code == u32::from('[') || *code == u32::from('"'))
+}
+
+/// Whether a model that repeats words would begin to do so at this unit.
+fn begins_word(units: &Units<'_>, index: usize) -> bool {
+    let Some(sign) = units.codes.get(index).map(|code| character(*code)) else { return true };
+    let before = index.checked_sub(1).and_then(|before| units.codes.get(before)).map(|code| character(*code));
+    !sign.is_alphanumeric() || before.is_none_or(|before| !before.is_alphanumeric())
+}

@@ -1,0 +1,126 @@
+//! What nothing tells is refused, and what a careful reader sees at once is not taken for the text.
+
+use crate::Format::{self, Auto, Jsonl, Markdown, Tags, Text};
+use crate::stitch::AskedFrom::{self, Cut, Token, Unknown};
+use crate::stitch::{MergeError, Outcome, merge_chunks, stitch};
+
+fn joined(format: &Format, from: AskedFrom, initial: &str, continuation: &str) -> Option<String> {
+    merge_chunks(initial, continuation, format, from).ok().map(|merged| merged.text)
+}
+
+fn is_whole(format: &Format, from: AskedFrom, initial: &str, continuation: &str) {
+    let expected = Some([initial, continuation].concat());
+    assert_eq!(joined(format, from, initial, continuation), expected);
+}
+
+const ZEROS: &str = "let zeros = [\n0, 0, 0, 0,\n0, 0, 0, 0,\n0, 0, 0, 0,\n0, 0, 0, 0,\n";
+
+#[test]
+fn how_often_a_text_goes_round_is_known_only_where_the_cut_was_asked_for() {
+    let rest = "0, 0, 0, 0,\n0, 0, 0, 0,\n0, 0, 0, 0,\n];\n";
+    is_whole(&Text, Cut, ZEROS, rest);
+    assert_eq!(joined(&Text, Unknown, ZEROS, rest), None);
+    let wrapped = format!("```text\n{rest}```\n");
+    assert_eq!(joined(&Text, Unknown, ZEROS, &wrapped), None);
+    // Begun anew from its first line on, it is known.
+    let again = [ZEROS, rest].concat();
+    assert_eq!(joined(&Text, Unknown, ZEROS, &again), Some(again.clone()));
+}
+
+#[test]
+fn what_completes_a_literal_is_no_announcement() {
+    let initial = "{\"id\": 1, \"kept\": false, \"from\": false}\n{\"id\": 2, \"kept\": t";
+    let rest = "rue, \"from\": true}\n{\"id\": 3, \"kept\": true, \"from\": false}\n";
+    let expected = Some([initial, rest].concat());
+    assert_eq!(joined(&Jsonl, Unknown, initial, &format!("\n{rest}")), expected);
+    let by_words = joined(&Jsonl, Unknown, initial, &format!("...{rest}"));
+    assert!(by_words.is_none() || by_words == expected, "{by_words:?}");
+}
+
+#[test]
+fn no_white_space_stands_in_an_entity() {
+    let initial = "<content>\nfn least(a: &amp;str) -&gt; usize\nfn number&";
+    let rest = "lt;N&gt;(name: &amp;str)\n</content>\n";
+    is_whole(&Tags, Cut, initial, rest);
+    assert_eq!(joined(&Tags, Unknown, initial, &format!("\n{rest}")), None);
+}
+
+#[test]
+fn a_root_that_begins_again_is_another_document() {
+    let initial = "<records>\n  <record id=\"boat 1\">\n    <name>gull</name>\n  </record>\n  <record id=\"e";
+    let other = "<records>\n  <record id=\"net 1\">\n    <name>cod</name>\n  </record>\n</records>\n";
+    for from in [Cut, Unknown] {
+        let answer = merge_chunks(initial, other, &Tags, from);
+        assert!(matches!(answer, Err(MergeError::NoSeam { .. })), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_block_that_is_given_up_is_not_gone_on_with() {
+    let initial = "```python\ndef is_odd(n):\n    if isinstance(n, int) and n > 2:\n        return n % 2\n    if isinstance(n,";
+    let remark = "```\n\nThis function will continue to run until it finds an odd number.";
+    assert_eq!(joined(&Text, Unknown, initial, remark), None);
+}
+
+#[test]
+fn a_sentence_below_markup_is_no_markup() {
+    let initial = "<div class=\"list\">\n<h1>List of boats</h1>\n<p>This is a list of boats.</p>\n";
+    let remark = "<p>This is a list of boats.</p>\n\nMyself, I have only added a few boats to this list.";
+    assert_eq!(joined(&Text, Unknown, initial, remark), None);
+    let goes_on = "<p>This is a list of boats.</p>\n<ul>\n<li>gull</li>\n</ul>\n</div>\n";
+    assert!(joined(&Text, Unknown, initial, goes_on).is_some());
+}
+
+#[test]
+fn a_space_alone_is_nothing() {
+    assert_eq!(joined(&Text, Cut, "There is a harbour", " "), None);
+    is_whole(&Text, Cut, "There is a harbour.", "\n");
+}
+
+#[test]
+fn a_text_about_prompts_may_quote_one() {
+    let initial = "# Prompts\n\nThe prompt asks for the rest in these wor";
+    let rest = "ds: Continue the JSON payload from the last valid token.\n";
+    is_whole(&Markdown, Cut, initial, rest);
+    let prompted = "The harbour lay quiet, and the gulls had not yet found the";
+    let quoted = " boats.\nContinue the text from the last valid token.";
+    assert_eq!(joined(&Text, Unknown, prompted, quoted), None);
+}
+
+#[test]
+fn one_beginning_anew_that_brings_nothing_spoils_what_follows() {
+    let table = "| Cats | Dogs |\n| 1 | 2 |\n| 1 | 3 |\n| 1 | 4 |\n";
+    let beginning = "| Cats | Dogs |\n| 1 | 2 |\n| 1 | 3 |\n| ";
+    let chunks = [table, beginning, &[table, "| 2 | 3 |\n| 2 | 4 |\n"].concat()].map(str::to_owned);
+    assert_ne!(stitch(&chunks, &Markdown, Unknown).outcome, Outcome::Whole);
+}
+
+#[test]
+fn an_indentation_is_no_white_space_that_was_added() {
+    let initial = "    class Point:\n        x: int";
+    is_whole(&Text, Token, initial, "\n        y: int\n\n    point = Point(1, 2)\n");
+}
+
+#[test]
+fn a_block_of_its_own_is_kept_where_the_cut_was_asked_for() {
+    let initial = "# Nets\n\nFirst the boats are counted, then the nets.\n\n";
+    is_whole(&Markdown, Cut, initial, "```python\nprint(len(nets))\n```\n");
+}
+
+#[test]
+fn a_row_in_the_line_of_another_one_is_that_row_said_again() {
+    let row = "{\"id\":\"\",\"number\":12345678901234567890123,\"limit\":-1252,\"small\":true}";
+    let again = format!("{row}\n{row}\n{row}\n");
+    assert_eq!(joined(&Jsonl, Cut, row, &again), Some(again.clone()));
+}
+
+#[test]
+fn auto_joins_by_the_rules_of_what_it_detects() {
+    let initial = "<item><name>some";
+    let text = joined(&Auto, Unknown, initial, "thing</name></item>\n\nThat is the whole document now.");
+    assert_eq!(text.as_deref(), Some("<item><name>something</name></item>"));
+    // A block that is open is open in Markdown, whoever guessed that it is Markdown.
+    let open = "# Boats\n\n- gull\n- cod\n\n```text\nthe nets we";
+    let answer = merge_chunks(open, "re dry\nand the", &Auto, Unknown);
+    assert!(matches!(answer, Err(MergeError::StillTruncated { .. })), "{answer:?}");
+}
