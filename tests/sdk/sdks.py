@@ -24,38 +24,47 @@ ADAPTERS = HERE / "adapters"
 PATIENCE_SECONDS = 90
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sdk:
     """One library with one format."""
 
     name: str
     format: str
-    program: list[str]
+    program: tuple[str, ...]
     # Its words for how a reply ended.
     finishes: dict[str, str]
-    # Whether it has to be compiled: only for the long figures.
+    # Whether it has to be compiled, or is much like another one: only for the long figures.
     is_large: bool = False
 
 
-def node(adapter: str) -> list[str]:
-    return ["node", str(FOLDER / "adapters" / adapter)]
+def node(adapter: str) -> tuple[str, ...]:
+    return ("node", str(FOLDER / "adapters" / adapter))
 
 
-def python(adapter: str) -> list[str]:
-    return [str(PYTHON), str(ADAPTERS / adapter)]
+def python(adapter: str) -> tuple[str, ...]:
+    return (str(PYTHON), str(ADAPTERS / adapter))
 
 
-OPENAI_WORDS = {"whole": "stop", "limit": "length", "call": "tool_calls"}
-AI_WORDS = {"whole": "stop", "limit": "length", "call": "tool-calls"}
-
-RUST_WORDS = {"whole": "stop", "limit": "length", "call": "tool_calls"}
 CARGO = FOLDER / "async-openai"
+OPENAI_WORDS = {"whole": "stop", "limit": "length", "call": "tool_calls"}
+RESPONSES_WORDS = {"whole": "completed", "limit": "max_output_tokens", "call": "completed"}
+MESSAGES_WORDS = {"whole": "end_turn", "limit": "max_tokens", "call": "tool_use"}
+GEMINI_WORDS = {"whole": "STOP", "limit": "MAX_TOKENS", "call": "STOP"}
+AI_WORDS = {"whole": "stop", "limit": "length", "call": "tool-calls"}
 
 SDKS = [
     Sdk("openai (Python)", "openai_chat", python("openai_chat.py"), OPENAI_WORDS),
     Sdk("openai (npm)", "openai_chat", node("openai_chat.mjs"), OPENAI_WORDS),
     Sdk("ai (npm)", "openai_chat", node("ai_chat.mjs"), AI_WORDS),
-    Sdk("async-openai (Rust)", "openai_chat", [str(CARGO / "debug" / "endmark-sdk-async-openai")], RUST_WORDS, True),
+    Sdk("openai (Python)", "openai_responses", python("openai_responses.py"), RESPONSES_WORDS),
+    Sdk("openai (npm)", "openai_responses", node("openai_responses.mjs"), RESPONSES_WORDS, True),
+    Sdk("anthropic (Python)", "anthropic_messages", python("anthropic_messages.py"), MESSAGES_WORDS),
+    Sdk("@anthropic-ai/sdk (npm)", "anthropic_messages", node("anthropic_messages.mjs"), MESSAGES_WORDS),
+    Sdk("google-genai (Python)", "gemini", python("google_genai.py"), GEMINI_WORDS),
+    Sdk("@google/genai (npm)", "gemini", node("google_genai.mjs"), GEMINI_WORDS),
+    Sdk(
+        "async-openai (Rust)", "openai_chat", (str(CARGO / "debug" / "endmark-sdk-async-openai"),), OPENAI_WORDS, True
+    ),
 ]
 
 

@@ -17,20 +17,17 @@ from model_server import SetUpError, last_lines  # noqa: E402
 REPOSITORY = gateway.REPOSITORY
 TLS = REPOSITORY / "crates" / "endmark" / "tests" / "tls"
 CERTIFICATE = TLS / "first.pem"
-TABLES = {
-    # A stall is noticed while the library still waits, and a refusal is not tried again for long.
-    "limits": {"idle_seconds": 3},
-    "retry": {"max_retries": 1},
-}
+# A refusal is not tried again for long.
+TABLES = {"retry": {"max_retries": 1}}
 
 
 class Gateway(gateway.Gateway):
     """`endmark serve` with more of a configuration than upstreams."""
 
-    def __init__(self, folder: Path, upstreams: dict[str, dict[str, str]], tls: bool = False):
+    def __init__(self, folder: Path, upstreams: dict[str, dict[str, str]], tls: bool = False, **tables: dict):
         # A model that runs on behind a cut costs seconds and no minutes.
-        super().__init__(folder, upstreams, {"mode": "auto", "continuation_tokens": 256})
-        self.tables = dict(TABLES)
+        super().__init__(folder, upstreams, {"mode": "auto", "continuation_tokens": 120})
+        self.tables = {**TABLES, **tables}
         self.tls = tls
         if tls:
             self.tables["tls"] = {"certificate": str(CERTIFICATE), "key": str(TLS / "first.key.pem")}

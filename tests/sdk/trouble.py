@@ -38,8 +38,10 @@ class Gone(Exception):
 class Trouble:
     """The server, on a port of its own, in front of the server at `origin`."""
 
-    def __init__(self, origin: str):
+    def __init__(self, origin: str, paths: tuple[str, str] = ("", "")):
         self.target = origin.removeprefix("http://")
+        # What paths begin with, and what the server has in its place.
+        self.paths = paths
         self.lock = threading.Lock()
         self.asked: dict[str, int] = {}
         self.gone: set[str] = set()
@@ -103,7 +105,9 @@ class Trouble:
         headers = {key: value for key, value in request.headers.items() if key.lower() not in HOP_BY_HOP}
         server = http.client.HTTPConnection(self.target, timeout=PATIENCE_SECONDS)
         try:
-            server.request(request.command, request.path, body, headers)
+            given, has = self.paths
+            path = has + request.path.removeprefix(given) if request.path.startswith(given) else request.path
+            server.request(request.command, path, body, headers)
             self.pass_on(request, server.getresponse(), kind, int(amount or 0))
         except (Gone, BrokenPipeError, ConnectionResetError):
             with self.lock:
