@@ -11,8 +11,11 @@ use std::path::Path;
 
 use endmark_core::detect::Detector;
 use endmark_core::{Ending, Evidence, Format, Judgement, Stop, judge};
-use endmark_wire::openai_chat::{ChatRequest, ChatStream, Choice};
+use endmark_wire::format::named;
+use endmark_wire::reply::Choice;
+use endmark_wire::request::{Address, Request};
 use endmark_wire::sse::{Decoder, Tail};
+use endmark_wire::stream::Reader;
 use serde_json::Value;
 
 /// More than any recording has.
@@ -58,64 +61,55 @@ impl Stops {
 }
 
 /// A stream being read by what is tested.
-trait Reading: Clone {
-    fn begin() -> Self;
-    /// Takes bytes; false once the stream has ended for its reader.
-    fn push(&mut self, bytes: &[u8]) -> bool;
-    /// What every event said, in words.
-    fn events(&self) -> &[String];
-    /// The bytes that went on, those after the last whole event included.
-    fn forwarded(self) -> Vec<u8>;
-    /// Whether the reply is judged whole, or not Endmark's business.
-    fn is_whole(&self, stops: Stops) -> bool;
-}
-
-#[derive(Clone)]
-struct Chat {
+struct Read {
     decoder: Decoder,
-    stream: ChatStream,
+    reader: Box<dyn Reader>,
+    /// What every event said, in words.
     events: Vec<String>,
     forwarded: Vec<u8>,
     failed: bool,
 }
 
-impl Reading for Chat {
-    fn begin() -> Self {
-        let request = ChatRequest::parse(br#"{"model":"m","messages":[],"stream":true}"#).unwrap();
+impl Read {
+    fn begin(format: &str) -> Self {
+        let address = Address { model: Some("m".to_owned()), stream: Some(true), ..Address::default() };
+        let body = br#"{"model":"m","stream":true,"messages":[],"input":[],"contents":[]}"#;
+        let request = Request::parse(named(format).unwrap(), body, &address).unwrap();
         Self {
             decoder: Decoder::new(CAP),
-            stream: ChatStream::new(&request, CAP),
+            reader: request.stream(CAP),
             events: Vec::new(),
             forwarded: Vec::new(),
             failed: false,
         }
     }
 
-    fn push(&mut self, bytes: &[u8]) -> bool {
-        self.decoder.push(bytes).unwrap();
-        if self.failed {
-            return false;
+    /// The same, to go on otherwise.
+    fn fork(&self) -> Self {
+        Self {
+            decoder: self.decoder.clone(),
+            reader: self.reader.fork(),
+            events: self.events.clone(),
+            forwarded: self.forwarded.clone(),
+            failed: self.failed,
         }
-        while let Some(frame) = self.decoder.next_frame() {
-            let said = self.stream.frame(&frame);
+    }
+
+    /// Takes bytes; behind what ended the stream for its reader nothing is read.
+    fn push(&mut self, bytes: &[u8]) {
+        self.decoder.push(bytes).unwrap();
+        while let Some(frame) = (!self.failed).then(|| self.decoder.next_frame()).flatten() {
+            let said = self.reader.frame(&frame);
             self.events.push(format!("{said:?}"));
             self.forwarded.extend_from_slice(&frame.raw);
-            match said {
-                Ok(event) if event.error.is_some() => self.failed = true,
-                Err(error) if error.is_broken_chunk() => self.failed = true,
-                Ok(_) | Err(_) => {}
-            }
-            if self.failed {
-                return false;
-            }
+            self.failed = match said {
+                Ok(event) => event.error.is_some(),
+                Err(error) => error.is_broken_chunk(),
+            };
         }
-        true
     }
 
-    fn events(&self) -> &[String] {
-        &self.events
-    }
-
+    /// The bytes that went on, those after the last whole event included.
     fn forwarded(self) -> Vec<u8> {
         let mut forwarded = self.forwarded;
         match self.decoder.finish() {
@@ -126,12 +120,14 @@ impl Reading for Chat {
         forwarded
     }
 
+    /// Whether the reply is judged whole, or not Endmark's business.
     fn is_whole(&self, stops: Stops) -> bool {
-        let choices = self.stream.choices();
-        let ending = |choice: &Choice| match self.stream.ending(choice.index) {
+        let received = self.reader.received();
+        let ending = |choice: &Choice| match received.ending(choice.index) {
             Ending::Dropped => stops.ending(),
             known => known,
         };
+        let choices = received.choices();
         !choices.is_empty() && choices.iter().all(|choice| !is_cut(choice, ending(choice)))
     }
 }
@@ -167,24 +163,32 @@ struct Told {
     finish: Option<String>,
 }
 
-/// Whether a beginning of a chat stream is a whole reply, as anybody would say who looks at it.
-fn chat_is_whole(bytes: &[u8]) -> bool {
+/// The events of a beginning, up to one that cannot be read or says that the server failed.
+fn events(bytes: &[u8]) -> Vec<Value> {
     let text = String::from_utf8_lossy(bytes);
-    let mut choices: BTreeMap<u64, Told> = BTreeMap::new();
     let mut frames: Vec<&str> = text.split("\n\n").collect();
     // What stands behind the last blank line is no event.
     frames.pop();
+    let mut events = Vec::new();
     for frame in frames {
         let lines = frame.lines().filter_map(|line| line.strip_prefix("data:"));
         let data = lines.map(str::trim).collect::<Vec<_>>().join("\n");
         if data.is_empty() || data == "[DONE]" {
             continue;
         }
-        // Behind what cannot be read nothing counts.
-        let Ok(chunk) = serde_json::from_str::<Value>(&data) else { break };
-        if chunk.get("error").is_some() {
-            break;
+        match serde_json::from_str::<Value>(&data) {
+            Ok(event) if event.get("error").is_none_or(Value::is_null) => events.push(event),
+            // Behind what cannot be read nothing counts.
+            _ => break,
         }
+    }
+    events
+}
+
+/// Whether a beginning of a chat stream is a whole reply, as anybody would say who looks at it.
+fn chat_is_whole(bytes: &[u8]) -> bool {
+    let mut choices: BTreeMap<u64, Told> = BTreeMap::new();
+    for chunk in events(bytes) {
         for choice in chunk["choices"].as_array().into_iter().flatten() {
             let told = choices.entry(choice["index"].as_u64().unwrap_or(0)).or_default();
             for call in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {
@@ -196,41 +200,153 @@ fn chat_is_whole(bytes: &[u8]) -> bool {
             }
         }
     }
-    !choices.is_empty() && choices.values().all(is_told_whole)
+    !choices.is_empty() && choices.values().all(|told| is_told_whole(told, &["stop"]))
+}
+
+/// The same of a stream of Responses.
+fn response_is_whole(bytes: &[u8]) -> bool {
+    let mut told = Told::default();
+    for event in events(bytes) {
+        let place = event["output_index"].as_u64().unwrap_or(0);
+        match event["type"].as_str().unwrap_or_default() {
+            "response.output_item.added" if event["item"]["type"] == "function_call" => {
+                told.calls.insert(place, String::new());
+            }
+            "response.function_call_arguments.delta" => {
+                told.calls.entry(place).or_default().push_str(event["delta"].as_str().unwrap_or_default());
+            }
+            _ => {}
+        }
+        let ended = event["response"]["status"].as_str().filter(|status| *status != "in_progress");
+        told.finish = ended.map(str::to_owned).or(told.finish);
+    }
+    is_told_whole(&told, &["completed"])
+}
+
+/// The same of a stream of Messages.
+fn message_is_whole(bytes: &[u8]) -> bool {
+    let mut told = Told::default();
+    for event in events(bytes) {
+        let place = event["index"].as_u64().unwrap_or(0);
+        if event["content_block"]["type"] == "tool_use" {
+            told.calls.insert(place, String::new());
+        }
+        if let (Some(arguments), Some(piece)) =
+            (told.calls.get_mut(&place), event["delta"]["partial_json"].as_str())
+        {
+            arguments.push_str(piece);
+        }
+        if let Some(stop) = event["delta"]["stop_reason"].as_str() {
+            told.finish = Some(stop.to_owned());
+        }
+    }
+    is_told_whole(&told, &["end_turn", "pause_turn", "refusal", "stop_sequence"])
+}
+
+/// The same of a stream of Gemini's.
+fn content_is_whole(bytes: &[u8]) -> bool {
+    let mut choices: BTreeMap<u64, Told> = BTreeMap::new();
+    for chunk in events(bytes) {
+        for candidate in chunk["candidates"].as_array().into_iter().flatten() {
+            let told = choices.entry(candidate["index"].as_u64().unwrap_or(0)).or_default();
+            let finish = candidate["finishReason"].as_str();
+            for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
+                if let Some(call) = part.get("functionCall") {
+                    // Of a call whose arguments were cut a server has none.
+                    let none = finish == Some("MAX_TOKENS") && call["args"] == serde_json::json!({});
+                    let next = u64::try_from(told.calls.len()).unwrap();
+                    told.calls.insert(next, if none { String::new() } else { call["args"].to_string() });
+                }
+            }
+            told.finish = finish.map(str::to_owned).or(told.finish.take());
+        }
+    }
+    !choices.is_empty()
+        && choices.values().all(|told| is_told_whole(told, &["STOP", "CONTINUATION", "SAFETY"]))
 }
 
 /// A call is whole where its arguments are a document, whoever says what; text where its server says that it ended.
-fn is_told_whole(told: &Told) -> bool {
+fn is_told_whole(told: &Told, ends: &[&str]) -> bool {
     match told.calls.last_key_value() {
         Some((_, arguments)) => serde_json::from_str::<Value>(arguments).is_ok(),
-        None => told.finish.as_deref() == Some("stop"),
+        None => told.finish.as_deref().is_some_and(|finish| ends.contains(&finish)),
     }
 }
 
-/// A wire format: its recordings, how they are read, and the oracle.
-struct WireFormat {
-    folder: &'static str,
+/// A wire format: its recordings, and the oracle.
+struct Recorded {
+    format: &'static str,
     recordings: &'static [&'static str],
-    run: fn(&WireFormat) -> Count,
     is_whole: fn(&[u8]) -> bool,
 }
 
 /// Where the recordings are from stands in the README of their folder.
-const FORMATS: &[WireFormat] = &[WireFormat {
-    folder: "openai_chat",
-    recordings: &[
-        "text-whole",
-        "text-cut-by-limit",
-        "call-cut-by-limit",
-        "call-continued-by-prefill",
-        "two-choices",
-        "prefill-echoed",
-        "parallel-calls-dropped",
-        "reasoning-used-up-the-limit",
-    ],
-    run: run::<Chat>,
-    is_whole: chat_is_whole,
-}];
+const FORMATS: &[Recorded] = &[
+    Recorded {
+        format: "openai_chat",
+        recordings: &[
+            "text-whole",
+            "text-cut-by-limit",
+            "call-cut-by-limit",
+            "call-continued-by-prefill",
+            "two-choices",
+            "prefill-echoed",
+            "parallel-calls-dropped",
+            "reasoning-used-up-the-limit",
+        ],
+        is_whole: chat_is_whole,
+    },
+    Recorded {
+        format: "openai_responses",
+        recordings: &[
+            "text-whole",
+            "text-cut-by-limit",
+            "call-whole",
+            "call-cut-by-limit",
+            "mock-calls-parallel",
+            "mock-reasoned",
+            "mock-text-and-call",
+            "incomplete-numbered",
+            "prefill-echoed",
+            "reasoning-used-up-the-limit",
+        ],
+        is_whole: response_is_whole,
+    },
+    Recorded {
+        format: "anthropic_messages",
+        recordings: &[
+            "text-whole",
+            "text-cut-by-limit",
+            "call-whole",
+            "call-cut-by-limit",
+            "mock-calls-parallel",
+            "mock-reasoned",
+            "paused",
+            "prefill-echoed",
+            "sdk-refusal",
+            "sdk-tool-use",
+            "sdk-incomplete-partial-json",
+            "thinking-used-up-the-limit",
+        ],
+        is_whole: message_is_whole,
+    },
+    Recorded {
+        format: "gemini",
+        recordings: &[
+            "mock-text-whole",
+            "mock-text-cut",
+            "mock-call-whole",
+            "mock-call-cut",
+            "mock-calls-parallel",
+            "mock-reasoned",
+            "mock-refused",
+            "continuation",
+            "signed-thoughts",
+            "two-candidates",
+        ],
+        is_whole: content_is_whole,
+    },
+];
 
 #[derive(Default)]
 struct Count {
@@ -240,23 +356,23 @@ struct Count {
 }
 
 /// Every cut and every split of every recording of a format.
-fn run<R: Reading>(format: &WireFormat) -> Count {
+fn run(format: &Recorded) -> Count {
     let everything = std::env::var_os("EVERY_BYTE").is_some();
     let mut count = Count::default();
     for name in format.recordings {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join(format!("../endmark-wire/tests/{}/{name}.sse", format.folder));
+            .join(format!("../endmark-wire/tests/{}/{name}.sse", format.format));
         let stream = std::fs::read(path).unwrap();
-        cut::<R>(format, name, &stream, if everything { 1 } else { 97 }, &mut count);
+        cut(format, name, &stream, if everything { 1 } else { 97 }, &mut count);
         // Three-way splits grow with the square of the length.
-        let step = if everything { (stream.len() / 1_200).max(1) } else { stream.len() / 12 };
-        split::<R>(name, &stream, step, &mut count);
+        let step = if everything { (stream.len() / 1_200).max(1) } else { stream.len() / 8 };
+        split(format, name, &stream, step, &mut count);
     }
     count
 }
 
-fn cut<R: Reading>(format: &WireFormat, name: &str, stream: &[u8], step: usize, count: &mut Count) {
-    let mut read = R::begin();
+fn cut(format: &Recorded, name: &str, stream: &[u8], step: usize, count: &mut Count) {
+    let mut read = Read::begin(format.format);
     for at in 0..=stream.len() {
         if at > 0 {
             read.push(&stream[at - 1..at]);
@@ -265,7 +381,7 @@ fn cut<R: Reading>(format: &WireFormat, name: &str, stream: &[u8], step: usize, 
             continue;
         }
         for stops in STOPS {
-            let mut read = read.clone();
+            let mut read = read.fork();
             read.push(stops.last_words());
             let expected = (format.is_whole)(&[&stream[..at], stops.last_words()].concat());
             let found = read.is_whole(stops);
@@ -277,22 +393,22 @@ fn cut<R: Reading>(format: &WireFormat, name: &str, stream: &[u8], step: usize, 
     }
 }
 
-fn split<R: Reading>(name: &str, stream: &[u8], step: usize, count: &mut Count) {
-    let mut unsplit = R::begin();
+fn split(format: &Recorded, name: &str, stream: &[u8], step: usize, count: &mut Count) {
+    let mut unsplit = Read::begin(format.format);
     unsplit.push(stream);
-    let events = unsplit.events().to_vec();
+    let events = unsplit.events.clone();
     assert_eq!(unsplit.forwarded(), stream, "{name}");
-    let same = |read: R, first: usize, second: usize| {
-        assert!(read.events() == events, "{name} split at {first} and {second}: other events");
+    let same = |read: Read, first: usize, second: usize| {
+        assert!(read.events == events, "{name} split at {first} and {second}: other events");
         assert!(read.forwarded() == stream, "{name} split at {first} and {second}: other bytes");
     };
-    let mut beginning = R::begin();
+    let mut beginning = Read::begin(format.format);
     for first in 0..=stream.len() {
         if first > 0 {
             beginning.push(&stream[first - 1..first]);
         }
         if first.is_multiple_of(step.min(97)) {
-            let mut two = R::begin();
+            let mut two = Read::begin(format.format);
             two.push(&stream[..first]);
             two.push(&stream[first..]);
             same(two, first, first);
@@ -302,7 +418,7 @@ fn split<R: Reading>(name: &str, stream: &[u8], step: usize, count: &mut Count) 
             continue;
         }
         for second in (first..=stream.len()).step_by(step) {
-            let mut three = beginning.clone();
+            let mut three = beginning.fork();
             three.push(&stream[first..second]);
             three.push(&stream[second..]);
             same(three, first, second);
@@ -311,19 +427,38 @@ fn split<R: Reading>(name: &str, stream: &[u8], step: usize, count: &mut Count) 
     }
 }
 
+/// No cut of a recorded stream is taken for whole, and no whole one for cut.
+fn every_cut(format: &str) -> String {
+    let format = FORMATS.iter().find(|recorded| recorded.format == format).unwrap();
+    let count = run(format);
+    assert!(count.whole > 0 && count.cuts > count.whole, "{}: nothing was tried", format.format);
+    format!(
+        "{}: {} cuts of {} recordings, {} of them whole: 0 false wholes, 0 false alarms; {} splits: same events, same \
+         bytes",
+        format.format,
+        count.cuts,
+        format.recordings.len(),
+        count.whole,
+        count.splits
+    )
+}
+
 #[test]
-fn no_cut_of_a_recorded_stream_is_taken_for_whole_and_no_whole_one_for_cut() {
-    for format in FORMATS {
-        let count = (format.run)(format);
-        println!(
-            "{}: {} cuts of {} recordings, {} of them whole: 0 false wholes, 0 false alarms; {} splits: same events, \
-             same bytes",
-            format.folder,
-            count.cuts,
-            format.recordings.len(),
-            count.whole,
-            count.splits
-        );
-        assert!(count.whole > 0 && count.cuts > count.whole, "{}: nothing was tried", format.folder);
-    }
+fn every_cut_of_chat_completions() {
+    println!("{}", every_cut("openai_chat"));
+}
+
+#[test]
+fn every_cut_of_responses() {
+    println!("{}", every_cut("openai_responses"));
+}
+
+#[test]
+fn every_cut_of_messages() {
+    println!("{}", every_cut("anthropic_messages"));
+}
+
+#[test]
+fn every_cut_of_gemini() {
+    println!("{}", every_cut("gemini"));
 }

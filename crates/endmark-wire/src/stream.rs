@@ -19,6 +19,9 @@ pub trait Reader: fmt::Debug + Send + Sync {
 
     /// What has come so far.
     fn received(&self) -> &Received;
+
+    /// A reader that goes on from here by itself.
+    fn fork(&self) -> Box<dyn Reader>;
 }
 
 /// What the data of a frame is, besides an event of its format.

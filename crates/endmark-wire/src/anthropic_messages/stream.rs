@@ -12,7 +12,7 @@ use crate::stream::{Data, Reader, data_of};
 const MAX_OPEN_BLOCKS: usize = 64;
 
 /// Reads a streamed message.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct MessageReader {
     received: Received,
     /// The blocks that are open, by their number.
@@ -169,5 +169,9 @@ impl Reader for MessageReader {
 
     fn received(&self) -> &Received {
         &self.received
+    }
+
+    fn fork(&self) -> Box<dyn Reader> {
+        Box::new(self.clone())
     }
 }

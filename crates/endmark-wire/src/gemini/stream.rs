@@ -15,7 +15,7 @@ use crate::stream::{Data, Reader, data_of};
 const MAX_CANDIDATES: usize = 128;
 
 /// Reads a streamed reply.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ContentReader {
     has_stop: bool,
     received: Received,
@@ -111,5 +111,9 @@ impl Reader for ContentReader {
 
     fn received(&self) -> &Received {
         &self.received
+    }
+
+    fn fork(&self) -> Box<dyn Reader> {
+        Box::new(self.clone())
     }
 }

@@ -117,6 +117,10 @@ impl Reader for ChatStream {
     fn received(&self) -> &Received {
         ChatStream::received(self)
     }
+
+    fn fork(&self) -> Box<dyn Reader> {
+        Box::new(self.clone())
+    }
 }
 
 impl ReplyEdit for ResponseEdit<'_> {

@@ -13,7 +13,7 @@ use crate::stream::{Data, Reader, data_of};
 const MAX_OPEN_ITEMS: usize = 128;
 
 /// Reads a streamed response.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ResponseReader {
     has_stop: bool,
     received: Received,
@@ -22,7 +22,7 @@ pub(super) struct ResponseReader {
 }
 
 /// An item that has begun.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Open {
     place: Place,
     item: Item,
@@ -210,5 +210,9 @@ impl Reader for ResponseReader {
 
     fn received(&self) -> &Received {
         &self.received
+    }
+
+    fn fork(&self) -> Box<dyn Reader> {
+        Box::new(self.clone())
     }
 }
