@@ -6,6 +6,7 @@
 mod body;
 mod draw;
 mod fault;
+mod limit;
 mod parse;
 mod strike;
 mod whole;

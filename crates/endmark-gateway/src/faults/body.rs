@@ -54,7 +54,7 @@ pub(super) async fn struck(
     Ok(Response::from_parts(head, body))
 }
 
-fn of_whole(fault: &Fault, format: &dyn WireFormat, body: &Bytes) -> AnyBody {
+fn of_whole(fault: &Fault, format: &'static dyn WireFormat, body: &Bytes) -> AnyBody {
     let at = whole::place(fault.place);
     let mut steps = VecDeque::new();
     match fault.kind.end() {

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use endmark_wire::format::WireFormat;
-use endmark_wire::sse::{Decoder, Frame, Tail, data_frame};
-use serde_json::{Value, json};
+use endmark_wire::sse::{Decoder, Frame, Tail};
 
 use super::fault::{Fault, Kind, Place};
+use super::limit::Limit;
 
 /// A longer event goes on unread; no provider's is.
 const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
@@ -33,6 +33,8 @@ pub(super) enum End {
 /// A stream on its way, and the fault that waits for it.
 pub(super) struct Strike {
     format: &'static dyn WireFormat,
+    /// What cuts the reply, where that is the fault.
+    limit: Option<Limit>,
     kind: Kind,
     place: Place,
     decoder: Decoder,
@@ -48,6 +50,7 @@ impl Strike {
     pub(super) fn new(fault: &Fault, format: &'static dyn WireFormat) -> Self {
         Self {
             format,
+            limit: (fault.kind == Kind::Cut).then(|| Limit::of(format)).flatten(),
             kind: fault.kind,
             place: fault.place,
             decoder: Decoder::new(MAX_EVENT_BYTES),
@@ -107,7 +110,14 @@ impl Strike {
             Kind::NoDone if data.trim() == "[DONE]" => return,
             _ => {}
         }
-        if !self.over && self.is_there() && self.strike(frame, data, steps) {
+        let due = self.is_there();
+        if let Some(last) = self.limit.as_mut().and_then(|limit| limit.reached(frame, due)) {
+            self.over = true;
+            steps.extend(passed(&last));
+            steps.push(Step::End(End::InOrder));
+            return;
+        }
+        if !self.over && due && self.strike(frame, data, steps) {
             return;
         }
         self.events += 1;
@@ -126,13 +136,6 @@ impl Strike {
     /// Puts what goes wrong in the place of this event; false where it cannot go wrong here.
     fn strike(&mut self, frame: &Frame, data: &str, steps: &mut Vec<Step>) -> bool {
         match self.kind {
-            Kind::Cut => {
-                // At its own end a reply is whole, whatever its reason is called.
-                let Some(last) = cut_chunk(data) else { return false };
-                steps.extend(passed(&data_frame(last.to_string().as_bytes())));
-                steps.extend(passed(&data_frame(b"[DONE]")));
-                steps.push(Step::End(End::InOrder));
-            }
             Kind::Error => {
                 let message = "a rehearsed fault (--fault)";
                 let error = self.format.error_event(500, "endmark_rehearsed_fault", message);
@@ -148,7 +151,7 @@ impl Strike {
             Kind::Drop | Kind::Reset | Kind::End | Kind::Stall => {
                 steps.extend(self.kind.end().map(Step::End));
             }
-            Kind::NoDone | Kind::Slow(_) | Kind::Status(..) => return false,
+            Kind::Cut | Kind::NoDone | Kind::Slow(_) | Kind::Status(..) => return false,
         }
         self.over = true;
         true
@@ -172,24 +175,6 @@ impl Kind {
 
 fn passed(bytes: &[u8]) -> Vec<Step> {
     if bytes.is_empty() { Vec::new() } else { vec![Step::Pass(Bytes::copy_from_slice(bytes))] }
-}
-
-/// The chunk as the last of a reply that reached its limit; none if it already ends one, or is none.
-fn cut_chunk(data: &str) -> Option<Value> {
-    let mut chunk: Value = serde_json::from_str(data).ok()?;
-    let choices = chunk.get_mut("choices")?.as_array_mut()?;
-    if choices.is_empty() {
-        return None;
-    }
-    for choice in choices {
-        let choice = choice.as_object_mut()?;
-        if choice.get("finish_reason").is_some_and(|reason| !reason.is_null()) {
-            return None;
-        }
-        choice.insert("delta".to_owned(), json!({}));
-        choice.insert("finish_reason".to_owned(), json!("length"));
-    }
-    Some(chunk)
 }
 
 #[cfg(test)]

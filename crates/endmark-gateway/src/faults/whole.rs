@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use endmark_wire::format::WireFormat;
-use serde_json::Value;
 
 use super::fault::{Kind, Place};
+use super::limit::cut_reply;
 
 /// A body that is no stream has no events: this many of its bytes count as one, about a token.
 pub(super) const BYTES_OF_AN_EVENT: usize = 4;
@@ -19,9 +19,9 @@ pub(super) fn place(place: Place) -> usize {
 }
 
 /// The body with its fault; as it is where the fault does not reach it.
-pub(super) fn changed(kind: Kind, format: &dyn WireFormat, at: usize, body: &Bytes) -> Bytes {
+pub(super) fn changed(kind: Kind, format: &'static dyn WireFormat, at: usize, body: &Bytes) -> Bytes {
     match kind {
-        Kind::Cut => cut(at, body).map_or_else(|| body.clone(), Bytes::from),
+        Kind::Cut => cut_reply(format, at, body).map_or_else(|| body.clone(), Bytes::from),
         Kind::Error => {
             Bytes::from(format.error_body(500, "endmark_rehearsed_fault", "a rehearsed fault (--fault)"))
         }
@@ -34,35 +34,6 @@ pub(super) fn changed(kind: Kind, format: &dyn WireFormat, at: usize, body: &Byt
         | Kind::Slow(_)
         | Kind::Status(..) => body.clone(),
     }
-}
-
-/// A reply that reached its limit after so many bytes of each text and each call's arguments.
-fn cut(at: usize, body: &[u8]) -> Option<Vec<u8>> {
-    let mut reply: Value = serde_json::from_slice(body).ok()?;
-    let mut reached = false;
-    for choice in reply.get_mut("choices")?.as_array_mut()? {
-        let message = choice.get_mut("message")?;
-        let mut was_cut = message.get_mut("content").is_some_and(|content| shortened(content, at));
-        if let Some(calls) = message.get_mut("tool_calls").and_then(Value::as_array_mut) {
-            for call in calls {
-                was_cut |= call.pointer_mut("/function/arguments").is_some_and(|text| shortened(text, at));
-            }
-        }
-        if was_cut {
-            *choice.get_mut("finish_reason")? = "length".into();
-            reached = true;
-        }
-    }
-    reached.then(|| reply.to_string().into_bytes())
-}
-
-/// Cuts a text; false where it ends before.
-fn shortened(text: &mut Value, at: usize) -> bool {
-    let Value::String(text) = text else { return false };
-    let end = (0..=at.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    let is_longer = end < text.len();
-    text.truncate(end);
-    is_longer
 }
 
 #[cfg(test)]

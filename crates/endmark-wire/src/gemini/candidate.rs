@@ -6,10 +6,13 @@ use crate::json::{Kind, Value};
 pub(super) fn candidates(root: Value<'_>) -> impl Iterator<Item = (u32, Value<'_>)> {
     let candidates = (0..).zip(root.field("candidates").into_iter().flat_map(Value::items));
     candidates.map(|(position, candidate)| {
-        let own =
-            candidate.field("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok());
-        (own.unwrap_or(position), candidate)
+        (candidate.field("index").and_then(number).unwrap_or(position), candidate)
     })
+}
+
+/// The number of a candidate.
+pub(super) fn number(index: Value<'_>) -> Option<u32> {
+    index.as_u64().and_then(|index| u32::try_from(index).ok())
 }
 
 /// The candidate of this number, if it is an object.

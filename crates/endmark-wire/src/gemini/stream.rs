@@ -2,11 +2,11 @@
 
 use endmark_core::Stop;
 
-use super::candidate::{arguments_of, call_of, candidates, is_in_pieces, is_thought, parts, text_of};
+use super::candidate::{arguments_of, call_of, is_in_pieces, is_thought, number};
 use super::error;
 use super::stop;
 use super::usage;
-use crate::json::Value;
+use crate::json::{Fields, Value};
 use crate::reply::{Delta, Event, EventError, Piece, Received};
 use crate::sse::Frame;
 use crate::stream::{Data, Reader, data_of};
@@ -29,35 +29,44 @@ impl ContentReader {
     }
 
     fn event(&mut self, root: Value<'_>) -> Event {
-        let mut event = Event { error: error::read(root), no_choices: true, ..Event::default() };
+        // Most events have none of the fields that are looked into further down: one walk tells.
+        let fields = Fields::of(root);
+        let error = fields.get("error").and_then(|_| error::read(root));
+        let mut event = Event { error, no_choices: true, ..Event::default() };
         if self.received.choices().is_empty() {
             self.received.named(root.word("modelVersion"), root.word("responseId"));
         }
-        for (index, candidate) in candidates(root) {
+        for (position, candidate) in (0..).zip(fields.get("candidates").into_iter().flat_map(Value::items)) {
             event.no_choices = false;
-            self.candidate(candidate, index, &mut event);
+            self.candidate(candidate, position, &mut event);
         }
-        if let Some(blocked) = stop::blocked(root) {
+        if let Some(blocked) = fields.get("promptFeedback").and_then(|_| stop::blocked(root)) {
             self.received.pieces(0, &[], false);
             self.received.end(0, Some(blocked.clone()), true);
             event.finishes.push(blocked);
         }
-        event.usage = usage::read(root);
+        event.usage = fields.get("usageMetadata").and_then(usage::counts);
         event
     }
 
-    fn candidate(&mut self, candidate: Value<'_>, index: u32, event: &mut Event) {
-        let finish = stop::read(candidate, index, self.has_stop);
+    fn candidate(&mut self, candidate: Value<'_>, position: u32, event: &mut Event) {
+        let fields = Fields::of(candidate);
+        let index = fields.get("index").and_then(number).unwrap_or(position);
+        let finish = fields.get("finishReason").and_then(|_| stop::read(candidate, index, self.has_stop));
         let at_limit = finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Limit));
-        let last = parts(candidate).last();
+        let parts = fields.get("content").and_then(|content| content.field("parts"));
+        let parts: Vec<Value<'_>> = parts.into_iter().flat_map(Value::items).collect();
+        let last = parts.last().copied();
         let before = event.pieces.len();
         let (mut exact, mut thought) = (true, false);
-        for part in parts(candidate) {
-            thought |= is_thought(part);
-            let piece = if let Some(text) = text_of(part).and_then(Value::decoded) {
+        for part in parts {
+            let in_thought = is_thought(part);
+            thought |= in_thought;
+            let text = part.field("text").filter(|_| !in_thought);
+            let piece = if let Some(text) = text.and_then(Value::decoded) {
                 exact &= text.exact;
                 Piece::Text(text.text.into_owned())
-            } else if is_thought(part) {
+            } else if in_thought {
                 Piece::Reasoning(part.word("text").unwrap_or_default())
             } else if let Some(call) = call_of(part) {
                 exact &= !is_in_pieces(call);
@@ -79,7 +88,9 @@ impl ContentReader {
         if thought {
             self.received.reasoned(index);
         }
-        self.received.continuation(index, candidate.word("continuationToken"));
+        if fields.get("continuationToken").is_some() {
+            self.received.continuation(index, candidate.word("continuationToken"));
+        }
         self.received.end(index, finish.clone(), exact);
         event.finishes.extend(finish);
     }

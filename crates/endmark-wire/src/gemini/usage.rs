@@ -4,13 +4,18 @@
 use std::fmt::Write as _;
 
 use crate::edit::Edits;
-use crate::json::{Kind, Value};
+use crate::json::{Fields, Kind, Value};
 use crate::reply::Usage;
 
 /// The counts of a message; none if it counts nothing.
 pub(super) fn read(root: Value<'_>) -> Option<Usage> {
-    let counts = root.field("usageMetadata")?;
-    let count = |name| counts.field(name).and_then(Value::as_u64);
+    counts(root.field("usageMetadata")?)
+}
+
+/// The counts of this `usageMetadata`; none if it counts nothing.
+pub(super) fn counts(metadata: Value<'_>) -> Option<Usage> {
+    let fields = Fields::of(metadata);
+    let count = |name| fields.get(name).and_then(Value::as_u64);
     let (prompt, candidates) = (count("promptTokenCount"), count("candidatesTokenCount"));
     if prompt.is_none() && candidates.is_none() {
         return None;

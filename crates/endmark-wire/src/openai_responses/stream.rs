@@ -4,7 +4,7 @@ use super::error;
 use super::item::{Item, refusal_of, texts};
 use super::stop;
 use super::usage;
-use crate::json::Value;
+use crate::json::{Fields, Value};
 use crate::reply::{Delta, Event, EventError, Piece, Received};
 use crate::sse::Frame;
 use crate::stream::{Data, Reader, data_of};
@@ -58,8 +58,13 @@ impl ResponseReader {
     }
 
     fn event(&mut self, root: Value<'_>) -> Event {
-        let mut event = Event { error: error::read(root), ..Event::default() };
-        let kind = root.word("type").unwrap_or_default();
+        // Most events are pieces, which have none of the fields that are looked into for an error: one walk tells.
+        let fields = Fields::of(root);
+        let kind = fields.get("type").and_then(Value::text).unwrap_or_default().into_owned();
+        let may_fail =
+            kind == "error" || ["error", "object", "response"].iter().any(|name| fields.get(name).is_some());
+        let error = may_fail.then(|| error::read(root)).flatten();
+        let mut event = Event { error, ..Event::default() };
         let mut exact = true;
         match kind.as_str() {
             "response.output_item.added" => exact = self.item_begins(root, &mut event),
@@ -96,7 +101,7 @@ impl ResponseReader {
             | "response.reasoning_summary_part.done" => event.closes = true,
             _ => {}
         }
-        let response = root.field("response").filter(|_| kind.starts_with("response."));
+        let response = fields.get("response").filter(|_| kind.starts_with("response."));
         if let Some(response) = response {
             event.finishes.extend(stop::read(response, self.has_stop));
             event.usage = usage::read(response);

@@ -274,3 +274,55 @@ fn what_is_written_down_names_the_format() {
         }
     });
 }
+
+/// What goes wrong on command goes wrong in the format's own way, and is mended like the real thing.
+#[test]
+fn rehearsed_faults_strike_every_format() {
+    in_runtime(async {
+        for dialect in Dialect::ALL {
+            let model = Speaking::new(dialect, ScriptedModel::new(STORY).prefill(Prefill::Echoes));
+            let upstream = Upstream::start(model).await;
+            let place = Place::new();
+            for side in ["upstream", "client"] {
+                for fault in ["cut@4", "error@5", "malformed@5", "503"] {
+                    let base_url = upstream.base_url();
+                    let served = Served::start(
+                        &place,
+                        &[
+                            "--upstream",
+                            &base_url,
+                            "--set",
+                            "resume.mode=on",
+                            "--fault",
+                            fault,
+                            "--fault-side",
+                            side,
+                        ],
+                    );
+                    for stream in [true, false] {
+                        if fault != "cut@4" && !stream {
+                            continue;
+                        }
+                        let reply = Request::post(served.address, dialect.path(stream));
+                        let reply = reply.json(&dialect.request(500, stream)).send().await.read().await;
+                        let what = format!("{dialect:?} {side} {fault} {stream}: {}", reply.text());
+                        assert_eq!(reply.header("x-endmark-fault"), Some(fault), "{what}");
+                        if side == "upstream" {
+                            assert_eq!(dialect.hear(&reply).text, STORY, "{what}");
+                        } else if fault == "cut@4" {
+                            let heard = dialect.hear(&reply);
+                            assert_eq!(heard.stop.as_deref(), Some(cut_of(dialect)), "{what}");
+                            assert!(
+                                STORY.starts_with(&heard.text) && heard.text.len() < STORY.len(),
+                                "{what}"
+                            );
+                        } else if fault != "malformed@5" {
+                            assert!(dialect.hear(&reply).error.is_some(), "{what}");
+                        }
+                    }
+                    served.end("-TERM");
+                }
+            }
+        }
+    });
+}

@@ -1,0 +1,79 @@
+//! A reply that ends as at its limit, in whatever format it is.
+
+use endmark_wire::format::WireFormat;
+use endmark_wire::reply::Choice;
+use endmark_wire::request::{Address, Request};
+use endmark_wire::sse::Frame;
+use endmark_wire::stream::Reader;
+use endmark_wire::writer::{ChoiceEnd, Closing, End, Writer};
+
+/// What is kept of a stream; it is only there to be cut.
+const KEPT_BYTES: usize = 1024 * 1024;
+
+/// A request that any reply may be the answer to.
+fn any_request(format: &'static dyn WireFormat) -> Option<Request> {
+    let body = br#"{"model":"","stream":true,"messages":[],"input":[],"contents":[]}"#;
+    let address = Address { model: Some(String::new()), stream: Some(true), ..Address::default() };
+    Request::parse(format, body, &address).ok()
+}
+
+/// A stream that is going to be cut.
+pub(super) struct Limit {
+    reader: Box<dyn Reader>,
+    writer: Box<dyn Writer>,
+}
+
+impl Limit {
+    pub(super) fn of(format: &'static dyn WireFormat) -> Option<Self> {
+        let request = any_request(format)?;
+        Some(Self { reader: request.stream(KEPT_BYTES), writer: request.writer(KEPT_BYTES) })
+    }
+
+    /// Takes an event; answers the end of the stream that stands in its place, where that is `due` and there is a reply to
+    /// cut: at its own end a reply is whole, whatever its reason is called.
+    pub(super) fn reached(&mut self, frame: &Frame, due: bool) -> Option<Vec<u8>> {
+        let event = self.reader.frame(frame).ok()?;
+        if due && !event.pieces.is_empty() && event.finishes.is_empty() {
+            let ends: Vec<ChoiceEnd<'_>> = self.reader.received().choices().iter().map(cut).collect();
+            return Some(self.writer.close(&Closing { choices: &ends, ..Closing::default() }));
+        }
+        self.writer.pass(frame, &event, &mut Vec::new());
+        None
+    }
+}
+
+fn cut(choice: &Choice) -> ChoiceEnd<'static> {
+    ChoiceEnd { choice: choice.index, end: Some(End::Cut), endmark: None, rewritten: false }
+}
+
+/// A reply that reached its limit after so many bytes of each text and each call's arguments; none where it ends before.
+pub(super) fn cut_reply(format: &'static dyn WireFormat, at: usize, body: &[u8]) -> Option<Vec<u8>> {
+    let response = any_request(format)?.response(body).ok()?;
+    let mut edit = response.edit();
+    let mut reached = false;
+    for choice in &response.reply().choices {
+        let text = beginning(&choice.text, at);
+        let mut was_cut = text.is_some();
+        if let Some(text) = text {
+            edit.set_text(choice.index, text);
+        }
+        for call in &choice.tool_calls {
+            let Some(arguments) = beginning(&call.arguments, at) else { continue };
+            was_cut = true;
+            // Where arguments are an object a server has none to show of those that were cut.
+            edit.set_arguments(choice.index, call.index, "{}");
+            edit.set_arguments(choice.index, call.index, arguments);
+        }
+        if was_cut {
+            edit.set_end(choice.index, End::Cut);
+            reached = true;
+        }
+    }
+    reached.then(|| edit.finish())
+}
+
+/// The beginning of a text; none where it ends before.
+fn beginning(text: &str, at: usize) -> Option<&str> {
+    let end = text.floor_char_boundary(at);
+    text.get(..end).filter(|beginning| beginning.len() < text.len())
+}
