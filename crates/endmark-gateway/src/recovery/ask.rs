@@ -16,7 +16,7 @@ use super::account::Account;
 use super::call::CallFailure;
 use super::capabilities::Capability;
 use super::continuation::{Continuation, call};
-use super::expected::Expected;
+use super::expected::{Expected, ExpectedCall};
 use super::flow::{ClientGone, Flow};
 use super::site::Site;
 use super::suspect::{Following, Suspect};
@@ -173,17 +173,18 @@ impl<'a> Asker<'a> {
         let call = call_so_far(self.suspect, rest);
         let partial = partial(self.suspect, rest, call.as_ref());
         let terms = terms(limit, flow.is_live());
-        let prefill = self.prefill().and_then(|variant| {
-            request.asking(&Ask::Prefill { so_far: partial, variant, tool: tool_prefill(rest) }, terms)
-        });
+        let tool = tool_prefill(rest);
+        let prefill = self
+            .prefill()
+            .and_then(|variant| request.asking(&Ask::Prefill { so_far: partial, variant, tool }, terms));
         if let Some(asked) = prefill {
             self.note(PREFILL);
-            return self.by_prefill(ask, asked, limit, flow).await;
+            return self.by_prefill(ask, asked, tool, limit, flow).await;
         }
         self.note("user_turn");
         let asked = request.asking(&Ask::Prompt { so_far: partial, prompt: &ask.prompt }, terms);
         let asked = asked.ok_or_else(cannot_be_asked)?;
-        let expected = expecting(self.suspect, "", ask, Some(ask.from));
+        let expected = in_text(expecting(self.suspect, "", ask, Some(ask.from)));
         let continuation = self.call((asked.body, terms.stream), limit, &expected, flow).await?;
         if self.prefill_refused && self.capability == Capability::Unknown {
             // The same request in another form was taken: it was the prefill that was refused.
@@ -211,9 +212,8 @@ impl<'a> Asker<'a> {
             let asked = request.asking(&Ask::Again, terms).ok_or_else(cannot_be_asked)?;
             (asked.body, terms.stream, Some(limit))
         };
-        let mut expected = expecting(self.suspect, "", ask, None);
         // All of the reply comes again, and the call stands where it stood.
-        expected.call = expected.call.map(|_| self.suspect.calls_before.len());
+        let expected = expecting(self.suspect, "", ask, None);
         let continuation = self.call((body, stream), limit, &expected, flow).await?;
         Ok((self.reply(continuation, carried), Join::Exact))
     }
@@ -258,6 +258,7 @@ impl<'a> Asker<'a> {
         &mut self,
         ask: &ResumeAsk,
         asked: Asked,
+        tool: ToolPrefill,
         limit: u64,
         flow: &mut Flow<'_>,
     ) -> Result<(Reply, Join), Unanswered> {
@@ -269,11 +270,12 @@ impl<'a> Asker<'a> {
         let shown = ask.so_far.len().saturating_sub(asked.unshown);
         let (shown, unshown) = ask.so_far.split_at_checked(shown).unwrap_or((&ask.so_far, ""));
         // What was not shown comes again: nothing can be handed on before that is seen.
-        let expected = if unshown.is_empty() {
-            expecting(self.suspect, shown, ask, Some(from))
-        } else {
-            Expected { closed: true, ..expecting(self.suspect, shown, ask, Some(from)) }
-        };
+        let mut expected = expecting(self.suspect, shown, ask, Some(from));
+        expected.closed = !unshown.is_empty();
+        if tool == ToolPrefill::Hermes {
+            // The call was shown as text: a server that reads no call in it answers the rest as text, too.
+            expected = in_text(expected);
+        }
         let mut continuation = self.call((asked.body, stream), limit, &expected, flow).await?;
         if !unshown.is_empty() {
             match continuation.text.strip_prefix(unshown) {
@@ -313,8 +315,9 @@ impl<'a> Asker<'a> {
             from: None,
             exact: false,
             closed: false,
-            call: self.is_call().then_some(0),
+            call: expected_call(self.suspect),
         };
+        let expected = in_text(expected);
         let continuation = self.call((asked.body, false), limit, &expected, flow).await?;
         Ok(self.reply(continuation, Some(limit)))
     }
@@ -470,7 +473,6 @@ fn expecting<'a>(
     ask: &'a ResumeAsk,
     from: Option<AskedFrom>,
 ) -> Expected<'a> {
-    let is_call = matches!(suspect.slot.part, Part::ToolCall(_));
     Expected {
         purpose: Purpose::Resume,
         echo,
@@ -479,9 +481,26 @@ fn expecting<'a>(
         from,
         exact: false,
         closed: false,
-        // The first of an answer's calls goes on with the cut one.
-        call: is_call.then_some(0),
+        call: expected_call(suspect),
     }
+}
+
+/// The call that an answer has to have in it, where the part is one.
+fn expected_call(suspect: &Suspect) -> Option<ExpectedCall<'_>> {
+    match &suspect.slot.part {
+        Part::Text => None,
+        Part::ToolCall(call) => {
+            Some(ExpectedCall { name: &call.name, before: &suspect.calls_before, as_text: false })
+        }
+    }
+}
+
+/// The same where a call's arguments were asked for as text.
+fn in_text(mut expected: Expected<'_>) -> Expected<'_> {
+    if let Some(call) = &mut expected.call {
+        call.as_text = true;
+    }
+    expected
 }
 
 /// A cut call as far as it is there by now.

@@ -20,7 +20,7 @@ use crate::upstream::{ReadError, read_whole};
 
 /// What a further call gave.
 pub(super) struct Continuation {
-    /// The text of the message, or the arguments of its first tool call, without the echo.
+    /// What of the answer belongs to the part, without the echo.
     pub(super) text: String,
     /// Whether the upstream repeated what it was given to go on with.
     pub(super) echoed: bool,
@@ -110,7 +110,7 @@ fn continuation(
     id: Option<&str>,
     expected: &Expected<'_>,
 ) -> Continuation {
-    let received = received(choice, expected);
+    let received = expected.part(choice);
     let (text, echoed) = match received.strip_prefix(expected.echo) {
         Some(rest) if !expected.echo.is_empty() => (rest, true),
         _ => (received, false),
@@ -125,15 +125,6 @@ fn continuation(
         reasoned: choice.reasoned,
         id: id.map(str::to_owned),
         further: choice.continuation.clone(),
-    }
-}
-
-/// The part that is continued: the text, or the arguments of the call that came.
-fn received<'a>(choice: &'a Choice, expected: &Expected<'_>) -> &'a str {
-    let Some(position) = expected.call else { return &choice.text };
-    match choice.tool_calls.get(position) {
-        Some(call) => &call.arguments,
-        None => &choice.text,
     }
 }
 
@@ -179,7 +170,7 @@ async fn streamed(
             if !choice.mendable {
                 break 'reading Ending::OverCap;
             }
-            passing.pass(received(choice, expected), flow).await?;
+            passing.pass(expected.part(choice), flow).await?;
         }
     };
     let all = stream.received();

@@ -2,6 +2,8 @@
 
 use endmark_core::{AskedFrom, Format};
 use endmark_store::Purpose;
+use endmark_wire::reply::{Choice, ToolCall};
+use serde_json::Value;
 
 /// What the answer is expected to begin with, and where it may flow to.
 pub(super) struct Expected<'a> {
@@ -19,6 +21,51 @@ pub(super) struct Expected<'a> {
     pub(super) exact: bool,
     /// Nothing is handed on before all of the answer is there.
     pub(super) closed: bool,
-    /// Which of the answer's calls goes on with a tool call's arguments; none where the part is text.
-    pub(super) call: Option<usize>,
+    /// The tool call that the answer goes on with; none where the part is text.
+    pub(super) call: Option<ExpectedCall<'a>>,
+}
+
+/// The cut call whose arguments an answer is to have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ExpectedCall<'a> {
+    /// The function that it calls.
+    pub(super) name: &'a str,
+    /// The calls before it, which an answer with calls repeats.
+    pub(super) before: &'a [ToolCall],
+    /// The arguments were asked for as text. Otherwise text is what the model has to say, and no arguments.
+    pub(super) as_text: bool,
+}
+
+impl Expected<'_> {
+    /// What of an answer belongs to the part: its text, or the arguments of the call that is gone on with. Nothing
+    /// where it calls another function, or stands behind other calls: what the model wants by now is another thing.
+    pub(super) fn part<'a>(&self, choice: &'a Choice) -> &'a str {
+        let Some(expected) = &self.call else { return &choice.text };
+        if choice.tool_calls.is_empty() {
+            return if expected.as_text { &choice.text } else { "" };
+        }
+        let place = expected.before.len();
+        match choice.tool_calls.get(place) {
+            Some(call)
+                if call.name == expected.name && are_same(expected.before, &choice.tool_calls[..place]) =>
+            {
+                &call.arguments
+            }
+            _ => "",
+        }
+    }
+}
+
+/// Whether these are the same calls, whatever their ids and the whitespace in their arguments.
+fn are_same(some: &[ToolCall], others: &[ToolCall]) -> bool {
+    some.iter().zip(others).all(|(one, other)| {
+        one.name == other.name
+            && (one.arguments == other.arguments || is_same_value(&one.arguments, &other.arguments))
+    })
+}
+
+fn is_same_value(one: &str, other: &str) -> bool {
+    let value =
+        |text: &str| serde_json::from_str::<Value>(if text.trim().is_empty() { "{}" } else { text }).ok();
+    value(one).is_some_and(|one| Some(one) == value(other))
 }

@@ -13,7 +13,7 @@ use super::flow::{ClientGone, Flow};
 use super::record::{Closing, Record};
 use super::suspect::{Following, Suspect};
 use super::when::{Action, action};
-use crate::chat::{Exchange, Outcome};
+use crate::chat::{Exchange, Outcome, Part};
 use crate::settings::Mode;
 
 /// What is to be said about why a part ended.
@@ -153,7 +153,7 @@ async fn whole(
     }
     mended.invalid = true;
     mended.outcome = Some(Outcome::Whole);
-    if exchange.mode == Mode::Warn || !flow.is_open() || corrections(exchange, flow) == 0 {
+    if exchange.mode == Mode::Warn || !flow.is_open() || corrections(exchange, suspect, flow) == 0 {
         return Ok(mended);
     }
     let mut asker = Asker::new(exchange, suspect, account).await;
@@ -235,15 +235,16 @@ fn pipeline(exchange: &Exchange, suspect: &Suspect, flow: &Flow<'_>) -> Pipeline
             sent: flow.sent(),
             prompt: settings.resume.prompt.clone(),
         },
-        max_corrections: corrections(exchange, flow),
+        max_corrections: corrections(exchange, suspect, flow),
     };
     let schema = suspect.schema.clone().map(|schema| Box::new(schema) as Box<dyn Validate + Send + Sync>);
     Pipeline::new(policy, suspect.demanded.clone(), schema, suspect.reply.clone())
 }
 
-/// What was sent cannot be corrected any more.
-fn corrections(exchange: &Exchange, flow: &Flow<'_>) -> u32 {
-    if flow.sent() == 0 { exchange.gateway.settings.max_corrections } else { 0 }
+/// What was sent cannot be corrected any more, and a call of which nothing came would be made up.
+fn corrections(exchange: &Exchange, suspect: &Suspect, flow: &Flow<'_>) -> u32 {
+    let is_made_up = matches!(suspect.slot.part, Part::ToolCall(_)) && suspect.reply.text.trim().is_empty();
+    if flow.sent() == 0 && !is_made_up { exchange.gateway.settings.max_corrections } else { 0 }
 }
 
 fn mended(

@@ -7,6 +7,7 @@
 )]
 
 pub(crate) mod raw;
+pub(crate) mod spoken;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,0 +1,334 @@
+//! What a provider says, in each of the four formats, and what a client hears of it.
+
+use serde_json::{Value, json};
+use testkit::{Answer, Dialect, Heard, Reply, Request};
+
+use super::Endmark;
+
+/// One of the four formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wire {
+    Chat,
+    Other(Dialect),
+}
+
+/// A part of a reply.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Said<'a> {
+    Text(&'a str),
+    /// A call of a function: its name, and its arguments as far as they came.
+    Call(&'a str, &'a str),
+}
+
+/// How a reply ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Turn,
+    Calls,
+    Limit,
+}
+
+impl Wire {
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Chat,
+        Self::Other(Dialect::Responses),
+        Self::Other(Dialect::Messages),
+        Self::Other(Dialect::Gemini),
+    ];
+
+    pub(crate) fn path(self, stream: bool) -> &'static str {
+        match self {
+            Self::Chat => "/v1/chat/completions",
+            Self::Other(dialect) => dialect.path(stream),
+        }
+    }
+
+    /// A request that offers two functions.
+    pub(crate) fn request(self, stream: bool) -> Value {
+        let names = ["get_weather", "get_time"];
+        let Self::Other(dialect) = self else {
+            let tool = |name: &str| json!({"type": "function", "function": {"name": name, "parameters": {"type": "object"}}});
+            return json!({
+                "model": "scripted", "stream": stream, "max_tokens": 8192, "tools": names.map(tool),
+                "messages": [{"role": "user", "content": "Tell."}],
+            });
+        };
+        let mut body = dialect.request(8_192, stream);
+        let tools = names.map(|name| dialect.tools(name));
+        body["tools"] = tools.iter().flat_map(|tools| tools.as_array().unwrap().clone()).collect();
+        body
+    }
+
+    /// The word for an end.
+    pub(crate) fn word(self, end: End) -> &'static str {
+        match (self, end) {
+            (Self::Chat, End::Turn) => "stop",
+            (Self::Chat, End::Calls) => "tool_calls",
+            (Self::Chat, End::Limit) => "length",
+            (Self::Other(Dialect::Responses), End::Turn | End::Calls) => "completed",
+            (Self::Other(Dialect::Responses), End::Limit) => "incomplete",
+            (Self::Other(Dialect::Messages), End::Turn) => "end_turn",
+            (Self::Other(Dialect::Messages), End::Calls) => "tool_use",
+            (Self::Other(Dialect::Messages), End::Limit) => "max_tokens",
+            (Self::Other(Dialect::Gemini), End::Turn | End::Calls) => "STOP",
+            (Self::Other(Dialect::Gemini), End::Limit) => "MAX_TOKENS",
+        }
+    }
+
+    /// The answer that says this.
+    pub(crate) fn answer(self, said: &[Said<'_>], end: End, stream: bool) -> Answer {
+        if stream {
+            Answer::sse(self.frames(said, Some(end)))
+        } else {
+            Answer::json(200, &self.whole(said, self.word(end)))
+        }
+    }
+
+    /// The reply that says this, not streamed.
+    pub(crate) fn whole(self, said: &[Said<'_>], word: &str) -> Value {
+        let texts: String = said
+            .iter()
+            .filter_map(|said| if let Said::Text(text) = said { Some(*text) } else { None })
+            .collect();
+        let parts: Vec<Value> = said.iter().enumerate().map(|(at, said)| self.part(at, *said)).collect();
+        match self {
+            Self::Chat => {
+                let calls: Vec<Value> = parts.into_iter().filter(Value::is_object).collect();
+                let mut message = json!({"role": "assistant", "content": texts});
+                if !calls.is_empty() {
+                    message["tool_calls"] = json!(calls);
+                }
+                json!({
+                    "id": "chatcmpl", "object": "chat.completion", "created": 1, "model": "scripted",
+                    "choices": [{"index": 0, "message": message, "finish_reason": word}],
+                    "usage": {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12},
+                })
+            }
+            Self::Other(Dialect::Responses) => json!({
+                "id": "resp_1", "object": "response", "created_at": 1, "status": word, "model": "scripted",
+                "error": null, "output": parts,
+                "incomplete_details": if word == "incomplete" { json!({"reason": "max_output_tokens"}) } else { Value::Null },
+                "usage": {"input_tokens": 5, "output_tokens": 7, "total_tokens": 12},
+            }),
+            Self::Other(Dialect::Messages) => json!({
+                "id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": parts,
+                "stop_reason": word, "stop_sequence": null, "usage": {"input_tokens": 5, "output_tokens": 7},
+            }),
+            Self::Other(Dialect::Gemini) => json!({
+                "candidates": [{"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": word}],
+                "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 7, "totalTokenCount": 12},
+                "modelVersion": "scripted", "responseId": "r1",
+            }),
+        }
+    }
+
+    /// A part as it stands in a whole reply; what is cut of an object is not in it.
+    fn part(self, at: usize, said: Said<'_>) -> Value {
+        let object = |arguments: &str| serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
+        let id = format!("call_{at}");
+        match (self, said) {
+            (Self::Chat, Said::Text(_)) => Value::Null,
+            (Self::Chat, Said::Call(name, arguments)) => {
+                json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+            }
+            (Self::Other(Dialect::Responses), Said::Text(text)) => json!({
+                "id": format!("msg_{at}"), "type": "message", "role": "assistant", "status": "completed",
+                "content": [{"type": "output_text", "annotations": [], "text": text}],
+            }),
+            (Self::Other(Dialect::Responses), Said::Call(name, arguments)) => json!({
+                "id": format!("fc_{at}"), "type": "function_call", "status": "completed", "call_id": id,
+                "name": name, "arguments": arguments,
+            }),
+            (Self::Other(Dialect::Messages), Said::Text(text)) => json!({"type": "text", "text": text}),
+            (Self::Other(Dialect::Messages), Said::Call(name, arguments)) => {
+                json!({"type": "tool_use", "id": id, "name": name, "input": object(arguments)})
+            }
+            (Self::Other(Dialect::Gemini), Said::Text(text)) => json!({"text": text}),
+            (Self::Other(Dialect::Gemini), Said::Call(name, arguments)) => {
+                json!({"functionCall": {"name": name, "args": object(arguments)}})
+            }
+        }
+    }
+
+    /// The events of a stream that says this; without an end it just stops behind the last part.
+    pub(crate) fn frames(self, said: &[Said<'_>], end: Option<End>) -> Vec<String> {
+        let word = end.map(|end| self.word(end));
+        let mut events = Vec::new();
+        match self {
+            Self::Chat => {
+                let mut calls = 0..;
+                for (at, said) in said.iter().enumerate() {
+                    let delta = match said {
+                        Said::Text(text) => json!({"content": text}),
+                        Said::Call(..) => {
+                            let mut call = self.part(at, *said);
+                            call["index"] = json!(calls.next().unwrap());
+                            json!({"tool_calls": [call]})
+                        }
+                    };
+                    events.push(chunk(&delta, None));
+                }
+                events.extend(word.map(|word| chunk(&json!({}), Some(word))));
+                let data = events.iter().map(|event| format!("data: {event}\n\n"));
+                return data.chain(word.map(|_| "data: [DONE]\n\n".to_owned())).collect();
+            }
+            Self::Other(Dialect::Responses) => self.responses(said, word, &mut events),
+            Self::Other(Dialect::Messages) => self.messages(said, word, &mut events),
+            Self::Other(Dialect::Gemini) => {
+                // The last part and the end come in one.
+                let (alone, last) = said.split_at(said.len().saturating_sub(word.map_or(0, |_| 1)));
+                for (at, said) in alone.iter().enumerate() {
+                    let content = json!({"role": "model", "parts": [self.part(at, *said)]});
+                    events.push(
+                        json!({"candidates": [{"index": 0, "content": content}], "modelVersion": "scripted"}),
+                    );
+                }
+                events.extend(word.map(|word| self.whole(last, word)));
+                return events.iter().map(|event| format!("data: {event}\r\n\r\n")).collect();
+            }
+        }
+        events.iter().map(named).collect()
+    }
+
+    fn responses(self, said: &[Said<'_>], word: Option<&str>, events: &mut Vec<Value>) {
+        let mut begun = self.whole(&[], "in_progress");
+        begun["usage"] = Value::Null;
+        events.push(json!({"type": "response.created", "response": begun}));
+        for (at, said) in said.iter().enumerate() {
+            let item = self.part(at, *said);
+            let mut bare = item.clone();
+            bare["status"] = json!("in_progress");
+            let place = |kind: &str| json!({"type": kind, "output_index": at, "item_id": item["id"]});
+            let with = |mut event: Value, name: &str, value: Value| {
+                event[name] = value;
+                event
+            };
+            match said {
+                Said::Text(text) => {
+                    bare["content"] = json!([]);
+                    events.push(
+                        json!({"type": "response.output_item.added", "output_index": at, "item": bare}),
+                    );
+                    let part = json!({"type": "output_text", "annotations": [], "text": ""});
+                    let begins = with(place("response.content_part.added"), "part", part);
+                    events.push(with(begins, "content_index", json!(0)));
+                    let delta = with(place("response.output_text.delta"), "delta", json!(text));
+                    events.push(with(delta, "content_index", json!(0)));
+                }
+                Said::Call(_, arguments) => {
+                    bare["arguments"] = json!("");
+                    events.push(
+                        json!({"type": "response.output_item.added", "output_index": at, "item": bare}),
+                    );
+                    if !arguments.is_empty() {
+                        let name = "response.function_call_arguments.delta";
+                        events.push(with(place(name), "delta", json!(arguments)));
+                    }
+                }
+            }
+            events.push(json!({"type": "response.output_item.done", "output_index": at, "item": item}));
+        }
+        if let Some(word) = word {
+            events.push(json!({"type": format!("response.{word}"), "response": self.whole(said, word)}));
+        }
+    }
+
+    fn messages(self, said: &[Said<'_>], word: Option<&str>, events: &mut Vec<Value>) {
+        let mut begun = self.whole(&[], "");
+        begun["stop_reason"] = Value::Null;
+        events.push(json!({"type": "message_start", "message": begun}));
+        for (at, said) in said.iter().enumerate() {
+            let mut block = self.part(at, *said);
+            let delta = match said {
+                Said::Text(text) => {
+                    block["text"] = json!("");
+                    json!({"type": "text_delta", "text": text})
+                }
+                Said::Call(_, arguments) => {
+                    block["input"] = json!({});
+                    json!({"type": "input_json_delta", "partial_json": arguments})
+                }
+            };
+            events.push(json!({"type": "content_block_start", "index": at, "content_block": block}));
+            events.push(json!({"type": "content_block_delta", "index": at, "delta": delta}));
+            events.push(json!({"type": "content_block_stop", "index": at}));
+        }
+        if let Some(word) = word {
+            let delta = json!({"stop_reason": word, "stop_sequence": null});
+            events.push(json!({"type": "message_delta", "delta": delta, "usage": {"output_tokens": 7}}));
+            events.push(json!({"type": "message_stop"}));
+        }
+    }
+
+    /// An error in the middle of a stream.
+    pub(crate) fn error_frame(self, kind: &str, message: &str) -> String {
+        match self {
+            Self::Chat => format!("data: {}\n\n", json!({"error": {"type": kind, "message": message}})),
+            Self::Other(Dialect::Responses) => {
+                named(&json!({"type": "error", "code": kind, "message": message, "param": null}))
+            }
+            Self::Other(Dialect::Messages) => {
+                named(&json!({"type": "error", "error": {"type": kind, "message": message}}))
+            }
+            Self::Other(Dialect::Gemini) => {
+                format!(
+                    "data: {}\r\n\r\n",
+                    json!({"error": {"code": 503, "status": kind, "message": message}})
+                )
+            }
+        }
+    }
+
+    /// What a client puts together of an answer.
+    pub(crate) fn hear(self, reply: &Reply) -> Heard {
+        let Self::Other(dialect) = self else { return hear_chat(reply) };
+        dialect.hear(reply)
+    }
+
+    /// Sends a request of this format and reads what comes.
+    pub(crate) async fn ask(self, endmark: &Endmark, body: &Value, stream: bool) -> (Reply, Heard) {
+        let request = Request::post(endmark.address, self.path(stream)).json(body);
+        let reply = request.send().await.read().await;
+        let heard = self.hear(&reply);
+        (reply, heard)
+    }
+}
+
+fn chunk(delta: &Value, finish: Option<&str>) -> Value {
+    json!({
+        "id": "chatcmpl", "object": "chat.completion.chunk", "created": 1, "model": "scripted",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+    })
+}
+
+fn named(event: &Value) -> String {
+    format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
+}
+
+fn hear_chat(reply: &Reply) -> Heard {
+    let streams = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+    let events = if streams { reply.json_events() } else { vec![reply.json()] };
+    let mut heard = Heard::default();
+    for event in events {
+        if event.get("error").is_some() {
+            heard.error = Some(event.clone());
+        }
+        if event["endmark"].is_object() {
+            heard.endmark = Some(event["endmark"].clone());
+        }
+        let choice = &event["choices"][0];
+        let message = if streams { &choice["delta"] } else { &choice["message"] };
+        heard.text += message["content"].as_str().unwrap_or_default();
+        for (at, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
+            let at = call["index"].as_u64().and_then(|at| usize::try_from(at).ok()).unwrap_or(at);
+            if heard.calls.len() <= at {
+                heard.calls.resize(at + 1, <(String, String)>::default());
+            }
+            heard.calls[at].0 += call["function"]["name"].as_str().unwrap_or_default();
+            heard.calls[at].1 += call["function"]["arguments"].as_str().unwrap_or_default();
+        }
+        heard.stop = choice["finish_reason"].as_str().map(str::to_owned).or(heard.stop);
+        heard.output_tokens = event["usage"]["completion_tokens"].as_u64().or(heard.output_tokens);
+    }
+    heard
+}

@@ -1,0 +1,117 @@
+//! A cut call gets the arguments of no other call, whatever the upstream answers where it is asked for the rest.
+
+mod support;
+
+use support::Endmark;
+use support::spoken::{End, Said, Wire};
+use testkit::{Received, Script};
+
+const PARIS: Said<'static> = Said::Call("get_weather", r#"{"city":"Paris"}"#);
+const NOTHING_YET: Said<'static> = Said::Call("get_time", "");
+
+/// What the client has of the cut call at the end: nothing that could be carried out.
+fn is_honest(
+    wire: Wire,
+    begun: &[Said<'_>],
+    answered: &[Said<'_>],
+    stream: bool,
+) -> impl Future<Output = (String, String)> {
+    let first = wire.answer(begun, End::Limit, stream);
+    let whole = wire.answer(answered, End::Calls, false);
+    let streamed = wire.answer(answered, End::Calls, true);
+    let is_first = std::sync::atomic::AtomicBool::new(true);
+    let respond = move |request: &Received| {
+        if is_first.swap(false, std::sync::atomic::Ordering::Relaxed) {
+            return first.clone();
+        }
+        let streams = request.json()["stream"] == true || request.path.contains("alt=sse");
+        if streams { streamed.clone() } else { whole.clone() }
+    };
+    let what = format!("{wire:?} {stream} {begun:?} {answered:?}");
+    async move {
+        let endmark = Endmark::start(respond).await;
+        let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
+        let what = format!("{what}: {}", reply.text());
+        assert!(endmark.calls() > 1, "{what}");
+        let told = heard.endmark.as_ref().and_then(|told| told["outcome"].as_str().map(str::to_owned));
+        let told = told.or_else(|| reply.header("x-endmark-outcome").map(str::to_owned));
+        assert_eq!(told.as_deref(), Some("exhausted"), "{what}");
+        assert!(heard.stop.is_none() || heard.stop.as_deref() == Some(wire.word(End::Limit)), "{what}");
+        (what, reply.text())
+    }
+}
+
+async fn gets_nothing_of_others(stream: bool) {
+    let begun: [&[Said<'_>]; 2] = [&[Said::Text("Let me look."), NOTHING_YET], &[PARIS, NOTHING_YET]];
+    let others: [&[Said<'_>]; 4] = [
+        &[Said::Call("get_weather", r#"{"city":"STOLEN"}"#)],
+        &[Said::Text(r#"{"oops":"STOLEN"}"#)],
+        // The same calls, in another order: where the cut call stands first, that is the rest of it.
+        &[Said::Call("get_time", r#"{"tz":"STOLEN"}"#), Said::Call("get_weather", r#"{"tz":"STOLEN"}"#)],
+        // The same place, behind another call than the one that the client has.
+        &[Said::Call("get_weather", r#"{"city":"Rome"}"#), Said::Call("get_time", r#"{"tz":"STOLEN"}"#)],
+    ];
+    for wire in Wire::ALL {
+        for (begun, others) in [(begun[0], &others[..2]), (begun[1], &others[..])] {
+            for answered in others {
+                let (what, came) = is_honest(wire, begun, answered, stream).await;
+                assert!(!came.contains("STOLEN"), "{what}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_of_another_function_is_no_rest_of_this_one() {
+    gets_nothing_of_others(false).await;
+}
+
+#[tokio::test]
+async fn a_streamed_call_of_another_function_is_no_rest_of_this_one() {
+    gets_nothing_of_others(true).await;
+}
+
+#[tokio::test]
+async fn the_rest_of_a_call_is_not_the_end_of_another_one() {
+    for wire in [Wire::ALL[0], Wire::ALL[1], Wire::ALL[2]] {
+        for stream in [false, true] {
+            let begun = [Said::Call("get_weather", r#"{"path":"/a","mo"#)];
+            let answered = [Said::Call("get_time", r#"{"path":"/a","mode":"STOLEN"}"#)];
+            if wire == Wire::ALL[2] && !stream {
+                // Not streamed, Messages has no beginning of an input.
+                continue;
+            }
+            let (what, came) = is_honest(wire, &begun, &answered, stream).await;
+            assert!(!came.contains("STOLEN"), "{what}");
+        }
+    }
+}
+
+/// The same calls again, and the cut one whole.
+#[tokio::test]
+async fn the_same_call_behind_the_same_calls_is_the_rest() {
+    for wire in Wire::ALL {
+        for stream in [false, true] {
+            // The whitespace is not the same, and the ids are not.
+            let again = [
+                Said::Call("get_weather", r#"{ "city": "Paris" }"#),
+                Said::Call("get_time", r#"{"tz":"CET"}"#),
+            ];
+            let script = Script::new()
+                .then(wire.answer(&[PARIS, NOTHING_YET], End::Limit, stream))
+                .then(wire.answer(&again, End::Calls, stream && wire != Wire::ALL[3]))
+                .otherwise(wire.answer(&again, End::Calls, false));
+            let endmark = Endmark::start(script).await;
+            let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
+            let what = format!("{wire:?} {stream}: {}", reply.text());
+            let calls: Vec<(&str, &str)> =
+                heard.calls.iter().map(|(name, made)| (name.as_str(), made.as_str())).collect();
+            assert_eq!(
+                calls,
+                [("get_weather", r#"{"city":"Paris"}"#), ("get_time", r#"{"tz":"CET"}"#)],
+                "{what}"
+            );
+            assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Calls)), "{what}");
+        }
+    }
+}
