@@ -134,6 +134,9 @@ impl Disclosure {
         if let Some(upstream) = &self.upstream {
             set("x-endmark-upstream", upstream.clone());
         }
+        if let Some(reason) = self.reason.as_ref().filter(|_| self.outcome == Outcome::Whole) {
+            set("x-endmark-reason", reason.clone());
+        }
     }
 
     /// As the `endmark` object of a stream's last chunk.

@@ -173,6 +173,13 @@ impl Closing<'_> {
                 )
                 .await?;
             }
+            if self.fails_behind(choice) && disclosure.outcome() == Outcome::Whole {
+                // Whole calls came, and the upstream says that more of the reply failed: its word stands.
+                disclosure.broke_off();
+                self.worst = self.worst.max(disclosure.outcome());
+                self.failed.get_or_insert(disclosure);
+                continue;
+            }
             self.worst = self.worst.max(disclosure.outcome());
             if disclosure.has_something() {
                 self.choice(choice, &settled, &disclosure).await?;
@@ -187,6 +194,11 @@ impl Closing<'_> {
             self.failed.get_or_insert(disclosure);
         }
         Ok(())
+    }
+
+    /// Whether the upstream said by an error that it failed behind this choice's calls.
+    fn fails_behind(&self, choice: &Choice) -> bool {
+        self.ending == Ending::UpstreamError && choice.finish.is_none() && !choice.tool_calls.is_empty()
     }
 
     /// One part of a choice, which goes on where the client has its beginning.

@@ -2,8 +2,8 @@
 
 use endmark_core::detect::Detector;
 use endmark_core::{
-    CutKind, Evidence, Format, Judgement, PieceRecord, PieceRole, Pipeline, PipelineOutcome, PipelinePolicy,
-    PipelineResult, ResumePolicy, Validate, Verdict, judge,
+    CutKind, Ending, Evidence, Format, Judgement, PieceRecord, PieceRole, Pipeline, PipelineOutcome,
+    PipelinePolicy, PipelineResult, ResumePolicy, Stop, Validate, Verdict, judge,
 };
 
 use super::account::Account;
@@ -145,6 +145,9 @@ async fn whole(
     if disclosed {
         mended.finish = Finish::Normal;
         mended.outcome = Some(Outcome::Whole);
+        if let Part::ToolCall(_) = suspect.slot.part {
+            (mended.kind, mended.reason) = ended_behind_a_call(suspect);
+        }
     }
     let invalid =
         suspect.schema.as_ref().is_some_and(|schema| !schema.validate(&suspect.reply.text).is_empty());
@@ -165,6 +168,17 @@ async fn whole(
     }
     mended.attempts = outcome.corrections;
     Ok(mended)
+}
+
+/// What is to be told of a whole call behind which the reply was cut: of further calls nothing is known.
+fn ended_behind_a_call(suspect: &Suspect) -> (Option<CutKind>, Option<String>) {
+    let (kind, how) = match suspect.reply.stop {
+        Some(Stop::Limit) => (CutKind::Limit, "the reply reached its limit"),
+        _ if suspect.reply.ending == Ending::UpstreamError => (CutKind::Dropped, "the upstream failed"),
+        _ => (CutKind::Dropped, "the stream broke off"),
+    };
+    let reason = format!("{how} right behind a whole call: further calls may be missing");
+    (Some(kind), Some(reason))
 }
 
 /// Why a cut part is left as it is: nobody wants more of it.

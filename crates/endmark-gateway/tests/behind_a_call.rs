@@ -1,0 +1,80 @@
+//! What is told of a reply that ended right behind a whole call: of further calls nothing is known.
+
+mod support;
+
+use support::Endmark;
+use support::spoken::{End, Said, Wire};
+use testkit::{Answer, Dialect, Fault, Script};
+
+const PARIS: Said<'static> = Said::Call("get_weather", r#"{"city":"Paris"}"#);
+
+/// Before an upstream that breaks off so, and refuses to say any more.
+async fn before(answer: Answer) -> Endmark {
+    let refused = Answer::error(400, "invalid_request_error", None, "no");
+    Endmark::start(Script::new().then(answer).otherwise(refused)).await
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_behind_a_whole_call_is_whole_and_says_so() {
+    for wire in Wire::ALL {
+        for fault in [None, Some(Fault::Reset)] {
+            let frames = wire.frames(&[PARIS], None);
+            let length = frames.concat().len();
+            let answer = Answer::sse(frames);
+            let answer = match fault {
+                Some(fault) => answer.fault(length, fault),
+                None => answer,
+            };
+            let endmark = before(answer).await;
+            let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+            let what = format!("{wire:?} {fault:?}: {}", reply.text());
+            assert_eq!(heard.calls.len(), 1, "{what}");
+            assert_eq!((heard.stop.as_deref(), heard.error), (Some(wire.word(End::Calls)), None), "{what}");
+            let told = heard.endmark.unwrap_or_default();
+            assert_eq!((&told["outcome"], &told["cut"]), (&"whole".into(), &"dropped".into()), "{what}");
+            let reason = told["reason"].as_str().unwrap_or_default();
+            assert!(
+                reason.contains("broke off") && reason.contains("further calls may be missing"),
+                "{what}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_limit_right_behind_a_whole_call_is_told() {
+    for wire in Wire::ALL {
+        for stream in [false, true] {
+            if !stream && wire == Wire::Other(Dialect::Messages) {
+                // Not streamed, Messages cannot tell a cut input from a whole one: the call counts as cut.
+                continue;
+            }
+            let endmark = before(wire.answer(&[PARIS], End::Limit, stream)).await;
+            let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
+            let what = format!("{wire:?} {stream}: {}", reply.text());
+            assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Calls)), "{what}");
+            let told = heard.endmark.unwrap_or_default();
+            let said = |name: &str| {
+                let header = reply.header(&format!("x-endmark-{name}")).map(str::to_owned);
+                told[name].as_str().map(str::to_owned).or(header).unwrap_or_default()
+            };
+            assert_eq!((said("outcome").as_str(), said("cut").as_str()), ("whole", "limit"), "{what}");
+            assert!(said("reason").contains("further calls may be missing"), "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_of_the_upstream_behind_a_whole_call_reaches_the_client() {
+    for wire in Wire::ALL {
+        let mut frames = wire.frames(&[PARIS], None);
+        frames.push(wire.error_frame("overloaded_error", "we are overloaded"));
+        let endmark = before(Answer::sse(frames)).await;
+        let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+        let what = format!("{wire:?}: {}", reply.text());
+        assert_eq!((heard.stop, endmark.calls()), (None, 1), "{what}");
+        assert!(reply.text().contains("Paris"), "{what}");
+        assert!(heard.error.is_some() && reply.text().contains("we are overloaded"), "{what}");
+        assert_eq!(heard.endmark.unwrap_or_default()["outcome"], "cut", "{what}");
+    }
+}
