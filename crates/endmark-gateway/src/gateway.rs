@@ -140,18 +140,14 @@ impl Gateway {
         self.settings.upstreams.iter().find(|upstream| upstream.name == name)
     }
 
-    /// The upstream that serves the paths without a name; there always is one.
+    /// The upstream that gets what is meant for none of the others; there always is one.
     pub(crate) fn default_upstream(&self) -> Option<&Upstream> {
         self.settings.upstreams.first()
     }
 
-    /// The upstream that serves the paths of this format without a name: the first that speaks it, where one is said to.
+    /// The first upstream that is said to speak this format.
     pub(crate) fn upstream_of(&self, format: &str) -> Option<&Upstream> {
-        let upstreams = &self.settings.upstreams;
-        upstreams
-            .iter()
-            .find(|upstream| upstream.formats.contains(&format))
-            .or_else(|| self.default_upstream())
+        self.settings.upstreams.iter().find(|upstream| upstream.formats.contains(&format))
     }
 
     /// From now on the gateway is not ready for new work.

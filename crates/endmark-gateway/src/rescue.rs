@@ -75,6 +75,18 @@ pub(crate) enum Refusal {
     /// Nothing is at that path.
     #[error("{0}")]
     NotFound(String),
+    /// No upstream is of the provider that the request and its key are meant for.
+    #[error(
+        "no upstream is said to speak {title}, and the request's key is not sent to another provider: add \
+         `[upstreams.NAME]` with `format = \"{word}\"` and its `base_url` to the configuration, or name the upstream in \
+         the path, /u/NAME/…"
+    )]
+    NoUpstream {
+        /// The format's name for people.
+        title: &'static str,
+        /// What an upstream that speaks it has for `format`.
+        word: &'static str,
+    },
     /// The upstream gave no answer.
     #[error(
         "the upstream `{upstream}` at {address} cannot be reached ({error}): check that it runs and that its base_url is right"
@@ -105,7 +117,7 @@ impl Refusal {
             Self::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Encoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Upgrade(_) => StatusCode::NOT_IMPLEMENTED,
-            Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::NotFound(_) | Self::NoUpstream { .. } => StatusCode::NOT_FOUND,
             Self::Unreachable { error: UpstreamError::Silent(_), .. } | Self::TookTooLong(_) => {
                 StatusCode::GATEWAY_TIMEOUT
             }
@@ -132,6 +144,7 @@ impl Refusal {
             Self::Encoding(_) => "endmark_unsupported_encoding",
             Self::Upgrade(_) => "endmark_no_upgrade",
             Self::NotFound(_) => "endmark_not_found",
+            Self::NoUpstream { .. } => "endmark_no_upstream",
             Self::Unreachable { .. } => "endmark_upstream_unreachable",
             Self::AnswerLost { .. } => "endmark_upstream_answer_lost",
             Self::NotTheFormat { .. } => "endmark_upstream_not_an_api",

@@ -1,11 +1,14 @@
-//! Which part of the gateway a path belongs to.
+//! Which part of the gateway a request belongs to.
+
+mod provider;
 
 use endmark_wire::format::{self, Found, WireFormat};
-use http::{Method, Uri};
+use http::{HeaderMap, Method, Uri};
 
 use crate::gateway::Gateway;
 use crate::rescue::Refusal;
 use crate::settings::Upstream;
+use provider::Meant;
 
 /// The part of the gateway that answers.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub(crate) enum Route<'a> {
     PassThrough(Target<'a>),
     /// A path below `/endmark/` or `/u/` that nothing has.
     Unknown(String),
+    /// A request with a key for a provider of which there is no upstream.
+    Unserved(Refusal),
 }
 
 /// A path at an upstream.
@@ -67,9 +72,9 @@ pub(crate) fn is_own(path: &str) -> bool {
     path == "/endmark" || path.starts_with("/endmark/")
 }
 
-/// Finds the part that answers `method` on `uri`. The upstream comes from the configuration alone; nothing
+/// Finds the part that answers `method` on `uri`, for a client with these headers. The upstream comes from the configuration alone; nothing
 /// in a request can name another host.
-pub(crate) fn find<'a>(gateway: &'a Gateway, method: &Method, uri: &Uri) -> Route<'a> {
+pub(crate) fn find<'a>(gateway: &'a Gateway, method: &Method, uri: &Uri, headers: &HeaderMap) -> Route<'a> {
     let path_and_query = uri.path_and_query().map_or("/", |path| path.as_str());
     match uri.path() {
         "/endmark/healthz" => return Route::Health,
@@ -82,25 +87,25 @@ pub(crate) fn find<'a>(gateway: &'a Gateway, method: &Method, uri: &Uri) -> Rout
         }
         _ => {}
     }
-    let target = match path_and_query.strip_prefix("/u/") {
-        Some(named) => {
-            let (name, rest) = named.find(['/', '?']).map_or((named, ""), |at| named.split_at(at));
-            let Some(upstream) = gateway.upstream(name) else {
-                let known: Vec<&str> = gateway.settings.upstreams.iter().map(|u| u.name.as_str()).collect();
-                return Route::Unknown(format!(
-                    "no upstream is called `{name}`; configured are: {}",
-                    known.join(", ")
-                ));
-            };
-            Target {
-                upstream,
-                path_and_query: if rest.is_empty() { "/".to_owned() } else { rest.to_owned() },
-            }
-        }
-        None => match gateway.upstream_of(format_at(uri).name()) {
-            Some(upstream) => Target { upstream, path_and_query: path_and_query.to_owned() },
-            None => return Route::Unknown("no upstream is configured".to_owned()),
-        },
+    let target = if let Some(named) = path_and_query.strip_prefix("/u/") {
+        let (name, rest) = named.find(['/', '?']).map_or((named, ""), |at| named.split_at(at));
+        let Some(upstream) = gateway.upstream(name) else {
+            let known: Vec<&str> = gateway.settings.upstreams.iter().map(|u| u.name.as_str()).collect();
+            return Route::Unknown(format!(
+                "no upstream is called `{name}`; configured are: {}",
+                known.join(", ")
+            ));
+        };
+        Target { upstream, path_and_query: if rest.is_empty() { "/".to_owned() } else { rest.to_owned() } }
+    } else {
+        let meant = Meant::by(uri.path(), uri.query(), headers);
+        let format = meant.format();
+        let upstream = match (gateway.upstream_of(format.name()), gateway.default_upstream()) {
+            (Some(upstream), _) => upstream,
+            (None, Some(first)) if meant.may_go_to(first, uri.query(), headers) => first,
+            (None, _) => return Route::Unserved(no_upstream(format)),
+        };
+        Target { upstream, path_and_query: path_and_query.to_owned() }
     };
     let path = target.path_and_query.split('?').next().unwrap_or_default();
     let query = uri.query();
@@ -110,14 +115,19 @@ pub(crate) fn find<'a>(gateway: &'a Gateway, method: &Method, uri: &Uri) -> Rout
     }
 }
 
-/// The format that a path belongs to, be it one of replies or another of the same provider's: the first format where
+/// The format that a request is in, be it one for a reply or another to the same provider: the first format where
 /// nothing tells.
-pub(crate) fn format_at(uri: &Uri) -> &'static dyn WireFormat {
+pub(crate) fn format_of(uri: &Uri, headers: &HeaderMap) -> &'static dyn WireFormat {
     let path = match uri.path().strip_prefix("/u/") {
         Some(named) => named.find('/').map_or("", |at| named.split_at(at).1),
         None => uri.path(),
     };
-    format::of_path(path)
+    Meant::by(path, uri.query(), headers).format()
+}
+
+fn no_upstream(format: &dyn WireFormat) -> Refusal {
+    let (title, word) = provider::names(format);
+    Refusal::NoUpstream { title, word }
 }
 
 /// Whether a path has a segment that takes it elsewhere, in any spelling that some server understands: what is one

@@ -81,7 +81,7 @@ impl Default for Settings {
             tls: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
-            upstreams: vec![Upstream::public_openai()],
+            upstreams: Upstream::public(),
             resume: ResumeSettings::default(),
             max_corrections: MAX_CORRECTION_ATTEMPTS,
             hold_tool_calls: false,

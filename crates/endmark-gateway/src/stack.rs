@@ -23,7 +23,7 @@ use crate::upstream::{for_upstream, from_upstream};
 
 /// Answers one request, whatever it is.
 pub(crate) async fn respond(gateway: Arc<Gateway>, request: Request<AnyBody>) -> Response<AnyBody> {
-    let format = route::format_at(request.uri());
+    let format = route::format_of(request.uri(), request.headers());
     if let Some(refusal) = upgrade(&request) {
         return rescue::respond(&refusal, format);
     }
@@ -31,7 +31,7 @@ pub(crate) async fn respond(gateway: Arc<Gateway>, request: Request<AnyBody>) ->
         gateway.metrics.refused(refusal.kind());
         rescue::respond(&refusal, format)
     };
-    let answered = match route::find(&gateway, request.method(), request.uri()) {
+    let answered = match route::find(&gateway, request.method(), request.uri(), request.headers()) {
         Route::Health => Ok(health::alive()),
         Route::Metrics => Ok(health::metrics(&gateway)),
         Route::Ready => Ok(health::ready(&gateway).await),
@@ -46,6 +46,7 @@ pub(crate) async fn respond(gateway: Arc<Gateway>, request: Request<AnyBody>) ->
         }
         Route::PassThrough(target) => pass_through(&gateway, &target, request).await,
         Route::Unknown(what) => Err(Refusal::NotFound(what)),
+        Route::Unserved(refusal) => Err(refusal),
     };
     answered.unwrap_or_else(refuse)
 }

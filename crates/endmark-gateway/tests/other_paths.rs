@@ -4,7 +4,7 @@ mod support;
 
 use endmark_gateway::{Secret, Upstream as Target};
 use support::{Endmark, request};
-use testkit::{Answer, Request, Script, ScriptedModel};
+use testkit::{Answer, Request, Script, ScriptedModel, Upstream};
 
 #[tokio::test]
 async fn the_gateway_says_that_it_lives_and_is_ready() {
@@ -54,6 +54,74 @@ async fn a_named_upstream_is_reached_by_its_name_and_no_other_host_by_anything()
     let reply =
         Request::get(endmark.address, "/v1/models").header("host", "example.org").send().await.read().await;
     assert_eq!(reply.status, 403);
+}
+
+const OPENAI: (&str, &str) = ("authorization", "Bearer sk-proj-1");
+const ANTHROPIC: (&str, &str) = ("x-api-key", "sk-ant-1");
+const GOOGLE: (&str, &str) = ("x-goog-api-key", "AIza1");
+
+#[tokio::test]
+async fn every_path_and_key_goes_to_the_provider_it_is_meant_for() {
+    let answer = || Script::new().otherwise(Answer::new(200, "application/json", b"{}".to_vec()));
+    let (claude, google) = (Upstream::start(answer()).await, Upstream::start(answer()).await);
+    let endmark = Endmark::start_with(answer(), |settings| {
+        let at = |name, upstream: &Upstream, formats| Target {
+            formats,
+            ..Target::new(name, upstream.base_url().parse().unwrap())
+        };
+        settings.upstreams.push(at("claude", &claude, &["anthropic_messages"]));
+        settings.upstreams.push(at("google", &google, &["gemini"]));
+    })
+    .await;
+    let mut expected = [0; 3];
+    for (whose, method, path, (name, value)) in [
+        (0, "GET", "/v1/models/ft:gpt-4o-mini:org::abc", OPENAI),
+        (0, "DELETE", "/v1/models/ft:gpt-4o-mini:org::predict", OPENAI),
+        (0, "GET", "/v1/models", OPENAI),
+        (0, "GET", "/v1/models", ("authorization", "Bearer any")),
+        (1, "GET", "/v1/models", ANTHROPIC),
+        (1, "GET", "/v1/models/claude-x", ("x-api-key", "any")),
+        (1, "POST", "/v1/files", ("anthropic-version", "2023-06-01")),
+        (1, "GET", "/v1/skills", ANTHROPIC),
+        (1, "POST", "/v1/complete", ANTHROPIC),
+        (1, "POST", "/v1/messages/batches", ("authorization", "Bearer any")),
+        (2, "GET", "/v1/models", GOOGLE),
+        (2, "GET", "/v1/models?key=any", ("accept", "*/*")),
+        (2, "POST", "/v1beta/models/x:countTokens", ("authorization", "Bearer any")),
+        (2, "POST", "/upload/v1beta/files", GOOGLE),
+        (2, "GET", "/download/v1beta/files/x:download", GOOGLE),
+        (2, "POST", "/v1alpha/models/x:generateContent", GOOGLE),
+    ] {
+        let request = Request::new(method, endmark.address, path).header(name, value);
+        assert_eq!(request.send().await.read().await.status, 200, "{method} {path}");
+        expected[whose] += 1;
+        let got = [&endmark.upstream, &claude, &google].map(|upstream| upstream.requests().len());
+        assert_eq!(got, expected, "{method} {path} {name}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_for_a_provider_without_an_upstream_goes_nowhere() {
+    let endmark = Endmark::start(Script::new()).await;
+    for (path, (name, value), shape) in [
+        ("/v1/messages", ANTHROPIC, "type"),
+        ("/v1/messages", ("authorization", "Bearer sk-ant-oat-1"), "type"),
+        ("/v1/models", ANTHROPIC, "type"),
+        ("/v1beta/models/m:generateContent", GOOGLE, "error"),
+        ("/v1beta/files?key=AIza1", ("accept", "*/*"), "error"),
+    ] {
+        let request = Request::post(endmark.address, path).header(name, value).json(&request(50));
+        let reply = request.send().await.read().await;
+        assert_eq!(reply.status, 404, "{path}: {}", reply.text());
+        assert!(reply.text().contains("endmark_no_upstream"), "{}", reply.text());
+        assert!(reply.text().contains("format = "), "it says what to do: {}", reply.text());
+        assert!(reply.json().get(shape).is_some(), "in its provider's shape: {}", reply.text());
+    }
+    assert_eq!(endmark.calls(), 0);
+    // Who names the upstream means it, and one with a key of its own never gets the client's.
+    let named = Request::post(endmark.address, "/u/scripted/v1/messages").header(ANTHROPIC.0, ANTHROPIC.1);
+    named.json(&request(50)).send().await.read().await;
+    assert_ne!(endmark.calls(), 0);
 }
 
 #[tokio::test]

@@ -42,15 +42,15 @@ pub fn find(path: &str, query: Option<&str>) -> Option<Found> {
     FORMATS.into_iter().find_map(|format| Some(Found { format, address: format.address(path, query)? }))
 }
 
-/// The format whose provider has this path; Chat Completions where nothing tells.
+/// The format whose provider alone has this path; none where several have it, or nobody.
 ///
 /// ```
 /// use endmark_wire::format::of_path;
-/// assert_eq!(of_path("/v1/messages/count_tokens").name(), "anthropic_messages");
-/// assert_eq!(of_path("/v1/models").name(), "openai_chat");
+/// assert_eq!(of_path("/v1/messages/count_tokens").unwrap().name(), "anthropic_messages");
+/// assert!(of_path("/v1/models").is_none());
 /// ```
-pub fn of_path(path: &str) -> &'static dyn WireFormat {
-    FORMATS.into_iter().find(|format| format.owns(path)).unwrap_or(&openai_chat::Chat)
+pub fn of_path(path: &str) -> Option<&'static dyn WireFormat> {
+    FORMATS.into_iter().find(|format| format.owns(path))
 }
 
 /// The format of this name.

@@ -34,7 +34,7 @@ pub(super) async fn answer(
     let limits = &gateway.settings.limits;
     let began = Instant::now();
     let deadline = began + limits.total;
-    let format = route::format_at(request.uri());
+    let format = route::format_of(request.uri(), request.headers());
     let failure = Arc::new(OnceLock::new());
     let (permit, answered) = match admit(server, &gateway, &request).await {
         Err(refusal) => (None, Err(refusal)),

@@ -1,6 +1,7 @@
 //! An upstream's address.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use http::Uri;
@@ -50,9 +51,18 @@ impl FromStr for BaseUrl {
 }
 
 impl BaseUrl {
-    /// Where `OpenAI` itself answers.
-    pub(super) fn public_openai() -> Self {
-        Self { origin: Uri::from_static("https://api.openai.com"), path: "/v1".to_owned() }
+    /// Where a provider itself answers, below this path.
+    pub(super) fn public(origin: &'static str, path: &str) -> Self {
+        Self { origin: Uri::from_static(origin), path: path.to_owned() }
+    }
+
+    /// Whether it is on this very machine.
+    pub(crate) fn is_this_machine(&self) -> bool {
+        let host = self.origin.host().unwrap_or_default();
+        let host = host.trim_start_matches('[').trim_end_matches([']', '.']);
+        host.eq_ignore_ascii_case("localhost")
+            || host.to_ascii_lowercase().ends_with(".localhost")
+            || host.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
     }
 
     /// Scheme, host and port.

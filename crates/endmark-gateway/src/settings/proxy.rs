@@ -1,7 +1,6 @@
 //! Proxies on the way to upstreams: what the environment says, and which upstreams it means.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
 
 use base64::Engine;
@@ -104,7 +103,7 @@ impl Proxy {
         get: impl Fn(&str) -> Option<&'a str>,
     ) -> Result<Option<Self>, ProxyVariableError> {
         let origin = base_url.origin();
-        if is_loopback(origin) {
+        if base_url.is_this_machine() {
             return Ok(None);
         }
         let either = |names: [&'static str; 2]| {
@@ -142,13 +141,6 @@ impl fmt::Debug for Proxy {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
     }
-}
-
-fn is_loopback(origin: &Uri) -> bool {
-    let host = origin.host().unwrap_or_default().trim_start_matches('[').trim_end_matches([']', '.']);
-    host.eq_ignore_ascii_case("localhost")
-        || host.to_ascii_lowercase().ends_with(".localhost")
-        || host.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 /// Whether one entry of `no_proxy` means this origin: `*`, an address, a range of addresses (`10.0.0.0/8`), a domain

@@ -46,9 +46,16 @@ impl Upstream {
         }
     }
 
-    /// The public `OpenAI` endpoint, the default when nothing is configured.
-    pub(super) fn public_openai() -> Self {
-        Self::new("openai", BaseUrl::public_openai())
+    /// The providers' public endpoints, the default when nothing is configured.
+    pub(super) fn public() -> Vec<Self> {
+        let openai = BaseUrl::public("https://api.openai.com", "/v1");
+        let anthropic = BaseUrl::public("https://api.anthropic.com", "/v1");
+        let gemini = BaseUrl::public("https://generativelanguage.googleapis.com", "/v1beta");
+        vec![
+            Self::new("openai", openai),
+            Self { formats: &["anthropic_messages"], ..Self::new("anthropic", anthropic) },
+            Self { formats: &["gemini"], ..Self::new("gemini", gemini) },
+        ]
     }
 }
 

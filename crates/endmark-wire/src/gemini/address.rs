@@ -5,6 +5,28 @@ use crate::request::Address;
 
 const BASES: [&str; 2] = ["/v1beta/models/", "/v1/models/"];
 
+/// The versions of the API that no other provider has.
+const VERSIONS: [&str; 3] = ["v1beta", "v1alpha", "v1beta1"];
+
+/// Where files come and go, whatever the version behind it.
+const FILES: [&str; 2] = ["upload", "download"];
+
+/// The methods of a model.
+const METHODS: [&str; 12] = [
+    "generateContent",
+    "streamGenerateContent",
+    "countTokens",
+    "embedContent",
+    "batchEmbedContents",
+    "batchGenerateContent",
+    "asyncBatchEmbedContent",
+    "generateAnswer",
+    "predict",
+    "predictLongRunning",
+    "bidiGenerateContent",
+    "transferOwnership",
+];
+
 /// More than any model's name has.
 const MAX_MODEL_BYTES: usize = 256;
 
@@ -12,8 +34,7 @@ const MAX_MODEL_BYTES: usize = 256;
 pub(super) fn read(path: &str, query: Option<&str>) -> Option<Result<Address, RequestError>> {
     let base = BASES.into_iter().find(|base| path.starts_with(base))?;
     let named = path.strip_prefix(base)?;
-    let (model, method) =
-        named.rsplit_once(':').or_else(|| named.rsplit_once("%3A")).or_else(|| named.rsplit_once("%3a"))?;
+    let (model, method) = method_in(named)?;
     let stream = match method {
         "generateContent" => false,
         "streamGenerateContent" if asks_for_events(query) => true,
@@ -28,10 +49,23 @@ pub(super) fn read(path: &str, query: Option<&str>) -> Option<Result<Address, Re
     Some(Ok(Address { base: base.to_owned(), model: Some(model.to_owned()), stream: Some(stream) }))
 }
 
-/// Whether a path is one of Gemini's: under `/v1`, where others have theirs, only those of a model's methods.
+/// Whether a path is one of Gemini's: under `/v1`, where others have theirs, only those of a model's methods. A colon
+/// alone is no sign of one: it stands in the names of others' models, too, and in none of Gemini's.
 pub(super) fn is_gemini(path: &str) -> bool {
-    let has_method = || path.contains(':') || path.contains("%3A") || path.contains("%3a");
-    path.starts_with("/v1beta/") || (path.starts_with(BASES[1]) && has_method())
+    let first = path.strip_prefix('/').unwrap_or_default().split('/').next().unwrap_or_default();
+    let has_method = |named: &str| {
+        method_in(named)
+            .is_some_and(|(model, method)| METHODS.contains(&method) && method_in(model).is_none())
+    };
+    VERSIONS.contains(&first) || FILES.contains(&first) || path.strip_prefix(BASES[1]).is_some_and(has_method)
+}
+
+/// What stands before the last colon of a path, and the method behind it.
+fn method_in(path: &str) -> Option<(&str, &str)> {
+    ["%3A", "%3a", ":"]
+        .into_iter()
+        .filter_map(|colon| path.rsplit_once(colon))
+        .min_by_key(|(_, method)| method.len())
 }
 
 /// The path for a model, and a stream or none.
@@ -72,6 +106,33 @@ mod tests {
             let other = write(&address, "gemini-2.5-pro", false);
             assert_eq!(other, format!("{}gemini-2.5-pro:generateContent", address.base));
             assert_eq!(read(&other, None).unwrap().unwrap().stream, Some(false));
+        }
+    }
+
+    #[test]
+    fn under_the_common_version_only_a_known_method_is_geminis() {
+        for path in [
+            "/v1beta/models",
+            "/v1alpha/models/m:generateContent",
+            "/upload/v1beta/files",
+            "/download/v1beta/files/x:download",
+            "/v1/models/m:countTokens",
+            "/v1/models/m%3AembedContent",
+        ] {
+            assert!(is_gemini(path), "{path}");
+        }
+        for path in [
+            "/v1/models",
+            "/v1/models/ft:gpt-4o-mini:org::abc",
+            "/v1/models/ft:gpt-4o-mini:org::predict",
+            "/v1/models/llama3:8b",
+            "/v1/models/ft%3Agpt-4o-mini%3Aorg",
+            "/v1betatest/models",
+            "/v1/uploads",
+            "/v1/x/m:countTokens",
+            "",
+        ] {
+            assert!(!is_gemini(path), "{path}");
         }
     }
 

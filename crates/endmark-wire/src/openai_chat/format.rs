@@ -29,7 +29,7 @@ impl WireFormat for Chat {
     }
 
     fn owns(&self, path: &str) -> bool {
-        path == "/v1/chat/completions"
+        path.strip_prefix("/v1/chat/completions").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     fn address(&self, path: &str, _query: Option<&str>) -> Option<Result<Address, RequestError>> {

@@ -94,7 +94,7 @@ fn unserved(task: &Task<'_>, settings: &Settings) -> Option<Warning> {
     let needed = clients::needed(task.arguments.client, task.arguments.model.as_deref());
     let missing = needed.iter().find(|format| !is_served(format.name))?;
     let message = format!(
-        "no upstream is said to speak {}, so the first one gets its requests: add `[upstreams.NAME]` with `format = \"{}\"` \
+        "no upstream is said to speak {}, so its requests are refused, or go to the first one: add `[upstreams.NAME]` with `format = \"{}\"` \
          and its `base_url`, as {}",
         missing.title, missing.upstream, missing.public
     );

@@ -292,6 +292,12 @@ impl UpstreamFormat {
             Self::Gemini => &["gemini"],
         }
     }
+
+    /// The one that serves these wire formats.
+    pub(crate) fn of(wire_formats: &[&str]) -> Self {
+        let serves = |(_, format): &&(&str, Self)| format.wire_formats() == wire_formats;
+        Self::WORDS.iter().find(serves).map_or(Self::OpenAi, |(_, format)| *format)
+    }
 }
 
 impl Choice for UpstreamFormat {

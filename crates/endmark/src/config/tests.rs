@@ -7,6 +7,7 @@ use endmark_gateway::{Mode, Secret};
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::settings::UpstreamFormat;
 use super::*;
 
 fn environment(variables: &[(&str, &str)]) -> Environment {
@@ -31,10 +32,20 @@ fn load_text(text: &str, variables: &[(&str, &str)], sets: &[&str]) -> Result<Ef
 }
 
 #[test]
-fn without_anything_said_the_public_endpoint_is_served() {
+fn without_anything_said_the_public_endpoints_are_served() {
     let effective = load(&environment(&[("XDG_CONFIG_HOME", "/nowhere")]), None, &[]).unwrap();
-    let upstream = &effective.settings.upstreams[0];
-    assert_eq!((upstream.name.as_str(), url(upstream).as_str()), ("openai", "https://api.openai.com/v1"));
+    let upstreams = &effective.settings.upstreams;
+    let known: Vec<_> =
+        upstreams.iter().map(|known| (known.name.as_str(), known.format, url(known))).collect();
+    let google = "https://generativelanguage.googleapis.com/v1beta";
+    assert_eq!(
+        known,
+        [
+            ("openai", UpstreamFormat::OpenAi, "https://api.openai.com/v1".to_owned()),
+            ("anthropic", UpstreamFormat::Anthropic, "https://api.anthropic.com/v1".to_owned()),
+            ("gemini", UpstreamFormat::Gemini, google.to_owned()),
+        ]
+    );
     assert_eq!(effective.settings.resume.max_attempts, 2);
     assert_eq!(effective.provenance.of("listen"), Origin::Default);
 }

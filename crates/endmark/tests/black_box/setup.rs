@@ -217,7 +217,10 @@ fn what_is_written_for_codex_is_one_provider_over_http() {
 
 #[test]
 fn a_client_whose_format_no_upstream_speaks_is_told_what_is_missing() {
-    let place = Place::new();
+    // Without any configuration the providers' own endpoints are served.
+    assert_eq!(Place::new().run(&["setup", "claude"]).errors, "");
+    let only_openai = "[upstreams.local]\nbase_url = \"http://127.0.0.1:9/v1\"\n";
+    let place = Place::new().with_file("endmark.toml", only_openai);
     let run = place.run(&["setup", "claude"]);
     assert_eq!(run.code, 0);
     assert!(run.errors.contains("`format = \"anthropic\"`"), "{}", run.errors);

@@ -1,0 +1,169 @@
+//! Which provider a request is meant for, and whether its key may go to an upstream that is not said to be of that
+//! provider.
+
+use endmark_wire::anthropic_messages::Messages;
+use endmark_wire::format::{self, WireFormat};
+use endmark_wire::gemini::Gemini;
+use endmark_wire::openai_chat::Chat;
+use http::{HeaderMap, HeaderValue, header};
+
+use crate::settings::Upstream;
+
+/// Headers that one provider's libraries alone send.
+const MARKS: [(&str, &'static dyn WireFormat); 5] = [
+    ("anthropic-version", &Messages),
+    ("anthropic-beta", &Messages),
+    ("x-goog-api-key", &Gemini),
+    ("x-goog-api-client", &Gemini),
+    ("openai-organization", &Chat),
+];
+
+/// How one provider's keys alone begin.
+const BEGINNINGS: [(&str, &'static dyn WireFormat); 5] = [
+    ("sk-ant-", &Messages),
+    ("AIza", &Gemini),
+    ("sk-proj-", &Chat),
+    ("sk-svcacct-", &Chat),
+    ("sk-admin-", &Chat),
+];
+
+/// The provider that a request is meant for, as one of its formats.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Meant {
+    /// Its path, a header or its key is that provider's alone.
+    Surely(&'static dyn WireFormat),
+    /// Its key stands where that provider has it, and others may, too.
+    Probably(&'static dyn WireFormat),
+    /// Nothing tells.
+    Anyone,
+}
+
+impl Meant {
+    /// What the path at an upstream, the query and the headers of a request tell.
+    pub(crate) fn by(path: &str, query: Option<&str>, headers: &HeaderMap) -> Self {
+        let marked = || MARKS.into_iter().find(|(name, _)| headers.contains_key(*name)).map(|(_, of)| of);
+        let keyed = || keys(query, headers).into_iter().find_map(provider_of);
+        if let Some(format) = format::of_path(path).or_else(marked).or_else(keyed) {
+            Self::Surely(format)
+        } else if headers.contains_key("x-api-key") {
+            Self::Probably(&Messages)
+        } else if key_in(query).is_some() {
+            Self::Probably(&Gemini)
+        } else {
+            Self::Anyone
+        }
+    }
+
+    /// The format to route by, and to speak of errors in: the first one where nothing tells.
+    pub(crate) fn format(self) -> &'static dyn WireFormat {
+        match self {
+            Self::Surely(format) | Self::Probably(format) => format,
+            Self::Anyone => &Chat,
+        }
+    }
+
+    /// Whether the client's key, if there is one, may go to an upstream that is not said to speak the format.
+    /// One that has a key of its own never gets the client's. A server on this machine may speak more than is said,
+    /// and gets what is no provider's key.
+    pub(crate) fn may_go_to(self, upstream: &Upstream, query: Option<&str>, headers: &HeaderMap) -> bool {
+        let Self::Surely(_) = self else { return true };
+        let keys = keys(query, headers);
+        if upstream.api_key.is_some() || keys.is_empty() {
+            return true;
+        }
+        let is_another = |of: &'static dyn WireFormat| !upstream.formats.contains(&of.name());
+        upstream.base_url.is_this_machine() && !keys.into_iter().filter_map(provider_of).any(is_another)
+    }
+}
+
+/// A format's name for people, and what an upstream that speaks it has for `format`.
+pub(crate) fn names(format: &dyn WireFormat) -> (&'static str, &'static str) {
+    match format.name() {
+        "anthropic_messages" => ("Anthropic Messages", "anthropic"),
+        "gemini" => ("Gemini", "gemini"),
+        _ => ("OpenAI Chat Completions or Responses", "openai"),
+    }
+}
+
+/// The keys that a client sends along.
+fn keys<'a>(query: Option<&'a str>, headers: &'a HeaderMap) -> Vec<&'a [u8]> {
+    let names = ["x-api-key", "x-goog-api-key", "api-key", header::AUTHORIZATION.as_str()];
+    let held = names.into_iter().flat_map(|name| headers.get_all(name)).map(HeaderValue::as_bytes);
+    let bare = held.map(|value| value.rsplit(|byte| *byte == b' ').next().unwrap_or(value));
+    bare.chain(key_in(query).map(str::as_bytes)).filter(|key| !key.is_empty()).collect()
+}
+
+/// The key in a query.
+fn key_in(query: Option<&str>) -> Option<&str> {
+    query?.split('&').find_map(|pair| pair.strip_prefix("key="))
+}
+
+/// The provider whose keys alone begin so.
+fn provider_of(key: &[u8]) -> Option<&'static dyn WireFormat> {
+    BEGINNINGS.into_iter().find(|(beginning, _)| key.starts_with(beginning.as_bytes())).map(|(_, of)| of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meant(path: &str, query: Option<&str>, sent: &[(&'static str, &str)]) -> &'static str {
+        let headers = headers(sent);
+        Meant::by(path, query, &headers).format().name()
+    }
+
+    fn headers(sent: &[(&'static str, &str)]) -> HeaderMap {
+        sent.iter()
+            .map(|(name, value)| (http::HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn a_path_tells_before_a_header_and_a_header_before_a_key() {
+        for (path, query, sent, name) in [
+            ("/v1/models", None, &[][..], "openai_chat"),
+            ("/v1/models", None, &[("authorization", "Bearer x")], "openai_chat"),
+            ("/v1/models", None, &[("authorization", "Bearer sk-ant-x")], "anthropic_messages"),
+            ("/v1/models", None, &[("x-api-key", "x")], "anthropic_messages"),
+            (
+                "/v1/files",
+                None,
+                &[("anthropic-version", "1"), ("authorization", "Bearer x")],
+                "anthropic_messages",
+            ),
+            ("/v1/models", None, &[("x-goog-api-key", "x")], "gemini"),
+            ("/v1/models", Some("pageSize=2&key=x"), &[], "gemini"),
+            ("/v1/models", Some("monkey=x"), &[], "openai_chat"),
+            ("/upload/v1beta/files", None, &[], "gemini"),
+            ("/v1/messages/batches", None, &[("authorization", "Bearer x")], "anthropic_messages"),
+            ("/v1/chat/completions", None, &[("x-api-key", "x")], "openai_chat"),
+            ("/v1/responses/7", None, &[("authorization", "Bearer sk-ant-x")], "openai_responses"),
+        ] {
+            assert_eq!(meant(path, query, sent), name, "{path} {query:?} {sent:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_stays_with_its_provider() {
+        let far = Upstream::new("far", "https://api.example.com/v1".parse().unwrap());
+        let near = Upstream::new("near", "http://127.0.0.1:8080/v1".parse().unwrap());
+        let keyed = Upstream { api_key: Some(crate::settings::Secret::new("own".to_owned())), ..far.clone() };
+        for (path, query, sent, may) in [
+            ("/v1/messages", None, &[("x-api-key", "placeholder")][..], [false, true]),
+            ("/v1/messages", None, &[("x-api-key", "sk-ant-1")], [false, false]),
+            ("/v1/messages", None, &[("authorization", "Bearer x")], [false, true]),
+            ("/v1/messages", None, &[], [true, true]),
+            ("/v1beta/models", Some("key=AIzaX"), &[], [false, false]),
+            ("/v1beta/models", Some("key=x"), &[], [false, true]),
+            // An API of its own may want a key in the same header.
+            ("/v1/models", None, &[("x-api-key", "x")], [true, true]),
+            ("/v1/models", None, &[("x-api-key", "sk-ant-1")], [false, false]),
+        ] {
+            let headers = headers(sent);
+            let meant = Meant::by(path, query, &headers);
+            let goes = [&far, &near].map(|upstream| meant.may_go_to(upstream, query, &headers));
+            assert_eq!(goes, may, "{path} {query:?} {sent:?}");
+            assert!(meant.may_go_to(&keyed, query, &headers), "{path} {query:?} {sent:?}");
+        }
+    }
+}
