@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use endmark_core::{Ending, Judgement, Validate};
+use endmark_wire::error::ProviderError;
 use endmark_wire::reply::{Choice, Event, Piece};
 use endmark_wire::sse::{Decoder, Frame, Tail};
 use endmark_wire::stream::Reader;
@@ -26,6 +27,8 @@ pub(super) struct Observed {
     /// The client's side of it, with what is held back.
     pub(super) writer: Box<dyn Writer>,
     pub(super) ending: Ending,
+    /// The error by which the upstream ended it.
+    pub(super) error: Option<ProviderError>,
     /// Bytes of each part that the client has.
     pub(super) sent: Sent,
     /// What came last of what the client is to have, and has not got yet.
@@ -97,6 +100,7 @@ struct Observer<'a> {
     sent: Sent,
     outgoing: Vec<u8>,
     unread: bool,
+    error: Option<ProviderError>,
     holding: Holding,
 }
 
@@ -113,6 +117,7 @@ impl<'a> Observer<'a> {
             sent: Sent::default(),
             outgoing: Vec::new(),
             unread: false,
+            error: None,
             holding: exchange.gateway.held.part(exchange.gateway.settings.limits.held_bytes),
         }
     }
@@ -167,6 +172,7 @@ impl<'a> Observer<'a> {
             self.sent.add(&event);
             self.writer.pass(&frame, &event, &mut self.outgoing);
         }
+        self.error = event.error;
         ending
     }
 
@@ -201,8 +207,9 @@ impl<'a> Observer<'a> {
         if self.exchange.gateway.settings.disclose_always || count_may_come {
             return false;
         }
-        suspects(self.exchange, choice, Ending::Clean, self.reader.received().output_tokens()).iter().all(
-            |suspect| match judgement(suspect) {
+        suspects(self.exchange, choice, Ending::Clean, self.reader.received().output_tokens(), None)
+            .iter()
+            .all(|suspect| match judgement(suspect) {
                 Judgement::Passed => true,
                 Judgement::Whole { disclosed } => {
                     !disclosed
@@ -212,8 +219,7 @@ impl<'a> Observer<'a> {
                             .is_none_or(|schema| schema.validate(&suspect.reply.text).is_empty())
                 }
                 Judgement::Cut(_) => false,
-            },
-        )
+            })
     }
 
     /// How a stream ended whose bytes just stopped: a finish reason for every choice is an end, too.
@@ -237,6 +243,7 @@ impl<'a> Observer<'a> {
             reader: self.reader,
             writer: self.writer,
             ending,
+            error: self.error,
             sent: self.sent,
             last,
             residue,

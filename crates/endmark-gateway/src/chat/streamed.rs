@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use endmark_core::Ending;
+use endmark_wire::error::ProviderError;
 use endmark_wire::reply::{Choice, Received};
 use endmark_wire::writer::{ChoiceEnd, Closing as Ends, End as ReplyEnd, StreamError, Writer};
 use http::Response;
@@ -57,9 +58,9 @@ async fn relay(
     client: &mut ClientStream,
 ) -> Result<End, ClientGone> {
     let observed = observe(exchange, upstream, client).await?;
-    let Observed { reader, mut writer, ending, sent, last, residue, unread, _holding } = observed;
+    let Observed { reader, mut writer, ending, error, sent, last, residue, unread, _holding } = observed;
     let received = reader.received();
-    let parts = if unread { Vec::new() } else { parts(exchange, received, ending) };
+    let parts = if unread { Vec::new() } else { parts(exchange, received, ending, error.as_ref()) };
     // Before the last bytes go to the client: what it has whole is written down as that.
     if let Some(call) = call {
         // A stream that passed unread from some event on was too long to be kept.
@@ -98,7 +99,12 @@ async fn relay(
 /// The choices of a stream, each with its parts that may be cut.
 type Parts<'a> = Vec<(Cow<'a, Choice>, Vec<Suspect>)>;
 
-fn parts<'a>(exchange: &Exchange, received: &'a Received, ending: Ending) -> Parts<'a> {
+fn parts<'a>(
+    exchange: &Exchange,
+    received: &'a Received,
+    ending: Ending,
+    error: Option<&ProviderError>,
+) -> Parts<'a> {
     let choices: Vec<Cow<'a, Choice>> = match received.choices() {
         // A stream that broke off before its first event is one reply, cut before its first character.
         [] if matches!(ending, Ending::Dropped | Ending::Stalled) => {
@@ -108,7 +114,7 @@ fn parts<'a>(exchange: &Exchange, received: &'a Received, ending: Ending) -> Par
     };
     let of = |choice: Cow<'a, Choice>| {
         let ending = if choice.finish.is_some() { Ending::Clean } else { ending };
-        let parts = suspects(exchange, &choice, ending, received.output_tokens());
+        let parts = suspects(exchange, &choice, ending, received.output_tokens(), error);
         (choice, parts)
     };
     choices.into_iter().map(of).collect()

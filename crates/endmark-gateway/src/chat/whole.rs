@@ -128,7 +128,7 @@ fn settle(call: Option<Call>, end: CallEnd) {
 /// The parts of each choice that may be cut.
 fn parts(exchange: &Exchange, reply: &Reply) -> Vec<Vec<Suspect>> {
     let output_tokens = reply.usage.map(|usage| usage.completion);
-    let of = |choice| suspects(exchange, choice, Ending::Clean, output_tokens);
+    let of = |choice| suspects(exchange, choice, Ending::Clean, output_tokens, None);
     reply.choices.iter().map(of).collect()
 }
 

@@ -82,6 +82,9 @@ pub(crate) async fn mend(
             let set_limit = exchange.sets_limit();
             let record = Record::open(exchange, &suspect.slot, kind, settled, suspect.reply.text.len()).await;
             match action(exchange.mode, kind, set_limit, by_format) {
+                Action::Disclose if kind == CutKind::Window => {
+                    Ok(disclosed(record, suspect, kind, FULL).await)
+                }
                 Action::Disclose => Ok(disclosed(record, suspect, kind, LEFT).await),
                 Action::Resume if !flow.is_open() => Ok(disclosed(record, suspect, kind, CLOSED).await),
                 Action::Resume => resumed(exchange, suspect, account, flow, kind, record).await,
@@ -130,6 +133,12 @@ fn judge_anew(suspect: &Suspect) -> Judged {
         has_text: !reply.text.is_empty(),
         reasoned: reply.reasoned,
     });
+    let judgement = match judgement {
+        Judgement::Cut(CutKind::Limit | CutKind::Empty) if suspect.fills_window => {
+            Judgement::Cut(CutKind::Window)
+        }
+        other => other,
+    };
     Judged { judgement, settled, by_format }
 }
 
@@ -183,6 +192,9 @@ fn ended_behind_a_call(suspect: &Suspect) -> (Option<CutKind>, Option<String>) {
 
 /// Why a cut part is left as it is: nobody wants more of it.
 const LEFT: &str = "the client's own limit, or the mode, says not to ask for more";
+
+/// There is no room for more.
+const FULL: &str = "the model's context window is full: compact the conversation, then ask again";
 
 /// Nothing can be said behind what the client has.
 const CLOSED: &str = "the client has the beginning of something that only its own server can complete";

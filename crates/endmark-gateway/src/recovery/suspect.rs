@@ -20,6 +20,8 @@ pub(crate) struct Suspect {
     pub(crate) content_before: String,
     /// The message's calls before a tool call.
     pub(crate) calls_before: Vec<ToolCall>,
+    /// The provider says that the model's window is full behind it.
+    pub(crate) fills_window: bool,
     /// The provider's own way to go on with a text.
     pub(crate) continuation: Option<Continuation>,
     /// What it was judged to be, once that was asked.

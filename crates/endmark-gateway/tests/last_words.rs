@@ -1,0 +1,87 @@
+//! What a provider says last of a reply that failed: it is passed on as it is, and nothing is asked for again.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Endmark;
+use support::spoken::{Said, Wire};
+use testkit::{Answer, Dialect, Script};
+
+const RESPONSES: Wire = Wire::Other(Dialect::Responses);
+const MESSAGES: Wire = Wire::Other(Dialect::Messages);
+const GEMINI: Wire = Wire::Other(Dialect::Gemini);
+const TEXT: [Said<'static>; 1] = [Said::Text("The harbour was quiet and the")];
+
+/// What the client gets is what the upstream sent, and the upstream was asked once.
+async fn passes(wire: Wire, answer: Answer, request: &Value, stream: bool) {
+    let sent = String::from_utf8(answer.body()).unwrap_or_default();
+    let endmark = Endmark::start(Script::new().then(answer)).await;
+    let (reply, _) = wire.ask(&endmark, request, stream).await;
+    assert_eq!((reply.text(), endmark.calls()), (sent, 1), "{wire:?}");
+}
+
+#[tokio::test]
+async fn a_response_that_failed_or_was_called_off_is_passed_as_it_is() {
+    for (status, output) in [("failed", &[][..]), ("failed", &TEXT[..]), ("cancelled", &TEXT[..])] {
+        let mut response = RESPONSES.whole(output, status);
+        if status == "failed" {
+            response["error"] = json!({"code": "server_error", "message": "boom"});
+        }
+        passes(RESPONSES, Answer::json(200, &response), &RESPONSES.request(false), false).await;
+        let mut frames = RESPONSES.frames(output, None);
+        let event = json!({"type": format!("response.{status}"), "response": response});
+        frames.push(format!("event: response.{status}\ndata: {event}\n\n"));
+        passes(RESPONSES, Answer::sse(frames), &RESPONSES.request(true), true).await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_refused_in_a_stream_is_never_sent_again() {
+    for (wire, kind) in [
+        (RESPONSES, "invalid_prompt"),
+        (MESSAGES, "invalid_request_error"),
+        (GEMINI, "PERMISSION_DENIED"),
+        (Wire::Chat, "insufficient_quota"),
+    ] {
+        let mut frames = wire.frames(&TEXT, None);
+        frames.push(wire.error_frame(kind, "this is against our policy"));
+        let endmark = Endmark::start(Script::new().then(Answer::sse(frames))).await;
+        let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+        assert_eq!((endmark.calls(), heard.stop), (1, None), "{wire:?}: {}", reply.text());
+        assert!(reply.text().contains("this is against our policy"), "{wire:?}: {}", reply.text());
+    }
+}
+
+#[tokio::test]
+async fn words_of_gemini_for_what_went_wrong_stay() {
+    for word in ["OTHER", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"] {
+        let answer = Answer::json(200, &GEMINI.whole(&TEXT, word));
+        let mut request = GEMINI.request(false);
+        request["generationConfig"] = json!({"responseMimeType": "application/json"});
+        passes(GEMINI, answer, &request, false).await;
+        let frame = format!("data: {}\r\n\r\n", GEMINI.whole(&TEXT, word));
+        passes(GEMINI, Answer::sse([frame]), &request, true).await;
+    }
+}
+
+#[tokio::test]
+async fn a_full_window_is_told_and_nothing_is_asked_for() {
+    let full = "model_context_window_exceeded";
+    let whole = Answer::json(200, &MESSAGES.whole(&TEXT, full));
+    let mut frames = MESSAGES.frames(&TEXT, None);
+    let delta =
+        json!({"type": "message_delta", "delta": {"stop_reason": full}, "usage": {"output_tokens": 7}});
+    frames.push(format!("event: message_delta\ndata: {delta}\n\n"));
+    frames.push("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n".to_owned());
+    for (answer, stream) in [(whole, false), (Answer::sse(frames), true)] {
+        let endmark = Endmark::start(Script::new().then(answer)).await;
+        let (reply, heard) = MESSAGES.ask(&endmark, &MESSAGES.request(stream), stream).await;
+        assert_eq!((heard.stop.as_deref(), endmark.calls()), (Some(full), 1), "{}", reply.text());
+        let told = heard.endmark.unwrap_or_default();
+        let said = |name: &str| {
+            let header = reply.header(&format!("x-endmark-{name}")).map(str::to_owned);
+            told[name].as_str().map(str::to_owned).or(header)
+        };
+        assert_eq!((said("outcome").as_deref(), said("cut").as_deref()), (Some("cut"), Some("window")));
+    }
+}
