@@ -10,6 +10,7 @@ mod expected;
 mod flow;
 mod mend;
 mod passing;
+mod patience;
 mod record;
 mod schema;
 mod site;

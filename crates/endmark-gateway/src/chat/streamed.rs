@@ -73,7 +73,8 @@ async fn relay(
         client.send(residue).await?;
         return Ok(if ending == Ending::Clean { End::Orderly } else { End::Broken });
     }
-    let mut account = Account::new(exchange.gateway.settings.resume.max_extra_tokens);
+    let settings = &exchange.gateway.settings;
+    let mut account = Account::new(settings.resume.max_extra_tokens, settings.limits.reconnect);
     account.first = received.usage();
     let mut closing = Closing {
         exchange,

@@ -42,7 +42,8 @@ pub(crate) async fn whole(
     let parts = parts(&exchange, reply);
     settle(call, ended(reply, &parts));
 
-    let mut account = Account::new(exchange.gateway.settings.resume.max_extra_tokens);
+    let settings = &exchange.gateway.settings;
+    let mut account = Account::new(settings.resume.max_extra_tokens, settings.limits.reconnect);
     account.first = reply.usage;
     let mut disclosure = Disclosure::new(&exchange);
     let mut edit = response.edit();

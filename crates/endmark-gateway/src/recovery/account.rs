@@ -1,6 +1,10 @@
 //! What one request costs: its own tokens and those of the continuations.
 
+use std::time::Duration;
+
 use endmark_wire::reply::Usage;
+
+use super::patience::Patience;
 
 /// The tokens of one request, over all its upstream calls.
 #[derive(Debug)]
@@ -13,18 +17,21 @@ pub(crate) struct Account {
     pub(crate) limit_sent: Option<u64>,
     /// The id of the last further call's answer.
     pub(crate) last_id: Option<String>,
+    /// How long upstreams are still waited for.
+    pub(super) patience: Patience,
     allowance: u64,
     further_calls: u32,
 }
 
 impl Account {
-    /// An account with an allowance of output tokens for further calls.
-    pub(crate) fn new(allowance: u64) -> Self {
+    /// An account with an allowance of output tokens for further calls, and of time to wait for them.
+    pub(crate) fn new(allowance: u64, waiting: Duration) -> Self {
         Self {
             first: None,
             extra: Usage::default(),
             limit_sent: None,
             last_id: None,
+            patience: Patience::new(waiting),
             allowance,
             further_calls: 0,
         }
@@ -67,7 +74,7 @@ mod tests {
 
     #[test]
     fn further_calls_share_one_allowance() {
-        let mut account = Account::new(100);
+        let mut account = Account::new(100, Duration::ZERO);
         assert_eq!(account.limit(60), Some(60));
         account.book(Some(&Usage { completion: 30, ..Usage::default() }), 60);
         assert_eq!(account.limit(90), Some(70));

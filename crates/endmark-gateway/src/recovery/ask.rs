@@ -404,7 +404,8 @@ impl<'a> Asker<'a> {
         expected: &Expected<'_>,
         flow: &mut Flow<'_>,
     ) -> Result<Continuation, Unanswered> {
-        match call(self.exchange, &self.site, request, expected, flow).await {
+        let patience = &mut self.account.patience;
+        match call(self.exchange, &self.site, request, expected, patience, flow).await {
             Ok(continuation) => {
                 self.account.book(continuation.usage.as_ref(), limit);
                 self.account.last_id.clone_from(&continuation.id);

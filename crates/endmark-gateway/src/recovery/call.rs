@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use endmark_core::Ending;
-use endmark_core::failover::{pause, wait_as_told};
 use endmark_store::Purpose;
 use endmark_wire::error::ProviderError;
 use endmark_wire::format::WireFormat;
 use endmark_wire::json::Value;
 use http::{Method, Request, Response, StatusCode};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::flow::{ClientGone, Flow};
+use super::patience::Patience;
 use super::site::Site;
 use crate::body::{AnyBody, full};
 use crate::chat::Exchange;
@@ -21,6 +21,9 @@ use crate::upstream::{UpstreamError, of_another_body, plain, random, read_whole,
 
 /// No provider's error message is longer.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
+
+/// Anthropic's status for an overloaded server.
+const OVERLOADED: u16 = 529;
 
 /// Why a further call gave nothing.
 #[derive(Debug, thiserror::Error)]
@@ -44,17 +47,18 @@ pub(super) async fn send(
     body: Bytes,
     streamed: bool,
     purpose: Purpose,
+    patience: &mut Patience,
     flow: &mut Flow<'_>,
 ) -> Result<(Response<AnyBody>, Call), CallFailure> {
     let limits = &exchange.gateway.settings.limits;
-    let deadline = Instant::now() + limits.reconnect;
     let (standing, name) = (&exchange.gateway.standing, site.name());
     let first_byte =
         if site.may_leave() { limits.first_token.min(limits.first_byte) } else { limits.first_byte };
+    if patience.is_over() {
+        return Err(CallFailure::Lost("the upstream did not come back in the time it was given".to_owned()));
+    }
     standing.request(name);
-    let mut tries = 0;
     loop {
-        tries += 1;
         let mut request = Request::new(full(body.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = site.destination.further(streamed).clone();
@@ -64,7 +68,7 @@ pub(super) async fn send(
         let mut call = exchange.calls.open(purpose, name, model, streamed, body.len()).await;
         let client = &exchange.gateway.client;
         let sent = exchange.rehearsal.send(client, &site.destination.upstream, request, first_byte);
-        let (problem, wait) = match while_alive(limits.heartbeat, flow, sent).await? {
+        let (problem, told) = match while_alive(limits.heartbeat, flow, sent).await? {
             Ok(answer) if answer.status().is_success() => {
                 let status = answer.status();
                 return Ok((plain(answer.map(|body| call.answered(status, body))), call));
@@ -94,17 +98,15 @@ pub(super) async fn send(
         if site.may_leave() {
             return Err(CallFailure::Lost(problem));
         }
-        let mut wait = wait.map_or_else(|| pause(tries, random()), |told| wait_as_told(told, random()));
+        let Some(mut wait) = patience.wait(told, random()) else { return Err(CallFailure::Lost(problem)) };
         // Where the budget is used up the client waits on: its reply has begun, and cannot be refused any more.
         loop {
-            if wait > deadline.saturating_duration_since(Instant::now()) {
-                return Err(CallFailure::Lost(problem));
-            }
             while_alive(limits.heartbeat, flow, sleep(wait)).await?;
             if standing.may_retry(name) {
                 break;
             }
-            wait = pause(tries, random());
+            let Some(longer) = patience.wait(None, random()) else { return Err(CallFailure::Lost(problem)) };
+            wait = longer;
         }
     }
 }
@@ -117,7 +119,7 @@ fn may_pass(status: StatusCode) -> bool {
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT
-    )
+    ) || status.as_u16() == OVERLOADED
 }
 
 async fn read_refusal(answer: Response<AnyBody>, format: &dyn WireFormat, idle: Duration) -> ProviderError {

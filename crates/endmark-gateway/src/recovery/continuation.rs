@@ -12,6 +12,7 @@ use super::call::{CallFailure, send, while_alive};
 use super::expected::Expected;
 use super::flow::Flow;
 use super::passing::Passing;
+use super::patience::Patience;
 use super::site::Site;
 use crate::body::AnyBody;
 use crate::chat::Exchange;
@@ -42,9 +43,11 @@ pub(super) async fn call(
     site: &Site<'_>,
     (body, stream): (Vec<u8>, bool),
     expected: &Expected<'_>,
+    patience: &mut Patience,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
-    let (answer, call) = send(exchange, site, Bytes::from(body), stream, expected.purpose, flow).await?;
+    let (answer, call) =
+        send(exchange, site, Bytes::from(body), stream, expected.purpose, patience, flow).await?;
     if is_event_stream(&answer) {
         streamed(exchange, site, answer, call, expected, flow).await
     } else {

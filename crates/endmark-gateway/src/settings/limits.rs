@@ -50,7 +50,7 @@ pub struct Limits {
     pub total: Duration,
     /// Between two comments that keep a waiting client's stream alive.
     pub heartbeat: Duration,
-    /// For an upstream that broke off to come back before a resume attempt is given up.
+    /// For an upstream that broke off to come back: all waits for the rest of one reply together.
     pub reconnect: Duration,
     /// For replies under way to end after a request to stop.
     pub drain: Duration,

@@ -1,0 +1,49 @@
+//! How long an upstream is waited for that is to give the rest of a reply, and how often it is asked.
+
+mod support;
+
+use std::time::Duration;
+
+use support::spoken::{End, Said, Wire};
+use support::{Endmark, stream_request, streamed};
+use testkit::{Answer, Fault, Script};
+
+const BEGINNING: &str = "The harbour was quiet";
+
+/// A stream that breaks off.
+fn broken() -> Answer {
+    let frames = Wire::Chat.frames(&[Said::Text(BEGINNING)], None);
+    let length = frames.concat().len();
+    Answer::sse(frames).fault(length, Fault::Reset)
+}
+
+#[tokio::test]
+async fn all_continuations_of_a_reply_share_one_time_to_wait() {
+    for status in [429, 503, 529] {
+        let overloaded = Answer::error(status, "overloaded_error", None, "we are overloaded");
+        let script = Script::new().then(broken()).otherwise(overloaded);
+        let endmark = Endmark::start_with(script, |settings| {
+            settings.limits.reconnect = Duration::from_secs(2);
+            settings.retry.max_retries = 0;
+        })
+        .await;
+        let heard = streamed(&endmark.ask(&stream_request(500)).await);
+        assert_eq!(heard.text, BEGINNING);
+        assert_eq!(heard.endmark.unwrap_or_default()["outcome"], "exhausted");
+        // Pauses from an eighth of a second on that double: five at most, and not as many for the next attempt.
+        assert!((2..=6).contains(&endmark.calls()), "{status}: {}", endmark.calls());
+    }
+}
+
+#[tokio::test]
+async fn an_overloaded_upstream_is_asked_again_when_it_says() {
+    for status in [429, 503, 529] {
+        let overloaded = Answer::error(status, "overloaded_error", None, "we are overloaded");
+        let rest = Wire::Chat.answer(&[Said::Text(" and grey.")], End::Turn, true);
+        let script = Script::new().then(broken()).then(overloaded.header("retry-after", "1")).then(rest);
+        let endmark = Endmark::start(script).await;
+        let heard = streamed(&endmark.ask(&stream_request(500)).await);
+        assert_eq!(heard.text, "The harbour was quiet and grey.", "{status}: {heard:?}");
+        assert_eq!((heard.finish.as_deref(), endmark.calls()), (Some("stop"), 3), "{status}");
+    }
+}
