@@ -198,15 +198,15 @@ impl<'a> Asker<'a> {
     async fn again(&mut self, ask: &ResumeAsk, flow: &mut Flow<'_>) -> Result<(Reply, Join), Unanswered> {
         let request = self.site.request.clone();
         let view = request.view();
-        let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
         self.note("again");
-        let wanted = view.limit.unwrap_or(0).saturating_mul(2).max(at_least);
-        let limit = self.limit(self.wanted(wanted))?;
-        // Where the stream was lost, and not its room too small, not even that: the same bytes.
-        let is_same = ask.kind == CutKind::Dropped && view.stream && view.choices == 1;
-        let (body, stream, carried) = if is_same {
+        let limit = self.more_room()?;
+        // Where the stream was lost, and not its room too small, not even that: the same bytes. So it is where a limit
+        // is refused and the client had none.
+        let is_lost = ask.kind == CutKind::Dropped && view.stream;
+        let is_unlimited = self.limit_refused && view.limit.is_none();
+        let (body, stream, carried) = if view.choices == 1 && (is_lost || is_unlimited) {
             self.account.limit_sent = view.limit;
-            (request.body().to_vec(), true, view.limit)
+            (request.body().to_vec(), view.stream, view.limit)
         } else {
             let terms = terms(limit, flow.is_live());
             let asked = request.asking(&Ask::Again, terms).ok_or_else(cannot_be_asked)?;
@@ -337,6 +337,23 @@ impl<'a> Asker<'a> {
                 "the request has used up [resume] max_extra_tokens".to_owned(),
             ))
         })
+    }
+
+    /// The limit for asking for all of the reply again: more than it had, or all that may be spent where it had none;
+    /// never less than what it took.
+    fn more_room(&mut self) -> Result<u64, Unanswered> {
+        let own = self.site.request.view().limit;
+        let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
+        let wanted = own.map_or(u64::MAX, |own| self.wanted(own.saturating_mul(2).max(at_least)));
+        let limit = self.limit(wanted)?;
+        let taken = self.account.first.map_or(0, |usage| usage.completion);
+        if limit < taken.max(own.unwrap_or(0)) {
+            let why = format!(
+                "the reply took {taken} tokens, and of [resume] max_extra_tokens no more than {limit} are left for it"
+            );
+            return Err(Unanswered::Failed(AskFailure::Budget(why)));
+        }
+        Ok(limit)
     }
 
     /// The limit to ask for: what is wanted, unless the upstream refused that; then no more than the client's

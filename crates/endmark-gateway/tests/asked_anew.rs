@@ -1,0 +1,94 @@
+//! A reply of which nothing but thoughts came is asked for again, with more room than it had.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Endmark;
+use support::spoken::{End, Said, Wire};
+use testkit::{Answer, Dialect, Script};
+
+/// A reply that spent so many tokens on thoughts, and said nothing.
+fn thoughts(wire: Wire, tokens: u64) -> Value {
+    let mut reply = wire.whole(&[], wire.word(End::Limit));
+    match wire {
+        Wire::Chat => {
+            reply["choices"][0]["message"]["reasoning_content"] = json!("Hm.");
+            reply["usage"]["completion_tokens"] = json!(tokens);
+        }
+        Wire::Other(Dialect::Responses) => {
+            reply["output"] = json!([{"type": "reasoning", "id": "rs_1", "summary": []}]);
+            reply["usage"]["output_tokens"] = json!(tokens);
+        }
+        Wire::Other(Dialect::Messages) => {
+            reply["content"] = json!([{"type": "thinking", "thinking": "Hm.", "signature": ""}]);
+            reply["usage"]["output_tokens"] = json!(tokens);
+        }
+        Wire::Other(Dialect::Gemini) => {
+            reply["candidates"][0]["content"]["parts"] = json!([{"text": "Hm.", "thought": true}]);
+            reply["usageMetadata"]["thoughtsTokenCount"] = json!(tokens);
+            reply["usageMetadata"]["candidatesTokenCount"] = json!(0);
+        }
+    }
+    reply
+}
+
+/// The request, without a limit of the client's.
+fn unlimited(wire: Wire) -> Value {
+    let mut body = wire.request(false);
+    for name in ["max_tokens", "max_output_tokens", "generationConfig"] {
+        body.as_object_mut().and_then(|body| body.remove(name));
+    }
+    body
+}
+
+fn limit_of(wire: Wire, body: &Value) -> Option<u64> {
+    match wire {
+        Wire::Chat => body["max_completion_tokens"].as_u64().or(body["max_tokens"].as_u64()),
+        Wire::Other(Dialect::Responses) => body["max_output_tokens"].as_u64(),
+        Wire::Other(Dialect::Messages) => body["max_tokens"].as_u64(),
+        Wire::Other(Dialect::Gemini) => body["generationConfig"]["maxOutputTokens"].as_u64(),
+    }
+}
+
+#[tokio::test]
+async fn where_the_client_set_no_limit_there_is_more_room_than_was_taken() {
+    for wire in [Wire::ALL[0], Wire::ALL[1], Wire::ALL[3]] {
+        let script = Script::new().then(Answer::json(200, &thoughts(wire, 9_000))).then(wire.answer(
+            &[Said::Text("Hello.")],
+            End::Turn,
+            false,
+        ));
+        let endmark = Endmark::start(script).await;
+        let (reply, heard) = wire.ask(&endmark, &unlimited(wire), false).await;
+        let what = format!("{wire:?}: {}", reply.text());
+        assert_eq!(endmark.calls(), 2, "{what}");
+        assert!(heard.text.ends_with("Hello."), "{what}");
+        let asked = endmark.upstream.requests()[1].json();
+        assert!(limit_of(wire, &asked).is_none_or(|limit| limit > 9_000), "{asked}");
+    }
+}
+
+/// What may be spent on it is less than it took: it would be cut again.
+#[tokio::test]
+async fn with_less_room_than_was_taken_nothing_is_asked_again() {
+    for wire in [Wire::ALL[0], Wire::ALL[1], Wire::ALL[3]] {
+        let endmark = Endmark::start(Script::new().then(Answer::json(200, &thoughts(wire, 60_000)))).await;
+        let (reply, heard) = wire.ask(&endmark, &unlimited(wire), false).await;
+        assert_eq!((endmark.calls(), reply.header("x-endmark-outcome")), (1, Some("exhausted")), "{wire:?}");
+        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{wire:?}");
+    }
+}
+
+/// A model that can do no more than it did is asked as the client asked it.
+#[tokio::test]
+async fn where_a_limit_is_refused_none_is_set() {
+    let wire = Wire::Chat;
+    let script = Script::new()
+        .then(Answer::json(200, &thoughts(wire, 8_000)))
+        .then(Answer::error(400, "invalid_request_error", None, "max_tokens is too large: 16384"))
+        .then(wire.answer(&[Said::Text("Hello.")], End::Turn, false));
+    let endmark = Endmark::start(script).await;
+    let (reply, heard) = wire.ask(&endmark, &unlimited(wire), false).await;
+    assert_eq!((heard.text.as_str(), endmark.calls()), ("Hello.", 3), "{}", reply.text());
+    assert_eq!(limit_of(wire, &endmark.upstream.requests()[2].json()), None);
+}
