@@ -92,3 +92,26 @@ async fn where_a_limit_is_refused_none_is_set() {
     assert_eq!((heard.text.as_str(), endmark.calls()), ("Hello.", 3), "{}", reply.text());
     assert_eq!(limit_of(wire, &endmark.upstream.requests()[2].json()), None);
 }
+
+/// Thoughts have signatures: those of a reply that was cut in them would be refused in the next turn.
+#[tokio::test]
+async fn thoughts_that_were_cut_make_way_for_those_of_the_reply() {
+    for (said, end) in
+        [(Said::Text("Hello."), End::Turn), (Said::Call("get_time", r#"{"tz":"CET"}"#), End::Calls)]
+    {
+        let wire = Wire::Other(Dialect::Messages);
+        let mut again = wire.whole(&[said], wire.word(end));
+        let content = again["content"].as_array().cloned().unwrap_or_default();
+        let signed = json!({"type": "thinking", "thinking": "Hm, yes.", "signature": "SIGNED"});
+        again["content"] = std::iter::once(signed).chain(content).collect();
+        let script =
+            Script::new().then(Answer::json(200, &thoughts(wire, 9_000))).then(Answer::json(200, &again));
+        let endmark = Endmark::start(script).await;
+        let (reply, _) = wire.ask(&endmark, &wire.request(false), false).await;
+        let body = reply.json();
+        assert_eq!(body["content"], again["content"], "{body}");
+        assert_eq!(body["stop_reason"], wire.word(end), "{body}");
+        assert_eq!((&body["usage"]["output_tokens"], endmark.calls()), (&json!(9_007), 2), "{body}");
+        assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"));
+    }
+}

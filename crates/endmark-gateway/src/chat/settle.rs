@@ -1,5 +1,6 @@
 //! One choice of a reply from its parts' judgement to what the client is given for it.
 
+use bytes::Bytes;
 use endmark_core::{Ending, Reply, Stop};
 use endmark_wire::reply::{Choice, ToolCall};
 use endmark_wire::writer::End;
@@ -28,6 +29,8 @@ pub(crate) struct Settled {
     pub(crate) cut_calls: Vec<u32>,
     /// How the choice is to say that it ended; none where the provider's own word stays.
     pub(crate) end: Option<End>,
+    /// The whole reply that was given when the request was asked again.
+    pub(crate) anew: Option<Bytes>,
 }
 
 impl Settled {
@@ -48,6 +51,9 @@ pub(crate) async fn add(
     settled: &mut Settled,
 ) -> Result<(), ClientGone> {
     disclosure.add(&mended, account);
+    if mended.outcome.is_some_and(Outcome::is_delivered_whole) {
+        settled.anew = mended.anew;
+    }
     match mended.finish {
         Finish::AsItWas => {}
         Finish::Normal => settled.end = Some(normal_end(choice)),

@@ -1,8 +1,10 @@
 //! Replies that come as a whole.
 
 use bytes::Bytes;
-use endmark_core::Ending;
-use endmark_wire::response::Reply;
+use endmark_core::{Ending, Stop};
+use endmark_wire::reply::Choice;
+use endmark_wire::response::{self as wire, Reply, ReplyEdit};
+use endmark_wire::writer::End;
 use http::{Response, header};
 
 use super::disclose::Disclosure;
@@ -46,7 +48,7 @@ pub(crate) async fn whole(
     let mut account = Account::new(settings.resume.max_extra_tokens, settings.limits.reconnect);
     account.first = reply.usage;
     let mut disclosure = Disclosure::new(&exchange);
-    let mut edit = response.edit();
+    let mut choices = Vec::new();
     for (choice, parts) in reply.choices.iter().zip(&parts) {
         let mut settled = Settled::default();
         for suspect in parts {
@@ -56,29 +58,20 @@ pub(crate) async fn whole(
                 .await
                 .map_err(gone)?;
         }
-        if let Some(text) = &settled.text {
-            edit.set_text(choice.index, text.strip_prefix(lead(&exchange, &choice.text)).unwrap_or(text));
-        }
-        for (call, arguments) in &settled.arguments {
-            edit.set_arguments(choice.index, *call, arguments);
-        }
-        for call in &settled.cut_calls {
-            edit.remove_call(choice.index, *call);
-        }
-        if !settled.new_calls.is_empty() {
-            if settled.text_became_call {
-                edit.set_text(choice.index, "");
-            }
-            edit.add_calls(choice.index, &settled.new_calls);
-        }
-        if let Some(end) = settled.end {
-            edit.set_end(choice.index, end);
-        }
+        choices.push((choice, settled));
     }
     exchange.calls.watch.end(Ended::Replied(disclosure.outcome()));
     disclosure.write_headers(&mut head.headers);
     if !disclosure.has_something() {
         return Ok(Response::from_parts(head, full(body)));
+    }
+    let anew = anew(&exchange, &choices);
+    let mut edit = anew.as_ref().unwrap_or(&response).edit();
+    for (choice, settled) in &choices {
+        match anew.as_ref().and_then(|anew| anew.reply().choices.first()) {
+            Some(own) => write_anew(edit.as_mut(), own, lead(&exchange, &own.text), settled),
+            None => write(edit.as_mut(), choice, lead(&exchange, &choice.text), settled),
+        }
     }
     if account.has_further_calls() {
         edit.set_usage(&account.total());
@@ -88,6 +81,59 @@ pub(crate) async fn whole(
     }
     of_another_body(&mut head.headers);
     Ok(Response::from_parts(head, full(edit.finish())))
+}
+
+/// The reply that stands in the place of one of which nothing but thoughts came. Its own thoughts belong to it, with
+/// their signatures: those of the first would be refused where a client sends them back.
+fn anew(exchange: &Exchange, choices: &[(&Choice, Settled)]) -> Option<wire::Response> {
+    let [(first, settled)] = choices else { return None };
+    if !first.text.is_empty() || !first.tool_calls.is_empty() || settled.end == Some(End::Cut) {
+        return None;
+    }
+    let anew = exchange.request.response(settled.anew.as_ref()?).ok()?;
+    matches!(anew.reply().choices.as_slice(), [own] if own.mendable).then_some(anew)
+}
+
+/// Writes what became of a choice into the reply that was received.
+fn write(edit: &mut dyn ReplyEdit, choice: &Choice, lead: &str, settled: &Settled) {
+    if let Some(text) = &settled.text {
+        edit.set_text(choice.index, text.strip_prefix(lead).unwrap_or(text));
+    }
+    for (call, arguments) in &settled.arguments {
+        edit.set_arguments(choice.index, *call, arguments);
+    }
+    for call in &settled.cut_calls {
+        edit.remove_call(choice.index, *call);
+    }
+    if !settled.new_calls.is_empty() {
+        if settled.text_became_call {
+            edit.set_text(choice.index, "");
+        }
+        edit.add_calls(choice.index, &settled.new_calls);
+    }
+    if let Some(end) = settled.end {
+        edit.set_end(choice.index, end);
+    }
+}
+
+/// Writes what is more than this into the reply that was given when the request was asked again.
+fn write_anew(edit: &mut dyn ReplyEdit, own: &Choice, lead: &str, settled: &Settled) {
+    let text = settled.text.as_deref().map(|text| text.strip_prefix(lead).unwrap_or(text));
+    if let Some(text) = text.filter(|text| *text != own.text) {
+        edit.set_text(own.index, text);
+    }
+    if own.tool_calls.is_empty() {
+        edit.add_calls(own.index, &settled.new_calls);
+    }
+    for (call, whole) in own.tool_calls.iter().zip(&settled.new_calls) {
+        if call.arguments != whole.arguments {
+            edit.set_arguments(own.index, call.index, &whole.arguments);
+        }
+    }
+    let stop = own.finish.as_ref().and_then(|finish| finish.stop);
+    if let Some(end) = settled.end.filter(|_| !matches!(stop, Some(Stop::Normal | Stop::Sequence))) {
+        edit.set_end(own.index, end);
+    }
 }
 
 /// The body of a reply, as far as it is kept.

@@ -1,6 +1,7 @@
 //! How the rest of a cut part is asked for: by prefill where the upstream can go on with an unfinished
 //! message, else in a user turn (PC-3).
 
+use bytes::Bytes;
 use endmark_core::{
     AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, Join, Reply, ResumeAsk, SeamStyle, Stop,
 };
@@ -52,6 +53,8 @@ pub(super) struct Asker<'a> {
     /// The other upstream, once it was asked.
     pub(super) other_upstream: Option<String>,
     pub(super) following: Option<Following>,
+    /// The answer to the request that was asked again last, if it came as a whole.
+    pub(super) anew: Option<Bytes>,
 }
 
 /// Why a step could not be answered.
@@ -83,6 +86,7 @@ impl<'a> Asker<'a> {
             strategies: Vec::new(),
             other_upstream: None,
             following: None,
+            anew: None,
         };
         let is_down = exchange.gateway.standing.is_down(asker.site.name());
         if asker.site.is_left_after(suspect.reply.ending) || is_down {
@@ -214,7 +218,8 @@ impl<'a> Asker<'a> {
         };
         // All of the reply comes again, and the call stands where it stood.
         let expected = expecting(self.suspect, "", ask, None);
-        let continuation = self.call((body, stream), limit, &expected, flow).await?;
+        let mut continuation = self.call((body, stream), limit, &expected, flow).await?;
+        self.anew = continuation.body.take();
         Ok((self.reply(continuation, carried), Join::Exact))
     }
 

@@ -35,6 +35,8 @@ pub(super) struct Continuation {
     pub(super) id: Option<String>,
     /// The provider's own way to go on with it.
     pub(super) further: Option<Further>,
+    /// The answer as it came, where it came as a whole.
+    pub(super) body: Option<Bytes>,
 }
 
 /// Sends `body` as one more call of the exchange and reads the answer.
@@ -102,7 +104,8 @@ async fn whole(
     let Some(choice) = reply.choices.first() else {
         return Err(CallFailure::Lost("the continuation has no choice".to_owned()));
     };
-    Ok(continuation(choice, Ending::Clean, reply.usage, reply.id.as_deref(), expected))
+    let continuation = continuation(choice, Ending::Clean, reply.usage, reply.id.as_deref(), expected);
+    Ok(Continuation { body: Some(body), ..continuation })
 }
 
 /// What a choice says about the part that is continued.
@@ -128,6 +131,7 @@ fn continuation(
         reasoned: choice.reasoned,
         id: id.map(str::to_owned),
         further: choice.continuation.clone(),
+        body: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! One part of a reply from its judgement to its end: judged, resumed if that is right, and written down.
 
+use bytes::Bytes;
 use endmark_core::detect::Detector;
 use endmark_core::{
     CutKind, Ending, Evidence, Format, Judgement, PieceRecord, PieceRole, Pipeline, PipelineOutcome,
@@ -46,6 +47,8 @@ pub(crate) struct Mended {
     pub(crate) invalid: bool,
     /// Tool calls that the rest of the text turned out to be.
     pub(crate) following: Option<Following>,
+    /// The reply that stands in the place of one of which no text came, as it came.
+    pub(crate) anew: Option<Bytes>,
 }
 
 impl Mended {
@@ -60,6 +63,7 @@ impl Mended {
             reason: None,
             invalid: false,
             following: None,
+            anew: None,
         }
     }
 }
@@ -232,8 +236,9 @@ async fn resumed(
     let mut asker = Asker::new(exchange, suspect, account).await;
     let outcome = drive(pipeline(exchange, suspect, flow), &mut asker, flow).await?;
     let (strategies, following, upstream) = (asker.strategies, asker.following, asker.other_upstream);
+    let anew = asker.anew;
     let pieces = outcome.pieces.clone();
-    let mended = Mended { upstream, ..mended(suspect, kind, outcome, following) };
+    let mended = Mended { upstream, anew, ..mended(suspect, kind, outcome, following) };
     let reason = mended.reason.clone().unwrap_or_else(|| "the rest was received and joined".to_owned());
     let outcome_word = mended.outcome.map_or("whole", Outcome::word);
     record
