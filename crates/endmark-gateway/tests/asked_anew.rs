@@ -115,3 +115,42 @@ async fn thoughts_that_were_cut_make_way_for_those_of_the_reply() {
         assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"));
     }
 }
+
+/// What a streaming client has of a cut thought stays: nothing may follow it, so the reply is left cut.
+#[tokio::test]
+async fn nothing_is_put_behind_a_streamed_thought_that_was_cut() {
+    let wire = Wire::Other(Dialect::Messages);
+    let named =
+        |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default());
+    let started = |signature: &str| {
+        let block = json!({"type": "thinking", "thinking": "", "signature": ""});
+        let delta = json!({"type": "thinking_delta", "thinking": "Hm."});
+        let mut events = vec![
+            json!({"type": "content_block_start", "index": 0, "content_block": block}),
+            json!({"type": "content_block_delta", "index": 0, "delta": delta}),
+        ];
+        if !signature.is_empty() {
+            let delta = json!({"type": "signature_delta", "signature": signature});
+            events.push(json!({"type": "content_block_delta", "index": 0, "delta": delta}));
+        }
+        events.push(json!({"type": "content_block_stop", "index": 0}));
+        events.iter().map(named).collect::<Vec<_>>()
+    };
+    for (signature, calls) in [("", 1), ("SIGNED", 2)] {
+        let mut frames = wire.frames(&[], Some(End::Limit));
+        frames.splice(1..1, started(signature));
+        let script = Script::new().then(Answer::sse(frames)).then(wire.answer(
+            &[Said::Text("Hello.")],
+            End::Turn,
+            true,
+        ));
+        let endmark = Endmark::start(script).await;
+        let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+        let what = format!("{signature}: {}", reply.text());
+        assert_eq!(endmark.calls(), calls, "{what}");
+        let (text, end, outcome) =
+            if calls == 1 { ("", End::Limit, "cut") } else { ("Hello.", End::Turn, "resumed") };
+        assert_eq!((heard.text.as_str(), heard.stop.as_deref()), (text, Some(wire.word(end))), "{what}");
+        assert_eq!(heard.endmark.unwrap_or_default()["outcome"], outcome, "{what}");
+    }
+}

@@ -20,6 +20,8 @@ pub(super) struct MessageWriter {
     begun: bool,
     /// The block that the client has open.
     open: Option<Open>,
+    /// What the client has last is a thought without its signature.
+    unsigned: bool,
     /// The number of the next block.
     next: u64,
     /// How many calls the client has the beginning of.
@@ -49,6 +51,7 @@ impl MessageWriter {
             held: Held::default(),
             begun: false,
             open: None,
+            unsigned: false,
             next: 0,
             calls: 0,
             wrote: false,
@@ -59,6 +62,8 @@ impl MessageWriter {
     fn note(&mut self, frame: &Frame) {
         // Most frames, and they change nothing of what is known.
         if frame.event.as_deref() == Some("content_block_delta") {
+            let is_signed = |data: &str| data.contains("\"signature_delta\"");
+            self.unsigned &= !frame.data.as_deref().is_some_and(is_signed);
             return;
         }
         let Some(root) = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok()) else { return };
@@ -74,6 +79,8 @@ impl MessageWriter {
                     }
                     _ => Kinds::Other,
                 };
+                let thought = root.field("content_block").filter(|block| block.says("type", "thinking"));
+                self.unsigned = thought.is_some_and(|block| block.filled("signature").is_none());
                 self.open = Some(Open { number, kind });
                 self.next = self.next.max(number.saturating_add(1));
             }
@@ -206,7 +213,9 @@ impl Writer for MessageWriter {
 
     fn can_write(&self) -> bool {
         let ends = |event: &Event| event.closes || !event.finishes.is_empty();
-        self.open.is_none_or(|open| open.kind != Kinds::Other) || self.held.events().any(ends)
+        // A thought that was cut has no signature, and nothing may stand behind it.
+        !self.unsigned
+            && (self.open.is_none_or(|open| open.kind != Kinds::Other) || self.held.events().any(ends))
     }
 
     fn release(&mut self) -> Vec<u8> {
