@@ -88,6 +88,12 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// A whole tool call that the client has nothing of.
     fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8>;
 
+    /// Notes that a call stays cut, before the stream ends; says what becomes of it. Where the end of a reply does not
+    /// tell a cut call from a finished one, the client must not have its end.
+    fn leave_cut(&mut self, _choice: u32, _call: u32) -> CutCall {
+        CutCall::Shown
+    }
+
     /// The end of the stream.
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8>;
 
@@ -100,6 +106,17 @@ pub trait Writer: fmt::Debug + Send + Sync {
     fn keep_alive(&self) -> Vec<u8> {
         comment("endmark is asking for the rest")
     }
+}
+
+/// What becomes of a call that stays cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutCall {
+    /// The client gets as much of it as came: how the reply ends tells that it is cut.
+    Shown,
+    /// The client has nothing of it, and gets nothing.
+    LeftOut,
+    /// The client has its beginning, and takes it for finished unless the stream ends in an error.
+    Begun,
 }
 
 /// Why a stream broke off.

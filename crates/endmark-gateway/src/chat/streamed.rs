@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use endmark_core::Ending;
 use endmark_wire::error::ProviderError;
 use endmark_wire::reply::{Choice, Received};
-use endmark_wire::writer::{ChoiceEnd, Closing as Ends, End as ReplyEnd, StreamError, Writer};
+use endmark_wire::writer::{ChoiceEnd, Closing as Ends, CutCall, End as ReplyEnd, StreamError, Writer};
 use http::Response;
 use serde_json::value::RawValue;
 use tokio::time::timeout_at;
@@ -272,14 +272,23 @@ impl Closing<'_> {
         settled: &Settled,
         disclosure: &Disclosure,
     ) -> Result<(), ClientGone> {
+        let mut left_out = Vec::new();
+        let mut is_begun = false;
+        for call in &settled.cut_calls {
+            match self.writer.leave_cut(choice.index, *call) {
+                CutCall::Shown => {}
+                CutCall::LeftOut => left_out.push(*call),
+                CutCall::Begun => is_begun = true,
+            }
+        }
         if settled.has_more() {
-            self.held_calls(choice, settled).await?;
+            self.held_calls(choice, settled, &left_out).await?;
         }
         for call in &settled.new_calls {
             let bytes = self.writer.tool_call(choice.index, call);
             self.client.send(bytes).await?;
         }
-        if settled.end.is_none() && choice.finish.is_none() {
+        if is_begun || (settled.end.is_none() && choice.finish.is_none()) {
             // Cut off, and not mended: there is no word of the protocol for that but an error.
             self.failed.get_or_insert_with(|| disclosure.clone());
             return Ok(());
@@ -293,10 +302,15 @@ impl Closing<'_> {
         Ok(())
     }
 
-    /// Calls that the client has nothing of yet: whole, or as far as they came.
-    async fn held_calls(&mut self, choice: &Choice, settled: &Settled) -> Result<(), ClientGone> {
+    /// Calls that the client has nothing of yet: whole, or as far as they came where that can be told.
+    async fn held_calls(
+        &mut self,
+        choice: &Choice,
+        settled: &Settled,
+        left_out: &[u32],
+    ) -> Result<(), ClientGone> {
         for call in &choice.tool_calls {
-            if self.sent.of(choice.index, Some(call.index)).is_some() {
+            if self.sent.of(choice.index, Some(call.index)).is_some() || left_out.contains(&call.index) {
                 continue;
             }
             let mut call = call.clone();
@@ -345,6 +359,14 @@ impl Closing<'_> {
 
     /// What a client is told whose reply broke off.
     fn what_broke(&self, disclosure: &Disclosure) -> String {
+        if self.ending == Ending::Clean {
+            return format!(
+                "the reply of the upstream `{}` is cut, and what it was about to do is not known ({}): raise its output \
+                 limit, or send the request again",
+                self.exchange.upstream_name(),
+                disclosure.reason(),
+            );
+        }
         format!(
             "the reply of the upstream `{}` is cut: its stream ended {} ({}); send the request again",
             self.exchange.upstream_name(),

@@ -9,7 +9,7 @@ use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::reply::{Event, ToolCall, Usage};
 use crate::sse::{Frame, event_frame};
-use crate::writer::{Closing, Held, StreamError, Writer, endmark_field};
+use crate::writer::{Closing, CutCall, Held, StreamError, Writer, endmark_field};
 
 /// Writes a streamed message.
 #[derive(Debug)]
@@ -251,6 +251,31 @@ impl Writer for MessageWriter {
         )));
         bytes.extend(self.end_block());
         bytes
+    }
+
+    /// Whatever the stop reason, libraries put an input together from what came of it, and of nothing make `{}`.
+    fn leave_cut(&mut self, _choice: u32, call: u32) -> CutCall {
+        let begun = self.open.filter(|open| open.kind == Kinds::Call(call)).map(|open| open.number);
+        let mut calls = self.calls;
+        let mut number = begun;
+        let mut kept = Vec::new();
+        for (frame, event) in self.held.take() {
+            let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
+            let block = root.and_then(|root| root.field("index")).and_then(Value::as_u64);
+            let begins = root.is_some_and(|root| {
+                root.says("type", "content_block_start")
+                    && root.field("content_block").is_some_and(|block| block.says("type", "tool_use"))
+            });
+            if begins {
+                number = if calls == call { block } else { number.filter(|own| Some(*own) != block) };
+                calls = calls.saturating_add(1);
+            }
+            if number.is_none() || number != block {
+                kept.push((frame, event));
+            }
+        }
+        self.held.put_back(kept);
+        if begun.is_some() { CutCall::Begun } else { CutCall::LeftOut }
     }
 
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {

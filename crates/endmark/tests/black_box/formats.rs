@@ -199,6 +199,31 @@ fn a_tool_call_that_stays_cut_is_none() {
     });
 }
 
+/// Libraries make `{}` of an input that has not begun: such a stream ends in an error, or without the call.
+#[test]
+fn a_streamed_call_that_stays_cut_is_never_finished() {
+    in_runtime(async {
+        for (hold, limit) in [("false", 2), ("false", 9), ("true", 9)] {
+            let dialect = Dialect::Messages;
+            let cut = Speaking::new(dialect, ScriptedModel::new(ARGUMENTS).calls("write").own_limit(limit));
+            let hold_set = format!("tools.hold={hold}");
+            let running = Running::start(cut, &["--set", "resume.mode=on", "--set", &hold_set]).await;
+            let mut body = dialect.request(500, true);
+            body["tools"] = dialect.tools("write");
+            let reply = running.post(dialect.path(true), &body).await;
+            let (heard, text) = (dialect.hear(&reply), reply.text());
+            assert_eq!(heard.endmark.unwrap()["outcome"], "exhausted", "{text}");
+            assert!(!text.contains("content_block_stop"), "{hold} {limit}: {text}");
+            if hold == "true" {
+                assert_eq!((heard.calls, heard.stop.as_deref()), (Vec::new(), Some("max_tokens")), "{text}");
+            } else {
+                assert_eq!(heard.stop, None, "{hold} {limit}: {text}");
+                assert_eq!(heard.error.unwrap()["error"]["type"], "endmark_reply_cut");
+            }
+        }
+    });
+}
+
 #[test]
 fn errors_have_the_shape_of_their_provider() {
     in_runtime(async {
