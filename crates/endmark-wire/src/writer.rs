@@ -38,8 +38,6 @@ pub struct Closing<'a> {
     pub choices: &'a [ChoiceEnd<'a>],
     /// The tokens of all calls, where there was more than one.
     pub usage: Option<Usage>,
-    /// The id that the last call's answer has, for formats that go on from one.
-    pub id: Option<&'a str>,
     /// The stream's own last event was lost behind the end of the reply: it is written, where the format has one.
     pub end_lost: bool,
 }

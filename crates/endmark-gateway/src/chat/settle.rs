@@ -21,6 +21,8 @@ pub(crate) struct Settled {
     pub(crate) arguments: Vec<(u32, String)>,
     /// Calls that were not received at first.
     pub(crate) new_calls: Vec<ToolCall>,
+    /// The id of the answer that those came in, if it has one.
+    pub(crate) new_calls_in: Option<String>,
     /// The text was the beginning of a call, and is none.
     pub(crate) text_became_call: bool,
     /// The client of a stream has read more of it than its own stream gave.
@@ -91,6 +93,7 @@ async fn followed(
     settled: &mut Settled,
 ) -> Result<(), ClientGone> {
     settled.text_became_call = following.instead_of_text;
+    settled.new_calls_in.clone_from(&account.last_id);
     settled.end = Some(End::ToolCalls);
     let content_before = if following.instead_of_text { "" } else { settled.text.as_deref().unwrap_or("") };
     let content_before = content_before.to_owned();

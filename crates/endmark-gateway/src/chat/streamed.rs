@@ -346,7 +346,6 @@ impl Closing<'_> {
             let mut bytes = self.writer.close(&Ends {
                 choices: &ends,
                 usage: self.account.has_further_calls().then(|| self.account.total()),
-                id: self.account.last_id.as_deref(),
                 end_lost: self.ending != Ending::Clean,
             });
             if ends.is_empty() && self.ending == Ending::Clean {

@@ -75,7 +75,8 @@ pub(crate) async fn whole(
     }
     if account.has_further_calls() {
         edit.set_usage(&account.total());
-        if let Some(id) = &account.last_id {
+        let given = anew.as_ref().unwrap_or(&response).reply();
+        if let Some(id) = id_of(given, &choices, &account) {
             edit.set_id(id);
         }
     }
@@ -92,6 +93,16 @@ fn anew(exchange: &Exchange, choices: &[(&Choice, Settled)]) -> Option<wire::Res
     }
     let anew = exchange.request.response(settled.anew.as_ref()?).ok()?;
     matches!(anew.reply().choices.as_slice(), [own] if own.mendable).then_some(anew)
+}
+
+/// The id to go on from, where it is another than the reply's own: after a text that of the last answer. A call's result
+/// goes to the answer that has the call.
+fn id_of<'a>(given: &Reply, choices: &'a [(&Choice, Settled)], account: &'a Account) -> Option<&'a str> {
+    if given.choices.iter().any(|choice| !choice.tool_calls.is_empty()) {
+        return None;
+    }
+    let of_new_calls = choices.iter().find_map(|(_, settled)| settled.new_calls_in.as_deref());
+    of_new_calls.or(account.last_id.as_deref())
 }
 
 /// Writes what became of a choice into the reply that was received.

@@ -16,6 +16,11 @@ const TOOL_FIELDS: [&str; 4] = ["tools", "tool_choice", "parallel_tool_calls", "
 pub(super) fn asking(request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
     let root = request.root();
     let mut edits = on_terms(root, terms);
+    // The server would add what Endmark asks, and the rest by itself, to the client's conversation.
+    edits.remove_field(root, "conversation");
+    if is_referred_to_by_none(request, ask) {
+        edits.set_field(root, "store", "false");
+    }
     match ask {
         Ask::Prefill { so_far, tool, .. } => {
             let text = match (so_far, tool) {
@@ -41,6 +46,18 @@ pub(super) fn asking(request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<A
         Ask::Native { .. } => return None,
     }
     Some(edits.finish().into())
+}
+
+/// Whether no client goes on from the answer: a stream keeps its first id, and so does a reply with a call.
+fn is_referred_to_by_none(request: &Request, ask: &Ask<'_>) -> bool {
+    let is_of_call = match ask {
+        Ask::Prefill { so_far, .. } | Ask::Prompt { so_far, .. } => {
+            matches!(so_far, Partial::ToolCall { .. })
+        }
+        Ask::Correction { wrong, .. } => matches!(wrong, Partial::ToolCall { .. }),
+        Ask::Again | Ask::Native { .. } => false,
+    };
+    is_of_call || request.view().stream
 }
 
 fn on_terms(root: Value<'_>, terms: Terms) -> Edits<'_> {

@@ -338,9 +338,6 @@ impl ResponseWriter {
         if let Some(counts) = &closing.usage {
             usage::write(&mut edits, response, counts);
         }
-        if let Some(id) = closing.id {
-            edits.set_field(response, "id", &quoted(id));
-        }
         if let Some(endmark) = closing.choices.first().and_then(|end| end.endmark) {
             edits.set_field(response, "endmark", endmark.get());
         }
@@ -362,9 +359,6 @@ impl ResponseWriter {
         write_end(&mut edits, response, end);
         if let Some(counts) = &closing.usage {
             usage::write(&mut edits, response, counts);
-        }
-        if let Some(id) = closing.id {
-            edits.set_field(response, "id", &quoted(id));
         }
         if let Some(endmark) = closing.choices.first().and_then(|end| end.endmark) {
             edits.set_field(response, "endmark", endmark.get());

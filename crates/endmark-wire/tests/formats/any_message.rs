@@ -230,7 +230,7 @@ proptest! {
             client.extend(writer.tool_call(0, &call));
             client.extend(writer.keep_alive());
             let ends = [ChoiceEnd { choice: 0, end: Some(End::ToolCalls), endmark: None, rewritten: false }];
-            client.extend(writer.close(&Closing { choices: &ends, usage: Some(Usage::default()), id: Some("i"), end_lost: false }));
+            client.extend(writer.close(&Closing { choices: &ends, usage: Some(Usage::default()), end_lost: false }));
             client.extend(writer.error(&StreamError { message: "cut", kind: "endmark_reply_cut", endmark: None, choices: &[] }));
             let (frames, _) = frames(&[&client]);
             for frame in frames {

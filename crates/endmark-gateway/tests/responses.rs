@@ -1,0 +1,103 @@
+//! Responses: which id a client goes on from, and what its server remembers of what Endmark asks.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Endmark;
+use testkit::{Answer, Reply, Request, Script};
+
+const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats.";
+
+fn text(status: &str, text: &str) -> Value {
+    json!({"id": "msg_1", "type": "message", "status": status, "role": "assistant",
+        "content": [{"type": "output_text", "annotations": [], "text": text}]})
+}
+
+fn call(status: &str, call_id: &str, arguments: &str) -> Value {
+    json!({"id": "fc_1", "type": "function_call", "status": status, "call_id": call_id, "name": "write", "arguments": arguments})
+}
+
+/// A response of this id with this item, whole or cut by its limit.
+fn response(id: &str, item: &Value) -> Value {
+    let details =
+        if item["status"] == "incomplete" { json!({"reason": "max_output_tokens"}) } else { Value::Null };
+    json!({"id": id, "object": "response", "created_at": 1, "status": item["status"], "error": null,
+        "incomplete_details": details, "model": "m", "output": [item],
+        "usage": {"input_tokens": 5, "output_tokens": 9, "total_tokens": 14}})
+}
+
+fn stream(id: &str, item: &Value) -> Answer {
+    let whole = response(id, item);
+    let begun = json!({"id": id, "object": "response", "created_at": 1, "status": "in_progress", "model": "m", "output": []});
+    let mut bare = item.clone();
+    bare["status"] = json!("in_progress");
+    bare["content"] = json!([]);
+    let part = &item["content"][0];
+    let kind = format!("response.{}", item["status"].as_str().unwrap_or_default());
+    let events = [
+        json!({"type": "response.created", "response": begun}),
+        json!({"type": "response.output_item.added", "output_index": 0, "item": bare}),
+        json!({"type": "response.content_part.added", "item_id": "msg_1", "output_index": 0, "content_index": 0,
+            "part": {"type": "output_text", "annotations": [], "text": ""}}),
+        json!({"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0, "delta": part["text"]}),
+        json!({"type": "response.output_text.done", "item_id": "msg_1", "output_index": 0, "content_index": 0, "text": part["text"]}),
+        json!({"type": "response.content_part.done", "item_id": "msg_1", "output_index": 0, "content_index": 0, "part": part}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+        json!({"type": kind, "response": whole}),
+    ];
+    let frame =
+        |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default());
+    Answer::sse(events.iter().map(frame).collect::<Vec<_>>())
+}
+
+fn request(stream: bool) -> Value {
+    json!({"model": "m", "stream": stream, "conversation": "conv_1", "input": "Tell.",
+        "tools": [{"type": "function", "name": "write", "parameters": {"type": "object"}}]})
+}
+
+async fn ask(script: Script, stream: bool) -> (Endmark, Reply) {
+    let endmark = Endmark::resuming(script).await;
+    let reply =
+        Request::post(endmark.address, "/v1/responses").json(&request(stream)).send().await.read().await;
+    (endmark, reply)
+}
+
+/// What the second call said of the two things that a server remembers.
+fn remembered(endmark: &Endmark) -> (Value, Value) {
+    let asked = endmark.upstream.requests()[1].json();
+    (asked["conversation"].clone(), asked["store"].clone())
+}
+
+#[tokio::test]
+async fn a_resumed_stream_keeps_the_id_that_it_began_with() {
+    let script = Script::new()
+        .then(stream("resp_1", &text("incomplete", &STORY[..40])))
+        .otherwise(stream("resp_2", &text("completed", &STORY[40..])));
+    let (endmark, reply) = ask(script, true).await;
+    let events = reply.json_events();
+    let ids: Vec<&Value> = events.iter().filter_map(|event| event["response"].get("id")).collect();
+    assert_eq!(ids, ["resp_1", "resp_1"], "{}", reply.text());
+    assert_eq!(events.last().unwrap()["response"]["output"][0]["content"][0]["text"], STORY);
+    assert_eq!(remembered(&endmark), (Value::Null, json!(false)));
+}
+
+#[tokio::test]
+async fn a_resumed_text_has_the_id_of_the_last_answer_and_a_call_that_of_the_answer_with_the_call() {
+    let script = Script::new()
+        .then(Answer::json(200, &response("resp_1", &text("incomplete", &STORY[..40]))))
+        .otherwise(Answer::json(200, &response("resp_2", &text("completed", &STORY[40..]))));
+    let (endmark, reply) = ask(script, false).await;
+    let body = reply.json();
+    assert_eq!((&body["id"], &body["output"][0]["content"][0]["text"]), (&json!("resp_2"), &json!(STORY)));
+    // Its client goes on from it, so the server has to know it.
+    assert_eq!(remembered(&endmark), (Value::Null, Value::Null));
+
+    let script = Script::new()
+        .then(Answer::json(200, &response("resp_1", &call("incomplete", "call_1", ""))))
+        .otherwise(Answer::json(200, &response("resp_2", &call("completed", "call_2", r#"{"a":1}"#))));
+    let (endmark, reply) = ask(script, false).await;
+    let body = reply.json();
+    assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"), "{body}");
+    assert_eq!((&body["id"], &body["output"][0]["call_id"]), (&json!("resp_1"), &json!("call_1")));
+    assert_eq!(remembered(&endmark).0, Value::Null);
+}
