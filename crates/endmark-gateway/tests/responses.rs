@@ -1,4 +1,5 @@
-//! Responses: which id a client goes on from, and what its server remembers of what Endmark asks.
+//! Responses: which id a client goes on from, and what its server remembers of what Endmark asks; and replies of several
+//! parts.
 
 mod support;
 
@@ -100,4 +101,82 @@ async fn a_resumed_text_has_the_id_of_the_last_answer_and_a_call_that_of_the_ans
     assert_eq!(reply.header("x-endmark-outcome"), Some("resumed"), "{body}");
     assert_eq!((&body["id"], &body["output"][0]["call_id"]), (&json!("resp_1"), &json!("call_1")));
     assert_eq!(remembered(&endmark).0, Value::Null);
+}
+
+/// A schema is that of the last message; what the model said before stays byte for byte.
+#[tokio::test]
+async fn a_schema_is_that_of_the_last_message() {
+    let format = json!({"format": {"type": "json_schema", "name": "n", "schema": {"type": "object", "required": ["a"]}}});
+    let asks = |stream: bool| json!({"model": "m", "stream": stream, "input": "Tell.", "text": format});
+    let two = |status: &str, json: &str| {
+        let mut whole = response("resp_1", &text(status, json));
+        whole["output"] = json!([text("completed", "I looked it up. "), text(status, json)]);
+        whole
+    };
+    let whole = two("completed", r#"{"a":1}"#);
+    let endmark = Endmark::resuming(Script::new().otherwise(Answer::json(200, &whole))).await;
+    let reply = Request::post(endmark.address, "/v1/responses").json(&asks(false)).send().await.read().await;
+    assert_eq!((reply.text(), endmark.calls()), (whole.to_string(), 1));
+    // Cut, or wrong: the last one alone is made whole, or corrected.
+    for (status, cut, rest) in
+        [("incomplete", r#"{"a":"Mercury, "#, r#"Venus"}"#), ("completed", r#"{"b":1}"#, r#"{"a":2}"#)]
+    {
+        let script = Script::new()
+            .then(Answer::json(200, &two(status, cut)))
+            .otherwise(Answer::json(200, &response("resp_2", &text("completed", rest))));
+        let endmark = Endmark::resuming(script).await;
+        let reply =
+            Request::post(endmark.address, "/v1/responses").json(&asks(false)).send().await.read().await;
+        let output = &reply.json()["output"];
+        assert_eq!(output[0], text("completed", "I looked it up. "), "{}", reply.text());
+        let made = if status == "incomplete" { format!("{cut}{rest}") } else { rest.to_owned() };
+        assert_eq!(output[1]["content"][0]["text"], made, "{}", reply.text());
+    }
+}
+
+/// The same of the text blocks of a message, streamed and not.
+#[tokio::test]
+async fn a_schema_is_that_of_the_last_text_block() {
+    let format = json!({"format": {"type": "json_schema", "schema": {"type": "object", "required": ["a"]}}});
+    let asks = |stream: bool| {
+        json!({"model": "m", "max_tokens": 9000, "stream": stream, "output_config": format,
+        "messages": [{"role": "user", "content": "Tell."}]})
+    };
+    let blocks = [
+        json!({"type": "text", "text": "I searched. "}),
+        json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}),
+        json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []}),
+        json!({"type": "text", "text": "{\"a\":"}),
+        json!({"type": "text", "text": "1}"}),
+    ];
+    let whole = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": blocks,
+        "stop_reason": "end_turn", "stop_sequence": null, "usage": {"input_tokens": 5, "output_tokens": 9}});
+    let mut events = vec![
+        json!({"type": "message_start", "message": {"id": "msg_1", "type": "message", "role": "assistant",
+        "model": "m", "content": [], "stop_reason": null, "usage": {"input_tokens": 5, "output_tokens": 1}}}),
+    ];
+    for (index, block) in blocks.iter().enumerate() {
+        let mut begun = block.clone();
+        if block["type"] == "text" {
+            begun["text"] = json!("");
+        }
+        events.push(json!({"type": "content_block_start", "index": index, "content_block": begun}));
+        if block["type"] == "text" {
+            events.push(json!({"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": block["text"]}}));
+        }
+        events.push(json!({"type": "content_block_stop", "index": index}));
+    }
+    events.push(
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 9}}),
+    );
+    events.push(json!({"type": "message_stop"}));
+    let frame = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
+    let answers = [Answer::json(200, &whole), Answer::sse(events.iter().map(frame).collect::<Vec<_>>())];
+    for (answer, stream) in answers.into_iter().zip([false, true]) {
+        let direct = String::from_utf8(answer.body()).unwrap();
+        let endmark = Endmark::resuming(Script::new().otherwise(answer)).await;
+        let reply =
+            Request::post(endmark.address, "/v1/messages").json(&asks(stream)).send().await.read().await;
+        assert_eq!((reply.text(), endmark.calls()), (direct, 1), "{stream}");
+    }
 }

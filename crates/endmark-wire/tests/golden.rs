@@ -232,8 +232,18 @@ fn piece(piece: &Piece) -> String {
 }
 
 fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
-    let Choice { index, text, tool_calls, reasoned, refused, finish, mendable, received, continuation: _ } =
-        choice;
+    let Choice {
+        index,
+        text,
+        tool_calls,
+        reasoned,
+        refused,
+        finish,
+        mendable,
+        received,
+        continuation: _,
+        last_part: _,
+    } = choice;
     writeln!(
         out,
         "choice {index}: {received} bytes, text {text:?}, reasoned {reasoned}, refused {refused}, mendable {mendable}"

@@ -17,7 +17,7 @@ use super::exchange::Exchange;
 use super::observe::{Observed, Sent, observe};
 use super::settle::{self, Settled};
 use super::slot::Part;
-use super::suspects::{lead, suspects, worst};
+use super::suspects::{before, lead, suspects, worst};
 use crate::body::{AnyBody, made, passing};
 use crate::ledger::{Call, CallEnd, Ended};
 use crate::recovery::{Account, ClientGone, Flow, Mended, Suspect, mend};
@@ -259,7 +259,11 @@ impl Closing<'_> {
     fn sent(&self, choice: &Choice, part: &Suspect) -> Option<usize> {
         match &part.slot.part {
             Part::Text => {
-                Some(lead(self.exchange, &choice.text).len() + self.sent.of(choice.index, None).unwrap_or(0))
+                let sent = self.sent.of(choice.index, None).unwrap_or(0);
+                Some(match before(self.exchange, choice) {
+                    "" => lead(self.exchange, &choice.text).len() + sent,
+                    before => sent.saturating_sub(before.len()),
+                })
             }
             Part::ToolCall(call) => self.sent.of(choice.index, Some(call.index)),
         }

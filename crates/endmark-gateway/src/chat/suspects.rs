@@ -39,7 +39,11 @@ pub(crate) fn suspects(
         reasoned: choice.reasoned,
     };
     if choice.tool_calls.is_empty() {
-        let reply = reply(with_lead(exchange, &choice.text));
+        let before = before(exchange, choice);
+        let reply = match before {
+            "" => reply(with_lead(exchange, &choice.text)),
+            before => reply(choice.text.strip_prefix(before).unwrap_or_default().to_owned()),
+        };
         let slot = Slot { choice: choice.index, part: Part::Text };
         return vec![Suspect {
             slot,
@@ -147,6 +151,12 @@ pub(crate) fn call_suspect(
         continuation: None,
         judged: OnceLock::new(),
     }
+}
+
+/// What stands before the part of a choice's text that a demanded grammar is demanded of, and is not looked at.
+pub(crate) fn before<'a>(exchange: &Exchange, choice: &'a Choice) -> &'a str {
+    let length = if exchange.demanded.is_some() { choice.last_part } else { 0 };
+    choice.text.get(..length).unwrap_or_default()
 }
 
 /// The text with what the client itself began it with, whether or not the server repeated that.

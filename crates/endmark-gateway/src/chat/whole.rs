@@ -10,7 +10,7 @@ use http::{Response, header};
 use super::disclose::Disclosure;
 use super::exchange::Exchange;
 use super::settle::{Settled, add};
-use super::suspects::{lead, suspects, worst};
+use super::suspects::{before, lead, suspects, worst};
 use crate::body::{AnyBody, full, preceded};
 use crate::held::Holding;
 use crate::ledger::{Call, CallEnd, Ended};
@@ -70,7 +70,7 @@ pub(crate) async fn whole(
     for (choice, settled) in &choices {
         match anew.as_ref().and_then(|anew| anew.reply().choices.first()) {
             Some(own) => write_anew(edit.as_mut(), own, lead(&exchange, &own.text), settled),
-            None => write(edit.as_mut(), choice, lead(&exchange, &choice.text), settled),
+            None => write(&exchange, edit.as_mut(), choice, settled),
         }
     }
     if account.has_further_calls() {
@@ -106,9 +106,11 @@ fn id_of<'a>(given: &Reply, choices: &'a [(&Choice, Settled)], account: &'a Acco
 }
 
 /// Writes what became of a choice into the reply that was received.
-fn write(edit: &mut dyn ReplyEdit, choice: &Choice, lead: &str, settled: &Settled) {
+fn write(exchange: &Exchange, edit: &mut dyn ReplyEdit, choice: &Choice, settled: &Settled) {
+    let before = before(exchange, choice);
     if let Some(text) = &settled.text {
-        edit.set_text(choice.index, text.strip_prefix(lead).unwrap_or(text));
+        let own = text.strip_prefix(lead(exchange, &choice.text)).filter(|_| before.is_empty());
+        edit.set_text(choice.index, &format!("{before}{}", own.unwrap_or(text)));
     }
     for (call, arguments) in &settled.arguments {
         edit.set_arguments(choice.index, *call, arguments);
@@ -118,7 +120,7 @@ fn write(edit: &mut dyn ReplyEdit, choice: &Choice, lead: &str, settled: &Settle
     }
     if !settled.new_calls.is_empty() {
         if settled.text_became_call {
-            edit.set_text(choice.index, "");
+            edit.set_text(choice.index, before);
         }
         edit.add_calls(choice.index, &settled.new_calls);
     }

@@ -16,6 +16,60 @@ pub(super) fn text_of(content: Value<'_>) -> (String, bool) {
     whole
 }
 
+/// Where in the text of a `content` array its last part begins: the last text block, or the run of blocks that it ends
+/// where a document began in the first of them.
+pub(super) fn last_part(content: Value<'_>) -> usize {
+    let mut parts = Parts::default();
+    let mut length = 0;
+    for block in content.items() {
+        let text = block.field("text").filter(|_| block.says("type", "text")).and_then(Value::decoded);
+        match text {
+            Some(text) => {
+                parts.block(length);
+                parts.text(&text.text);
+                length += text.text.len();
+            }
+            None => parts.other(),
+        }
+    }
+    parts.last
+}
+
+/// The parts of a text, as its blocks come.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Parts {
+    /// Where the last part begins.
+    last: usize,
+    /// Nothing has come of that part.
+    is_empty: bool,
+    /// It is a document that may go on in the next text block.
+    is_document: bool,
+}
+
+impl Parts {
+    /// A text block begins, behind so many bytes of text; answers where the last part begins now.
+    pub(super) fn block(&mut self, at: usize) -> usize {
+        if !self.is_document {
+            *self = Self { last: at, is_empty: true, is_document: false };
+        }
+        self.last
+    }
+
+    /// What comes next of a text block.
+    pub(super) fn text(&mut self, text: &str) {
+        let text = text.trim_start();
+        if self.is_empty && !text.is_empty() {
+            self.is_empty = false;
+            self.is_document = text.starts_with(['{', '[']);
+        }
+    }
+
+    /// A block of another kind: no part goes on behind it.
+    pub(super) fn other(&mut self) {
+        self.is_document = false;
+    }
+}
+
 /// The text blocks of a `content` array that hold a string.
 pub(super) fn text_blocks(content: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     content.items().filter(|block| {

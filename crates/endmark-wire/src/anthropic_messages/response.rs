@@ -3,7 +3,7 @@
 use endmark_core::Stop;
 use serde_json::value::RawValue;
 
-use super::content::{call_blocks, text_blocks, text_of};
+use super::content::{call_blocks, last_part, text_blocks, text_of};
 use super::stop;
 use super::usage::{self, Counts};
 use crate::edit::Edits;
@@ -30,7 +30,7 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
     let at_limit = finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Limit));
     let (text, exact) = text_of(content);
     let last = content.items().last().filter(|block| block.says("type", "tool_use"));
-    let mut choice = Choice { text, mendable: exact, ..Choice::new(0) };
+    let mut choice = Choice { text, last_part: last_part(content), mendable: exact, ..Choice::new(0) };
     for (index, block) in (0..).zip(call_blocks(content)) {
         let input = block.field("input").and_then(|input| input.of_kind(Kind::Object));
         // What a server gives of a cut input is no beginning of it: nothing of the call has come.
@@ -70,7 +70,7 @@ impl<'a> Edit<'a> {
 }
 
 impl ReplyEdit for Edit<'_> {
-    /// Lets the last text block go on where the text only goes on; otherwise the first one holds all of it.
+    /// Where the text blocks before the last one stay, only that one changes; otherwise the first one holds all of it.
     fn set_text(&mut self, choice: u32, text: &str) {
         let Some(content) = self.content(choice) else { return };
         if text.is_empty() {
@@ -82,20 +82,31 @@ impl ReplyEdit for Edit<'_> {
             }
             return;
         }
-        let (held, exact) = text_of(content);
+        let positions: Vec<usize> = content
+            .items()
+            .enumerate()
+            .filter(|(_, block)| block.says("type", "text") && block.field("text").is_some())
+            .map(|(position, _)| position)
+            .collect();
         let blocks: Vec<Value<'_>> = text_blocks(content).filter_map(|block| block.field("text")).collect();
-        match (text.strip_prefix(held.as_str()).filter(|_| exact), blocks.split_first()) {
-            (Some(""), _) => {}
-            (Some(rest), Some((first, more))) => self.edits.append_text(*more.last().unwrap_or(first), rest),
-            (None, Some((first, more))) => {
-                self.edits.set_text(*first, text);
-                for block in more {
-                    self.edits.set_text(*block, "");
+        let Some((last, before)) = blocks.split_last() else {
+            let block = format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text));
+            self.edits.push_item(content, &block);
+            return;
+        };
+        let earlier: String = before.iter().filter_map(|block| block.text()).collect();
+        let held = last.text().unwrap_or_default();
+        match (text.strip_prefix(earlier.as_str()), positions.last()) {
+            (Some(""), Some(position)) => self.edits.remove_item(content, *position),
+            (Some(own), _) => match own.strip_prefix(held.as_ref()) {
+                Some("") => {}
+                Some(rest) => self.edits.append_text(*last, rest),
+                None => self.edits.set_text(*last, own),
+            },
+            (None, _) => {
+                for (position, block) in blocks.iter().enumerate() {
+                    self.edits.set_text(*block, if position == 0 { text } else { "" });
                 }
-            }
-            (_, None) => {
-                let block = format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text));
-                self.edits.push_item(content, &block);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! A streamed message, event by event.
 
+use super::content::Parts;
 use super::error;
 use super::stop;
 use super::usage::Counts;
@@ -18,6 +19,7 @@ pub(super) struct MessageReader {
     /// The blocks that are open, by their number.
     open: Vec<(u64, Block)>,
     calls: u32,
+    parts: Parts,
     counts: Counts,
 }
 
@@ -34,7 +36,13 @@ enum Block {
 
 impl MessageReader {
     pub(super) fn new(keep_bytes: usize) -> Self {
-        Self { received: Received::new(keep_bytes), open: Vec::new(), calls: 0, counts: Counts::default() }
+        Self {
+            received: Received::new(keep_bytes),
+            open: Vec::new(),
+            calls: 0,
+            parts: Parts::default(),
+            counts: Counts::default(),
+        }
     }
 
     fn event(&mut self, root: Value<'_>) -> Event {
@@ -107,6 +115,14 @@ impl MessageReader {
             }
             _ => Block::Other,
         };
+        if kind == Block::Text {
+            let length = self.received.choice_at(0).map_or(0, |choice| choice.text.len());
+            let last = self.parts.block(length);
+            self.received.part_begins(0, last);
+        } else {
+            self.parts.other();
+        }
+        self.note_text(event);
         self.received.pieces(0, &event.pieces, false);
         self.received.end(0, None, exact);
         if block.word("type").is_some_and(|kind| kind.ends_with("thinking")) {
@@ -142,8 +158,17 @@ impl MessageReader {
             (Some("text_delta"), _) | (Some("input_json_delta"), None | Some(Block::Text)) => false,
             _ => true,
         };
+        self.note_text(event);
         self.received.pieces(0, &event.pieces, false);
         self.received.end(0, None, exact);
+    }
+
+    fn note_text(&mut self, event: &Event) {
+        for delta in &event.pieces {
+            if let Piece::Text(text) = &delta.piece {
+                self.parts.text(text);
+            }
+        }
     }
 }
 

@@ -29,6 +29,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
     for item in output.items() {
         match Item::of(item) {
             Item::Message => {
+                choice.last_part = choice.text.len();
                 for text in texts(item).filter_map(Value::decoded) {
                     choice.text.push_str(&text.text);
                     choice.mendable &= text.exact;
@@ -83,16 +84,21 @@ pub(super) fn status_of(end: End) -> &'static str {
     }
 }
 
-/// Sets the text of a message: the last part goes on where it only goes on, else the first one holds all of it.
+/// Sets the text of a reply: where its parts before the last one stay, only that one changes; else the first one holds
+/// all of it.
 pub(super) fn write_text<'a>(edits: &mut Edits<'a>, texts: &[Value<'a>], text: &str) {
-    let held: String = texts.iter().filter_map(|text| text.text()).collect();
-    match (text.strip_prefix(held.as_str()), texts.split_first()) {
-        (Some(""), _) | (_, None) => {}
-        (Some(rest), Some((first, more))) => edits.append_text(*more.last().unwrap_or(first), rest),
-        (None, Some((first, more))) => {
-            edits.set_text(*first, text);
-            for part in more {
-                edits.set_text(*part, "");
+    let Some((last, before)) = texts.split_last() else { return };
+    let earlier: String = before.iter().filter_map(|text| text.text()).collect();
+    let held = last.text().unwrap_or_default();
+    match text.strip_prefix(earlier.as_str()) {
+        Some(own) => match own.strip_prefix(held.as_ref()) {
+            Some("") => {}
+            Some(rest) => edits.append_text(*last, rest),
+            None => edits.set_text(*last, own),
+        },
+        None => {
+            for (position, part) in texts.iter().enumerate() {
+                edits.set_text(*part, if position == 0 { text } else { "" });
             }
         }
     }

@@ -112,6 +112,15 @@ impl ResponseReader {
             self.received.pieces(0, &event.pieces, false);
         }
         self.received.end(0, event.finishes.first().cloned(), exact);
+        if kind == "response.output_item.added"
+            && self
+                .open
+                .last()
+                .is_some_and(|open| open.item == Item::Message && open.place == Place::of(root))
+        {
+            let length = self.received.choice_at(0).map_or(0, |choice| choice.text.len());
+            self.received.part_begins(0, length);
+        }
         if let Some(open) = self.open.last().filter(|open| open.item == Item::Reasoning)
             && kind == "response.output_item.added"
             && open.place == Place::of(root)

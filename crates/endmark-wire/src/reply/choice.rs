@@ -9,6 +9,9 @@ pub struct Choice {
     pub index: u32,
     /// The text, without reasoning and refusals; empty if there is none.
     pub text: String,
+    /// Where in the text its last part begins, in formats whose parts stand for themselves: a remark before a search, and
+    /// the answer behind it. A demanded grammar or schema is that of the last part.
+    pub last_part: usize,
     /// The tool calls, in the order in which they began.
     pub tool_calls: Vec<ToolCall>,
     /// Whether reasoning came with it.
@@ -42,6 +45,7 @@ impl Choice {
         Self {
             index,
             text: String::new(),
+            last_part: 0,
             tool_calls: Vec::new(),
             reasoned: false,
             refused: false,

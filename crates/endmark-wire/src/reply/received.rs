@@ -167,6 +167,13 @@ impl Received {
         }
     }
 
+    /// Notes where the part of the text begins that came last and stands for itself.
+    pub(crate) fn part_begins(&mut self, index: u32, at: usize) {
+        if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
+            choice.last_part = at.min(choice.text.len());
+        }
+    }
+
     /// Notes that the model reasoned, where it shows nothing of it.
     pub(crate) fn reasoned(&mut self, index: u32) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
@@ -193,6 +200,7 @@ impl Received {
         for choice in &mut self.choices {
             choice.mendable = false;
             choice.text = String::new();
+            choice.last_part = 0;
             choice.tool_calls = Vec::new();
         }
     }
