@@ -44,32 +44,39 @@ impl Counts {
         let prompt = parts.into_iter().flatten().fold(0, u64::saturating_add);
         let completion = self.output.unwrap_or(0);
         let total = prompt.saturating_add(completion);
-        Some(Usage { prompt, completion, total, cached: self.read, reasoning: None })
+        Some(Usage { prompt, completion, total, written: self.written, cached: self.read, reasoning: None })
     }
 }
 
 /// Writes the counts over those of this object's `usage`, whose other details stay.
 pub(super) fn write<'a>(edits: &mut Edits<'a>, object: Value<'a>, counts: &Usage) {
     let own = object.field("usage").and_then(|usage| usage.of_kind(Kind::Object));
-    let written = own.and_then(|usage| Counts::read(usage).written).unwrap_or(0);
-    let input = counts.prompt.saturating_sub(counts.cached.unwrap_or(0)).saturating_sub(written);
     let Some(own) = own else {
         edits.set_field(object, "usage", &json(counts));
         return;
     };
-    edits.set_field(own, "input_tokens", &input.to_string());
-    if let Some(cached) = counts.cached {
-        edits.set_field(own, "cache_read_input_tokens", &cached.to_string());
+    for (name, count) in named(counts) {
+        if let Some(count) = count {
+            edits.set_field(own, name, &count.to_string());
+        }
     }
-    edits.set_field(own, "output_tokens", &counts.completion.to_string());
 }
 
 /// The counts as a `usage` object.
 pub(super) fn json(counts: &Usage) -> String {
-    let input = counts.prompt.saturating_sub(counts.cached.unwrap_or(0));
-    let cached =
-        counts.cached.map(|cached| format!("\"cache_read_input_tokens\":{cached},")).unwrap_or_default();
-    format!("{{\"input_tokens\":{input},{cached}\"output_tokens\":{}}}", counts.completion)
+    let fields = named(counts).into_iter().filter_map(|(name, count)| Some(format!("\"{name}\":{}", count?)));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+}
+
+/// The counts under their names. A client puts those of a stream's end over those of its beginning: all are said.
+fn named(counts: &Usage) -> [(&'static str, Option<u64>); 4] {
+    let in_a_cache = counts.written.unwrap_or(0).saturating_add(counts.cached.unwrap_or(0));
+    [
+        ("input_tokens", Some(counts.prompt.saturating_sub(in_a_cache))),
+        ("cache_creation_input_tokens", counts.written),
+        ("cache_read_input_tokens", counts.cached),
+        ("output_tokens", Some(counts.completion)),
+    ]
 }
 
 #[cfg(test)]
@@ -86,7 +93,17 @@ mod tests {
             r#"{"input_tokens":5,"cache_creation_input_tokens":3,"cache_read_input_tokens":20,"output_tokens":1}"#,
         );
         let whole = start.then(read(r#"{"output_tokens":9}"#)).usage().unwrap();
-        assert_eq!(whole, Usage { prompt: 28, completion: 9, total: 37, cached: Some(20), reasoning: None });
+        assert_eq!(
+            whole,
+            Usage {
+                prompt: 28,
+                completion: 9,
+                total: 37,
+                written: Some(3),
+                cached: Some(20),
+                reasoning: None
+            }
+        );
         assert_eq!(read(&json(&whole)).usage().unwrap(), whole);
         for nothing in ["null", "{}", "[]", r#"{"input_tokens":"many"}"#] {
             assert_eq!(read(nothing).usage(), None, "{nothing}");
@@ -97,12 +114,28 @@ mod tests {
     fn written_counts_read_as_they_were() {
         let message = r#"{"usage":{"input_tokens":5,"cache_creation_input_tokens":3,"cache_read_input_tokens":20,"output_tokens":1,"service_tier":"standard"}}"#;
         let root = Value::parse_str(message).unwrap();
-        let counts = Usage { prompt: 60, completion: 7, total: 67, cached: Some(41), reasoning: None };
+        let counts = Usage {
+            prompt: 60,
+            completion: 7,
+            total: 67,
+            written: Some(4),
+            cached: Some(41),
+            reasoning: None,
+        };
         let mut edits = Edits::of(root);
         write(&mut edits, root, &counts);
         let written = String::from_utf8(edits.finish()).unwrap();
         let usage = Value::parse_str(&written).unwrap().field("usage").unwrap();
         assert_eq!(Counts::read(usage).usage(), Some(counts));
         assert!(usage.says("service_tier", "standard"));
+        // The end of a stream may count the output alone: what was written to a cache is counted once all the same.
+        let end = r#"{"usage":{"output_tokens":1}}"#;
+        let root = Value::parse_str(end).unwrap();
+        let mut edits = Edits::of(root);
+        write(&mut edits, root, &counts);
+        let written = String::from_utf8(edits.finish()).unwrap();
+        let usage = Value::parse_str(&written).unwrap().field("usage").unwrap();
+        assert_eq!(usage.field("input_tokens").and_then(Value::as_u64), Some(15));
+        assert_eq!(Counts::read(usage).usage(), Some(counts));
     }
 }

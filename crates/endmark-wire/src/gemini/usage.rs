@@ -27,6 +27,7 @@ pub(super) fn counts(metadata: Value<'_>) -> Option<Usage> {
         prompt,
         completion,
         total: count("totalTokenCount").unwrap_or_else(|| prompt.saturating_add(completion)),
+        written: None,
         cached: count("cachedContentTokenCount"),
         reasoning,
     })
@@ -78,7 +79,14 @@ mod tests {
     fn thoughts_are_output() {
         let message = r#"{"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":23,"totalTokenCount":334,"thoughtsTokenCount":302}}"#;
         let counts = read(Value::parse_str(message).unwrap()).unwrap();
-        let expected = Usage { prompt: 9, completion: 325, total: 334, cached: None, reasoning: Some(302) };
+        let expected = Usage {
+            prompt: 9,
+            completion: 325,
+            total: 334,
+            written: None,
+            cached: None,
+            reasoning: Some(302),
+        };
         assert_eq!(counts, expected);
         let again = format!("{{\"usageMetadata\":{}}}", json(&counts));
         assert_eq!(read(Value::parse_str(&again).unwrap()), Some(counts));
@@ -91,7 +99,14 @@ mod tests {
     fn written_counts_read_as_they_were() {
         let message = r#"{"usageMetadata":{"promptTokenCount":9,"toolUsePromptTokenCount":4,"totalTokenCount":13,"trafficType":"X"}}"#;
         let mut edits = Edits::of(Value::parse_str(message).unwrap());
-        let counts = Usage { prompt: 40, completion: 8, total: 48, cached: Some(5), reasoning: Some(3) };
+        let counts = Usage {
+            prompt: 40,
+            completion: 8,
+            total: 48,
+            written: None,
+            cached: Some(5),
+            reasoning: Some(3),
+        };
         write(&mut edits, &counts);
         let written = String::from_utf8(edits.finish()).unwrap();
         assert_eq!(read(Value::parse_str(&written).unwrap()), Some(counts));

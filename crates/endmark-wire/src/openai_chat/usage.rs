@@ -16,6 +16,7 @@ pub(super) fn read_usage(value: Value<'_>) -> Option<Usage> {
         prompt,
         completion,
         total: count("total_tokens").unwrap_or_else(|| prompt.saturating_add(completion)),
+        written: None,
         cached: count("prompt_tokens_details.cached_tokens").or_else(|| count("prompt_cache_hit_tokens")),
         reasoning: count("completion_tokens_details.reasoning_tokens"),
     })
@@ -70,7 +71,8 @@ mod tests {
 
     #[test]
     fn counts_under_every_name() {
-        let counts = Usage { prompt: 10, completion: 3, total: 13, cached: Some(8), reasoning: None };
+        let counts =
+            Usage { prompt: 10, completion: 3, total: 13, written: None, cached: Some(8), reasoning: None };
         assert_eq!(
             read(r#"{"prompt_tokens":10,"completion_tokens":3,"prompt_cache_hit_tokens":8}"#),
             Some(counts)

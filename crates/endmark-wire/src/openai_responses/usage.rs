@@ -19,6 +19,7 @@ pub(super) fn read(response: Value<'_>) -> Option<Usage> {
         prompt,
         completion,
         total: count("total_tokens").unwrap_or_else(|| prompt.saturating_add(completion)),
+        written: None,
         cached: count("input_tokens_details.cached_tokens"),
         reasoning: count("output_tokens_details.reasoning_tokens"),
     })
@@ -67,7 +68,14 @@ mod tests {
 
     #[test]
     fn written_counts_read_as_they_were() {
-        let counts = Usage { prompt: 40, completion: 8, total: 48, cached: Some(5), reasoning: Some(3) };
+        let counts = Usage {
+            prompt: 40,
+            completion: 8,
+            total: 48,
+            written: None,
+            cached: Some(5),
+            reasoning: Some(3),
+        };
         let made = format!("{{\"usage\":{}}}", json(&counts));
         assert_eq!(read(Value::parse_str(&made).unwrap()), Some(counts));
         for own in [

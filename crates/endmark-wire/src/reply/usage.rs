@@ -4,9 +4,9 @@
 ///
 /// ```
 /// use endmark_wire::reply::Usage;
-/// let first = Usage { prompt: 10, completion: 20, total: 30, cached: Some(8), reasoning: None };
-/// let second = Usage { prompt: 31, completion: 4, total: 35, cached: None, reasoning: None };
-/// let sum = Usage { prompt: 41, completion: 24, total: 65, cached: Some(8), reasoning: None };
+/// let first = Usage { prompt: 10, completion: 20, total: 30, written: None, cached: Some(8), reasoning: None };
+/// let second = Usage { prompt: 31, completion: 4, total: 35, written: None, cached: None, reasoning: None };
+/// let sum = Usage { prompt: 41, completion: 24, total: 65, written: None, cached: Some(8), reasoning: None };
 /// assert_eq!(first + second, sum);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,6 +17,8 @@ pub struct Usage {
     pub completion: u64,
     /// Both together.
     pub total: u64,
+    /// Tokens of the prompt that were written to a cache, where the provider counts them.
+    pub written: Option<u64>,
     /// Tokens of the prompt that were read from a cache.
     pub cached: Option<u64>,
     /// Generated tokens that were reasoning.
@@ -35,6 +37,7 @@ impl std::ops::Add for Usage {
             prompt: self.prompt.saturating_add(other.prompt),
             completion: self.completion.saturating_add(other.completion),
             total: self.total.saturating_add(other.total),
+            written: both(self.written, other.written),
             cached: both(self.cached, other.cached),
             reasoning: both(self.reasoning, other.reasoning),
         }
@@ -51,6 +54,7 @@ mod tests {
             prompt: u64::MAX,
             completion: u64::MAX,
             total: u64::MAX,
+            written: None,
             cached: Some(u64::MAX),
             reasoning: None,
         };

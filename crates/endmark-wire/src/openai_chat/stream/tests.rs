@@ -155,7 +155,8 @@ fn what_a_template_makes_is_read_as_it_was_meant() {
         arguments: "{\"a\":".to_owned(),
         legacy: false,
     };
-    let usage = Usage { prompt: 1, completion: 2, total: 3, cached: Some(1), reasoning: Some(0) };
+    let usage =
+        Usage { prompt: 1, completion: 2, total: 3, written: None, cached: Some(1), reasoning: Some(0) };
     let endmark = serde_json::value::to_raw_value(&serde_json::json!({"outcome": "resumed"})).unwrap();
     let made = [
         template.text_chunk(0, "Hi \u{0}\u{1f}\"\\\n"),
