@@ -2,12 +2,16 @@
 
 use super::candidate::text_of;
 use super::request::{
-    CANDIDATES, CONFIG, JSON_SCHEMA, MAX_OUTPUT, MIME_TYPE, SCHEMA, TOOL_CONFIG, either, last_of_model,
+    CANDIDATES, CONFIG, DECLARATIONS, JSON_SCHEMA, MAX_OUTPUT, MIME_TYPE, SCHEMA, TOOL_CONFIG, either,
+    last_of_model,
 };
 use crate::ask::{Ask, Asked, Partial, Terms, quoted_text};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::request::Request;
+
+/// How functions may be called, within what a request says of its tools.
+const FUNCTION_CALLING: [&str; 2] = ["functionCallingConfig", "function_calling_config"];
 
 /// The request that asks so; none where Gemini has no way to.
 ///
@@ -68,11 +72,23 @@ impl Settings {
     }
 }
 
-/// Forbids calls, where there are tools to call: contents with calls in them want the tools declared.
+/// Forbids calls, where functions are declared: contents with calls in them want those declared, and without any the
+/// server refuses to be told how to call them. What else the client said of its tools stays.
 fn forbid_tools<'a>(edits: &mut Edits<'a>, root: Value<'a>) {
-    if root.filled("tools").is_some() {
-        let name = either(root, TOOL_CONFIG).map_or(TOOL_CONFIG[0], |(name, _)| name);
-        edits.set_field(root, name, "{\"functionCallingConfig\":{\"mode\":\"NONE\"}}");
+    let mut tools = root.field("tools").into_iter().flat_map(Value::items);
+    if !tools.any(|tool| either(tool, DECLARATIONS).is_some()) {
+        return;
+    }
+    let none = "{\"mode\":\"NONE\"}";
+    match either(root, TOOL_CONFIG) {
+        Some((_, own)) if own.kind() == Kind::Object => {
+            let name = either(own, FUNCTION_CALLING).map_or(FUNCTION_CALLING[0], |(name, _)| name);
+            edits.set_field(own, name, none);
+        }
+        own => {
+            let name = own.map_or(TOOL_CONFIG[0], |(name, _)| name);
+            edits.set_field(root, name, &format!("{{\"{}\":{none}}}", FUNCTION_CALLING[0]));
+        }
     }
 }
 
@@ -99,5 +115,31 @@ fn show_and_ask<'a>(edits: &mut Edits<'a>, root: Value<'a>, text: &str, prompt: 
     if let Some(contents) = root.field("contents") {
         let part = format!("{{\"text\":{}}}", quoted(prompt));
         edits.push_item(contents, &format!("{{\"role\":\"user\",\"parts\":[{part}]}}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_forbidden_where_functions_are_declared_and_nothing_else_is_changed() {
+        for (given, wanted) in [
+            (r#"{"tools":[{"googleSearch":{}}]}"#, r#"{"tools":[{"googleSearch":{}}]}"#),
+            ("{}", "{}"),
+            (
+                r#"{"tools":[{"googleSearch":{}},{"functionDeclarations":[]}]}"#,
+                r#"{"tools":[{"googleSearch":{}},{"functionDeclarations":[]}],"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}}"#,
+            ),
+            (
+                r#"{"tools":[{"function_declarations":[]}],"tool_config":{"retrievalConfig":{"languageCode":"de"},"function_calling_config":{"mode":"ANY"}}}"#,
+                r#"{"tools":[{"function_declarations":[]}],"tool_config":{"retrievalConfig":{"languageCode":"de"},"function_calling_config":{"mode":"NONE"}}}"#,
+            ),
+        ] {
+            let root = Value::parse_str(given).unwrap();
+            let mut edits = Edits::of(root);
+            forbid_tools(&mut edits, root);
+            assert_eq!(String::from_utf8(edits.finish()).unwrap(), wanted);
+        }
     }
 }

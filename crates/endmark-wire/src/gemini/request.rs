@@ -23,6 +23,7 @@ pub(super) const CANDIDATES: [&str; 2] = ["candidateCount", "candidate_count"];
 pub(super) const MIME_TYPE: [&str; 2] = ["responseMimeType", "response_mime_type"];
 pub(super) const SCHEMA: [&str; 2] = ["responseSchema", "response_schema"];
 pub(super) const JSON_SCHEMA: [&str; 2] = ["responseJsonSchema", "response_json_schema"];
+pub(super) const DECLARATIONS: [&str; 2] = ["functionDeclarations", "function_declarations"];
 pub(super) const TOOL_CONFIG: [&str; 2] = ["toolConfig", "tool_config"];
 
 /// What a request says.
@@ -67,9 +68,8 @@ pub(super) fn view(root: Value<'_>, address: &Address) -> Result<View, RequestEr
 /// The functions that a request declares.
 pub(super) fn tools(root: Value<'_>) -> Vec<Tool> {
     let tools = root.field("tools").into_iter().flat_map(Value::items);
-    let declared = tools
-        .filter_map(|tool| either(tool, ["functionDeclarations", "function_declarations"]))
-        .flat_map(|(_, declared)| declared.items());
+    let declared =
+        tools.filter_map(|tool| either(tool, DECLARATIONS)).flat_map(|(_, declared)| declared.items());
     let tools = declared.filter_map(|function| {
         let json = either(function, ["parametersJsonSchema", "parameters_json_schema"]);
         let json = json.map(|(_, schema)| schema).filter(|schema| schema.kind() == Kind::Object);
