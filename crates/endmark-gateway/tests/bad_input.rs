@@ -107,6 +107,19 @@ async fn an_upstream_that_is_not_there_is_named() {
     assert!(message.contains("absent") && message.contains(&nobody.to_string()), "{message}");
 }
 
+/// What holds no reply that can be read passes as it is: its client may know more of it.
+#[tokio::test]
+async fn what_cannot_be_viewed_passes_unread() {
+    let body = json!({"usageMetadata": {"promptTokenCount": 4}, "modelVersion": "m"});
+    let endmark = Endmark::start(Script::new().otherwise(Answer::json(200, &body))).await;
+    for path in ["/v1beta/models/gemini-x:generateContent", "/v1beta/models/publishers%2Fx:generateContent"] {
+        let asked = json!({"contents": [{"parts": [{"text": "Tell."}]}]});
+        let reply = Request::post(endmark.address, path).json(&asked).send().await.read().await;
+        assert_eq!((reply.status, reply.text()), (200, body.to_string()), "{path}");
+    }
+    assert_eq!(endmark.upstream.requests()[1].path, "/v1beta/models/publishers%2Fx:generateContent");
+}
+
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_an_error_and_not_half_a_reply() {
     let answer = Answer::json(200, &chat_reply("Hello", "stop", (1, 1))).close_after(40);

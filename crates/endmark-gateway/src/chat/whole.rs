@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use endmark_core::{Ending, Stop};
+use endmark_wire::error::ResponseError;
 use endmark_wire::reply::Choice;
 use endmark_wire::response::{self as wire, Reply, ReplyEdit};
 use endmark_wire::writer::End;
@@ -32,6 +33,12 @@ pub(crate) async fn whole(
     let call = exchange.call.take();
     let response = match exchange.request.response(&body) {
         Ok(response) => response,
+        Err(error @ ResponseError::Without(_)) => {
+            tracing::warn!(request = exchange.id, %error, "a reply passes unread");
+            settle(call, CallEnd::new(Ending::Clean));
+            exchange.calls.watch.end(Ended::Unread);
+            return Ok(Response::from_parts(head, full(body)));
+        }
         Err(error) => {
             settle(call, CallEnd::new(Ending::UpstreamError));
             return Err(Refusal::NotTheFormat {

@@ -30,7 +30,8 @@ const METHODS: [&str; 12] = [
 /// More than any model's name has.
 const MAX_MODEL_BYTES: usize = 256;
 
-/// What a path says; none where it is not one of the two methods, or asks for the stream as an array.
+/// What a path says; none where it is not one of the two methods, names no model that another path could be made with, or
+/// asks for the stream as an array: such a request passes as it is.
 pub(super) fn read(path: &str, query: Option<&str>) -> Option<Result<Address, RequestError>> {
     let base = BASES.into_iter().find(|base| path.starts_with(base))?;
     let named = path.strip_prefix(base)?;
@@ -41,10 +42,7 @@ pub(super) fn read(path: &str, query: Option<&str>) -> Option<Result<Address, Re
         _ => return None,
     };
     if !is_name(model) {
-        return Some(Err(RequestError {
-            message: format!("the path names no model: `{}`", model.escape_debug()),
-            hint: "Name the model by letters, digits, `-`, `_` and `.` alone, as in /v1beta/models/gemini-2.5-flash:generateContent.",
-        }));
+        return None;
     }
     Some(Ok(Address { base: base.to_owned(), model: Some(model.to_owned()), stream: Some(stream) }))
 }
@@ -152,11 +150,11 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_is_none_is_refused() {
+    fn a_model_that_is_no_plain_name_passes() {
         for model in ["", ".", "..", "../../v1/files", "a/b", "a%2Fb", "a?b", "a b", "ä", "m:x"] {
             let path = format!("/v1beta/models/{model}:generateContent");
-            assert!(read(&path, None).unwrap().is_err(), "{model}");
+            assert!(read(&path, None).is_none(), "{model}");
         }
-        assert!(read(&format!("/v1/models/{}:generateContent", "m".repeat(257)), None).unwrap().is_err());
+        assert!(read(&format!("/v1/models/{}:generateContent", "m".repeat(257)), None).is_none());
     }
 }
