@@ -1,12 +1,16 @@
 //! What a command answers, for people and for programs at once.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
-use endmark_envelope::{DEFAULT_MAX_RESPONSE_BYTES, Document, Envelope, ErrorBody, FieldRules, Warning};
+use endmark_envelope::{
+    DEFAULT_MAX_RESPONSE_BYTES, Document, Envelope, ErrorBody, FieldPath, FieldRules, Warning,
+};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::CommandError;
+use crate::exec::page::{Paging, page};
 use crate::exit::Exit;
 
 /// The data of an answer as JSON.
@@ -43,6 +47,18 @@ pub(crate) struct Answer {
     pub(crate) rules: FieldRules,
     /// How many bytes the envelope may have (EN-5).
     pub(crate) max_response_bytes: usize,
+    /// The list that comes in pages where the envelope would be larger (EN-5).
+    pub(crate) pages: Option<ListInPages>,
+}
+
+/// A list of an answer that comes in pages, and which of them is asked for.
+#[derive(Debug)]
+pub(crate) struct ListInPages {
+    pub(crate) list: FieldPath,
+    /// What was asked, so that a cursor of something else is refused.
+    pub(crate) asked: Vec<OsString>,
+    /// What the page before gave; none for the first.
+    pub(crate) cursor: Option<String>,
 }
 
 /// Why the answer is no, or only half an answer.
@@ -63,6 +79,7 @@ impl Answer {
             warnings: Vec::new(),
             rules: FieldRules::exact(),
             max_response_bytes: DEFAULT_MAX_RESPONSE_BYTES,
+            pages: None,
         }
     }
 
@@ -94,6 +111,11 @@ impl Answer {
         self
     }
 
+    /// The same answer with this list in pages.
+    pub(crate) fn with_pages(self, pages: ListInPages) -> Self {
+        Self { pages: Some(pages), ..self }
+    }
+
     /// How the process ends with this answer.
     pub(crate) fn exit(&self) -> Exit {
         self.refusal.as_ref().map_or(Exit::Success, |refusal| Exit::of_code(refusal.error.exit_code))
@@ -108,8 +130,23 @@ impl Answer {
         let envelope = envelope
             .with_warnings(self.warnings.iter().cloned())
             .with_duration(duration)
-            .with_rules(self.rules.clone())
-            .with_max_response_bytes(self.max_response_bytes);
-        envelope.document().map_err(|error| CommandError::Bug(error.to_string()))
+            .with_rules(self.rules.clone());
+        let bug = |error: &dyn std::error::Error| CommandError::Bug(error.to_string());
+        let Some(pages) = &self.pages else {
+            let envelope = envelope.with_max_response_bytes(self.max_response_bytes);
+            return envelope.document().map_err(|error| bug(&error));
+        };
+        let document =
+            envelope.with_max_response_bytes(usize::MAX).document().map_err(|error| bug(&error))?;
+        let paging = Paging {
+            list: &pages.list,
+            command: &pages.asked,
+            cursor: pages.cursor.as_deref(),
+            max_response_bytes: self.max_response_bytes,
+        };
+        page(document, &paging).or_else(|error| {
+            let refusal = Envelope::refusal(&Value::Null, error.into()).with_duration(duration);
+            refusal.document().map_err(|error| bug(&error))
+        })
     }
 }

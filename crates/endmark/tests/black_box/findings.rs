@@ -109,6 +109,53 @@ fn merging_makes_nothing_whole() {
     assert_eq!(merged, WHOLE.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 1\n"));
 }
 
+/// EN-5: what is larger than an envelope comes in pages, and nothing is left out.
+#[test]
+fn a_large_report_comes_in_pages() {
+    use std::fmt::Write as _;
+
+    let place = Place::new();
+    let names: Vec<String> = (0..60).map(|agent| format!("{agent}.txt")).collect();
+    for (agent, name) in names.iter().enumerate() {
+        let mut text = format!("===AGENT_RESULT===\nagent_id: {agent}\ndimensions: a\n");
+        for number in 1..=25 {
+            let code = format!("call_{agent}_{number}(); ").repeat(60);
+            let _ = write!(
+                text,
+                "\n[F{number:03}] One\nseverity: High\nlocation: a{agent}.c:{number}\nsource: s\nsink: k\nevidence:\n  {code}\n"
+            );
+        }
+        std::fs::write(place.path().join(name), text + "===AGENT_RESULT_END===\n").unwrap();
+    }
+    for (command, list) in
+        [("report", "/data/report/findings"), ("merge", "/data/report/findings"), ("check", "/data/results")]
+    {
+        let (mut cursor, mut places, mut pages) = (None::<String>, Vec::new(), 0);
+        loop {
+            let mut arguments = vec!["--json", "findings", command];
+            arguments.extend(names.iter().map(String::as_str));
+            if let Some(cursor) = &cursor {
+                arguments.extend(["--cursor", cursor]);
+            }
+            let answer = place.run(&arguments);
+            assert!(answer.output.len() <= 1_000_000, "{command}: {}", answer.output.len());
+            let answer = answer.envelope();
+            places.extend(answer.pointer(list).unwrap().as_array().unwrap().iter().cloned());
+            pages += 1;
+            let warnings = answer["warnings"].as_array().unwrap();
+            let more = warnings.iter().find(|warning| warning["code"] == "FIELD_TRUNCATED");
+            cursor = more.map(|warning| warning["handle"].as_str().unwrap().to_owned());
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert!(pages >= 2, "{command}");
+        assert_eq!(places.len(), if command == "check" { 60 } else { 1_500 }, "{command}");
+        let wrong = place.run(&["--json", "findings", command, "0.txt", "--cursor", "nonsense"]);
+        assert_eq!((wrong.code, wrong.envelope()["ok"].clone()), (2, false.into()), "{command}");
+    }
+}
+
 /// Where a transcript begins with its own instructions, these are no result.
 #[test]
 fn the_protocol_is_a_template() {

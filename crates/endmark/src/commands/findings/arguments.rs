@@ -90,6 +90,9 @@ pub(crate) struct Check {
     /// Results or whole transcripts; standard input if it is `-` or nothing is named
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// With --json: go on with the list behind the page that gave this cursor; the files are read again
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) cursor: Option<String>,
 }
 
 /// The arguments of `findings fit`.
@@ -157,6 +160,9 @@ pub(crate) struct TeamArguments {
     /// Agents that have handed nothing over may still be at it
     #[arg(long)]
     pub(crate) running: bool,
+    /// With --json: go on with the list behind the page that gave this cursor; the files are read again
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) cursor: Option<String>,
 }
 
 /// The arguments of `findings plan`.

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use endmark_core::findings::{AgentResult, Cut, FindingForm, FindingState, ReadFinding, Remark};
+use endmark_envelope::FieldPath;
 use serde::Serialize;
 
 use super::arguments::Check;
@@ -115,7 +116,9 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
     } else {
         Answer::yes(data, text)
     };
-    Ok(answer.with_warnings(warnings(&remarks, remarks_omitted)))
+    let list = FieldPath::data().key("results");
+    let pages = sources::pages(list, &["check"], &arguments.files, arguments.cursor.as_deref());
+    Ok(answer.with_warnings(warnings(&remarks, remarks_omitted)).with_pages(pages))
 }
 
 /// Whether a result lacks findings, or parts of them, although it may have its end marker.

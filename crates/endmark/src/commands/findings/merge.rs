@@ -1,13 +1,13 @@
 //! `endmark findings merge` and `endmark findings report`: one list, and what may be missing from it. (AR-5, AR-6)
 
 use endmark_core::findings::{Disclosure, FinalReport, Merged, Writing};
-use endmark_envelope::{ErrorBody, Warning};
+use endmark_envelope::{ErrorBody, FieldPath, Warning};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::arguments::{Merge, Report, ReportForm, TeamArguments};
 use super::{sources, team, warnings};
-use crate::answer::{Answer, to_data};
+use crate::answer::{Answer, ListInPages, to_data};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -16,8 +16,9 @@ use crate::exit::Exit;
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct MergeReport<'a> {
-    /// The findings in the canonical form, with an end marker only if nothing is missing any more.
-    text: &'a str,
+    /// The findings in the canonical form, with an end marker only if nothing is missing any more; null where the list of
+    /// findings comes in pages, and without `--json` it is whole.
+    text: Option<&'a str>,
     report: &'a FinalReport,
 }
 
@@ -51,8 +52,13 @@ pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, Comm
         is_whole: !disclosure.has_gaps(),
     };
     let text = writing.text(merged.findings().iter().map(|merged| &merged.finding));
-    let data = to_data(&MergeReport { text: &text, report: &report })?;
-    Ok(answered(data, text, disclosure, &merged).with_warnings(said))
+    let (shown, left_out) = beside_pages(&text);
+    let data = to_data(&MergeReport { text: shown, report: &report })?;
+    let pages = pages(&arguments.team, "merge");
+    Ok(answered(data, text, disclosure, &merged)
+        .with_warnings(said)
+        .with_warnings(left_out)
+        .with_pages(pages))
 }
 
 /// Prints the final report.
@@ -61,14 +67,38 @@ pub(super) fn report(context: &Context, arguments: &Report) -> Result<Answer, Co
     let report = merged.report();
     let markdown = (arguments.to == ReportForm::Markdown).then(|| report.markdown());
     let sarif = (arguments.to == ReportForm::Sarif).then(|| report.sarif(env!("CARGO_PKG_VERSION")));
-    let data =
-        to_data(&FinalAnswer { report: &report, markdown: markdown.as_deref(), sarif: sarif.as_ref() })?;
     let text = match (&markdown, &sarif) {
         (Some(markdown), _) => markdown.clone(),
         (None, Some(sarif)) => in_lines(sarif)?,
         (None, None) => in_lines(&report)?,
     };
-    Ok(answered(data, text, report.disclosure(), &merged).with_warnings(said))
+    let (shown, left_out) = beside_pages(&text);
+    let data = to_data(&FinalAnswer {
+        report: &report,
+        markdown: markdown.as_deref().and(shown),
+        sarif: sarif.as_ref().filter(|_| shown.is_some()),
+    })?;
+    let left_out = left_out.filter(|_| arguments.to != ReportForm::Json);
+    let pages = pages(&arguments.team, "report");
+    let answer = answered(data, text, report.disclosure(), &merged);
+    Ok(answer.with_warnings(said).with_warnings(left_out).with_pages(pages))
+}
+
+/// A text that says all findings again stands beside the list of them only up to this size: else that comes in pages.
+const MOST_BESIDE: usize = 200_000;
+
+/// The text, or the warning that it is left out of the envelope.
+fn beside_pages(text: &str) -> (Option<&str>, Option<Warning>) {
+    if text.len() <= MOST_BESIDE {
+        return (Some(text), None);
+    }
+    let message = "the text is left out, since the findings come in pages: without --json it is whole";
+    (None, Some(Warning::truncation("TEXT_LEFT_OUT", message)))
+}
+
+fn pages(arguments: &TeamArguments, command: &str) -> ListInPages {
+    let list = FieldPath::data().key("report").key("findings");
+    sources::pages(list, &[command], &arguments.files, arguments.cursor.as_deref())
 }
 
 fn in_lines(value: &impl Serialize) -> Result<String, CommandError> {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use endmark_core::findings::{Merged, Recovery, RecoveryState, Run};
+use endmark_envelope::FieldPath;
 use serde::Serialize;
 
 use super::arguments::Plan;
@@ -66,7 +67,9 @@ pub(super) fn run(context: &Context, arguments: &Plan) -> Result<Answer, Command
             ),
         )
     });
-    Ok(Answer::yes(to_data(&report)?, text).with_warnings(said).with_warnings(lost))
+    let (agents, given) = (FieldPath::data().key("agents"), &arguments.team);
+    let pages = sources::pages(agents, &["plan"], &given.files, given.cursor.as_deref());
+    Ok(Answer::yes(to_data(&report)?, text).with_warnings(said).with_warnings(lost).with_pages(pages))
 }
 
 impl<'a> Report<'a> {
