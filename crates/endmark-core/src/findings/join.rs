@@ -242,11 +242,15 @@ fn location(members: &[&Member]) -> Option<Location> {
 
 /// All evidence, one after the other with a blank line between; what stands in another one is there already.
 fn evidence(members: &[&Member]) -> Option<Evidence> {
+    let all =
+        || members.iter().filter_map(|member| Some((*member, member.finding.evidence.as_ref()?.as_str())));
     let mut distinct: Vec<(&str, bool)> = Vec::new();
-    for member in members {
-        let Some(text) = member.finding.evidence.as_ref().map(Evidence::as_str) else { continue };
+    for (member, text) in all() {
         let is_cut = member.is_truncated();
-        if distinct.iter().any(|(known, _)| is_in(text, is_cut, known)) {
+        // What it was cut from may itself be left out, since it stands in another one.
+        let is_beginning =
+            is_cut && all().any(|(other, whole)| !other.is_truncated() && whole.starts_with(text));
+        if is_beginning || distinct.iter().any(|(known, _)| is_in(text, is_cut, known)) {
             continue;
         }
         distinct.retain(|(known, is_cut)| !is_in(known, *is_cut, text));

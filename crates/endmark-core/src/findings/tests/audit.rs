@@ -154,6 +154,25 @@ fn evidence_that_only_begins_like_another_is_kept() {
 }
 
 #[test]
+fn the_beginning_of_evidence_that_stands_in_another_one_is_not_kept() {
+    let finding = |id: &str, evidence: &str| {
+        format!(
+            "[{id}] of {id}\nseverity: Low\ncwe: CWE-79\nlocation: a.c\nsource: s {id}\nsink: k\nevidence:\n{evidence}\n"
+        )
+    };
+    let head = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n";
+    let handed =
+        |text: String| Handed { origin: "x.txt".into(), result: read(text.as_bytes()).results.remove(0) };
+    let first = finding("F001", "  one\n  let a;");
+    let cut = handed(format!("{head}{first}\n{}", finding("F002", "  l").trim_end()));
+    let supplement = handed(format!("{head}{}{END}", finding("F002", "  let a;")));
+    let merged = Merged::new(&Team::default(), vec![cut, supplement]);
+    assert_eq!(merged.findings().len(), 1);
+    let evidence = merged.findings()[0].finding.evidence.as_ref().unwrap().as_str();
+    assert_eq!(evidence, "one\nlet a;");
+}
+
+#[test]
 fn what_is_not_recovered_is_said_with_its_number() {
     let cut = result("x", &[("one", "CWE-89", "a.c:1")], "\n[F002] second\nseverity: High\n");
     let report = Merged::new(&Team::default(), vec![cut.clone()]).report();
