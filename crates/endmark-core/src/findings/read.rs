@@ -44,7 +44,7 @@ const SHOWN: usize = 60;
 /// use endmark_core::findings::{Cut, FindingState, read};
 ///
 /// let text = "===AGENT_RESULT===\nagent_id: auth-2\n\n**[F1] SQL from a parameter**\n- **Severity:** high\n\
-///             - Location: src/user.rs:41\n- Source: `name`\n- Sink: query\n- Evidence:\n  ```\n  q(name)\n  ```\n\n[F2] A sec";
+///             - Location: src/user.rs:41\n- Source: `name`\n- Sink: query\n- Evidence:\n  ```\n  q(name)\n  ```\n\n**[F2] A sec";
 /// let result = &read(text.as_bytes()).results[0];
 /// assert_eq!(result.cut, Cut::Mild);
 /// assert_eq!(result.findings[0].state, FindingState::Complete);
