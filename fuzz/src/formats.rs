@@ -90,7 +90,8 @@ fn response(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers
     let reply = response.reply();
     let Some(choice) = reply.choices.first() else { return };
     let text = *numbers.pick(TEXTS);
-    let usage = Usage { prompt: 9, completion: 8, total: 17, cached: Some(7), reasoning: Some(1) };
+    let usage =
+        Usage { prompt: 9, completion: 8, total: 17, written: None, cached: Some(7), reasoning: Some(1) };
     let mut edit = response.edit();
     edit.set_text(choice.index, text);
     edit.set_end(choice.index, *numbers.pick(&[End::Turn, End::ToolCalls, End::Cut]));
@@ -163,7 +164,7 @@ fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) 
     if numbers.flip() {
         let ends = [ChoiceEnd { choice: 0, end: Some(End::Turn), endmark: None, rewritten: false }];
         let usage = numbers.flip().then(Usage::default);
-        client.extend(writer.close(&Closing { choices: &ends, usage, id: Some("i"), end_lost: false }));
+        client.extend(writer.close(&Closing { choices: &ends, usage, end_lost: numbers.flip() }));
     } else {
         client.extend(writer.error(&StreamError {
             message: text,

@@ -96,6 +96,7 @@ fn usage(response: &ChatResponse, root: Value<'_>, request: &ChatRequest, number
         prompt: count(),
         completion: count(),
         total: count(),
+        written: None,
         cached: Some(count()),
         reasoning: Some(count()),
     };

@@ -94,7 +94,7 @@ fn made(template: &Template, request: &ChatRequest, numbers: &mut Numbers) {
         arguments: "{".to_owned(),
         legacy: numbers.flip(),
     };
-    let usage = Usage { prompt: 1, completion: 2, total: 3, cached: Some(1), reasoning: None };
+    let usage = Usage { prompt: 1, completion: 2, total: 3, written: None, cached: Some(1), reasoning: None };
     let chunks = [
         template.text_chunk(choice, text),
         template.tool_call_chunk(choice, &call),
