@@ -50,6 +50,44 @@ impl ProviderError {
             || message.contains("exceed context limit")
             || (message.contains("input token count") && message.contains("exceeds the maximum"))
     }
+
+    /// Whether the request is refused, be it in the middle of a stream: sent again, it would be refused again.
+    ///
+    /// ```
+    /// use endmark_wire::error::ProviderError;
+    ///
+    /// let of_kind = |kind: &str| ProviderError { message: String::new(), kind: Some(kind.to_owned()), code: None };
+    /// assert!(of_kind("invalid_request_error").is_final());
+    /// assert!(!of_kind("overloaded_error").is_final());
+    /// ```
+    pub fn is_final(&self) -> bool {
+        [&self.kind, &self.code].into_iter().flatten().any(|word| {
+            let word = word.to_ascii_lowercase();
+            matches!(
+                word.as_str(),
+                "authentication_error"
+                    | "permission_error"
+                    | "permission_denied"
+                    | "unauthenticated"
+                    | "not_found"
+                    | "not_found_error"
+                    | "failed_precondition"
+                    | "billing_error"
+                    | "insufficient_quota"
+                    | "request_too_large"
+                    | "context_length_exceeded"
+                    | "content_filter"
+                    | "400"
+                    | "401"
+                    | "402"
+                    | "403"
+                    | "404"
+                    | "413"
+                    | "422"
+            ) || word.starts_with("invalid_")
+                || word.contains("policy")
+        })
+    }
 }
 
 #[cfg(test)]

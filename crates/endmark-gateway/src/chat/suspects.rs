@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use endmark_core::{Ending, Format, Judgement, Reply, Stop};
 use endmark_wire::error::ProviderError;
-use endmark_wire::reply::{Choice, ToolCall};
+use endmark_wire::reply::{Choice, Finish, ToolCall};
 
 use super::exchange::Exchange;
 use super::slot::{Part, Slot};
@@ -27,8 +27,9 @@ pub(crate) fn suspects(
     // Some servers have a finish reason for "it went wrong".
     let went_wrong = choice.finish.is_some() && stop.is_none();
     let ending = if went_wrong { Ending::UpstreamError } else { ending };
-    let stands = choice.finish.as_ref().is_some_and(|finish| is_final_word(&finish.word));
-    let refused = choice.refused || stands || error.is_some_and(is_final_error);
+    let stands = choice.finish.as_ref().is_some_and(Finish::is_last_word);
+    let fills_window = choice.finish.as_ref().is_some_and(Finish::fills_window);
+    let refused = choice.refused || stands || error.is_some_and(ProviderError::is_final);
     let stop = if refused { Some(Stop::Refused) } else { stop };
     let reply = |text: String| Reply {
         text,
@@ -52,7 +53,7 @@ pub(crate) fn suspects(
             schema: exchange.schema.clone(),
             content_before: String::new(),
             calls_before: Vec::new(),
-            fills_window: fills_window(choice),
+            fills_window,
             continuation: choice.continuation.clone(),
             judged: OnceLock::new(),
         }];
@@ -65,52 +66,9 @@ pub(crate) fn suspects(
         }
         let before = &choice.tool_calls[..position];
         let suspect = call_suspect(exchange, choice.index, call, reply, &choice.text, before);
-        Suspect { fills_window: fills_window(choice) && position == last, ..suspect }
+        Suspect { fills_window: fills_window && position == last, ..suspect }
     };
     choice.tool_calls.iter().enumerate().map(of_call).collect()
-}
-
-/// Whether a word for the end of a reply is the provider's last one on it: it failed there, or was called off, and its
-/// word says more than any other that could stand in its place.
-fn is_final_word(word: &str) -> bool {
-    matches!(
-        word,
-        // Responses.
-        "failed" | "cancelled"
-        // Gemini.
-        | "OTHER" | "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS"
-        | "MISSING_THOUGHT_SIGNATURE"
-    )
-}
-
-/// Whether an error in the middle of a stream refuses the request: sent again, it would be refused again.
-fn is_final_error(error: &ProviderError) -> bool {
-    [&error.kind, &error.code].into_iter().flatten().any(|word| {
-        let word = word.to_ascii_lowercase();
-        matches!(
-            word.as_str(),
-            "authentication_error"
-                | "permission_error"
-                | "permission_denied"
-                | "unauthenticated"
-                | "not_found"
-                | "not_found_error"
-                | "failed_precondition"
-                | "billing_error"
-                | "insufficient_quota"
-                | "request_too_large"
-                | "context_length_exceeded"
-                | "content_filter"
-                | "400"
-                | "401"
-                | "402"
-                | "403"
-                | "404"
-                | "413"
-                | "422"
-        ) || word.starts_with("invalid_")
-            || word.contains("policy")
-    })
 }
 
 /// The judgement of a reply: that of its worst part.
@@ -121,11 +79,6 @@ pub(crate) fn worst<'a>(parts: impl IntoIterator<Item = &'a Suspect>) -> Option<
         Judgement::Cut(_) => 2,
     };
     parts.into_iter().map(judgement).max_by_key(badness)
-}
-
-/// Whether a reply ended since the model's window is full: there is no room for more, however it is asked for.
-fn fills_window(choice: &Choice) -> bool {
-    choice.finish.as_ref().is_some_and(|finish| finish.word == "model_context_window_exceeded")
 }
 
 /// One tool call as a part that may be cut.
