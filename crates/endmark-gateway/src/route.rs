@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, Uri};
 use crate::gateway::Gateway;
 use crate::rescue::Refusal;
 use crate::settings::Upstream;
-use provider::Meant;
+use provider::{KEY_IN_QUERY, Meant};
 
 /// The part of the gateway that answers.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Target<'_> {
                 None => self.path_and_query.clone(),
                 Some((path, query)) => {
                     let others: Vec<&str> =
-                        query.split('&').filter(|pair| !pair.starts_with("key=")).collect();
+                        query.split('&').filter(|pair| !pair.starts_with(KEY_IN_QUERY)).collect();
                     if others.is_empty() { path.to_owned() } else { format!("{path}?{}", others.join("&")) }
                 }
             };
@@ -72,8 +72,8 @@ pub(crate) fn is_own(path: &str) -> bool {
     path == "/endmark" || path.starts_with("/endmark/")
 }
 
-/// Finds the part that answers `method` on `uri`, for a client with these headers. The upstream comes from the configuration alone; nothing
-/// in a request can name another host.
+/// Finds the part that answers `method` on `uri`, for a client with these headers. The upstream comes from the
+/// configuration alone; nothing in a request can name another host.
 pub(crate) fn find<'a>(gateway: &'a Gateway, method: &Method, uri: &Uri, headers: &HeaderMap) -> Route<'a> {
     let path_and_query = uri.path_and_query().map_or("/", |path| path.as_str());
     match uri.path() {

@@ -5,9 +5,13 @@ use endmark_wire::anthropic_messages::Messages;
 use endmark_wire::format::{self, WireFormat};
 use endmark_wire::gemini::Gemini;
 use endmark_wire::openai_chat::Chat;
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue};
 
 use crate::settings::Upstream;
+use crate::upstream::KEYS;
+
+/// What stands before the key in a query.
+pub(super) const KEY_IN_QUERY: &str = "key=";
 
 /// Headers that one provider's libraries alone send.
 const MARKS: [(&str, &'static dyn WireFormat); 5] = [
@@ -87,15 +91,14 @@ pub(crate) fn names(format: &dyn WireFormat) -> (&'static str, &'static str) {
 
 /// The keys that a client sends along.
 fn keys<'a>(query: Option<&'a str>, headers: &'a HeaderMap) -> Vec<&'a [u8]> {
-    let names = ["x-api-key", "x-goog-api-key", "api-key", header::AUTHORIZATION.as_str()];
-    let held = names.into_iter().flat_map(|name| headers.get_all(name)).map(HeaderValue::as_bytes);
+    let held = KEYS.into_iter().flat_map(|(name, _)| headers.get_all(name)).map(HeaderValue::as_bytes);
     let bare = held.map(|value| value.rsplit(|byte| *byte == b' ').next().unwrap_or(value));
     bare.chain(key_in(query).map(str::as_bytes)).filter(|key| !key.is_empty()).collect()
 }
 
 /// The key in a query.
 fn key_in(query: Option<&str>) -> Option<&str> {
-    query?.split('&').find_map(|pair| pair.strip_prefix("key="))
+    query?.split('&').find_map(|pair| pair.strip_prefix(KEY_IN_QUERY))
 }
 
 /// The provider whose keys alone begin so.

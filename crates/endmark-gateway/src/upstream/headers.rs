@@ -23,7 +23,7 @@ pub(crate) const CREDENTIALS: [&str; 5] =
     ["authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"];
 
 /// The headers among them that hold a key and nothing else, and what stands before it there.
-const KEYS: [Credential; 4] = [("x-api-key", ""), ("x-goog-api-key", ""), ("api-key", ""), BEARER];
+pub(crate) const KEYS: [Credential; 4] = [("x-api-key", ""), ("x-goog-api-key", ""), ("api-key", ""), BEARER];
 
 /// What another host than the one a request was meant for gets of its headers. What is not named here may be a
 /// secret, however it is called.
