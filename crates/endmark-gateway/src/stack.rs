@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use endmark_core::Ending;
 use endmark_wire::format::Found;
+use endmark_wire::format::WireFormat;
 use http::{Request, Response, header};
 use tracing::Instrument as _;
 
@@ -21,9 +22,12 @@ use crate::route::{self, Route, Target};
 use crate::settings::Mode;
 use crate::upstream::{for_upstream, from_upstream};
 
-/// Answers one request, whatever it is.
-pub(crate) async fn respond(gateway: Arc<Gateway>, request: Request<AnyBody>) -> Response<AnyBody> {
-    let format = route::format_of(request.uri(), request.headers());
+/// Answers one request, whatever it is; it speaks of errors as `format` does.
+pub(crate) async fn respond(
+    gateway: Arc<Gateway>,
+    request: Request<AnyBody>,
+    format: &'static dyn WireFormat,
+) -> Response<AnyBody> {
     if let Some(refusal) = upgrade(&request) {
         return rescue::respond(&refusal, format);
     }

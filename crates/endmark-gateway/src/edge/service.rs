@@ -45,7 +45,7 @@ pub(super) async fn answer(
             if let Some(permit) = &permit {
                 request.extensions_mut().insert(Arc::clone(permit));
             }
-            let response = timeout_at(deadline, stack::respond(Arc::clone(&gateway), request));
+            let response = timeout_at(deadline, stack::respond(Arc::clone(&gateway), request, format));
             (permit, response.await.map_err(|_| Refusal::TookTooLong(limits.total)))
         }
     };
