@@ -1,4 +1,10 @@
-//! The public failover exam, taken by the gateway.
+//! The public failover exam, taken by the gateway in every format.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "an exam shows its marks, and fails by panicking"
+)]
 
 mod support;
 
@@ -6,24 +12,35 @@ use std::time::Duration;
 
 use support::Endmark;
 use testkit::Upstream;
-use testkit::exam::{self, FALLBACK_KEY, FALLBACK_MODEL, Marks, Pace, Provider, Scenario, Verdict};
+use testkit::exam::{self, FALLBACK_KEY, FALLBACK_MODEL, Format, Marks, Pace, Provider, Scenario, Verdict};
 
-async fn sit(scenario: Scenario) -> Marks {
+async fn sit(scenario: Scenario, format: Format) -> Marks {
     let pace = Pace::QUICK;
-    let fallback = Upstream::start(Provider::fallback(scenario.fallback_rejects_prefill)).await;
-    let provider = Provider::new(scenario.failing, pace);
+    let fallback = Upstream::start(Provider::fallback(format, scenario.fallback_rejects_prefill)).await;
+    let provider = Provider::new(format, scenario.failing, pace);
     let endmark = Endmark::with_fallback(provider, &fallback, (FALLBACK_KEY, FALLBACK_MODEL), |settings| {
+        for upstream in &mut settings.upstreams {
+            upstream.formats = formats(format);
+        }
         settings.limits.first_token = Duration::from_secs(1);
         settings.limits.idle = Duration::from_secs(1);
         settings.retry.cooldown = Duration::from_secs(1);
     })
     .await;
-    exam::sit(&scenario, endmark.address, (&endmark.upstream, &fallback), pace).await
+    exam::sit(&scenario, format, endmark.address, (&endmark.upstream, &fallback), pace).await
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_fault_of_the_exam_is_passed() {
-    let sittings: Vec<_> = exam::SCENARIOS.map(|scenario| tokio::spawn(sit(scenario))).into();
+/// What an upstream of this provider is said to speak.
+fn formats(format: Format) -> &'static [&'static str] {
+    match format {
+        Format::Chat | Format::Responses => &["openai_chat", "openai_responses"],
+        Format::Messages => &["anthropic_messages"],
+        Format::Gemini => &["gemini"],
+    }
+}
+
+async fn every_fault_is_passed(format: Format) {
+    let sittings: Vec<_> = exam::SCENARIOS.map(|scenario| tokio::spawn(sit(scenario, format))).into();
     let mut marks = Vec::new();
     for sitting in sittings {
         marks.push(sitting.await.unwrap());
@@ -33,5 +50,40 @@ async fn every_fault_of_the_exam_is_passed() {
     }
     let failed: Vec<&str> =
         marks.iter().filter(|mark| mark.verdict != Verdict::Pass).map(|mark| mark.id).collect();
-    assert!(failed.is_empty(), "not passed: {failed:?}");
+    assert!(failed.is_empty(), "not passed in {}: {failed:?}", format.name());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_fault_of_the_exam_is_passed_in_chat_completions() {
+    every_fault_is_passed(Format::Chat).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_fault_of_the_exam_is_passed_in_responses() {
+    every_fault_is_passed(Format::Responses).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_fault_of_the_exam_is_passed_in_messages() {
+    every_fault_is_passed(Format::Messages).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_fault_of_the_exam_is_passed_in_gemini() {
+    every_fault_is_passed(Format::Gemini).await;
+}
+
+/// That the exam can be failed, in any format.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_gateway_no_such_fault_is_passed() {
+    let pace = Pace::QUICK;
+    for format in Format::ALL {
+        for id in ["S03", "S08", "S10", "S14", "S16"] {
+            let scenario = exam::SCENARIOS.into_iter().find(|scenario| scenario.id == id).unwrap();
+            let provider = Upstream::start(Provider::new(format, scenario.failing, pace)).await;
+            let fallback = Upstream::start(Provider::fallback(format, false)).await;
+            let marks = exam::sit(&scenario, format, provider.address(), (&provider, &fallback), pace).await;
+            assert_ne!(marks.verdict, Verdict::Pass, "{marks}");
+        }
+    }
 }

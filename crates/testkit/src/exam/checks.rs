@@ -26,8 +26,8 @@ pub enum Check {
     ReportedModel(&'static str),
     /// The reply counts its tokens.
     Usage,
-    /// The error that came has this in it.
-    Reason(&'static str),
+    /// The error that came has the provider's own reason in it.
+    Reason,
     /// Every request was answered while the provider was down.
     ServedDuringOutage,
     /// Once the provider was back, it was used again for one of so many requests.
@@ -62,7 +62,10 @@ impl Check {
             },
             Self::ReportedModel(model) => seen.called.model == model,
             Self::Usage => seen.called.has_usage,
-            Self::Reason(word) => seen.called.error.as_ref().is_some_and(|error| error.contains(word)),
+            Self::Reason => {
+                let word = seen.format.word_for_filtered();
+                seen.called.error.as_ref().is_some_and(|error| error.contains(word))
+            }
             Self::ServedDuringOutage => seen.in_outage > 0 && seen.in_outage == seen.served_in_outage,
             Self::BackAfter(requests) => seen.back_after.is_some_and(|after| after <= requests),
             Self::Probes => seen.tries_in_outage <= seen.in_outage,

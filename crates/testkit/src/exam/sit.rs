@@ -8,6 +8,7 @@ use tokio::time::{sleep, timeout};
 
 use super::call::{Called, call};
 use super::checks::{Finding, Verdict, mark};
+use super::format::Format;
 use super::{Failing, HEALTHY_MODEL, MODEL, Pace, Scenario, WELL_AGAIN};
 use crate::PATIENCE;
 use crate::upstream::{Received, Upstream};
@@ -15,6 +16,8 @@ use crate::upstream::{Received, Upstream};
 /// What came of one scenario.
 #[derive(Debug, Clone)]
 pub struct Marks {
+    /// The format it was taken in.
+    pub format: Format,
     /// The scenario's id.
     pub id: &'static str,
     /// The mark.
@@ -32,8 +35,9 @@ pub struct Marks {
 }
 
 /// Everything a scenario is judged by.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Seen {
+    pub(super) format: Format,
     pub(super) called: Called,
     pub(super) tries: Vec<Duration>,
     pub(super) is_well_after: bool,
@@ -44,39 +48,56 @@ pub(super) struct Seen {
     pub(super) back_after: Option<usize>,
 }
 
+impl Seen {
+    /// Nothing yet.
+    fn of(format: Format) -> Self {
+        Self {
+            format,
+            called: Called::default(),
+            tries: Vec::new(),
+            is_well_after: false,
+            in_outage: 0,
+            served_in_outage: 0,
+            tries_in_outage: 0,
+            back_after: None,
+        }
+    }
+}
+
 /// Sends what the scenario asks for through the candidate, and judges what came of it.
 ///
 /// `primary` and `fallback` are the providers that the candidate forwards to; the first has just been started.
 pub async fn sit(
     scenario: &Scenario,
+    format: Format,
     candidate: SocketAddr,
     (primary, fallback): (&Upstream, &Upstream),
     pace: Pace,
 ) -> Marks {
     let began = Instant::now();
-    let mut seen = Seen::default();
+    let mut seen = Seen::of(format);
     if scenario.failing == Failing::Flaps {
-        flapping(candidate, primary, pace, &mut seen).await;
+        flapping(format, candidate, primary, pace, &mut seen).await;
     } else {
-        seen.called = called(candidate, MODEL).await;
+        seen.called = called(format, candidate, MODEL).await;
     }
-    seen.tries = tries(primary).into_iter().map(|at| at - began).collect();
+    seen.tries = tries(format, primary).into_iter().map(|at| at - began).collect();
     let fallback_tries = fallback.requests().len();
-    seen.is_well_after = called(candidate, HEALTHY_MODEL).await.is_whole();
+    seen.is_well_after = called(format, candidate, HEALTHY_MODEL).await.is_whole();
     let (verdict, findings) = mark(scenario, &seen);
     let Seen { called, tries, .. } = seen;
     let (took, error) = (called.took, called.error);
-    Marks { id: scenario.id, verdict, findings, tries, fallback_tries, took, error }
+    Marks { format, id: scenario.id, verdict, findings, tries, fallback_tries, took, error }
 }
 
 /// When a provider was tried for what the scenario asks.
-fn tries(provider: &Upstream) -> Vec<Instant> {
-    let of_scenario = |request: &Received| request.json()["model"] == MODEL;
+fn tries(format: Format, provider: &Upstream) -> Vec<Instant> {
+    let of_scenario = |request: &Received| format.model(request) == MODEL;
     provider.requests().into_iter().filter(of_scenario).map(|request| request.at).collect()
 }
 
 /// One request after the other: while the provider is down, and then until it is used again.
-async fn flapping(candidate: SocketAddr, provider: &Upstream, pace: Pace, seen: &mut Seen) {
+async fn flapping(format: Format, candidate: SocketAddr, provider: &Upstream, pace: Pace, seen: &mut Seen) {
     let mut worst: Option<Called> = None;
     let mut note = |called: Called| {
         let is_whole = called.is_whole();
@@ -87,14 +108,14 @@ async fn flapping(candidate: SocketAddr, provider: &Upstream, pace: Pace, seen: 
     };
     for _ in 0..pace.outage {
         seen.in_outage += 1;
-        seen.served_in_outage += usize::from(note(called(candidate, MODEL).await));
+        seen.served_in_outage += usize::from(note(called(format, candidate, MODEL).await));
         sleep(pace.between).await;
     }
-    seen.tries_in_outage = tries(provider).len();
-    called(provider.address(), WELL_AGAIN).await;
+    seen.tries_in_outage = tries(format, provider).len();
+    called(format, provider.address(), WELL_AGAIN).await;
     for number in 1..=pace.after {
-        note(called(candidate, MODEL).await);
-        if tries(provider).len() > seen.tries_in_outage {
+        note(called(format, candidate, MODEL).await);
+        if tries(format, provider).len() > seen.tries_in_outage {
             seen.back_after = Some(number);
             break;
         }
@@ -104,18 +125,19 @@ async fn flapping(candidate: SocketAddr, provider: &Upstream, pace: Pace, seen: 
 }
 
 /// A call that hangs is a result, not a hang of the exam.
-async fn called(candidate: SocketAddr, model: &str) -> Called {
+async fn called(format: Format, candidate: SocketAddr, model: &str) -> Called {
     let hung = || Called { error: Some("hang".to_owned()), took: PATIENCE, hung: true, ..Called::default() };
-    timeout(PATIENCE, call(candidate, model)).await.unwrap_or_else(|_| hung())
+    timeout(PATIENCE, call(format, candidate, model)).await.unwrap_or_else(|_| hung())
 }
 
 impl fmt::Display for Marks {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (id, verdict, took) = (self.id, self.verdict, self.took.as_secs_f64());
+        let (format, id, verdict, took) =
+            (self.format.name(), self.id, self.verdict, self.took.as_secs_f64());
         let tries: Vec<String> = self.tries.iter().map(|at| format!("{:.2}", at.as_secs_f64())).collect();
         write!(
             formatter,
-            "{id} {verdict:<8} {took:6.2} s  primary tried at [{}], fallback {} times",
+            "{format:<18} {id} {verdict:<8} {took:6.2} s  primary tried at [{}], fallback {} times",
             tries.join(", "),
             self.fallback_tries
         )?;

@@ -1,0 +1,226 @@
+//! The formats in which the exam is taken: what a caller asks, what a provider is asked, and its refusals.
+
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::client::Request;
+use crate::upstream::Received;
+
+/// What every caller asks.
+const QUESTION: &str = "Say in sixty words why a gateway is judged on bad days.";
+
+/// A wire format in which the exam is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// OpenAI Chat Completions: the exam as it is published.
+    Chat,
+    /// OpenAI Responses.
+    Responses,
+    /// Anthropic Messages.
+    Messages,
+    /// Gemini's `streamGenerateContent`.
+    Gemini,
+}
+
+/// Why a provider refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    RateLimited,
+    ServerError,
+    Overloaded,
+    TooLong,
+    Filtered,
+    Unauthorized,
+    NoSuchModel,
+    NoPrefill,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Gemini];
+
+    /// Its name, as Endmark has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "openai_chat",
+            Self::Responses => "openai_responses",
+            Self::Messages => "anthropic_messages",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// The caller's question, as a stream.
+    pub(super) fn question(self, candidate: std::net::SocketAddr, model: &str) -> Request {
+        let path = match self {
+            Self::Chat => "/v1/chat/completions".to_owned(),
+            Self::Responses => "/v1/responses".to_owned(),
+            Self::Messages => "/v1/messages".to_owned(),
+            Self::Gemini => format!("/v1beta/models/{model}:streamGenerateContent?alt=sse"),
+        };
+        let asked = json!([{ "role": "user", "content": QUESTION }]);
+        let body = match self {
+            Self::Chat => json!({
+                "model": model, "stream": true, "stream_options": { "include_usage": true }, "messages": asked,
+            }),
+            Self::Responses => json!({ "model": model, "stream": true, "input": asked }),
+            // As much as the gateway takes for the model's own limit.
+            Self::Messages => {
+                json!({ "model": model, "stream": true, "max_tokens": 8192, "messages": asked })
+            }
+            Self::Gemini => json!({ "contents": [{ "role": "user", "parts": [{ "text": QUESTION }] }] }),
+        };
+        let (header, key) = self.credential("key-of-the-caller");
+        Request::post(candidate, &path).header(header, &key).json(&body)
+    }
+
+    fn credential(self, key: &str) -> (&'static str, String) {
+        match self {
+            Self::Chat | Self::Responses => ("authorization", format!("Bearer {key}")),
+            Self::Messages => ("x-api-key", key.to_owned()),
+            Self::Gemini => ("x-goog-api-key", key.to_owned()),
+        }
+    }
+
+    /// Whether a request carries this key.
+    pub(super) fn has_key(self, request: &Received, key: &str) -> bool {
+        let (header, wanted) = self.credential(key);
+        request.header(header) == Some(&wanted)
+    }
+
+    /// The model that a request is for.
+    pub(super) fn model(self, request: &Received) -> String {
+        if self != Self::Gemini {
+            return request.json()["model"].as_str().unwrap_or_default().to_owned();
+        }
+        let (_, named) = request.path.split_once("/models/").unwrap_or_default();
+        named.split(':').next().unwrap_or_default().to_owned()
+    }
+
+    /// Whether a request is for a stream.
+    pub(super) fn is_streamed(self, request: &Received) -> bool {
+        match self {
+            Self::Gemini => request.path.contains(":streamGenerateContent"),
+            _ => request.json()["stream"] == true,
+        }
+    }
+
+    /// The messages of a request: whether the assistant wrote it, and its text.
+    pub(super) fn messages(self, body: &Value) -> Vec<(bool, String)> {
+        let (list, content) = match self {
+            Self::Chat | Self::Messages => ("messages", "content"),
+            Self::Responses => ("input", "content"),
+            Self::Gemini => ("contents", "parts"),
+        };
+        let message = |message: &Value| {
+            let is_own = message["role"] == "assistant" || message["role"] == "model";
+            let content = &message[content];
+            let parts = content.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str());
+            (is_own, content.as_str().map_or_else(|| parts.collect(), str::to_owned))
+        };
+        body[list].as_array().into_iter().flatten().map(message).collect()
+    }
+
+    /// What the provider says where it will not answer.
+    pub(super) fn refuse(self, refusal: Refusal) -> Answer {
+        let (status, message) = refusal.told(self);
+        match self {
+            Self::Chat | Self::Responses => {
+                let (kind, code) = refusal.in_openais_words();
+                Answer::error(status, kind, code, message)
+            }
+            Self::Messages => {
+                let kind = refusal.in_anthropics_words();
+                let error = json!({ "type": kind, "message": message });
+                Answer::json(status, &json!({ "type": "error", "error": error, "request_id": "req_exam" }))
+            }
+            // A blocked prompt is no error here, but a reply with nothing in it.
+            Self::Gemini if refusal == Refusal::Filtered => {
+                let blocked = json!({
+                    "promptFeedback": { "blockReason": self.word_for_filtered() },
+                    "usageMetadata": { "promptTokenCount": 11, "totalTokenCount": 11 },
+                });
+                Answer::sse([format!("data: {blocked}\r\n\r\n")])
+            }
+            Self::Gemini => {
+                let status_word = refusal.in_googles_words();
+                let error = json!({ "code": status, "message": message, "status": status_word });
+                Answer::json(status, &json!({ "error": error }))
+            }
+        }
+    }
+
+    /// What a caller has to be able to read where the provider's filter refused (S13).
+    pub(super) fn word_for_filtered(self) -> &'static str {
+        match self {
+            Self::Chat | Self::Responses => "content_policy_violation",
+            Self::Messages => "blocked by content filtering policy",
+            Self::Gemini => "PROHIBITED_CONTENT",
+        }
+    }
+}
+
+impl Refusal {
+    /// The status, and the message.
+    fn told(self, format: Format) -> (u16, &'static str) {
+        match self {
+            Self::RateLimited => (429, "Rate limit reached"),
+            Self::ServerError => (500, "The server had an error while processing your request"),
+            Self::Overloaded if format == Format::Messages => (529, "Overloaded"),
+            Self::Overloaded => (503, "Overloaded"),
+            Self::TooLong => (
+                400,
+                match format {
+                    Format::Chat | Format::Responses => {
+                        "This model's maximum context length is 8192 tokens, and the messages have 9631"
+                    }
+                    Format::Messages => "prompt is too long: 9631 tokens > 8192 maximum",
+                    Format::Gemini => {
+                        "The input token count (9631) exceeds the maximum number of tokens allowed (8192)."
+                    }
+                },
+            ),
+            Self::Filtered if format == Format::Messages => {
+                (400, "Output blocked by content filtering policy")
+            }
+            Self::Filtered => (400, "The request was rejected by the safety system"),
+            Self::Unauthorized => (401, "Incorrect API key provided"),
+            Self::NoSuchModel => (404, "The model does not exist"),
+            Self::NoPrefill => (400, "This model does not support assistant message prefill"),
+        }
+    }
+
+    fn in_openais_words(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Self::RateLimited => ("rate_limit_error", Some("rate_limit_exceeded")),
+            Self::ServerError => ("server_error", None),
+            Self::Overloaded => ("server_error", Some("overloaded")),
+            Self::TooLong => ("invalid_request_error", Some("context_length_exceeded")),
+            Self::Filtered => ("invalid_request_error", Some("content_policy_violation")),
+            Self::Unauthorized => ("invalid_request_error", Some("invalid_api_key")),
+            Self::NoSuchModel => ("invalid_request_error", Some("model_not_found")),
+            Self::NoPrefill => ("invalid_request_error", Some("invalid_prefill")),
+        }
+    }
+
+    fn in_anthropics_words(self) -> &'static str {
+        match self {
+            Self::RateLimited => "rate_limit_error",
+            Self::ServerError => "api_error",
+            Self::Overloaded => "overloaded_error",
+            Self::Unauthorized => "authentication_error",
+            Self::NoSuchModel => "not_found_error",
+            Self::TooLong | Self::Filtered | Self::NoPrefill => "invalid_request_error",
+        }
+    }
+
+    fn in_googles_words(self) -> &'static str {
+        match self {
+            Self::RateLimited => "RESOURCE_EXHAUSTED",
+            Self::ServerError => "INTERNAL",
+            Self::Overloaded => "UNAVAILABLE",
+            Self::Unauthorized => "UNAUTHENTICATED",
+            Self::NoSuchModel => "NOT_FOUND",
+            Self::TooLong | Self::Filtered | Self::NoPrefill => "INVALID_ARGUMENT",
+        }
+    }
+}

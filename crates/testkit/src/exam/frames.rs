@@ -1,0 +1,194 @@
+//! The exam's answer as each format has it: the frames of a stream, and the whole reply.
+
+use serde_json::{Value, json};
+
+use super::format::Format;
+
+/// What is to be said.
+pub(super) struct Said<'a> {
+    pub(super) model: &'a str,
+    pub(super) words: &'a [String],
+    pub(super) prompt_tokens: usize,
+    /// Whether the tokens are counted in a stream; where a format leaves that to the caller.
+    pub(super) usage: bool,
+}
+
+/// A stream in its three parts.
+pub(super) struct Frames {
+    /// What comes before the first word.
+    pub(super) begin: Vec<String>,
+    /// One for each word.
+    pub(super) words: Vec<String>,
+    /// What comes behind the last one, up to and with what a format says last.
+    pub(super) end: Vec<String>,
+}
+
+/// An event that is no JSON.
+pub(super) const GARBAGE: &str = "data: {\"id\": \"exam\", \"choices\": [{\"delta\": {\"content\": \n\n";
+
+fn data(event: &Value) -> String {
+    format!("data: {event}\n\n")
+}
+
+fn named(event: &Value) -> String {
+    format!("event: {}\n{}", event["type"].as_str().unwrap_or_default(), data(event))
+}
+
+impl Said<'_> {
+    /// The stream.
+    pub(super) fn frames(&self, format: Format) -> Frames {
+        match format {
+            Format::Chat => self.chat(),
+            Format::Responses => self.responses(),
+            Format::Messages => self.messages(),
+            Format::Gemini => self.gemini(),
+        }
+    }
+
+    /// The reply that is not streamed.
+    pub(super) fn whole(&self, format: Format) -> Value {
+        let text = self.words.concat();
+        match format {
+            Format::Chat => json!({
+                "id": "chatcmpl-exam", "object": "chat.completion", "created": 1_700_000_000, "model": self.model,
+                "choices": [{
+                    "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "stop",
+                }],
+                "usage": self.usage_of_chat(),
+            }),
+            Format::Responses => self.response("completed", &[self.item("completed")]),
+            Format::Messages => json!({
+                "id": "msg_exam", "type": "message", "role": "assistant", "model": self.model,
+                "content": [{ "type": "text", "text": text }], "stop_reason": "end_turn", "stop_sequence": null,
+                "usage": { "input_tokens": self.prompt_tokens, "output_tokens": self.words.len() },
+            }),
+            Format::Gemini => self.content(&text, true),
+        }
+    }
+
+    fn usage_of_chat(&self) -> Value {
+        let (prompt, completion) = (self.prompt_tokens, self.words.len());
+        json!({ "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion })
+    }
+
+    fn chat(&self) -> Frames {
+        let chunk = |choices: &Value, usage: &Value| {
+            data(&json!({
+                "id": "chatcmpl-exam", "object": "chat.completion.chunk", "created": 1_700_000_000,
+                "model": self.model, "choices": choices, "usage": usage,
+            }))
+        };
+        let delta = |delta: Value, finish: Value| {
+            chunk(&json!([{ "index": 0, "delta": delta, "finish_reason": finish }]), &Value::Null)
+        };
+        let words = self.words.iter().map(|word| delta(json!({ "content": word }), Value::Null)).collect();
+        let mut end = vec![delta(json!({}), json!("stop"))];
+        if self.usage {
+            end.push(chunk(&json!([]), &self.usage_of_chat()));
+        }
+        end.push("data: [DONE]\n\n".to_owned());
+        Frames { begin: vec![delta(json!({ "role": "assistant", "content": "" }), Value::Null)], words, end }
+    }
+
+    /// A message of Responses.
+    fn item(&self, status: &str) -> Value {
+        let part = json!({ "type": "output_text", "annotations": [], "text": self.words.concat() });
+        json!({
+            "id": "msg_exam", "type": "message", "role": "assistant", "status": status,
+            "content": if status == "completed" { json!([part]) } else { json!([]) },
+        })
+    }
+
+    fn response(&self, status: &str, output: &[Value]) -> Value {
+        let (input, output_tokens) = (self.prompt_tokens, self.words.len());
+        let usage = json!({
+            "input_tokens": input, "output_tokens": output_tokens, "total_tokens": input + output_tokens,
+        });
+        json!({
+            "id": "resp_exam", "object": "response", "created_at": 1_700_000_000, "status": status,
+            "model": self.model, "output": output, "error": null, "incomplete_details": null,
+            "usage": if status == "completed" { usage } else { Value::Null },
+        })
+    }
+
+    fn responses(&self) -> Frames {
+        let mut number = 0;
+        let mut event = |kind: &str, fields: Value| {
+            let mut event = json!({ "type": kind, "sequence_number": number });
+            number += 1;
+            for (name, value) in fields.as_object().into_iter().flatten() {
+                event[name] = value.clone();
+            }
+            named(&event)
+        };
+        let part = |text: &str| json!({ "type": "output_text", "annotations": [], "text": text });
+        let in_part = |name: &str, value: Value| {
+            let mut place = json!({ "item_id": "msg_exam", "output_index": 0, "content_index": 0 });
+            place[name] = value;
+            place
+        };
+        let begun = self.item("in_progress");
+        let opening = vec![
+            event("response.created", json!({ "response": self.response("in_progress", &[]) })),
+            event("response.output_item.added", json!({ "output_index": 0, "item": begun })),
+            event("response.content_part.added", in_part("part", part(""))),
+        ];
+        let delta = |word: &String| event("response.output_text.delta", in_part("delta", json!(word)));
+        let words = self.words.iter().map(delta).collect();
+        let (text, item) = (self.words.concat(), self.item("completed"));
+        let end = vec![
+            event("response.output_text.done", in_part("text", json!(text))),
+            event("response.content_part.done", in_part("part", part(&text))),
+            event("response.output_item.done", json!({ "output_index": 0, "item": item })),
+            event("response.completed", json!({ "response": self.whole(Format::Responses) })),
+        ];
+        Frames { begin: opening, words, end }
+    }
+
+    fn messages(&self) -> Frames {
+        let mut message = self.whole(Format::Messages);
+        message["content"] = json!([]);
+        message["stop_reason"] = Value::Null;
+        message["usage"]["output_tokens"] = json!(1);
+        let block = json!({ "type": "text", "text": "" });
+        let delta = |word: &String| {
+            let delta = json!({ "type": "text_delta", "text": word });
+            named(&json!({ "type": "content_block_delta", "index": 0, "delta": delta }))
+        };
+        let stopped = json!({ "stop_reason": "end_turn", "stop_sequence": null });
+        let usage = json!({ "output_tokens": self.words.len() });
+        Frames {
+            begin: vec![
+                named(&json!({ "type": "message_start", "message": message })),
+                named(&json!({ "type": "content_block_start", "index": 0, "content_block": block })),
+            ],
+            words: self.words.iter().map(delta).collect(),
+            end: vec![
+                named(&json!({ "type": "content_block_stop", "index": 0 })),
+                named(&json!({ "type": "message_delta", "delta": stopped, "usage": usage })),
+                named(&json!({ "type": "message_stop" })),
+            ],
+        }
+    }
+
+    fn content(&self, text: &str, is_last: bool) -> Value {
+        let (prompt, candidates) = (self.prompt_tokens, self.words.len());
+        let mut chunk = json!({
+            "candidates": [{ "index": 0, "content": { "role": "model", "parts": [{ "text": text }] } }],
+            "modelVersion": self.model, "responseId": "exam",
+        });
+        if is_last {
+            chunk["candidates"][0]["finishReason"] = json!("STOP");
+            chunk["usageMetadata"] = json!({
+                "promptTokenCount": prompt, "candidatesTokenCount": candidates,
+                "totalTokenCount": prompt + candidates,
+            });
+        }
+        chunk
+    }
+
+    fn gemini(&self) -> Frames {
+        let words = self.words.iter().map(|word| data(&self.content(word, false))).collect();
+        Frames { begin: Vec::new(), words, end: vec![data(&self.content("", true))] }
+    }
+}
