@@ -6,13 +6,12 @@
     reason = "an exam shows its marks, and fails by panicking"
 )]
 
-mod support;
-
 use std::time::Duration;
 
-use support::Endmark;
 use testkit::Upstream;
 use testkit::exam::{self, FALLBACK_KEY, FALLBACK_MODEL, Format, Marks, Pace, Provider, Scenario, Verdict};
+
+use crate::support::Endmark;
 
 async fn sit(scenario: Scenario, format: Format) -> Marks {
     let pace = Pace::QUICK;

@@ -1,11 +1,10 @@
 //! Responses: which id a client goes on from, and what its server remembers of what Endmark asks; and replies of several
 //! parts.
 
-mod support;
-
 use serde_json::{Value, json};
-use support::Endmark;
 use testkit::{Answer, Reply, Request, Script};
+
+use crate::support::Endmark;
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats.";
 

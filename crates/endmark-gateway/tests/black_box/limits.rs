@@ -1,13 +1,12 @@
 //! Every limit of the listener, reached.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use support::raw::{Raw, answer, refused};
-use support::{Endmark, request, stream_request, streamed};
 use testkit::{Answer, Request, Script, ScriptedModel, chat_reply, chat_stream};
+
+use crate::support::raw::{Raw, answer, refused};
+use crate::support::{Endmark, request, stream_request, streamed};
 
 const SHORT: Duration = Duration::from_millis(300);
 const GET: &str = "GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n";
@@ -180,7 +179,7 @@ async fn what_is_held_for_all_together_is_bounded() {
         settings.limits.held_bytes = 2_000;
     })
     .await;
-    assert_eq!(support::text(&endmark.ask(&request(50)).await), "Hello");
+    assert_eq!(crate::support::text(&endmark.ask(&request(50)).await), "Hello");
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "x".repeat(3_000)}]});
     let reply = endmark.ask(&body).await;
     assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));

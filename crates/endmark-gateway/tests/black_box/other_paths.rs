@@ -1,10 +1,9 @@
 //! Paths that are no chat completions: the gateway's own, and those of the upstreams.
 
-mod support;
-
 use endmark_gateway::{Secret, Upstream as Target};
-use support::{Endmark, request};
 use testkit::{Answer, Request, Script, ScriptedModel, Upstream};
+
+use crate::support::{Endmark, request};
 
 #[tokio::test]
 async fn the_gateway_says_that_it_lives_and_is_ready() {
@@ -47,7 +46,7 @@ async fn a_named_upstream_is_reached_by_its_name_and_no_other_host_by_anything()
         .await
         .read()
         .await;
-    assert_eq!(support::text(&reply), "Hello");
+    assert_eq!(crate::support::text(&reply), "Hello");
     let reply = Request::get(endmark.address, "/u/elsewhere/v1/models").send().await.read().await;
     assert_eq!(reply.status, 404);
     assert!(reply.text().contains("scripted"), "{}", reply.text());
@@ -148,7 +147,7 @@ async fn own_headers_stay_here_and_an_upstreams_key_takes_the_clients_place() {
 async fn in_off_nothing_is_looked_at() {
     let endmark = Endmark::start(ScriptedModel::new("one two three four")).await;
     let reply = endmark.chat(&request(2)).header("x-endmark-resume", "off").send().await.read().await;
-    assert_eq!(support::finish(&reply), "length");
+    assert_eq!(crate::support::finish(&reply), "length");
     assert_eq!(reply.header("x-endmark-outcome"), None);
     assert_eq!(endmark.calls(), 1);
 }
@@ -158,8 +157,8 @@ async fn a_stop_lets_a_reply_under_way_end() {
     let answer = Answer::sse(testkit::chat_stream(&["one", " two"], "stop"))
         .pause(std::time::Duration::from_millis(100));
     let endmark = Endmark::start(Script::new().otherwise(answer)).await;
-    let open = endmark.chat(&support::stream_request(50)).send().await;
+    let open = endmark.chat(&crate::support::stream_request(50)).send().await;
     let reading = tokio::spawn(open.read());
     endmark.stop().await;
-    assert!(support::streamed(&reading.await.unwrap()).done);
+    assert!(crate::support::streamed(&reading.await.unwrap()).done);
 }

@@ -1,13 +1,12 @@
 //! `/endmark/metrics`: the format as a strict reader reads it, and the numbers that traffic leaves.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use support::{Endmark, request, stream_request, streamed};
 use testkit::{Answer, Prefill, Request, Script, ScriptedModel, chat_stream};
+
+use crate::support::{Endmark, request, stream_request, streamed};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 

@@ -1,15 +1,14 @@
 //! Replies that come as a stream: resumed into the same stream, never retracted, never ended as whole when
 //! they are not.
 
-mod support;
-
 use std::time::Duration;
 
 use endmark_gateway::Mode;
 use endmark_store::FinalStatus;
 use serde_json::json;
-use support::{Endmark, stream_request, streamed};
 use testkit::{Answer, ChatFrames, Fault, Prefill, Prompted, Script, ScriptedModel, chat_stream};
+
+use crate::support::{Endmark, stream_request, streamed};
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
 Mira counted the nets twice, because her father had taught her to count everything twice.";

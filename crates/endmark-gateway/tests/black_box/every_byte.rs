@@ -1,15 +1,14 @@
 //! A stream that breaks off at any byte is made whole, or ends in an error: never in a false end.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use serde_json::json;
-use support::{Endmark, stream_request, streamed};
 use testkit::{
     Answer, Dialect, Fault, Prefill, Prompted, Received, Request, Respond, ScriptedModel, Speaking,
 };
+
+use crate::support::{Endmark, stream_request, streamed};
 
 /// Breaks the first reply to every request off at a byte that the request names.
 struct BreaksOff<M> {

@@ -1,10 +1,9 @@
 //! What is told of a reply that ended right behind a whole call: of further calls nothing is known.
 
-mod support;
-
-use support::Endmark;
-use support::spoken::{End, Said, Wire};
 use testkit::{Answer, Dialect, Fault, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
 
 const PARIS: Said<'static> = Said::Call("get_weather", r#"{"city":"Paris"}"#);
 

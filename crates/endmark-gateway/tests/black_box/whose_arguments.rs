@@ -1,10 +1,9 @@
 //! A cut call gets the arguments of no other call, whatever the upstream answers where it is asked for the rest.
 
-mod support;
-
-use support::Endmark;
-use support::spoken::{End, Said, Wire};
 use testkit::{Received, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
 
 const PARIS: Said<'static> = Said::Call("get_weather", r#"{"city":"Paris"}"#);
 const NOTHING_YET: Said<'static> = Said::Call("get_time", "");

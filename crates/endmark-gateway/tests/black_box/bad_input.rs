@@ -1,11 +1,10 @@
 //! Bad requests, bad upstreams: always an answer in the provider's shape that says what to do.
 
-mod support;
-
 use endmark_gateway::Upstream as Target;
 use serde_json::json;
-use support::{Endmark, request};
 use testkit::{Answer, Reply, Request, Script, ScriptedModel, chat_reply};
+
+use crate::support::{Endmark, request};
 
 fn message(reply: &Reply) -> String {
     let error = reply.json()["error"].clone();

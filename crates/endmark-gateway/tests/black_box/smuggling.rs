@@ -1,10 +1,9 @@
 //! Requests that two servers would take apart differently: refused, with a reason, before anything is forwarded.
 
-mod support;
-
-use support::Endmark;
-use support::raw::{Raw, answer, refused};
 use testkit::{Answer, Script};
+
+use crate::support::Endmark;
+use crate::support::raw::{Raw, answer, refused};
 
 async fn endmark() -> Endmark {
     Endmark::start(Script::new().otherwise(Answer::new(200, "text/plain", "reached"))).await

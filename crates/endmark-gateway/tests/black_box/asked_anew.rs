@@ -1,11 +1,10 @@
 //! A reply of which nothing but thoughts came is asked for again, with more room than it had.
 
-mod support;
-
 use serde_json::{Value, json};
-use support::Endmark;
-use support::spoken::{End, Said, Wire};
 use testkit::{Answer, Dialect, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
 
 /// A reply that spent so many tokens on thoughts, and said nothing.
 fn thoughts(wire: Wire, tokens: u64) -> Value {

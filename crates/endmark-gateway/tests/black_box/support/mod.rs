@@ -1,10 +1,5 @@
 //! A gateway on a free port, before a scripted upstream, with a real SQLite file.
-#![expect(
-    dead_code,
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "tests fail by panicking; each uses its own part"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 pub(crate) mod raw;
 pub(crate) mod spoken;

@@ -1,16 +1,15 @@
 //! Compressed bodies, in either direction.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::io::Write;
 
 use endmark_gateway::Mode;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
-use support::{Endmark, request, stream_request, streamed, text};
 use testkit::{Answer, ChatFrames, Reply, Request, Script, ScriptedModel, Upstream, chat_reply};
+
+use crate::support::{Endmark, request, stream_request, streamed, text};
 
 fn compressed(coding: &str, plain: &[u8]) -> Vec<u8> {
     match coding {

@@ -1,8 +1,6 @@
 //! How upstreams are reached: through proxies, over TLS with an authority of one's own, in HTTP/2.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +10,11 @@ use endmark_gateway::{Authorities, Upstream as Target};
 use h2::Reason;
 use http::{Response, Version};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use support::{Endmark, request, stream_request, streamed, text};
 use testkit::{Answer, ForwardProxy, Script, ScriptedModel, chat_reply};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
+
+use crate::support::{Endmark, request, stream_request, streamed, text};
 
 /// An authority of our own, and what a server for 127.0.0.1 shows that it certified.
 struct Certified {

@@ -1,12 +1,11 @@
 //! How long an upstream is waited for that is to give the rest of a reply, and how often it is asked.
 
-mod support;
-
 use std::time::Duration;
 
-use support::spoken::{End, Said, Wire};
-use support::{Endmark, stream_request, streamed};
 use testkit::{Answer, Fault, Script};
+
+use crate::support::spoken::{End, Said, Wire};
+use crate::support::{Endmark, stream_request, streamed};
 
 const BEGINNING: &str = "The harbour was quiet";
 

@@ -1,11 +1,10 @@
 //! Further tries: before there is a reply, within a budget, and when the upstream says.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
-use support::{Endmark, request, stream_request, streamed, text};
 use testkit::{Answer, ChatFrames, Fault, Received, Script, chat_reply};
+
+use crate::support::{Endmark, request, stream_request, streamed, text};
 
 fn good() -> Answer {
     Answer::json(200, &chat_reply("Yes.", "stop", (1, 1)))

@@ -1,15 +1,14 @@
 //! A second upstream: answers where the first cannot, and finishes what the first began.
 
-mod support;
-
 use std::time::Duration;
 
 use endmark_gateway::Settings;
 use endmark_store::FinalStatus;
-use support::{Endmark, request, stream_request, streamed, text};
 use testkit::{
     Answer, ChatFrames, Fault, Prefill, Prompted, Respond, Script, ScriptedModel, Upstream, chat_reply,
 };
+
+use crate::support::{Endmark, request, stream_request, streamed, text};
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
 Mira counted the nets twice, because her father had taught her to count everything twice.";

@@ -1,11 +1,10 @@
 //! What a provider says last of a reply that failed: it is passed on as it is, and nothing is asked for again.
 
-mod support;
-
 use serde_json::{Value, json};
-use support::Endmark;
-use support::spoken::{Said, Wire};
 use testkit::{Answer, Dialect, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::{Said, Wire};
 
 const RESPONSES: Wire = Wire::Other(Dialect::Responses);
 const MESSAGES: Wire = Wire::Other(Dialect::Messages);

@@ -1,14 +1,13 @@
 //! How replies end that nobody planned for: each is judged once, and none passes for another.
 
-mod support;
-
 use std::time::Duration;
 
 use endmark_gateway::Mode;
 use endmark_store::FinalStatus;
 use serde_json::{Value, json};
-use support::{Endmark, finish, request, stream_request, streamed, text};
 use testkit::{Answer, ChatFrames, Fault, Outcome, Prefill, Prompted, Respond, Script, ScriptedModel};
+
+use crate::support::{Endmark, finish, request, stream_request, streamed, text};
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
 Mira counted the nets twice, because her father had taught her to count everything twice.";

@@ -1,13 +1,12 @@
 //! Replies that come as a whole: cut ones are made whole, others pass byte for byte.
 
-mod support;
-
 use endmark_core::OnAmbiguous;
 use endmark_gateway::Mode;
 use endmark_store::FinalStatus;
 use serde_json::json;
-use support::{Endmark, finish, request, text};
 use testkit::{Answer, Prefill, Prompted, Script, ScriptedModel, chat_reply, chat_tool_reply};
+
+use crate::support::{Endmark, finish, request, text};
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
 Mira counted the nets twice, because her father had taught her to count everything twice.";

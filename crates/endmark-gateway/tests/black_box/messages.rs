@@ -1,13 +1,12 @@
 //! HTTP as it is: where requests go whatever they say, and what of a message passes.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use endmark_gateway::Upstream as Target;
-use support::{Endmark, request, text};
 use testkit::{Answer, Request, Script, ScriptedModel, Upstream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+
+use crate::support::{Endmark, request, text};
 
 /// Sends these bytes and reads all that comes until the other side closes.
 async fn raw(endmark: &Endmark, bytes: &str) -> String {

@@ -1,15 +1,14 @@
 //! Every upstream call has one row in the ledger, whatever became of it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
-mod support;
-
 use std::time::Duration;
 
 use endmark_gateway::Mode;
 use endmark_store::UsageRow;
 use serde_json::json;
-use support::{Endmark, request, stream_request, streamed, text};
 use testkit::{Answer, ChatFrames, Fault, Prefill, Script, ScriptedModel, Upstream, chat_reply};
+
+use crate::support::{Endmark, request, stream_request, streamed, text};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 

@@ -1,0 +1,28 @@
+//! The gateway from outside: scripted upstreams on one side, plain clients on the other, a real store beside.
+//!
+//! One program, so that all of it is linked once.
+
+mod asked_anew;
+mod bad_input;
+mod behind_a_call;
+mod compression;
+mod endings;
+mod every_byte;
+mod every_cut;
+mod failover_exam;
+mod fallback;
+mod last_words;
+mod ledger;
+mod limits;
+mod messages;
+mod metrics;
+mod other_paths;
+mod responses;
+mod retries;
+mod smuggling;
+mod streamed_replies;
+mod support;
+mod waiting_for_the_rest;
+mod ways_to_upstreams;
+mod whole_replies;
+mod whose_arguments;
