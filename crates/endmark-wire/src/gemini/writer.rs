@@ -224,4 +224,9 @@ impl Writer for ContentWriter {
         }));
         bytes
     }
+
+    /// An empty line: Google's library for Python takes a comment for a part of an event.
+    fn keep_alive(&self) -> Vec<u8> {
+        b"\r\n".to_vec()
+    }
 }

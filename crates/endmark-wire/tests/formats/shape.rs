@@ -21,7 +21,15 @@ pub(crate) fn check(format: &str, bytes: &[u8]) {
     match format {
         "anthropic_messages" => message(&events),
         "openai_responses" => response(&events),
+        "gemini" => only_data(bytes),
         _ => {}
+    }
+}
+
+/// Google's library for Python takes every other line for a part of an event, comments too.
+fn only_data(bytes: &[u8]) {
+    for line in String::from_utf8_lossy(bytes).lines() {
+        assert!(line.is_empty() || line.starts_with("data: "), "{line}");
     }
 }
 
