@@ -35,7 +35,7 @@ use crate::writer::Writer;
 
 pub use stop::stop_of;
 
-/// Gemini: `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`.
+/// Gemini: `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`, and the same two at Vertex AI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gemini;
 

@@ -30,7 +30,10 @@ use crate::sse::event_frame;
 use crate::stream::Reader;
 use crate::writer::Writer;
 
-/// OpenAI Responses: `POST /v1/responses`.
+/// Where OpenAI has it, and where Azure does.
+const PATHS: [&str; 3] = ["/v1/responses", "/openai/v1/responses", "/openai/responses"];
+
+/// OpenAI Responses: `POST /v1/responses`, and where Azure has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Responses;
 
@@ -44,7 +47,7 @@ impl WireFormat for Responses {
     }
 
     fn address(&self, path: &str, _query: Option<&str>) -> Option<Result<Address, RequestError>> {
-        (path == "/v1/responses").then(|| Ok(Address::default()))
+        PATHS.contains(&path).then(|| Ok(Address::default()))
     }
 
     fn hint(&self) -> &'static str {

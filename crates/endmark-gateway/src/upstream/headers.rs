@@ -23,7 +23,7 @@ pub(crate) const CREDENTIALS: [&str; 5] =
     ["authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"];
 
 /// The headers among them that hold a key and nothing else, and what stands before it there.
-pub(crate) const KEYS: [Credential; 4] = [("x-api-key", ""), ("x-goog-api-key", ""), ("api-key", ""), BEARER];
+pub(crate) const KEYS: [Credential; 4] = [("x-api-key", ""), ("x-goog-api-key", ""), AZURE, BEARER];
 
 /// What another host than the one a request was meant for gets of its headers. What is not named here may be a
 /// secret, however it is called.
@@ -53,6 +53,9 @@ const OWN: &str = "x-endmark-";
 
 /// A header that a key stands in, and what stands before it there.
 pub(crate) type Credential = (&'static str, &'static str);
+
+/// Where Azure has keys, whatever the format.
+const AZURE: Credential = ("api-key", "");
 
 /// Where most providers have keys.
 const BEARER: Credential = ("authorization", "Bearer ");
@@ -102,6 +105,7 @@ fn credential(client: &HeaderMap, format: Option<Credential>) -> Credential {
     match format {
         // Servers of others that speak a provider's format may want the key where all others have it.
         Some(own) if !has(&own) && has(&BEARER) => BEARER,
+        Some(own) if !has(&own) && has(&AZURE) => AZURE,
         Some(own) => own,
         None => KEYS.into_iter().find(has).unwrap_or(BEARER),
     }
@@ -267,6 +271,7 @@ mod tests {
                 ("x-api-key", "of-the-upstream"),
             ),
             (vec![("cookie", "c")], anthropic, ("x-api-key", "of-the-upstream")),
+            (vec![("api-key", "c")], Some(BEARER), ("api-key", "of-the-upstream")),
             (vec![("x-goog-api-key", "c")], None, ("x-goog-api-key", "of-the-upstream")),
             (vec![], None, bearer),
         ] {

@@ -1,9 +1,12 @@
-//! The path of a request, which names the model and the method.
+//! The path of a request, which names the model and the method: at Gemini's own address, and at Vertex AI's.
 
 use crate::error::RequestError;
 use crate::request::Address;
 
 const BASES: [&str; 2] = ["/v1beta/models/", "/v1/models/"];
+
+/// Below which Vertex AI has projects, places and publishers.
+const VERTEX: [&str; 2] = ["/v1/", "/v1beta1/"];
 
 /// The versions of the API that no other provider has.
 const VERSIONS: [&str; 3] = ["v1beta", "v1alpha", "v1beta1"];
@@ -33,8 +36,10 @@ const MAX_MODEL_BYTES: usize = 256;
 /// What a path says; none where it is not one of the two methods, names no model that another path could be made with, or
 /// asks for the stream as an array: such a request passes as it is.
 pub(super) fn read(path: &str, query: Option<&str>) -> Option<Result<Address, RequestError>> {
-    let base = BASES.into_iter().find(|base| path.starts_with(base))?;
-    let named = path.strip_prefix(base)?;
+    let (base, named) = path.split_at(path.rfind('/')? + 1);
+    if !BASES.contains(&base) && !is_of_vertex(base) {
+        return None;
+    }
     let (model, method) = method_in(named)?;
     let stream = match method {
         "generateContent" => false,
@@ -47,6 +52,22 @@ pub(super) fn read(path: &str, query: Option<&str>) -> Option<Result<Address, Re
     Some(Ok(Address { base: base.to_owned(), model: Some(model.to_owned()), stream: Some(stream) }))
 }
 
+/// Whether a path is what stands before a model's name at Vertex AI, with a project and a place or without.
+fn is_of_vertex(base: &str) -> bool {
+    let Some(below) = VERTEX.into_iter().find_map(|version| base.strip_prefix(version)) else { return false };
+    let Some(named) = below.strip_suffix("publishers/google/models/") else { return false };
+    // A project of an organisation has its domain before a colon.
+    let is_word = |word: &str| {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
+        word.bytes().all(is_part) && word.bytes().any(|byte| byte.is_ascii_alphanumeric())
+    };
+    match named.split('/').collect::<Vec<_>>()[..] {
+        [""] => true,
+        ["projects", project, "locations", place, ""] => is_word(project) && is_word(place),
+        _ => false,
+    }
+}
+
 /// Whether a path is one of Gemini's: under `/v1`, where others have theirs, only those of a model's methods. A colon
 /// alone is no sign of one: it stands in the names of others' models, too, and in none of Gemini's.
 pub(super) fn is_gemini(path: &str) -> bool {
@@ -55,7 +76,14 @@ pub(super) fn is_gemini(path: &str) -> bool {
         method_in(named)
             .is_some_and(|(model, method)| METHODS.contains(&method) && method_in(model).is_none())
     };
-    VERSIONS.contains(&first) || FILES.contains(&first) || path.strip_prefix(BASES[1]).is_some_and(has_method)
+    let is_vertex = || {
+        let below = path.strip_prefix(VERTEX[0]).unwrap_or_default();
+        below.starts_with("projects/") || below.starts_with("publishers/")
+    };
+    VERSIONS.contains(&first)
+        || FILES.contains(&first)
+        || is_vertex()
+        || path.strip_prefix(BASES[1]).is_some_and(has_method)
 }
 
 /// What stands before the last colon of a path, and the method behind it.
@@ -96,6 +124,9 @@ mod tests {
             "/v1/models/gemini-2.5-flash:streamGenerateContent",
             "/v1beta/models/gemini-2.5-flash%3AstreamGenerateContent",
             "/v1/models/gemini-2.5-flash%3astreamGenerateContent",
+            "/v1/projects/p-1/locations/europe-west4/publishers/google/models/gemini-2.5-flash:streamGenerateContent",
+            "/v1beta1/projects/example.com:p/locations/global/publishers/google/models/gemini-2.5-flash:streamGenerateContent",
+            "/v1/publishers/google/models/gemini-2.5-flash%3AstreamGenerateContent",
         ] {
             let address = read(path, Some("key=x&alt=sse")).unwrap().unwrap();
             assert_eq!(address.model.as_deref(), Some("gemini-2.5-flash"), "{path}");
@@ -116,6 +147,8 @@ mod tests {
             "/download/v1beta/files/x:download",
             "/v1/models/m:countTokens",
             "/v1/models/m%3AembedContent",
+            "/v1/projects/p/locations/l/publishers/anthropic/models/m:rawPredict",
+            "/v1beta1/projects/p/locations/l/endpoints",
         ] {
             assert!(is_gemini(path), "{path}");
         }
@@ -144,6 +177,12 @@ mod tests {
             ("/v1beta/models/m:streamGenerateContent", Some("alt=json")),
             ("/v2/models/m:generateContent", None),
             ("/v1beta/tunedModels/m:generateContent", None),
+            ("/v1/projects/p/locations/l/publishers/google/models/m:countTokens", None),
+            ("/v1/projects/p/locations/l/publishers/meta/models/m:generateContent", None),
+            ("/v1/projects/../locations/l/publishers/google/models/m:generateContent", None),
+            ("/v1/projects/p%2Fq/locations/l/publishers/google/models/m:generateContent", None),
+            ("/v1/projects/p/publishers/google/models/m:generateContent", None),
+            ("/v2/projects/p/locations/l/publishers/google/models/m:generateContent", None),
         ] {
             assert!(read(path, query).is_none(), "{path}");
         }

@@ -19,7 +19,10 @@ use crate::sse::Frame;
 use crate::stream::Reader;
 use crate::writer::{End, Writer};
 
-/// Chat Completions: `POST /v1/chat/completions`.
+/// What Azure's paths begin with.
+const AZURE: &str = "/openai/";
+
+/// Chat Completions: `POST /v1/chat/completions`, and where Azure has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chat;
 
@@ -29,19 +32,39 @@ impl WireFormat for Chat {
     }
 
     fn owns(&self, path: &str) -> bool {
-        path.strip_prefix("/v1/chat/completions").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        path.starts_with(AZURE)
+            || path
+                .strip_prefix("/v1/chat/completions")
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     fn address(&self, path: &str, _query: Option<&str>) -> Option<Result<Address, RequestError>> {
-        (path == "/v1/chat/completions").then(|| Ok(Address::default()))
+        let model = match path.strip_prefix(AZURE) {
+            None if path == "/v1/chat/completions" => None,
+            Some("v1/chat/completions") => None,
+            // A deployment is a model under a name of one's own.
+            Some(below) => {
+                let named = below.strip_prefix("deployments/")?.strip_suffix("/chat/completions")?;
+                if named.is_empty() || named.contains('/') {
+                    return None;
+                }
+                Some(named.to_owned())
+            }
+            None => return None,
+        };
+        Some(Ok(Address { model, ..Address::default() }))
     }
 
     fn hint(&self) -> &'static str {
         "Send an object with `model` and `messages`."
     }
 
-    fn view(&self, root: Value<'_>, _address: &Address) -> Result<View, RequestError> {
-        view(root)
+    fn view(&self, root: Value<'_>, address: &Address) -> Result<View, RequestError> {
+        let mut view = view(root)?;
+        if let Some(deployment) = &address.model {
+            deployment.clone_into(&mut view.model);
+        }
+        Ok(view)
     }
 
     fn tools(&self, root: Value<'_>) -> Vec<Tool> {

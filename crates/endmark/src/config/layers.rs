@@ -124,17 +124,19 @@ impl Layers {
         Err(ConfigError::Value { key: given.to_owned(), origin: self.provenance.of(given), expected })
     }
 
-    /// A fallback is another upstream of this configuration.
+    /// A fallback is another upstream of this configuration that speaks the same: it gets the client's request as it is.
     fn check_fallback(&self, upstream: &Upstream) -> Result<(), ConfigError> {
-        let others = || self.settings.upstreams.iter().filter(|other| other.name != upstream.name);
+        let speaks_the_same =
+            |other: &&Upstream| other.name != upstream.name && other.format == upstream.format;
+        let others = || self.settings.upstreams.iter().filter(speaks_the_same);
         let Some(fallback) = &upstream.fallback else { return Ok(()) };
         if others().any(|other| other.name == *fallback) {
             return Ok(());
         }
         let names: Vec<String> = others().map(|other| format!("`{}`", other.name)).collect();
         let expected = match names.as_slice() {
-            [] => "the name of another upstream, and there is none".to_owned(),
-            names => format!("the name of another upstream: {}", names.join(", ")),
+            [] => "the name of another upstream of the same `format`, and there is none".to_owned(),
+            names => format!("the name of another upstream of the same `format`: {}", names.join(", ")),
         };
         let key = format!("upstreams.{}.fallback", upstream.name);
         Err(ConfigError::Value { origin: self.provenance.of(&key), key, expected })

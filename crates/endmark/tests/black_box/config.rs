@@ -229,3 +229,20 @@ fn a_ca_file_that_holds_no_certificate_is_an_error_that_says_so() {
     assert_eq!(run.code, 2);
     assert!(run.errors.contains("SSL_CERT_FILE"), "{}", run.errors);
 }
+
+#[test]
+fn a_fallback_that_speaks_another_format_is_refused_with_those_that_would_do() {
+    let upstream = |name: &str, more: &str| {
+        format!("[upstreams.{name}]\nbase_url = \"http://127.0.0.1:9/v1\"\n{more}\n")
+    };
+    let mut configuration = upstream("first", "fallback = \"claude\"");
+    configuration += &upstream("claude", "format = \"anthropic\"");
+    let run = Place::new().with_file("endmark.toml", &configuration).run(&["config"]);
+    assert_eq!(run.code, 2);
+    assert!(run.errors.contains("upstream of the same `format`, and there is none"), "{}", run.errors);
+    configuration += &upstream("second", "");
+    let run = Place::new().with_file("endmark.toml", &configuration).run(&["config"]);
+    assert!(run.errors.contains("upstream of the same `format`: `second`"), "{}", run.errors);
+    let allowed = configuration.replace("\"claude\"", "\"second\"");
+    assert_eq!(Place::new().with_file("endmark.toml", allowed).run(&["config"]).code, 0);
+}

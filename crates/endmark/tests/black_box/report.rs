@@ -1,7 +1,7 @@
 //! `report`: what the ledger says of a week, for people and for programs.
 
 use serde_json::json;
-use testkit::{Prefill, Request, ScriptedModel, Upstream};
+use testkit::{Dialect, Prefill, Request, ScriptedModel, Speaking, Upstream};
 
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
@@ -62,6 +62,36 @@ fn what_was_watched_and_what_was_resumed_are_told_apart() {
             "Estimated",
         ] {
             assert!(text.contains(words), "{words} in {text}");
+        }
+    });
+}
+
+#[test]
+fn what_was_cut_and_resumed_is_counted_in_every_format() {
+    in_runtime(async {
+        for dialect in Dialect::ALL {
+            let model = ScriptedModel::new(TEXT).prefill(Prefill::Echoes);
+            let upstream = Upstream::start(Speaking::new(dialect, model)).await;
+            let place = Place::new();
+            let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+            for (mode, limit, stream) in
+                [("warn", 3, false), ("warn", 4, true), ("on", 5, false), ("on", 5, true), ("on", 500, true)]
+            {
+                let request =
+                    Request::post(served.address, dialect.path(stream)).header("x-endmark-resume", mode);
+                request.json(&dialect.request(limit, stream)).send().await.read().await;
+            }
+            assert_eq!(served.end("-TERM").0, Some(0));
+            let data = place.run(&["report", "--json"]).envelope()["data"].clone();
+            let counted = (&data["requests"], &data["replies"], &data["cut"]);
+            assert_eq!(counted, (&json!(5), &json!(5), &json!(4)), "{dialect:?}: {data}");
+            let of = |outcome: &str| -> u64 {
+                let cuts = data["cuts"].as_array().into_iter().flatten();
+                cuts.filter(|cut| cut["outcome"] == outcome).filter_map(|cut| cut["replies"].as_u64()).sum()
+            };
+            assert_eq!((of("cut"), of("resumed")), (2, 2), "{dialect:?}: {data}");
+            assert_eq!(data["would_cost"]["replies"], 2, "{dialect:?}: {data}");
+            assert!(data["spent"]["output_tokens"].as_u64() > Some(0), "{dialect:?}: {data}");
         }
     });
 }

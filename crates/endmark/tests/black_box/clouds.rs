@@ -1,0 +1,132 @@
+//! Paths that clouds have for the same formats: Azure's deployments and its own version, Vertex AI's projects.
+
+use serde_json::{Value, json};
+use testkit::{Dialect, Prefill, Received, Reply, Request, Respond, ScriptedModel, Speaking, Upstream};
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+
+const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats.";
+const VERTEX: &str = "projects/p-1/locations/global/publishers/google/models/gemini-x";
+
+fn model() -> ScriptedModel {
+    ScriptedModel::new(STORY).prefill(Prefill::Echoes)
+}
+
+/// A gateway before a server that answers so, with this upstream and whatever stands in its configuration.
+async fn start(respond: impl Respond, path: &str, settings: &str) -> (Upstream, Served, Place) {
+    let upstream = Upstream::start(respond).await;
+    let configuration = format!(
+        "[resume]\nmode = \"on\"\n\n[upstreams.other]\nformat = \"anthropic\"\nbase_url = \"http://127.0.0.1:9/v1\"\n\n\
+         [upstreams.cloud]\nbase_url = \"http://{}{path}\"\n{settings}\n",
+        upstream.address()
+    );
+    let place = Place::new().with_file("endmark.toml", configuration);
+    let served = Served::start(&place, &[]);
+    (upstream, served, place)
+}
+
+async fn post(served: &Served, path: &str, key: (&str, &str), body: &Value) -> Reply {
+    Request::post(served.address, path).header(key.0, key.1).json(body).send().await.read().await
+}
+
+/// A request that the model cuts after seven tokens.
+fn chat(stream: bool) -> Value {
+    json!({"max_tokens": 7, "stream": stream, "messages": [{"role": "user", "content": "Tell."}]})
+}
+
+fn text_of_chat(reply: &Reply) -> String {
+    let part =
+        |event: &Value, of: &str| event["choices"][0][of]["content"].as_str().unwrap_or_default().to_owned();
+    if reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream")) {
+        return reply.json_events().iter().map(|event| part(event, "delta")).collect();
+    }
+    part(&reply.json(), "message")
+}
+
+#[test]
+fn a_deployment_of_azure_gives_whole_replies_under_its_own_path_and_key() {
+    in_runtime(async {
+        let path = "/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21";
+        for (settings, key) in [("", "of-the-client"), ("api_key = \"of-the-upstream\"", "of-the-upstream")] {
+            for stream in [false, true] {
+                let (upstream, served, _place) = start(model(), "/openai/v1", settings).await;
+                let reply = post(&served, path, ("api-key", "of-the-client"), &chat(stream)).await;
+                assert_eq!((reply.status, text_of_chat(&reply).as_str()), (200, STORY), "{}", reply.text());
+                let asked: Vec<Received> = upstream.requests();
+                assert_eq!(asked.len(), 2, "the reply, and the rest of it");
+                for request in asked {
+                    assert_eq!((request.path.as_str(), request.header("api-key")), (path, Some(key)));
+                    assert_eq!(request.header("authorization"), None);
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn azures_own_version_is_read_in_both_of_openais_formats() {
+    in_runtime(async {
+        let key = ("authorization", "Bearer of-the-client");
+        // As a library has it that was told this address, and as one that knows only the usual path.
+        for path in ["/openai/v1/chat/completions", "/v1/chat/completions"] {
+            let (upstream, served, _place) = start(model(), "/openai/v1", "").await;
+            let reply = post(&served, path, key, &chat(true)).await;
+            assert_eq!(text_of_chat(&reply), STORY, "{path}: {}", reply.text());
+            let paths: Vec<String> = upstream.requests().into_iter().map(|request| request.path).collect();
+            assert_eq!(paths, ["/openai/v1/chat/completions"; 2], "{path}");
+        }
+        for path in ["/openai/v1/responses", "/openai/responses?api-version=preview"] {
+            let (upstream, served, _place) =
+                start(Speaking::new(Dialect::Responses, model()), "/openai/v1", "").await;
+            let reply = post(&served, path, key, &Dialect::Responses.request(7, true)).await;
+            assert_eq!(Dialect::Responses.hear(&reply).text, STORY, "{path}: {}", reply.text());
+            let paths: Vec<String> = upstream.requests().into_iter().map(|request| request.path).collect();
+            assert_eq!(paths, [path; 2]);
+        }
+    });
+}
+
+#[test]
+fn a_model_of_vertex_ai_gives_whole_replies_under_its_own_path() {
+    in_runtime(async {
+        for version in ["v1", "v1beta1"] {
+            let (upstream, served, _place) =
+                start(Speaking::new(Dialect::Gemini, model()), "/v1", "format = \"gemini\"").await;
+            for (method, stream) in [("generateContent", false), ("streamGenerateContent?alt=sse", true)] {
+                let before = upstream.requests().len();
+                let path = format!("/{version}/{VERTEX}:{method}");
+                let body = Dialect::Gemini.request(7, stream);
+                let reply = post(&served, &path, ("authorization", "Bearer of-the-client"), &body).await;
+                assert_eq!(Dialect::Gemini.hear(&reply).text, STORY, "{path}: {}", reply.text());
+                let asked = upstream.requests().split_off(before);
+                assert_eq!(asked.len(), 2, "{path}");
+                for request in asked {
+                    assert_eq!(request.path, path);
+                    assert_eq!(request.header("authorization"), Some("Bearer of-the-client"));
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn what_else_a_cloud_has_passes_untouched() {
+    in_runtime(async {
+        let (upstream, served, _place) =
+            start(Speaking::new(Dialect::Gemini, model()), "/v1", "format = \"gemini\"").await;
+        for path in [
+            format!("/v1/{VERTEX}:countTokens"),
+            "/v1/projects/p-1/locations/global/publishers/anthropic/models/m:rawPredict".to_owned(),
+        ] {
+            let before = upstream.requests().len();
+            post(&served, &path, ("authorization", "Bearer t"), &json!({"contents": []})).await;
+            let asked = upstream.requests().split_off(before);
+            assert_eq!(asked.len(), 1, "{path}");
+            assert_eq!(
+                (asked[0].path.as_str(), asked[0].body.as_slice()),
+                (path.as_str(), br#"{"contents":[]}"#.as_slice())
+            );
+        }
+    });
+}
