@@ -24,6 +24,7 @@ mod route;
 mod scrub;
 mod settings;
 mod stack;
+mod telemetry;
 mod upstream;
 
 pub use causes::with_causes;
@@ -37,4 +38,5 @@ pub use settings::{
     ProxyError, ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings, TlsFiles, UnknownMode,
     UnknownPrefill, Upstream,
 };
+pub use telemetry::SPANS;
 pub use upstream::{ClientError, Connector, Link};

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use endmark_gateway::Scrubber;
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::{Layer, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Registry};
 
 use crate::arguments::LogFormat;
 use crate::config::LOG_VARIABLE;
@@ -16,8 +18,9 @@ use crate::standard_error;
 /// Whether every line is a JSON document.
 static IS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// Begins to log: as much as `-q` and `-v` say, unless `ENDMARK_LOG` says it in detail.
-pub(crate) fn start(context: &Context, format: LogFormat) {
+/// Begins to log: as much as `-q` and `-v` say, unless `ENDMARK_LOG` says it in detail; with what else is to be made of
+/// what is told.
+pub(crate) fn begin(context: &Context, format: LogFormat, also: Option<impl Layer<Registry> + Send + Sync>) {
     let level = match (context.global.quiet, context.global.verbose) {
         (true, _) => "error",
         (false, 0) => "warn,endmark=info,endmark_gateway=info,endmark_store=info",
@@ -26,15 +29,16 @@ pub(crate) fn start(context: &Context, format: LogFormat) {
     };
     let said = context.environment.get(LOG_VARIABLE).and_then(|filter| EnvFilter::try_new(filter).ok());
     let filter = said.unwrap_or_else(|| EnvFilter::new(level));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(Scrubbed);
-    // Only one subscriber can be the process's; a second start would change nothing, and does not matter.
-    let _ = match format {
+    let layer = tracing_subscriber::fmt::layer().with_writer(Scrubbed);
+    let layer = match format {
         LogFormat::Json => {
             IS_JSON.store(true, Ordering::Relaxed);
-            builder.json().flatten_event(true).with_span_list(false).try_init()
+            layer.json().flatten_event(true).with_span_list(false).boxed()
         }
-        LogFormat::Text => builder.with_ansi(context.terminal.errors.is_on()).try_init(),
+        LogFormat::Text => layer.with_ansi(context.terminal.errors.is_on()).boxed(),
     };
+    // Only one subscriber can be the process's; a second start would change nothing, and does not matter.
+    let _ = tracing_subscriber::registry().with(also).with(layer.with_filter(filter)).try_init();
 }
 
 /// Whether what is said to people has to be a line of the log, too, since programs read it.

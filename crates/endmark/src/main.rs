@@ -20,6 +20,7 @@ mod pieces;
 mod run;
 mod runtime;
 mod standard_error;
+mod telemetry;
 mod terminal;
 
 use std::process::ExitCode;

@@ -77,6 +77,7 @@ pub(crate) async fn admit(
         target.upstream.name.clone(),
         found.format,
         view.stream,
+        &head.headers,
     );
     Ok(Exchange {
         calls: Calls::new(gateway.store.clone(), watch, id.clone(), session, credential, mode, found.format),

@@ -11,11 +11,13 @@ use endmark_wire::format::WireFormat;
 use endmark_wire::reply::Usage;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
+use tracing::Span;
 
 use super::body::{Gauge, Metered};
 use super::watch::Watch;
 use crate::body::AnyBody;
 use crate::settings::Mode;
+use crate::telemetry;
 
 /// The upstream calls of one request.
 pub(crate) struct Calls {
@@ -90,13 +92,15 @@ impl Calls {
         if call == 1 {
             self.watch.sent();
         }
+        let span =
+            open.started().map_or_else(Span::none, |started| telemetry::call(self.watch.span(), started));
         let gauge = Arc::new(Gauge::new(Instant::now()));
-        Call { open: Some(open), watch: Arc::clone(&self.watch), gauge, status: None }
+        Call { open: Some(open), watch: Arc::clone(&self.watch), gauge, status: None, span }
     }
 }
 
 /// More than any model's name has.
-const MODEL_CHARACTERS: usize = 128;
+pub(crate) const MODEL_CHARACTERS: usize = 128;
 
 /// A call under way. If it is dropped before it is settled, nobody waits for its answer any more, and that is
 /// written.
@@ -105,6 +109,7 @@ pub(crate) struct Call {
     watch: Arc<Watch>,
     gauge: Arc<Gauge>,
     status: Option<StatusCode>,
+    span: Span,
 }
 
 /// How a call ended.
@@ -148,6 +153,12 @@ impl Call {
     fn over(&mut self, end: CallEnd) {
         let Some(open) = self.open.take() else { return };
         let (first_byte, total) = (self.gauge.first_byte(), self.gauge.elapsed());
+        telemetry::call_ended(
+            &std::mem::replace(&mut self.span, Span::none()),
+            &end,
+            self.status,
+            first_byte,
+        );
         if let Some(started) = open.started() {
             self.watch.called(started, self.status, first_byte, total, end.usage.as_ref());
         }

@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 use endmark_store::CallStarted;
 use endmark_wire::format::WireFormat;
 use endmark_wire::reply::Usage;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
+use tracing::Span;
 
 use crate::chat::Outcome;
 use crate::metrics::Metrics;
+use crate::telemetry;
 
 /// How a request ended, for metrics and log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Replied(outcome) => outcome.word(),
             Self::Unread => "unread",
@@ -36,6 +38,13 @@ impl Ended {
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
         }
+    }
+}
+
+impl Ended {
+    /// Whether its client did not get what it asked for.
+    pub(crate) fn is_failure(self) -> bool {
+        matches!(self, Self::Failed | Self::Refused | Self::Replied(Outcome::Exhausted))
     }
 }
 
@@ -53,6 +62,7 @@ pub(crate) struct Watch {
     sent_after: AtomicU64,
     /// Microseconds that the calls took together.
     called_for: AtomicU64,
+    span: Span,
 }
 
 impl Watch {
@@ -63,8 +73,10 @@ impl Watch {
         upstream: String,
         format: &dyn WireFormat,
         streamed: bool,
+        client: &HeaderMap,
     ) -> Self {
         metrics.began();
+        let span = telemetry::request(&request, &upstream, format.name(), streamed, client);
         Self {
             metrics,
             request,
@@ -76,7 +88,13 @@ impl Watch {
             calls: AtomicU32::new(0),
             sent_after: AtomicU64::new(0),
             called_for: AtomicU64::new(0),
+            span,
         }
+    }
+
+    /// What its calls are a part of, where traces are collected.
+    pub(super) fn span(&self) -> &Span {
+        &self.span
     }
 
     /// Says how it ended; what is said first counts.
@@ -124,6 +142,7 @@ impl Drop for Watch {
         let took = self.began.elapsed();
         let ended = self.ended.get().copied().unwrap_or(Ended::Cancelled);
         self.metrics.ended(&self.upstream, self.format, ended.word(), took, self.added(took, ended));
+        telemetry::request_ended(&self.span, ended, self.calls.load(Ordering::Relaxed));
         self.line(ended, took);
     }
 }

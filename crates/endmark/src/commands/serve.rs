@@ -15,6 +15,8 @@ use endmark_store::Store;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+#[cfg(not(feature = "otel"))]
+use tracing_subscriber::layer::Identity;
 
 use self::reload::reload;
 use self::signals::{Asked, Signals};
@@ -26,6 +28,9 @@ use crate::error::CommandError;
 use crate::logging;
 use crate::runtime;
 use crate::standard_error;
+#[cfg(not(feature = "otel"))]
+use crate::telemetry;
+use crate::telemetry::Traces;
 
 /// The name of the upstream that `--upstream` names.
 const NAMED_UPSTREAM: &str = "default";
@@ -43,7 +48,7 @@ pub(super) struct Report {
 
 /// Serves until it is told to stop.
 pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, CommandError> {
-    logging::start(context, log_format(context, arguments));
+    let _traces = log(context, arguments)?;
     let faults = rehearsal::faults(arguments)?;
     let effective = configuration(context, arguments)?;
     for warning in &effective.warnings {
@@ -88,6 +93,24 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
             }
         }
     })?
+}
+
+/// Begins to log, and to collect traces where they are asked for.
+#[cfg(feature = "otel")]
+fn log(context: &Context, arguments: &Serve) -> Result<Option<Traces>, CommandError> {
+    let traces = Traces::start(&context.environment)?;
+    logging::begin(context, log_format(context, arguments), traces.as_ref().map(Traces::layer));
+    Ok(traces)
+}
+
+/// Begins to log.
+#[cfg(not(feature = "otel"))]
+fn log(context: &Context, arguments: &Serve) -> Result<Option<Traces>, CommandError> {
+    logging::begin(context, log_format(context, arguments), None::<Identity>);
+    if let Some(warning) = telemetry::warning(&context.environment)? {
+        context.terminal.warn(&warning);
+    }
+    Ok(None)
 }
 
 /// Who asks for an answer that programs read has a log that programs read.

@@ -1,0 +1,185 @@
+//! Spans of requests and of their upstream calls, for whoever collects traces.
+//!
+//! They are of a target of their own, so that no log has to carry them: where nobody collects them they cost a look.
+//! Names follow the semantic conventions of OpenTelemetry for HTTP and for generative models. No text of a
+//! conversation, no header, no query and no message of an upstream is in them.
+
+use endmark_core::Judgement;
+use endmark_store::CallStarted;
+use http::{HeaderMap, StatusCode};
+use tracing::Span;
+use tracing::field::Empty;
+
+use crate::ledger::{CallEnd, Ended, MODEL_CHARACTERS};
+
+/// The target of every span that is for traces, and for no log.
+pub const SPANS: &str = "telemetry";
+
+/// A request for a reply, from its admission to the end of its reply; it goes on with the client's own trace, if it has one.
+pub(crate) fn request(id: &str, upstream: &str, format: &str, streamed: bool, client: &HeaderMap) -> Span {
+    let span = tracing::info_span!(
+        target: SPANS,
+        parent: None,
+        "request",
+        otel.name = format_args!("POST {}", route(format)),
+        otel.kind = "server",
+        otel.status_code = Empty,
+        http.request.method = "POST",
+        http.route = route(format),
+        endmark.request.id = id,
+        endmark.upstream = upstream,
+        endmark.streamed = streamed,
+        endmark.outcome = Empty,
+        endmark.calls = Empty,
+    );
+    goes_on(&span, client);
+    span
+}
+
+/// It is over.
+pub(crate) fn request_ended(span: &Span, ended: Ended, calls: u32) {
+    span.record("endmark.outcome", ended.word());
+    span.record("endmark.calls", i64::from(calls));
+    if ended.is_failure() {
+        span.record("otel.status_code", "ERROR");
+    }
+}
+
+/// An upstream call made for a request.
+pub(crate) fn call(of: &Span, started: &CallStarted) -> Span {
+    tracing::info_span!(
+        target: SPANS,
+        parent: of,
+        "call",
+        otel.name = format_args!("{} {}", operation(&started.format), started.model),
+        otel.kind = "client",
+        otel.status_code = Empty,
+        gen_ai.operation.name = operation(&started.format),
+        gen_ai.provider.name = provider(&started.format),
+        gen_ai.request.model = started.model,
+        gen_ai.request.stream = started.streamed,
+        gen_ai.response.model = Empty,
+        gen_ai.usage.input_tokens = Empty,
+        gen_ai.usage.output_tokens = Empty,
+        gen_ai.usage.cache_read.input_tokens = Empty,
+        gen_ai.usage.reasoning.output_tokens = Empty,
+        http.response.status_code = Empty,
+        "error.type" = Empty,
+        endmark.request.id = started.request_id,
+        endmark.upstream = started.upstream,
+        endmark.call = i64::from(started.call),
+        endmark.purpose = started.purpose.name(),
+        endmark.ending = Empty,
+        endmark.stop = Empty,
+        endmark.verdict = Empty,
+        endmark.cut = Empty,
+        endmark.first_byte_us = Empty,
+    )
+}
+
+/// It is over.
+pub(crate) fn call_ended(span: &Span, end: &CallEnd, status: Option<StatusCode>, first_byte: Option<u64>) {
+    if span.is_disabled() {
+        return;
+    }
+    let ending = end.ending.name();
+    span.record("endmark.ending", ending);
+    if let Some(status) = status {
+        span.record("http.response.status_code", i64::from(status.as_u16()));
+    }
+    if let Some(model) = &end.model {
+        span.record("gen_ai.response.model", model.chars().take(MODEL_CHARACTERS).collect::<String>());
+    }
+    if let Some(stop) = end.stop {
+        span.record("endmark.stop", stop.name());
+    }
+    match end.judged {
+        Some(Judgement::Cut(kind)) => {
+            span.record("endmark.verdict", "cut");
+            span.record("endmark.cut", kind.name());
+        }
+        Some(Judgement::Whole { .. }) => {
+            span.record("endmark.verdict", "whole");
+        }
+        Some(Judgement::Passed) => {
+            span.record("endmark.verdict", "passed");
+        }
+        None => {}
+    }
+    if let Some(usage) = &end.usage {
+        span.record("gen_ai.usage.input_tokens", count(usage.prompt));
+        span.record("gen_ai.usage.output_tokens", count(usage.completion));
+        span.record("gen_ai.usage.cache_read.input_tokens", usage.cached.map(count));
+        span.record("gen_ai.usage.reasoning.output_tokens", usage.reasoning.map(count));
+    }
+    span.record("endmark.first_byte_us", first_byte.map(count));
+    let refused = status.filter(|status| !status.is_success());
+    if end.ending != endmark_core::Ending::Clean || refused.is_some() {
+        span.record("otel.status_code", "ERROR");
+        match refused {
+            Some(status) => span.record("error.type", status.as_str()),
+            None => span.record("error.type", ending),
+        };
+    }
+}
+
+/// A number as traces know it: they have none without a sign.
+fn count(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The path of a format's requests, with what differs from one to the next left open.
+fn route(format: &str) -> &'static str {
+    match format {
+        "anthropic_messages" => "/v1/messages",
+        "gemini" => "/v1beta/models/{model}:generateContent",
+        "openai_responses" => "/v1/responses",
+        _ => "/v1/chat/completions",
+    }
+}
+
+/// What a call does, in the words of the conventions.
+fn operation(format: &str) -> &'static str {
+    if format == "gemini" { "generate_content" } else { "chat" }
+}
+
+/// Whose interface it is, in the words of the conventions.
+fn provider(format: &str) -> &'static str {
+    match format {
+        "anthropic_messages" => "anthropic",
+        "gemini" => "gcp.gemini",
+        _ => "openai",
+    }
+}
+
+/// Makes a span the child of what the client says its request is a part of (`traceparent`).
+#[cfg(feature = "otel")]
+fn goes_on(span: &Span, client: &HeaderMap) {
+    use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+    if span.is_disabled() {
+        return;
+    }
+    let context =
+        opentelemetry::global::get_text_map_propagator(|propagator| propagator.extract(&Carrier(client)));
+    // A span that nobody collects has no place in a trace.
+    let _ = span.set_parent(context);
+}
+
+#[cfg(not(feature = "otel"))]
+fn goes_on(_: &Span, _: &HeaderMap) {}
+
+/// A client's headers, as a trace is carried in them.
+#[cfg(feature = "otel")]
+struct Carrier<'a>(&'a HeaderMap);
+
+#[cfg(feature = "otel")]
+impl opentelemetry::propagation::Extractor for Carrier<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key)?.to_str().ok()
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys().map(http::HeaderName::as_str).collect()
+    }
+}

@@ -1,0 +1,109 @@
+//! Traces for OpenTelemetry, where its standard environment variables ask for them.
+//!
+//! Whether they do is read here, with the feature `otel` and without; the rest of the variables is read by
+//! OpenTelemetry's own library.
+
+#[cfg(feature = "otel")]
+mod export;
+
+#[cfg(feature = "otel")]
+pub(crate) use export::Traces;
+
+use crate::config::Environment;
+use crate::error::CommandError;
+
+const DISABLED: &str = "OTEL_SDK_DISABLED";
+const EXPORTER: &str = "OTEL_TRACES_EXPORTER";
+/// What stands first counts.
+const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+const PROTOCOLS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+/// The one protocol that is spoken: all collectors understand it.
+const PROTOCOL: &str = "http/protobuf";
+/// Where a collector on the same machine listens.
+const LOCAL: &str = "http://localhost:4318";
+
+/// Where traces are asked to go; none where nobody asks for them.
+fn asked(environment: &Environment) -> Result<Option<String>, CommandError> {
+    let first =
+        |names: [&'static str; 2]| names.into_iter().find_map(|name| Some((name, environment.get(name)?)));
+    let endpoint = first(ENDPOINTS).map(|(_, endpoint)| endpoint.to_owned());
+    if environment.get(DISABLED).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        return Ok(None);
+    }
+    let endpoint = match environment.get(EXPORTER) {
+        Some("none") => return Ok(None),
+        Some("otlp") => Some(endpoint.unwrap_or_else(|| LOCAL.to_owned())),
+        Some(other) => return Err(unknown(EXPORTER, other, "otlp` or `none")),
+        None => endpoint,
+    };
+    if let Some((name, other)) =
+        first(PROTOCOLS).filter(|(_, protocol)| *protocol != PROTOCOL && endpoint.is_some())
+    {
+        return Err(unknown(name, other, PROTOCOL));
+    }
+    Ok(endpoint)
+}
+
+fn unknown(name: &str, value: &str, known: &str) -> CommandError {
+    let message = format!("{name} is `{value}`, and Endmark knows only `{known}`");
+    CommandError::input(
+        "unknown_telemetry",
+        message,
+        "Set it to that, or OTEL_SDK_DISABLED=true for no traces.",
+    )
+}
+
+/// A build that makes none.
+#[cfg(not(feature = "otel"))]
+pub(crate) enum Traces {}
+
+/// What is to be said where traces are asked for that this build cannot make.
+#[cfg(not(feature = "otel"))]
+pub(crate) fn warning(environment: &Environment) -> Result<Option<String>, CommandError> {
+    Ok(asked(environment)?.map(|endpoint| {
+        format!(
+            "traces are asked for at {endpoint}, and this build of Endmark makes none: build it with `--features otel`, \
+             or set OTEL_SDK_DISABLED=true"
+        )
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(variables: &[(&str, &str)]) -> Result<Option<String>, CommandError> {
+        asked(&Environment::new(variables.iter().map(|(name, value)| ((*name).into(), (*value).into()))))
+    }
+
+    #[test]
+    fn traces_go_where_the_standard_variables_say_and_nowhere_else() {
+        let (all, traces) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+        for (variables, expected) in [
+            (&[][..], None),
+            (&[(all, "http://a")], Some("http://a")),
+            (&[(all, "http://a"), (traces, "http://b")], Some("http://b")),
+            (&[(EXPORTER, "otlp")], Some(LOCAL)),
+            (&[(EXPORTER, "none"), (all, "http://a")], None),
+            (&[(DISABLED, "TRUE"), (all, "http://a")], None),
+            (&[(all, "")], None),
+            (&[(all, "http://a"), (PROTOCOLS[1], PROTOCOL)], Some("http://a")),
+            (&[(PROTOCOLS[1], "grpc")], None),
+        ] {
+            assert_eq!(endpoint(variables).unwrap().as_deref(), expected, "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused_with_what_is() {
+        let at = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a");
+        for (variables, words) in [
+            (&[(EXPORTER, "zipkin")][..], "only `otlp` or `none`"),
+            (&[at, (PROTOCOLS[1], "grpc")], "only `http/protobuf`"),
+            (&[at, (PROTOCOLS[0], "http/json"), (PROTOCOLS[1], PROTOCOL)], "only `http/protobuf`"),
+        ] {
+            let error = endpoint(variables).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Sending spans to a collector, over OTLP.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use endmark_gateway::BaseUrl;
+use http::{Request, Response};
+use http_body_util::Full;
+use opentelemetry::global;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_http::{HttpClient, HttpError};
+use opentelemetry_otlp::{SpanExporter, WithHttpConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::{SdkTracerProvider, Tracer};
+use tokio::runtime::{Builder, Runtime};
+use tracing_opentelemetry::OpenTelemetryLayer;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::registry::LookupSpan;
+
+use super::asked;
+use crate::client::Client;
+use crate::config::{Environment, Settings, reached_at};
+use crate::error::CommandError;
+
+/// Certificate authorities that may have certified the collector, beside the system's.
+const CERTIFICATE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
+
+/// More than a collector needs; the exporter's own time (`OTEL_EXPORTER_OTLP_TIMEOUT`) is over before.
+const WITHIN: Duration = Duration::from_mins(1);
+
+/// For the last spans to be sent, at the end.
+const LAST: Duration = Duration::from_secs(5);
+
+/// Collects spans, and sends them until it is dropped.
+pub(crate) struct Traces {
+    provider: SdkTracerProvider,
+    runtime: Option<Runtime>,
+}
+
+impl Traces {
+    /// Begins to collect, if the environment asks for it.
+    pub(crate) fn start(environment: &Environment) -> Result<Option<Self>, CommandError> {
+        let Some(endpoint) = asked(environment)? else { return Ok(None) };
+        let unusable = |error: String| {
+            let message = format!("traces cannot be sent to `{endpoint}`: {error}");
+            let hint = "OTEL_EXPORTER_OTLP_ENDPOINT=http://HOST:4318 is what a collector listens on.";
+            CommandError::input("unusable_telemetry", message, hint)
+        };
+        let address: BaseUrl = endpoint.parse().map_err(|error| unusable(format!("{error}")))?;
+        let trusted =
+            Settings { ca_file: environment.get(CERTIFICATE).map(PathBuf::from), ..Settings::default() };
+        let collector = reached_at(&trusted, address, environment)?;
+        let client = Client::new(&collector).map_err(|error| unusable(error.to_string()))?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("endmark-traces")
+            .enable_all()
+            .build()
+            .map_err(|error| unusable(error.to_string()))?;
+        let sender = Sender { client: Arc::new(client), runtime: runtime.handle().clone() };
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(sender)
+            .build()
+            .map_err(|error| unusable(error.to_string()))?;
+        // What the environment calls it comes first.
+        let is_named = environment.get("OTEL_SERVICE_NAME").is_some()
+            || environment.get("OTEL_RESOURCE_ATTRIBUTES").is_some_and(|all| all.contains("service.name="));
+        let resource = Resource::builder();
+        let resource = if is_named { resource } else { resource.with_service_name("endmark") }.build();
+        let provider =
+            SdkTracerProvider::builder().with_resource(resource).with_batch_exporter(exporter).build();
+        global::set_text_map_propagator(TraceContextPropagator::new());
+        Ok(Some(Self { provider, runtime: Some(runtime) }))
+    }
+
+    /// What makes spans of what the gateway tells.
+    pub(crate) fn layer<S>(&self) -> impl Layer<S> + use<S>
+    where
+        S: tracing::Subscriber + for<'span> LookupSpan<'span>,
+    {
+        let tracer: Tracer = self.provider.tracer("endmark");
+        let layer: OpenTelemetryLayer<S, Tracer> = tracing_opentelemetry::layer()
+            .with_tracer(tracer)
+            .with_location(false)
+            .with_threads(false)
+            .with_tracked_inactivity(false)
+            .with_target(false);
+        layer.with_filter(Targets::new().with_target(endmark_gateway::SPANS, LevelFilter::INFO))
+    }
+}
+
+impl Drop for Traces {
+    fn drop(&mut self) {
+        // What cannot be sent by now is lost, and nobody waits for it.
+        let _ = self.provider.shutdown_with_timeout(LAST);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The command's own client, for an exporter that runs on a thread without a runtime.
+struct Sender {
+    client: Arc<Client>,
+    runtime: tokio::runtime::Handle,
+}
+
+impl fmt::Debug for Sender {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Sender")
+    }
+}
+
+type Sending<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
+
+impl HttpClient for Sender {
+    fn send_bytes<'life, 'async_trait>(&'life self, request: Request<Bytes>) -> Sending<'async_trait>
+    where
+        'life: 'async_trait,
+        Self: 'async_trait,
+    {
+        let client = Arc::clone(&self.client);
+        let sent = self.runtime.spawn(async move { client.send(request.map(Full::new), WITHIN).await });
+        Box::pin(async move { Ok(sent.await??) })
+    }
+}

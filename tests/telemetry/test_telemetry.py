@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""Traces of the gateway, read by OpenTelemetry's own definition of what a collector receives.
+
+    python3 tests/telemetry/test_telemetry.py
+
+Builds `endmark` with the feature `otel`, puts it in front of an upstream that cuts what it says, and receives its
+spans over OTLP.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent / "real_model"))
+
+from model_server import DIRECT, free_port, new_environment, run, stop_process, wait_until_ready  # noqa: E402
+
+FOLDER = ROOT / ".telemetry"
+PYTHON = FOLDER / "venv" / "bin" / "python"
+
+
+def install() -> None:
+    """Sets the package up in one folder that can be deleted at any time, or finds it there."""
+    requirements, stamp = HERE / "requirements.txt", FOLDER / "installed"
+    wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted and PYTHON.exists():
+        return
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    run([*new_environment(FOLDER / "venv"), "-r", str(requirements)])
+    stamp.write_text(wanted)
+
+
+if __name__ == "__main__" and Path(sys.prefix).resolve() != PYTHON.parent.parent.resolve():
+    try:
+        install()
+    except Exception as problem:  # noqa: BLE001
+        sys.exit(str(problem))
+    os.execv(PYTHON, [str(PYTHON), *sys.argv])
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: E402
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status  # noqa: E402
+
+# One for each place where a secret, or what people said, can enter. The model's name is no secret.
+CANARIES = {
+    "authorization": "canary-Authorization-1",
+    "x-api-key": "canary-ApiKey-2",
+    "cookie": "canary=canary-Cookie-3",
+    "query": "canary-Query-4",
+    "prompt": "canary-Prompt-5",
+    "reply": "canary-Reply-6",
+    "error": "canary-Error-7",
+    "collector": "canary-CollectorKey-8",
+    "session": "canary-Session-9",
+}
+TEXT = f"one two three {CANARIES['reply']} four five six seven eight nine ten"
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def body(self) -> bytes:
+        return self.rfile.read(int(self.headers["content-length"]))
+
+    def answer(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class Upstream(Handler):
+    """Cuts a reply in the middle, and goes on with it when it is asked to."""
+
+    def do_POST(self) -> None:
+        request = json.loads(self.body())
+        if request["model"] == "refused":
+            error = {"error": {"message": f"who is {CANARIES['error']}?", "type": "invalid_request_error"}}
+            return self.answer(401, "application/json", json.dumps(error).encode())
+        last = request["messages"][-1]
+        goes_on = last["role"] == "assistant"
+        cut = len(TEXT) // 2
+        text, finish = (TEXT[len(last["content"]) :], "stop") if goes_on else (TEXT[:cut], "length")
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
+        usage = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
+        reply = {"id": "c", "object": "chat.completion", "created": 1, "model": "m-2", "choices": [choice], "usage": usage}
+        return self.answer(200, "application/json", json.dumps(reply).encode())
+
+
+class Collector(Handler):
+    """Receives spans as any collector does."""
+
+    requests: list[tuple[dict[str, str], bytes]] = []
+
+    def do_POST(self) -> None:
+        self.requests.append((dict(self.headers.items()) | {":path": self.path}, self.body()))
+        self.answer(200, "application/x-protobuf", ExportTraceServiceResponse().SerializeToString())
+
+
+def serve(handler: type[Handler]) -> ThreadingHTTPServer:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+class Gateway:
+    """`endmark serve` with these variables; all spans are sent when it has stopped."""
+
+    def __init__(self, program: Path, upstream: int, environment: dict[str, str]):
+        self.port, self.folder = free_port(), tempfile.TemporaryDirectory(prefix="endmark-telemetry-")
+        self.log = Path(self.folder.name) / "log"
+        command = [str(program), "serve", "--listen", f"127.0.0.1:{self.port}", "--log-format", "json", "-v"]
+        command += ["--upstream", f"http://127.0.0.1:{upstream}/v1", "--store", f"sqlite:{self.folder.name}/e.db"]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(command, env={**kept, **environment}, stdout=log, stderr=log)
+
+    def __enter__(self) -> Gateway:
+        wait_until_ready(f"http://127.0.0.1:{self.port}/endmark/readyz", self.process, self.log)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        stop_process(self.process)
+        self.said = self.log.read_text()
+        self.folder.cleanup()
+
+    def ask(self, model: str) -> tuple[int, dict[str, str], bytes]:
+        messages = [{"role": "user", "content": f"Count. {CANARIES['prompt']}"}]
+        url = f"http://127.0.0.1:{self.port}/v1/chat/completions?key={CANARIES['query']}"
+        headers = {
+            "content-type": "application/json",
+            "authorization": f"Bearer {CANARIES['authorization']}",
+            "x-api-key": CANARIES["x-api-key"],
+            "cookie": CANARIES["cookie"],
+            "x-endmark-resume": "on",
+            "x-endmark-session": CANARIES["session"],
+            "traceparent": f"00-{TRACE}-{PARENT}-01",
+        }
+        body = json.dumps({"model": model, "max_tokens": 5, "messages": messages}).encode()
+        request = urllib.request.Request(url, data=body, headers=headers)
+        try:
+            with DIRECT.open(request, timeout=30) as answer:
+                return answer.status, dict(answer.headers.items()), answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, dict(error.headers.items()), error.read()
+
+
+def attributes(of: object) -> dict[str, object]:
+    return {item.key: getattr(item.value, item.value.WhichOneof("value")) for item in of.attributes}
+
+
+def received() -> list[tuple[dict[str, object], Span]]:
+    """Every span, with what is said of who sent it."""
+    spans = []
+    for _, body in Collector.requests:
+        for of_resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            resource = attributes(of_resource.resource)
+            spans += [(resource, span) for scope in of_resource.scope_spans for span in scope.spans]
+    return spans
+
+
+def check_spans(request_id: str) -> None:
+    spans = received()
+    servers = [span for _, span in spans if span.kind == Span.SPAN_KIND_SERVER]
+    assert len(servers) == 2, [span.name for _, span in spans]
+    assert all(resource["service.name"] == "endmark" for resource, _ in spans)
+    for server in servers:
+        assert (server.trace_id.hex(), server.parent_span_id.hex()) == (TRACE, PARENT)
+        assert server.name == "POST /v1/chat/completions"
+    mended, refused = sorted(servers, key=lambda span: span.start_time_unix_nano)
+    of_mended = attributes(mended)
+    assert of_mended["endmark.calls"] == 2, of_mended
+    assert of_mended["endmark.request.id"] == request_id and of_mended["endmark.outcome"] == "resumed", of_mended
+    assert of_mended["http.route"] == "/v1/chat/completions" and mended.status.code != Status.STATUS_CODE_ERROR
+
+    calls = [span for _, span in spans if span.parent_span_id == mended.span_id]
+    calls.sort(key=lambda span: span.start_time_unix_nano)
+    assert [attributes(call)["endmark.purpose"] for call in calls] == ["reply", "resume"]
+    for call in calls:
+        of_call = attributes(call)
+        assert call.kind == Span.SPAN_KIND_CLIENT and call.name == "chat m", call.name
+        assert call.start_time_unix_nano >= mended.start_time_unix_nano
+        assert call.end_time_unix_nano <= mended.end_time_unix_nano
+        expected = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": "openai",
+            "gen_ai.request.model": "m",
+            "gen_ai.response.model": "m-2",
+            "gen_ai.usage.input_tokens": 7,
+            "gen_ai.usage.output_tokens": 5,
+            "http.response.status_code": 200,
+            "endmark.ending": "clean",
+            "endmark.request.id": request_id,
+        }
+        assert {name: of_call.get(name) for name in expected} == expected, of_call
+    assert attributes(calls[0])["endmark.cut"] == "limit"
+
+    (call,) = [span for _, span in spans if span.parent_span_id == refused.span_id]
+    assert call.status.code == refused.status.code == Status.STATUS_CODE_ERROR
+    assert attributes(call)["error.type"] == "401" and attributes(call)["http.response.status_code"] == 401
+
+
+def check_secrets() -> None:
+    for _, body in Collector.requests:
+        for place, canary in CANARIES.items():
+            assert canary.encode() not in body, f"the canary of the {place} is in a span"
+
+
+def wait_for(seconds: float, done) -> None:
+    deadline = time.monotonic() + seconds
+    while not done() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def main() -> None:
+    subprocess.run(["cargo", "build", "--locked", "--package", "endmark", "--features", "otel"], cwd=ROOT, check=True)
+    described = run(["cargo", "metadata", "--format-version", "1", "--no-deps", "--manifest-path", str(ROOT / "Cargo.toml")])
+    program = Path(json.loads(described)["target_directory"]) / "debug" / "endmark"
+    upstream, collector = serve(Upstream), serve(Collector)
+    endpoint = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.server_port}",
+        "OTEL_EXPORTER_OTLP_HEADERS": f"x-collector-key={CANARIES['collector']}",
+    }
+
+    with Gateway(program, upstream.server_port, {**endpoint, "OTEL_BSP_SCHEDULE_DELAY": "100"}) as gateway:
+        status, headers, body = gateway.ask("m")
+        assert status == 200 and json.loads(body)["choices"][0]["message"]["content"] == TEXT, body
+        assert gateway.ask("refused")[0] == 401
+        # While it serves: a trace that only comes at the end helps nobody.
+        wait_for(30, lambda: len(received()) >= 5)
+    check_spans(headers["x-endmark-request"])
+    check_secrets()
+    for sent, _ in Collector.requests:
+        assert sent[":path"] == "/v1/traces" and sent["x-collector-key"] == CANARIES["collector"]
+    assert not any("gen_ai" in line for line in gateway.said.splitlines()), "what is for traces is in the log"
+    print("spans of a mended reply and of a refusal: as they should be, without a secret")
+
+    Collector.requests.clear()
+    others = {"OTEL_SERVICE_NAME": "my-gateway", "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=test"}
+    with Gateway(program, upstream.server_port, {**endpoint, **others}) as gateway:
+        gateway.ask("m")
+    resources = [resource for resource, _ in received()]
+    assert resources, "what was not sent is sent at the end"
+    assert all(of["service.name"] == "my-gateway" and of["deployment.environment.name"] == "test" for of in resources)
+    print("the environment's own names: heeded")
+
+    for silent in ({"OTEL_TRACES_SAMPLER": "always_off"}, {"OTEL_SDK_DISABLED": "true"}, {"OTEL_TRACES_EXPORTER": "none"}):
+        Collector.requests.clear()
+        with Gateway(program, upstream.server_port, {**endpoint, **silent}) as gateway:
+            assert gateway.ask("m")[0] == 200
+        assert not received(), silent
+    print("no sampler, no SDK, no exporter: no spans")
+
+    with Gateway(program, upstream.server_port, {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{free_port()}"}) as gateway:
+        assert gateway.ask("m")[0] == 200
+    print("a collector that is not there: costs no reply")
+
+
+if __name__ == "__main__":
+    main()
