@@ -10,10 +10,12 @@ mod draft;
 mod evidence;
 mod header;
 mod heads;
+mod inside_json;
 mod json;
 mod json_result;
 mod lines;
 mod names;
+mod signs;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -23,9 +25,11 @@ use super::expected::Numbers;
 use super::transcript::{
     AgentResult, Checkpoint, Cut, FindingState, Position, Remark, RemarkKind, Transcript,
 };
+use ahead::Ahead;
 use block::{Block, Closed};
 use checkpoint::Found;
 use evidence::Fence;
+use json_result::Within;
 use lines::{Line, lines, quote_depth, unquoted};
 use words::Marker;
 
@@ -51,16 +55,31 @@ const SHOWN: usize = 60;
 /// assert_eq!(result.findings[1].state, FindingState::NeedsReaudit);
 /// ```
 pub fn read(text: &[u8]) -> Transcript {
+    read_within(text, 0)
+}
+
+/// So deep a string may stand in the text of another one.
+const DEEPEST_STRING: usize = 3;
+
+fn read_within(text: &[u8], depth: usize) -> Transcript {
     let lines = lines(text);
     let end =
         lines.last().map_or(Position { line: 1, column: 1, byte: 0 }, |last| last.end_of_text(text.len()));
-    let mut reader = Reader::default();
+    let mut reader = Reader { depth, ..Reader::default() };
     for at in 0..lines.len() {
         if lines[at].byte >= reader.taken_up_to && !reader.json(text, &lines, at) {
             reader.line(&lines, at);
         }
     }
     reader.finish(end)
+}
+
+/// Whether an object of JSON begins in a line, or a list of them.
+fn is_object(line: &Line<'_>) -> bool {
+    let text = line.text.trim();
+    text.starts_with('{')
+        || text == "["
+        || text.strip_prefix('[').is_some_and(|text| text.trim_start().starts_with('{'))
 }
 
 /// What has been read, and what is open.
@@ -76,12 +95,18 @@ struct Reader {
     strays: Numbers,
     /// Those among them that stand behind the last result.
     behind: Numbers,
+    /// How many of those were counted as unread there.
+    unread_behind: u32,
     /// Up to where the text was taken as JSON, in bytes.
     taken_up_to: usize,
     /// Up to where JSON was looked for in vain.
     tried_up_to: usize,
     /// Where the next marker is, unless that is passed.
     marker_at: usize,
+    /// The strings of JSON in which results or checkpoints were.
+    strings: Vec<String>,
+    /// In how many strings the text stands.
+    depth: usize,
 }
 
 /// What there is to remark.
@@ -110,18 +135,28 @@ impl Reader {
     /// Takes the results in JSON that begin in this line.
     fn json(&mut self, text: &[u8], lines: &[Line<'_>], at: usize) -> bool {
         let line = &lines[at];
-        let is_in_block = self.open.is_some();
+        let within = match &self.open {
+            None => Within::Nothing,
+            Some(block) if block.is_before_findings() => Within::Header,
+            Some(_) => Within::Findings,
+        };
         if line.byte < self.tried_up_to
             || !line.text.trim_start().starts_with(['{', '['])
-            || self.open.as_ref().is_some_and(|block| !block.is_before_findings())
+            || self.open.as_ref().is_some_and(|block| !block.may_take_json(line))
         {
             return false;
         }
-        let Some(within) = text[line.byte..].iter().position(|byte| matches!(byte, b'{' | b'[')) else {
+        let Some(column) = text[line.byte..].iter().position(|byte| matches!(byte, b'{' | b'[')) else {
             return false;
         };
+        let whole = text.len();
         let text = &text[..self.next_marker(text, lines, at)];
-        match json_result::results_at(text, lines, line.byte + within, is_in_block, &mut self.remarks) {
+        match json_result::results_at(text, lines, line.byte + column, within, &mut self.remarks) {
+            // What is cut before it tells whether it is evidence, or the next finding, is neither.
+            Err(looked_at) if within == Within::Findings && looked_at == whole && is_object(line) => {
+                self.taken_up_to = whole;
+                true
+            }
             Err(looked_at) => {
                 self.tried_up_to = looked_at;
                 false
@@ -130,10 +165,10 @@ impl Reader {
                 self.taken_up_to = found.ends;
                 for mut result in found.results {
                     if let Some(block) = &mut self.open {
-                        block.take(result);
+                        block.take(result, &mut self.remarks);
                     } else {
                         result.checkpoint = self.checkpoints.last().cloned();
-                        self.behind = Numbers::default();
+                        (self.behind, self.unread_behind) = (Numbers::default(), 0);
                         self.results.push(result);
                     }
                 }
@@ -159,7 +194,7 @@ impl Reader {
             self.remarks.add(RemarkKind::NotUtf8, &line.text, line.position(broken));
         }
         match self.open.take() {
-            None => self.outside(line),
+            None => self.outside(line, Ahead { lines, at, quotes: quote_depth(&line.text) }),
             Some(mut block) => match block.line(lines, at, &mut self.remarks) {
                 Closed::Open => self.open = Some(block),
                 Closed::Checkpoint => {
@@ -179,7 +214,10 @@ impl Reader {
         }
     }
 
-    fn outside(&mut self, line: &Line<'_>) {
+    fn outside(&mut self, line: &Line<'_>, ahead: Ahead<'_, '_>) {
+        if self.strings(line) {
+            return;
+        }
         let text = unquoted(&line.text, quote_depth(&line.text));
         match words::marker(text) {
             Some(Marker::Start) => return self.begin(line),
@@ -198,13 +236,90 @@ impl Reader {
                 Some(open) => Some(open),
                 None => Some(fence),
             };
-        } else if text.contains("===AGENT_RESULT===") && text.contains("\\n") {
-            self.remarks.add(RemarkKind::InsideJson, text, line.begins());
+        } else if self.fence.is_none() && self.is_finding_behind(text, ahead) {
+            if let Some(last) = self.results.last_mut() {
+                last.unread = last.unread.saturating_add(1);
+            }
+            self.unread_behind += 1;
+            self.behind.add(heads::loose_head(text).and_then(|head| head.id).and_then(|id| id.number()));
+            self.remarks.add(RemarkKind::UnreadFinding, text, line.begins());
         } else if text.trim_start().starts_with(['[', '*', '#', '-', '【'])
             && let Some(id) = heads::head(text).and_then(|head| head.id)
         {
             self.strays.add(id.number());
             self.behind.add(id.number());
+        }
+    }
+
+    /// Whether a finding begins here, behind a result, that the result does not have.
+    fn is_finding_behind(&self, text: &str, ahead: Ahead<'_, '_>) -> bool {
+        let Some(last) = self.results.last() else { return false };
+        let is_new = |head: &heads::Head<'_>| {
+            head.id
+                .as_ref()
+                .is_none_or(|id| !self.results.iter().any(|result| result.ids().any(|known| known == id)))
+        };
+        last.cut.is_whole()
+            && heads::loose_head(text).is_some_and(|head| is_new(&head))
+            && ahead.run(false, false).is_finding()
+    }
+
+    /// Takes what stands escaped in the strings of a line of JSON; of another text the results in it are counted as lost.
+    fn strings(&mut self, line: &Line<'_>) -> bool {
+        let text: &str = &line.text;
+        if !inside_json::BEGINNINGS.iter().any(|word| text.contains(word)) {
+            return false;
+        }
+        let strings = if self.depth < DEEPEST_STRING { inside_json::inner(text) } else { Vec::new() };
+        let has_strings = !strings.is_empty();
+        for string in strings {
+            // Streams of agents say the last message twice; the second time may be cut.
+            let is_said = |said: &String| said.starts_with(&string.text);
+            if !string.is_closed && self.strings.iter().any(is_said) {
+                continue;
+            }
+            let read = read_within(string.text.as_bytes(), self.depth + 1);
+            self.take_within(read, line.position(string.begins), line.position(string.ends));
+            self.strings.push(string.text);
+        }
+        if has_strings {
+            return true;
+        }
+        let is_escaped = text.contains("===AGENT_RESULT===\\n");
+        if is_escaped {
+            self.remarks.add(RemarkKind::InsideJson, text, line.begins());
+            // The instructions, repeated, are no result.
+            let plain = text.replace("\\n", "\n").replace("===AGENT_RESULT===", "\n===AGENT_RESULT===");
+            let read = read_within(plain.as_bytes(), DEEPEST_STRING);
+            if read.results.iter().any(|result| result.begins.is_some()) {
+                self.results.push(AgentResult {
+                    begins: Some(line.begins()),
+                    unread: 1,
+                    ..AgentResult::nothing(line.ends())
+                });
+            }
+        }
+        is_escaped
+    }
+
+    /// Takes what was read of a string: all of it stands where the string does.
+    fn take_within(&mut self, read: Transcript, begins: Position, ends: Position) {
+        for checkpoint in read.checkpoints {
+            self.checkpoints.push(Checkpoint { position: begins, ..checkpoint });
+        }
+        for remark in read.remarks {
+            self.remarks.add(remark.kind, &remark.text, begins);
+        }
+        for mut result in read.results.into_iter().filter(|result| result.begins.is_some()) {
+            (result.begins, result.ends) = (Some(begins), ends);
+            for finding in &mut result.findings {
+                finding.position = begins;
+            }
+            result.checkpoint = self.checkpoints.last().cloned();
+            if !self.results.iter().any(|known| known.says_the_same(&result)) {
+                (self.behind, self.unread_behind) = (Numbers::default(), 0);
+                self.results.push(result);
+            }
         }
     }
 
@@ -221,6 +336,7 @@ impl Reader {
         for number in numbers {
             ids.add(number);
         }
+        result.unread = result.unread.saturating_sub(std::mem::take(&mut self.unread_behind));
         result.numbers = ids;
         if result.agent_id.is_some() {
             result.cut = Cut::Mild;
@@ -256,7 +372,7 @@ impl Reader {
         let begins = block.begins;
         match block.finish(is_whole, ends, self.checkpoints.last().cloned(), &mut self.remarks) {
             Some(result) => {
-                self.behind = Numbers::default();
+                (self.behind, self.unread_behind) = (Numbers::default(), 0);
                 self.results.push(result);
             }
             None => self.remarks.add(RemarkKind::Template, "===AGENT_RESULT===", begins),
@@ -269,17 +385,10 @@ impl Reader {
         }
         if self.results.is_empty() {
             self.results.push(AgentResult {
-                agent_id: None,
-                dimensions: Vec::new(),
-                declared_findings: None,
-                findings: Vec::new(),
                 discarded: self.strays.count,
-                unread: 0,
-                cut: Cut::Severe,
-                begins: None,
-                ends: end,
                 checkpoint: self.checkpoints.last().cloned(),
                 numbers: self.strays,
+                ..AgentResult::nothing(end)
             });
         }
         self.remarks.list.sort_by_key(|remark| remark.position);

@@ -152,7 +152,7 @@ pub enum RemarkKind {
     BrokenCheckpoint,
     /// JSON that is not of the form, or cut.
     BrokenJson,
-    /// The markers stand inside of JSON text, which has to be taken out first.
+    /// The markers stand in a text whose line breaks are escaped, and which is no JSON: it has to be taken out first.
     InsideJson,
 }
 
@@ -201,7 +201,7 @@ impl RemarkKind {
             Self::BrokenCheckpoint => "is a checkpoint that cannot be read",
             Self::BrokenJson => "is what is wrong with this as a result in JSON",
             Self::InsideJson => {
-                "is inside of JSON text: take the text out first, as with `jq -r`, so that it has lines"
+                "has its line breaks escaped and is no JSON: take the text out first, so that it has lines"
             }
         }
     }
@@ -263,6 +263,33 @@ impl ReadFinding {
 }
 
 impl AgentResult {
+    /// A severe cut of which nothing is there.
+    pub(super) fn nothing(ends: Position) -> Self {
+        Self {
+            agent_id: None,
+            dimensions: Vec::new(),
+            declared_findings: None,
+            findings: Vec::new(),
+            discarded: 0,
+            unread: 0,
+            cut: Cut::Severe,
+            begins: None,
+            ends,
+            checkpoint: None,
+            numbers: Numbers::default(),
+        }
+    }
+
+    /// Whether another one says the same, wherever it stands.
+    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+        let findings = |result: &Self| -> Vec<(Finding, FindingState)> {
+            result.findings.iter().map(|read| (read.finding.clone(), read.state)).collect()
+        };
+        (&self.agent_id, &self.dimensions, self.declared_findings, self.cut, self.unread)
+            == (&other.agent_id, &other.dimensions, other.declared_findings, other.cut, other.unread)
+            && findings(self) == findings(other)
+    }
+
     /// How many findings there must have been: the largest number that the last checkpoint, the declared total or the
     /// ids give; none if nothing says. Of a whole result only what it declares counts (AR-6).
     pub fn expected(&self) -> Option<Expected> {
@@ -292,7 +319,7 @@ impl AgentResult {
     pub fn lost(&self) -> usize {
         let expected = self.expected().map_or(0, |expected| expected.findings as usize);
         let unseen = expected.saturating_sub(self.kept().count());
-        unseen.max(self.count(FindingState::NeedsReaudit)).max(self.unread as usize)
+        unseen.max(self.count(FindingState::NeedsReaudit) + self.unread as usize)
     }
 
     /// What the agent has yet to look into after a cut: what its last checkpoint says, else all its dimensions (AR-4).

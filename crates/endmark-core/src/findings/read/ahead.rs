@@ -1,10 +1,13 @@
 //! What the lines behind a line tell of it.
 
+use super::draft::Values;
 use super::evidence::{Around, Begins, Fence};
 use super::heads::{self, Head, Shape};
 use super::lines::{Line, unquoted};
 use super::names::Key;
 use super::words::{self, Marker};
+use crate::findings::Field;
+use crate::findings::stand_in::is_placeholder;
 
 /// How many lines with something in them are looked at ahead.
 const LOOKAHEAD: usize = 8;
@@ -83,8 +86,76 @@ impl<'a> Ahead<'a, '_> {
     }
 }
 
+/// The fields of a finding that stand together in the next lines, each with what is said.
+pub(super) struct Run<'a> {
+    pub(super) said: Vec<(Key, &'a str)>,
+    /// The text stops before something else follows.
+    pub(super) is_open: bool,
+}
+
+impl<'a> Ahead<'a, '_> {
+    /// The fields that stand behind this line, or from it on; `is_close` lets nothing stand between them.
+    pub(super) fn run(&self, from_here: bool, is_close: bool) -> Run<'a> {
+        let mut run = Run { said: Vec::new(), is_open: false };
+        let first = self.at + usize::from(!from_here);
+        let mut looked_at = 0;
+        for line in self.lines.iter().skip(first).take(4 * LOOKAHEAD) {
+            let text = unquoted(&line.text, self.quotes);
+            if text.trim().is_empty() {
+                continue;
+            }
+            // What is cut may become anything.
+            if !line.is_settled {
+                run.is_open = true;
+                return run;
+            }
+            looked_at += 1;
+            let is_this = line.number == self.lines[self.at].number;
+            let is_other = words::marker(text).is_some()
+                || Fence::of(text).is_some()
+                || !is_this && heads::head(text).is_some();
+            if is_other || looked_at > LOOKAHEAD || !run.take(text, is_this, is_close) {
+                return run;
+            }
+        }
+        run.is_open = self.is_at_end();
+        run
+    }
+}
+
+impl<'a> Run<'a> {
+    /// Whether that is enough for a finding, with values that are no template's.
+    pub(super) fn is_finding(&self) -> bool {
+        self.said.iter().any(|(key, _)| *key == Key::Of(Field::Severity))
+            && self.said.len() > FIELDS_OF_FINDING
+            && self.said.iter().any(|(_, value)| !value.is_empty() && !is_placeholder(value))
+    }
+
+    /// Takes the fields of a line; not if something else stands there, or one of them is there already.
+    fn take(&mut self, text: &'a str, is_this: bool, is_close: bool) -> bool {
+        let known: Vec<_> =
+            words::fields(text).into_iter().filter_map(words::said).filter(|said| said.is_plain).collect();
+        let is_named = known.iter().any(|said| matches!(said.key, Some(Key::Id | Key::Title)));
+        let mut is_of_finding = false;
+        for said in known {
+            let Some(key) = said.key.filter(|key| key.is_of_finding()) else { continue };
+            if self.said.iter().any(|(known, _)| *known == key) {
+                return false;
+            }
+            is_of_finding = true;
+            self.said.push((key, said.value));
+            // What stands behind it is code.
+            if key == Key::Of(Field::Evidence) {
+                return false;
+            }
+        }
+        let is_set_apart = || heads::possible_head(text).is_some_and(|head| head.shape.is_set_apart());
+        is_of_finding || is_this || is_named && self.said.is_empty() || !is_close && !is_set_apart()
+    }
+}
+
 /// What is around a line of evidence.
-pub(super) struct Surroundings<'a, 'b> {
+pub(super) struct Surroundings<'a, 'b, 'v> {
     pub(super) ahead: Ahead<'a, 'b>,
     /// The fields that the finding lacks.
     pub(super) new: Vec<Key>,
@@ -93,11 +164,13 @@ pub(super) struct Surroundings<'a, 'b> {
     /// How the findings of this result begin, and the number that the next one has.
     pub(super) shape: Option<Shape>,
     pub(super) next_number: Option<u32>,
+    /// What the finding says so far.
+    pub(super) values: Values<'v>,
 }
 
-impl Surroundings<'_, '_> {
+impl Surroundings<'_, '_, '_> {
     fn is_next(&self, head: &Head<'_>) -> bool {
-        self.shape == Some(head.shape)
+        (self.shape == Some(head.shape) || head.shape.is_bracket())
             && head
                 .id
                 .as_ref()
@@ -105,7 +178,33 @@ impl Surroundings<'_, '_> {
     }
 }
 
-impl Around for Surroundings<'_, '_> {
+impl Surroundings<'_, '_, '_> {
+    /// Whether fields stand here, or behind this line at once, that say other things than the finding has said.
+    fn begins_another(&self) -> Begins {
+        let text = self.ahead.text();
+        let said = words::said(text).filter(|said| said.is_plain);
+        let is_field = said.is_some_and(|said| {
+            said.key.is_some_and(|key| key.is_of_finding() || matches!(key, Key::Id | Key::Title))
+        });
+        let head = heads::loose_head(text).filter(|_| !is_field);
+        if !is_field && head.is_none() {
+            return Begins::No;
+        }
+        let run = self.ahead.run(is_field, true);
+        let is_numbered = head.and_then(|head| head.id).is_some_and(|id| id.number() == self.next_number);
+        if self.values.are_of_another(&run.said, !is_field)
+            || is_numbered && run.said.len() >= FIELDS_OF_FINDING
+        {
+            Begins::Yes
+        } else if run.is_open {
+            Begins::Unknown
+        } else {
+            Begins::No
+        }
+    }
+}
+
+impl Around for Surroundings<'_, '_, '_> {
     fn begins_finding(&self) -> Begins {
         match heads::head(self.ahead.text()) {
             None => Begins::No,
@@ -118,13 +217,13 @@ impl Around for Surroundings<'_, '_> {
         let head = heads::head(text)
             .or_else(|| heads::possible_head(text).filter(|head| self.shape == Some(head.shape)));
         match head {
-            None => Begins::No,
+            None => self.begins_another(),
             Some(head) if self.is_next(&head) => Begins::Yes,
-            // `F1: x` is code among findings that begin with `[F001]`.
+            // `F1: x` is code among findings that begin with `[F001]`, unless another finding follows.
             Some(head)
                 if self.shape.is_some_and(|shape| shape != head.shape) && !head.shape.is_set_apart() =>
             {
-                Begins::No
+                self.begins_another()
             }
             Some(_) => self.ahead.fields_follow(LOOKAHEAD, true),
         }

@@ -1,10 +1,14 @@
 //! A result between its markers: header, findings, fields.
 
+mod beginnings;
+
 use std::collections::HashSet;
 
 use crate::findings::expected::Numbers;
 use crate::findings::stand_in::is_placeholder;
-use crate::findings::{AgentResult, Checkpoint, Cut, Field, FindingId, Position, ReadFinding, RemarkKind};
+use crate::findings::{
+    AgentResult, Checkpoint, Cut, Field, FindingId, FindingState, Position, ReadFinding, RemarkKind,
+};
 
 use super::Remarks;
 use super::ahead::{Ahead, Surroundings};
@@ -12,9 +16,10 @@ use super::checkpoint::list;
 use super::draft::{Draft, Finished, Taking};
 use super::evidence::{Begins, Fence, Step};
 use super::header::Header;
-use super::heads::{self, Head, Shape};
+use super::heads::{self, Shape};
 use super::lines::{Line, indent, unquoted};
 use super::names::{Key, is_of_remedy};
+use super::signs::{Named, Paragraph};
 use super::table::{self, Table, told_once};
 use super::words::{self, Marker, Said, item};
 
@@ -51,6 +56,14 @@ pub(super) struct Block {
     last: Option<Last>,
     /// Whether the line before was ignored, so that one remark does for all of them.
     is_ignoring: bool,
+    /// The text that was ignored last, while nothing else has come: it may be the heading of fields.
+    above: Option<(String, Position)>,
+    /// Ids that begin a line which looks otherwise than the findings, and has no fields: a finding, or a word about one.
+    mentioned: Vec<(FindingId, String, Position)>,
+    /// What the paragraph that is ignored has said of a finding.
+    paragraph: Paragraph,
+    /// Texts that speak of a finding, where there are others.
+    spoken_of: Vec<(Named, String, Position)>,
 }
 
 /// The field that came last.
@@ -97,6 +110,10 @@ impl Block {
             is_shape_sure: false,
             last: None,
             is_ignoring: false,
+            above: None,
+            mentioned: Vec::new(),
+            paragraph: Paragraph::default(),
+            spoken_of: Vec::new(),
         }
     }
 
@@ -113,13 +130,28 @@ impl Block {
         self.draft.is_none() && self.ignored.is_none()
     }
 
+    /// Whether JSON in this line may be a finding, and not evidence of the one before.
+    pub(super) fn may_take_json(&self, line: &Line<'_>) -> bool {
+        let text = unquoted(&line.text, self.quotes);
+        match &self.draft {
+            _ if self.ignored.is_some() => false,
+            None => true,
+            Some(draft) => draft.open_evidence().is_none_or(|evidence| evidence.may_end_before(text)),
+        }
+    }
+
     /// Takes a result that stands in it as JSON.
-    pub(super) fn take(&mut self, result: AgentResult) {
+    pub(super) fn take(&mut self, result: AgentResult, remarks: &mut Remarks) {
+        self.finish_draft(true, remarks);
+        self.last = None;
         let header = &mut self.header;
         header.agent_id = header.agent_id.take().or(result.agent_id);
         header.dimensions = header.dimensions.take().or(Some(result.dimensions));
         header.declared = header.declared.or(result.declared_findings);
-        self.broken += result.unread + u32::from(result.cut != Cut::Whole);
+        // What is cut in the middle of a finding is that one.
+        let is_in_finding =
+            result.findings.last().is_some_and(|read| read.state == FindingState::NeedsReaudit);
+        self.broken += result.unread + u32::from(result.cut != Cut::Whole && !is_in_finding);
         for finding in result.findings {
             self.push(finding, false);
         }
@@ -145,14 +177,17 @@ impl Block {
             && self.ignored.is_none()
             && draft.taking == Taking::Evidence
         {
-            let surroundings = Surroundings {
-                ahead,
-                new: WITHIN_EVIDENCE.into_iter().filter(|key| draft.is_new(*key)).collect(),
-                new_of_header: self.header.lacks(),
-                shape: self.shape,
-                next_number: draft.id.number().and_then(|number| number.checked_add(1)),
-            };
-            if let Some(evidence) = draft.evidence() {
+            let new = WITHIN_EVIDENCE.into_iter().filter(|key| draft.is_new(*key)).collect();
+            let next_number = draft.id.number().and_then(|number| number.checked_add(1));
+            if let Some((evidence, values)) = draft.evidence_and_values() {
+                let surroundings = Surroundings {
+                    ahead,
+                    new,
+                    new_of_header: self.header.lacks(),
+                    shape: self.shape,
+                    next_number,
+                    values,
+                };
                 match evidence.step(line, text, &surroundings) {
                     Step::Taken => {
                         draft.is_ended_by_blank = false;
@@ -206,12 +241,13 @@ impl Block {
             return Closed::Checkpoint;
         }
         if text.trim().is_empty() {
+            self.paragraph = Paragraph::default();
             // A name that stands alone has its value behind the blank line, too.
             self.last = self.last.filter(|last| last.is_open);
             if let Some(draft) = &mut self.draft {
                 draft.is_ended_by_blank |= line.is_empty();
             }
-        } else if let Some((head, is_sure)) = self.head(text, ahead) {
+        } else if let Some((head, is_sure)) = self.head(line, text, ahead) {
             self.begin(head, is_sure, line, remarks);
         } else if self.table(line, text, remarks) {
             self.last = None;
@@ -223,50 +259,6 @@ impl Block {
             }
         }
         Closed::Open
-    }
-
-    /// The beginning of a finding that a line is, and whether its id alone says so.
-    fn head<'t>(&self, text: &'t str, ahead: Ahead<'_, '_>) -> Option<(Head<'t>, bool)> {
-        let fields_follow = || ahead.fields_follow(usize::MAX, false) == Begins::Yes;
-        if let Some(head) = heads::head(text) {
-            // An id that was there already is mentioned again, unless a finding of it follows.
-            let is_known = head.id.as_ref().is_some_and(|id| self.has(id));
-            let is_first = self.shape.is_none() || !self.is_shape_sure;
-            let is_alike = is_first || self.shape == Some(head.shape) || head.shape.is_set_apart();
-            let is_sure = !is_known && is_alike;
-            return (is_sure || is_alike && fields_follow()).then_some((head, true));
-        }
-        let is_alike = |head: &Head<'_>| match self.shape {
-            None => true,
-            Some(shape) => !self.is_shape_sure && shape == head.shape,
-        };
-        heads::possible_head(text).filter(|head| is_alike(head) && fields_follow()).map(|head| (head, false))
-    }
-
-    /// Whether a finding of this id is there.
-    fn has(&self, id: &FindingId) -> bool {
-        self.draft.as_ref().is_some_and(|draft| draft.id == *id) || self.known.contains(id)
-    }
-
-    fn begin(&mut self, head: Head<'_>, is_sure: bool, line: &Line<'_>, remarks: &mut Remarks) {
-        self.finish_draft(true, remarks);
-        (self.is_ignoring, self.last, self.table) = (false, None, None);
-        if self.shape.is_none() || is_sure && !self.is_shape_sure {
-            (self.shape, self.is_shape_sure) = (Some(head.shape), is_sure);
-        }
-        let id = head.id.unwrap_or_else(|| self.next_id());
-        // A template that is cut is one all the same.
-        let is_cut_template = !line.is_settled
-            && self.findings.is_empty()
-            && head.title.starts_with('<')
-            && !head.title.contains('>');
-        let title = if is_cut_template { "…" } else { &head.title };
-        self.draft = Some(Draft::new(id, title, line.begins()));
-    }
-
-    /// The id of a finding that says none.
-    fn next_id(&self) -> FindingId {
-        FindingId::numbered(self.highest.saturating_add(1))
     }
 
     /// Takes a line of a table with a finding in each row.
@@ -329,7 +321,7 @@ impl Block {
         if let (Some(said), Some(key)) = (said, key)
             && self.has_place_for(said, key, line, ahead, remarks)
         {
-            self.is_ignoring = false;
+            (self.is_ignoring, self.above) = (false, None);
             // What was cut in the middle is not there; evidence alone is worth having in part.
             if line.is_settled {
                 self.set(key, said.value, depth, line, remarks);
@@ -364,42 +356,6 @@ impl Block {
         }
     }
 
-    /// Opens a finding for a field of one where none is open, or where one that has no beginning of its own repeats a field.
-    fn has_place_for(
-        &mut self,
-        said: Said<'_>,
-        key: Key,
-        line: &Line<'_>,
-        ahead: Ahead<'_, '_>,
-        remarks: &mut Remarks,
-    ) -> bool {
-        if key.is_of_header() {
-            return true;
-        }
-        let id = FindingId::read(said.value.trim_matches(['"', '`', '*', ' ', '[', ']']))
-            .filter(|_| key == Key::Id);
-        let is_next = match &self.draft {
-            None => true,
-            Some(draft) if key == Key::Id && id.as_ref() == Some(&draft.id) => return true,
-            Some(draft) if key == Key::Id => {
-                id.as_ref().is_some_and(|id| *id != draft.id) && !(draft.is_bare() && draft.is_headless)
-            }
-            Some(draft) => draft.is_headless && !draft.is_new(key) && !draft.is_bare(),
-        };
-        if !is_next {
-            return key != Key::Id;
-        }
-        if !line.is_settled || ahead.fields_follow(usize::MAX, false) != Begins::Yes {
-            return false;
-        }
-        self.finish_draft(true, remarks);
-        let id = id.unwrap_or_else(|| self.next_id());
-        let mut draft = Draft::new(id, "", line.begins());
-        draft.is_headless = true;
-        self.draft = Some(draft);
-        true
-    }
-
     fn ignore(&mut self, line: &Line<'_>, text: &str, said: Option<Said<'_>>, remarks: &mut Remarks) {
         if let Some(draft) = &mut self.draft {
             draft.settle();
@@ -410,17 +366,21 @@ impl Block {
                 draft.taking = Taking::Fields;
             }
         }
+        if said.is_none_or(|said| said.key.is_none()) && line.is_settled {
+            self.above = Some((text.trim().to_owned(), line.begins()));
+        }
         let was_ignoring = std::mem::replace(&mut self.is_ignoring, said.is_none());
-        if !line.is_settled || was_ignoring && said.is_none() && !names_weakness(text) {
-            return;
-        }
-        let is_rule = text.trim().chars().all(|character| "-*_=|: ".contains(character));
-        if is_rule {
-            return;
-        }
-        if self.draft.is_none() && self.findings.is_empty() && names_weakness(text) {
+        let is_sign = line.is_settled && self.paragraph.takes(text);
+        if is_sign && self.draft.is_none() && self.findings.is_empty() {
             self.unread += 1;
             remarks.add(RemarkKind::UnreadFinding, text, line.begins());
+            return;
+        }
+        if is_sign {
+            self.spoken_of.push((Named::of(text), text.to_owned(), line.begins()));
+        }
+        let is_rule = text.trim().chars().all(|character| "-*_=|: ".contains(character));
+        if !line.is_settled || was_ignoring && said.is_none() || is_rule {
             return;
         }
         let kind = if said.is_some() { RemarkKind::UnknownField } else { RemarkKind::IgnoredText };
@@ -505,6 +465,7 @@ impl Block {
         remarks: &mut Remarks,
     ) -> Option<AgentResult> {
         self.finish_draft(is_whole, remarks);
+        self.count_mentioned(remarks);
         // Some models keep the brackets of the id that they fill in.
         let is_template = self.findings.is_empty()
             && (self.templates > 0
@@ -539,15 +500,6 @@ impl Block {
             numbers: self.ids,
         })
     }
-}
-
-/// Whether a line names a weakness by its number.
-fn names_weakness(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    lower.match_indices("cwe").any(|(at, word)| {
-        let number = lower[at + word.len()..].trim_start_matches(['-', ' ', '_', ':']);
-        number.starts_with(|digit: char| digit.is_ascii_digit())
-    })
 }
 
 /// A value that the text stops in, without the signs that its name or its emphasis has begun with.

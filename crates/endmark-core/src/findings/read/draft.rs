@@ -7,6 +7,7 @@ use crate::findings::{
 use super::evidence::{Collecting, Fence};
 use super::names::Key;
 use crate::findings::stand_in::{is_placeholder, says_nothing};
+use crate::findings::transcript::letters;
 
 /// A finding while its lines come.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub(super) struct Draft {
     position: Position,
     /// It has no line of its own to begin with: its fields are all there is.
     pub(super) is_headless: bool,
+    /// Most of it has been said again, and otherwise.
+    pub(super) is_questioned: bool,
     /// The values as they are written, each with its place; evidence is kept apart.
     values: Vec<(Key, String, Position)>,
     evidence: Option<Collecting>,
@@ -37,6 +40,44 @@ pub(super) enum Taking {
     MoreCode,
 }
 
+/// What a finding says so far.
+#[derive(Clone, Copy)]
+pub(super) struct Values<'a> {
+    said: &'a [(Key, String, Position)],
+    has_evidence: bool,
+}
+
+impl Values<'_> {
+    /// Whether the fields that follow are of another finding, since this one has them already and says other things. Without
+    /// a heading, two of them have to be there, and how bad it is.
+    pub(super) fn are_of_another(self, fields: &[(Key, &str)], is_headed: bool) -> bool {
+        let has = |key: Key| self.repeated(fields).any(|(known, ..)| known == key);
+        let is_told = has(Key::Of(Field::Severity)) || is_headed && has(Key::Of(Field::Location));
+        fields.len() >= 2
+            && is_told
+            && (is_headed || self.repeated(fields).count() >= 2)
+            && self.repeated(fields).any(|(_, is_same)| !is_same)
+    }
+
+    /// Whether most of a finding is said again, and otherwise, but not how bad it is: that is not taken for one.
+    pub(super) fn are_in_question(self, fields: &[(Key, &str)]) -> bool {
+        self.repeated(fields).filter(|(_, is_same)| !is_same).count() >= 3
+    }
+
+    /// The fields that are there already, and whether they say the same.
+    fn repeated(self, fields: &[(Key, &str)]) -> impl Iterator<Item = (Key, bool)> {
+        fields.iter().filter_map(move |(key, value)| {
+            if *key == Key::Of(Field::Evidence) {
+                return self.has_evidence.then_some((*key, true));
+            }
+            let (_, known, _) = self.said.iter().find(|(known, ..)| known == key)?;
+            let (known, value) = (letters(known), letters(value));
+            // Only the first of several lines is looked at.
+            (!known.is_empty()).then(|| (*key, known.starts_with(&value)))
+        })
+    }
+}
+
 /// What a draft came to.
 pub(super) enum Finished {
     Finding(Box<ReadFinding>, Vec<(RemarkKind, String, Position)>),
@@ -52,6 +93,7 @@ impl Draft {
             position,
             values: Vec::new(),
             is_headless: false,
+            is_questioned: false,
             evidence: None,
             is_ended_by_blank: false,
             taking: Taking::Fields,
@@ -148,6 +190,22 @@ impl Draft {
     /// The evidence that is being taken.
     pub(super) fn evidence(&mut self) -> Option<&mut Collecting> {
         self.evidence.as_mut().filter(|_| self.taking == Taking::Evidence)
+    }
+
+    /// The same beside all that is said.
+    pub(super) fn evidence_and_values(&mut self) -> Option<(&mut Collecting, Values<'_>)> {
+        let evidence = self.evidence.as_mut().filter(|_| self.taking == Taking::Evidence)?;
+        Some((evidence, Values { said: &self.values, has_evidence: true }))
+    }
+
+    /// The evidence while it is being taken, to look at.
+    pub(super) fn open_evidence(&self) -> Option<&Collecting> {
+        self.evidence.as_ref().filter(|_| self.taking == Taking::Evidence)
+    }
+
+    /// All that is said but for the title.
+    pub(super) fn values(&self) -> Values<'_> {
+        Values { said: &self.values, has_evidence: self.evidence.is_some() }
     }
 
     /// The finding; `is_ended` says that something came behind it that ends it.

@@ -60,6 +60,8 @@ pub(super) struct Collecting {
     style: Style,
     fence: Option<Fence>,
     lines: Vec<String>,
+    /// Behind how many lines another piece of code began.
+    reopened_at: Option<usize>,
     /// A line could have been the beginning of a finding, and the text stopped before that was told: so is what follows.
     is_in_doubt: bool,
 }
@@ -92,7 +94,8 @@ pub(super) enum Begins {
 pub(super) trait Around {
     /// Whether a finding with some of its fields begins here, in spite of an open fence.
     fn begins_finding(&self) -> Begins;
-    /// Whether a finding begins here that looks like the others and has the next number, or has some of its fields.
+    /// Whether a finding begins here that looks like the others and has the next number, or has some of its fields, or says
+    /// others than the finding has.
     fn begins_next_finding(&self) -> Begins;
     /// Whether the finding lacks such a field, or the header does.
     fn is_new(&self, key: Key, is_after_blank: bool) -> bool;
@@ -101,8 +104,14 @@ pub(super) trait Around {
 impl Collecting {
     /// Begins behind the word `evidence`, which is indented so far, with what stands in its line.
     pub(super) fn new(key_indent: usize, inline: &str) -> Self {
-        let mut new =
-            Self { key_indent, style: Style::Unset, fence: None, lines: Vec::new(), is_in_doubt: false };
+        let mut new = Self {
+            key_indent,
+            style: Style::Unset,
+            fence: None,
+            lines: Vec::new(),
+            reopened_at: None,
+            is_in_doubt: false,
+        };
         // `evidence: |` is how YAML begins several lines.
         let inline = inline.trim_end();
         let inline = if ["|", "|-", "|+", ">", ">-"].contains(&inline) { "" } else { inline };
@@ -119,7 +128,14 @@ impl Collecting {
     /// Evidence that is there in one piece.
     pub(super) fn of_text(text: &str) -> Self {
         let lines = text.lines().map(str::to_owned).collect();
-        Self { key_indent: 0, style: Style::Closed, fence: None, lines, is_in_doubt: false }
+        Self {
+            key_indent: 0,
+            style: Style::Closed,
+            fence: None,
+            lines,
+            reopened_at: None,
+            is_in_doubt: false,
+        }
     }
 
     /// Goes on with another piece of code.
@@ -129,11 +145,25 @@ impl Collecting {
         }
         self.fence = Some(fence);
         self.style = Style::Fenced;
+        self.reopened_at = Some(self.lines.len());
     }
 
     /// Whether code is open, so that a blank line ends nothing.
     pub(super) fn is_open(&self) -> bool {
         self.fence.is_some()
+    }
+
+    /// Whether a line may be what follows the evidence: no code is open, or it has just been opened again.
+    pub(super) fn may_end_before(&self, text: &str) -> bool {
+        let is_behind_blank = || self.lines.last().is_some_and(|last| last.trim().is_empty());
+        match (self.fence, self.style) {
+            (Some(_), _) => self.reopened_at == Some(self.lines.len()),
+            (None, Style::Unset) => false,
+            (None, Style::Flush) => is_behind_blank(),
+            (None, Style::Inline | Style::Fenced | Style::Closed | Style::Indented) => {
+                indent(text) <= self.key_indent
+            }
+        }
     }
 
     /// Looks at the next line.
@@ -153,7 +183,7 @@ impl Collecting {
             (Some(fence), _) => self.in_fence(line, text, is_deeper, fence, around),
             (None, Style::Indented) if is_deeper => self.taken(text),
             (None, Style::Fenced | Style::Closed | Style::Indented) => Step::NotEvidence,
-            (None, Style::Inline) => self.behind_inline(line, text, is_deeper),
+            (None, Style::Inline) => self.behind_inline(line, text, is_deeper, around),
             (None, Style::Unset | Style::Flush) => self.flush(line, text, is_deeper, around),
         };
         self.is_in_doubt = step == Step::Unknown && line.is_settled;
@@ -207,7 +237,7 @@ impl Collecting {
     }
 
     /// What follows text in the line of `evidence`: more of it where that is deeper or at once, or the code it speaks of.
-    fn behind_inline(&mut self, line: &Line<'_>, text: &str, is_deeper: bool) -> Step {
+    fn behind_inline(&mut self, line: &Line<'_>, text: &str, is_deeper: bool, around: &impl Around) -> Step {
         let is_known = |said: words::Said<'_>| said.is_plain && said.key.is_some();
         let is_labelled = words::said(text).is_some_and(is_known) || is_other_field(text);
         if is_labelled && (!is_deeper || words::said(text).is_some_and(|said| said.is_bold)) {
@@ -232,6 +262,11 @@ impl Collecting {
         }
         if !line.is_settled {
             return Step::Unknown;
+        }
+        match around.begins_next_finding() {
+            Begins::Yes => return Step::NotEvidence,
+            Begins::Unknown => return Step::Unknown,
+            Begins::No => {}
         }
         self.style = Style::Flush;
         self.taken(text)

@@ -39,6 +39,11 @@ impl Shape {
         self.hashes > 0 || self.is_bold
     }
 
+    /// Whether the id stands in brackets, as the form has it.
+    pub(super) fn is_bracket(self) -> bool {
+        self.is_bracket
+    }
+
     fn of(lead: Lead, opened: &str, is_bracket: bool) -> Self {
         Self {
             hashes: lead.hashes,
@@ -115,6 +120,61 @@ pub(super) fn possible_head(text: &str) -> Option<Head<'_>> {
         title,
         shape,
     })
+}
+
+/// What begins a finding only where the fields of another one follow: whatever is numbered, named or set apart.
+pub(super) fn loose_head(text: &str) -> Option<Head<'_>> {
+    if let Some(head) = head(text).or_else(|| possible_head(text)) {
+        return Some(head);
+    }
+    if said(text).is_some_and(|said| said.key.is_some()) {
+        return None;
+    }
+    let (inner, opened, lead) = opened(text);
+    let shape = Shape::of(lead, opened, false);
+    let inner = without_tag(inner).trim_start_matches(AROUND);
+    let (id, behind) = match numbered(inner) {
+        Some((id, behind)) => (Some(id), behind),
+        None => (None, inner),
+    };
+    let is_set_apart = shape.is_set_apart() || text.trim_start().starts_with('<');
+    let title = title(without_tag(behind), opened).trim_matches(AROUND).to_owned();
+    (id.is_some() || is_set_apart && !title.is_empty()).then_some(Head {
+        id,
+        title: Cow::Owned(title),
+        shape,
+    })
+}
+
+/// Signs that can stand around a heading.
+const AROUND: [char; 12] = ['=', '-', '~', '(', ')', '{', '}', '"', '\'', '#', '<', ' '];
+
+/// `<b>[F2]</b> SQL` without the first tag.
+fn without_tag(text: &str) -> &str {
+    let is_of_tag = |sign: char| sign.is_ascii_alphanumeric() || "/ ".contains(sign);
+    let inner = text.trim_start().strip_prefix('<').and_then(|inner| inner.split_once('>'));
+    inner.filter(|(tag, _)| tag.chars().all(is_of_tag)).map_or(text, |(_, behind)| behind)
+}
+
+/// The number that a text begins with, behind a few words at most, and what stands behind it.
+fn numbered(text: &str) -> Option<(FindingId, &str)> {
+    let begins = text.find(|sign: char| sign.is_ascii_digit()).filter(|at| *at <= 40)?;
+    let digits = &text[begins..];
+    let ends = begins + digits.len() - digits.trim_start_matches(|sign: char| sign.is_ascii_digit()).len();
+    let behind = text[ends..].trim_start_matches([']', '}', '`', '*', '_']);
+    if !behind.is_empty() && !behind.starts_with([' ', ':', '：', '.', ')', '-', '–', '—', '|', ',', '<'])
+    {
+        return None;
+    }
+    let name = text[..ends].trim_start_matches(['[', '`', '*', '_']);
+    if let Some(id) = FindingId::read(name) {
+        return Some((id, behind));
+    }
+    let words = text[..begins].split_whitespace();
+    let is_word = |word: &str| word.chars().all(|sign| sign.is_alphabetic() || "[]#'°º".contains(sign));
+    let is_named = words.clone().count() <= 3 && words.clone().all(is_word);
+    let number = text[begins..ends].parse().ok()?;
+    is_named.then(|| (FindingId::numbered(number), behind))
 }
 
 /// The number of `Vulnerability 3: …` and `Issue #3 - …`.

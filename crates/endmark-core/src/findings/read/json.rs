@@ -59,6 +59,17 @@ pub(super) fn parse(text: &[u8], at: usize) -> Option<Parsed> {
     root.map(|root| Parsed { root, ends, problem })
 }
 
+/// The text of the string whose quote is at this byte, where it ends, and whether it has its end.
+pub(super) fn string_at(text: &[u8], at: usize) -> Option<(String, usize, bool)> {
+    if text.get(at) != Some(&b'"') {
+        return None;
+    }
+    let mut parser = Parser { text, at, open: Vec::new(), done: None };
+    let node = parser.text_value();
+    let Value::Text(string) = node.value else { return None };
+    Some((string, parser.at.min(text.len()), node.is_closed))
+}
+
 struct Parser<'a> {
     text: &'a [u8],
     at: usize,

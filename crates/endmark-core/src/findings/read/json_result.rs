@@ -20,17 +20,35 @@ pub(super) struct Found {
 /// So deep in a value a result is looked for: `{"result": {"agent_result": {…}}}`.
 const DEEPEST: usize = 3;
 
+/// Where JSON stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Within {
+    /// Outside of any result.
+    Nothing,
+    /// In a result, before its findings.
+    Header,
+    /// Behind a finding, which it may be evidence of: what has no severity is not taken for another one.
+    Findings,
+}
+
 /// The results in the JSON that begins at this byte; `Err` says how far it was looked at in vain.
 pub(super) fn results_at(
     text: &[u8],
     lines: &[Line<'_>],
     at: usize,
-    is_in_block: bool,
+    within: Within,
     remarks: &mut Remarks,
 ) -> Result<Found, usize> {
+    let is_in_block = within != Within::Nothing;
     let parsed = parse(text, at).ok_or(at + 1)?;
     let mut found = Vec::new();
     collect(&parsed.root, DEEPEST, is_in_block, &mut found);
+    if within == Within::Findings {
+        found.retain(|node| {
+            let items = findings_of(node).or(Some(*node)).and_then(Node::items);
+            items.unwrap_or(std::slice::from_ref(*node)).iter().any(is_told)
+        });
+    }
     if found.is_empty() {
         return Err(parsed.ends);
     }
@@ -87,6 +105,12 @@ fn is_findings(node: &Node) -> bool {
 fn is_finding(node: &Node) -> bool {
     let keys = node.members().iter().filter_map(|(name, _)| Key::named(name));
     keys.filter(|key| key.is_of_finding()).count() >= 2
+}
+
+/// Whether an object says how bad a finding is, and most of what there is to say.
+fn is_told(node: &Node) -> bool {
+    let keys: Vec<Key> = node.members().iter().filter_map(|(name, _)| Key::named(name)).collect();
+    keys.contains(&Key::Of(Field::Severity)) && keys.iter().filter(|key| key.is_of_finding()).count() >= 4
 }
 
 fn result(

@@ -4,6 +4,7 @@ mod cuts;
 mod foreign;
 mod foreign_cuts;
 mod lines;
+mod mixed;
 
 use crate::findings::{AgentResult, Transcript, read};
 
@@ -62,6 +63,9 @@ fn header(result: &AgentResult) -> String {
     }
     if result.discarded > 0 {
         words.push(format!("discarded {}", result.discarded));
+    }
+    if result.unread > 0 {
+        words.push(format!("unread {}", result.unread));
     }
     words.join(" ")
 }

@@ -29,15 +29,19 @@ pub(super) struct Said<'a> {
 /// Signs that emphasise, or show code.
 pub(super) const EMPHASIS: [char; 3] = ['*', '_', '`'];
 
-/// The marker that a line is, if it is nothing else: at least two `=` on each side, as many behind as before.
+/// The marker that a line is, with a few words behind it at most: at least two `=` on each side, as many behind as before.
 pub(super) fn marker(text: &str) -> Option<Marker> {
     let text = without_lead(text).0;
     let text =
         text.trim_matches(|character: char| character.is_whitespace() || EMPHASIS.contains(&character));
     let inner = text.trim_start_matches('=');
     let before = text.len() - inner.len();
-    let word = inner.trim_end_matches('=');
-    if before < 2 || inner.len() - word.len() < before {
+    if before < 2 {
+        return None;
+    }
+    let (word, behind) = inner.split_at(inner.find("==")?);
+    let note = behind.trim_start_matches('=');
+    if behind.len() - note.len() < before || !is_note(note) {
         return None;
     }
     match folded(word).as_str() {
@@ -47,6 +51,25 @@ pub(super) fn marker(text: &str) -> Option<Marker> {
         "agent_result_end" | "end_agent_result" | "end_of_agent_result" => Some(Marker::End),
         _ => None,
     }
+}
+
+/// Whether what stands behind a marker is a note on it, as `(final)` is, and not the rest of a sentence or of code.
+fn is_note(text: &str) -> bool {
+    let text =
+        text.trim_matches(|character: char| character.is_whitespace() || EMPHASIS.contains(&character));
+    let is_word = |word: &str| word.chars().all(|sign| sign.is_alphanumeric() || "-_.#/".contains(sign));
+    let is_between = [("(", ")"), ("[", "]"), ("<!--", "-->"), ("/*", "*/")].iter().any(|(open, close)| {
+        text.strip_prefix(open)
+            .and_then(|text| text.strip_suffix(close))
+            .is_some_and(|inner| !inner.contains(close))
+    });
+    let named = text.strip_prefix(['-', '–', '—', ':', '#', '|']);
+    let is_named = named.is_some_and(|words| {
+        words.split_whitespace().count() <= 3
+            && words.split_whitespace().all(is_word)
+            && !words.ends_with('.')
+    });
+    text.is_empty() || is_between || is_named || is_word(text) && !text.ends_with('.')
 }
 
 /// The field that a line is about.

@@ -182,9 +182,65 @@ foreign! {
         6:1 broken_checkpoint
     "#;
     inside_json: r"
-        severe - []
+        mild j-1 []
+    ";
+    headings_that_differ: r#"
+        whole mix-1 [injection, files] declared 5
+          F001 complete | SQL from a form field | Critical | CWE-89 | app/models/user.rb:18 | params[:name] | User.where |  | "User.where(\"name = '#{params[:name]}'\")"
+          F002 complete | Path from a header | High | CWE-22 | app/files.rb:7-9 | X-File header | File.read |  | "File.read(\"/srv/\" + request.headers[\"X-File\"])"
+          F003 complete | Open redirect | Medium | CWE-601 | app/login.rb:44 | params[:next] | redirect_to |  | "`redirect_to params[:next]`"
+          F004 complete | Mass assignment | Low | CWE-915 | app/users.rb:5 | params[:user] | User.new |  | "`User.new(params[:user].permit!)`"
+          F005 complete | Debug page in production | Info |  | config/routes.rb:3 | anyone | mount of the console |  | "`mount WebConsole::Engine`"
+    "#;
+    headings_of_several_languages: r#"
+        whole lang-1 [auth]
+          F001 complete | Befund 1: Passwort im Klartext | High | CWE-256 | src/Konto.java:30 | Anmeldeformular | INSERT INTO konto |  | "stmt.setString(2, passwort);"
+          F002 complete | Vulnérabilité 2 : jeton prévisible | Medium | CWE-330 | src/Jeton.java:12 | java.util.Random | cookie de session |  | "`new Random().nextInt()`"
+          F003 complete | 密码重置链接不过期 | Low | CWE-640 | src/Reset.java:55 | 重置链接 | resetPassword |  | "token.expires = null;"
+          F004 complete | Уязвимость №4 — нет выхода из системы | Low |  | src/Session.java:8 | кнопка выхода | сессия |  | "`// session.invalidate()`"
+    "#;
+    json_behind_prose: r#"
+        whole both-1 [xss, csrf] declared 3
+          F001 complete | Name is shown unescaped | High | CWE-79 | web/name.erb:4 | profile name | raw |  | "<%= raw user.name %>"
+          F002 complete | No token in the form | Medium | CWE-352 | web/transfer.erb:10 | any site | POST /transfer |  | "<form method=post action=/transfer>"
+          F003 complete | Token is compared byte by byte | Low | CWE-208 | web/token.rb:2 | header X-Token | String#== |  | "`token == given`"
+    "#;
+    json_lines: r#"
+        whole jl-1 [tokens, sessions] declared 1
+          F001 complete | Secret "changeme" in the code | High | CWE-798 | src/jwt.ts:6 | the source code | jwt.sign |  | "const secret = \"changeme\";\nsign(body, secret)"
+        checkpoint 10 1 14 [sessions]
+        2:37 template
+        2:37 template
+    "#;
+    escaped_in_a_log: r"
+        severe - [] unread 1
         1:1 inside_json
     ";
+    notes_at_markers: r#"
+        whole note-1 [a]
+          F001 complete | Weak hash | Medium | CWE-328 | a.py:3 | password | md5 |  | "md5(password)"
+    "#;
+    findings_in_prose_without_cwe: r"
+        whole prose-1 [sql, xss] unread 2
+        5:1 unread_finding
+        8:1 unread_finding
+        10:1 unknown_field
+    ";
+    finding_behind_the_end: r#"
+        whole late-1 [a] unread 1
+          F001 complete | First | Low |  | a.c:1 | s | k |  | "x();"
+        16:1 unread_finding
+    "#;
+    prose_about_another: r#"
+        whole more-1 [a] unread 2
+          F001 complete | First | Low | CWE-20 | a.c:1 | s | k |  | "`x()`"
+        13:1 ignored_text
+        13:1 unread_finding
+        14:1 unknown_field
+        16:1 unknown_field
+        16:1 unread_finding
+        18:1 unknown_field
+    "#;
     not_utf8: r#"
         mild bytes-1 [a]
           F001 truncated | Bad � byte | Low |  | a.c:1 | s | k |  | "x"
@@ -230,7 +286,7 @@ foreign! {
           F002 complete |  | Low |  | src/b.py:10 | q | render |  | "render(q)"
     "#;
     findings_in_prose: r"
-        whole a-1 [sql, xss]
+        whole a-1 [sql, xss] unread 2
         5:1 unread_finding
         6:1 unread_finding
     ";

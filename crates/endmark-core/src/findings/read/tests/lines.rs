@@ -5,18 +5,34 @@ use super::super::words::{Marker, fields, marker, said};
 
 #[test]
 fn markers_stand_alone_and_are_closed_as_they_were_opened() {
-    for text in
-        ["===AGENT_RESULT===", "== Agent Result ==", "**===AGENT_RESULT===**", "### ===AGENT_RESULT_START==="]
-    {
+    for text in [
+        "===AGENT_RESULT===",
+        "== Agent Result ==",
+        "**===AGENT_RESULT===**",
+        "### ===AGENT_RESULT_START===",
+        "===AGENT_RESULT=== (final)",
+        "**===AGENT_RESULT===** [auth-2, second try]",
+        "===AGENT_RESULT=== <!-- begins -->",
+        "===AGENT_RESULT=== auth-2",
+        "===AGENT_RESULT=== — final version",
+    ] {
         assert_eq!(marker(text), Some(Marker::Start), "{text}");
     }
-    for text in ["===AGENT_RESULT_END===", "  ===END_AGENT_RESULT===", "`===agent_result_end===`"] {
+    for text in [
+        "===AGENT_RESULT_END===",
+        "  ===END_AGENT_RESULT===",
+        "`===agent_result_end===`",
+        "===AGENT_RESULT_END=== (2 of 2)",
+    ] {
         assert_eq!(marker(text), Some(Marker::End), "{text}");
     }
     for text in [
         "===AGENT_RESULT_END==",
         "AGENT_RESULT",
         "===AGENT_RESULT=== and more",
+        "===AGENT_RESULT=== begins it.",
+        "===AGENT_RESULT_END===\";",
+        "===AGENT_RESULT_END===) and (so on)",
         "=AGENT_RESULT=",
         "======",
         "",

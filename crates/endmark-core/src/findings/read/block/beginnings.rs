@@ -1,0 +1,189 @@
+//! Where a finding begins: by its id, by what it looks like, or because the fields that follow cannot be of the one before.
+
+use super::super::Remarks;
+use super::super::ahead::Ahead;
+use super::super::draft::Draft;
+use super::super::evidence::Begins;
+use super::super::heads::{self, Head};
+use super::super::lines::Line;
+use super::super::names::Key;
+use super::super::words::{self, Said};
+use super::Block;
+use crate::findings::{FindingId, Position, RemarkKind};
+
+/// A longer line, in characters, is no heading.
+const LONGEST_TITLE: usize = 160;
+
+impl Block {
+    /// The beginning of a finding that a line is, and whether its id alone says so.
+    pub(super) fn head<'t>(
+        &mut self,
+        line: &Line<'_>,
+        text: &'t str,
+        ahead: Ahead<'_, '_>,
+    ) -> Option<(Head<'t>, bool)> {
+        let fields_follow = || ahead.fields_follow(usize::MAX, false) == Begins::Yes;
+        if let Some(head) = heads::head(text) {
+            // An id that was there already is mentioned again, unless a finding of it follows.
+            let is_known = head.id.as_ref().is_some_and(|id| self.has(id));
+            let is_first = self.shape.is_none() || !self.is_shape_sure;
+            let is_alike = is_first || self.shape == Some(head.shape) || head.shape.is_set_apart();
+            if is_alike {
+                return (!is_known || fields_follow()).then_some((head, true));
+            }
+            let begins =
+                if is_known { self.is_another(ahead) } else { fields_follow() || self.is_next(&head) };
+            if begins {
+                return Some((head, true));
+            }
+            if let Some(id) = head.id.filter(|_| !is_known && line.is_settled) {
+                self.mentioned.push((id, text.to_owned(), line.begins()));
+            }
+            return None;
+        }
+        let is_alike = |head: &Head<'_>| match self.shape {
+            None => true,
+            Some(shape) => !self.is_shape_sure && shape == head.shape,
+        };
+        let possible = heads::possible_head(text).filter(|head| is_alike(head) && fields_follow());
+        if possible.is_some() {
+            return possible.map(|head| (head, false));
+        }
+        let mut loose = heads::loose_head(text).filter(|head| self.is_new_finding(head, ahead))?;
+        loose.id = loose.id.filter(|id| !self.has(id));
+        Some((loose, false))
+    }
+
+    /// Whether a finding of this id is there.
+    pub(super) fn has(&self, id: &FindingId) -> bool {
+        self.draft.as_ref().is_some_and(|draft| draft.id == *id) || self.known.contains(id)
+    }
+
+    /// Whether a beginning has the form's brackets and the number behind that of the last finding.
+    fn is_next(&self, head: &Head<'_>) -> bool {
+        let number = head.id.as_ref().and_then(FindingId::number);
+        let last = self.draft.as_ref().and_then(|draft| draft.id.number()).unwrap_or(self.highest);
+        head.shape.is_bracket() && number.is_some() && number == last.checked_add(1)
+    }
+
+    /// Whether the fields behind a line are not those of the finding that is open.
+    fn is_another(&self, ahead: Ahead<'_, '_>) -> bool {
+        let run = ahead.run(false, false);
+        self.draft.as_ref().is_some_and(|draft| draft.values().are_of_another(&run.said, true))
+    }
+
+    /// Whether a line that looks otherwise than the other beginnings is one all the same.
+    fn is_new_finding(&self, head: &Head<'_>, ahead: Ahead<'_, '_>) -> bool {
+        match &self.draft {
+            None => head.id.is_some() && ahead.run(false, false).said.len() >= 2,
+            Some(_) => self.is_another(ahead),
+        }
+    }
+
+    /// Begins a finding.
+    pub(super) fn begin(&mut self, head: Head<'_>, is_sure: bool, line: &Line<'_>, remarks: &mut Remarks) {
+        self.finish_draft(true, remarks);
+        (self.is_ignoring, self.last, self.table, self.above) = (false, None, None, None);
+        if self.shape.is_none() || is_sure && !self.is_shape_sure {
+            (self.shape, self.is_shape_sure) = (Some(head.shape), is_sure);
+        }
+        let id = head.id.unwrap_or_else(|| self.next_id());
+        // A template that is cut is one all the same.
+        let is_cut_template = !line.is_settled
+            && self.findings.is_empty()
+            && head.title.starts_with('<')
+            && !head.title.contains('>');
+        let title = if is_cut_template { "…" } else { &head.title };
+        self.draft = Some(Draft::new(id, title, line.begins()));
+    }
+
+    /// The id of a finding that says none.
+    pub(super) fn next_id(&self) -> FindingId {
+        FindingId::numbered(self.highest.saturating_add(1))
+    }
+
+    /// Opens a finding for a field of one where none is open, where one that has no beginning of its own repeats a field,
+    /// and where what follows is said already, and otherwise.
+    pub(super) fn has_place_for(
+        &mut self,
+        said: Said<'_>,
+        key: Key,
+        line: &Line<'_>,
+        ahead: Ahead<'_, '_>,
+        remarks: &mut Remarks,
+    ) -> bool {
+        if key.is_of_header() {
+            return true;
+        }
+        let id = FindingId::read(said.value.trim_matches(['"', '`', '*', ' ', '[', ']']))
+            .filter(|_| key == Key::Id);
+        let is_next = match &self.draft {
+            None => true,
+            Some(draft) if key == Key::Id && id.as_ref() == Some(&draft.id) => return true,
+            Some(draft) if key == Key::Id => {
+                id.as_ref().is_some_and(|id| *id != draft.id) && !(draft.is_bare() && draft.is_headless)
+            }
+            // A title may be the heading of the next one.
+            Some(draft) if draft.is_new(key) && (key != Key::Title || draft.is_bare()) => false,
+            Some(draft) if draft.is_headless && !draft.is_bare() => true,
+            Some(_) => self.is_restated(line, ahead, remarks),
+        };
+        if !is_next {
+            return key != Key::Id;
+        }
+        if !line.is_settled || ahead.fields_follow(usize::MAX, false) != Begins::Yes {
+            return false;
+        }
+        let (title, begins) = self.title_above(line);
+        self.finish_draft(true, remarks);
+        let id = id.unwrap_or_else(|| self.next_id());
+        let mut draft = Draft::new(id, &title, begins);
+        draft.is_headless = true;
+        self.draft = Some(draft);
+        true
+    }
+
+    /// Whether another finding is said from this line on, whose beginning could not be read. Where that is open, it is counted.
+    fn is_restated(&mut self, line: &Line<'_>, ahead: Ahead<'_, '_>, remarks: &mut Remarks) -> bool {
+        let Some(draft) = &mut self.draft else { return false };
+        let run = ahead.run(true, false);
+        let is_restated = draft.values().are_of_another(&run.said, false);
+        if !is_restated && !draft.is_questioned && draft.values().are_in_question(&run.said) {
+            draft.is_questioned = true;
+            self.broken = self.broken.saturating_add(1);
+            remarks.add(RemarkKind::UnreadFinding, &line.text, line.begins());
+        }
+        is_restated
+    }
+
+    /// What stands above the fields of a finding that has no beginning that could be read.
+    fn title_above(&mut self, line: &Line<'_>) -> (String, Position) {
+        let above = self.above.take().filter(|(text, _)| {
+            let is_sentence = text.ends_with([':', '.', ';', ',']) || text.chars().count() > LONGEST_TITLE;
+            !is_sentence && (self.draft.is_some() || heads::loose_head(text).is_some())
+        });
+        above.map_or((String::new(), line.begins()), |(text, begins)| {
+            let (inner, _) = words::without_lead(&text);
+            let title = heads::loose_head(&text).map_or(inner.to_owned(), |head| head.title.into_owned());
+            (title, begins)
+        })
+    }
+
+    /// Counts what was named as a finding is and is not there.
+    pub(super) fn count_mentioned(&mut self, remarks: &mut Remarks) {
+        // Where several are told, a summary of them names what they name.
+        for (named, text, position) in std::mem::take(&mut self.spoken_of) {
+            let is_read = self.findings.iter().any(|read| named.is_of(&read.finding));
+            if named.is_precise() && !is_read {
+                self.broken = self.broken.saturating_add(1);
+                remarks.add(RemarkKind::UnreadFinding, &text, position);
+            }
+        }
+        for (id, text, position) in std::mem::take(&mut self.mentioned) {
+            if !self.findings.iter().any(|read| read.finding.id == id) {
+                self.broken = self.broken.saturating_add(1);
+                remarks.add(RemarkKind::UnreadFinding, &text, position);
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Signs that a text speaks of a finding where none could be read. (AR-1)
+
+use super::super::finding::{Cwe, Finding};
+use super::super::location::Location;
+
+/// What a paragraph has said of a finding so far.
+#[derive(Debug, Default)]
+pub(super) struct Paragraph {
+    is_severe: bool,
+    has_place: bool,
+    is_told: bool,
+}
+
+/// What a text names.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Named {
+    weaknesses: Vec<u32>,
+    /// Files with lines, without their folders.
+    files: Vec<String>,
+}
+
+/// Words for how bad something is.
+const SEVERE: [&str; 5] = ["critical", "high", "medium", "moderate", "low"];
+
+/// Words that deny what follows them.
+const DENIALS: [&str; 6] = ["no", "none", "nothing", "without", "neither", "nor"];
+
+impl Paragraph {
+    /// Takes the next line of text: whether it, or the paragraph with it, speaks of a finding.
+    pub(super) fn takes(&mut self, text: &str) -> bool {
+        let named = Named::of(text);
+        if !named.weaknesses.is_empty() {
+            self.is_told = true;
+            return true;
+        }
+        let words: Vec<String> = words(text).map(str::to_lowercase).collect();
+        let is_denied = words.iter().any(|word| DENIALS.contains(&word.as_str()));
+        self.is_severe |= !is_denied && words.iter().any(|word| SEVERE.contains(&word.as_str()));
+        self.has_place |= !named.files.is_empty();
+        let is_sign = self.is_severe && self.has_place && !self.is_told;
+        self.is_told |= is_sign;
+        is_sign
+    }
+}
+
+impl Named {
+    /// What a line names.
+    pub(super) fn of(text: &str) -> Self {
+        let mut named = Self::default();
+        let lower = text.to_ascii_lowercase();
+        for (at, word) in lower.match_indices("cwe") {
+            let behind = lower[at + word.len()..].trim_start_matches(['-', ' ', '_', ':']);
+            let digits = behind.len() - behind.trim_start_matches(|sign: char| sign.is_ascii_digit()).len();
+            named.weaknesses.extend(behind[..digits].parse::<u32>());
+        }
+        let mut is_line_named = false;
+        let mut plain = Vec::new();
+        for word in text.split_whitespace() {
+            let word = word.trim_matches(|sign: char| !sign.is_alphanumeric());
+            let (file, lines) = word.split_once(':').unwrap_or((word, ""));
+            let is_file = file.rsplit_once('.').is_some_and(|(name, kind)| {
+                name.ends_with(|sign: char| sign.is_alphanumeric() || sign == '_')
+                    && (1..=5).contains(&kind.len())
+                    && kind.chars().all(|sign| sign.is_ascii_alphanumeric())
+                    && kind.starts_with(|sign: char| sign.is_ascii_alphabetic())
+            });
+            is_line_named |= matches!(word.to_ascii_lowercase().as_str(), "line" | "lines");
+            if is_file {
+                let name = file.rsplit(['/', '\\']).next().unwrap_or(file).to_owned();
+                let has_lines = lines.starts_with(|sign: char| sign.is_ascii_digit());
+                if has_lines { named.files.push(name) } else { plain.push(name) }
+            }
+        }
+        if is_line_named {
+            named.files.append(&mut plain);
+        }
+        named
+    }
+
+    /// Whether a finding that could be read may be what the text speaks of.
+    pub(super) fn is_of(&self, finding: &Finding) -> bool {
+        let places = finding.location.iter().flat_map(Location::places);
+        let mut files = places.map(|place| place.file.rsplit('/').next().unwrap_or(&place.file));
+        self.weaknesses.iter().any(|number| finding.cwe.contains(&Cwe(*number)))
+            || files.any(|file| self.files.iter().any(|named| named == file))
+    }
+
+    /// Whether both a weakness and a place are named.
+    pub(super) fn is_precise(&self) -> bool {
+        !self.weaknesses.is_empty() && !self.files.is_empty()
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Named, Paragraph};
+
+    #[test]
+    fn a_weakness_or_a_severity_with_a_place_is_a_sign() {
+        for (lines, is_sign) in [
+            (&["An SQL injection (CWE-89)."][..], true),
+            (&["SQL injection in src/a.py:10, severity high."], true),
+            (&["**SQL injection** (High)", "In `src/a.py`, line 10, the name is concatenated."], true),
+            (&["In src/a.py:10 the name is concatenated."], false),
+            (&["All of it is high quality."], false),
+            (&["No high risk in src/a.py:10."], false),
+            (&["Read src/a.py and src/b.py; medium effort."], false),
+            (&["At 10:30 the critical path e.g. was read."], false),
+        ] {
+            let mut paragraph = Paragraph::default();
+            let found = lines.iter().any(|line| paragraph.takes(line));
+            assert_eq!(found, is_sign, "{lines:?}");
+        }
+        assert!(Named::of("CWE 79 in web/a.js:3").is_precise());
+        assert!(!Named::of("CWE-79").is_precise());
+    }
+}
