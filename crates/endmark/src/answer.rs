@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::CommandError;
-use crate::exec::page::{Paging, page};
+use crate::exec::page::{Paging, capped_page};
 use crate::exit::Exit;
 
 /// The data of an answer as JSON.
@@ -144,7 +144,7 @@ impl Answer {
             cursor: pages.cursor.as_deref(),
             max_response_bytes: self.max_response_bytes,
         };
-        page(document, &paging).or_else(|error| {
+        capped_page(document, &paging).or_else(|error| {
             let refusal = Envelope::refusal(&Value::Null, error.into()).with_duration(duration);
             refusal.document().map_err(|error| bug(&error))
         })

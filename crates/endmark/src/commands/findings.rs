@@ -4,6 +4,7 @@ pub(crate) mod arguments;
 pub(super) mod check;
 pub(super) mod fit;
 pub(super) mod merge;
+mod pages;
 pub(super) mod plan;
 pub(super) mod progress;
 pub(super) mod protocol;

@@ -7,7 +7,9 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use endmark_envelope::{CursorError, Document, ErrorBody, FieldPath, Page, Pages, Segment, Size, Warning};
+use endmark_envelope::{
+    CursorError, Document, ErrorBody, FieldPath, Page, Pages, Segment, Size, Warning, cap,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -117,6 +119,25 @@ pub(crate) fn page(mut document: Document, paging: &Paging<'_>) -> Result<Docume
         // The warnings about its items take more room than was reserved.
         room = room / 8 * 7;
     }
+}
+
+/// The same, within its limit also where one item alone is larger: that one is shortened, and that is said.
+pub(crate) fn capped_page(document: Document, paging: &Paging<'_>) -> Result<Document, PageError> {
+    let page = page(document, paging)?;
+    let is_fitting = page.to_json().len() <= paging.max_response_bytes;
+    if is_fitting {
+        return Ok(page);
+    }
+    let mut capped = cap(page, paging.max_response_bytes);
+    let Some(list) = paging.list.without_first().find_mut(&mut capped.data) else { return Ok(capped) };
+    let returned = Size::of(&list.to_string());
+    for warning in &mut capped.warnings {
+        if warning.field.as_ref() == Some(paging.list) && warning.handle.is_some() {
+            warning.returned_bytes = Some(returned.bytes);
+            warning.truncated_length = Some(returned.chars);
+        }
+    }
+    Ok(capped)
 }
 
 /// One item, with its place.

@@ -156,6 +156,162 @@ fn a_large_report_comes_in_pages() {
     }
 }
 
+/// All pages of a command's answer, each within its limit.
+fn pages(place: &Place, arguments: &[&str]) -> Vec<Value> {
+    let (mut cursor, mut pages) = (None::<String>, Vec::new());
+    loop {
+        let mut asked = arguments.to_vec();
+        asked.extend(cursor.iter().flat_map(|cursor| ["--cursor", cursor]));
+        let answer = place.run(&asked);
+        assert!(answer.output.len() <= 1_000_000, "{arguments:?}: {}", answer.output.len());
+        let page = answer.envelope();
+        let handles = page["warnings"].as_array().unwrap().iter();
+        let next =
+            handles.filter_map(|warning| warning["handle"].as_str()).find(|word| word.starts_with("emc"));
+        cursor = next.map(str::to_owned);
+        pages.push(page);
+        if cursor.is_none() {
+            return pages;
+        }
+    }
+}
+
+/// The items of a list in all pages.
+fn items(pages: &[Value], list: &str) -> Vec<Value> {
+    pages.iter().flat_map(|page| page.pointer(list).unwrap().as_array().unwrap().clone()).collect()
+}
+
+/// EN-5: one result, one transcript, one draft that is larger than an envelope comes in pages, too.
+#[test]
+fn one_result_that_is_larger_than_an_envelope_comes_in_pages() {
+    use std::fmt::Write as _;
+
+    let (mut many, mut checkpoints) =
+        ("===AGENT_RESULT===\nagent_id: a\ndimensions: a\n".to_owned(), String::new());
+    for number in 1..=1_200 {
+        let _ = write!(
+            many,
+            "\n[F{number:03}] One\nseverity: High\nlocation: a.c:{number}\nsource: s\nsink: k\nevidence:\n  {}\n",
+            format!("call({number}); ").repeat(80)
+        );
+        let _ = writeln!(
+            checkpoints,
+            "[CHECKPOINT] turn:{} findings:1 files_read:1 remaining_dims:{}",
+            number * 10,
+            "dimension,".repeat(100)
+        );
+    }
+    let place =
+        Place::new().with_file("a.txt", many + "===AGENT_RESULT_END===\n").with_file("b.txt", &checkpoints);
+
+    let results = items(&pages(&place, &["--json", "findings", "check", "a.txt"]), "/data/results");
+    let mut from = 0;
+    for result in &results {
+        assert_eq!((&result["complete"], &result["findings_from"]), (&1_200.into(), &from.into()));
+        from += result["findings"].as_array().unwrap().len();
+    }
+    assert_eq!((from, results.len() > 1), (1_200, true));
+
+    let transcripts =
+        items(&pages(&place, &["--json", "findings", "progress", "b.txt"]), "/data/transcripts");
+    let turns: Vec<u64> = transcripts
+        .iter()
+        .flat_map(|transcript| transcript["checkpoints"].as_array().unwrap())
+        .map(|checkpoint| checkpoint["turn"].as_u64().unwrap())
+        .collect();
+    assert_eq!(turns, (1..=1_200).map(|number| number * 10).collect::<Vec<u64>>());
+
+    let fitted = pages(&place, &["--json", "findings", "fit", "--budget-left", "9000000", "a.txt"]);
+    assert_eq!((items(&fitted, "/data/findings").len(), fitted.len() > 1), (1_200, true));
+    assert!(
+        fitted[0]["warnings"].as_array().unwrap().iter().any(|warning| warning["code"] == "TEXT_LEFT_OUT")
+    );
+}
+
+/// EN-5: one finding that is larger than an envelope is shortened in it, and that is said.
+#[test]
+fn one_finding_that_is_larger_than_an_envelope_is_shortened_and_said() {
+    let huge = format!("huge({});", "x".repeat(1_100_000));
+    let two = WHOLE.replace("===AGENT_RESULT_END===", "\n[F002] Two\nseverity: Low\nlocation: b.c:1\nsource: t\nsink: m\nevidence:\n  two();\n===AGENT_RESULT_END===");
+    let place = Place::new().with_file("a.txt", two.replace("one();", &huge));
+    for (command, list, field) in [
+        ("check", "/data/results", "data.results[0].findings[0].finding.evidence"),
+        ("merge", "/data/report/findings", "data.report.findings[0].finding.evidence"),
+        ("report", "/data/report/findings", "data.report.findings[0].finding.evidence"),
+    ] {
+        let pages = pages(&place, &["--json", "findings", command, "a.txt"]);
+        assert_eq!(items(&pages, list).len(), 2, "{command}");
+        let warnings = pages[0]["warnings"].as_array().unwrap();
+        let cut: Vec<&Value> = warnings.iter().filter(|warning| warning["field"] == field).collect();
+        assert_eq!(cut.len(), 1, "{command}: {warnings:?}");
+        assert_eq!(cut[0]["original_bytes"], huge.len());
+        assert_eq!(pages[0]["meta"]["truncated"], true);
+    }
+    // Without `--json` nothing is shortened.
+    assert!(place.run(&["findings", "merge", "a.txt"]).output.contains(&huge));
+}
+
+/// A cursor goes on with what it was given out for, and with nothing else.
+#[test]
+fn a_cursor_is_of_one_team_and_of_the_envelope() {
+    let mut text = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n".to_owned();
+    for number in 1..=40 {
+        text += &WHOLE[WHOLE.find("\n[F001]").unwrap()..WHOLE.find("===AGENT_RESULT_END").unwrap()]
+            .replace("F001", &format!("F{number:03}"))
+            .replace("a.c:1", &format!("a.c:{number}"))
+            .replace("one();", &"one(); ".repeat(6_000));
+    }
+    let team = |dimension: &str| {
+        format!("{{\"agents\": [{{\"agent_id\": \"x\", \"dimensions\": [\"{dimension}\"]}}]}}")
+    };
+    let place = Place::new()
+        .with_file("a.txt", text + "===AGENT_RESULT_END===\n")
+        .with_file("team.json", team("a"))
+        .with_file("other.json", team("b"));
+    for command in ["merge", "report"] {
+        let asked = ["findings", command, "a.txt", "--team", "team.json"];
+        let first = place.run(&[&asked[..], &["--json"]].concat()).envelope();
+        let warnings = first["warnings"].as_array().unwrap();
+        let cursor = warnings.iter().find_map(|warning| warning["handle"].as_str()).unwrap();
+        let go_on =
+            |more: &[&str]| place.run(&[&["findings", command, "a.txt", "--cursor", cursor], more].concat());
+        assert_eq!(go_on(&["--json", "--team", "team.json"]).envelope()["ok"], true, "{command}");
+        for other in [
+            &["--json", "--team", "other.json"][..],
+            &["--json"],
+            &["--json", "--team", "team.json", "--running"],
+        ] {
+            let refused = go_on(other);
+            assert_eq!(
+                (refused.code, &refused.envelope()["error"]["code"]),
+                (2, &"INVALID_CURSOR".into()),
+                "{command} {other:?}"
+            );
+        }
+        let refused = go_on(&["--team", "team.json"]);
+        assert_eq!((refused.code, refused.output.as_str()), (2, ""), "{command}");
+        assert!(refused.errors.contains("Add --json"), "{}", refused.errors);
+        // What is in the team's file counts, not only its name.
+        std::fs::write(place.path().join("team.json"), team("c")).unwrap();
+        assert_eq!(go_on(&["--json", "--team", "team.json"]).code, 2, "{command}");
+        std::fs::write(place.path().join("team.json"), team("a")).unwrap();
+    }
+    for command in [
+        &["check", "a.txt"][..],
+        &["plan", "a.txt"],
+        &["progress", "a.txt"],
+        &["fit", "a.txt", "--budget-left", "9"],
+    ] {
+        let refused = place.run(&[&["findings"], command, &["--cursor", "emc1_x"]].concat());
+        assert_eq!(
+            (refused.code, refused.errors.contains("Add --json")),
+            (2, true),
+            "{command:?}: {}",
+            refused.errors
+        );
+    }
+}
+
 /// Where a transcript begins with its own instructions, these are no result.
 #[test]
 fn the_protocol_is_a_template() {

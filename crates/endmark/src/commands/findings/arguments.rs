@@ -107,6 +107,9 @@ pub(crate) struct Fit {
     /// Estimate so many findings, without a draft
     #[arg(long, value_name = "N", conflicts_with = "files")]
     pub(crate) findings: Option<u64>,
+    /// With --json: go on with the list behind the page that gave this cursor; the files are read again
+    #[arg(long, value_name = "CURSOR", conflicts_with = "findings")]
+    pub(crate) cursor: Option<String>,
 }
 
 /// The arguments of `findings protocol`.
@@ -146,6 +149,9 @@ pub(crate) struct Progress {
     /// With --follow: stop when the file has not grown for so long
     #[arg(long, value_name = "SECONDS", default_value_t = 600, requires = "follow")]
     pub(crate) idle: u64,
+    /// With --json: go on with the list behind the page that gave this cursor; the files are read again
+    #[arg(long, value_name = "CURSOR", conflicts_with = "follow")]
+    pub(crate) cursor: Option<String>,
 }
 
 /// What is known about a team.

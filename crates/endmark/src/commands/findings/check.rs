@@ -7,6 +7,7 @@ use endmark_envelope::FieldPath;
 use serde::Serialize;
 
 use super::arguments::Check;
+use super::pages::{Asked, pieces};
 use super::sources::{self, Source};
 use super::{Place, warnings};
 use crate::answer::{Answer, to_data};
@@ -48,6 +49,9 @@ struct ResultReport<'a> {
     /// How many of them are not kept.
     lost: usize,
     findings: Vec<FindingReport>,
+    /// Which of all its findings the first of these is, from 0: a result whose findings take more than half a megabyte is
+    /// told in several items, all alike but for their findings.
+    findings_from: usize,
 }
 
 #[derive(Serialize)]
@@ -82,6 +86,9 @@ struct RemarkReport<'a> {
     message: String,
 }
 
+/// So many remarks stand beside the results; of the others there is a number.
+const MOST_REMARKS: usize = 1_000;
+
 /// Answers for all files.
 pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, CommandError> {
     let sources = sources::read_all(context, &arguments.files)?;
@@ -92,10 +99,19 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
             source.transcript.results.iter().map(|result| (source.origin.as_str(), result))
         })
         .collect();
+    let list = FieldPath::data().key("results");
+    let cursor = arguments.cursor.as_deref();
+    let asked = Asked { command: "check", files: &arguments.files, with: None, cursor };
+    let pages = asked.in_pages(list, context)?;
+    let mut items = Vec::new();
+    for (origin, result) in &results {
+        items.extend(ResultReport::of(origin, result)?);
+    }
+    let shown = remarks.iter().take(MOST_REMARKS);
     let data = to_data(&Report {
-        results: results.iter().map(|(origin, result)| ResultReport::of(origin, result)).collect(),
-        remarks: remarks.iter().map(|(origin, remark)| RemarkReport::of(origin, remark)).collect(),
-        remarks_omitted,
+        results: items,
+        remarks: shown.map(|(origin, remark)| RemarkReport::of(origin, remark)).collect(),
+        remarks_omitted: remarks_omitted + remarks.len().saturating_sub(MOST_REMARKS),
     })?;
     let mut text = String::new();
     for (origin, result) in &results {
@@ -116,8 +132,6 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
     } else {
         Answer::yes(data, text)
     };
-    let list = FieldPath::data().key("results");
-    let pages = sources::pages(list, &["check"], &arguments.files, arguments.cursor.as_deref());
     Ok(answer.with_warnings(warnings(&remarks, remarks_omitted)).with_pages(pages))
 }
 
@@ -127,8 +141,10 @@ fn is_short(result: &AgentResult) -> bool {
 }
 
 impl<'a> ResultReport<'a> {
-    fn of(origin: &'a str, result: &'a AgentResult) -> Self {
-        Self {
+    /// The result, as one item where that is not too large.
+    fn of(origin: &'a str, result: &'a AgentResult) -> Result<Vec<Self>, CommandError> {
+        let pieces = pieces(result.findings.iter().map(FindingReport::of).collect())?;
+        let item = |(findings_from, findings)| Self {
             origin,
             agent_id: result.agent_id.as_deref(),
             dimensions: &result.dimensions,
@@ -145,8 +161,10 @@ impl<'a> ResultReport<'a> {
                 .expected()
                 .map(|expected| ExpectedReport { findings: expected.findings, basis: expected.basis.name() }),
             lost: result.lost(),
-            findings: result.findings.iter().map(FindingReport::of).collect(),
-        }
+            findings,
+            findings_from,
+        };
+        Ok(pieces.into_iter().map(item).collect())
     }
 }
 

@@ -1,11 +1,12 @@
 //! `endmark findings fit`: estimated before it is written, compressed where it would not fit. (AR-2)
 
 use endmark_core::findings::{CountTokens, Finding, FindingForm, Receipt, Writing, compress};
-use endmark_envelope::ErrorBody;
+use endmark_envelope::{ErrorBody, FieldPath};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::arguments::Fit;
+use super::pages::{Asked, beside_pages};
 use super::sources::{self, Source};
 use super::tokens::O200kBase;
 use super::warnings;
@@ -19,7 +20,8 @@ use crate::exit::Exit;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report {
     receipt: ReceiptReport,
-    /// The result in its canonical form; null without a draft.
+    /// The result in its canonical form; null without a draft, and where the list of findings comes in pages: without
+    /// `--json` it is whole.
     text: Option<String>,
     findings: Vec<FindingForm>,
 }
@@ -66,7 +68,10 @@ pub(super) fn run(context: &Context, arguments: &Fit) -> Result<Answer, CommandE
             "`endmark findings check` shows what is there, `endmark findings plan` what to do about it.";
         return Ok(Answer::no(Value::Null, "truncated", message, Some(hint.to_owned())));
     }
-    fitted(&sources, arguments.budget_left)
+    let cursor = arguments.cursor.as_deref();
+    let asked = Asked { command: "fit", files: &arguments.files, with: Some(&arguments.budget_left), cursor };
+    let pages = asked.in_pages(FieldPath::data().key("findings"), context)?;
+    Ok(fitted(&sources, arguments.budget_left)?.with_pages(pages))
 }
 
 fn estimated(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {
@@ -108,9 +113,10 @@ fn fitted(sources: &[Source], budget_left: u64) -> Result<Answer, CommandError> 
     let tokens = O200kBase.count(&text);
     let fits = receipt.fits(tokens);
     let (remarks, omitted) = sources::remarks(sources);
+    let (shown, left_out) = beside_pages(&text);
     let report = Report {
         receipt: ReceiptReport::of(receipt, Some(tokens), fits),
-        text: Some(text.clone()),
+        text: shown.map(str::to_owned),
         findings: all.iter().map(FindingForm::of).collect(),
     };
     let answer = Answer::yes(to_data(&report)?, text);
@@ -123,7 +129,7 @@ fn fitted(sources: &[Source], budget_left: u64) -> Result<Answer, CommandError> 
                 .with_hint("Hand over the worst findings first, and the others in a second result."),
         )
     };
-    Ok(answer.with_warnings(warnings(&remarks, omitted)))
+    Ok(answer.with_warnings(warnings(&remarks, omitted)).with_warnings(left_out))
 }
 
 impl ReceiptReport {

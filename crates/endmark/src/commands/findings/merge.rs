@@ -1,11 +1,12 @@
 //! `endmark findings merge` and `endmark findings report`: one list, and what may be missing from it. (AR-5, AR-6)
 
-use endmark_core::findings::{Disclosure, FinalReport, Merged, Writing};
+use endmark_core::findings::{Disclosure, FinalReport, Merged, Team, Writing};
 use endmark_envelope::{ErrorBody, FieldPath, Warning};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::arguments::{Merge, Report, ReportForm, TeamArguments};
+use super::pages::{Asked, beside_pages};
 use super::{sources, team, warnings};
 use crate::answer::{Answer, ListInPages, to_data};
 use crate::context::Context;
@@ -35,7 +36,7 @@ pub(crate) struct FinalAnswer<'a> {
 
 /// Prints the merged findings.
 pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, CommandError> {
-    let (merged, said) = merged(context, &arguments.team)?;
+    let (merged, said, pages) = merged(context, &arguments.team, "merge")?;
     let report = merged.report();
     let disclosure = report.disclosure();
     let agents = merged.agents();
@@ -54,7 +55,6 @@ pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, Comm
     let text = writing.text(merged.findings().iter().map(|merged| &merged.finding));
     let (shown, left_out) = beside_pages(&text);
     let data = to_data(&MergeReport { text: shown, report: &report })?;
-    let pages = pages(&arguments.team, "merge");
     Ok(answered(data, text, disclosure, &merged)
         .with_warnings(said)
         .with_warnings(left_out)
@@ -63,7 +63,7 @@ pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, Comm
 
 /// Prints the final report.
 pub(super) fn report(context: &Context, arguments: &Report) -> Result<Answer, CommandError> {
-    let (merged, said) = merged(context, &arguments.team)?;
+    let (merged, said, pages) = merged(context, &arguments.team, "report")?;
     let report = merged.report();
     let markdown = (arguments.to == ReportForm::Markdown).then(|| report.markdown());
     let sarif = (arguments.to == ReportForm::Sarif).then(|| report.sarif(env!("CARGO_PKG_VERSION")));
@@ -79,26 +79,19 @@ pub(super) fn report(context: &Context, arguments: &Report) -> Result<Answer, Co
         sarif: sarif.as_ref().filter(|_| shown.is_some()),
     })?;
     let left_out = left_out.filter(|_| arguments.to != ReportForm::Json);
-    let pages = pages(&arguments.team, "report");
     let answer = answered(data, text, report.disclosure(), &merged);
     Ok(answer.with_warnings(said).with_warnings(left_out).with_pages(pages))
 }
 
-/// A text that says all findings again stands beside the list of them only up to this size: else that comes in pages.
-const MOST_BESIDE: usize = 200_000;
-
-/// The text, or the warning that it is left out of the envelope.
-fn beside_pages(text: &str) -> (Option<&str>, Option<Warning>) {
-    if text.len() <= MOST_BESIDE {
-        return (Some(text), None);
-    }
-    let message = "the text is left out, since the findings come in pages: without --json it is whole";
-    (None, Some(Warning::truncation("TEXT_LEFT_OUT", message)))
-}
-
-fn pages(arguments: &TeamArguments, command: &str) -> ListInPages {
-    let list = FieldPath::data().key("report").key("findings");
-    sources::pages(list, &[command], &arguments.files, arguments.cursor.as_deref())
+fn pages(
+    context: &Context,
+    arguments: &TeamArguments,
+    command: &'static str,
+    team: &Team,
+) -> Result<ListInPages, CommandError> {
+    let cursor = arguments.cursor.as_deref();
+    let asked = Asked { command, files: &arguments.files, with: Some(team), cursor };
+    asked.in_pages(FieldPath::data().key("report").key("findings"), context)
 }
 
 fn in_lines(value: &impl Serialize) -> Result<String, CommandError> {
@@ -106,12 +99,17 @@ fn in_lines(value: &impl Serialize) -> Result<String, CommandError> {
     Ok(text + "\n")
 }
 
-fn merged(context: &Context, arguments: &TeamArguments) -> Result<(Merged, Vec<Warning>), CommandError> {
+fn merged(
+    context: &Context,
+    arguments: &TeamArguments,
+    command: &'static str,
+) -> Result<(Merged, Vec<Warning>, ListInPages), CommandError> {
     let sources = sources::read_all(context, &arguments.files)?;
     let team = team::read(context, arguments.team.as_deref(), arguments.running)?;
     let (remarks, omitted) = sources::remarks(&sources);
     let said = warnings(&remarks, omitted);
-    Ok((Merged::new(&team, sources::handed(sources)), said))
+    let pages = pages(context, arguments, command, &team)?;
+    Ok((Merged::new(&team, sources::handed(sources)), said, pages))
 }
 
 /// The answer with what was cut as warnings; it is no where nothing at all could be used.

@@ -7,6 +7,7 @@ use endmark_envelope::FieldPath;
 use serde::Serialize;
 
 use super::arguments::Plan;
+use super::pages::Asked;
 use super::{sources, team, warnings};
 use crate::answer::{Answer, to_data};
 use crate::context::Context;
@@ -68,7 +69,9 @@ pub(super) fn run(context: &Context, arguments: &Plan) -> Result<Answer, Command
         )
     });
     let (agents, given) = (FieldPath::data().key("agents"), &arguments.team);
-    let pages = sources::pages(agents, &["plan"], &given.files, given.cursor.as_deref());
+    let asked =
+        Asked { command: "plan", files: &given.files, with: Some(&team), cursor: given.cursor.as_deref() };
+    let pages = asked.in_pages(agents, context)?;
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(said).with_warnings(lost).with_pages(pages))
 }
 

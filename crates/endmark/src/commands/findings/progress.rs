@@ -6,10 +6,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use endmark_core::findings::{Checkpoint, missing_checkpoints};
-use endmark_envelope::Warning;
+use endmark_envelope::{FieldPath, Warning};
 use serde::Serialize;
 
 use super::arguments::Progress;
+use super::pages::{Asked, pieces};
 use super::sources::{self, Source};
 use super::{Place, warnings};
 use crate::answer::{Answer, to_data};
@@ -30,6 +31,9 @@ struct TranscriptReport<'a> {
     origin: &'a str,
     agent_id: Option<&'a str>,
     checkpoints: Vec<CheckpointReport<'a>>,
+    /// Which of all its checkpoints the first of these is, from 0: a transcript whose checkpoints take more than half a
+    /// megabyte is told in several items, all alike but for their checkpoints.
+    checkpoints_from: usize,
     /// The turns after which a checkpoint should have come, and none has: the first thousand of them.
     missing: Vec<u32>,
     missing_count: u32,
@@ -52,6 +56,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Answers for all files, perhaps after waiting for the end of one.
 pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, CommandError> {
+    let cursor = arguments.cursor.as_deref();
+    let asked = Asked { command: "progress", files: &arguments.files, with: None, cursor };
+    let pages = asked.in_pages(FieldPath::data().key("transcripts"), context)?;
     let sources = if arguments.follow {
         vec![follow(context, arguments)?]
     } else {
@@ -86,14 +93,16 @@ pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, Com
             );
             missing_warnings.push(Warning::notice("CHECKPOINT_MISSING", message));
         }
-        transcripts.push(TranscriptReport {
+        let pieces = pieces(transcript.checkpoints.iter().map(CheckpointReport::of).collect())?;
+        transcripts.extend(pieces.into_iter().map(|(checkpoints_from, checkpoints)| TranscriptReport {
             origin: &source.origin,
             agent_id,
-            checkpoints: transcript.checkpoints.iter().map(CheckpointReport::of).collect(),
-            missing: missing.turns,
+            checkpoints,
+            checkpoints_from,
+            missing: missing.turns.clone(),
             missing_count: missing.count,
             whole,
-        });
+        }));
     }
     let (remarks, omitted) = sources::remarks(&sources);
     let broken: Vec<_> = remarks
@@ -101,7 +110,8 @@ pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, Com
         .filter(|(_, remark)| remark.kind == endmark_core::findings::RemarkKind::BrokenCheckpoint)
         .collect();
     let answer = Answer::yes(to_data(&Report { transcripts })?, text);
-    Ok(answer.with_warnings(missing_warnings).with_warnings(warnings(&broken, omitted)))
+    let answer = answer.with_warnings(missing_warnings).with_warnings(warnings(&broken, omitted));
+    Ok(answer.with_pages(pages))
 }
 
 fn is_whole(source: &Source) -> bool {

@@ -1,12 +1,9 @@
 //! The files that were named, read.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use endmark_core::findings::{Handed, Remark, Transcript, read};
-use endmark_envelope::FieldPath;
 
-use crate::answer::ListInPages;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::input::Input;
@@ -55,13 +52,6 @@ pub(super) fn remarks(sources: &[Source]) -> (Vec<(&str, &Remark)>, usize) {
         .iter()
         .flat_map(|source| source.transcript.remarks.iter().map(|remark| (source.origin.as_str(), remark)));
     (remarks.collect(), sources.iter().map(|source| source.transcript.remarks_omitted).sum())
-}
-
-/// The list of an answer that comes in pages (EN-5); it is of these words and files.
-pub(super) fn pages(list: FieldPath, words: &[&str], files: &[PathBuf], cursor: Option<&str>) -> ListInPages {
-    let words = words.iter().map(OsString::from);
-    let asked = words.chain(files.iter().map(|file| file.clone().into_os_string())).collect();
-    ListInPages { list, asked, cursor: cursor.map(str::to_owned) }
 }
 
 /// Their results, in order.
