@@ -41,6 +41,8 @@ class Agent:
     files: tuple[tuple[str, str], ...] = ()
     # It takes minutes or much disk: only for the long figures.
     is_large: bool = False
+    # What it needs to run, where it declares more than that: else all that it declares is installed.
+    needs: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -53,16 +55,20 @@ class Agent:
     def install(self) -> None:
         """Installs it into a folder of its own, or finds it there."""
         stamp = self.folder / "installed"
-        if stamp.exists() and stamp.read_text() == repr(self.packages):
+        wanted = repr((self.packages, self.needs))
+        if stamp.exists() and stamp.read_text() == wanted:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.kind == "pip":
-            run([*new_environment(self.folder / "venv"), *self.packages])
+            install = new_environment(self.folder / "venv")
+            run([*install, *(["--no-deps"] if self.needs else []), *self.packages])
+            if self.needs:
+                run([*install, *self.needs])
         else:
             (self.folder / "package.json").write_text('{"private": true}\n')
             run(["npm", "install", "--prefix", str(self.folder), "--no-audit", "--no-fund", "--silent",
                  "--save-exact", *self.packages])  # fmt: skip
-        stamp.write_text(repr(self.packages))
+        stamp.write_text(wanted)
 
     @property
     def executable(self) -> Path:
@@ -84,10 +90,13 @@ class Agent:
             "HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9",
             **dict(self.environment),
         }  # fmt: skip
-        if self.setup:
-            model = ["--model", "agent-text"] if self.setup == "opencode" else []
-            command = [str(endmark), "setup", self.setup, "--write", "--url", root, *model]
+        def set_up(*arguments: str) -> None:
+            command = [str(endmark), "setup", self.setup, *arguments]
             subprocess.run(command, env=environment, cwd=project, check=True, stdout=subprocess.DEVNULL)
+
+        if self.setup:
+            set_up("--write", "--url", root, *(["--model", "agent-text"] if self.setup == "opencode" else []))
+            written = naming(home, root)
         else:
             environment["OPENAI_BASE_URL"] = environment["OPENAI_API_BASE"] = f"{root}/v1"
         done = subprocess.Popen(
@@ -100,12 +109,22 @@ class Agent:
             # With what it has started: it has a session of its own.
             os.killpg(done.pid, 9)
             output, errors = done.communicate()
+        is_undone = True
+        if self.setup:
+            set_up("--undo")
+            is_undone = bool(written) and not set(written) & set(naming(home, root))
         report, record = project / "report.txt", project / "trajectory.json"
         status = re.search(r'"exit_status": "(\w+)"', record.read_text()) if record.exists() else None
         return Work(
             done.returncode, output, errors,
-            report.read_text() if report.exists() else None, status[1] if status else None,
+            report.read_text() if report.exists() else None, status[1] if status else None, is_undone,
         )  # fmt: skip
+
+
+def naming(home: Path, root: str) -> list[Path]:
+    """The files that have this address in them."""
+    small = (file for file in home.rglob("*") if file.is_file() and file.stat().st_size < 1 << 20)
+    return [file for file in small if root.encode() in file.read_bytes()]
 
 
 @dataclass(frozen=True)
@@ -118,16 +137,23 @@ class Work:
     report: str | None
     # How it says itself that it ended.
     status: str | None
+    # Whether nothing of what was set up for it was left afterwards, whatever it wrote there itself.
+    is_undone: bool
 
 
 TASK = "Tell me of the harbour in two sentences. Use no tool."
 
 AGENTS = [
     Agent(
-        "mini-swe-agent", "pip", ("mini-swe-agent==2.4.6", "mcp==2.3.0"), "mini", None, "openai_chat", "call",
+        "mini-swe-agent", "pip", ("mini-swe-agent==2.4.6",), "mini", None, "openai_chat", "call",
         ("-m", "openai/agent-call", "-y", "--exit-immediately", "-t", "Write the report of the harbour to report.txt.",
          "-o", "trajectory.json"),
-        (("MSWEA_CONFIGURED", "true"), ("MSWEA_COST_TRACKING", "ignore_errors"), ("MSWEA_SILENT_STARTUP", "1")),
+        (("MSWEA_CONFIGURED", "true"), ("MSWEA_COST_TRACKING", "ignore_errors"), ("MSWEA_SILENT_STARTUP", "1"),
+         ("LITELLM_LOCAL_MODEL_COST_MAP", "True")),
+        # All but `datasets`, with pandas and pyarrow under it: only its runs of benchmarks import that.
+        # Exact where pip would try one version after the other.
+        needs=("litellm==1.106.2", "openai==2.54.0", "mcp==2.3.0", "pyyaml", "requests", "jinja2", "pydantic>=2.0",
+               "tenacity", "rich", "python-dotenv", "typer", "platformdirs", "textual", "prompt_toolkit"),
     ),
     Agent(
         "Codex", "npm", ("@openai/codex@0.169.0",), "codex", "codex", "openai_responses", "text",

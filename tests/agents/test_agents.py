@@ -83,10 +83,12 @@ def main() -> int:
                     begun = time.monotonic()
                     before, after = tried(agent, mock.origin, endmark)
                     is_right = is_whole(agent, after) and not is_whole(agent, before)
+                    is_right = is_right and before.is_undone and after.is_undone
                     failed += not is_right
                     print(f"{'ok  ' if is_right else 'FAIL'}  {agent.name} ({time.monotonic() - begun:.0f} s)")
                     print(f"      directly: {shown(agent, before)}\n      through Endmark: {shown(agent, after)}")
                     if not is_right:
+                        print(f"      what was set up is taken back: {before.is_undone}, {after.is_undone}")
                         for work in (before, after):
                             print(f"---\n{work.output[-3000:]}\n---\n{work.errors[-3000:]}")
                     lines.append(

@@ -73,7 +73,8 @@ def new_environment(folder: Path) -> list[str]:
     run([sys.executable, "-m", "venv", *(["--without-pip"] if alone else []), str(folder)])
     python = str(folder / "bin" / "python")
     pip = [sys.executable, "-m", "pip", "--python", python] if alone else [python, "-m", "pip"]
-    return [*pip, "install", "--quiet", "--disable-pip-version-check"]
+    # Python compiles what it imports, which is a small part of what is installed.
+    return [*pip, "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
 
 
 def run(command: list[str]) -> str:

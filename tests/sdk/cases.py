@@ -36,6 +36,8 @@ class Case:
     # The status the library has to report.
     status: int | None = None
     tls: bool = False
+    # Whether the library sends its request compressed.
+    compressed: bool = False
 
 
 ALWAYS = {"x-endmark-resume": "on"}
@@ -53,13 +55,14 @@ CASES = [
     Case("a tool call in a connection that drops", "call", "whole", "drop:9", streams=STREAM, direct="broken"),
     Case("a stream that just ends", "text", "whole", "end:9", streams=STREAM, direct="broken"),
     Case("a stream that stalls", "text", "whole", "stall:9", streams=STREAM),
+    Case("a stream that nobody can finish", "text", "error", "dead:9", streams=STREAM, direct="broken"),
     Case("a reply that is lost", "text", "error", "drop:80", streams=WHOLE, direct="broken", status=502),
     Case("cancelled by the client", "text", "gone", "slow:60", streams=STREAM, cancel_after=5),
     Case("refused with 400", "text", "error", "status:400", direct="error", status=400),
     Case("refused with 401", "text", "error", "status:401", direct="error", status=401),
     Case("refused with 429", "text", "error", "status:429", direct="error", status=429),
     Case("refused with 503", "text", "error", "status:503", direct="error", status=503),
-    Case("compressed, cut by its limit", "text", "whole", "gzip:", max_tokens=12, headers=ALWAYS),
+    Case("compressed both ways, cut by its limit", "text", "whole", "gzip:", max_tokens=12, headers=ALWAYS, compressed=True),
     Case("over TLS, cut by its limit", "text", "whole", max_tokens=12, headers=ALWAYS, tls=True),
 ]
 
@@ -168,7 +171,7 @@ def body(format: str, case: Case, model: str) -> dict:
     return BODIES[format](case.kind, model, case.max_tokens)
 
 
-def cases_for(format: str) -> list[Case]:
-    """The rows that make sense in a format."""
-    without = WITHOUT.get(format, set())
-    return [case for case in CASES if case.name not in without]
+def cases_for(format: str, without: tuple[str, ...] = ()) -> list[Case]:
+    """The rows that make sense in a format, but for those that a library cannot do."""
+    left_out = WITHOUT.get(format, set()).union(without)
+    return [case for case in CASES if case.name not in left_out]

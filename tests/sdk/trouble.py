@@ -5,14 +5,18 @@ what is asked for in its place comes unharmed; statuses and `gzip` are for all o
 
     drop    after AMOUNT events (of a reply that is not streamed: bytes) the connection is cut
     end     the same, but the body ends in order
+    dead    the same as `drop`, and every further request is refused with 503
     stall   nothing more comes, and the connection stays open
     slow    every event comes AMOUNT milliseconds late
     status  the status AMOUNT, and an error in the provider's shape
     gzip    the reply is compressed, though nobody asked for it
+
+A request that is compressed is decompressed on its way to the server behind.
 """
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import select
@@ -21,6 +25,7 @@ import sys
 import threading
 import time
 import zlib
+from collections.abc import Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -28,7 +33,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "real_model"))
 
 # No test waits longer for anything.
 PATIENCE_SECONDS = 60
-HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "host", "x-trouble", "accept-encoding"}
+HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "host"}
+# What is for this server, and not for the one behind.
+OWN = {"x-trouble", "accept-encoding"}
+# The first characters of what gzip makes.
+GZIP = b"\x1f\x8b"
+
+
+def same(body: bytes) -> str:
+    """What is the same in the bodies of the same request: each library has an order of its own for its fields."""
+    try:
+        return json.dumps(json.loads(body), sort_keys=True)
+    except ValueError:
+        return repr(body)
 
 
 class Gone(Exception):
@@ -38,13 +55,19 @@ class Gone(Exception):
 class Trouble:
     """The server, on a port of its own, in front of the server at `origin`."""
 
-    def __init__(self, origin: str, paths: tuple[str, str] = ("", "")):
+    def __init__(self, origin: str, paths: tuple[str, str] = ("", ""), remembers: bool = False):
         self.target = origin.removeprefix("http://")
+        # Whether the server is asked the same only once: it would say the same again.
+        self.remembers = remembers
+        self.remembered: dict[tuple[str, str] | None, tuple[int, list[tuple[str, str]], list[bytes]]] = {}
         # What paths begin with, and what the server has in its place.
         self.paths = paths
         self.lock = threading.Lock()
         self.asked: dict[str, int] = {}
         self.gone: set[str] = set()
+        self.compressed: set[str] = set()
+        # The bodies that were passed on, by the name of their request.
+        self.passed: dict[str, bytes] = {}
         trouble = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -81,6 +104,16 @@ class Trouble:
         with self.lock:
             return self.asked.get(name, 0)
 
+    def came_compressed(self, name: str) -> bool:
+        """Whether the first request of this name came compressed."""
+        with self.lock:
+            return name in self.compressed
+
+    def body(self, name: str) -> bytes | None:
+        """What was passed on to the request of this name, to the end of it."""
+        with self.lock:
+            return self.passed.get(name)
+
     def saw_it_go(self, name: str) -> bool:
         """Whether the client of a request of this name closed the connection before its end."""
         deadline = time.monotonic() + 10
@@ -100,21 +133,47 @@ class Trouble:
         if kind == "status":
             self.refuse(request, int(amount))
             return
+        if kind == "dead" and not is_first:
+            self.refuse(request, 503)
+            return
         if not is_first and kind != "gzip":
             kind = ""
-        headers = {key: value for key, value in request.headers.items() if key.lower() not in HOP_BY_HOP}
-        server = http.client.HTTPConnection(self.target, timeout=PATIENCE_SECONDS)
+        if request.headers.get("content-encoding") == "gzip":
+            with self.lock:
+                if is_first:
+                    self.compressed.add(name)
+            body = gzip.decompress(body) if body.startswith(GZIP) else b"not compressed"
         try:
-            given, has = self.paths
-            path = has + request.path.removeprefix(given) if request.path.startswith(given) else request.path
-            server.request(request.command, path, body, headers)
-            self.pass_on(request, server.getresponse(), kind, int(amount or 0))
+            self.answer(request, body, kind, int(amount or 0), name)
         except (Gone, BrokenPipeError, ConnectionResetError):
             with self.lock:
                 self.gone.add(name)
             request.close_connection = True
+
+    def answer(self, request: BaseHTTPRequestHandler, body: bytes, kind: str, amount: int, name: str) -> None:
+        given, has = self.paths
+        path = has + request.path.removeprefix(given) if request.path.startswith(given) else request.path
+        asked = (path, same(body)) if self.remembers and body else None
+        if known := self.remembered.get(asked):
+            self.pass_on(request, *known, kind, amount, name)
+            return
+        passed = HOP_BY_HOP | self.kept_back() | {"content-encoding"}
+        headers = {key: value for key, value in request.headers.items() if key.lower() not in passed}
+        server = http.client.HTTPConnection(self.target, timeout=PATIENCE_SECONDS)
+        try:
+            server.request(request.command, path, body, headers)
+            answer = server.getresponse()
+            parts: list[bytes] = []
+            told = answer.status, [(key, value) for key, value in answer.getheaders() if key.lower() not in HOP_BY_HOP]
+            self.pass_on(request, *told, self.parts(answer, parts), kind, amount, name)
+            if asked and answer.status == 200 and answer.isclosed():
+                self.remembered[asked] = (*told, parts)
         finally:
             server.close()
+
+    def kept_back(self) -> set[str]:
+        """The headers of a request that are for this server alone."""
+        return OWN
 
     @staticmethod
     def refuse(request: BaseHTTPRequestHandler, status: int) -> None:
@@ -132,46 +191,53 @@ class Trouble:
         request.end_headers()
         request.wfile.write(body)
 
-    def pass_on(self, request: BaseHTTPRequestHandler, answer: http.client.HTTPResponse, kind: str, amount: int) -> None:
-        is_stream = "event-stream" in (answer.getheader("content-type") or "")
-        request.send_response(answer.status)
-        for key, value in answer.getheaders():
-            if key.lower() not in HOP_BY_HOP:
-                request.send_header(key, value)
+    def pass_on(
+        self, request: BaseHTTPRequestHandler, status: int, headers: list[tuple[str, str]], parts: Iterable[bytes],
+        kind: str, amount: int, name: str,
+    ) -> None:  # fmt: skip
+        is_stream = any(key.lower() == "content-type" and "event-stream" in value for key, value in headers)
+        request.send_response(status)
+        for key, value in headers:
+            request.send_header(key, value)
         if kind == "gzip":
             request.send_header("content-encoding", "gzip")
         request.send_header("transfer-encoding", "chunked")
         request.end_headers()
         packer = zlib.compressobj(wbits=31) if kind == "gzip" else None
-        sent = 0
-        for part in self.parts(answer, is_stream):
-            if kind in ("drop", "end", "stall") and sent >= amount:
+        sent, body = 0, []
+        for part in parts:
+            if kind in ("drop", "dead", "end", "stall") and sent >= amount:
                 self.stop(request, kind)
                 return
             if kind == "slow":
                 self.wait(request, amount / 1000)
             data = packer.compress(part) + packer.flush(zlib.Z_SYNC_FLUSH) if packer else part
             self.chunk(request, data)
+            body.append(part)
             sent += 1 if is_stream else len(part)
         if packer:
             self.chunk(request, packer.flush())
+        with self.lock:
+            self.passed[name] = b"".join(body)
         request.wfile.write(b"0\r\n\r\n")
 
     @staticmethod
-    def parts(answer: http.client.HTTPResponse, is_stream: bool):
-        """The events of a stream, or small pieces of a body."""
-        if not is_stream:
+    def parts(answer: http.client.HTTPResponse, kept: list[bytes]) -> Iterator[bytes]:
+        """The events of a stream, or small pieces of a body; they are kept, too."""
+        if "event-stream" not in (answer.getheader("content-type") or ""):
             body = answer.read()
-            for at in range(0, len(body), 40):
-                yield body[at : at + 40]
+            kept += [body[at : at + 40] for at in range(0, len(body), 40)]
+            yield from kept
             return
         event = b""
         while line := answer.readline():
             event += line
             if line in (b"\n", b"\r\n"):
+                kept.append(event)
                 yield event
                 event = b""
         if event:
+            kept.append(event)
             yield event
 
     @staticmethod
@@ -195,3 +261,18 @@ class Trouble:
         readable, _, _ = select.select([request.connection], [], [], seconds)
         if readable and not request.connection.recv(1, socket.MSG_PEEK):
             raise Gone
+
+
+class Witness(Trouble):
+    """The same before Endmark itself: it does no harm, and knows every byte that a library gets."""
+
+    def serve(self, request: BaseHTTPRequestHandler) -> None:
+        body = request.rfile.read(int(request.headers.get("content-length") or 0))
+        name = (request.headers.get("x-trouble") or "::").rpartition(":")[2]
+        try:
+            self.answer(request, body, "", 0, name)
+        except (Gone, BrokenPipeError, ConnectionResetError):
+            request.close_connection = True
+
+    def kept_back(self) -> set[str]:
+        return set()

@@ -4,6 +4,9 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { AISDKError, Output, generateText, jsonSchema, streamText, tool } from "ai";
 import { serve } from "./lines.mjs";
 
+// What the provider says goes wrong in a stream is a part of it here, and no error of the SDK's.
+class ErrorPart extends Error {}
+
 const parsed = (text) => {
   try {
     return JSON.parse(text);
@@ -60,7 +63,7 @@ async function ask(given) {
   const { fullStream } = streamText({ ...asked, abortSignal, onError: () => {} });
   let events = 0;
   for await (const part of fullStream) {
-    if (part.type === "error") throw part.error;
+    if (part.type === "error") throw AISDKError.isInstance(part.error) ? part.error : new ErrorPart(JSON.stringify(part.error));
     if (part.type === "text-delta") {
       events += 1;
       if (events === given.cancel_after) {
@@ -80,4 +83,4 @@ async function ask(given) {
   return answer;
 }
 
-await serve(ask, (error) => AISDKError.isInstance(error));
+await serve(ask, (error) => AISDKError.isInstance(error) || error instanceof ErrorPart);

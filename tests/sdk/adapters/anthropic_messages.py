@@ -3,7 +3,7 @@
 import json
 
 import anthropic
-from lines import serve, told
+from lines import Compressing, serve, told
 
 
 def of(reply) -> dict:
@@ -14,8 +14,9 @@ def of(reply) -> dict:
 
 def ask(case: dict) -> dict:
     client = anthropic.Anthropic(
-        base_url=case["base_url"], api_key="not-needed", max_retries=0, timeout=case["timeout"]
-    )
+        base_url=case["base_url"], api_key="not-needed", max_retries=0, timeout=case["timeout"],
+        http_client=anthropic.DefaultHttpxClient(transport=Compressing()) if case["compressed"] else None,
+    )  # fmt: skip
     body = dict(case["body"])
     # The library has no word for it any more; servers do.
     extra = {"extra_headers": case["headers"], "extra_body": {"temperature": body.pop("temperature")}}

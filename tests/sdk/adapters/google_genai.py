@@ -4,7 +4,7 @@ import json
 
 from google import genai
 from google.genai import errors, types
-from lines import serve, told
+from lines import Compressing, serve, told
 
 
 def parts(reply) -> tuple[str, list]:
@@ -30,6 +30,7 @@ def ask(case: dict) -> dict:
     options = types.HttpOptions(
         base_url=case["base_url"], headers=case["headers"], timeout=int(case["timeout"] * 1000),
         retry_options=types.HttpRetryOptions(attempts=1),
+        client_args={"transport": Compressing()} if case["compressed"] else None,
     )  # fmt: skip
     client = genai.Client(api_key="not-needed", http_options=options)
     body = case["body"]

@@ -1,12 +1,24 @@
 // A request a line in, what the library made of it a line out.
 
 import { createInterface } from "node:readline";
+import { gzipSync } from "node:zlib";
+
+// What these libraries send through, with every request compressed.
+const plain = globalThis.fetch;
+const compressing = (url, { body, headers, ...options }) => {
+  const all = new Headers(headers);
+  all.delete("content-length");
+  all.set("content-encoding", "gzip");
+  return plain(url, { ...options, headers: all, body: gzipSync(body) });
+};
 
 export async function serve(ask, ownError) {
   for await (const line of createInterface({ input: process.stdin })) {
     let answer;
     try {
-      answer = await ask(JSON.parse(line));
+      const asked = JSON.parse(line);
+      globalThis.fetch = asked.compressed ? compressing : plain;
+      answer = await ask(asked);
     } catch (error) {
       answer = {
         error: error.constructor.name,

@@ -1,11 +1,14 @@
 """The openai library for Python, Chat Completions: a request a line in, what the library made of it a line out."""
 
 import openai
-from lines import serve, told
+from lines import Compressing, serve, told
 
 
 def ask(case: dict) -> dict:
-    client = openai.OpenAI(base_url=case["base_url"], api_key="not-needed", max_retries=0, timeout=case["timeout"])
+    client = openai.OpenAI(
+        base_url=case["base_url"], api_key="not-needed", max_retries=0, timeout=case["timeout"],
+        http_client=openai.DefaultHttpxClient(transport=Compressing()) if case["compressed"] else None,
+    )  # fmt: skip
     create = client.chat.completions.create
     if not case["stream"]:
         reply = create(**case["body"], extra_headers=case["headers"])

@@ -1,7 +1,7 @@
 """The openai library for Python, Responses: a request a line in, what the library made of it a line out."""
 
 import openai
-from lines import serve, told
+from lines import Compressing, serve, told
 
 
 def of(reply) -> dict:
@@ -14,7 +14,10 @@ def of(reply) -> dict:
 
 
 def ask(case: dict) -> dict:
-    client = openai.OpenAI(base_url=case["base_url"], api_key="not-needed", max_retries=0, timeout=case["timeout"])
+    client = openai.OpenAI(
+        base_url=case["base_url"], api_key="not-needed", max_retries=0, timeout=case["timeout"],
+        http_client=openai.DefaultHttpxClient(transport=Compressing()) if case["compressed"] else None,
+    )  # fmt: skip
     if not case["stream"]:
         reply = client.responses.create(**case["body"], extra_headers=case["headers"])
         return {**of(reply), "whole": told(reply.model_dump(exclude_unset=True))}
