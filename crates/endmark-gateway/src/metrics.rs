@@ -35,6 +35,7 @@ pub(crate) struct Metrics {
     refusals: Family<KindLabels, Counter>,
     calls: Family<CallLabels, Counter>,
     cuts: Family<CutLabels, Counter>,
+    repaired: Family<UpstreamLabels, Counter>,
     tokens: Family<TokenLabels, Counter>,
     first_byte: Family<UpstreamLabels, Histogram>,
     duration: Family<UpstreamLabels, Histogram>,
@@ -70,6 +71,7 @@ impl Metrics {
             refusals: Family::default(),
             calls: Family::default(),
             cuts: Family::default(),
+            repaired: Family::default(),
             tokens: Family::default(),
             first_byte: Family::new_with_constructor(latencies),
             duration: Family::new_with_constructor(latencies),
@@ -102,6 +104,11 @@ impl Metrics {
             "cut_replies",
             "Parts of replies that were cut, by what became of them",
             self.cuts.clone(),
+        );
+        registry.register(
+            "repaired_calls",
+            "Calls in requests' conversations whose arguments were no JSON",
+            self.repaired.clone(),
         );
         registry.register("tokens", "Tokens, as upstreams report them", self.tokens.clone());
         let seconds = Unit::Seconds;
@@ -210,6 +217,11 @@ impl Metrics {
     /// A part of a reply was cut, and this became of it.
     pub(crate) fn cut(&self, upstream: &str, kind: &'static str, outcome: &'static str) {
         self.cuts.get_or_create(&CutLabels { upstream: upstream.to_owned(), kind, outcome }).inc();
+    }
+
+    /// Calls in a request's conversation were given arguments that servers can read.
+    pub(crate) fn repaired(&self, upstream: &str, calls: u64) {
+        self.repaired.get_or_create(&UpstreamLabels::of(upstream)).inc_by(calls);
     }
 
     /// Whether an upstream is taken for down.

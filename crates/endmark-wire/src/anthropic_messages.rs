@@ -18,8 +18,9 @@ mod usage;
 mod writer;
 
 use crate::ask::{Ask, Asked, Terms};
-use crate::error::{ProviderError, RequestError, ResponseError};
+use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
+use crate::history::CallMade;
 use crate::json::{Value, quoted};
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
@@ -42,8 +43,8 @@ impl WireFormat for Messages {
         path.strip_prefix("/v1/messages").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    fn address(&self, path: &str, _query: Option<&str>) -> Option<Result<Address, RequestError>> {
-        (path == "/v1/messages").then(|| Ok(Address::default()))
+    fn address(&self, path: &str, _query: Option<&str>) -> Option<Address> {
+        (path == "/v1/messages").then(Address::default)
     }
 
     fn limit_is_required(&self) -> bool {
@@ -58,12 +59,16 @@ impl WireFormat for Messages {
         "Send an object with `model`, `max_tokens` and `messages`."
     }
 
-    fn view(&self, root: Value<'_>, _address: &Address) -> Result<View, RequestError> {
+    fn view(&self, root: Value<'_>, _address: &Address) -> View {
         request::view(root)
     }
 
     fn tools(&self, root: Value<'_>) -> Vec<Tool> {
         request::tools(root)
+    }
+
+    fn calls_made<'a>(&self, root: Value<'a>) -> Vec<CallMade<'a>> {
+        request::calls_made(root)
     }
 
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {

@@ -128,7 +128,12 @@ impl<'a> Edits<'a> {
         let added: usize = patches.iter().map(|patch| patch.text.len()).sum();
         let mut bytes = Vec::with_capacity(document.len() + added);
         let mut written = 0;
-        for patch in &patches {
+        for (position, patch) in patches.iter().enumerate() {
+            // Of several that replace one value the last counts.
+            let is_replaced = patches.get(position + 1).is_some_and(|next| next.span == patch.span);
+            if is_replaced && !patch.span.is_empty() {
+                continue;
+            }
             if patch.span.start >= written {
                 bytes.extend_from_slice(
                     document.get(written..patch.span.start).unwrap_or_default().as_bytes(),
@@ -143,7 +148,6 @@ impl<'a> Edits<'a> {
 
     /// Replaces a value.
     pub(crate) fn replace(&mut self, value: Value<'a>, json: &str) {
-        self.patches.retain(|patch| patch.span != value.span());
         self.patches.push(Patch { span: value.span(), text: json.to_owned() });
     }
 

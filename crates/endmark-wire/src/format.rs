@@ -6,7 +6,8 @@
 use std::fmt;
 
 use crate::ask::{Ask, Asked, Terms};
-use crate::error::{ProviderError, RequestError, ResponseError};
+use crate::error::{ProviderError, ResponseError};
+use crate::history::CallMade;
 use crate::json::Value;
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
@@ -24,8 +25,8 @@ pub const FORMATS: [&dyn WireFormat; 4] =
 pub struct Found {
     /// The format that has this path.
     pub format: &'static dyn WireFormat,
-    /// What the path says; an error where it is of the format, and names no model that could be one.
-    pub address: Result<Address, RequestError>,
+    /// What the path says.
+    pub address: Address,
 }
 
 /// The format of a POST to this path; none for paths that no format has.
@@ -34,9 +35,8 @@ pub struct Found {
 /// use endmark_wire::format::find;
 /// let found = find("/v1beta/models/gemini-2.5-flash%3AstreamGenerateContent", Some("alt=sse")).unwrap();
 /// assert_eq!(found.format.name(), "gemini");
-/// assert_eq!(found.address?.model.as_deref(), Some("gemini-2.5-flash"));
+/// assert_eq!(found.address.model.as_deref(), Some("gemini-2.5-flash"));
 /// assert!(find("/v1/models", None).is_none());
-/// # Ok::<(), endmark_wire::error::RequestError>(())
 /// ```
 pub fn find(path: &str, query: Option<&str>) -> Option<Found> {
     FORMATS.into_iter().find_map(|format| Some(Found { format, address: format.address(path, query)? }))
@@ -67,7 +67,7 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
     fn owns(&self, path: &str) -> bool;
 
     /// What this path says, if it is one of the format's.
-    fn address(&self, path: &str, query: Option<&str>) -> Option<Result<Address, RequestError>>;
+    fn address(&self, path: &str, query: Option<&str>) -> Option<Address>;
 
     /// Whether every request has to name a limit, so that one says little of what its client wants.
     fn limit_is_required(&self) -> bool {
@@ -83,10 +83,13 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
     fn hint(&self) -> &'static str;
 
     /// What a request says.
-    fn view(&self, root: Value<'_>, address: &Address) -> Result<View, RequestError>;
+    fn view(&self, root: Value<'_>, address: &Address) -> View;
 
     /// The tools a request offers.
     fn tools(&self, root: Value<'_>) -> Vec<Tool>;
+
+    /// The calls that stand in a request's conversation, in their order, as far as their arguments are strings.
+    fn calls_made<'a>(&self, root: Value<'a>) -> Vec<CallMade<'a>>;
 
     /// See [`Request::asking`].
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked>;

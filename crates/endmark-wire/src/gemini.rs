@@ -25,8 +25,9 @@ mod usage;
 mod writer;
 
 use crate::ask::{Ask, Asked, Terms};
-use crate::error::{ProviderError, RequestError, ResponseError};
+use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
+use crate::history::CallMade;
 use crate::json::Value;
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
@@ -48,7 +49,7 @@ impl WireFormat for Gemini {
         address::is_gemini(path)
     }
 
-    fn address(&self, path: &str, query: Option<&str>) -> Option<Result<Address, RequestError>> {
+    fn address(&self, path: &str, query: Option<&str>) -> Option<Address> {
         address::read(path, query)
     }
 
@@ -60,12 +61,16 @@ impl WireFormat for Gemini {
         "Send an object with `contents`."
     }
 
-    fn view(&self, root: Value<'_>, address: &Address) -> Result<View, RequestError> {
+    fn view(&self, root: Value<'_>, address: &Address) -> View {
         request::view(root, address)
     }
 
     fn tools(&self, root: Value<'_>) -> Vec<Tool> {
         request::tools(root)
+    }
+
+    fn calls_made<'a>(&self, root: Value<'a>) -> Vec<CallMade<'a>> {
+        request::calls_made(root)
     }
 
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {

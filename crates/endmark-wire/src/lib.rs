@@ -16,6 +16,7 @@ pub mod edit;
 pub mod error;
 pub mod format;
 pub mod gemini;
+pub mod history;
 pub mod http1;
 pub mod json;
 pub mod openai_chat;

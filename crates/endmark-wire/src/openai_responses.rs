@@ -20,8 +20,9 @@ mod usage;
 mod writer;
 
 use crate::ask::{Ask, Asked, Terms};
-use crate::error::{ProviderError, RequestError, ResponseError};
+use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
+use crate::history::CallMade;
 use crate::json::{Value, quoted};
 use crate::openai_chat::error_body;
 use crate::request::{Address, Request, Tool, View};
@@ -46,20 +47,24 @@ impl WireFormat for Responses {
         path.strip_prefix("/v1/responses").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    fn address(&self, path: &str, _query: Option<&str>) -> Option<Result<Address, RequestError>> {
-        PATHS.contains(&path).then(|| Ok(Address::default()))
+    fn address(&self, path: &str, _query: Option<&str>) -> Option<Address> {
+        PATHS.contains(&path).then(Address::default)
     }
 
     fn hint(&self) -> &'static str {
         "Send an object with `model` and `input`."
     }
 
-    fn view(&self, root: Value<'_>, _address: &Address) -> Result<View, RequestError> {
+    fn view(&self, root: Value<'_>, _address: &Address) -> View {
         request::view(root)
     }
 
     fn tools(&self, root: Value<'_>) -> Vec<Tool> {
         request::tools(root)
+    }
+
+    fn calls_made<'a>(&self, root: Value<'a>) -> Vec<CallMade<'a>> {
+        request::calls_made(root)
     }
 
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {

@@ -1,12 +1,16 @@
 //! A request in any format: what the gateway has to know of it, and the bytes it goes on with.
 
+use std::cell::LazyCell;
+use std::collections::HashSet;
 use std::ops::Range;
 
 use endmark_core::Format;
 
 use crate::ask::{Ask, Asked, Terms};
+use crate::edit::Edits;
 use crate::error::{RequestError, ResponseError};
 use crate::format::WireFormat;
+use crate::history::{repaired, wants_arguments};
 use crate::json::{Kind, Value};
 use crate::response::Response;
 use crate::stream::Reader;
@@ -55,8 +59,9 @@ pub struct View {
     pub first_user_text: Option<String>,
     /// The provider's own name for the conversation, where the request goes on with one.
     pub conversation: Option<String>,
-    /// The reply does not come as the answer to this request, and can only pass.
-    pub in_background: bool,
+    /// The reply does not come as the answer to this request, or what it asks cannot be read: it can only pass, and is
+    /// answered by the provider in its own words.
+    pub only_passes: bool,
 }
 
 /// A tool that a request offers.
@@ -70,8 +75,9 @@ pub struct Tool {
 
 /// A request as its client sent it, in any format (PC-9): a view, and the bytes themselves.
 ///
-/// Only what makes it impossible to say what the request asks is an error. A field of a wrong kind counts as
-/// not there, and goes upstream as it is, where it is refused in the provider's own words.
+/// Only what is no JSON object is an error. A field of a wrong kind counts as not there, and goes upstream as it is,
+/// where it is refused in the provider's own words; where what is missing is the conversation itself, the request
+/// [only passes](View::only_passes).
 ///
 /// What answers it is read by what it gives: its [`Request::response`], [`Request::stream`] and
 /// [`Request::writer`], so that formats cannot be mixed.
@@ -81,7 +87,7 @@ pub struct Tool {
 /// use endmark_wire::request::Request;
 /// let found = find("/v1/messages", None).unwrap();
 /// let body = br#"{"model":"m","max_tokens":20,"messages":[{"role":"user","content":"Hi"}]}"#;
-/// let request = Request::parse(found.format, body, &found.address?)?;
+/// let request = Request::parse(found.format, body, &found.address)?;
 /// assert_eq!((request.view().model.as_str(), request.view().limit), ("m", Some(20)));
 /// assert_eq!(request.body(), body);
 /// # Ok::<(), endmark_wire::error::RequestError>(())
@@ -110,7 +116,7 @@ impl Request {
             let message = "the body is no JSON object".to_owned();
             return Err(RequestError { message, hint: format.hint() });
         }
-        let view = format.view(root, address)?;
+        let view = format.view(root, address);
         let (body, root) = (root.document().to_owned(), root.span());
         Ok(Self { format, body, root, address: address.clone(), view })
     }
@@ -143,6 +149,42 @@ impl Request {
     /// The JSON Schema of a tool's arguments; none for a tool the request does not name.
     pub fn tool_schema(&self, name: &str) -> Option<String> {
         self.tools().into_iter().rfind(|tool| tool.name == name)?.schema
+    }
+
+    /// The request with every call in its conversation in a form that servers can read, and how many had none; see
+    /// [`repaired`]. None where all had.
+    ///
+    /// ```
+    /// use endmark_wire::format::find;
+    /// use endmark_wire::request::Request;
+    /// let found = find("/v1/responses", None).unwrap();
+    /// let body = br#"{"model":"m","input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{\"a"}]}"#;
+    /// let (repaired, calls) = Request::parse(found.format, body, &found.address)?.repaired().unwrap();
+    /// assert_eq!(calls, 1);
+    /// assert!(repaired.repaired().is_none());
+    /// # Ok::<(), endmark_wire::error::RequestError>(())
+    /// ```
+    pub fn repaired(&self) -> Option<(Self, usize)> {
+        let mut edits = Edits::of(self.root());
+        let mut count = 0;
+        let tools = LazyCell::new(|| self.names_of_tools_with_arguments());
+        for call in self.format.calls_made(self.root()) {
+            let Some(written) = call.arguments.text() else { continue };
+            let wants = || call.name.and_then(Value::text).is_some_and(|name| tools.contains(name.as_ref()));
+            let wants = written.trim().is_empty() && wants();
+            let Some(repaired) = repaired(&written, wants) else { continue };
+            if call.as_text {
+                edits.set_text(call.arguments, &repaired);
+            } else {
+                edits.replace(call.arguments, &repaired);
+            }
+            count += 1;
+        }
+        if count == 0 {
+            return None;
+        }
+        let repaired = Self::parse(self.format, &edits.finish(), &self.address).ok()?;
+        Some((repaired, count))
     }
 
     /// The request that asks for the rest of its reply, or for it anew; none where its format, or what it
@@ -194,6 +236,11 @@ impl Request {
     /// the format says things twice.
     pub fn writer(&self, keep_bytes: usize) -> Box<dyn Writer> {
         self.format.writer(self, keep_bytes)
+    }
+
+    fn names_of_tools_with_arguments(&self) -> HashSet<String> {
+        let wanting = |tool: Tool| tool.schema.as_deref().is_some_and(wants_arguments).then_some(tool.name);
+        self.tools().into_iter().filter_map(wanting).collect()
     }
 
     pub(crate) fn root(&self) -> Value<'_> {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use endmark_core::Format;
-use endmark_wire::error::RequestError;
 use endmark_wire::format::Found;
 use endmark_wire::request as wire;
 use http::{HeaderMap, HeaderValue, Request, Uri, header};
@@ -35,23 +34,27 @@ pub(crate) async fn admit(
     let (mut head, body) = request.into_parts();
     let limits = &gateway.settings.limits;
     let mut holding = gateway.held.part(limits.held_bytes);
-    let body = request_body::read(&head.headers, body, limits, &mut holding).await?;
-    let not_a_request = |error: RequestError| {
+    let mut body = request_body::read(&head.headers, body, limits, &mut holding).await?;
+    let parsed = wire::Request::parse(found.format, &body.plain, &found.address);
+    let mut request = parsed.map_err(|error| {
         let kind = found.format.name();
         Refusal::BadRequest(format!("the request is not one of the format {kind}: {error}; {}", error.hint))
-    };
-    let address = found.address.map_err(not_a_request)?;
-    let request = wire::Request::parse(found.format, &body.plain, &address).map_err(not_a_request)?;
-    let view = request.view();
-
+    })?;
     let mode = match named(&head.headers, "x-endmark-resume")? {
-        // Its reply does not come as the answer: there is nothing to look at.
-        _ if view.in_background => Mode::Off,
+        // Its reply does not come as the answer, or nobody knows what it asks: there is nothing to look at.
+        _ if request.view().only_passes => Mode::Off,
         Some(mode) => {
             mode.parse::<Mode>().map_err(|error| Refusal::BadRequest(format!("x-endmark-resume: {error}")))?
         }
         None => gateway.settings.resume.mode,
     };
+    let mut repaired_calls = 0;
+    if let Some((repaired, calls)) = repaired(&request, mode) {
+        (request, repaired_calls) = (repaired, calls);
+        // What came compressed are the bytes before that.
+        body.encoded = None;
+    }
+    let view = request.view();
     let schema = schema_of_text(gateway, &request, named(&head.headers, "x-endmark-schema")?)?;
     let demanded = match named(&head.headers, "x-endmark-format")? {
         Some(format) => demanded_by_name(format, named(&head.headers, "x-endmark-marker")?)?,
@@ -69,6 +72,14 @@ pub(crate) async fn admit(
 
     let destination = own_destination(target, &request, &head.headers, mode)?;
     let id = identity::new_request_id();
+    if repaired_calls > 0 {
+        gateway.metrics.repaired(&target.upstream.name, repaired_calls as u64);
+        tracing::info!(
+            request = id,
+            repaired_calls,
+            "calls in the conversation had arguments that are no JSON"
+        );
+    }
     let task_id = named(&head.headers, "x-endmark-task")?.map_or_else(|| session.clone(), str::to_owned);
     let credential = identity::credential(&head.headers);
     let watch = Watch::new(
@@ -95,12 +106,21 @@ pub(crate) async fn admit(
         demanded,
         schema,
         request,
+        repaired_calls,
         encoded: body.encoded,
         deadline: Instant::now() + limits.total,
         _permit: head.extensions.remove::<Arc<Permit>>(),
         _holding: holding,
         gateway: Arc::clone(gateway),
     })
+}
+
+/// The request with calls that servers can read, where it has others and may be changed.
+fn repaired(request: &wire::Request, mode: Mode) -> Option<(wire::Request, usize)> {
+    match mode {
+        Mode::Auto | Mode::On => request.repaired(),
+        Mode::Warn | Mode::Off => None,
+    }
 }
 
 /// The upstream that the request is for.

@@ -299,10 +299,14 @@ fn unreachable(exchange: &Exchange, error: UpstreamError) -> Refusal {
     Refusal::Unreachable { upstream: upstream.name.clone(), address: upstream.base_url.to_string(), error }
 }
 
-/// Says which upstream answered where it is another than was asked for, and how often one was tried again.
+/// Says which upstream answered where it is another than was asked for, how often one was tried again, and what of the
+/// request was changed.
 fn disclose(exchange: &Exchange, headers: &mut HeaderMap) {
     if exchange.retries > 0 {
         headers.insert(HeaderName::from_static("x-endmark-retries"), exchange.retries.into());
+    }
+    if exchange.repaired_calls > 0 {
+        headers.insert(HeaderName::from_static("x-endmark-repaired-calls"), exchange.repaired_calls.into());
     }
     if exchange.stands_in
         && let Ok(name) = HeaderValue::from_str(exchange.upstream_name())

@@ -66,6 +66,8 @@ pub(crate) struct Exchange {
     pub(crate) request: Request,
     /// The client's own request, while another upstream gets another.
     pub(crate) set_aside: Option<Request>,
+    /// Calls in the request's conversation whose arguments were no JSON.
+    pub(crate) repaired_calls: usize,
     /// The request as it came, if it came compressed: for the upstream that it was sent to.
     pub(crate) encoded: Option<Encoded>,
     /// The grammar that the message text must follow, if one is demanded.

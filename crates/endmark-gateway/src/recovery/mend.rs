@@ -87,10 +87,12 @@ pub(crate) async fn mend(
             let record = Record::open(exchange, &suspect.slot, kind, settled, suspect.reply.text.len()).await;
             match action(exchange.mode, kind, set_limit, by_format) {
                 Action::Disclose if kind == CutKind::Window => {
-                    Ok(disclosed(record, suspect, kind, FULL).await)
+                    Ok(disclosed(exchange, record, suspect, kind, FULL).await)
                 }
-                Action::Disclose => Ok(disclosed(record, suspect, kind, LEFT).await),
-                Action::Resume if !flow.is_open() => Ok(disclosed(record, suspect, kind, CLOSED).await),
+                Action::Disclose => Ok(disclosed(exchange, record, suspect, kind, LEFT).await),
+                Action::Resume if !flow.is_open() => {
+                    Ok(disclosed(exchange, record, suspect, kind, CLOSED).await)
+                }
                 Action::Resume => resumed(exchange, suspect, account, flow, kind, record).await,
             }
         }
@@ -204,7 +206,13 @@ const FULL: &str = "the model's context window is full: compact the conversation
 const CLOSED: &str = "the client has the beginning of something that only its own server can complete";
 
 /// A cut part that is left as it is.
-async fn disclosed(record: Record, suspect: &Suspect, kind: CutKind, reason: &str) -> Mended {
+async fn disclosed(
+    exchange: &Exchange,
+    record: Record,
+    suspect: &Suspect,
+    kind: CutKind,
+    reason: &str,
+) -> Mended {
     let reason = reason.to_owned();
     let reply = &suspect.reply;
     let pieces = [PieceRecord {
@@ -220,7 +228,14 @@ async fn disclosed(record: Record, suspect: &Suspect, kind: CutKind, reason: &st
     }];
     let closing = Closing::without_calls(Outcome::Cut.word(), &reason, &pieces);
     record.close(closing).await;
-    Mended { outcome: Some(Outcome::Cut), kind: Some(kind), reason: Some(reason), ..Mended::untouched() }
+    let is_lie = exchange.mode != Mode::Warn && says_finished(suspect, kind);
+    Mended {
+        finish: if is_lie { Finish::Cut } else { Finish::AsItWas },
+        outcome: Some(Outcome::Cut),
+        kind: Some(kind),
+        reason: Some(reason),
+        ..Mended::untouched()
+    }
 }
 
 /// A cut part for whose rest is asked.
@@ -316,7 +331,9 @@ fn mended(
     mended
 }
 
-/// A provider that called a cut text finished is not repeated: a client would act on half a tool call.
+/// Whether the provider ended a cut reply with a word for a finished one: that is not repeated, since a client would take
+/// half a text for all of it, and act on half a tool call.
 fn says_finished(suspect: &Suspect, kind: CutKind) -> bool {
-    matches!(kind, CutKind::Format | CutKind::Limit) && suspect.demanded.is_some()
+    matches!(kind, CutKind::Format | CutKind::Limit | CutKind::Empty)
+        && suspect.reply.stop != Some(Stop::Limit)
 }

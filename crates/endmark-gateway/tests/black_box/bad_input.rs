@@ -162,3 +162,28 @@ async fn a_connection_is_not_turned_into_something_else() {
     assert!(message(&reply).contains("websocket"), "{}", message(&reply));
     assert_eq!(endmark.calls(), 0);
 }
+
+/// What Endmark cannot look at goes to the provider as it is, and its answer comes back so.
+#[tokio::test]
+async fn what_cannot_be_read_is_the_providers_to_judge() {
+    let refusal = r#"{"error": {"type":"invalid_request_error", "message":"messages: Field required"}}"#;
+    let reply = r#" {"contents were": "taken"} "#;
+    let requests = [
+        ("/v1/chat/completions", r#"{ "model":"m", "messages": "Hi" }"#),
+        ("/v1/chat/completions", r#"{ "model":"m", "stream":true }"#),
+        ("/v1/responses", r#"{ "model":"m", "input": 7 }"#),
+        ("/v1/messages", r#"{ "model":"m", "max_tokens": 5 }"#),
+        ("/v1beta/models/m:generateContent", r#"{ "contents": {"parts":[{"text":"Hi"}]} }"#),
+        ("/v1beta/models/m:streamGenerateContent?alt=sse", "{ }"),
+    ];
+    for (path, body) in requests {
+        for (status, answer) in [(400, refusal), (200, reply)] {
+            let endmark =
+                Endmark::start(Script::new().otherwise(Answer::new(status, "application/json", answer)))
+                    .await;
+            let reply = Request::post(endmark.address, path).body(body).send().await.read().await;
+            assert_eq!((reply.status, reply.text().as_str()), (status, answer), "{path}");
+            assert_eq!(endmark.upstream.requests()[0].body, body.as_bytes(), "{path}");
+        }
+    }
+}

@@ -2,25 +2,21 @@
 
 use endmark_core::Format;
 
-use super::content::text_of;
-use crate::error::RequestError;
+use super::content::{call_blocks, text_of};
+use crate::history::{CallMade, written};
 use crate::json::{Fields, Kind, Value};
 use crate::request::{Tool, View};
 
 /// What a request says.
-pub(super) fn view(root: Value<'_>) -> Result<View, RequestError> {
+pub(super) fn view(root: Value<'_>) -> View {
     let fields = Fields::of(root);
-    let Some(messages) = fields.get("messages").and_then(|messages| messages.of_kind(Kind::Array)) else {
-        return Err(RequestError {
-            message: "`messages` is missing, or no array".to_owned(),
-            hint: "Send the conversation as an array named `messages`.",
-        });
-    };
+    let array = fields.get("messages").and_then(|messages| messages.of_kind(Kind::Array));
+    let messages = || array.into_iter().flat_map(Value::items);
     let text = |message: Value<'_>| message.field("content").map(|content| text_of(content).0);
     let limit = fields.get("max_tokens").and_then(Value::as_u64);
     let format = output_format(root);
     let schema = format.and_then(|format| format.field("schema")?.of_kind(Kind::Object));
-    Ok(View {
+    View {
         model: root.word("model").unwrap_or_default(),
         stream: fields.get("stream").and_then(Value::as_bool).unwrap_or(false),
         include_usage: true,
@@ -29,14 +25,14 @@ pub(super) fn view(root: Value<'_>) -> Result<View, RequestError> {
         choices: 1,
         has_stop: root.filled("stop_sequences").is_some(),
         has_tools: root.filled("tools").is_some(),
-        assistant_turns: count(messages.items().filter(|message| message.says("role", "assistant"))),
+        assistant_turns: count(messages().filter(|message| message.says("role", "assistant"))),
         prefill: last_assistant(root).and_then(text).filter(|text| !text.is_empty()),
         demanded: format.map(|_| Format::Json),
         text_schema: schema.map(|schema| schema.raw().to_owned()),
-        first_user_text: messages.items().find(|message| message.says("role", "user")).and_then(text),
+        first_user_text: messages().find(|message| message.says("role", "user")).and_then(text),
         conversation: None,
-        in_background: false,
-    })
+        only_passes: array.is_none(),
+    }
 }
 
 /// The tools that a request offers. Those that the server runs itself have no schema.
@@ -46,6 +42,17 @@ pub(super) fn tools(root: Value<'_>) -> Vec<Tool> {
         Some(Tool { name: tool.word("name")?, schema: schema.map(|schema| schema.raw().to_owned()) })
     });
     tools.collect()
+}
+
+/// The calls in a request's conversation whose input is no object, but what was received of one.
+pub(super) fn calls_made(root: Value<'_>) -> Vec<CallMade<'_>> {
+    let messages = root.field("messages").into_iter().flat_map(Value::items);
+    let contents = messages.filter_map(|message| message.field("content"));
+    let calls = contents.flat_map(call_blocks).filter_map(|block| {
+        let arguments = written(block.field("input"))?;
+        Some(CallMade { arguments, name: block.field("name"), as_text: false })
+    });
+    calls.collect()
 }
 
 /// The format that the text must have: `output_config.format`, or the older `output_format`.

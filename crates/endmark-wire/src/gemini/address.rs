@@ -1,6 +1,5 @@
 //! The path of a request, which names the model and the method: at Gemini's own address, and at Vertex AI's.
 
-use crate::error::RequestError;
 use crate::request::Address;
 
 const BASES: [&str; 2] = ["/v1beta/models/", "/v1/models/"];
@@ -35,7 +34,7 @@ const MAX_MODEL_BYTES: usize = 256;
 
 /// What a path says; none where it is not one of the two methods, names no model that another path could be made with, or
 /// asks for the stream as an array: such a request passes as it is.
-pub(super) fn read(path: &str, query: Option<&str>) -> Option<Result<Address, RequestError>> {
+pub(super) fn read(path: &str, query: Option<&str>) -> Option<Address> {
     let (base, named) = path.split_at(path.rfind('/')? + 1);
     if !BASES.contains(&base) && !is_of_vertex(base) {
         return None;
@@ -49,7 +48,7 @@ pub(super) fn read(path: &str, query: Option<&str>) -> Option<Result<Address, Re
     if !is_name(model) {
         return None;
     }
-    Some(Ok(Address { base: base.to_owned(), model: Some(model.to_owned()), stream: Some(stream) }))
+    Some(Address { base: base.to_owned(), model: Some(model.to_owned()), stream: Some(stream) })
 }
 
 /// Whether a path is what stands before a model's name at Vertex AI, with a project and a place or without.
@@ -128,13 +127,13 @@ mod tests {
             "/v1beta1/projects/example.com:p/locations/global/publishers/google/models/gemini-2.5-flash:streamGenerateContent",
             "/v1/publishers/google/models/gemini-2.5-flash%3AstreamGenerateContent",
         ] {
-            let address = read(path, Some("key=x&alt=sse")).unwrap().unwrap();
+            let address = read(path, Some("key=x&alt=sse")).unwrap();
             assert_eq!(address.model.as_deref(), Some("gemini-2.5-flash"), "{path}");
             assert_eq!(address.stream, Some(true), "{path}");
             assert!(path.starts_with(&address.base), "{path}");
             let other = write(&address, "gemini-2.5-pro", false);
             assert_eq!(other, format!("{}gemini-2.5-pro:generateContent", address.base));
-            assert_eq!(read(&other, None).unwrap().unwrap().stream, Some(false));
+            assert_eq!(read(&other, None).unwrap().stream, Some(false));
         }
     }
 

@@ -5,7 +5,7 @@ use endmark_core::Format;
 
 use super::candidate::{call_of, text_of};
 use super::schema::as_json_schema;
-use crate::error::RequestError;
+use crate::history::{CallMade, written};
 use crate::json::{Kind, Value};
 use crate::request::{Address, Tool, View};
 
@@ -24,16 +24,13 @@ pub(super) const MIME_TYPE: [&str; 2] = ["responseMimeType", "response_mime_type
 pub(super) const SCHEMA: [&str; 2] = ["responseSchema", "response_schema"];
 pub(super) const JSON_SCHEMA: [&str; 2] = ["responseJsonSchema", "response_json_schema"];
 pub(super) const DECLARATIONS: [&str; 2] = ["functionDeclarations", "function_declarations"];
+pub(super) const CALL: [&str; 2] = ["functionCall", "function_call"];
 pub(super) const TOOL_CONFIG: [&str; 2] = ["toolConfig", "tool_config"];
 
 /// What a request says.
-pub(super) fn view(root: Value<'_>, address: &Address) -> Result<View, RequestError> {
-    let Some(contents) = root.field("contents").filter(|contents| contents.kind() == Kind::Array) else {
-        return Err(RequestError {
-            message: "`contents` is missing, or no array".to_owned(),
-            hint: "Send the conversation as an array named `contents`.",
-        });
-    };
+pub(super) fn view(root: Value<'_>, address: &Address) -> View {
+    let array = root.field("contents").filter(|contents| contents.kind() == Kind::Array);
+    let contents = || array.into_iter().flat_map(Value::items);
     let config = either(root, CONFIG).map(|(_, config)| config);
     let setting = |spellings| either(config?, spellings).map(|(_, value)| value);
     let limit = setting(MAX_OUTPUT).and_then(Value::as_u64);
@@ -43,10 +40,9 @@ pub(super) fn view(root: Value<'_>, address: &Address) -> Result<View, RequestEr
     let schema = schema.or_else(|| setting(SCHEMA).and_then(as_json_schema));
     let is_json = setting(MIME_TYPE).and_then(Value::text).as_deref() == Some("application/json");
     let stops = setting(["stopSequences", "stop_sequences"]);
-    let users =
-        contents.items().filter(|content| content.says("role", "user") || content.field("role").is_none());
-    let model = contents.items().filter(|content| content.says("role", "model"));
-    Ok(View {
+    let users = contents().filter(|content| content.says("role", "user") || content.field("role").is_none());
+    let model = contents().filter(|content| content.says("role", "model"));
+    View {
         model: address.model.clone().unwrap_or_default(),
         stream: address.stream.unwrap_or(false),
         include_usage: true,
@@ -61,8 +57,8 @@ pub(super) fn view(root: Value<'_>, address: &Address) -> Result<View, RequestEr
         text_schema: schema.filter(|_| is_json),
         first_user_text: users.map(content_text).next(),
         conversation: None,
-        in_background: false,
-    })
+        only_passes: array.is_none(),
+    }
 }
 
 /// The functions that a request declares.
@@ -80,6 +76,17 @@ pub(super) fn tools(root: Value<'_>) -> Vec<Tool> {
         })
     });
     tools.collect()
+}
+
+/// The calls in a request's conversation whose arguments are no object, but what was received of one.
+pub(super) fn calls_made(root: Value<'_>) -> Vec<CallMade<'_>> {
+    let contents = root.field("contents").into_iter().flat_map(Value::items);
+    let parts = contents.filter_map(|content| content.field("parts")).flat_map(Value::items);
+    let calls = parts.filter_map(|part| either(part, CALL)).filter_map(|(_, call)| {
+        let arguments = written(call.field("args"))?;
+        Some(CallMade { arguments, name: call.field("name"), as_text: false })
+    });
+    calls.collect()
 }
 
 /// The last content, if it is the model's and no call: a reply goes on from it.

@@ -3,14 +3,15 @@
 use serde_json::value::RawValue;
 
 use super::error::read_error_field;
-use super::request::{functions, view};
+use super::request::{calls_made, functions, view};
 use super::response::{ResponseEdit, read_reply};
 use super::writer::ChatWriter;
 use super::{ChatRequest, ChatStream, error_body};
 use crate::ask::{Ask, Asked, Terms};
 use crate::edit::Edits;
-use crate::error::{ProviderError, RequestError, ResponseError};
+use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
+use crate::history::CallMade;
 use crate::json::{Kind, Value, quoted};
 use crate::reply::{Event, EventError, Received, ToolCall, Usage};
 use crate::request::{Address, Request, Tool, View};
@@ -38,7 +39,7 @@ impl WireFormat for Chat {
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    fn address(&self, path: &str, _query: Option<&str>) -> Option<Result<Address, RequestError>> {
+    fn address(&self, path: &str, _query: Option<&str>) -> Option<Address> {
         let model = match path.strip_prefix(AZURE) {
             None if path == "/v1/chat/completions" => None,
             Some("v1/chat/completions") => None,
@@ -52,19 +53,19 @@ impl WireFormat for Chat {
             }
             None => return None,
         };
-        Some(Ok(Address { model, ..Address::default() }))
+        Some(Address { model, ..Address::default() })
     }
 
     fn hint(&self) -> &'static str {
         "Send an object with `model` and `messages`."
     }
 
-    fn view(&self, root: Value<'_>, address: &Address) -> Result<View, RequestError> {
-        let mut view = view(root)?;
+    fn view(&self, root: Value<'_>, address: &Address) -> View {
+        let mut view = view(root);
         if let Some(deployment) = &address.model {
             deployment.clone_into(&mut view.model);
         }
-        Ok(view)
+        view
     }
 
     fn tools(&self, root: Value<'_>) -> Vec<Tool> {
@@ -75,8 +76,12 @@ impl WireFormat for Chat {
         tools.collect()
     }
 
+    fn calls_made<'a>(&self, root: Value<'a>) -> Vec<CallMade<'a>> {
+        calls_made(root)
+    }
+
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
-        let request = ChatRequest::of(request.root()).ok()?;
+        let request = ChatRequest::of(request.root());
         let body = match ask {
             Ask::Prefill { so_far, variant, tool } => request.with_prefill(so_far, terms, *variant, *tool),
             Ask::Prompt { so_far, prompt } => request.with_prompt(so_far, prompt, terms),
@@ -92,8 +97,7 @@ impl WireFormat for Chat {
     }
 
     fn with_usage_asked(&self, request: &Request) -> Vec<u8> {
-        let body = ChatRequest::of(request.root()).map(|request| request.with_usage_asked());
-        body.unwrap_or_else(|_| request.body().to_vec())
+        ChatRequest::of(request.root()).with_usage_asked()
     }
 
     fn with_model(&self, request: &Request, model: &str) -> Vec<u8> {
@@ -103,7 +107,7 @@ impl WireFormat for Chat {
     }
 
     fn echoes(&self, request: &Request, so_far: &str) -> Vec<String> {
-        ChatRequest::of(request.root()).map(|request| request.echoes(so_far)).unwrap_or_default()
+        ChatRequest::of(request.root()).echoes(so_far)
     }
 
     fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {

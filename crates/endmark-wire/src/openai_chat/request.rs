@@ -7,6 +7,7 @@ use endmark_core::Format;
 use super::content::text_of;
 use crate::edit::Edits;
 use crate::error::RequestError;
+use crate::history::{CallMade, written};
 use crate::json::{Fields, Kind, Value, quoted};
 use crate::request::View;
 
@@ -86,13 +87,13 @@ impl ChatRequest {
             let message = "the body is no JSON object".to_owned();
             return Err(RequestError { message, hint: "Send an object with `model` and `messages`." });
         }
-        Self::of(root)
+        Ok(Self::of(root))
     }
 
     /// Reads the request in this object.
-    pub(super) fn of(root: Value<'_>) -> Result<Self, RequestError> {
-        let view = view(root)?;
-        Ok(Self {
+    pub(super) fn of(root: Value<'_>) -> Self {
+        let view = view(root);
+        Self {
             body: root.document().to_owned(),
             root: root.span(),
             limit_field: limit_in(&Fields::of(root)).map(|(field, _)| field),
@@ -108,7 +109,7 @@ impl ChatRequest {
             demanded: view.demanded,
             text_schema: view.text_schema,
             first_user_text: view.first_user_text,
-        })
+        }
     }
 
     /// The request as its client sent it, byte for byte.
@@ -190,15 +191,30 @@ pub(super) fn functions(root: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     tools.filter_map(|tool| tool.field("function")).chain(legacy)
 }
 
+/// The calls in a request's conversation.
+pub(super) fn calls_made(root: Value<'_>) -> Vec<CallMade<'_>> {
+    let mut calls = Vec::new();
+    for message in root.field("messages").into_iter().flat_map(Value::items) {
+        // Most messages have none: one walk tells.
+        let fields = Fields::of(message);
+        let made = fields.get("tool_calls").into_iter().flat_map(Value::items);
+        let functions = made.filter_map(|call| call.field("function")).chain(fields.get("function_call"));
+        calls.extend(functions.filter_map(|function| {
+            let arguments = written(function.field("arguments"))?;
+            Some(CallMade { arguments, name: function.field("name"), as_text: true })
+        }));
+    }
+    calls
+}
+
 /// What a request says.
-pub(super) fn view(root: Value<'_>) -> Result<View, RequestError> {
+pub(super) fn view(root: Value<'_>) -> View {
     let fields = Fields::of(root);
-    let Some(messages) = fields.get("messages").filter(|messages| messages.kind() == Kind::Array) else {
-        let message = "`messages` is missing, or no array".to_owned();
-        return Err(RequestError { message, hint: "Send the conversation as an array named `messages`." });
-    };
+    let messages = fields.get("messages").filter(|messages| messages.kind() == Kind::Array);
+    let only_passes = messages.is_none();
+    let messages = messages.into_iter().flat_map(Value::items);
     let messages: Vec<(String, Value<'_>)> =
-        messages.items().map(|message| (word(message, "role"), message)).collect();
+        messages.map(|message| (word(message, "role"), message)).collect();
     let message_text = |message: Value<'_>| text_of(message.field("content")?).map(|content| content.text);
     let first_user = messages.iter().find(|(role, _)| role == "user");
     let last = messages.last().filter(|(role, message)| is_unfinished(role, *message));
@@ -213,7 +229,7 @@ pub(super) fn view(root: Value<'_>) -> Result<View, RequestError> {
     let schema = response_format.as_ref().and_then(|format| {
         format.get("json_schema").and_then(|named| named.field("schema")).or_else(|| format.get("schema"))
     });
-    Ok(View {
+    View {
         model: word(root, "model"),
         stream,
         include_usage: stream && asks_for_usage == Some(true),
@@ -235,8 +251,8 @@ pub(super) fn view(root: Value<'_>) -> Result<View, RequestError> {
             .map(|schema| schema.raw().to_owned()),
         first_user_text: first_user.and_then(|(_, message)| message_text(*message)),
         conversation: None,
-        in_background: false,
-    })
+        only_passes,
+    }
 }
 
 fn limit_in(fields: &Fields<'_>) -> Option<(LimitField, u64)> {

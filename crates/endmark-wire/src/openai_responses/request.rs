@@ -2,23 +2,18 @@
 
 use endmark_core::Format;
 
-use crate::error::RequestError;
+use crate::history::{CallMade, written};
 use crate::json::{Fields, Kind, Value};
 use crate::request::{Tool, View};
 
 /// What a request says.
-pub(super) fn view(root: Value<'_>) -> Result<View, RequestError> {
+pub(super) fn view(root: Value<'_>) -> View {
     let fields = Fields::of(root);
     let input = fields.get("input").filter(|input| matches!(input.kind(), Kind::String | Kind::Array));
     // A stored prompt, or the response before, can be all that is asked with.
-    if input.is_none()
-        && ["prompt", "previous_response_id", "conversation"].iter().all(|name| root.filled(name).is_none())
-    {
-        return Err(RequestError {
-            message: "`input` is missing, or neither a string nor an array".to_owned(),
-            hint: "Send what is asked as a string or an array of items named `input`.",
-        });
-    }
+    let asks_nothing = input.is_none()
+        && ["prompt", "previous_response_id", "conversation"].iter().all(|name| root.filled(name).is_none());
+    let in_background = fields.get("background").and_then(Value::as_bool).unwrap_or(false);
     let items = || input.into_iter().flat_map(Value::items);
     let limit = fields.get("max_output_tokens").and_then(Value::as_u64);
     let format = root.at("text.format");
@@ -31,7 +26,7 @@ pub(super) fn view(root: Value<'_>) -> Result<View, RequestError> {
     let conversation =
         conversation.and_then(|named| named.text().map(Into::into).or_else(|| named.word("id")));
     let turns = items().filter(|item| item.says("role", "assistant")).count();
-    Ok(View {
+    View {
         model: root.word("model").unwrap_or_default(),
         stream: fields.get("stream").and_then(Value::as_bool).unwrap_or(false),
         include_usage: true,
@@ -46,8 +41,8 @@ pub(super) fn view(root: Value<'_>) -> Result<View, RequestError> {
         text_schema: schema.map(|schema| schema.raw().to_owned()),
         first_user_text: first_user.or_else(|| input.and_then(Value::text).map(Into::into)),
         conversation: conversation.or_else(|| root.word("previous_response_id")),
-        in_background: fields.get("background").and_then(Value::as_bool).unwrap_or(false),
-    })
+        only_passes: asks_nothing || in_background,
+    }
 }
 
 /// The functions that a request offers.
@@ -58,6 +53,16 @@ pub(super) fn tools(root: Value<'_>) -> Vec<Tool> {
         Some(Tool { name: tool.word("name")?, schema: schema.map(|schema| schema.raw().to_owned()) })
     });
     functions.collect()
+}
+
+/// The calls of functions in a request's conversation.
+pub(super) fn calls_made(root: Value<'_>) -> Vec<CallMade<'_>> {
+    let items = root.field("input").into_iter().flat_map(Value::items);
+    let calls = items.filter(|item| item.says("type", "function_call")).filter_map(|item| {
+        let arguments = written(item.field("arguments"))?;
+        Some(CallMade { arguments, name: item.field("name"), as_text: true })
+    });
+    calls.collect()
 }
 
 /// The last item, if it is a message of the assistant's: some servers go on from it.

@@ -500,8 +500,15 @@ impl Writer for ResponseWriter {
             } else if let Some(root) = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok()) {
                 let place = Place::of(root);
                 let mut edits = Edits::of(root);
+                // The last item ends as the response does.
+                let is_last = self.items.last().is_some_and(|last| last.place == place);
                 if let Some(known) = self.known(&place).filter(|known| known.grown) {
                     known.write_closing(&mut edits, root, status);
+                } else if let Some(item) = root.field("item").filter(|item| item.field("status").is_some())
+                    && is_last
+                    && end.is_some()
+                {
+                    edits.set_field(item, "status", &quoted(status));
                 }
                 let edited = self.renumbered(&frame, edits, None);
                 let shown = Frame::read(edited.clone());

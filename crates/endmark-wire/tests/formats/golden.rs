@@ -59,7 +59,7 @@ fn asked(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
     writeln!(out, "limit {:?} in {:?}", view.limit, view.limit_field)?;
     writeln!(out, "choices {}, stop {}, turns {}", view.choices, view.has_stop, view.assistant_turns)?;
     writeln!(out, "prefill {:?}, first user text {:?}", view.prefill, view.first_user_text)?;
-    writeln!(out, "conversation {:?}, in background {}", view.conversation, view.in_background)?;
+    writeln!(out, "conversation {:?}, only passes {}", view.conversation, view.only_passes)?;
     writeln!(out, "echoes {:?}", request.echoes("Mercury, \"V"))?;
     let demanded = view.demanded.as_ref().map(Format::to_string);
     writeln!(out, "demanded {demanded:?}, schema {}", view.text_schema.as_deref().unwrap_or("none"))?;

@@ -1,0 +1,159 @@
+//! Cut calls that already stand in a client's conversation: what goes upstream of them.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Endmark;
+use support::spoken::{End, Said, Wire};
+use testkit::{Dialect, Reply, Request, Script};
+
+/// A conversation with a call that has these arguments, and its result.
+fn conversation(wire: Wire, arguments: &Value) -> String {
+    let result = "the arguments are no JSON";
+    let (name, messages) = match wire {
+        Wire::Chat => (
+            "messages",
+            json!([{"role": "user", "content": "Tell."},
+                {"role": "assistant", "content": null, "tool_calls": [
+                    {"id": "c1", "type": "function", "function": {"name": "get_time", "arguments": "{\"tz\": \"\\u0043ET\"}"}},
+                    {"id": "c2", "type": "function", "function": {"name": "get_weather", "arguments": arguments}}]},
+                {"role": "tool", "tool_call_id": "c1", "content": "12:00"},
+                {"role": "tool", "tool_call_id": "c2", "content": result}]),
+        ),
+        Wire::Other(Dialect::Responses) => (
+            "input",
+            json!([{"role": "user", "content": "Tell."},
+                {"type": "function_call", "call_id": "c2", "name": "get_weather", "arguments": arguments},
+                {"type": "function_call_output", "call_id": "c2", "output": result}]),
+        ),
+        Wire::Other(Dialect::Messages) => (
+            "messages",
+            json!([{"role": "user", "content": "Tell."},
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "c2", "name": "get_weather", "input": arguments}]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c2", "content": result}]}]),
+        ),
+        Wire::Other(Dialect::Gemini) => (
+            "contents",
+            json!([{"role": "user", "parts": [{"text": "Tell."}]},
+                {"role": "model", "parts": [{"functionCall": {"name": "get_weather", "args": arguments}}]},
+                {"role": "user", "parts": [{"functionResponse": {"name": "get_weather", "response": {"error": result}}}]}]),
+        ),
+    };
+    let mut body = wire.request(false);
+    body[name] = messages;
+    // Bytes that no tree would keep.
+    format!(" {}", body.to_string().replacen('{', "{ \"odd\" : 1.50e1 ,", 1))
+}
+
+async fn ask(endmark: &Endmark, wire: Wire, body: &str, mode: &str) -> Reply {
+    let request = Request::post(endmark.address, wire.path(false)).header("x-endmark-resume", mode);
+    request.header("content-type", "application/json").body(body).send().await.read().await
+}
+
+/// What goes upstream of these arguments.
+fn arguments(wire: Wire, arguments: &str) -> Value {
+    match wire {
+        Wire::Chat | Wire::Other(Dialect::Responses) => json!(arguments),
+        Wire::Other(Dialect::Messages | Dialect::Gemini) => serde_json::from_str(arguments).unwrap(),
+    }
+}
+
+#[tokio::test]
+async fn a_cut_call_of_a_conversation_is_closed_and_says_that_it_was_cut() {
+    for wire in Wire::ALL {
+        let said = wire.answer(&[Said::Text("I see.")], End::Turn, false);
+        let endmark = Endmark::start(Script::new().otherwise(said)).await;
+        let cases = [
+            (
+                r#"{"city": "Par"#,
+                r#"{"city": "Par","endmark_cut":"these arguments were cut off: /city (string) is not finished"}"#,
+            ),
+            (
+                r#"{"city": "Paris", "days": 1"#,
+                r#"{"city": "Paris","endmark_cut":"these arguments were cut off: /days (number) is left out"}"#,
+            ),
+            ("{", r#"{"endmark_cut":"these arguments were cut off: more would have followed"}"#),
+            ("{'city': 1}", r#"{"endmark_unreadable":"{'city': 1}"}"#),
+            ("", "{}"),
+        ];
+        for (cut, closed) in cases {
+            let cut = conversation(wire, &json!(cut));
+            let reply = ask(&endmark, wire, &cut, "auto").await;
+            assert_eq!(
+                (reply.status, reply.header("x-endmark-repaired-calls")),
+                (200, Some("1")),
+                "{wire:?}"
+            );
+            let sent = endmark.upstream.requests().last().unwrap().body.clone();
+            // Every other byte is the client's.
+            let expected = conversation(wire, &arguments(wire, closed));
+            let sent = String::from_utf8(sent.to_vec()).unwrap();
+            let spelled = |text: &str| text.replace("\": ", "\":");
+            assert_eq!(spelled(&sent), spelled(&expected), "{wire:?}");
+        }
+        let metrics = Request::get(endmark.address, "/endmark/metrics").send().await.read().await;
+        let counted = "endmark_repaired_calls_total{upstream=\"scripted\"} 5";
+        assert!(metrics.text().contains(counted), "{}", metrics.text());
+    }
+}
+
+#[tokio::test]
+async fn what_is_whole_and_what_nobody_may_touch_goes_as_it_came() {
+    for wire in Wire::ALL {
+        let said = wire.answer(&[Said::Text("I see.")], End::Turn, false);
+        let endmark = Endmark::start(Script::new().otherwise(said)).await;
+        let whole = json!({"city": "Paris"});
+        let written = json!(r#"{"city" :"Paris", "city": "\u00e9"} "#);
+        for (given, mode) in [
+            (&whole, "auto"),
+            (&written, "auto"),
+            (&json!("null"), "on"),
+            (&json!("{\"ci"), "off"),
+            (&json!("{\"ci"), "warn"),
+        ] {
+            let body = conversation(wire, given);
+            let reply = ask(&endmark, wire, &body, mode).await;
+            assert_eq!(
+                (reply.status, reply.header("x-endmark-repaired-calls")),
+                (200, None),
+                "{wire:?} {mode}"
+            );
+            let sent = endmark.upstream.requests().last().unwrap().body.clone();
+            assert_eq!(String::from_utf8(sent.to_vec()).unwrap(), body, "{wire:?} {mode}");
+        }
+    }
+}
+
+/// A function that wants arguments was not called without any: nothing of them came.
+#[tokio::test]
+async fn an_empty_call_of_a_function_that_wants_arguments_is_cut() {
+    let wire = Wire::Chat;
+    let said = wire.answer(&[Said::Text("I see.")], End::Turn, false);
+    let endmark = Endmark::start(Script::new().otherwise(said)).await;
+    let body = conversation(wire, &json!("")).replace(
+        r#""parameters":{"type":"object"}"#,
+        r#""parameters":{"type":"object","required":["city"]}"#,
+    );
+    ask(&endmark, wire, &body, "auto").await;
+    let sent = endmark.upstream.requests()[0].json();
+    let made = sent["messages"][1]["tool_calls"][1]["function"]["arguments"].as_str().unwrap();
+    assert_eq!(made, r#"{"endmark_cut":"these arguments were cut off before they began"}"#);
+}
+
+/// The bytes in which a request came compressed are not those that go on.
+#[tokio::test]
+async fn a_compressed_request_is_repaired_too() {
+    use std::io::Write as _;
+    let wire = Wire::Chat;
+    let said = wire.answer(&[Said::Text("I see.")], End::Turn, false);
+    let endmark = Endmark::start(Script::new().otherwise(said)).await;
+    let body = conversation(wire, &json!("{\"city\": \"Par"));
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(body.as_bytes()).unwrap();
+    let request = Request::post(endmark.address, wire.path(false)).header("content-encoding", "gzip");
+    let reply = request.body(packed.finish().unwrap()).send().await.read().await;
+    assert_eq!(reply.header("x-endmark-repaired-calls"), Some("1"));
+    let sent = endmark.upstream.requests()[0].json();
+    let made = sent["messages"][1]["tool_calls"][1]["function"]["arguments"].as_str().unwrap();
+    assert!(made.ends_with("(string) is not finished\"}"), "{made}");
+}

@@ -1,0 +1,109 @@
+//! What a provider says of the end of a reply, and what the text and the count of tokens say.
+
+mod support;
+
+use endmark_gateway::Mode;
+use serde_json::{Value, json};
+use support::Endmark;
+use support::spoken::{End, Said, Wire};
+use testkit::{Dialect, Script};
+
+/// A request with the limit that the replies of `spoken` reach: seven tokens.
+fn limited(wire: Wire, stream: bool) -> Value {
+    let mut body = wire.request(stream);
+    match wire {
+        Wire::Chat | Wire::Other(Dialect::Messages) => body["max_tokens"] = json!(7),
+        Wire::Other(Dialect::Responses) => body["max_output_tokens"] = json!(7),
+        Wire::Other(Dialect::Gemini) => body["generationConfig"]["maxOutputTokens"] = json!(7),
+    }
+    if wire == Wire::Chat {
+        body["stream_options"] = json!({"include_usage": true});
+    }
+    body
+}
+
+/// llama.cpp calls a response `completed` that its client's limit has cut.
+#[tokio::test]
+async fn a_reply_that_its_limit_cut_is_not_called_finished() {
+    let said = [Said::Text("The harbour was quiet that")];
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let mut answer = wire.answer(&said, End::Turn, stream);
+        if wire == Wire::Chat && stream {
+            let mut frames = wire.frames(&said, Some(End::Turn));
+            let counted = json!({"id": "chatcmpl", "object": "chat.completion.chunk", "created": 1, "model": "scripted",
+                "choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}});
+            frames.insert(frames.len() - 1, format!("data: {counted}\n\n"));
+            answer = testkit::Answer::sse(frames);
+        }
+        let endmark = Endmark::start(Script::new().otherwise(answer.clone())).await;
+        let (reply, heard) = wire.ask(&endmark, &limited(wire, stream), stream).await;
+        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{wire:?} {}", reply.text());
+        assert_eq!((heard.text.as_str(), endmark.calls()), ("The harbour was quiet that", 1));
+        let told = reply.header("x-endmark-outcome").map(str::to_owned);
+        let told =
+            told.or_else(|| heard.endmark.map(|endmark| endmark["outcome"].as_str().unwrap().to_owned()));
+        assert_eq!(told.as_deref(), Some("cut"), "{wire:?}");
+        if wire == Wire::Other(Dialect::Responses) {
+            let last =
+                if stream { reply.json_events().pop().unwrap() } else { json!({"response": reply.json()}) };
+            let response = &last["response"];
+            assert_eq!(response["incomplete_details"]["reason"], "max_output_tokens", "{response}");
+            assert_eq!(response["output"][0]["status"], "incomplete", "{response}");
+            for event in stream.then(|| reply.json_events()).into_iter().flatten() {
+                if event["type"] == "response.output_item.done" {
+                    assert_eq!(event["item"]["status"], "incomplete", "{event}");
+                }
+            }
+        }
+
+        // Whoever only watches changes no word.
+        let watching = Endmark::start_with(Script::new().otherwise(answer), |settings| {
+            settings.resume.mode = Mode::Warn
+        });
+        let (_, heard) = wire.ask(&watching.await, &limited(wire, stream), stream).await;
+        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Turn)), "{wire:?}");
+    }
+}
+
+/// Asked for the rest in vain, it is as little finished.
+#[tokio::test]
+async fn a_reply_that_stays_cut_is_not_called_finished() {
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        if wire == Wire::Chat && stream {
+            continue;
+        }
+        let answer = wire.answer(&[Said::Text("The harbour was quiet that")], End::Turn, stream);
+        let refused =
+            testkit::Answer::json(400, &json!({"error": {"type": "invalid_request_error", "message": "no"}}));
+        let script = Script::new().then(answer).otherwise(refused);
+        let endmark = Endmark::resuming(script).await;
+        let (reply, heard) = wire.ask(&endmark, &limited(wire, stream), stream).await;
+        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{wire:?} {}", reply.text());
+        assert!(endmark.calls() > 1);
+    }
+}
+
+/// A document that ends whole exactly at the limit has nothing missing.
+#[tokio::test]
+async fn a_document_that_ends_at_its_limit_is_whole() {
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let answer = wire.answer(&[Said::Text("{\"a\": 1}")], End::Turn, stream);
+        let body = answer.body();
+        let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+        let mut request = limited(wire, stream);
+        match wire {
+            Wire::Chat => request["response_format"] = json!({"type": "json_object"}),
+            Wire::Other(Dialect::Responses) => request["text"] = json!({"format": {"type": "json_object"}}),
+            Wire::Other(Dialect::Messages) => {
+                request["output_config"] =
+                    json!({"format": {"type": "json_schema", "schema": {"type": "object"}}});
+            }
+            Wire::Other(Dialect::Gemini) => {
+                request["generationConfig"]["responseMimeType"] = json!("application/json");
+            }
+        }
+        let (reply, heard) = wire.ask(&endmark, &request, stream).await;
+        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Turn)), "{wire:?}");
+        assert_eq!((reply.body.to_vec(), endmark.calls()), (body.to_vec(), 1), "{wire:?}");
+    }
+}

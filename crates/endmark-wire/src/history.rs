@@ -1,0 +1,133 @@
+//! Calls that already stand in a conversation, and what is sent on of one whose arguments are no JSON (PC-9).
+//!
+//! A client that was given a cut call keeps it in its history, and some servers answer every further request of that
+//! conversation with an error. So such arguments are closed before they go on: what was settled stays, what is not
+//! finished is named in a member of its own, and nothing is made up.
+
+use endmark_core::{CompleteError, Completed, Format, complete};
+
+use crate::json::{Kind, Value, quoted};
+
+/// The member in which closed arguments say that they were cut off.
+const CUT: &str = "endmark_cut";
+
+/// The member that holds what cannot be closed, as it is.
+const UNREADABLE: &str = "endmark_unreadable";
+
+/// A pointer of more bytes is not repeated: its names come from outside.
+const MAX_POINTER_BYTES: usize = 256;
+
+/// The arguments of a call in a request's conversation.
+#[derive(Debug, Clone, Copy)]
+pub struct CallMade<'a> {
+    /// The arguments as they stand there.
+    pub arguments: Value<'a>,
+    /// The function's name.
+    pub name: Option<Value<'a>>,
+    /// Whether arguments are a string that holds their JSON, and not the object itself.
+    pub as_text: bool,
+}
+
+/// What takes the place of arguments that are no JSON; none where they are, whatever they say.
+///
+/// - **Cut off**: closed, with a member `endmark_cut` that says so and what is not finished.
+/// - **Empty**: `{}`, as many servers write a call without arguments; where the function wants some
+///   (`wants_arguments`), nothing of them came, and that is said.
+/// - **Anything else**: the text itself, in a member `endmark_unreadable`.
+///
+/// ```
+/// use endmark_wire::history::repaired;
+/// assert_eq!(
+///     repaired(r#"{"path": "a.rs", "text": "fn ma"#, false).unwrap(),
+///     r#"{"path": "a.rs", "text": "fn ma","endmark_cut":"these arguments were cut off: /text (string) is not finished"}"#
+/// );
+/// assert_eq!(repaired(r#"{"path": "a.rs"}"#, false), None);
+/// ```
+pub fn repaired(arguments: &str, wants_arguments: bool) -> Option<String> {
+    if Value::parse_str(arguments).is_ok() {
+        return None;
+    }
+    if arguments.trim().is_empty() && !wants_arguments {
+        return Some("{}".to_owned());
+    }
+    match complete(arguments.as_bytes(), &Format::Json) {
+        Ok(closed) if closed.text.trim_start().starts_with('{') => Some(marked(&closed)),
+        Err(CompleteError::NoValue) if arguments.trim().is_empty() => {
+            Some(format!("{{{}:{}}}", quoted(CUT), quoted("these arguments were cut off before they began")))
+        }
+        _ => Some(format!("{{{}:{}}}", quoted(UNREADABLE), quoted(arguments))),
+    }
+}
+
+/// Closed arguments with the member that says of what they are not all.
+fn marked(closed: &Completed) -> String {
+    // Every other place that is not finished holds this one.
+    let innermost = closed.unfinished().next_back().filter(|place| !place.pointer.is_empty());
+    let told = match innermost {
+        Some(place) if place.pointer.len() <= MAX_POINTER_BYTES => format!(
+            "these arguments were cut off: {} ({}) is {}",
+            place.pointer,
+            place.kind.name(),
+            if place.left_out { "left out" } else { "not finished" }
+        ),
+        _ => "these arguments were cut off: more would have followed".to_owned(),
+    };
+    let inside = closed.text.trim_end().strip_suffix('}').unwrap_or(&closed.text);
+    let comma = if inside.trim_start() == "{" { "" } else { "," };
+    format!("{inside}{comma}{}:{}}}", quoted(CUT), quoted(&told))
+}
+
+/// The arguments of a call, where they are a string: what else they may be is the server's to judge.
+pub(crate) fn written(arguments: Option<Value<'_>>) -> Option<Value<'_>> {
+    arguments.and_then(|arguments| arguments.of_kind(Kind::String))
+}
+
+/// Whether a schema of arguments wants any.
+pub(crate) fn wants_arguments(schema: &str) -> bool {
+    Value::parse_str(schema).is_ok_and(|schema| schema.filled("required").is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_beginning_of_an_object_becomes_one_that_says_so() {
+        let whole = r#"{"a": "xé\n", "b": [1, {"c": null}], "d": -2.5e3, "endmark_cut": true}"#;
+        let cuts = (0..whole.len()).filter(|cut| whole.is_char_boundary(*cut));
+        for cut in cuts {
+            let text = repaired(&whole[..cut], true).unwrap();
+            let root = Value::parse_str(&text).unwrap();
+            assert!(root.word("endmark_cut").unwrap().contains("cut off"), "{cut}: {text}");
+            assert_eq!(repaired(&text, true), None);
+        }
+        assert_eq!(repaired(whole, true), None);
+    }
+
+    #[test]
+    fn what_is_no_beginning_of_an_object_stands_as_it_is() {
+        for text in ["{'a': 1}", "{\"a\": 1}}", "[1, 2", "\"x", "tru", "-", "I would call it"] {
+            let made = repaired(text, false).unwrap();
+            assert_eq!(Value::parse_str(&made).unwrap().word("endmark_unreadable").unwrap(), text);
+        }
+        for text in ["{}", "[1]", "\"x\"", "null", " 7 "] {
+            assert_eq!(repaired(text, true), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_no_arguments_unless_some_are_wanted() {
+        assert_eq!(repaired(" ", false).unwrap(), "{}");
+        assert!(repaired("", true).unwrap().contains("before they began"));
+        assert!(wants_arguments(r#"{"type":"object","required":["a"]}"#));
+        for schema in ["{}", r#"{"required":[]}"#, "no schema"] {
+            assert!(!wants_arguments(schema), "{schema}");
+        }
+    }
+
+    #[test]
+    fn a_long_name_is_not_repeated() {
+        let made = repaired(&format!("{{\"{}\": \"x", "n".repeat(300)), false).unwrap();
+        assert!(made.ends_with("more would have followed\"}"), "{made}");
+    }
+}
