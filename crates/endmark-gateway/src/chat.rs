@@ -5,6 +5,7 @@ mod client;
 mod deliver;
 mod disclose;
 mod exchange;
+mod history;
 mod identity;
 mod observe;
 mod refused;

@@ -15,6 +15,7 @@ use crate::held::Held;
 use crate::metrics::Metrics;
 use crate::recovery::{Capabilities, Schema, SchemaError};
 use crate::settings::{Settings, Upstream};
+use crate::successors::Successors;
 use crate::upstream::{Client, ClientError, Standing};
 
 /// A gateway, ready to serve.
@@ -30,6 +31,7 @@ pub struct Gateway {
     pub(crate) visitors: Visitors,
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) held: Arc<Held>,
+    pub(crate) successors: Arc<Successors>,
     stopping: Arc<AtomicBool>,
 }
 
@@ -96,6 +98,7 @@ impl Gateway {
     pub fn reloaded(&self, settings: Settings) -> Result<Arc<Self>, BuildError> {
         let mut next = Self::build(settings, self.store.clone())?;
         next.held = Arc::clone(&self.held);
+        next.successors = Arc::clone(&self.successors);
         next.metrics = Arc::clone(&self.metrics);
         next.stopping = Arc::clone(&self.stopping);
         next.faults = Arc::clone(&self.faults);
@@ -123,6 +126,7 @@ impl Gateway {
             visitors: Visitors::new(is_loopback, &settings.allowed_hosts, &settings.allowed_origins)?,
             tls: settings.tls.as_ref().map(acceptor).transpose()?,
             held: Arc::default(),
+            successors: Arc::default(),
             client: Client::new(&settings.upstreams)?,
             standing: Standing::new(&settings),
             faults: Arc::new(Faults::new(&settings.faults.plan, settings.faults.side, settings.faults.seed)),

@@ -24,6 +24,7 @@ mod route;
 mod scrub;
 mod settings;
 mod stack;
+mod successors;
 mod telemetry;
 mod upstream;
 

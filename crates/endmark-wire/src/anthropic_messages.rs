@@ -51,6 +51,10 @@ impl WireFormat for Messages {
         true
     }
 
+    fn wants_last_event(&self) -> bool {
+        true
+    }
+
     fn credential(&self) -> (&'static str, &'static str) {
         ("x-api-key", "")
     }

@@ -195,6 +195,19 @@ impl<'a> Edits<'a> {
         }
     }
 
+    /// Makes several strings hold this text together: what agrees with it at the beginning stays, and the first that does
+    /// not, or the last, holds the rest.
+    pub(crate) fn set_texts(&mut self, values: &[Value<'a>], text: &str) {
+        let mut rest = text;
+        for (position, value) in values.iter().enumerate() {
+            let held = value.text().unwrap_or_default();
+            match rest.strip_prefix(held.as_ref()) {
+                Some(next) if position + 1 < values.len() => rest = next,
+                _ => self.set_text(*value, std::mem::take(&mut rest)),
+            }
+        }
+    }
+
     fn container(&mut self, value: Value<'a>) -> &mut ContainerEdit<'a> {
         let known = self.containers.iter().position(|edit| edit.container == value);
         let position = known.unwrap_or_else(|| {

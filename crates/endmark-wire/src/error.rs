@@ -51,6 +51,30 @@ impl ProviderError {
             || (message.contains("input token count") && message.contains("exceeds the maximum"))
     }
 
+    /// Whether it is about who asks, and not about what is asked: the key, the account, its balance or its country.
+    /// However else the same were asked, it would be refused again.
+    ///
+    /// ```
+    /// use endmark_wire::error::ProviderError;
+    ///
+    /// let message = "Your credit balance is too low to access the Anthropic API.".to_owned();
+    /// let error = ProviderError { message, kind: Some("invalid_request_error".to_owned()), code: None };
+    /// assert!(error.is_about_the_account());
+    /// ```
+    pub fn is_about_the_account(&self) -> bool {
+        let message = self.message.to_ascii_lowercase();
+        let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+        let is_named = [&self.kind, &self.code].into_iter().flatten().any(|word| {
+            let word = word.to_ascii_lowercase();
+            ["authentication", "permission", "unauthenticated", "billing", "quota", "api_key", "account"]
+                .iter()
+                .any(|part| word.contains(part))
+        });
+        is_named
+            || says(&["credit balance", "billing", "api key", "api-key", "insufficient balance", "payment"])
+            || says(&["exceeded your current quota", "location is not supported", "account is"])
+    }
+
     /// Whether the request is refused, be it in the middle of a stream: sent again, it would be refused again.
     ///
     /// ```

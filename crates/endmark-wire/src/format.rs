@@ -74,6 +74,11 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether client libraries wait for a stream's last event, whatever came before it.
+    fn wants_last_event(&self) -> bool {
+        false
+    }
+
     /// The header that a key of the provider's stands in, and what stands before it.
     fn credential(&self) -> (&'static str, &'static str) {
         ("authorization", "Bearer ")
@@ -90,6 +95,11 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
 
     /// The calls that stand in a request's conversation, in their order, as far as their arguments are strings.
     fn calls_made<'a>(&self, root: Value<'a>) -> Vec<CallMade<'a>>;
+
+    /// The id of the response that a request goes on from, where its server is to remember that.
+    fn goes_on_from<'a>(&self, _root: Value<'a>) -> Option<Value<'a>> {
+        None
+    }
 
     /// See [`Request::asking`].
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked>;

@@ -23,7 +23,7 @@ use crate::ask::{Ask, Asked, Terms};
 use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
 use crate::history::CallMade;
-use crate::json::{Value, quoted};
+use crate::json::{Kind, Value, quoted};
 use crate::openai_chat::error_body;
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
@@ -65,6 +65,10 @@ impl WireFormat for Responses {
 
     fn calls_made<'a>(&self, root: Value<'a>) -> Vec<CallMade<'a>> {
         request::calls_made(root)
+    }
+
+    fn goes_on_from<'a>(&self, root: Value<'a>) -> Option<Value<'a>> {
+        root.filled("previous_response_id").filter(|id| id.kind() == Kind::String)
     }
 
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {

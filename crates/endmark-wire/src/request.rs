@@ -11,7 +11,7 @@ use crate::edit::Edits;
 use crate::error::{RequestError, ResponseError};
 use crate::format::WireFormat;
 use crate::history::{repaired, wants_arguments};
-use crate::json::{Kind, Value};
+use crate::json::{Kind, Value, quoted};
 use crate::response::Response;
 use crate::stream::Reader;
 use crate::writer::Writer;
@@ -236,6 +236,21 @@ impl Request {
     /// the format says things twice.
     pub fn writer(&self, keep_bytes: usize) -> Box<dyn Writer> {
         self.format.writer(self, keep_bytes)
+    }
+
+    /// The id of the response that the request goes on from, where its server is to remember that.
+    pub fn goes_on_from(&self) -> Option<String> {
+        self.format.goes_on_from(self.root()).and_then(Value::text).map(Into::into)
+    }
+
+    /// The request that goes on from another response; one that goes on from none stays as it is.
+    #[must_use]
+    pub fn going_on_from(&self, id: &str) -> Self {
+        let Some(own) = self.format.goes_on_from(self.root()) else { return self.clone() };
+        let mut edits = Edits::of(self.root());
+        edits.replace(own, &quoted(id));
+        // What was a request stays one with another string in it.
+        Self::parse(self.format, &edits.finish(), &self.address).unwrap_or_else(|_| self.clone())
     }
 
     fn names_of_tools_with_arguments(&self) -> HashSet<String> {

@@ -69,6 +69,9 @@ pub trait ReplyEdit: fmt::Debug + Send + Sync {
     /// object for them, arguments that are none are not written.
     fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str);
 
+    /// Sets what the provider signed the rest of a choice's text with, where clients send that back.
+    fn set_signature(&mut self, _choice: u32, _signature: &str) {}
+
     /// Adds calls after those the choice has.
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]);
 

@@ -86,6 +86,19 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// A whole tool call that the client has nothing of.
     fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8>;
 
+    /// What the provider signed the text with that was written here, where clients send that back.
+    fn signature(&mut self, _choice: u32, _signature: &str) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Whether a call that is cut can be written by [`Writer::tool_call`]: how the reply ends tells that it is.
+    fn shows_cut_calls(&self) -> bool {
+        true
+    }
+
+    /// Notes the id of the answer that is written from, for a client that has nothing of a reply yet.
+    fn answered_by(&mut self, _id: &str) {}
+
     /// Notes that a call stays cut, before the stream ends; says what becomes of it. Where the end of a reply does not
     /// tell a cut call from a finished one, the client must not have its end.
     fn leave_cut(&mut self, _choice: u32, _call: u32) -> CutCall {

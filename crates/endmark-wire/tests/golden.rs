@@ -243,13 +243,14 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         received,
         continuation: _,
         last_part: _,
+        signature: _,
     } = choice;
     writeln!(
         out,
         "choice {index}: {received} bytes, text {text:?}, reasoned {reasoned}, refused {refused}, mendable {mendable}"
     )?;
     for call in tool_calls {
-        let ToolCall { index, id, name, arguments, legacy } = call;
+        let ToolCall { index, id, name, arguments, legacy, signature: _ } = call;
         writeln!(
             out,
             "  call {index}: {id:?} {name} {arguments:?}{}",

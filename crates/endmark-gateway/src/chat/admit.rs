@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderValue, Request, Uri, header};
 use tokio::time::Instant;
 
 use super::exchange::{Destination, Exchange};
+use super::history::change;
 use super::identity;
 use super::request_body;
 use crate::body::AnyBody;
@@ -34,7 +35,7 @@ pub(crate) async fn admit(
     let (mut head, body) = request.into_parts();
     let limits = &gateway.settings.limits;
     let mut holding = gateway.held.part(limits.held_bytes);
-    let mut body = request_body::read(&head.headers, body, limits, &mut holding).await?;
+    let body = request_body::read(&head.headers, body, limits, &mut holding).await?;
     let parsed = wire::Request::parse(found.format, &body.plain, &found.address);
     let mut request = parsed.map_err(|error| {
         let kind = found.format.name();
@@ -48,12 +49,10 @@ pub(crate) async fn admit(
         }
         None => gateway.settings.resume.mode,
     };
-    let mut repaired_calls = 0;
-    if let Some((repaired, calls)) = repaired(&request, mode) {
-        (request, repaired_calls) = (repaired, calls);
-        // What came compressed are the bytes before that.
-        body.encoded = None;
-    }
+    let credential = identity::credential(&head.headers);
+    // The session is that of the id that the client knows.
+    let conversation = conversation(&request);
+    let changed = change(gateway, &target.upstream.name, credential.as_deref(), mode, &mut request);
     let view = request.view();
     let schema = schema_of_text(gateway, &request, named(&head.headers, "x-endmark-schema")?)?;
     let demanded = match named(&head.headers, "x-endmark-format")? {
@@ -67,21 +66,12 @@ pub(crate) async fn admit(
             .map_err(|_| Refusal::BadRequest(format!("x-endmark-turn is `{turn}`: use a whole number")))?,
         None => view.assistant_turns.saturating_add(1),
     };
-    let session =
-        identity::session(&head.headers, named(&head.headers, "x-endmark-session")?, &conversation(&request));
+    let session = identity::session(&head.headers, named(&head.headers, "x-endmark-session")?, &conversation);
 
     let destination = own_destination(target, &request, &head.headers, mode)?;
     let id = identity::new_request_id();
-    if repaired_calls > 0 {
-        gateway.metrics.repaired(&target.upstream.name, repaired_calls as u64);
-        tracing::info!(
-            request = id,
-            repaired_calls,
-            "calls in the conversation had arguments that are no JSON"
-        );
-    }
+    changed.note(gateway, &target.upstream.name, &id);
     let task_id = named(&head.headers, "x-endmark-task")?.map_or_else(|| session.clone(), str::to_owned);
-    let credential = identity::credential(&head.headers);
     let watch = Watch::new(
         Arc::clone(&gateway.metrics),
         id.clone(),
@@ -106,21 +96,14 @@ pub(crate) async fn admit(
         demanded,
         schema,
         request,
-        repaired_calls,
-        encoded: body.encoded,
+        // What came compressed are the bytes before that.
+        encoded: body.encoded.filter(|_| !changed.is_any()),
+        changed,
         deadline: Instant::now() + limits.total,
         _permit: head.extensions.remove::<Arc<Permit>>(),
         _holding: holding,
         gateway: Arc::clone(gateway),
     })
-}
-
-/// The request with calls that servers can read, where it has others and may be changed.
-fn repaired(request: &wire::Request, mode: Mode) -> Option<(wire::Request, usize)> {
-    match mode {
-        Mode::Auto | Mode::On => request.repaired(),
-        Mode::Warn | Mode::Off => None,
-    }
 }
 
 /// The upstream that the request is for.

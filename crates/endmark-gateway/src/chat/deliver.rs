@@ -305,9 +305,7 @@ fn disclose(exchange: &Exchange, headers: &mut HeaderMap) {
     if exchange.retries > 0 {
         headers.insert(HeaderName::from_static("x-endmark-retries"), exchange.retries.into());
     }
-    if exchange.repaired_calls > 0 {
-        headers.insert(HeaderName::from_static("x-endmark-repaired-calls"), exchange.repaired_calls.into());
-    }
+    exchange.changed.write_headers(headers);
     if exchange.stands_in
         && let Ok(name) = HeaderValue::from_str(exchange.upstream_name())
     {

@@ -7,6 +7,7 @@ use endmark_wire::request::Request;
 use http::{HeaderMap, Uri};
 use tokio::time::Instant;
 
+use super::history::Changed;
 use super::request_body::Encoded;
 use crate::body::{AnyBody, unbroken};
 use crate::edge::Permit;
@@ -66,8 +67,8 @@ pub(crate) struct Exchange {
     pub(crate) request: Request,
     /// The client's own request, while another upstream gets another.
     pub(crate) set_aside: Option<Request>,
-    /// Calls in the request's conversation whose arguments were no JSON.
-    pub(crate) repaired_calls: usize,
+    /// What of the client's request was changed before it went upstream.
+    pub(crate) changed: Changed,
     /// The request as it came, if it came compressed: for the upstream that it was sent to.
     pub(crate) encoded: Option<Encoded>,
     /// The grammar that the message text must follow, if one is demanded.

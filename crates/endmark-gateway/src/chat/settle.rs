@@ -21,6 +21,10 @@ pub(crate) struct Settled {
     pub(crate) arguments: Vec<(u32, String)>,
     /// Calls that were not received at first.
     pub(crate) new_calls: Vec<ToolCall>,
+    /// The last of them is cut, and stays so.
+    pub(crate) last_new_call_is_cut: bool,
+    /// What the provider signed the rest of the text with.
+    pub(crate) signature: Option<String>,
     /// The id of the answer that those came in, if it has one.
     pub(crate) new_calls_in: Option<String>,
     /// The text was the beginning of a call, and is none.
@@ -67,12 +71,23 @@ pub(crate) async fn add(
     {
         settled.cut_calls.push(call.index);
     }
+    if mended.text.is_some() && matches!(suspect.slot.part, Part::Text) {
+        settled.signature = mended.signature;
+    }
     match (&suspect.slot.part, mended.text) {
         (_, None) => {}
         (Part::Text, Some(text)) => settled.text = Some(text),
         (Part::ToolCall(call), Some(arguments)) => settled.arguments.push((call.index, arguments)),
     }
-    if let Some(following) = mended.following {
+    // Behind a call that others follow already, what came is those, once more.
+    let is_last = match &suspect.slot.part {
+        Part::Text => true,
+        Part::ToolCall(call) => {
+            mended.outcome.is_some_and(Outcome::is_delivered_whole)
+                && choice.tool_calls.last().is_some_and(|last| last.index == call.index)
+        }
+    };
+    if let Some(following) = mended.following.filter(|_| is_last) {
         followed(exchange, choice, following, account, disclosure, settled).await?;
     }
     Ok(())
@@ -95,10 +110,24 @@ async fn followed(
     settled.text_became_call = following.instead_of_text;
     settled.new_calls_in.clone_from(&account.last_id);
     settled.end = Some(End::ToolCalls);
-    let content_before = if following.instead_of_text { "" } else { settled.text.as_deref().unwrap_or("") };
-    let content_before = content_before.to_owned();
+    let content_before = match &settled.text {
+        _ if following.instead_of_text => String::new(),
+        Some(text) => text.clone(),
+        None => choice.text.clone(),
+    };
+    let own_calls = choice.tool_calls.iter().map(|call| {
+        let whole = settled.arguments.iter().rfind(|(index, _)| *index == call.index);
+        let arguments = whole.map_or_else(|| call.arguments.clone(), |(_, arguments)| arguments.clone());
+        ToolCall { arguments, ..call.clone() }
+    });
+    let own_calls: Vec<ToolCall> = own_calls.collect();
+    // A server that counts its calls otherwise must not be taken for going on with those before.
+    let next = choice.tool_calls.iter().map(|call| call.index.saturating_add(1)).max().unwrap_or(0);
     let last = following.calls.len().saturating_sub(1);
     for (position, mut call) in following.calls.into_iter().enumerate() {
+        if !choice.tool_calls.is_empty() {
+            call.index = next.saturating_add(u32::try_from(position).unwrap_or(u32::MAX));
+        }
         let (ending, stop) = if position == last {
             (following.ending, following.stop)
         } else {
@@ -112,13 +141,14 @@ async fn followed(
             limit: account.limit_sent,
             reasoned: false,
         };
-        let before = settled.new_calls.clone();
+        let before = [own_calls.as_slice(), &settled.new_calls].concat();
         let suspect = call_suspect(exchange, choice.index, &call, reply, &content_before, &before);
         // The parts of a part cannot follow one another without end: what follows a call is not looked at.
         let mended = Box::pin(mend(exchange, &suspect, account, &mut Flow::Waiting)).await?;
         disclosure.add(&mended, account);
         if mended.outcome.is_some_and(|outcome| outcome > Outcome::Corrected) {
             settled.end = Some(End::Cut);
+            settled.last_new_call_is_cut = position == last;
         }
         if let Some(arguments) = mended.text {
             call.arguments = arguments;

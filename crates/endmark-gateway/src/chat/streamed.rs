@@ -65,7 +65,7 @@ async fn relay(
     if let Some(call) = call {
         // A stream that passed unread from some event on was too long to be kept.
         let ending = if unread && ending == Ending::Clean { Ending::OverCap } else { ending };
-        call.settle(ended(received, ending, &parts));
+        call.settle(CallEnd { unread, ..ended(received, ending, &parts) });
     }
     client.send(last).await?;
     if unread {
@@ -124,11 +124,11 @@ fn parts<'a>(
 /// How the call ended whose answer the stream is.
 fn ended(received: &Received, ending: Ending, parts: &Parts<'_>) -> CallEnd {
     CallEnd {
-        ending,
         stop: received.choices().first().and_then(|choice| choice.finish.as_ref()?.stop),
         judged: worst(parts.iter().flat_map(|(_, parts)| parts)),
         usage: received.usage(),
         model: received.model().map(str::to_owned),
+        ..CallEnd::new(ending)
     }
 }
 
@@ -288,7 +288,16 @@ impl Closing<'_> {
         if settled.has_more() {
             self.held_calls(choice, settled, &left_out).await?;
         }
-        for call in &settled.new_calls {
+        if let Some(signature) = settled.signature.as_ref().filter(|_| !settled.text_became_call) {
+            let bytes = self.writer.signature(choice.index, signature);
+            self.client.send(bytes).await?;
+        }
+        if let Some(id) = &settled.new_calls_in {
+            self.writer.answered_by(id);
+        }
+        let last_is_left_out = settled.last_new_call_is_cut && !self.writer.shows_cut_calls();
+        let written = settled.new_calls.len().saturating_sub(usize::from(last_is_left_out));
+        for call in settled.new_calls.iter().take(written) {
             let bytes = self.writer.tool_call(choice.index, call);
             self.client.send(bytes).await?;
         }
@@ -339,6 +348,12 @@ impl Closing<'_> {
                 rewritten: other.rewritten,
             })
             .collect();
+        let passes = ends.is_empty() && self.ending == Ending::Clean;
+        // However the bytes ended. In what follows the last whole frame it may stand all the same.
+        let lacks_end = self.exchange.request.format().wants_last_event()
+            && !self.received.is_done()
+            && residue.is_empty();
+        self.note_successor();
         let bytes = if let Some(disclosure) = &self.failed {
             self.writer.error(&StreamError {
                 message: &self.what_broke(disclosure),
@@ -350,14 +365,29 @@ impl Closing<'_> {
             let mut bytes = self.writer.close(&Ends {
                 choices: &ends,
                 usage: self.account.has_further_calls().then(|| self.account.total()),
-                end_lost: self.ending != Ending::Clean,
+                end_lost: self.ending != Ending::Clean || lacks_end,
             });
-            if ends.is_empty() && self.ending == Ending::Clean {
+            if passes {
                 bytes.extend(residue);
             }
             bytes
         };
         self.client.send(bytes).await
+    }
+
+    /// The client goes on from the id that its stream began with; its server has all of the reply under that of the last
+    /// answer. A call's result goes to the response that has the call.
+    fn note_successor(&self) {
+        let is_whole = self.failed.is_none() && self.worst.is_delivered_whole();
+        let has_calls = self.received.choices().iter().any(|choice| !choice.tool_calls.is_empty());
+        if let (Some(id), Some(last)) = (self.received.id(), &self.account.last_id)
+            && is_whole
+            && !has_calls
+            && self.account.last_upstream.as_deref() == Some(self.exchange.upstream_name())
+        {
+            let credential = self.exchange.calls.credential();
+            self.exchange.gateway.successors.note(self.exchange.upstream_name(), credential, id, last);
+        }
     }
 
     /// What a client is told whose reply broke off.

@@ -35,7 +35,7 @@ pub(crate) async fn whole(
         Ok(response) => response,
         Err(error @ ResponseError::Without(_)) => {
             tracing::warn!(request = exchange.id, %error, "a reply passes unread");
-            settle(call, CallEnd::new(Ending::Clean));
+            settle(call, CallEnd::unread(Ending::Clean));
             exchange.calls.watch.end(Ended::Unread);
             return Ok(Response::from_parts(head, full(body)));
         }
@@ -118,6 +118,9 @@ fn write(exchange: &Exchange, edit: &mut dyn ReplyEdit, choice: &Choice, settled
     if let Some(text) = &settled.text {
         let own = text.strip_prefix(lead(exchange, &choice.text)).filter(|_| before.is_empty());
         edit.set_text(choice.index, &format!("{before}{}", own.unwrap_or(text)));
+    }
+    if let Some(signature) = settled.signature.as_ref().filter(|_| !settled.text_became_call) {
+        edit.set_signature(choice.index, signature);
     }
     for (call, arguments) in &settled.arguments {
         edit.set_arguments(choice.index, *call, arguments);

@@ -61,7 +61,7 @@ pub(super) struct Metered {
 impl Metered {
     fn settle(&mut self, failed: bool) {
         if let Some((call, ending)) = self.call.take() {
-            call.settle(CallEnd::new(if failed { Ending::Dropped } else { ending }));
+            call.settle(CallEnd::unread(if failed { Ending::Dropped } else { ending }));
         }
     }
 }

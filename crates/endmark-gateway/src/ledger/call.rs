@@ -55,6 +55,11 @@ impl Calls {
         }
     }
 
+    /// The hash of the credential that they are made with.
+    pub(crate) fn credential(&self) -> Option<&str> {
+        self.credential.as_deref()
+    }
+
     /// Calls made so far.
     pub(crate) fn made(&self) -> u32 {
         self.made.load(Ordering::Relaxed)
@@ -119,6 +124,8 @@ pub(crate) struct CallEnd {
     pub(crate) stop: Option<Stop>,
     /// None where the answer was not looked at, or cannot be judged alone.
     pub(crate) judged: Option<Judgement>,
+    /// The answer passed without being looked at.
+    pub(crate) unread: bool,
     pub(crate) usage: Option<Usage>,
     /// The model that says it answered.
     pub(crate) model: Option<String>,
@@ -127,7 +134,12 @@ pub(crate) struct CallEnd {
 impl CallEnd {
     /// So much is known of every end.
     pub(crate) fn new(ending: Ending) -> Self {
-        Self { ending, stop: None, judged: None, usage: None, model: None }
+        Self { ending, stop: None, judged: None, unread: false, usage: None, model: None }
+    }
+
+    /// Of an answer that passes without being looked at: whatever it says of its own end is not known.
+    pub(crate) fn unread(ending: Ending) -> Self {
+        Self { unread: true, ..Self::new(ending) }
     }
 }
 
@@ -163,6 +175,7 @@ impl Call {
             self.watch.called(started, self.status, first_byte, total, end.usage.as_ref());
         }
         let (verdict, cut_kind) = match end.judged {
+            None if end.unread => (Some("unread"), None),
             None => (None, None),
             Some(Judgement::Passed) => (Some("passed"), None),
             Some(Judgement::Whole { .. }) => (Some("whole"), None),

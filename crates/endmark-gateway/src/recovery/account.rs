@@ -17,6 +17,8 @@ pub(crate) struct Account {
     pub(crate) limit_sent: Option<u64>,
     /// The id of the last further call's answer.
     pub(crate) last_id: Option<String>,
+    /// The upstream that gave it.
+    pub(crate) last_upstream: Option<String>,
     /// How long upstreams are still waited for.
     pub(super) patience: Patience,
     allowance: u64,
@@ -31,6 +33,7 @@ impl Account {
             extra: Usage::default(),
             limit_sent: None,
             last_id: None,
+            last_upstream: None,
             patience: Patience::new(waiting),
             allowance,
             further_calls: 0,

@@ -48,11 +48,15 @@ pub(super) struct Asker<'a> {
     to_learn: bool,
     /// The upstream refused a limit that the client had not set.
     limit_refused: bool,
+    /// The upstream refused whoever asks, whatever is asked.
+    is_turned_away: bool,
     /// How each call was asked for, whether or not it was answered.
     pub(super) strategies: Vec<String>,
     /// The other upstream, once it was asked.
     pub(super) other_upstream: Option<String>,
     pub(super) following: Option<Following>,
+    /// What the provider signed the last answer's text with.
+    pub(super) signature: Option<String>,
     /// The answer to the request that was asked again last, if it came as a whole.
     pub(super) anew: Option<Bytes>,
 }
@@ -83,9 +87,11 @@ impl<'a> Asker<'a> {
             further: suspect.continuation.clone(),
             to_learn: false,
             limit_refused: false,
+            is_turned_away: false,
             strategies: Vec::new(),
             other_upstream: None,
             following: None,
+            signature: None,
             anew: None,
         };
         let is_down = exchange.gateway.standing.is_down(asker.site.name());
@@ -106,6 +112,7 @@ impl<'a> Asker<'a> {
                 "the rest is asked for elsewhere"
             );
             (self.prefill_refused, self.to_learn, self.limit_refused) = (false, false, false);
+            self.is_turned_away = false;
             // A token is of the upstream that gave it.
             self.further = None;
             self.settle_in().await;
@@ -250,7 +257,9 @@ impl<'a> Asker<'a> {
                 Ok(Some((self.reply(continuation, Some(limit)), join)))
             }
             // There are other ways to ask.
-            Err(Unanswered::Failed(AskFailure::Rejected(_) | AskFailure::Final(_))) => {
+            Err(Unanswered::Failed(AskFailure::Rejected(_) | AskFailure::Final(_)))
+                if !self.is_turned_away =>
+            {
                 self.strategies.pop();
                 Ok(None)
             }
@@ -431,6 +440,8 @@ impl<'a> Asker<'a> {
             Ok(continuation) => {
                 self.account.book(continuation.usage.as_ref(), limit);
                 self.account.last_id.clone_from(&continuation.id);
+                self.account.last_upstream = Some(self.site.name().to_owned());
+                flow.answered_by(continuation.id.as_deref());
                 self.further.clone_from(&continuation.further);
                 Ok(continuation)
             }
@@ -438,6 +449,7 @@ impl<'a> Asker<'a> {
             Err(CallFailure::Lost(why)) => Err(Unanswered::Failed(AskFailure::Lost(why))),
             Err(CallFailure::Rejected { status, error }) => {
                 let why = format!("the upstream refused with {status}: {}", error.message);
+                self.is_turned_away |= error.is_about_the_account();
                 if is_about_the_limit(&error) && !self.limit_refused {
                     self.limit_refused = true;
                 } else if self.asked_by_prefill() && is_about_the_prefill(status, &error) {
@@ -465,20 +477,29 @@ impl<'a> Asker<'a> {
         self.exchange.gateway.capabilities.learn(self.site.name(), &subject, capability).await;
     }
 
-    /// The answer as the machine takes it. Tool calls after a text are kept for later: the text before them
-    /// is complete.
+    /// The answer as the machine takes it. Tool calls after a text, or after the call that was cut, are kept for later:
+    /// what stands before them is complete.
     fn reply(&mut self, continuation: Continuation, limit: Option<u64>) -> Reply {
         let instead_of_text = self.became_calls(&continuation) && !continuation.echoed;
         let mut stop = continuation.stop;
         let mut ending = continuation.ending;
-        if !self.is_call() && !continuation.calls.is_empty() {
+        let calls = match expected_call(self.suspect) {
+            None => continuation.calls,
+            // What was wanted behind this call by another answer is not wanted by this one.
+            Some(own) => {
+                own.found_in(&continuation.calls).map(|(_, behind)| behind.to_vec()).unwrap_or_default()
+            }
+        };
+        self.following = None;
+        if !calls.is_empty() {
             self.following = Some(Following {
-                calls: continuation.calls,
+                calls,
                 ending: std::mem::replace(&mut ending, Ending::Clean),
                 stop: stop.replace(Stop::Normal),
                 instead_of_text,
             });
         }
+        self.signature = continuation.signature;
         Reply {
             text: continuation.text,
             ending,
@@ -551,6 +572,7 @@ fn is_about_the_prefill(status: StatusCode, error: &ProviderError) -> bool {
         status,
         StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::INTERNAL_SERVER_ERROR
     ) && !error.is_context_length()
+        && !error.is_about_the_account()
 }
 
 /// Whether a refusal minds the limit of output tokens, or that prompt and limit together are too long.

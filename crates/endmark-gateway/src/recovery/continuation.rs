@@ -35,6 +35,8 @@ pub(super) struct Continuation {
     pub(super) id: Option<String>,
     /// The provider's own way to go on with it.
     pub(super) further: Option<Further>,
+    /// What the provider signed its text with.
+    pub(super) signature: Option<String>,
     /// The answer as it came, where it came as a whole.
     pub(super) body: Option<Bytes>,
 }
@@ -131,6 +133,7 @@ fn continuation(
         reasoned: choice.reasoned,
         id: id.map(str::to_owned),
         further: choice.continuation.clone(),
+        signature: choice.signature.clone(),
         body: None,
     }
 }

@@ -44,15 +44,16 @@ impl Expected<'_> {
         if choice.tool_calls.is_empty() {
             return if expected.as_text { &choice.text } else { "" };
         }
-        let place = expected.before.len();
-        match choice.tool_calls.get(place) {
-            Some(call)
-                if call.name == expected.name && are_same(expected.before, &choice.tool_calls[..place]) =>
-            {
-                &call.arguments
-            }
-            _ => "",
-        }
+        expected.found_in(&choice.tool_calls).map_or("", |(call, _)| &call.arguments)
+    }
+}
+
+impl ExpectedCall<'_> {
+    /// The call among those of an answer, and those behind it.
+    pub(super) fn found_in<'a>(&self, calls: &'a [ToolCall]) -> Option<(&'a ToolCall, &'a [ToolCall])> {
+        let (before, rest) = calls.split_at_checked(self.before.len())?;
+        let (call, behind) = rest.split_first()?;
+        (call.name == self.name && are_same(self.before, before)).then_some((call, behind))
     }
 }
 

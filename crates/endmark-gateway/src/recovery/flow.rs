@@ -34,6 +34,13 @@ impl Flow<'_> {
         }
     }
 
+    /// A client that has nothing of a reply yet gets it under the id of this answer.
+    pub(super) fn answered_by(&mut self, id: Option<&str>) {
+        if let (Self::Live(slot), Some(id)) = (self, id) {
+            slot.writer.answered_by(id);
+        }
+    }
+
     /// Tells the client that its reply is still being worked on.
     pub(super) async fn keep_alive(&mut self) -> Result<(), ClientGone> {
         match self {

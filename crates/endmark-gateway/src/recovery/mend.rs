@@ -47,6 +47,8 @@ pub(crate) struct Mended {
     pub(crate) invalid: bool,
     /// Tool calls that the rest of the text turned out to be.
     pub(crate) following: Option<Following>,
+    /// What the provider signed the rest of the text with.
+    pub(crate) signature: Option<String>,
     /// The reply that stands in the place of one of which no text came, as it came.
     pub(crate) anew: Option<Bytes>,
 }
@@ -63,6 +65,7 @@ impl Mended {
             reason: None,
             invalid: false,
             following: None,
+            signature: None,
             anew: None,
         }
     }
@@ -251,9 +254,9 @@ async fn resumed(
     let mut asker = Asker::new(exchange, suspect, account).await;
     let outcome = drive(pipeline(exchange, suspect, flow), &mut asker, flow).await?;
     let (strategies, following, upstream) = (asker.strategies, asker.following, asker.other_upstream);
-    let anew = asker.anew;
+    let (anew, signature) = (asker.anew, asker.signature);
     let pieces = outcome.pieces.clone();
-    let mended = Mended { upstream, anew, ..mended(suspect, kind, outcome, following) };
+    let mended = Mended { upstream, anew, signature, ..mended(suspect, kind, outcome, following) };
     let reason = mended.reason.clone().unwrap_or_else(|| "the rest was received and joined".to_owned());
     let outcome_word = mended.outcome.map_or("whole", Outcome::word);
     record

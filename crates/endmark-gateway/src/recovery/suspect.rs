@@ -28,7 +28,7 @@ pub(crate) struct Suspect {
     pub(crate) judged: OnceLock<Judged>,
 }
 
-/// Tool calls that came where the rest of a text was asked for.
+/// Tool calls that came where the rest of a text was asked for, or behind the call whose rest was.
 #[derive(Debug)]
 pub(crate) struct Following {
     pub(crate) calls: Vec<ToolCall>,

@@ -77,3 +77,48 @@ async fn an_error_of_the_upstream_behind_a_whole_call_reaches_the_client() {
         assert_eq!(heard.endmark.unwrap_or_default()["outcome"], "cut", "{what}");
     }
 }
+
+/// The model did not want one call alone: what the answer with the rest has behind it belongs to the reply.
+#[tokio::test]
+async fn calls_behind_the_one_that_was_cut_are_not_lost() {
+    let (paris, time) = (r#"{"city":"Paris"}"#, r#"{"tz":"CET"}"#);
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        for cut in ["", r#"{"city":"Par"#] {
+            let first =
+                wire.answer(&[Said::Text("I look."), Said::Call("get_weather", cut)], End::Limit, stream);
+            let calls = [Said::Call("get_weather", paris), Said::Call("get_time", time)];
+            let rest = wire.answer(&calls, End::Calls, stream);
+            let endmark = Endmark::start(Script::new().then(first).otherwise(rest)).await;
+            let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
+            let what = format!("{wire:?} {stream} {cut:?}: {}", reply.text());
+            let expected = [("get_weather", paris), ("get_time", time)];
+            let expected = expected.map(|(name, arguments)| (name.to_owned(), arguments.to_owned()));
+            assert_eq!(heard.calls, expected, "{what}");
+            assert_eq!(heard.text, "I look.", "{what}");
+            assert_eq!((heard.stop.as_deref(), heard.error), (Some(wire.word(End::Calls)), None), "{what}");
+        }
+    }
+}
+
+/// The last of them may be cut itself, and then no client takes it for finished.
+#[tokio::test]
+async fn a_call_behind_the_one_that_was_cut_may_be_cut_too() {
+    let paris = r#"{"city":"Paris"}"#;
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let first = wire.answer(&[Said::Call("get_weather", "")], End::Limit, stream);
+        let calls = [Said::Call("get_weather", paris), Said::Call("get_time", "")];
+        let rest = wire.answer(&calls, End::Limit, stream);
+        let refused = Answer::error(400, "invalid_request_error", None, "no");
+        let endmark = Endmark::start(Script::new().then(first).then(rest).otherwise(refused)).await;
+        let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
+        let what = format!("{wire:?} {stream}: {}", reply.text());
+        assert_eq!(heard.calls.first().map(|(_, arguments)| arguments.as_str()), Some(paris), "{what}");
+        assert!(heard.calls.iter().skip(1).all(|(_, arguments)| arguments.is_empty()), "{what}");
+        let is_said = heard.stop.as_deref() == Some(wire.word(End::Limit)) || heard.error.is_some();
+        assert!(is_said, "{what}");
+        // In these two an input is an object, and of nothing there is none.
+        if matches!(wire, Wire::Other(Dialect::Messages | Dialect::Gemini)) {
+            assert_eq!(heard.calls.len(), 1, "{what}");
+        }
+    }
+}

@@ -52,6 +52,17 @@ async fn a_reply_that_needs_nothing_has_one_row_with_what_was_reported() {
 }
 
 #[tokio::test]
+async fn an_answer_that_passes_unread_is_not_said_to_be_whole() {
+    let odd = Answer::json(200, &json!({"choices": "none", "error": null}));
+    let endmark = Endmark::start(Script::new().otherwise(odd)).await;
+    endmark.ask(&request(500)).await;
+    endmark.chat(&request(500)).header("x-endmark-resume", "off").send().await.read().await;
+    for row in rows(&endmark, 2).await {
+        assert_eq!(words(&row), ("reply", "clean", Some("unread"), Some(200)));
+    }
+}
+
+#[tokio::test]
 async fn each_continuation_has_a_row_of_its_own() {
     for stream in [false, true] {
         let endmark = Endmark::resuming(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
@@ -106,7 +117,7 @@ async fn a_refusal_a_lost_answer_and_one_over_the_cap_have_their_rows() {
     let whole = Endmark::start_with(Script::new().otherwise(Answer::json(200, &reply)), over).await;
     assert_eq!(whole.ask(&request(50)).await.json(), reply);
     let row = rows(&whole, 1).await.remove(0);
-    assert_eq!(words(&row), ("reply", "over_cap", None, Some(200)));
+    assert_eq!(words(&row), ("reply", "over_cap", Some("unread"), Some(200)));
     assert!(row.received_bytes > Some(1_000));
 
     let no_api = Endmark::start(Script::new().otherwise(Answer::html(200))).await;
@@ -137,7 +148,7 @@ async fn what_is_not_looked_at_has_a_row_too() {
         let body = if stream { stream_request(500) } else { request(500) };
         endmark.ask(&body).await;
         let row = rows(&endmark, 1).await.remove(0);
-        assert_eq!((words(&row), row.mode.as_str()), (("reply", "clean", None, Some(200)), "off"));
+        assert_eq!((words(&row), row.mode.as_str()), (("reply", "clean", Some("unread"), Some(200)), "off"));
     }
 }
 

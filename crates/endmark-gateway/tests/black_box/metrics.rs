@@ -64,7 +64,7 @@ async fn traffic_is_counted_by_upstream_purpose_and_outcome() {
     endmark.ask(&request(500)).await;
     endmark.ask(&request(4)).await;
     endmark.ask(&stream_request(500)).await;
-    endmark.chat(&serde_json::json!({"model": 7})).send().await.read().await;
+    endmark.chat(&request(4)).body("{").send().await.read().await;
     let calls = endmark.calls();
     let samples = when_all_is_counted(&endmark).await;
     let of = |series: &str| samples.get(series).copied();

@@ -78,7 +78,66 @@ async fn a_resumed_stream_keeps_the_id_that_it_began_with() {
     let ids: Vec<&Value> = events.iter().filter_map(|event| event["response"].get("id")).collect();
     assert_eq!(ids, ["resp_1", "resp_1"], "{}", reply.text());
     assert_eq!(events.last().unwrap()["response"]["output"][0]["content"][0]["text"], STORY);
-    assert_eq!(remembered(&endmark), (Value::Null, json!(false)));
+    // Its client goes on from it, under the id that it knows, so the server has to know it.
+    assert_eq!(remembered(&endmark), (Value::Null, Value::Null));
+}
+
+/// Under the id that the stream began with the server has the beginning alone.
+#[tokio::test]
+async fn what_goes_on_from_a_resumed_stream_goes_on_from_the_whole_of_it() {
+    let whole = || Answer::json(200, &response("resp_9", &text("completed", "Yes.")));
+    let script = Script::new()
+        .then(stream("resp_1", &text("incomplete", &STORY[..40])))
+        .then(stream("resp_2", &text("completed", &STORY[40..])))
+        .otherwise(whole());
+    let endmark = Endmark::resuming(script).await;
+    let post = |key: &str| Request::post(endmark.address, "/v1/responses").header("authorization", key);
+    let reply = post("Bearer me").json(&request(true)).send().await.read().await;
+    assert!(reply.text().contains("resp_1") && !reply.text().contains("resp_2"), "{}", reply.text());
+    let body = r#"{ "model":"m", "previous_response_id" : "resp_1" , "input":"And then?", "odd": 1.0 }"#;
+    let cases = [
+        ("Bearer me", "auto", "resp_2"),
+        // An id is its owner's alone, and some modes change nothing.
+        ("Bearer you", "auto", "resp_1"),
+        ("Bearer me", "off", "resp_1"),
+        ("Bearer me", "warn", "resp_1"),
+    ];
+    for (key, mode, expected) in cases {
+        let reply = post(key).header("x-endmark-resume", mode).body(body).send().await.read().await;
+        let sent = endmark.upstream.requests().last().unwrap().body.clone();
+        assert_eq!(
+            String::from_utf8(sent.to_vec()).unwrap(),
+            body.replace("resp_1", expected),
+            "{key} {mode}"
+        );
+        let told = (expected != "resp_1").then_some(expected);
+        assert_eq!(reply.header("x-endmark-previous-response"), told, "{key} {mode}");
+    }
+}
+
+/// A call's result goes to the response that has the call, be it cut there.
+#[tokio::test]
+async fn what_goes_on_from_a_stream_with_a_call_goes_on_from_the_answer_with_the_call() {
+    let script = Script::new()
+        .then(stream("resp_1", &call("incomplete", "call_1", "")))
+        .then(stream("resp_2", &call("completed", "call_2", r#"{"a":1}"#)))
+        .otherwise(Answer::json(200, &response("resp_9", &text("completed", "Yes."))));
+    let (endmark, _) = ask(script, true).await;
+    let body = json!({"model": "m", "previous_response_id": "resp_1", "input": "And then?"});
+    Request::post(endmark.address, "/v1/responses").json(&body).send().await.read().await;
+    assert_eq!(endmark.upstream.requests().last().unwrap().json()["previous_response_id"], "resp_1");
+}
+
+/// A stream that broke off before it said anything has no id of its own.
+#[tokio::test]
+async fn a_stream_of_which_nothing_came_has_the_id_of_the_answer_in_its_place() {
+    let script = Script::new()
+        .then(Answer::sse(["".to_owned()]))
+        .otherwise(stream("resp_2", &text("completed", STORY)));
+    let (_, reply) = ask(script, true).await;
+    let events = reply.json_events();
+    let ids: Vec<&Value> = events.iter().filter_map(|event| event["response"].get("id")).collect();
+    assert!(!ids.is_empty() && ids.iter().all(|id| *id == "resp_2"), "{}", reply.text());
 }
 
 #[tokio::test]

@@ -40,6 +40,7 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
             id: block.word("id"),
             name: block.word("name").unwrap_or_default(),
             arguments: input.filter(|_| !is_cut).map(Value::raw).unwrap_or_default().to_owned(),
+            signature: None,
             legacy: false,
         });
     }

@@ -54,6 +54,8 @@ impl MessageReader {
                 if let Some(message) = root.field("message") {
                     self.received.named(message.word("model"), message.word("id"));
                     self.count(message.field("usage"));
+                    // A stream that breaks off tells no other counts.
+                    event.usage = self.counts.usage();
                 }
             }
             Some("content_block_start") => self.block_starts(root, &mut event),

@@ -28,6 +28,8 @@ pub(super) struct MessageWriter {
     calls: u32,
     /// Whether anything was written that did not come.
     wrote: bool,
+    /// The id of the answer that a message is begun from here.
+    id: Option<String>,
 }
 
 /// A block that the client has the beginning of, and not the end.
@@ -55,6 +57,7 @@ impl MessageWriter {
             next: 0,
             calls: 0,
             wrote: false,
+            id: None,
         }
     }
 
@@ -121,9 +124,10 @@ impl MessageWriter {
             return Vec::new();
         }
         let json = format!(
-            "{{\"type\":\"message_start\",\"message\":{{\"id\":\"msg_endmark\",\"type\":\"message\",\
+            "{{\"type\":\"message_start\",\"message\":{{\"id\":{},\"type\":\"message\",\
              \"role\":\"assistant\",\"model\":{},\"content\":[],\"stop_reason\":null,\"stop_sequence\":null,\
              \"usage\":{{\"input_tokens\":0,\"output_tokens\":0}}}}}}",
+            quoted(self.id.as_deref().unwrap_or("msg_endmark")),
             quoted(&self.model)
         );
         event_frame("message_start", json.as_bytes())
@@ -251,6 +255,15 @@ impl Writer for MessageWriter {
         )));
         bytes.extend(self.end_block());
         bytes
+    }
+
+    fn shows_cut_calls(&self) -> bool {
+        // An input that has not begun is read as one without anything in it.
+        false
+    }
+
+    fn answered_by(&mut self, id: &str) {
+        self.id.get_or_insert_with(|| id.to_owned());
     }
 
     /// Whatever the stop reason, libraries put an input together from what came of it, and of nothing make `{}`.

@@ -1,6 +1,11 @@
 //! A candidate and its parts, in a response or in a chunk of a stream.
 
+use std::borrow::Cow;
+
+use super::request::either;
 use crate::json::{Kind, Value};
+
+const SIGNATURE: [&str; 2] = ["thoughtSignature", "thought_signature"];
 
 /// The candidates of a message, each with its number: the one it names, else its position.
 pub(super) fn candidates(root: Value<'_>) -> impl Iterator<Item = (u32, Value<'_>)> {
@@ -39,6 +44,11 @@ pub(super) fn is_thought(part: Value<'_>) -> bool {
 /// The call in a part.
 pub(super) fn call_of(part: Value<'_>) -> Option<Value<'_>> {
     part.field("functionCall").filter(|call| call.kind() == Kind::Object)
+}
+
+/// What the thought behind a part is signed with.
+pub(super) fn signature_of(part: Value<'_>) -> Option<String> {
+    either(part, SIGNATURE).and_then(|(_, signature)| signature.text()).map(Cow::into_owned)
 }
 
 /// Whether a call comes in pieces, which name places in its arguments and are no text of them.

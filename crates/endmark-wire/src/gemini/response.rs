@@ -4,7 +4,7 @@ use endmark_core::Stop;
 use serde_json::value::RawValue;
 
 use super::candidate::{
-    arguments_of, call_of, candidate, candidates, is_in_pieces, is_thought, parts, text_of,
+    arguments_of, call_of, candidate, candidates, is_in_pieces, is_thought, parts, signature_of, text_of,
 };
 use super::stop;
 use super::usage;
@@ -42,6 +42,7 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
     let mut choice = Choice::new(index);
     for part in parts(candidate) {
         if let Some(text) = text_of(part).and_then(Value::decoded) {
+            choice.signature = signature_of(part).or(choice.signature);
             choice.text.push_str(&text.text);
             choice.mendable &= text.exact;
         } else if is_thought(part) {
@@ -53,6 +54,7 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
                 id: call.word("id"),
                 name: call.word("name").unwrap_or_default(),
                 arguments: arguments_of(call, at_limit && last == Some(part)).to_owned(),
+                signature: signature_of(part),
                 legacy: false,
             });
         }
@@ -96,21 +98,23 @@ impl<'a> Edit<'a> {
 }
 
 impl ReplyEdit for Edit<'_> {
-    /// Lets the last text go on where the text only goes on; otherwise the first one holds all of it.
     fn set_text(&mut self, choice: u32, text: &str) {
         let Some(candidate) = self.candidate(choice) else { return };
         let texts: Vec<Value<'_>> = parts(candidate).filter_map(text_of).collect();
-        let held: String = texts.iter().filter_map(|text| text.text()).collect();
-        match (text.strip_prefix(held.as_str()), texts.split_first()) {
-            (Some(""), _) => {}
-            (Some(rest), Some((first, more))) => self.edits.append_text(*more.last().unwrap_or(first), rest),
-            (None, Some((first, more))) => {
-                self.edits.set_text(*first, text);
-                for part in more {
-                    self.edits.set_text(*part, "");
-                }
+        if texts.is_empty() && !text.is_empty() {
+            self.add_parts(candidate, &[format!("{{\"text\":{}}}", quoted(text))]);
+        }
+        self.edits.set_texts(&texts, text);
+    }
+
+    fn set_signature(&mut self, choice: u32, signature: &str) {
+        let Some(candidate) = self.candidate(choice) else { return };
+        match parts(candidate).filter(|part| text_of(*part).is_some()).last() {
+            Some(part) => self.edits.set_field(part, "thoughtSignature", &quoted(signature)),
+            None if candidate.at("content.parts").is_some() => {
+                self.add_parts(candidate, &[signed_part(signature)]);
             }
-            (_, None) => self.add_parts(candidate, &[format!("{{\"text\":{}}}", quoted(text))]),
+            None => {}
         }
     }
 
@@ -170,7 +174,18 @@ pub(super) fn object(arguments: &str) -> Option<&str> {
 pub(super) fn call_part(call: &ToolCall) -> Option<String> {
     let arguments = object(&call.arguments)?;
     let id = call.id.as_ref().map(|id| format!("\"id\":{},", quoted(id))).unwrap_or_default();
-    Some(format!("{{\"functionCall\":{{{id}\"name\":{},\"args\":{arguments}}}}}", quoted(&call.name)))
+    let signature = call.signature.as_ref();
+    let signature = signature.map(|signature| format!(",\"thoughtSignature\":{}", quoted(signature)));
+    Some(format!(
+        "{{\"functionCall\":{{{id}\"name\":{},\"args\":{arguments}}}{}}}",
+        quoted(&call.name),
+        signature.unwrap_or_default()
+    ))
+}
+
+/// A part without text that carries a signature, as the provider itself sends it.
+pub(super) fn signed_part(signature: &str) -> String {
+    format!("{{\"text\":\"\",\"thoughtSignature\":{}}}", quoted(signature))
 }
 
 /// The word for an end.

@@ -2,7 +2,7 @@
 
 use endmark_core::Stop;
 
-use super::candidate::{arguments_of, call_of, is_in_pieces, is_thought, number};
+use super::candidate::{arguments_of, call_of, is_in_pieces, is_thought, number, signature_of};
 use super::error;
 use super::stop;
 use super::usage;
@@ -59,10 +59,12 @@ impl ContentReader {
         let last = parts.last().copied();
         let before = event.pieces.len();
         let (mut exact, mut thought) = (true, false);
+        let mut signatures = Vec::new();
         for part in parts {
             let in_thought = is_thought(part);
             thought |= in_thought;
             let text = part.field("text").filter(|_| !in_thought);
+            let signature = signature_of(part).filter(|_| !in_thought);
             let piece = if let Some(text) = text.and_then(Value::decoded) {
                 exact &= text.exact;
                 Piece::Text(text.text.into_owned())
@@ -79,12 +81,19 @@ impl ContentReader {
             } else {
                 continue;
             };
+            if let Some(signature) = signature {
+                let call = if let Piece::ToolCall { index, .. } = &piece { Some(*index) } else { None };
+                signatures.push((call, signature));
+            }
             let is_empty = matches!(&piece, Piece::Text(text) | Piece::Reasoning(text) if text.is_empty());
             if !is_empty {
                 event.pieces.push(Delta { choice: index, piece });
             }
         }
         self.received.pieces(index, event.pieces.get(before..).unwrap_or_default(), false);
+        for (call, signature) in signatures {
+            self.received.signed(index, call, signature);
+        }
         if thought {
             self.received.reasoned(index);
         }

@@ -2,7 +2,7 @@
 
 use super::candidate::{call_of, candidate, parts, text_of};
 use super::error;
-use super::response::{call_part, object, word_of};
+use super::response::{call_part, object, signed_part, word_of};
 use super::usage;
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
@@ -28,12 +28,21 @@ pub(super) struct ContentWriter {
     /// The arguments of calls that are held back, by candidate and call: they are changed where they stand, next
     /// to the signature of the thought behind them.
     arguments: Vec<(u32, u32, String)>,
+    /// Parts that belong behind the calls of a candidate that are held back.
+    behind: Vec<(u32, String)>,
 }
 
 impl ContentWriter {
     pub(super) fn new(model: &str) -> Self {
         let fallback = format!(",\"modelVersion\":{}", quoted(model));
-        Self { envelope: None, fallback, held: Held::default(), wrote: Vec::new(), arguments: Vec::new() }
+        Self {
+            envelope: None,
+            fallback,
+            held: Held::default(),
+            wrote: Vec::new(),
+            arguments: Vec::new(),
+            behind: Vec::new(),
+        }
     }
 
     fn note(&mut self, frame: &Frame) {
@@ -94,8 +103,37 @@ impl ContentWriter {
         }
     }
 
-    /// A chunk that was held back, with the ends that take the place of its own.
-    fn edited(&self, frame: &Frame, event: &Event, closing: &Closing<'_>) -> Option<Vec<u8>> {
+    /// Everything that was held back and is no error, with the ends that take the place of its own; and the candidates that
+    /// ended in it.
+    fn held_edited(&self, held: &[(Frame, Event)], closing: &Closing<'_>) -> (Vec<u8>, Vec<u32>) {
+        let mut bytes = Vec::new();
+        let mut ended = Vec::new();
+        for (position, (frame, event)) in
+            held.iter().enumerate().filter(|(_, (_, event))| event.error.is_none())
+        {
+            ended.extend(event.finishes.iter().map(|finish| finish.choice));
+            let later = held.get(position + 1..).unwrap_or_default();
+            let more_follow =
+                |choice| later.iter().any(|(_, event)| calls_in(event, choice).next().is_some());
+            let behind = self
+                .behind
+                .iter()
+                .filter(|(choice, _)| calls_in(event, *choice).next().is_some() && !more_follow(*choice));
+            let behind: Vec<&(u32, String)> = behind.collect();
+            let edited = self.edited(frame, event, &behind, closing);
+            bytes.extend(edited.unwrap_or_else(|| frame.raw.clone()));
+        }
+        (bytes, ended)
+    }
+
+    /// A chunk that was held back, with the ends that take the place of its own, and these parts behind its own.
+    fn edited(
+        &self,
+        frame: &Frame,
+        event: &Event,
+        behind: &[&(u32, String)],
+        closing: &Closing<'_>,
+    ) -> Option<Vec<u8>> {
         let root = Value::parse_str(frame.data.as_deref()?).ok()?;
         let mut edits = Edits::of(root);
         for end in closing.choices {
@@ -104,6 +142,11 @@ impl ContentWriter {
                 without_content(&mut edits, candidate);
             }
             self.write_arguments(&mut edits, candidate, end.choice, event);
+            let own = candidate.at("content.parts").and_then(|parts| parts.of_kind(Kind::Array));
+            let behind = behind.iter().filter(|(choice, _)| *choice == end.choice);
+            for (own, (_, part)) in own.into_iter().cycle().zip(behind) {
+                edits.push_item(own, part);
+            }
             if let Some(end) = end.end
                 && candidate.filled("finishReason").is_some()
             {
@@ -181,7 +224,16 @@ impl Writer for ContentWriter {
             return Vec::new();
         }
         // A call whose arguments are no object cannot be said here: the reply's end says that it is cut.
-        call_part(call).map(|part| self.part(choice, &part)).unwrap_or_default()
+        let Some(part) = call_part(call) else { return Vec::new() };
+        if self.held.events().any(|event| calls_in(event, choice).next().is_some()) {
+            self.behind.push((choice, part));
+            return Vec::new();
+        }
+        self.part(choice, &part)
+    }
+
+    fn signature(&mut self, choice: u32, signature: &str) -> Vec<u8> {
+        self.part(choice, &signed_part(signature))
     }
 
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {
@@ -190,12 +242,7 @@ impl Writer for ContentWriter {
             self.held.put_back(held);
             return self.send_held();
         }
-        let mut bytes = Vec::new();
-        let mut ended = Vec::new();
-        for (frame, event) in held.iter().filter(|(_, event)| event.error.is_none()) {
-            ended.extend(event.finishes.iter().map(|finish| finish.choice));
-            bytes.extend(self.edited(frame, event, closing).unwrap_or_else(|| frame.raw.clone()));
-        }
+        let (mut bytes, ended) = self.held_edited(&held, closing);
         for end in closing.choices.iter().filter(|end| !ended.contains(&end.choice)) {
             bytes.extend(self.end(end, closing));
         }
@@ -206,10 +253,7 @@ impl Writer for ContentWriter {
         let own = self.held.error().cloned();
         let held = self.held.take();
         let closing = Closing { choices: error.choices, ..Closing::default() };
-        let mut bytes = Vec::new();
-        for (frame, event) in held.iter().filter(|(_, event)| event.error.is_none()) {
-            bytes.extend(self.edited(frame, event, &closing).unwrap_or_else(|| frame.raw.clone()));
-        }
+        let (mut bytes, _) = self.held_edited(&held, &closing);
         let told = own.as_ref().and_then(|frame| {
             let root = Value::parse_str(frame.data.as_deref()?).ok()?;
             let mut edits = Edits::of(root.of_kind(Kind::Object)?);

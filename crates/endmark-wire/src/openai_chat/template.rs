@@ -27,10 +27,14 @@ pub struct Template {
 impl Template {
     /// A template for a stream of which no chunk was seen.
     pub fn new(model: &str) -> Self {
-        let model = quoted(model);
-        let envelope = format!(
-            "\"id\":\"chatcmpl-endmark\",\"object\":\"chat.completion.chunk\",\"created\":0,\"model\":{model},"
-        );
+        Self::named("chatcmpl-endmark", model)
+    }
+
+    /// The same for a stream of this id.
+    pub(super) fn named(id: &str, model: &str) -> Self {
+        let (id, model) = (quoted(id), quoted(model));
+        let envelope =
+            format!("\"id\":{id},\"object\":\"chat.completion.chunk\",\"created\":0,\"model\":{model},");
         Self { envelope }
     }
 

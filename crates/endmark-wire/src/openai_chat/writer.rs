@@ -14,6 +14,7 @@ use crate::writer::{ChoiceEnd, Closing, End, Held, StreamError, Writer};
 pub(super) struct ChatWriter {
     template: Option<Template>,
     fallback: Template,
+    model: String,
     include_usage: bool,
     held: Held,
     /// The choices of which something was written that did not come.
@@ -46,6 +47,7 @@ impl ChatWriter {
         Self {
             template: None,
             fallback: Template::new(model),
+            model: model.to_owned(),
             include_usage,
             held: Held::default(),
             wrote: Vec::new(),
@@ -205,6 +207,10 @@ impl Writer for ChatWriter {
     fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8> {
         self.writes_call(choice, call);
         data_frame(&self.template().tool_call_chunk(choice, call))
+    }
+
+    fn answered_by(&mut self, id: &str) {
+        self.fallback = Template::named(id, &self.model);
     }
 
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {

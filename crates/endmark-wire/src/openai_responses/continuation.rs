@@ -18,7 +18,7 @@ pub(super) fn asking(request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<A
     let mut edits = on_terms(root, terms);
     // The server would add what Endmark asks, and the rest by itself, to the client's conversation.
     edits.remove_field(root, "conversation");
-    if is_referred_to_by_none(request, ask) {
+    if is_referred_to_by_none(ask) {
         edits.set_field(root, "store", "false");
     }
     match ask {
@@ -48,16 +48,15 @@ pub(super) fn asking(request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<A
     Some(edits.finish().into())
 }
 
-/// Whether no client goes on from the answer: a stream keeps its first id, and so does a reply with a call.
-fn is_referred_to_by_none(request: &Request, ask: &Ask<'_>) -> bool {
-    let is_of_call = match ask {
+/// Whether no client goes on from the answer: one with a call has to go on from the response that has the call.
+fn is_referred_to_by_none(ask: &Ask<'_>) -> bool {
+    match ask {
         Ask::Prefill { so_far, .. } | Ask::Prompt { so_far, .. } => {
             matches!(so_far, Partial::ToolCall { .. })
         }
         Ask::Correction { wrong, .. } => matches!(wrong, Partial::ToolCall { .. }),
         Ask::Again | Ask::Native { .. } => false,
-    };
-    is_of_call || request.view().stream
+    }
 }
 
 fn on_terms(root: Value<'_>, terms: Terms) -> Edits<'_> {

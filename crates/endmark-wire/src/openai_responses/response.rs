@@ -45,6 +45,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
                     id: item.word("call_id"),
                     name: item.word("name").unwrap_or_default(),
                     arguments: arguments.map(|arguments| arguments.text.into_owned()).unwrap_or_default(),
+                    signature: None,
                     legacy: false,
                 });
             }
@@ -81,26 +82,6 @@ pub(super) fn status_of(end: End) -> &'static str {
     match end {
         End::Turn | End::ToolCalls => "completed",
         End::Cut => "incomplete",
-    }
-}
-
-/// Sets the text of a reply: where its parts before the last one stay, only that one changes; else the first one holds
-/// all of it.
-pub(super) fn write_text<'a>(edits: &mut Edits<'a>, texts: &[Value<'a>], text: &str) {
-    let Some((last, before)) = texts.split_last() else { return };
-    let earlier: String = before.iter().filter_map(|text| text.text()).collect();
-    let held = last.text().unwrap_or_default();
-    match text.strip_prefix(earlier.as_str()) {
-        Some(own) => match own.strip_prefix(held.as_ref()) {
-            Some("") => {}
-            Some(rest) => edits.append_text(*last, rest),
-            None => edits.set_text(*last, own),
-        },
-        None => {
-            for (position, part) in texts.iter().enumerate() {
-                edits.set_text(*part, if position == 0 { text } else { "" });
-            }
-        }
     }
 }
 
@@ -155,7 +136,7 @@ impl ReplyEdit for Edit<'_> {
         if texts.is_empty() {
             self.edits.push_item(output, &message_item("msg_endmark", "completed", text));
         }
-        write_text(&mut self.edits, &texts, text);
+        self.edits.set_texts(&texts, text);
         // Some servers repeat it next to the items.
         if let Some(whole) = self.edits.original().field("output_text").filter(|whole| whole.text().is_some())
         {

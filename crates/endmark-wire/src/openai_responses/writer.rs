@@ -34,6 +34,8 @@ pub(super) struct ResponseWriter {
     unindexed: bool,
     /// Whether anything was written that did not come.
     wrote: bool,
+    /// The id of the answer that a response is begun from here.
+    id: Option<String>,
 }
 
 /// What is to go on.
@@ -56,6 +58,7 @@ impl ResponseWriter {
             number: None,
             unindexed: false,
             wrote: false,
+            id: None,
         }
     }
 
@@ -260,9 +263,9 @@ impl ResponseWriter {
     }
 
     fn bare_response(&self) -> String {
-        let model = quoted(&self.model);
+        let (model, id) = (quoted(&self.model), quoted(self.id.as_deref().unwrap_or("resp_endmark")));
         format!(
-            "{{\"id\":\"resp_endmark\",\"object\":\"response\",\"created_at\":0,\"status\":\"in_progress\",\"model\":{model},\"output\":[]}}"
+            "{{\"id\":{id},\"object\":\"response\",\"created_at\":0,\"status\":\"in_progress\",\"model\":{model},\"output\":[]}}"
         )
     }
 
@@ -470,6 +473,10 @@ impl Writer for ResponseWriter {
         bytes.extend(self.event("response.function_call_arguments.delta", &fields));
         bytes.extend(self.complete(position, "completed"));
         bytes
+    }
+
+    fn answered_by(&mut self, id: &str) {
+        self.id.get_or_insert_with(|| id.to_owned());
     }
 
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {

@@ -26,6 +26,8 @@ pub struct Choice {
     pub mendable: bool,
     /// The provider's own way to go on with it, if it gave one; of several the last.
     pub continuation: Option<Continuation>,
+    /// What the provider signed the text with (Gemini's `thoughtSignature`); of several the last.
+    pub signature: Option<String>,
     /// How many bytes of text and arguments were received, kept or not.
     pub received: usize,
 }
@@ -52,6 +54,7 @@ impl Choice {
             finish: None,
             mendable: true,
             continuation: None,
+            signature: None,
             received: 0,
         }
     }

@@ -7,6 +7,9 @@ use super::{Choice, Continuation, Delta, Event, EventError, Finish, Piece, ToolC
 /// More choices than a request can ask for; of others nothing is kept.
 const MAX_CHOICES: usize = 128;
 
+/// More than providers sign with; a longer one is not kept.
+const MAX_SIGNATURE_BYTES: usize = 1024 * 1024;
+
 /// What the stream says of itself, besides its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -187,6 +190,23 @@ impl Received {
             && let Some(token) = token
         {
             choice.continuation = Some(Continuation { token, text: choice.text.len() });
+        }
+    }
+
+    /// Notes what the provider signed a choice's text with, or the call of this number.
+    pub(crate) fn signed(&mut self, index: u32, call: Option<u32>, signature: String) {
+        if signature.len() > MAX_SIGNATURE_BYTES {
+            return;
+        }
+        let choice = self.choices.iter_mut().find(|choice| choice.index == index && choice.mendable);
+        let Some(choice) = choice else { return };
+        match call {
+            None => choice.signature = Some(signature),
+            Some(call) => {
+                if let Some(call) = choice.tool_calls.iter_mut().find(|known| known.index == call) {
+                    call.signature = Some(signature);
+                }
+            }
         }
     }
 

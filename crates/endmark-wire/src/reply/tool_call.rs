@@ -11,6 +11,8 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments' source text, JSON when it is whole.
     pub arguments: String,
+    /// What the provider signed it with, which a client has to send back with it (Gemini's `thoughtSignature`).
+    pub signature: Option<String>,
     /// Sent as the legacy `function_call`, and so to be answered in that form.
     pub legacy: bool,
 }

@@ -153,6 +153,7 @@ fn what_a_template_makes_is_read_as_it_was_meant() {
         id: Some("c".to_owned()),
         name: "read".to_owned(),
         arguments: "{\"a\":".to_owned(),
+        signature: None,
         legacy: false,
     };
     let usage =

@@ -1,0 +1,96 @@
+//! Which response goes on from which: the client of a stream knows the id that it began with, and its server has all of the
+//! reply under the id of the answer that finished it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Mutex;
+
+/// How many responses are remembered; the oldest are forgotten.
+const MAX_RESPONSES: usize = 8_192;
+
+/// More than any id has.
+const MAX_ID_BYTES: usize = 256;
+
+/// Whose response it is: an id is worth nothing to anybody else.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Owned {
+    upstream: String,
+    /// The hash of the credential it was asked with, if there was one.
+    credential: Option<String>,
+    id: String,
+}
+
+/// The responses that were finished by another one, as long as there is room for them.
+#[derive(Debug, Default)]
+pub(crate) struct Successors {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    last: HashMap<Owned, String>,
+    /// The oldest first.
+    order: VecDeque<Owned>,
+}
+
+impl Successors {
+    /// Notes that this response is whole under another id.
+    pub(crate) fn note(&self, upstream: &str, credential: Option<&str>, id: &str, last: &str) {
+        if id == last || id.len() > MAX_ID_BYTES || last.len() > MAX_ID_BYTES {
+            return;
+        }
+        let owned = Owned::new(upstream, credential, id);
+        let mut known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if known.last.insert(owned.clone(), last.to_owned()).is_none() {
+            known.order.push_back(owned);
+        }
+        if known.order.len() > MAX_RESPONSES
+            && let Some(oldest) = known.order.pop_front()
+        {
+            known.last.remove(&oldest);
+        }
+    }
+
+    /// The id under which the upstream has all of this response, where that is another.
+    pub(crate) fn of(&self, upstream: &str, credential: Option<&str>, id: &str) -> Option<String> {
+        let known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        known.last.get(&Owned::new(upstream, credential, id)).cloned()
+    }
+}
+
+impl Owned {
+    fn new(upstream: &str, credential: Option<&str>, id: &str) -> Self {
+        Self { upstream: upstream.to_owned(), credential: credential.map(str::to_owned), id: id.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_its_owners_alone() {
+        let successors = Successors::default();
+        successors.note("one", Some("me"), "a", "b");
+        assert_eq!(successors.of("one", Some("me"), "a").as_deref(), Some("b"));
+        for (upstream, credential, id) in [
+            ("two", Some("me"), "a"),
+            ("one", Some("you"), "a"),
+            ("one", None, "a"),
+            ("one", Some("me"), "b"),
+        ] {
+            assert_eq!(successors.of(upstream, credential, id), None);
+        }
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten() {
+        let successors = Successors::default();
+        for number in 0..=MAX_RESPONSES {
+            successors.note("one", None, &format!("a{number}"), "b");
+        }
+        assert_eq!(successors.of("one", None, "a0"), None);
+        assert!(successors.of("one", None, "a1").is_some());
+        successors.note("one", None, &"x".repeat(MAX_ID_BYTES + 1), "b");
+        assert_eq!(successors.of("one", None, &"x".repeat(MAX_ID_BYTES + 1)), None);
+    }
+}

@@ -1,0 +1,99 @@
+//! Messages: the end of a stream, what was counted before it broke off, and refusals that no other way of asking mends.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Endmark;
+use testkit::{Answer, Fault, Reply, Request, Script};
+
+fn event(event: &Value) -> String {
+    format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
+}
+
+/// The events of a message with this text, to its end.
+fn frames(text: &str, stop: &str) -> Vec<String> {
+    let usage = json!({"input_tokens": 40, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 100, "output_tokens": 2});
+    let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [],
+        "stop_reason": null, "stop_sequence": null, "usage": usage});
+    let events = [
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": null}, "usage": {"output_tokens": 9}}),
+        json!({"type": "message_stop"}),
+    ];
+    events.iter().map(event).collect()
+}
+
+async fn ask(endmark: &Endmark) -> Reply {
+    let body = json!({"model": "m", "max_tokens": 8192, "stream": true, "messages": [{"role": "user", "content": "Tell."}]});
+    Request::post(endmark.address, "/v1/messages").json(&body).send().await.read().await
+}
+
+/// Libraries wait for it, however the bytes stopped.
+#[tokio::test]
+async fn a_stream_that_lacks_its_last_event_alone_gets_it() {
+    let mut frames = frames("The harbour was quiet.", "end_turn");
+    let whole = frames.concat();
+    frames.pop();
+    let length = frames.concat().len();
+    for fault in [None, Some(Fault::Reset), Some(Fault::Close)] {
+        let answer = Answer::sse(frames.clone());
+        let answer = fault.map_or(answer.clone(), |fault| answer.fault(length, fault));
+        let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+        let reply = ask(&endmark).await;
+        let without_blanks = |text: &str| text.replace(": ", ":");
+        assert_eq!(without_blanks(&reply.text()), without_blanks(&whole), "{fault:?}");
+        assert_eq!(endmark.calls(), 1);
+    }
+    // Without the blank line behind it the event is there all the same, and not said twice.
+    let unended =
+        format!("{}{}", frames.concat(), "event: message_stop\ndata: {\"type\":\"message_stop\"}\n");
+    let endmark = Endmark::start(Script::new().otherwise(Answer::sse([unended.clone()]))).await;
+    assert_eq!(ask(&endmark).await.text(), unended);
+}
+
+/// What was read of the prompt was counted, and paid for, though the end of the stream did not come.
+#[tokio::test]
+async fn the_tokens_of_a_stream_that_broke_off_are_counted() {
+    let mut begun = frames("The harbour was quiet", "end_turn");
+    begun.truncate(3);
+    let length = begun.concat().len();
+    let first = Answer::sse(begun).fault(length, Fault::Reset);
+    let rest = Answer::sse(frames(" that morning.", "end_turn"));
+    let endmark = Endmark::start(Script::new().then(first).otherwise(rest)).await;
+    let reply = ask(&endmark).await;
+    let events = reply.json_events();
+    let delta = events.iter().find(|event| event["type"] == "message_delta").unwrap();
+    let usage = &delta["usage"];
+    assert_eq!(usage["input_tokens"], 80, "{usage}");
+    assert_eq!((&usage["cache_read_input_tokens"], &usage["output_tokens"]), (&json!(200), &json!(11)));
+    for _ in 0..200 {
+        let rows = endmark.store.reader().unwrap().recent_calls(9).unwrap();
+        if rows.len() == 2 {
+            let first = rows.iter().find(|row| row.call == 1).unwrap();
+            assert_eq!(
+                (first.ending.as_str(), first.tokens.prompt, first.tokens.cached),
+                ("dropped", Some(143), Some(100))
+            );
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+    }
+    unreachable!("the calls have no rows");
+}
+
+/// An account without money is refused however it asks.
+#[tokio::test]
+async fn a_refusal_of_whoever_asks_is_told_and_not_asked_again() {
+    let cut = Answer::sse(frames("The harbour was quiet", "max_tokens"));
+    let why = "Your credit balance is too low to access the Anthropic API.";
+    let refused = Answer::error(400, "invalid_request_error", None, why);
+    let endmark = Endmark::start(Script::new().then(cut).otherwise(refused)).await;
+    let reply = ask(&endmark).await;
+    assert_eq!(endmark.calls(), 2, "{}", reply.text());
+    let delta = reply.json_events().into_iter().find(|event| event["type"] == "message_delta").unwrap();
+    assert!(delta["endmark"]["reason"].as_str().unwrap().contains(why), "{delta}");
+    assert_eq!(delta["delta"]["stop_reason"], "max_tokens");
+}

@@ -1,0 +1,94 @@
+//! Gemini: what thoughts are signed with, and texts of several parts.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Endmark;
+use testkit::{Answer, Reply, Request, Script};
+
+fn chunk(parts: &Value, finish: Option<&str>) -> Value {
+    let mut candidate = json!({"index": 0, "content": {"role": "model", "parts": parts}});
+    if let Some(finish) = finish {
+        candidate["finishReason"] = json!(finish);
+    }
+    json!({"candidates": [candidate], "modelVersion": "m", "responseId": "r",
+        "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 7, "totalTokenCount": 12}})
+}
+
+fn answer(stream: bool, parts: &Value, finish: &str) -> Answer {
+    let whole = chunk(parts, Some(finish));
+    if stream { Answer::sse([format!("data: {whole}\r\n\r\n")]) } else { Answer::json(200, &whole) }
+}
+
+async fn ask(script: Script, stream: bool) -> Reply {
+    let endmark = Endmark::resuming(script).await;
+    let method = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
+    let body = json!({"contents": [{"role": "user", "parts": [{"text": "Tell."}]}],
+        "tools": [{"functionDeclarations": [{"name": "f", "parameters": {"type": "OBJECT"}}]}]});
+    let request = Request::post(endmark.address, &format!("/v1beta/models/m:{method}")).json(&body);
+    request.send().await.read().await
+}
+
+/// All parts that the client gets.
+fn parts(reply: &Reply, stream: bool) -> Vec<Value> {
+    let events = if stream { reply.json_events() } else { vec![reply.json()] };
+    let parts = events.iter().flat_map(|event| event["candidates"][0]["content"]["parts"].as_array());
+    parts.flatten().cloned().collect()
+}
+
+/// A client has to send a call back with it, or is refused.
+#[tokio::test]
+async fn a_call_that_comes_with_the_rest_keeps_its_signature() {
+    for stream in [false, true] {
+        let text = json!([{"text": "I look it up"}]);
+        let rest = json!([{"text": " now."}, {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "SIGNED"}]);
+        let script =
+            Script::new().then(answer(stream, &text, "MAX_TOKENS")).otherwise(answer(stream, &rest, "STOP"));
+        let reply = ask(script, stream).await;
+        let parts = parts(&reply, stream);
+        let call = parts.iter().find(|part| part["functionCall"].is_object()).unwrap();
+        assert_eq!(
+            (&call["functionCall"]["args"], &call["thoughtSignature"]),
+            (&json!({"a": 1}), &json!("SIGNED"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_is_gone_on_with_keeps_the_signature_of_its_rest() {
+    for stream in [false, true] {
+        for first in [json!([{"text": "The harbour was"}]), json!([{"text": "I think", "thought": true}])] {
+            let is_thought = first[0]["thought"] == true;
+            let rest = if is_thought { "The harbour was quiet." } else { " quiet." };
+            let rest = json!([{"text": rest}, {"text": "", "thoughtSignature": "SIGNED"}]);
+            let script = Script::new()
+                .then(answer(stream, &first, "MAX_TOKENS"))
+                .otherwise(answer(stream, &rest, "STOP"));
+            let reply = ask(script, stream).await;
+            let parts = parts(&reply, stream);
+            let said = parts.iter().filter(|part| part["thought"] != true);
+            let text: String = said.map(|part| part["text"].as_str().unwrap_or_default()).collect();
+            assert_eq!(text, "The harbour was quiet.", "{}", reply.text());
+            let signed: Vec<&Value> = parts
+                .iter()
+                .map(|part| &part["thoughtSignature"])
+                .filter(|signed| !signed.is_null())
+                .collect();
+            assert_eq!(signed, ["SIGNED"], "{stream} {is_thought}: {}", reply.text());
+        }
+    }
+}
+
+/// What stands in parts of its own stays there.
+#[tokio::test]
+async fn a_text_of_several_parts_goes_on_in_the_last() {
+    let first = json!([{"text": "One. "}, {"text": "Two. ", "thoughtSignature": "A"}, {"text": "The harbour was quiet that that"}]);
+    let rest = json!([{"text": "that morning."}]);
+    let script =
+        Script::new().then(answer(false, &first, "MAX_TOKENS")).otherwise(answer(false, &rest, "STOP"));
+    let parts = parts(&ask(script, false).await, false);
+    assert_eq!(parts[0], json!({"text": "One. "}));
+    assert_eq!(parts[1], json!({"text": "Two. ", "thoughtSignature": "A"}));
+    assert!(parts[2]["text"].as_str().unwrap().starts_with("The harbour was quiet that"), "{parts:?}");
+    assert_eq!(parts.len(), 3);
+}
