@@ -1,37 +1,34 @@
 //! How the rest of a cut part is asked for: by prefill where the upstream can go on with an unfinished
 //! message, else in a user turn (PC-3).
 
+mod prefill;
+mod refusal;
+mod room;
+mod showing;
+
 use bytes::Bytes;
-use endmark_core::{
-    AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, Join, Reply, ResumeAsk, SeamStyle, Stop,
-};
+use endmark_core::{AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, Join, Reply, ResumeAsk, Stop};
 use endmark_store::Purpose;
-use endmark_wire::ask::{Ask, Asked, Partial, PrefillVariant, Terms, ToolPrefill};
-use endmark_wire::error::ProviderError;
-use endmark_wire::format::WireFormat;
-use endmark_wire::openai_chat::Chat;
-use endmark_wire::reply::{Continuation as Further, ToolCall};
-use http::StatusCode;
+use endmark_wire::ask::{Ask, Asked, Terms, ToolPrefill};
+use endmark_wire::reply::Continuation as Further;
 
 use super::account::Account;
 use super::call::CallFailure;
 use super::capabilities::Capability;
 use super::continuation::{Continuation, call};
-use super::expected::{Expected, ExpectedCall};
+use super::expected::Expected;
 use super::flow::{ClientGone, Flow};
 use super::site::Site;
 use super::suspect::{Following, Suspect};
 use crate::chat::{Exchange, Part};
-use crate::settings::Prefill;
+use refusal::{Refused, is_about_the_limit, is_about_the_prefill};
+use showing::{call_so_far, expected_call, expecting, in_text, partial, terms, tool_prefill};
 
 /// The log's word for a call that goes on with the unfinished message itself.
 const PREFILL: &str = "prefill";
 
 /// The log's word for a call that goes on by the provider's own token.
 const NATIVE: &str = "native";
-
-/// A limit that every model takes, and most contexts have room for.
-const MODEST_LIMIT: u64 = 1_024;
 
 /// Asks for the rest of one part.
 pub(super) struct Asker<'a> {
@@ -40,16 +37,12 @@ pub(super) struct Asker<'a> {
     suspect: &'a Suspect,
     account: &'a mut Account,
     capability: Capability,
-    /// The upstream refused a prefill in this very exchange.
-    prefill_refused: bool,
+    /// What the upstream refused in this very exchange.
+    refused: Refused,
     /// The provider's own way to go on from the last answer.
     further: Option<Further>,
     /// Whether the last answer will tell what the upstream does with a prefill.
     to_learn: bool,
-    /// The upstream refused a limit that the client had not set.
-    limit_refused: bool,
-    /// The upstream refused whoever asks, whatever is asked.
-    is_turned_away: bool,
     /// How each call was asked for, whether or not it was answered.
     pub(super) strategies: Vec<String>,
     /// The other upstream, once it was asked.
@@ -83,11 +76,9 @@ impl<'a> Asker<'a> {
             suspect,
             account,
             capability: Capability::Unknown,
-            prefill_refused: false,
+            refused: Refused::default(),
             further: suspect.continuation.clone(),
             to_learn: false,
-            limit_refused: false,
-            is_turned_away: false,
             strategies: Vec::new(),
             other_upstream: None,
             following: None,
@@ -111,8 +102,7 @@ impl<'a> Asker<'a> {
                 to = self.site.name(),
                 "the rest is asked for elsewhere"
             );
-            (self.prefill_refused, self.to_learn, self.limit_refused) = (false, false, false);
-            self.is_turned_away = false;
+            (self.refused, self.to_learn) = (Refused::default(), false);
             // A token is of the upstream that gave it.
             self.further = None;
             self.settle_in().await;
@@ -197,7 +187,7 @@ impl<'a> Asker<'a> {
         let asked = asked.ok_or_else(cannot_be_asked)?;
         let expected = in_text(expecting(self.suspect, "", ask, Some(ask.from)));
         let continuation = self.call((asked.body, terms.stream), limit, &expected, flow).await?;
-        if self.prefill_refused && self.capability == Capability::Unknown {
+        if self.refused.prefill && self.capability == Capability::Unknown {
             // The same request in another form was taken: it was the prefill that was refused.
             self.found(Capability::None).await;
         }
@@ -214,7 +204,7 @@ impl<'a> Asker<'a> {
         // Where the stream was lost, and not its room too small, not even that: the same bytes. So it is where a limit
         // is refused and the client had none.
         let is_lost = ask.kind == CutKind::Dropped && view.stream;
-        let is_unlimited = self.limit_refused && view.limit.is_none();
+        let is_unlimited = self.refused.limit && view.limit.is_none();
         let (body, stream, carried) = if view.choices == 1 && (is_lost || is_unlimited) {
             self.account.limit_sent = view.limit;
             (request.body().to_vec(), view.stream, view.limit)
@@ -258,7 +248,7 @@ impl<'a> Asker<'a> {
             }
             // There are other ways to ask.
             Err(Unanswered::Failed(AskFailure::Rejected(_) | AskFailure::Final(_)))
-                if !self.is_turned_away =>
+                if !self.refused.whoever_asks =>
             {
                 self.strategies.pop();
                 Ok(None)
@@ -297,7 +287,7 @@ impl<'a> Asker<'a> {
                 None if self.became_calls(&continuation) => {}
                 None => {
                     // The model went on otherwise than it had: of that nothing fits behind what is there.
-                    self.prefill_refused = true;
+                    self.refused.prefill = true;
                     let why = "the model did not go on behind the whitespace that it had written";
                     return Err(Unanswered::Failed(AskFailure::Rejected(why.to_owned())));
                 }
@@ -336,96 +326,8 @@ impl<'a> Asker<'a> {
         Ok(self.reply(continuation, Some(limit)))
     }
 
-    /// Draws the lesson from how the last answer could be joined, when there was one to draw.
-    pub(super) async fn learn(&mut self, joined: Option<SeamStyle>) {
-        if std::mem::take(&mut self.to_learn) {
-            let found =
-                if joined == Some(SeamStyle::Exact) { Capability::Continues } else { Capability::None };
-            self.found(found).await;
-        }
-    }
-
-    fn limit(&mut self, wanted: u64) -> Result<u64, Unanswered> {
-        self.account.limit(wanted).ok_or_else(|| {
-            Unanswered::Failed(AskFailure::Budget(
-                "the request has used up [resume] max_extra_tokens".to_owned(),
-            ))
-        })
-    }
-
-    /// The limit for asking for all of the reply again: more than it had, or all that may be spent where it had none;
-    /// never less than what it took.
-    fn more_room(&mut self) -> Result<u64, Unanswered> {
-        let own = self.site.request.view().limit;
-        let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
-        let wanted = own.map_or(u64::MAX, |own| self.wanted(own.saturating_mul(2).max(at_least)));
-        let limit = self.limit(wanted)?;
-        let taken = self.account.first.map_or(0, |usage| usage.completion);
-        if limit < taken.max(own.unwrap_or(0)) {
-            let why = format!(
-                "the reply took {taken} tokens, and of [resume] max_extra_tokens no more than {limit} are left for it"
-            );
-            return Err(Unanswered::Failed(AskFailure::Budget(why)));
-        }
-        Ok(limit)
-    }
-
-    /// The limit to ask for: what is wanted, unless the upstream refused that; then no more than the client's
-    /// own, which it took, or else a modest one.
-    fn wanted(&self, wanted: u64) -> u64 {
-        match self.site.request.view().limit {
-            _ if !self.limit_refused => wanted,
-            Some(own) => own,
-            None => wanted.min(MODEST_LIMIT),
-        }
-    }
-
     fn is_call(&self) -> bool {
         matches!(self.suspect.slot.part, Part::ToolCall(_))
-    }
-
-    /// The way to prefill, unless the upstream is known not to take one.
-    fn prefill(&self) -> Option<PrefillVariant> {
-        if self.prefill_refused {
-            return None;
-        }
-        match self.site.destination.upstream.prefill {
-            Prefill::Never => None,
-            Prefill::Auto if self.capability == Capability::None => None,
-            Prefill::Auto | Prefill::Assistant => Some(PrefillVariant::Plain),
-            Prefill::ContinueFinalMessage => Some(PrefillVariant::ContinueFinalMessage),
-            Prefill::Prefix => Some(PrefillVariant::PrefixFlag),
-            Prefill::Partial => Some(PrefillVariant::PartialFlag),
-        }
-    }
-
-    /// How far an answer to a prefill can be trusted to go on from the cut.
-    async fn join_of_prefill(&mut self, continuation: &Continuation) -> Join {
-        if continuation.echoed {
-            if self.capability == Capability::Unknown {
-                self.found(Capability::Echoes).await;
-            }
-            return Join::Exact;
-        }
-        if self.became_calls(continuation) {
-            return Join::Exact;
-        }
-        match self.capability {
-            Capability::Continues => Join::Stitched(AskedFrom::Cut),
-            // An upstream that echoes and now does not has answered something else.
-            Capability::Echoes | Capability::None => Join::Stitched(AskedFrom::Unknown),
-            Capability::Unknown => {
-                // A refusal or a broken stream says nothing about what the upstream does with a prefill.
-                let said = matches!(continuation.stop, Some(Stop::Normal | Stop::Sequence | Stop::Limit));
-                self.to_learn = said && continuation.ending == Ending::Clean;
-                Join::Stitched(AskedFrom::Unknown)
-            }
-        }
-    }
-
-    /// Whether the upstream read the unfinished text as a tool call and finished that.
-    fn became_calls(&self, continuation: &Continuation) -> bool {
-        !self.is_call() && !continuation.calls.is_empty() && continuation.text.is_empty()
     }
 
     async fn call(
@@ -449,11 +351,11 @@ impl<'a> Asker<'a> {
             Err(CallFailure::Lost(why)) => Err(Unanswered::Failed(AskFailure::Lost(why))),
             Err(CallFailure::Rejected { status, error }) => {
                 let why = format!("the upstream refused with {status}: {}", error.message);
-                self.is_turned_away |= error.is_about_the_account();
-                if is_about_the_limit(&error) && !self.limit_refused {
-                    self.limit_refused = true;
+                self.refused.whoever_asks |= error.is_about_the_account();
+                if is_about_the_limit(&error) && !self.refused.limit {
+                    self.refused.limit = true;
                 } else if self.asked_by_prefill() && is_about_the_prefill(status, &error) {
-                    self.prefill_refused = true;
+                    self.refused.prefill = true;
                 } else {
                     // Asked the same way again, it would be refused again.
                     return Err(Unanswered::Failed(AskFailure::Final(why)));
@@ -461,20 +363,6 @@ impl<'a> Asker<'a> {
                 Err(Unanswered::Failed(AskFailure::Rejected(why)))
             }
         }
-    }
-
-    /// What a capability is remembered for: tool calls are continued differently from text, and one format from
-    /// another. Of the first format there was the name is left out.
-    fn subject(&self) -> String {
-        let (model, format) = (&self.site.request.view().model, self.site.request.format().name());
-        let kind = if self.is_call() { "#tool_calls" } else { "" };
-        if format == Chat.name() { format!("{model}{kind}") } else { format!("{format}:{model}{kind}") }
-    }
-
-    async fn found(&mut self, capability: Capability) {
-        self.capability = capability;
-        let subject = self.subject();
-        self.exchange.gateway.capabilities.learn(self.site.name(), &subject, capability).await;
     }
 
     /// The answer as the machine takes it. Tool calls after a text, or after the call that was cut, are kept for later:
@@ -511,88 +399,7 @@ impl<'a> Asker<'a> {
     }
 }
 
-fn expecting<'a>(
-    suspect: &'a Suspect,
-    echo: &'a str,
-    ask: &'a ResumeAsk,
-    from: Option<AskedFrom>,
-) -> Expected<'a> {
-    Expected {
-        purpose: Purpose::Resume,
-        echo,
-        so_far: &ask.so_far,
-        demanded: suspect.demanded.as_ref(),
-        from,
-        exact: false,
-        closed: false,
-        call: expected_call(suspect),
-    }
-}
-
-/// The call that an answer has to have in it, where the part is one.
-fn expected_call(suspect: &Suspect) -> Option<ExpectedCall<'_>> {
-    match &suspect.slot.part {
-        Part::Text => None,
-        Part::ToolCall(call) => {
-            Some(ExpectedCall { name: &call.name, before: &suspect.calls_before, as_text: false })
-        }
-    }
-}
-
-/// The same where a call's arguments were asked for as text.
-fn in_text(mut expected: Expected<'_>) -> Expected<'_> {
-    if let Some(call) = &mut expected.call {
-        call.as_text = true;
-    }
-    expected
-}
-
-/// A cut call as far as it is there by now.
-fn call_so_far(suspect: &Suspect, so_far: &str) -> Option<ToolCall> {
-    match &suspect.slot.part {
-        Part::Text => None,
-        Part::ToolCall(call) => Some(ToolCall { arguments: so_far.to_owned(), ..call.clone() }),
-    }
-}
-
-fn partial<'a>(suspect: &'a Suspect, so_far: &'a str, call: Option<&'a ToolCall>) -> Partial<'a> {
-    let (content_before, calls_before) = (&suspect.content_before, &suspect.calls_before);
-    call.map_or(Partial::Text(so_far), |call| Partial::ToolCall { call, content_before, calls_before })
-}
-
 /// A way to ask that the request's format was taken to have.
 fn cannot_be_asked() -> Unanswered {
     Unanswered::Failed(AskFailure::Final("the request's format has no way to ask so".to_owned()))
-}
-
-/// Whether a refusal can have the prefill for its reason, and another way of asking may be taken: not where
-/// the credential, the model or the length is what the upstream minds.
-fn is_about_the_prefill(status: StatusCode, error: &ProviderError) -> bool {
-    matches!(
-        status,
-        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::INTERNAL_SERVER_ERROR
-    ) && !error.is_context_length()
-        && !error.is_about_the_account()
-}
-
-/// Whether a refusal minds the limit of output tokens, or that prompt and limit together are too long.
-fn is_about_the_limit(error: &ProviderError) -> bool {
-    let message = error.message.to_ascii_lowercase();
-    let names_limit = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens"];
-    error.is_context_length() || names_limit.iter().any(|name| message.contains(name))
-}
-
-fn terms(limit: u64, stream: bool) -> Terms {
-    // The usage of every call counts, whether or not the client asked for it.
-    Terms { limit, stream, include_usage: stream }
-}
-
-/// How a cut tool call is shown. Where the template writes calls as text, the model goes on in the middle of
-/// one; with nothing said yet, or cut after a blank, it would go astray there, and writes the call anew.
-fn tool_prefill(arguments: &str) -> ToolPrefill {
-    if arguments.contains('"') && !arguments.ends_with(char::is_whitespace) {
-        ToolPrefill::Hermes
-    } else {
-        ToolPrefill::Calls
-    }
 }

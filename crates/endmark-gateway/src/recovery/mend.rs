@@ -256,7 +256,7 @@ async fn resumed(
     let (strategies, following, upstream) = (asker.strategies, asker.following, asker.other_upstream);
     let (anew, signature) = (asker.anew, asker.signature);
     let pieces = outcome.pieces.clone();
-    let mended = Mended { upstream, anew, signature, ..mended(suspect, kind, outcome, following) };
+    let mended = Mended { upstream, signature, anew, ..mended(suspect, kind, outcome, following) };
     let reason = mended.reason.clone().unwrap_or_else(|| "the rest was received and joined".to_owned());
     let outcome_word = mended.outcome.map_or("whole", Outcome::word);
     record

@@ -105,11 +105,7 @@ async fn what_goes_on_from_a_resumed_stream_goes_on_from_the_whole_of_it() {
     for (key, mode, expected) in cases {
         let reply = post(key).header("x-endmark-resume", mode).body(body).send().await.read().await;
         let sent = endmark.upstream.requests().last().unwrap().body.clone();
-        assert_eq!(
-            String::from_utf8(sent.to_vec()).unwrap(),
-            body.replace("resp_1", expected),
-            "{key} {mode}"
-        );
+        assert_eq!(String::from_utf8(sent).unwrap(), body.replace("resp_1", expected), "{key} {mode}");
         let told = (expected != "resp_1").then_some(expected);
         assert_eq!(reply.header("x-endmark-previous-response"), told, "{key} {mode}");
     }
@@ -132,7 +128,7 @@ async fn what_goes_on_from_a_stream_with_a_call_goes_on_from_the_answer_with_the
 #[tokio::test]
 async fn a_stream_of_which_nothing_came_has_the_id_of_the_answer_in_its_place() {
     let script = Script::new()
-        .then(Answer::sse(["".to_owned()]))
+        .then(Answer::sse([String::new()]))
         .otherwise(stream("resp_2", &text("completed", STORY)));
     let (_, reply) = ask(script, true).await;
     let events = reply.json_events();

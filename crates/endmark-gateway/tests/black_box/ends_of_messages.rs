@@ -1,9 +1,7 @@
 //! Messages: the end of a stream, what was counted before it broke off, and refusals that no other way of asking mends.
 
-mod support;
-
+use crate::support::Endmark;
 use serde_json::{Value, json};
-use support::Endmark;
 use testkit::{Answer, Fault, Reply, Request, Script};
 
 fn event(event: &Value) -> String {

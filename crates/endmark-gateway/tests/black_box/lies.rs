@@ -1,11 +1,9 @@
 //! What a provider says of the end of a reply, and what the text and the count of tokens say.
 
-mod support;
-
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
 use endmark_gateway::Mode;
 use serde_json::{Value, json};
-use support::Endmark;
-use support::spoken::{End, Said, Wire};
 use testkit::{Dialect, Script};
 
 /// A request with the limit that the replies of `spoken` reach: seven tokens.
@@ -58,7 +56,7 @@ async fn a_reply_that_its_limit_cut_is_not_called_finished() {
 
         // Whoever only watches changes no word.
         let watching = Endmark::start_with(Script::new().otherwise(answer), |settings| {
-            settings.resume.mode = Mode::Warn
+            settings.resume.mode = Mode::Warn;
         });
         let (_, heard) = wire.ask(&watching.await, &limited(wire, stream), stream).await;
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Turn)), "{wire:?}");
@@ -104,6 +102,6 @@ async fn a_document_that_ends_at_its_limit_is_whole() {
         }
         let (reply, heard) = wire.ask(&endmark, &request, stream).await;
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Turn)), "{wire:?}");
-        assert_eq!((reply.body.to_vec(), endmark.calls()), (body.to_vec(), 1), "{wire:?}");
+        assert_eq!((reply.body, endmark.calls()), (body, 1), "{wire:?}");
     }
 }

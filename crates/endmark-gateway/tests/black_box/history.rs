@@ -1,10 +1,8 @@
 //! Cut calls that already stand in a client's conversation: what goes upstream of them.
 
-mod support;
-
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
 use serde_json::{Value, json};
-use support::Endmark;
-use support::spoken::{End, Said, Wire};
 use testkit::{Dialect, Reply, Request, Script};
 
 /// A conversation with a call that has these arguments, and its result.
@@ -87,7 +85,7 @@ async fn a_cut_call_of_a_conversation_is_closed_and_says_that_it_was_cut() {
             let sent = endmark.upstream.requests().last().unwrap().body.clone();
             // Every other byte is the client's.
             let expected = conversation(wire, &arguments(wire, closed));
-            let sent = String::from_utf8(sent.to_vec()).unwrap();
+            let sent = String::from_utf8(sent).unwrap();
             let spelled = |text: &str| text.replace("\": ", "\":");
             assert_eq!(spelled(&sent), spelled(&expected), "{wire:?}");
         }
@@ -119,7 +117,7 @@ async fn what_is_whole_and_what_nobody_may_touch_goes_as_it_came() {
                 "{wire:?} {mode}"
             );
             let sent = endmark.upstream.requests().last().unwrap().body.clone();
-            assert_eq!(String::from_utf8(sent.to_vec()).unwrap(), body, "{wire:?} {mode}");
+            assert_eq!(String::from_utf8(sent).unwrap(), body, "{wire:?} {mode}");
         }
     }
 }

@@ -1,9 +1,7 @@
 //! Gemini: what thoughts are signed with, and texts of several parts.
 
-mod support;
-
+use crate::support::Endmark;
 use serde_json::{Value, json};
-use support::Endmark;
 use testkit::{Answer, Reply, Request, Script};
 
 fn chunk(parts: &Value, finish: Option<&str>) -> Value {
@@ -32,7 +30,7 @@ async fn ask(script: Script, stream: bool) -> Reply {
 /// All parts that the client gets.
 fn parts(reply: &Reply, stream: bool) -> Vec<Value> {
     let events = if stream { reply.json_events() } else { vec![reply.json()] };
-    let parts = events.iter().flat_map(|event| event["candidates"][0]["content"]["parts"].as_array());
+    let parts = events.iter().filter_map(|event| event["candidates"][0]["content"]["parts"].as_array());
     parts.flatten().cloned().collect()
 }
 

@@ -1,0 +1,80 @@
+//! What an upstream does with an unfinished message, and what is remembered of that.
+
+use endmark_core::{AskedFrom, Ending, Join, SeamStyle, Stop};
+use endmark_wire::ask::PrefillVariant;
+use endmark_wire::format::WireFormat;
+use endmark_wire::openai_chat::Chat;
+
+use super::super::capabilities::Capability;
+use super::super::continuation::Continuation;
+use super::Asker;
+use crate::settings::Prefill;
+
+impl Asker<'_> {
+    /// Draws the lesson from how the last answer could be joined, when there was one to draw.
+    pub(in crate::recovery) async fn learn(&mut self, joined: Option<SeamStyle>) {
+        if std::mem::take(&mut self.to_learn) {
+            let found =
+                if joined == Some(SeamStyle::Exact) { Capability::Continues } else { Capability::None };
+            self.found(found).await;
+        }
+    }
+
+    /// The way to prefill, unless the upstream is known not to take one.
+    pub(super) fn prefill(&self) -> Option<PrefillVariant> {
+        if self.refused.prefill {
+            return None;
+        }
+        match self.site.destination.upstream.prefill {
+            Prefill::Never => None,
+            Prefill::Auto if self.capability == Capability::None => None,
+            Prefill::Auto | Prefill::Assistant => Some(PrefillVariant::Plain),
+            Prefill::ContinueFinalMessage => Some(PrefillVariant::ContinueFinalMessage),
+            Prefill::Prefix => Some(PrefillVariant::PrefixFlag),
+            Prefill::Partial => Some(PrefillVariant::PartialFlag),
+        }
+    }
+
+    /// How far an answer to a prefill can be trusted to go on from the cut.
+    pub(super) async fn join_of_prefill(&mut self, continuation: &Continuation) -> Join {
+        if continuation.echoed {
+            if self.capability == Capability::Unknown {
+                self.found(Capability::Echoes).await;
+            }
+            return Join::Exact;
+        }
+        if self.became_calls(continuation) {
+            return Join::Exact;
+        }
+        match self.capability {
+            Capability::Continues => Join::Stitched(AskedFrom::Cut),
+            // An upstream that echoes and now does not has answered something else.
+            Capability::Echoes | Capability::None => Join::Stitched(AskedFrom::Unknown),
+            Capability::Unknown => {
+                // A refusal or a broken stream says nothing about what the upstream does with a prefill.
+                let said = matches!(continuation.stop, Some(Stop::Normal | Stop::Sequence | Stop::Limit));
+                self.to_learn = said && continuation.ending == Ending::Clean;
+                Join::Stitched(AskedFrom::Unknown)
+            }
+        }
+    }
+
+    /// Whether the upstream read the unfinished text as a tool call and finished that.
+    pub(super) fn became_calls(&self, continuation: &Continuation) -> bool {
+        !self.is_call() && !continuation.calls.is_empty() && continuation.text.is_empty()
+    }
+
+    /// What a capability is remembered for: tool calls are continued differently from text, and one format from
+    /// another. Of the first format there was the name is left out.
+    pub(super) fn subject(&self) -> String {
+        let (model, format) = (&self.site.request.view().model, self.site.request.format().name());
+        let kind = if self.is_call() { "#tool_calls" } else { "" };
+        if format == Chat.name() { format!("{model}{kind}") } else { format!("{format}:{model}{kind}") }
+    }
+
+    pub(super) async fn found(&mut self, capability: Capability) {
+        self.capability = capability;
+        let subject = self.subject();
+        self.exchange.gateway.capabilities.learn(self.site.name(), &subject, capability).await;
+    }
+}

@@ -1,0 +1,32 @@
+//! What an upstream's refusal is about.
+
+use endmark_wire::error::ProviderError;
+use http::StatusCode;
+
+/// What an upstream refused.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Refused {
+    /// To go on with an unfinished message.
+    pub(super) prefill: bool,
+    /// A limit that the client had not set.
+    pub(super) limit: bool,
+    /// Whoever asks, whatever is asked.
+    pub(super) whoever_asks: bool,
+}
+
+/// Whether a refusal can have the prefill for its reason, and another way of asking may be taken: not where
+/// the credential, the model or the length is what the upstream minds.
+pub(super) fn is_about_the_prefill(status: StatusCode, error: &ProviderError) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::INTERNAL_SERVER_ERROR
+    ) && !error.is_context_length()
+        && !error.is_about_the_account()
+}
+
+/// Whether a refusal minds the limit of output tokens, or that prompt and limit together are too long.
+pub(super) fn is_about_the_limit(error: &ProviderError) -> bool {
+    let message = error.message.to_ascii_lowercase();
+    let names_limit = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens"];
+    error.is_context_length() || names_limit.iter().any(|name| message.contains(name))
+}

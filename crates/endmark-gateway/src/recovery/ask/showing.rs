@@ -1,0 +1,74 @@
+//! What an upstream is shown of a part, and what is expected of its answer.
+
+use endmark_core::{AskedFrom, ResumeAsk};
+use endmark_store::Purpose;
+use endmark_wire::ask::{Partial, Terms, ToolPrefill};
+use endmark_wire::reply::ToolCall;
+
+use super::super::expected::{Expected, ExpectedCall};
+use super::super::suspect::Suspect;
+use crate::chat::Part;
+
+pub(super) fn expecting<'a>(
+    suspect: &'a Suspect,
+    echo: &'a str,
+    ask: &'a ResumeAsk,
+    from: Option<AskedFrom>,
+) -> Expected<'a> {
+    Expected {
+        purpose: Purpose::Resume,
+        echo,
+        so_far: &ask.so_far,
+        demanded: suspect.demanded.as_ref(),
+        from,
+        exact: false,
+        closed: false,
+        call: expected_call(suspect),
+    }
+}
+
+/// The call that an answer has to have in it, where the part is one.
+pub(super) fn expected_call(suspect: &Suspect) -> Option<ExpectedCall<'_>> {
+    match &suspect.slot.part {
+        Part::Text => None,
+        Part::ToolCall(call) => {
+            Some(ExpectedCall { name: &call.name, before: &suspect.calls_before, as_text: false })
+        }
+    }
+}
+
+/// The same where a call's arguments were asked for as text.
+pub(super) fn in_text(mut expected: Expected<'_>) -> Expected<'_> {
+    if let Some(call) = &mut expected.call {
+        call.as_text = true;
+    }
+    expected
+}
+
+/// A cut call as far as it is there by now.
+pub(super) fn call_so_far(suspect: &Suspect, so_far: &str) -> Option<ToolCall> {
+    match &suspect.slot.part {
+        Part::Text => None,
+        Part::ToolCall(call) => Some(ToolCall { arguments: so_far.to_owned(), ..call.clone() }),
+    }
+}
+
+pub(super) fn partial<'a>(suspect: &'a Suspect, so_far: &'a str, call: Option<&'a ToolCall>) -> Partial<'a> {
+    let (content_before, calls_before) = (&suspect.content_before, &suspect.calls_before);
+    call.map_or(Partial::Text(so_far), |call| Partial::ToolCall { call, content_before, calls_before })
+}
+
+/// How a cut tool call is shown. Where the template writes calls as text, the model goes on in the middle of
+/// one; with nothing said yet, or cut after a blank, it would go astray there, and writes the call anew.
+pub(super) fn tool_prefill(arguments: &str) -> ToolPrefill {
+    if arguments.contains('"') && !arguments.ends_with(char::is_whitespace) {
+        ToolPrefill::Hermes
+    } else {
+        ToolPrefill::Calls
+    }
+}
+
+pub(super) fn terms(limit: u64, stream: bool) -> Terms {
+    // The usage of every call counts, whether or not the client asked for it.
+    Terms { limit, stream, include_usage: stream }
+}
