@@ -52,7 +52,9 @@ async fn ask(endmark: &Endmark, wire: Wire, body: &str, mode: &str) -> Reply {
 fn arguments(wire: Wire, arguments: &str) -> Value {
     match wire {
         Wire::Chat | Wire::Other(Dialect::Responses) => json!(arguments),
-        Wire::Other(Dialect::Messages | Dialect::Gemini) => serde_json::from_str(arguments).unwrap(),
+        Wire::Other(Dialect::Messages | Dialect::Gemini) => {
+            serde_json::from_str(arguments).unwrap_or_default()
+        }
     }
 }
 
