@@ -43,7 +43,7 @@ fn address(format: &dyn WireFormat, bytes: &[u8]) {
     let Ok(path) = std::str::from_utf8(bytes) else { return };
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     for path in [path.to_owned(), format!("/v1beta/models/{path}:generateContent")] {
-        if let Some(Ok(Address { model: Some(model), .. })) = format.address(&path, query) {
+        if let Some(Address { model: Some(model), .. }) = format.address(&path, query) {
             assert!(!model.contains(['/', '%', '?', '#', ':']) && model != "." && model != "..", "{model}");
         }
     }
@@ -72,6 +72,9 @@ fn request(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers)
             assert_eq!((again.view().limit, again.view().choices), (Some(77), 1));
             assert_eq!(again.view().has_stop, request.view().has_stop);
         }
+    }
+    if let Some((repaired, calls)) = request.repaired() {
+        assert!(calls > 0 && repaired.repaired().is_none());
     }
     let tools = request.tools();
     assert!(

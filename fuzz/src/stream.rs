@@ -92,6 +92,7 @@ fn made(template: &Template, request: &ChatRequest, numbers: &mut Numbers) {
         id: numbers.flip().then(|| "c\"1".to_owned()),
         name: "f".to_owned(),
         arguments: "{".to_owned(),
+        signature: None,
         legacy: numbers.flip(),
     };
     let usage = Usage { prompt: 1, completion: 2, total: 3, written: None, cached: Some(1), reasoning: None };
