@@ -9,7 +9,6 @@ mod history;
 mod identity;
 mod observe;
 mod refused;
-mod request_body;
 mod settle;
 mod slot;
 mod streamed;

@@ -144,14 +144,14 @@ impl Gateway {
         self.settings.upstreams.iter().find(|upstream| upstream.name == name)
     }
 
-    /// The upstream that gets what is meant for none of the others; there always is one.
-    pub(crate) fn default_upstream(&self) -> Option<&Upstream> {
-        self.settings.upstreams.first()
+    /// The upstreams that are for certain requests alone.
+    pub(crate) fn conditional(&self) -> impl Iterator<Item = &Upstream> {
+        self.settings.upstreams.iter().filter(|upstream| !upstream.conditions.is_empty())
     }
 
-    /// The first upstream that is said to speak this format.
-    pub(crate) fn upstream_of(&self, format: &str) -> Option<&Upstream> {
-        self.settings.upstreams.iter().find(|upstream| upstream.formats.contains(&format))
+    /// The upstreams that are for whatever meets no conditions of another one.
+    pub(crate) fn unconditional(&self) -> impl Iterator<Item = &Upstream> {
+        self.settings.upstreams.iter().filter(|upstream| upstream.conditions.is_empty())
     }
 
     /// From now on the gateway is not ready for new work.

@@ -19,6 +19,7 @@ mod ledger;
 mod metrics;
 mod pace;
 mod recovery;
+mod request_body;
 mod rescue;
 mod route;
 mod scrub;
@@ -35,9 +36,9 @@ pub use faults::{FaultError, FaultPlan, FaultSide, UnknownFaultSide};
 pub use gateway::{BuildError, Gateway};
 pub use scrub::Scrubber;
 pub use settings::{
-    Authorities, AuthoritiesError, BaseUrl, BaseUrlError, FaultSettings, Limits, Mode, Prefill, Proxy,
-    ProxyError, ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings, TlsFiles, UnknownMode,
-    UnknownPrefill, Upstream,
+    Authorities, AuthoritiesError, BaseUrl, BaseUrlError, Conditions, FaultSettings, FieldPattern, Limits,
+    Mode, Pattern, Prefill, Proxy, ProxyError, ProxyVariableError, ResumeSettings, RetrySettings, Secret,
+    Settings, TlsFiles, UnknownMode, UnknownPrefill, UnusablePattern, Upstream,
 };
 pub use telemetry::SPANS;
 pub use upstream::{ClientError, Connector, Link};

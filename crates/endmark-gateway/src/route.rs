@@ -1,5 +1,6 @@
 //! Which part of the gateway a request belongs to.
 
+mod model;
 mod provider;
 
 use endmark_wire::format::{self, Found, WireFormat};
@@ -9,6 +10,8 @@ use crate::gateway::Gateway;
 use crate::rescue::Refusal;
 use crate::settings::Upstream;
 use provider::{KEY_IN_QUERY, Meant};
+
+pub(crate) use model::{ReadAlready, named};
 
 /// The part of the gateway that answers.
 #[derive(Debug)]
@@ -72,9 +75,15 @@ pub(crate) fn is_own(path: &str) -> bool {
     path == "/endmark" || path.starts_with("/endmark/")
 }
 
-/// Finds the part that answers `method` on `uri`, for a client with these headers. The upstream comes from the
-/// configuration alone; nothing in a request can name another host.
-pub(crate) fn find<'a>(gateway: &'a Gateway, method: &Method, uri: &Uri, headers: &HeaderMap) -> Route<'a> {
+/// Finds the part that answers `method` on `uri`, for a client with these headers who asks for this model. The upstream
+/// comes from the configuration alone; nothing in a request can name another host.
+pub(crate) fn find<'a>(
+    gateway: &'a Gateway,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    model: Option<&str>,
+) -> Route<'a> {
     let path_and_query = uri.path_and_query().map_or("/", |path| path.as_str());
     match uri.path() {
         "/endmark/healthz" => return Route::Health,
@@ -100,11 +109,17 @@ pub(crate) fn find<'a>(gateway: &'a Gateway, method: &Method, uri: &Uri, headers
     } else {
         let meant = Meant::by(uri.path(), uri.query(), headers);
         let format = meant.format();
-        let upstream = match (gateway.upstream_of(format.name()), gateway.default_upstream()) {
-            (Some(upstream), _) => upstream,
-            (None, Some(first)) if meant.may_go_to(first, uri.query(), headers) => first,
-            (None, _) => return Route::Unserved(no_upstream(format)),
-        };
+        let speaks = |upstream: &&Upstream| upstream.formats.contains(&format.name());
+        let may_have_it =
+            |upstream: &&Upstream| speaks(upstream) || meant.may_go_to(upstream, uri.query(), headers);
+        let is_for_it = |upstream: &&Upstream| upstream.conditions.are_met(uri.path(), headers, model);
+        let upstream = gateway
+            .conditional()
+            .filter(is_for_it)
+            .find(may_have_it)
+            .or_else(|| gateway.unconditional().find(speaks))
+            .or_else(|| gateway.unconditional().next().filter(may_have_it));
+        let Some(upstream) = upstream else { return Route::Unserved(no_upstream(format)) };
         Target { upstream, path_and_query: path_and_query.to_owned() }
     };
     let path = target.path_and_query.split('?').next().unwrap_or_default();

@@ -2,6 +2,7 @@
 
 mod authorities;
 mod base_url;
+mod conditions;
 mod faults;
 mod limits;
 mod listener;
@@ -20,6 +21,7 @@ use crate::scrub::Scrubber;
 
 pub use authorities::{Authorities, AuthoritiesError};
 pub use base_url::{BaseUrl, BaseUrlError};
+pub use conditions::{Conditions, FieldPattern, Pattern, UnusablePattern};
 pub use faults::FaultSettings;
 pub use limits::Limits;
 pub use listener::TlsFiles;
@@ -41,7 +43,8 @@ pub struct Settings {
     pub allowed_hosts: Vec<String>,
     /// Origins of pages that may send requests, beside the gateway's own; `*` allows all.
     pub allowed_origins: Vec<String>,
-    /// The upstreams by name; never empty, and the first of a format serves that format's own paths.
+    /// The upstreams by name; never empty. A request is for the first one whose conditions it meets, else for the first
+    /// without conditions that speaks its format.
     pub upstreams: Vec<Upstream>,
     /// When and how cut replies are resumed (PC-9).
     pub resume: ResumeSettings,

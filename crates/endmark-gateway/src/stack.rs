@@ -35,7 +35,12 @@ pub(crate) async fn respond(
         gateway.metrics.refused(refusal.kind());
         rescue::respond(&refusal, format)
     };
-    let answered = match route::find(&gateway, request.method(), request.uri(), request.headers()) {
+    let (model, request) = match route::named(&gateway, request).await {
+        Ok(named) => named,
+        Err(refusal) => return refuse(refusal),
+    };
+    let model = model.as_deref();
+    let answered = match route::find(&gateway, request.method(), request.uri(), request.headers(), model) {
         Route::Health => Ok(health::alive()),
         Route::Metrics => Ok(health::metrics(&gateway)),
         Route::Ready => Ok(health::ready(&gateway).await),

@@ -8,7 +8,6 @@ use http::{HeaderMap, Uri};
 use tokio::time::Instant;
 
 use super::history::Changed;
-use super::request_body::Encoded;
 use crate::body::{AnyBody, unbroken};
 use crate::edge::Permit;
 use crate::faults::Rehearsal;
@@ -16,6 +15,7 @@ use crate::gateway::Gateway;
 use crate::held::Holding;
 use crate::ledger::{Call, Calls, Ended};
 use crate::recovery::Schema;
+use crate::request_body::Encoded;
 use crate::scrub::Scrubber;
 use crate::settings::{Mode, Upstream};
 use crate::upstream::secrets_in;

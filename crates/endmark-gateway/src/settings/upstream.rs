@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use super::authorities::Authorities;
 use super::base_url::BaseUrl;
+use super::conditions::Conditions;
 use super::proxy::Proxy;
 use super::secret::Secret;
 
@@ -18,6 +19,8 @@ pub struct Upstream {
     pub api_key: Option<Secret>,
     /// The wire formats whose own paths it serves, as far as no upstream before it does: their names.
     pub formats: &'static [&'static str],
+    /// What a request has to meet; with any, it gets nothing else.
+    pub conditions: Conditions,
     /// How it continues an unfinished assistant message.
     pub prefill: Prefill,
     /// The upstream that answers where this one cannot, and finishes what this one began.
@@ -38,6 +41,7 @@ impl Upstream {
             base_url,
             api_key: None,
             formats: &["openai_chat", "openai_responses"],
+            conditions: Conditions::default(),
             prefill: Prefill::Auto,
             fallback: None,
             model: None,

@@ -6,6 +6,7 @@ mod asked_anew;
 mod bad_input;
 mod behind_a_call;
 mod compression;
+mod conditions;
 mod endings;
 mod ends_of_messages;
 mod every_byte;

@@ -63,6 +63,7 @@ fn upstream(
     Ok(gateway::Upstream {
         api_key,
         formats: upstream.format.wire_formats(),
+        conditions: upstream.conditions.clone(),
         prefill: upstream.prefill,
         fallback: upstream.fallback.clone(),
         model: upstream.model.clone(),

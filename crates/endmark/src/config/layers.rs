@@ -1,8 +1,9 @@
 //! One layer upon the other: what is said later wins, and each value remembers who said it.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use endmark_gateway::{BaseUrl, Secret};
+use endmark_gateway::{BaseUrl, Secret, UnusablePattern};
 use endmark_store::StoreLocation;
 
 use super::environment::{self, Environment};
@@ -15,8 +16,19 @@ use super::secret_source::SecretSource;
 use super::settings::{ProxyChoice, Schema, Settings, Upstream, UpstreamFormat};
 
 /// The keys that every upstream has.
-pub(crate) const UPSTREAM_KEYS: [&str; 8] =
-    ["format", "base_url", "api_key", "prefill", "fallback", "model", "proxy", "ca_file"];
+pub(crate) const UPSTREAM_KEYS: [&str; 11] = [
+    "format",
+    "base_url",
+    "api_key",
+    "for_paths",
+    "for_models",
+    "for_headers",
+    "prefill",
+    "fallback",
+    "model",
+    "proxy",
+    "ca_file",
+];
 
 /// Settings in the making.
 #[derive(Debug, Default)]
@@ -187,6 +199,17 @@ fn set_upstream(
     match key {
         "format" => upstream.format = given.choice()?,
         "base_url" => upstream.base_url = Some(base_url(&given.text()?)?),
+        "for_paths" => {
+            let names = given.names().unwrap_or_default();
+            if let Some(path) = names.iter().find(|path| !path.starts_with(['/', '*'])) {
+                return Err(format!(
+                    "a list of paths, like [\"/v1/embeddings\"]; `{path}` begins with no `/`"
+                ));
+            }
+            upstream.conditions.paths = patterns(given, "/v1/embeddings")?;
+        }
+        "for_models" => upstream.conditions.models = patterns(given, "qwen*")?,
+        "for_headers" => upstream.conditions.headers = patterns(given, "x-team: blue")?,
         "prefill" => upstream.prefill = given.choice()?,
         "fallback" => upstream.fallback = given.optional_text()?,
         "model" => upstream.model = given.optional_text()?,
@@ -206,6 +229,13 @@ fn set_upstream(
         }
     }
     Ok(())
+}
+
+/// Patterns that a request may meet; `example` shows one.
+fn patterns<P: FromStr<Err = UnusablePattern>>(given: &Given, example: &str) -> Result<Vec<P>, Expected> {
+    let texts = given.names().map_err(|_| format!("a list of patterns, like [\"{example}\"]"))?;
+    let parsed = texts.iter().map(|text| text.parse()).collect::<Result<Vec<P>, _>>();
+    parsed.map_err(|error| format!("a list of patterns, like [\"{example}\"] ({error})"))
 }
 
 /// Where a secret is kept that is not written here.

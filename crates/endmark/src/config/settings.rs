@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use endmark_core::OnAmbiguous;
-use endmark_gateway::{BaseUrl, Mode, Prefill, Proxy};
+use endmark_gateway::{BaseUrl, Conditions, Mode, Prefill, Proxy};
 use endmark_store::StoreLocation;
 
 use super::secret_source::SecretSource;
@@ -44,6 +44,8 @@ pub(crate) struct Tls {
 pub(crate) struct Upstream {
     pub(crate) name: String,
     pub(crate) format: UpstreamFormat,
+    /// What a request has to meet for it.
+    pub(crate) conditions: Conditions,
     /// None only until the whole configuration has been read.
     pub(crate) base_url: Option<BaseUrl>,
     /// Its own key, used in place of the client's.
@@ -64,6 +66,7 @@ impl Upstream {
         Self {
             name: name.to_owned(),
             format: UpstreamFormat::OpenAi,
+            conditions: Conditions::default(),
             base_url: None,
             api_key: None,
             prefill: Prefill::Auto,

@@ -41,13 +41,14 @@ pub(crate) fn shown(effective: &Effective) -> Vec<Shown> {
     all
 }
 
-fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str); 8] {
+fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str); 11] {
     let proxy = match &upstream.proxy {
         ProxyChoice::Environment => json!("environment"),
         ProxyChoice::None => json!("none"),
         ProxyChoice::Named(proxy) => json!(proxy.to_string()),
         ProxyChoice::Kept(source) => kept(source),
     };
+    let conditions = &upstream.conditions;
     [
         ("format", json!(upstream.format.word()), "the wire format it speaks"),
         (
@@ -60,6 +61,9 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
             upstream.api_key.as_ref().map_or(Value::Null, kept),
             "its own key, in place of the client's",
         ),
+        ("for_paths", all(&conditions.paths), "paths that are for it, of which it then gets no others"),
+        ("for_models", all(&conditions.models), "models that are for it; `*` stands for anything"),
+        ("for_headers", all(&conditions.headers), "header fields of requests that are for it"),
         ("prefill", json!(upstream.prefill.word()), "how it is asked to continue an unfinished message"),
         ("fallback", json!(upstream.fallback), "the upstream that answers where this one cannot"),
         ("model", json!(upstream.model), "the model it is asked for where it stands in for another"),
@@ -70,6 +74,10 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
             "certificate authorities (PEM) that it alone may be certified by",
         ),
     ]
+}
+
+fn all(patterns: &[impl ToString]) -> Value {
+    patterns.iter().map(ToString::to_string).collect()
 }
 
 /// A secret by the place where it is kept.

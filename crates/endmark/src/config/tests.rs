@@ -82,6 +82,26 @@ fn upstreams_keep_their_order_and_can_be_completed_from_outside() {
 }
 
 #[test]
+fn what_an_upstream_is_for_is_read_and_shown() {
+    let text = "[upstreams.a]\nbase_url = \"http://a\"\nfor_models = [\"qwen*\", \"o3\"]\nfor_headers = [\"X-Team: blue\"]\n";
+    let variables = [("ENDMARK_UPSTREAMS_A_FOR_PATHS", "/v1/embeddings, /v1/audio/*")];
+    let effective = load_text(text, &variables, &[]).unwrap();
+    for (key, value) in [
+        ("for_models", json!(["qwen*", "o3"])),
+        ("for_headers", json!(["x-team: blue"])),
+        ("for_paths", json!(["/v1/embeddings", "/v1/audio/*"])),
+        ("model", json!(null)),
+    ] {
+        let key = format!("upstreams.a.{key}");
+        assert_eq!(
+            shown(&effective).into_iter().find(|shown| shown.key == key).unwrap().value,
+            value,
+            "{key}"
+        );
+    }
+}
+
+#[test]
 fn a_typo_names_the_nearest_key_the_file_and_the_line() {
     let error = load_text("listen = \"127.0.0.1:1\"\n[resume]\nmax_atempts = 3\n", &[], &[]).unwrap_err();
     assert!(error.to_string().ends_with("endmark.toml:3: unknown key `resume.max_atempts`"), "{error}");
@@ -112,6 +132,19 @@ fn a_value_of_the_wrong_kind_says_what_is_wanted() {
         (
             "[upstreams.a]\nbase_url = \"http://a\"\n[upstreams.b]\nbase_url = \"http://b\"\nfallback = \"b\"",
             "5: `upstreams.b.fallback` must be the name of another upstream of the same `format`: `a`",
+        ),
+        (
+            "[upstreams.a]\nfor_models = \"gpt-*\"",
+            "2: `upstreams.a.for_models` must be a list of patterns, like [\"qwen*\"]",
+        ),
+        (
+            "[upstreams.a]\nfor_headers = [\"x team: blue\"]",
+            "2: `upstreams.a.for_headers` must be a list of patterns, like [\"x-team: blue\"] \
+             (`x team` is no name of a header field: write `NAME` or `NAME: VALUE`)",
+        ),
+        (
+            "[upstreams.a]\nfor_paths = [\"v1/embeddings\"]",
+            "2: `upstreams.a.for_paths` must be a list of paths, like [\"/v1/embeddings\"]; `v1/embeddings` begins with no `/`",
         ),
         (
             "[upstreams.a]\napi_key = 7",

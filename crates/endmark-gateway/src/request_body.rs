@@ -14,10 +14,10 @@ use crate::upstream::{Read, read_up_to};
 const STEPS_AT_ONCE: usize = 32;
 
 /// A request's body as it can be read.
-pub(super) struct RequestBody {
-    pub(super) plain: Bytes,
+pub(crate) struct RequestBody {
+    pub(crate) plain: Bytes,
     /// As it came, if it came compressed.
-    pub(super) encoded: Option<Encoded>,
+    pub(crate) encoded: Option<Encoded>,
 }
 
 /// A body as the client compressed it: the upstream that it is for gets the same bytes.
@@ -29,7 +29,7 @@ pub(crate) struct Encoded {
 }
 
 /// Reads a body of at most `[limits] body_bytes`, compressed and plain.
-pub(super) async fn read(
+pub(crate) async fn read(
     headers: &HeaderMap,
     body: AnyBody,
     limits: &Limits,

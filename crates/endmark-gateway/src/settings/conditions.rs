@@ -1,0 +1,216 @@
+//! Which requests an upstream is for, where its format alone does not say.
+
+use std::fmt;
+use std::str::FromStr;
+
+use http::{HeaderMap, HeaderName};
+
+/// What a request has to meet for an upstream to get it: one of the patterns of each kind that is named.
+///
+/// ```
+/// use endmark_gateway::Conditions;
+/// let conditions = Conditions { models: vec!["qwen*".parse()?], ..Conditions::default() };
+/// assert!(!conditions.is_empty());
+/// # Ok::<(), endmark_gateway::UnusablePattern>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Conditions {
+    /// Paths as clients ask for them, without the query.
+    pub paths: Vec<Pattern>,
+    /// Names of models.
+    pub models: Vec<Pattern>,
+    /// Header fields.
+    pub headers: Vec<FieldPattern>,
+}
+
+impl Conditions {
+    /// Whether nothing has to be met.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty() && self.models.is_empty() && self.headers.is_empty()
+    }
+
+    /// Whether a request to this path with these headers meets them; its model is one of `models` (a body may name none).
+    pub(crate) fn are_met(&self, path: &str, headers: &HeaderMap, model: Option<&str>) -> bool {
+        self.may_be_met(path, headers)
+            && (self.models.is_empty()
+                || model.is_some_and(|model| self.models.iter().any(|pattern| pattern.matches(model))))
+    }
+
+    /// The same, whatever its model is.
+    pub(crate) fn may_be_met(&self, path: &str, headers: &HeaderMap) -> bool {
+        (self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path)))
+            && (self.headers.is_empty() || self.headers.iter().any(|pattern| pattern.is_in(headers)))
+    }
+}
+
+/// A text in which `*` stands for any characters, or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern(String);
+
+impl Pattern {
+    /// Whether it stands for this text, to its ends.
+    pub fn matches(&self, text: &str) -> bool {
+        let Some((beginning, rest)) = self.0.split_once('*') else { return self.0 == text };
+        let (between, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+        let Some(text) = text.strip_prefix(beginning).and_then(|text| text.strip_suffix(end)) else {
+            return false;
+        };
+        // The first place for each piece leaves the most room for those behind it.
+        between
+            .split('*')
+            .try_fold(text, |text, piece| text.split_once(piece).map(|(_, behind)| behind))
+            .is_some()
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = UnusablePattern;
+
+    fn from_str(text: &str) -> Result<Self, UnusablePattern> {
+        if text.trim().is_empty() { Err(UnusablePattern::Empty) } else { Ok(Self(text.to_owned())) }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// A header field: `x-team: blue*`, or `x-team` for any value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldPattern {
+    name: HeaderName,
+    value: Option<Pattern>,
+}
+
+impl FieldPattern {
+    fn is_in(&self, headers: &HeaderMap) -> bool {
+        headers.get_all(&self.name).iter().any(|value| match &self.value {
+            None => true,
+            Some(pattern) => value.to_str().is_ok_and(|value| pattern.matches(value.trim())),
+        })
+    }
+}
+
+impl FromStr for FieldPattern {
+    type Err = UnusablePattern;
+
+    fn from_str(text: &str) -> Result<Self, UnusablePattern> {
+        let (name, value) = match text.split_once(':') {
+            Some((name, value)) => (name, Some(value.trim().parse()?)),
+            None => (text, None),
+        };
+        let name = name.trim().parse().map_err(|_| UnusablePattern::Field(name.trim().to_owned()))?;
+        Ok(Self { name, value })
+    }
+}
+
+impl fmt::Display for FieldPattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            Some(value) => write!(formatter, "{}: {value}", self.name),
+            None => write!(formatter, "{}", self.name),
+        }
+    }
+}
+
+/// A pattern that nothing could meet.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnusablePattern {
+    /// There is nothing in it.
+    #[error("a pattern is empty: `*` stands for anything")]
+    Empty,
+    /// No header field has this name.
+    #[error("`{0}` is no name of a header field: write `NAME` or `NAME: VALUE`")]
+    Field(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_star_is_any_characters_or_none() {
+        for (pattern, yes, no) in [
+            ("gpt-4o", &["gpt-4o"][..], &["gpt-4o-mini", "xgpt-4o", "GPT-4o", ""][..]),
+            ("gpt-*", &["gpt-", "gpt-4o"], &["gpt", "o3"]),
+            ("*", &["", "anything"], &[]),
+            ("*/qwen*", &["org/qwen", "a/b/qwen-3"], &["qwen-3"]),
+            ("a*b*c", &["abc", "a-b-b-c", "abcbc"], &["ab", "acb", "a-c"]),
+            ("aa*aa", &["aaaa", "aa-aa"], &["aaa", "aa"]),
+            ("*ä*", &["bär"], &["bar"]),
+        ] {
+            let parsed: Pattern = pattern.parse().unwrap();
+            assert!(yes.iter().all(|text| parsed.matches(text)), "{pattern}");
+            assert!(!no.iter().any(|text| parsed.matches(text)), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn one_pattern_of_each_kind_has_to_be_met() {
+        let conditions = Conditions {
+            paths: vec!["/v1/chat/*".parse().unwrap()],
+            models: vec!["a*".parse().unwrap(), "b".parse().unwrap()],
+            headers: vec!["X-Team: blue".parse().unwrap(), "x-any".parse().unwrap()],
+        };
+        let sent = |name: &'static str, value: &'static str| {
+            HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static(value))])
+        };
+        let path = "/v1/chat/completions";
+        assert!(conditions.are_met(path, &sent("x-team", "blue"), Some("b")));
+        assert!(conditions.are_met(path, &sent("x-any", ""), Some("abc")));
+        for (path, headers, model) in [
+            ("/v1/responses", sent("x-any", ""), Some("b")),
+            (path, sent("x-team", "red"), Some("b")),
+            (path, HeaderMap::new(), Some("b")),
+            (path, sent("x-any", ""), Some("c")),
+            (path, sent("x-any", ""), None),
+        ] {
+            assert!(!conditions.are_met(path, &headers, model), "{path} {headers:?} {model:?}");
+        }
+    }
+
+    #[test]
+    fn what_nothing_could_meet_is_refused() {
+        assert_eq!(" ".parse::<Pattern>(), Err(UnusablePattern::Empty));
+        assert_eq!("x-team:".parse::<FieldPattern>(), Err(UnusablePattern::Empty));
+        assert!("two words: x".parse::<FieldPattern>().unwrap_err().to_string().contains("`two words`"));
+        assert_eq!("X-Team :  a b ".parse::<FieldPattern>().unwrap().to_string(), "x-team: a b");
+    }
+
+    /// Tries every way to fill in the stars.
+    fn fits(pattern: &[u8], text: &[u8]) -> bool {
+        match (pattern, text) {
+            ([], []) => true,
+            ([b'*', rest @ ..], _) => (0..=text.len()).any(|taken| fits(rest, &text[taken..])),
+            ([first, rest @ ..], [second, behind @ ..]) => first == second && fits(rest, behind),
+            _ => false,
+        }
+    }
+
+    #[test]
+    fn the_first_place_for_each_piece_is_as_good_as_any() {
+        let words = |letters: &'static [u8], longest: u32| {
+            (0..=longest).flat_map(move |length| {
+                (0..letters.len().pow(length)).map(move |mut number| {
+                    let letter = |_| {
+                        let letter = letters[number % letters.len()];
+                        number /= letters.len();
+                        char::from(letter)
+                    };
+                    (0..length).map(letter).collect::<String>()
+                })
+            })
+        };
+        for pattern in words(b"ab*", 6).skip(1) {
+            let parsed: Pattern = pattern.parse().unwrap();
+            for text in words(b"ab", 5) {
+                let expected = fits(pattern.as_bytes(), text.as_bytes());
+                assert_eq!(parsed.matches(&text), expected, "{pattern} {text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Upstreams that are for certain models, paths or header fields alone.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::Write as _;
+
+use endmark_gateway::{Conditions, Upstream as Target};
+use serde_json::json;
+use testkit::{Answer, Reply, Request, Script, ScriptedModel, Upstream};
+
+use crate::support::{Endmark, text};
+
+/// A gateway before upstreams that say their names: `scripted`, which is for everything, and these.
+async fn before(others: &[(&'static str, &'static [&'static str], Conditions)]) -> (Endmark, Vec<Upstream>) {
+    let mut upstreams = Vec::new();
+    let mut targets = Vec::new();
+    for (name, formats, conditions) in others {
+        let upstream = Upstream::start(ScriptedModel::new(*name)).await;
+        targets.push(Target {
+            formats,
+            conditions: conditions.clone(),
+            ..Target::new(name, upstream.base_url().parse().unwrap())
+        });
+        upstreams.push(upstream);
+    }
+    let endmark = Endmark::start_with(ScriptedModel::new("scripted"), |settings| {
+        // What it comes before makes no difference.
+        settings.upstreams.extend(targets);
+    })
+    .await;
+    (endmark, upstreams)
+}
+
+const CHAT: &[&str] = &["openai_chat", "openai_responses"];
+
+fn models(patterns: &[&str]) -> Conditions {
+    Conditions {
+        models: patterns.iter().map(|pattern| pattern.parse().unwrap()).collect(),
+        ..Conditions::default()
+    }
+}
+
+fn headers(patterns: &[&str]) -> Conditions {
+    Conditions {
+        headers: patterns.iter().map(|pattern| pattern.parse().unwrap()).collect(),
+        ..Conditions::default()
+    }
+}
+
+fn asking(model: &str) -> serde_json::Value {
+    json!({"model": model, "messages": [{"role": "user", "content": "Who are you?"}]})
+}
+
+#[tokio::test]
+async fn the_model_chooses_the_upstream() {
+    let (endmark, _others) = before(&[
+        ("small", CHAT, models(&["qwen*", "llama-3"])),
+        ("second", CHAT, models(&["qwen*", "mistral-*"])),
+    ])
+    .await;
+    for (model, name) in [
+        ("qwen-3", "small"),
+        ("llama-3", "small"),
+        ("llama-3.1", "scripted"),
+        ("mistral-large", "second"),
+        ("gpt-4o", "scripted"),
+    ] {
+        assert_eq!(text(&endmark.ask(&asking(model)).await), name, "{model}");
+    }
+    // A request without a model is for whoever is for everything.
+    let no_model = json!({"messages": [{"role": "user", "content": "Who are you?"}]});
+    assert_eq!(text(&endmark.ask(&no_model).await), "scripted");
+    // Whoever names the upstream gets that one.
+    let named = Request::post(endmark.address, "/u/second/v1/chat/completions").json(&asking("qwen-3"));
+    assert_eq!(text(&named.send().await.read().await), "second");
+}
+
+#[tokio::test]
+async fn a_compressed_request_is_routed_as_any_other_and_arrives_as_it_came() {
+    let (endmark, others) = before(&[("small", CHAT, models(&["qwen*"]))]).await;
+    let mut body = brotli::CompressorWriter::new(Vec::new(), 4096, 5, 22);
+    body.write_all(asking("qwen-3").to_string().as_bytes()).unwrap();
+    let body = body.into_inner();
+    let request = Request::post(endmark.address, "/v1/chat/completions")
+        .header("content-type", "application/json")
+        .header("content-encoding", "br")
+        .body(body.clone());
+    request.send().await.read().await;
+    let received = others[0].requests().remove(0);
+    assert_eq!((received.header("content-encoding"), &received.body), (Some("br"), &body));
+}
+
+#[tokio::test]
+async fn a_header_chooses_and_so_does_a_path() {
+    let embeddings = Conditions { paths: vec!["/v1/embeddings".parse().unwrap()], ..Conditions::default() };
+    let both = Conditions { headers: headers(&["x-team: blue"]).headers, ..models(&["qwen*"]) };
+    let (endmark, others) =
+        before(&[("both", CHAT, both), ("team", CHAT, headers(&["x-team"])), ("vectors", CHAT, embeddings)])
+            .await;
+    for (model, team, name) in [
+        ("qwen-3", Some("blue"), "both"),
+        ("qwen-3", Some("red"), "team"),
+        ("gpt-4o", Some("blue"), "team"),
+        ("qwen-3", None, "scripted"),
+    ] {
+        let request = endmark.chat(&asking(model));
+        let request = match team {
+            Some(team) => request.header("X-Team", team),
+            None => request,
+        };
+        assert_eq!(text(&request.send().await.read().await), name, "{model} {team:?}");
+    }
+    let vectors = others.last().unwrap();
+    let before = vectors.requests().len();
+    Request::post(endmark.address, "/v1/embeddings?x=1")
+        .json(&json!({"input": "a"}))
+        .send()
+        .await
+        .read()
+        .await;
+    assert_eq!(vectors.requests().len(), before + 1);
+    assert_eq!(vectors.requests().last().unwrap().path, "/v1/embeddings?x=1");
+}
+
+#[tokio::test]
+async fn what_is_no_reply_is_routed_by_its_model_too_and_passes_untouched() {
+    let answer = || Script::new().otherwise(Answer::new(200, "application/json", b"{}".to_vec()));
+    let (vectors, google) = (Upstream::start(answer()).await, Upstream::start(answer()).await);
+    let endmark = Endmark::start_with(answer(), |settings| {
+        settings.upstreams.push(Target {
+            conditions: models(&["nomic-*"]),
+            ..Target::new("vectors", vectors.base_url().parse().unwrap())
+        });
+        settings.upstreams.push(Target {
+            formats: &["gemini"],
+            conditions: models(&["gemini-*"]),
+            ..Target::new("google", google.base_url().parse().unwrap())
+        });
+    })
+    .await;
+    let ask = async |path: &str, kind: &str, body: &str| -> Reply {
+        let request = Request::post(endmark.address, path).header("content-type", kind).body(body);
+        request.send().await.read().await
+    };
+    let body = "{ \"input\": [\"a\"],\n  \"model\" : \"nomic-embed\" }";
+    assert_eq!(ask("/v1/embeddings", "application/json; charset=utf-8", body).await.status, 200);
+    assert_eq!(vectors.requests().remove(0).body, body.as_bytes());
+    // A form is not looked into.
+    assert_eq!(ask("/v1/audio/speech", "multipart/form-data; boundary=x", body).await.status, 200);
+    assert_eq!((vectors.requests().len(), endmark.calls()), (1, 1));
+    for path in ["/v1beta/models/gemini-9:generateContent", "/v1beta/models/gemini-9%3AcountTokens"] {
+        let before = google.requests().len();
+        ask(path, "application/json", "{\"contents\": []}").await;
+        assert_eq!(google.requests().len(), before + 1, "{path}");
+    }
+    // No upstream is for other models of that provider, and the first one may not have its key.
+    let request = Request::post(endmark.address, "/v1beta/models/other:generateContent")
+        .header("x-goog-api-key", "AIza1")
+        .json(&json!({"contents": []}));
+    let reply = request.send().await.read().await;
+    assert_eq!((reply.status, endmark.calls()), (404, 1), "{}", reply.text());
+}
+
+#[tokio::test]
+async fn a_key_goes_to_no_other_provider_whatever_the_conditions_are() {
+    let (endmark, others) = before(&[("cheap", CHAT, models(&["claude-*"]))]).await;
+    let claude =
+        json!({"model": "claude-9", "max_tokens": 9, "messages": [{"role": "user", "content": "?"}]});
+    let request =
+        Request::post(endmark.address, "/v1/messages").header("x-api-key", "sk-ant-1").json(&claude);
+    let reply = request.send().await.read().await;
+    assert_eq!(reply.status, 404, "{}", reply.text());
+    assert!(reply.text().contains("endmark_no_upstream"), "{}", reply.text());
+    assert_eq!((others[0].requests().len(), endmark.calls()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_body_that_is_read_for_its_model_is_bounded_as_others_are() {
+    let upstream = Upstream::start(ScriptedModel::new("small")).await;
+    let endmark = Endmark::start_with(ScriptedModel::new("scripted"), |settings| {
+        settings.limits.body_bytes = 1_000;
+        settings.limits.held_bytes = 1_200;
+        settings.upstreams.push(Target {
+            conditions: models(&["qwen*"]),
+            ..Target::new("small", upstream.base_url().parse().unwrap())
+        });
+    })
+    .await;
+    // It is counted once, though it is looked at twice.
+    let fits =
+        json!({"model": "qwen-3", "user": "x".repeat(700), "messages": [{"role": "user", "content": "?"}]});
+    assert_eq!(text(&endmark.ask(&fits).await), "small");
+    let long = json!({"model": "qwen-3", "input": "x".repeat(1_000)});
+    let reply = Request::post(endmark.address, "/v1/embeddings").json(&long).send().await.read().await;
+    assert_eq!(reply.status, 413, "{}", reply.text());
+    // What cannot be chosen by its model is not read for it.
+    let form = Request::post(endmark.address, "/v1/files").body("x".repeat(5_000)).send().await.read().await;
+    assert_ne!(form.status, 413);
+}
