@@ -14,7 +14,7 @@ async fn before(others: &[(&'static str, &'static [&'static str], Conditions)]) 
     let mut upstreams = Vec::new();
     let mut targets = Vec::new();
     for (name, formats, conditions) in others {
-        let upstream = Upstream::start(ScriptedModel::new(*name)).await;
+        let upstream = Upstream::start(ScriptedModel::new(name)).await;
         targets.push(Target {
             formats,
             conditions: conditions.clone(),
