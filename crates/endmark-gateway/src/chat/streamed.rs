@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use endmark_core::Ending;
 use endmark_wire::error::ProviderError;
-use endmark_wire::reply::{Choice, Received};
+use endmark_wire::reply::{Choice, Received, Usage};
 use endmark_wire::writer::{ChoiceEnd, Closing as Ends, CutCall, End as ReplyEnd, StreamError, Writer};
 use http::Response;
 use serde_json::value::RawValue;
@@ -364,7 +364,7 @@ impl Closing<'_> {
         } else {
             let mut bytes = self.writer.close(&Ends {
                 choices: &ends,
-                usage: self.account.has_further_calls().then(|| self.account.total()),
+                usage: self.usage(),
                 end_lost: self.ending != Ending::Clean || lacks_end,
             });
             if passes {
@@ -373,6 +373,15 @@ impl Closing<'_> {
             bytes
         };
         self.client.send(bytes).await
+    }
+
+    /// The tokens that the end has to tell: of all calls where there was more than one, and what was counted before a stream
+    /// broke off that would have told them at its end.
+    fn usage(&self) -> Option<Usage> {
+        if self.account.has_further_calls() {
+            return Some(self.account.total());
+        }
+        self.account.first.filter(|_| self.ending != Ending::Clean)
     }
 
     /// The client goes on from the id that its stream began with; its server has all of the reply under that of the last

@@ -82,6 +82,28 @@ async fn the_tokens_of_a_stream_that_broke_off_are_counted() {
     unreachable!("the calls have no rows");
 }
 
+/// Where nobody gave the rest, the end does not say that nothing was counted.
+#[tokio::test]
+async fn the_tokens_of_a_call_that_came_whole_before_a_stream_broke_off_are_told() {
+    let mut begun = frames("", "end_turn");
+    let call = json!({"type": "tool_use", "id": "t", "name": "f", "input": {}});
+    begun.truncate(1);
+    begun.push(event(&json!({"type": "content_block_start", "index": 0, "content_block": call})));
+    let delta = json!({"type": "input_json_delta", "partial_json": "{\"a\": 1}"});
+    begun.push(event(&json!({"type": "content_block_delta", "index": 0, "delta": delta})));
+    begun.push(event(&json!({"type": "content_block_stop", "index": 0})));
+    let length = begun.concat().len();
+    let endmark =
+        Endmark::start(Script::new().otherwise(Answer::sse(begun).fault(length, Fault::Reset))).await;
+    let reply = ask(&endmark).await;
+    let delta = reply.json_events().into_iter().find(|event| event["type"] == "message_delta").unwrap();
+    assert_eq!(
+        (&delta["usage"]["input_tokens"], &delta["usage"]["output_tokens"]),
+        (&json!(40), &json!(2)),
+        "{delta}"
+    );
+}
+
 /// An account without money is refused however it asks.
 #[tokio::test]
 async fn a_refusal_of_whoever_asks_is_told_and_not_asked_again() {

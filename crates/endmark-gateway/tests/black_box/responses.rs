@@ -234,3 +234,44 @@ async fn a_schema_is_that_of_the_last_text_block() {
         assert_eq!((reply.text(), endmark.calls()), (direct, 1), "{stream}");
     }
 }
+
+/// What stands before a call that came with the rest is complete, and said to be once.
+#[tokio::test]
+async fn every_item_of_a_stream_ends_once_also_before_a_call_that_came_with_the_rest() {
+    let cuts = [text("incomplete", &STORY[..40]), call("incomplete", "call_1", r#"{"a":"b"#)];
+    for first in cuts {
+        let is_text = first["type"] == "message";
+        let mut whole = response("resp_2", &text("completed", &STORY[40..]));
+        if !is_text {
+            whole["output"] = json!([call("completed", "call_8", r#"{"a":"bc"}"#)]);
+        }
+        whole["output"].as_array_mut().unwrap().push(call("completed", "call_9", r#"{"c":1}"#));
+        let mut begun = whole.clone();
+        begun["status"] = json!("in_progress");
+        begun["output"] = json!([]);
+        let mut events = vec![json!({"type": "response.created", "response": begun})];
+        for (at, item) in whole["output"].as_array().unwrap().iter().enumerate() {
+            events.push(json!({"type": "response.output_item.done", "output_index": at, "item": item}));
+        }
+        events.push(json!({"type": "response.completed", "response": whole}));
+        let frames = events.iter().map(|event| format!("data: {event}\n\n"));
+        let script = Script::new().then(stream("resp_1", &first)).otherwise(Answer::sse(frames));
+        let (_, reply) = ask(script, true).await;
+        let events = reply.json_events();
+        let done: Vec<&Value> = events
+            .iter()
+            .filter(|event| event["type"] == "response.output_item.done")
+            .map(|event| &event["item"])
+            .collect();
+        assert_eq!(done.len(), 2, "{}", reply.text());
+        assert!(done.iter().all(|item| item["status"] == "completed"), "{done:?}");
+        let response = &events.last().unwrap()["response"];
+        assert_eq!(response["status"], "completed", "{response}");
+        let output: Vec<&Value> = response["output"].as_array().unwrap().iter().collect();
+        assert_eq!(output, done);
+        let order: Vec<&Value> = events.iter().map(|event| &event["type"]).collect();
+        let added = order.iter().rposition(|kind| **kind == "response.output_item.added").unwrap();
+        let ended = order.iter().position(|kind| **kind == "response.output_item.done").unwrap();
+        assert!(ended < added, "{order:?}");
+    }
+}

@@ -237,6 +237,53 @@ impl ResponseWriter {
         bytes
     }
 
+    /// Drops what is held back of items that the client has nothing of: what became of them is written in their place.
+    fn leave_unknown_out(&mut self) {
+        let mut held = self.held.take();
+        held.retain(|(frame, event)| {
+            let ends = !event.finishes.is_empty() || event.done || event.error.is_some();
+            let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
+            let Some(root) = root.filter(|_| !ends) else { return true };
+            let place = Place::of(root);
+            place == Place::Unsaid || self.items.iter().any(|known| known.place == place)
+        });
+        self.held.put_back(held);
+    }
+
+    /// Everything that is held back and is no end of the response: what says of an item that went on here that it is
+    /// complete says all of it, and the last one ends with this status, where it is to.
+    fn pass_held(&mut self, status: &str, ends: bool) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut kept = Vec::new();
+        for (frame, event) in self.held.take() {
+            if !event.finishes.is_empty() || event.done || event.error.is_some() {
+                kept.push((frame, event));
+                continue;
+            }
+            let Some(root) = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok()) else {
+                bytes.extend_from_slice(&frame.raw);
+                continue;
+            };
+            let place = Place::of(root);
+            let mut edits = Edits::of(root);
+            let is_last = self.items.last().is_some_and(|last| last.place == place);
+            if let Some(known) = self.known(&place).filter(|known| known.grown) {
+                known.write_closing(&mut edits, root, status);
+            } else if let Some(item) = root.field("item").filter(|item| item.field("status").is_some())
+                && is_last
+                && ends
+            {
+                edits.set_field(item, "status", &quoted(status));
+            }
+            let edited = self.renumbered(&frame, edits, None);
+            let shown = Frame::read(edited.clone());
+            self.note(&shown, &event);
+            bytes.extend(edited);
+        }
+        self.held.put_back(kept);
+        bytes
+    }
+
     fn begin(&mut self, kind: Item, id: &str, item: &str) -> Vec<u8> {
         let mut bytes = self.begin_response();
         let index = self.next_index();
@@ -326,6 +373,11 @@ impl ResponseWriter {
         match end {
             Some(end) if new.is_empty() => write_end(&mut edits, response, end),
             Some(end) => {
+                for item in
+                    output.into_iter().flat_map(Value::items).filter(|item| item.field("status").is_some())
+                {
+                    edits.set_field(item, "status", "\"completed\"");
+                }
                 edits.set_field(response, "status", &quoted(status_of(end)));
                 if response.filled("incomplete_details").is_some() || end == End::Cut {
                     let why = if end == End::Cut { "{\"reason\":\"max_output_tokens\"}" } else { "null" };
@@ -462,7 +514,9 @@ impl Writer for ResponseWriter {
     }
 
     fn tool_call(&mut self, _choice: u32, call: &ToolCall) -> Vec<u8> {
-        let mut bytes = self.make_way(None);
+        // What stands before a call is complete.
+        self.leave_unknown_out();
+        let mut bytes = self.pass_held("completed", true);
         for position in 0..self.items.len() {
             bytes.extend(self.complete(position, "completed"));
         }
@@ -471,7 +525,8 @@ impl Writer for ResponseWriter {
         let position = self.items.len() - 1;
         let fields = self.grow(position, &call.arguments);
         bytes.extend(self.event("response.function_call_arguments.delta", &fields));
-        bytes.extend(self.complete(position, "completed"));
+        let is_whole = Value::parse_str(&call.arguments).is_ok();
+        bytes.extend(self.complete(position, if is_whole { "completed" } else { "incomplete" }));
         bytes
     }
 
@@ -494,35 +549,16 @@ impl Writer for ResponseWriter {
             });
         }
         let status = status_of(end.unwrap_or(End::Turn));
-        let mut bytes = Vec::new();
+        let mut bytes = self.pass_held(status, end.is_some());
         let (mut terminal, mut done) = (None, None);
         for (frame, event) in self.held.take() {
             if event.error.is_some() {
                 continue;
             }
-            if !event.finishes.is_empty() {
-                terminal = Some(frame);
-            } else if event.done {
+            if event.finishes.is_empty() {
                 done = Some(frame);
-            } else if let Some(root) = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok()) {
-                let place = Place::of(root);
-                let mut edits = Edits::of(root);
-                // The last item ends as the response does.
-                let is_last = self.items.last().is_some_and(|last| last.place == place);
-                if let Some(known) = self.known(&place).filter(|known| known.grown) {
-                    known.write_closing(&mut edits, root, status);
-                } else if let Some(item) = root.field("item").filter(|item| item.field("status").is_some())
-                    && is_last
-                    && end.is_some()
-                {
-                    edits.set_field(item, "status", &quoted(status));
-                }
-                let edited = self.renumbered(&frame, edits, None);
-                let shown = Frame::read(edited.clone());
-                self.note(&shown, &event);
-                bytes.extend(edited);
             } else {
-                bytes.extend_from_slice(&frame.raw);
+                terminal = Some(frame);
             }
         }
         let last = self.items.len().saturating_sub(1);
