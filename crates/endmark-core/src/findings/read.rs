@@ -33,6 +33,9 @@ use json_result::Within;
 use lines::{Line, lines, quote_depth, unquoted};
 use words::Marker;
 
+/// Among so many results before it, one that is said twice is looked for.
+const NEAR: usize = 8;
+
 /// More remarks are counted, but not kept.
 const MOST_REMARKS: usize = 200;
 
@@ -259,9 +262,8 @@ impl Reader {
                 .as_ref()
                 .is_none_or(|id| !self.results.iter().any(|result| result.ids().any(|known| known == id)))
         };
-        last.cut.is_whole()
-            && heads::loose_head(text).is_some_and(|head| is_new(&head))
-            && ahead.run(false, false).is_finding()
+        let head = || heads::loose_head(text).filter(|_| ahead.run(false, false).is_finding());
+        last.cut.is_whole() && head().is_some_and(|head| is_new(&head))
     }
 
     /// Takes what stands escaped in the strings of a line of JSON; of another text the results in it are counted as lost.
@@ -316,7 +318,7 @@ impl Reader {
                 finding.position = begins;
             }
             result.checkpoint = self.checkpoints.last().cloned();
-            if !self.results.iter().any(|known| known.says_the_same(&result)) {
+            if !self.results.iter().rev().take(NEAR).any(|known| known.says_the_same(&result)) {
                 (self.behind, self.unread_behind) = (Numbers::default(), 0);
                 self.results.push(result);
             }

@@ -191,6 +191,13 @@ impl Surroundings<'_, '_, '_> {
             return Begins::No;
         }
         let run = self.ahead.run(is_field, true);
+        // Where there is no heading, code that looks like fields is told from a finding by the place.
+        let is_enough = |run: &Run<'_>| {
+            !is_field || run.is_finding() && run.said.iter().any(|(key, _)| *key == Key::Of(Field::Location))
+        };
+        if is_field && !run.is_open && !is_enough(&run) {
+            return Begins::No;
+        }
         let is_numbered = head.and_then(|head| head.id).is_some_and(|id| id.number() == self.next_number);
         if self.values.are_of_another(&run.said, !is_field)
             || is_numbered && run.said.len() >= FIELDS_OF_FINDING

@@ -376,6 +376,9 @@ impl Block {
             remarks.add(RemarkKind::UnreadFinding, text, line.begins());
             return;
         }
+        if let Some(id) = heads::named(text).filter(|id| line.is_settled && !self.has(id)) {
+            self.mentioned.push((id, text.to_owned(), line.begins()));
+        }
         if is_sign {
             self.spoken_of.push((Named::of(text), text.to_owned(), line.begins()));
         }

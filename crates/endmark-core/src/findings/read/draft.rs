@@ -48,15 +48,18 @@ pub(super) struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// Whether the fields that follow are of another finding, since this one has them already and says other things. Without
-    /// a heading, two of them have to be there, and how bad it is.
+    /// Whether the fields that follow are of another finding, since this one has them already and says another place, source
+    /// or sink. Without a heading, two of them have to be there, and how bad it is.
     pub(super) fn are_of_another(self, fields: &[(Key, &str)], is_headed: bool) -> bool {
+        let evidence = Key::Of(Field::Evidence);
         let has = |key: Key| self.repeated(fields).any(|(known, ..)| known == key);
         let is_told = has(Key::Of(Field::Severity)) || is_headed && has(Key::Of(Field::Location));
+        let is_of_flow =
+            |key: Key| matches!(key, Key::Lines | Key::Of(Field::Location | Field::Source | Field::Sink));
         fields.len() >= 2
             && is_told
-            && (is_headed || self.repeated(fields).count() >= 2)
-            && self.repeated(fields).any(|(_, is_same)| !is_same)
+            && (is_headed || self.repeated(fields).filter(|(key, _)| *key != evidence).count() >= 2)
+            && self.repeated(fields).any(|(key, is_same)| !is_same && is_of_flow(key))
     }
 
     /// Whether most of a finding is said again, and otherwise, but not how bad it is: that is not taken for one.

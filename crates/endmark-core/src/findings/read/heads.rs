@@ -146,6 +146,13 @@ pub(super) fn loose_head(text: &str) -> Option<Head<'_>> {
     })
 }
 
+/// The id of a finding that a line begins with, whatever follows: `F1; High; src/a.rs`.
+pub(super) fn named(text: &str) -> Option<FindingId> {
+    let (inner, ..) = opened(text);
+    let (name, _) = up_to_number(without_tag(inner).trim_start_matches(AROUND))?;
+    FindingId::read(name).filter(|_| !name.starts_with(|sign: char| sign.is_ascii_digit()))
+}
+
 /// Signs that can stand around a heading.
 const AROUND: [char; 12] = ['=', '-', '~', '(', ')', '{', '}', '"', '\'', '#', '<', ' '];
 
@@ -158,23 +165,26 @@ fn without_tag(text: &str) -> &str {
 
 /// The number that a text begins with, behind a few words at most, and what stands behind it.
 fn numbered(text: &str) -> Option<(FindingId, &str)> {
+    let (name, behind) = up_to_number(text)?;
+    if let Some(id) = FindingId::read(name) {
+        return Some((id, behind));
+    }
+    let words = name.trim_end_matches(|sign: char| sign.is_ascii_digit());
+    let is_word = |word: &str| word.chars().all(|sign| sign.is_alphabetic() || "[]#'°º№".contains(sign));
+    let is_named = words.split_whitespace().count() <= 3 && words.split_whitespace().all(is_word);
+    let number = name[words.len()..].parse().ok()?;
+    is_named.then(|| (FindingId::numbered(number), behind))
+}
+
+/// A text up to the end of the first number in it, and what stands behind that.
+fn up_to_number(text: &str) -> Option<(&str, &str)> {
     let begins = text.find(|sign: char| sign.is_ascii_digit()).filter(|at| *at <= 40)?;
     let digits = &text[begins..];
     let ends = begins + digits.len() - digits.trim_start_matches(|sign: char| sign.is_ascii_digit()).len();
     let behind = text[ends..].trim_start_matches([']', '}', '`', '*', '_']);
-    if !behind.is_empty() && !behind.starts_with([' ', ':', '：', '.', ')', '-', '–', '—', '|', ',', '<'])
-    {
-        return None;
-    }
+    let is_end = |sign: char| " :：.)-–—|,;/\t<".contains(sign);
     let name = text[..ends].trim_start_matches(['[', '`', '*', '_']);
-    if let Some(id) = FindingId::read(name) {
-        return Some((id, behind));
-    }
-    let words = text[..begins].split_whitespace();
-    let is_word = |word: &str| word.chars().all(|sign| sign.is_alphabetic() || "[]#'°º".contains(sign));
-    let is_named = words.clone().count() <= 3 && words.clone().all(is_word);
-    let number = text[begins..ends].parse().ok()?;
-    is_named.then(|| (FindingId::numbered(number), behind))
+    (behind.is_empty() || behind.starts_with(is_end)).then_some((name, behind))
 }
 
 /// The number of `Vulnerability 3: …` and `Issue #3 - …`.

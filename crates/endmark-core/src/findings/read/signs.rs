@@ -1,6 +1,8 @@
 //! Signs that a text speaks of a finding where none could be read. (AR-1)
 
-use super::super::finding::{Cwe, Finding};
+use std::collections::BTreeSet;
+
+use super::super::finding::Finding;
 use super::super::location::Location;
 
 /// What a paragraph has said of a finding so far.
@@ -14,9 +16,9 @@ pub(super) struct Paragraph {
 /// What a text names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Named {
-    weaknesses: Vec<u32>,
+    weaknesses: BTreeSet<u32>,
     /// Files with lines, without their folders.
-    files: Vec<String>,
+    files: BTreeSet<String>,
 }
 
 /// Words for how bad something is.
@@ -29,7 +31,7 @@ impl Paragraph {
     /// Takes the next line of text: whether it, or the paragraph with it, speaks of a finding.
     pub(super) fn takes(&mut self, text: &str) -> bool {
         let named = Named::of(text);
-        if !named.weaknesses.is_empty() {
+        if !named.weaknesses.is_empty() && !is_denied_weakness(text) {
             self.is_told = true;
             return true;
         }
@@ -68,27 +70,44 @@ impl Named {
             if is_file {
                 let name = file.rsplit(['/', '\\']).next().unwrap_or(file).to_owned();
                 let has_lines = lines.starts_with(|sign: char| sign.is_ascii_digit());
-                if has_lines { named.files.push(name) } else { plain.push(name) }
+                if has_lines {
+                    named.files.insert(name);
+                } else {
+                    plain.push(name);
+                }
             }
         }
         if is_line_named {
-            named.files.append(&mut plain);
+            named.files.extend(plain);
         }
         named
     }
 
-    /// Whether a finding that could be read may be what the text speaks of.
-    pub(super) fn is_of(&self, finding: &Finding) -> bool {
+    /// Adds what a finding says.
+    pub(super) fn add(&mut self, finding: &Finding) {
+        self.weaknesses.extend(finding.cwe.iter().map(|cwe| cwe.0));
         let places = finding.location.iter().flat_map(Location::places);
-        let mut files = places.map(|place| place.file.rsplit('/').next().unwrap_or(&place.file));
-        self.weaknesses.iter().any(|number| finding.cwe.contains(&Cwe(*number)))
-            || files.any(|file| self.files.iter().any(|named| named == file))
+        self.files
+            .extend(places.map(|place| place.file.rsplit('/').next().unwrap_or(&place.file).to_owned()));
+    }
+
+    /// Whether another one names one of these weaknesses or files.
+    pub(super) fn has_some_of(&self, other: &Self) -> bool {
+        self.weaknesses.iter().any(|number| other.weaknesses.contains(number))
+            || self.files.iter().any(|file| other.files.contains(file))
     }
 
     /// Whether both a weakness and a place are named.
     pub(super) fn is_precise(&self) -> bool {
         !self.weaknesses.is_empty() && !self.files.is_empty()
     }
+}
+
+/// Whether it says `no CWE-89 …`.
+fn is_denied_weakness(text: &str) -> bool {
+    let words: Vec<String> = words(text).map(str::to_lowercase).collect();
+    let at = words.iter().position(|word| word.starts_with("cwe"));
+    at.and_then(|at| at.checked_sub(1)).is_some_and(|before| DENIALS.contains(&words[before].as_str()))
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -108,6 +127,8 @@ mod tests {
             (&["In src/a.py:10 the name is concatenated."], false),
             (&["All of it is high quality."], false),
             (&["No high risk in src/a.py:10."], false),
+            (&["No CWE-89 or CWE-79 in all of it."], false),
+            (&["No check of the name leads to CWE-89."], true),
             (&["Read src/a.py and src/b.py; medium effort."], false),
             (&["At 10:30 the critical path e.g. was read."], false),
         ] {

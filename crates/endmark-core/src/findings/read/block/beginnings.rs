@@ -1,5 +1,7 @@
 //! Where a finding begins: by its id, by what it looks like, or because the fields that follow cannot be of the one before.
 
+use std::collections::HashSet;
+
 use super::super::Remarks;
 use super::super::ahead::Ahead;
 use super::super::draft::Draft;
@@ -7,6 +9,7 @@ use super::super::evidence::Begins;
 use super::super::heads::{self, Head};
 use super::super::lines::Line;
 use super::super::names::Key;
+use super::super::signs::Named;
 use super::super::words::{self, Said};
 use super::Block;
 use crate::findings::{FindingId, Position, RemarkKind};
@@ -31,8 +34,11 @@ impl Block {
             if is_alike {
                 return (!is_known || fields_follow()).then_some((head, true));
             }
-            let begins =
-                if is_known { self.is_another(ahead) } else { fields_follow() || self.is_next(&head) };
+            let begins = if is_known {
+                self.is_another(ahead)
+            } else {
+                fields_follow() || head.shape.is_bracket() && self.is_next(&head)
+            };
             if begins {
                 return Some((head, true));
             }
@@ -59,11 +65,11 @@ impl Block {
         self.draft.as_ref().is_some_and(|draft| draft.id == *id) || self.known.contains(id)
     }
 
-    /// Whether a beginning has the form's brackets and the number behind that of the last finding.
+    /// Whether a beginning has the number behind that of the last finding.
     fn is_next(&self, head: &Head<'_>) -> bool {
         let number = head.id.as_ref().and_then(FindingId::number);
         let last = self.draft.as_ref().and_then(|draft| draft.id.number()).unwrap_or(self.highest);
-        head.shape.is_bracket() && number.is_some() && number == last.checked_add(1)
+        number.is_some() && number == last.checked_add(1)
     }
 
     /// Whether the fields behind a line are not those of the finding that is open.
@@ -76,7 +82,7 @@ impl Block {
     fn is_new_finding(&self, head: &Head<'_>, ahead: Ahead<'_, '_>) -> bool {
         match &self.draft {
             None => head.id.is_some() && ahead.run(false, false).said.len() >= 2,
-            Some(_) => self.is_another(ahead),
+            Some(_) => self.is_another(ahead) || self.is_next(head) && ahead.run(false, false).is_finding(),
         }
     }
 
@@ -172,15 +178,22 @@ impl Block {
     /// Counts what was named as a finding is and is not there.
     pub(super) fn count_mentioned(&mut self, remarks: &mut Remarks) {
         // Where several are told, a summary of them names what they name.
+        let mut told = Named::default();
+        if !self.spoken_of.is_empty() {
+            self.findings.iter().for_each(|read| told.add(&read.finding));
+        }
         for (named, text, position) in std::mem::take(&mut self.spoken_of) {
-            let is_read = self.findings.iter().any(|read| named.is_of(&read.finding));
-            if named.is_precise() && !is_read {
+            if named.is_precise() && !named.has_some_of(&told) {
                 self.broken = self.broken.saturating_add(1);
                 remarks.add(RemarkKind::UnreadFinding, &text, position);
             }
         }
-        for (id, text, position) in std::mem::take(&mut self.mentioned) {
-            if !self.findings.iter().any(|read| read.finding.id == id) {
+        let known: HashSet<&FindingId> = self.findings.iter().map(|read| &read.finding.id).collect();
+        let mut mentioned = std::mem::take(&mut self.mentioned);
+        mentioned.sort_by(|one, other| one.0.as_str().cmp(other.0.as_str()));
+        mentioned.dedup_by(|next, first| next.0 == first.0);
+        for (id, text, position) in mentioned {
+            if !known.contains(&id) {
                 self.broken = self.broken.saturating_add(1);
                 remarks.add(RemarkKind::UnreadFinding, &text, position);
             }
