@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""What the gateway adds in each wire format, next to what it adds in Chat Completions, in rounds of everything.
+
+    python3 bench/gateway/formats.py [--gate]             exit 1 where a format adds more than the bar says
+
+Needs cargo and wrk. Prints Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+from run import BENCH, DIRECT, PROJECT, Sample, load, start
+from servers import Server, built, endmark, free_port, have
+
+FORMATS = {"chat": "Chat Completions", "responses": "Responses", "messages": "Messages", "gemini": "Gemini"}
+KINDS = {"whole": "whole replies", "stream": "streams of 50 chunks"}
+# Times what is added in Chat Completions.
+BAR = 1.3
+
+
+def upstreams(port: int) -> str:
+    """The other providers, behind the same server: the first one is OpenAI's."""
+    return "\n".join(
+        f'[upstreams.{name}]\nformat = "{name}"\nbase_url = "http://127.0.0.1:{port}/{version}"\n'
+        for name, version in (("anthropic", "v1"), ("gemini", "v1beta"))
+    )
+
+
+def measured(options: argparse.Namespace, folder: Path, running: list[Server]) -> dict[tuple[str, str, str], list[Sample]]:
+    """The samples of each server, kind and format, one a round."""
+    scripted = Server(DIRECT, [], free_port(), folder / "scripted")
+    scripted.command = [str(built("scripted_server", BENCH, "gateway")), str(scripted.port)]
+    start(scripted, running)
+    program = options.program or built("endmark", PROJECT, "endmark")
+    start(endmark("Endmark", program, folder / "endmark", scripted.port, upstreams(scripted.port)), running)
+    rows = [(server, kind, name) for kind in KINDS for name in FORMATS for server in running]
+    samples: dict[tuple[str, str, str], list[Sample]] = defaultdict(list)
+    for server in running:
+        load(server, "whole:chat", 1, 1)
+    for number in range(options.rounds):
+        # Every other round the other way about, so that load falls on all alike.
+        for server, kind, name in rows if number % 2 == 0 else reversed(rows):
+            sample = load(server, f"{kind}:{name}", options.connections, options.seconds)
+            samples[server.name, kind, name].append(sample)
+        print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
+    return samples
+
+
+def shown(samples: dict[tuple[str, str, str], list[Sample]], options: argparse.Namespace) -> bool:
+    """Prints the table; whether every format is within the bar."""
+    print(f"{options.rounds} rounds of {options.seconds} s each, c = {options.connections}; {os.cpu_count()} processors, ", end="")
+    print(f"shared by wrk, the\nscripted server and the gateway; load average {os.getloadavg()[0]:.1f} at the end.\n")
+    print("| | p50 ms, no gateway | added p50 ms | × Chat's | its CPU µs a request | × Chat's | |\n|---|--:|--:|--:|--:|--:|---|")
+    held = True
+    for kind, title in KINDS.items():
+        base: tuple[float, float] | None = None
+        for name, format in FORMATS.items():
+            direct, through = samples[DIRECT, kind, name], samples["Endmark", kind, name]
+            pairs = zip(through, direct, strict=True)
+            added = statistics.median(with_it.p50 - without.p50 for with_it, without in pairs)
+            cpu = statistics.median(sample.cpu for sample in through)
+            base = base or (added, cpu)
+            times, work = added / base[0], cpu / base[1]
+            holds = times <= BAR
+            held &= holds
+            p50 = statistics.median(sample.p50 for sample in direct)
+            print(
+                f"| {title}, {format} | {p50:.3f} | {added:.3f} | {times:.2f} | {cpu:.0f} | {work:.2f} "
+                f"| {'' if name == 'chat' else 'holds' if holds else 'MISSED'} |"
+            )
+    print(f"\nAsked: none more than {BAR} × Chat Completions'.")
+    return held
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=int, default=1, help="of each measurement")
+    parser.add_argument("--connections", type=int, default=1)
+    parser.add_argument("--program", type=Path, help="this Endmark, instead of the release build")
+    parser.add_argument("--gate", action="store_true", help="exit 1 where a format is above the bar")
+    options = parser.parse_args()
+    if not have("wrk"):
+        parser.error("wrk is missing: apt-get install wrk")
+    running: list[Server] = []
+    with tempfile.TemporaryDirectory(prefix="endmark-bench-") as folder:
+        try:
+            held = shown(measured(options, Path(folder), running), options)
+        finally:
+            for server in reversed(running):
+                server.stop()
+    return 0 if held or not options.gate else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
