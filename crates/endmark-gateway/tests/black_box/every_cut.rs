@@ -95,6 +95,17 @@ impl Read {
         }
     }
 
+    /// The same, without what it has said by now.
+    fn fork_silent(&self) -> Self {
+        Self {
+            decoder: self.decoder.clone(),
+            reader: self.reader.fork(),
+            events: Vec::new(),
+            forwarded: Vec::new(),
+            failed: self.failed,
+        }
+    }
+
     /// Takes bytes; behind what ended the stream for its reader nothing is read.
     fn push(&mut self, bytes: &[u8]) {
         self.decoder.push(bytes).unwrap();
@@ -348,6 +359,9 @@ const FORMATS: &[Recorded] = &[
     },
 ];
 
+/// In the short run one cut in so many bytes: over fifty thousand cuts in all.
+const SHORT_STEP: usize = 12;
+
 #[derive(Default)]
 struct Count {
     cuts: usize,
@@ -363,7 +377,7 @@ fn run(format: &Recorded) -> Count {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join(format!("../endmark-wire/tests/{}/{name}.sse", format.format));
         let stream = std::fs::read(path).unwrap();
-        cut(format, name, &stream, if everything { 1 } else { 97 }, &mut count);
+        cut(format, name, &stream, if everything { 1 } else { SHORT_STEP }, &mut count);
         // Three-way splits grow with the square of the length.
         let step = if everything { (stream.len() / 1_200).max(1) } else { stream.len() / 8 };
         split(format, name, &stream, step, &mut count);
@@ -373,6 +387,8 @@ fn run(format: &Recorded) -> Count {
 
 fn cut(format: &Recorded, name: &str, stream: &[u8], step: usize, count: &mut Count) {
     let mut read = Read::begin(format.format);
+    // What stands behind the last blank line is no event, so that nothing but a further one changes what the oracle says.
+    let mut oracle: Option<(usize, bool)> = None;
     for at in 0..=stream.len() {
         if at > 0 {
             read.push(&stream[at - 1..at]);
@@ -381,9 +397,17 @@ fn cut(format: &Recorded, name: &str, stream: &[u8], step: usize, count: &mut Co
             continue;
         }
         for stops in STOPS {
-            let mut read = read.fork();
+            let mut read = read.fork_silent();
             read.push(stops.last_words());
-            let expected = (format.is_whole)(&[&stream[..at], stops.last_words()].concat());
+            let blank_line = stream[..at].windows(2).rposition(|two| two == b"\n\n");
+            let settled = blank_line.map_or(0, |place| place + 2);
+            let expected = match oracle {
+                Some((place, whole)) if place == settled && stops.last_words().is_empty() => whole,
+                _ => (format.is_whole)(&[&stream[..at], stops.last_words()].concat()),
+            };
+            if stops.last_words().is_empty() {
+                oracle = Some((settled, expected));
+            }
             let found = read.is_whole(stops);
             assert!(found || !expected, "{name} cut at byte {at}, {stops:?}: a false alarm");
             assert!(!found || expected, "{name} cut at byte {at}, {stops:?}: a false whole");
