@@ -66,8 +66,8 @@ SDKS = [
     Sdk("@google/genai (npm)", "gemini", node("google_genai.mjs"), GEMINI_WORDS),
     Sdk(
         "async-openai (Rust)", "openai_chat", (str(CARGO / "debug" / "endmark-sdk-async-openai"),), OPENAI_WORDS, True,
-        # It is built without TLS, and has no place where a request could be compressed.
-        ("compressed both ways, cut by its limit", "over TLS, cut by its limit"),
+        # It is built without TLS, has no place where a request could be compressed, and asks again by itself.
+        ("compressed both ways, cut by its limit", "over TLS, cut by its limit", "a reply that is lost"),
     ),
 ]
 

@@ -109,8 +109,10 @@ async fn streamed(
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk?;
         events += 1;
-        // Dropping the stream closes the connection.
+        // Dropping the stream closes the connection, as soon as the task behind it is let run.
         if Some(events) == cancel_after {
+            drop(chunks);
+            tokio::time::sleep(Duration::from_millis(500)).await;
             break;
         }
         output = chunk.usage.as_ref().map(|usage| usage.completion_tokens).or(output);
