@@ -176,11 +176,12 @@ async fn what_cannot_be_read_is_the_providers_to_judge() {
         ("/v1beta/models/m:generateContent", r#"{ "contents": {"parts":[{"text":"Hi"}]} }"#),
         ("/v1beta/models/m:streamGenerateContent?alt=sse", "{ }"),
     ];
+    // Cut as it is, nobody can ask for its rest.
+    let cut = r#"{"content":[{"type":"text","text":"The harbour was"}], "stop_reason":"max_tokens"}"#;
     for (path, body) in requests {
-        for (status, answer) in [(400, refusal), (200, reply)] {
-            let endmark =
-                Endmark::start(Script::new().otherwise(Answer::new(status, "application/json", answer)))
-                    .await;
+        for (status, answer) in [(400, refusal), (200, reply), (200, cut)] {
+            let answers = Answer::new(status, "application/json", answer);
+            let endmark = Endmark::resuming(Script::new().otherwise(answers)).await;
             let reply = Request::post(endmark.address, path).body(body).send().await.read().await;
             assert_eq!((reply.status, reply.text().as_str()), (status, answer), "{path}");
             assert_eq!(endmark.upstream.requests()[0].body, body.as_bytes(), "{path}");

@@ -117,3 +117,15 @@ async fn a_refusal_of_whoever_asks_is_told_and_not_asked_again() {
     assert!(delta["endmark"]["reason"].as_str().unwrap().contains(why), "{delta}");
     assert_eq!(delta["delta"]["stop_reason"], "max_tokens");
 }
+
+/// A turn that was paused is the client's to go on with, a refusal nobody's; neither is asked for its rest.
+#[tokio::test]
+async fn a_paused_turn_and_a_refusal_pass_as_they_are() {
+    for stop in ["pause_turn", "refusal"] {
+        let bytes = frames("The harbour was quiet", stop).concat();
+        let script = Script::new().then(Answer::sse([bytes.clone()])).otherwise(Answer::server_error());
+        let endmark = Endmark::resuming(script).await;
+        let reply = ask(&endmark).await;
+        assert_eq!((reply.text(), endmark.calls()), (bytes, 1), "{stop}");
+    }
+}
