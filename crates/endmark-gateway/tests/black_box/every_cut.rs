@@ -35,10 +35,28 @@ enum Stops {
     Malformed,
     /// After an event that says that the server failed.
     ErrorEvent,
+    /// The same with a name, as Messages and Responses have it.
+    NamedError,
+    /// Within the name of the next event.
+    HalfName,
+    /// After a sign of life that is an event.
+    Ping,
+    /// Within a character.
+    Character,
 }
 
-const STOPS: [Stops; 6] =
-    [Stops::Closed, Stops::Reset, Stops::Stall, Stops::InOrder, Stops::Malformed, Stops::ErrorEvent];
+const STOPS: [Stops; 10] = [
+    Stops::Closed,
+    Stops::Reset,
+    Stops::Stall,
+    Stops::InOrder,
+    Stops::Malformed,
+    Stops::ErrorEvent,
+    Stops::NamedError,
+    Stops::HalfName,
+    Stops::Ping,
+    Stops::Character,
+];
 
 impl Stops {
     /// What stands behind the cut.
@@ -48,6 +66,12 @@ impl Stops {
             Self::ErrorEvent => {
                 b"data: {\"error\":{\"message\":\"overloaded\",\"type\":\"server_error\"}}\n\n"
             }
+            Self::NamedError => {
+                b"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"m\"}}\n\n"
+            }
+            Self::HalfName => b"\nevent: mess",
+            Self::Ping => b"event: ping\ndata: {\"type\":\"ping\"}\n\n",
+            Self::Character => b"data: {\"delta\":\"caf\xc3",
             Self::Closed | Self::Reset | Self::Stall | Self::InOrder => b"",
         }
     }
@@ -360,7 +384,7 @@ const FORMATS: &[Recorded] = &[
 ];
 
 /// In the short run one cut in so many bytes: over fifty thousand cuts in all.
-const SHORT_STEP: usize = 12;
+const SHORT_STEP: usize = 20;
 
 #[derive(Default)]
 struct Count {
