@@ -362,6 +362,16 @@ fn the_protocol_is_a_template() {
             .unwrap()
             .is_empty());
     }
+    let prompt = place.run(&["findings", "protocol"]).output;
+    let asked_for = prompt.lines().find(|line| line.starts_with("[CHECKPOINT]")).unwrap();
+    let printed = asked_for.replace("{N}", "5").replacen("{count}", "2", 1).replacen("{count}", "7", 1);
+    let printed = printed.replace("{list}", "b, c");
+    let run = place.run_with_input(&["findings", "progress", "--json"], format!("{prompt}\n{printed}\n"));
+    let checkpoints = &run.envelope()["data"]["transcripts"][0]["checkpoints"];
+    assert_eq!(checkpoints.as_array().unwrap().len(), 1, "{checkpoints}");
+    let read = &checkpoints[0];
+    assert_eq!((&read["turn"], &read["findings"]), (&5.into(), &2.into()), "{read}");
+    assert_eq!((&read["files_read"], &read["remaining_dims"][1]), (&7.into(), &"c".into()), "{read}");
     let limits = place.run(&["findings", "protocol", "--budget-left", "20000", "--max-findings", "5"]).output;
     assert!(limits.contains("may take 8000, which is 26 findings") && limits.contains("at most 5 findings"));
 }
@@ -376,6 +386,22 @@ fn the_json_form_is_read_as_the_text_is() {
     let broken = place.run_with_input(&["findings", "check", "--json"], &json[..60]);
     let remark = &broken.envelope()["data"]["remarks"][0];
     assert_eq!((&remark["kind"], &remark["line"]), (&"broken_json".into(), &1.into()), "{remark}");
+}
+
+#[test]
+fn json_that_is_evidence_is_no_finding() {
+    let evidence = "{\"id\": \"F9\", \"severity\": \"high\", \"location\": \"b.c:1\", \"source\": \"s\", \"sink\": \"k\", \
+                    \"evidence\": \"two();\"}";
+    let result = format!(
+        "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n[F001] It logs what it finds\nseverity: High\nlocation: a.c:1\n\
+         source: s\nsink: k\nevidence:\n  {evidence}\n\n===AGENT_RESULT_END===\n"
+    );
+    let place = Place::new();
+    let data = place.run_with_input(&["findings", "check", "--json"], result).envelope()["data"].clone();
+    assert_eq!(data["results"][0]["complete"], 1, "{data}");
+    let findings = data["results"][0]["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 1, "{data}");
+    assert!(data.to_string().contains("two();"), "{data}");
 }
 
 #[test]
