@@ -27,6 +27,7 @@ mod signatures;
 mod smuggling;
 mod streamed_replies;
 mod support;
+mod unshown;
 mod waiting_for_the_rest;
 mod ways_to_upstreams;
 mod whole_replies;

@@ -44,6 +44,9 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
             legacy: false,
         });
     }
+    // What no continuation can show, as what a tool of the server's found: the rest would not fit it.
+    let kinds = ["text", "tool_use", "thinking", "redacted_thinking"];
+    choice.mendable &= content.items().all(|block| kinds.into_iter().any(|kind| block.says("type", kind)));
     choice.reasoned = content
         .items()
         .any(|block| block.says("type", "thinking") || block.says("type", "redacted_thinking"));

@@ -115,7 +115,12 @@ impl MessageReader {
                 push_text(event, block.field("thinking"), Piece::Reasoning);
                 Block::Other
             }
-            _ => Block::Other,
+            Some("redacted_thinking") => Block::Other,
+            // What no continuation can show, as what a tool of the server's found.
+            _ => {
+                exact = false;
+                Block::Other
+            }
         };
         if kind == Block::Text {
             let length = self.received.choice_at(0).map_or(0, |choice| choice.text.len());

@@ -36,6 +36,13 @@ pub(super) fn text_of(part: Value<'_>) -> Option<Value<'_>> {
     part.field("text").filter(|text| text.kind() == Kind::String && !is_thought(part))
 }
 
+/// Whether there is more in a part than a text, a thought or a call, as an image or what code of the server's printed: no
+/// continuation can show it.
+pub(super) fn holds_more(part: Value<'_>) -> bool {
+    const SHOWN: [&str; 4] = ["text", "thought", "thoughtSignature", "functionCall"];
+    part.fields().any(|field| !SHOWN.into_iter().any(|name| field.is(name)))
+}
+
 /// Whether a part is a thought.
 pub(super) fn is_thought(part: Value<'_>) -> bool {
     part.field("thought").and_then(Value::as_bool) == Some(true)

@@ -4,7 +4,8 @@ use endmark_core::Stop;
 use serde_json::value::RawValue;
 
 use super::candidate::{
-    arguments_of, call_of, candidate, candidates, is_in_pieces, is_thought, parts, signature_of, text_of,
+    arguments_of, call_of, candidate, candidates, holds_more, is_in_pieces, is_thought, parts, signature_of,
+    text_of,
 };
 use super::stop;
 use super::usage;
@@ -41,6 +42,7 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
     let last = parts(candidate).last();
     let mut choice = Choice::new(index);
     for part in parts(candidate) {
+        choice.mendable &= !holds_more(part);
         if let Some(text) = text_of(part).and_then(Value::decoded) {
             choice.signature = signature_of(part).or(choice.signature);
             choice.text.push_str(&text.text);

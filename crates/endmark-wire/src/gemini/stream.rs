@@ -2,7 +2,7 @@
 
 use endmark_core::Stop;
 
-use super::candidate::{arguments_of, call_of, is_in_pieces, is_thought, number, signature_of};
+use super::candidate::{arguments_of, call_of, holds_more, is_in_pieces, is_thought, number, signature_of};
 use super::error;
 use super::stop;
 use super::usage;
@@ -61,6 +61,7 @@ impl ContentReader {
         let (mut exact, mut thought) = (true, false);
         let mut signatures = Vec::new();
         for part in parts {
+            exact &= !holds_more(part);
             let in_thought = is_thought(part);
             thought |= in_thought;
             let text = part.field("text").filter(|_| !in_thought);

@@ -25,6 +25,8 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
             choice.text = content.text;
             choice.mendable &= content.exact;
         }
+        // No continuation can show what was spoken.
+        choice.mendable &= message.filled("audio").is_none();
         for (number, call) in (0..).zip(CallView::all(message)) {
             let (arguments, exact) = call.arguments_text();
             choice.mendable &= exact && call.of_function;

@@ -49,9 +49,9 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
                     legacy: false,
                 });
             }
-            Item::OtherCall => choice.mendable = false,
+            // What no continuation can show: the rest would not fit it.
+            Item::OtherCall | Item::Other => choice.mendable = false,
             Item::Reasoning => choice.reasoned = true,
-            Item::Other => {}
         }
     }
     let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());

@@ -148,7 +148,7 @@ impl ResponseReader {
         let Some(item) = root.field("item") else { return true };
         let kind = Item::of(item);
         let mut open = Open { place: Place::of(root), item: kind, call: self.calls, came: false };
-        let mut exact = kind != Item::OtherCall;
+        let mut exact = !matches!(kind, Item::OtherCall | Item::Other);
         if kind == Item::Call {
             let (begins, all) = call_begins(item, self.calls);
             open.came = matches!(&begins, Piece::ToolCall { arguments, .. } if !arguments.is_empty());
@@ -195,8 +195,8 @@ impl ResponseReader {
                     event.pieces.push(Delta { choice: 0, piece: begins });
                 }
             }
-            (Item::OtherCall, _) => exact = false,
-            (Item::Reasoning | Item::Other, _) => {}
+            (Item::OtherCall | Item::Other, _) => exact = false,
+            (Item::Reasoning, _) => {}
         }
         event.closes = event.pieces.is_empty();
         exact

@@ -1,0 +1,82 @@
+//! Replies that hold what no request for the rest can show: they are never gone on with, and lose nothing.
+
+use serde_json::{Value, json};
+use testkit::{Answer, Dialect, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::Wire;
+
+fn message(content: &Value) -> Value {
+    json!({"id": "m", "type": "message", "role": "assistant", "model": "m", "content": content,
+           "stop_reason": "max_tokens", "stop_sequence": null, "usage": {"input_tokens": 1, "output_tokens": 5}})
+}
+
+fn response(output: &Value) -> Value {
+    json!({"id": "r", "object": "response", "status": "incomplete", "model": "m", "output": output,
+           "incomplete_details": {"reason": "max_output_tokens"}})
+}
+
+fn candidate(parts: &Value) -> Value {
+    json!({"responseId": "g", "modelVersion": "m",
+           "candidates": [{"index": 0, "finishReason": "MAX_TOKENS", "content": {"role": "model", "parts": parts}}]})
+}
+
+/// The kinds in which each format's content may hold more, cut at the limit.
+fn replies() -> Vec<(Wire, Value, &'static str)> {
+    let search = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "q"}});
+    let found = json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []});
+    let text = json!({"type": "text", "text": "I search."});
+    let said = json!({"type": "message", "id": "i", "role": "assistant", "status": "completed",
+                      "content": [{"type": "output_text", "text": "I search.", "annotations": []}]});
+    let looked = json!({"type": "web_search_call", "id": "w", "status": "completed"});
+    let (messages, responses, gemini) =
+        (Wire::Other(Dialect::Messages), Wire::Other(Dialect::Responses), Wire::Other(Dialect::Gemini));
+    let audio = json!({"id": "c", "object": "chat.completion", "model": "m", "choices": [{
+        "index": 0, "finish_reason": "length",
+        "message": {"role": "assistant", "content": null, "audio": {"id": "a", "data": "AAAA", "transcript": "I se"}}}]});
+    vec![
+        (messages, message(&json!([text, search, found])), "content"),
+        (messages, message(&json!([search, found, text])), "content"),
+        (messages, message(&json!([search, found])), "content"),
+        (responses, response(&json!([said, looked])), "output"),
+        (responses, response(&json!([looked, said])), "output"),
+        (gemini, candidate(&json!([{"text": "Code:"}, {"executableCode": {"code": "pri"}}])), "candidates"),
+        (gemini, candidate(&json!([{"inlineData": {"data": "AA"}}, {"text": "A ha"}])), "candidates"),
+        (Wire::Chat, audio, "choices"),
+    ]
+}
+
+#[tokio::test]
+async fn a_reply_that_comes_as_a_whole_keeps_it() {
+    for (wire, reply, content) in replies() {
+        let endmark = Endmark::resuming(Script::new().then(Answer::json(200, &reply))).await;
+        let (answer, _) = wire.ask(&endmark, &wire.request(false), false).await;
+        assert_eq!(endmark.calls(), 1, "{wire:?} {reply}");
+        assert_eq!(answer.json()[content], reply[content], "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_streamed_message_is_not_gone_on_with_behind_it() {
+    let block = |index: u32, block: Value| {
+        [
+            json!({"type": "content_block_start", "index": index, "content_block": block}),
+            json!({"type": "content_block_stop", "index": index}),
+        ]
+    };
+    let mut start = message(&json!([]));
+    start["stop_reason"] = Value::Null;
+    let mut events = vec![json!({"type": "message_start", "message": start})];
+    events.extend(block(0, json!({"type": "text", "text": "I search."})));
+    events.extend(block(1, json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}})));
+    events.push(json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 5}}));
+    events.push(json!({"type": "message_stop"}));
+    let frames: Vec<String> = events
+        .iter()
+        .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()))
+        .collect();
+    let wire = Wire::Other(Dialect::Messages);
+    let endmark = Endmark::resuming(Script::new().then(Answer::sse(frames))).await;
+    let (_, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+    assert_eq!((endmark.calls(), heard.stop.as_deref()), (1, Some("max_tokens")));
+}
