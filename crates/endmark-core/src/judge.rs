@@ -186,9 +186,13 @@ fn stream(evidence: &Evidence<'_>) -> Stream {
     }
 }
 
+/// What a server may count beside the text that its limit is for: the token that ends it. Who counts more has another
+/// limit in mind, or none.
+const COUNTED_BESIDE: u64 = 1;
+
 fn says(evidence: &Evidence<'_>, stream: &Stream) -> Says {
     let at_limit = match (evidence.output_tokens, evidence.limit) {
-        (Some(output), Some(limit)) => output >= limit,
+        (Some(output), Some(limit)) => output >= limit && output - limit <= COUNTED_BESIDE,
         (None, _) | (_, None) => false,
     };
     match (evidence.stop, stream) {

@@ -92,6 +92,8 @@ pub(crate) fn call_suspect(
 ) -> Suspect {
     // A finished call without arguments has an empty text from some servers, and is whole.
     let without_arguments = reply.text.is_empty() && reply.stop == Some(Stop::Normal);
+    // It is whole at any count of tokens, too.
+    let reply = if without_arguments { Reply { limit: None, ..reply } } else { reply };
     let schema = exchange.request.tool_schema(&call.name).and_then(|text| Schema::compile(&text).ok());
     Suspect {
         slot: Slot { choice, part: Part::ToolCall(call.clone()) },

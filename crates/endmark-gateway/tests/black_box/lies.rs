@@ -105,3 +105,33 @@ async fn a_document_that_ends_at_its_limit_is_whole() {
         assert_eq!((reply.body, endmark.calls()), (body, 1), "{wire:?}");
     }
 }
+
+/// Who counted far more than the limit has not counted against it.
+#[tokio::test]
+async fn a_count_beyond_the_limit_says_nothing_of_a_reply() {
+    let said = [Said::Text("The harbour was quiet that")];
+    for wire in Wire::ALL {
+        let mut body = limited(wire, false);
+        match wire {
+            Wire::Chat | Wire::Other(Dialect::Messages) => body["max_tokens"] = json!(2),
+            Wire::Other(Dialect::Responses) => body["max_output_tokens"] = json!(2),
+            Wire::Other(Dialect::Gemini) => body["generationConfig"]["maxOutputTokens"] = json!(2),
+        }
+        let endmark = Endmark::resuming(Script::new().otherwise(wire.answer(&said, End::Turn, false))).await;
+        let (reply, heard) = wire.ask(&endmark, &body, false).await;
+        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Turn)), "{wire:?} {}", reply.text());
+        assert_eq!((reply.header("x-endmark-outcome"), endmark.calls()), (None, 1), "{wire:?}");
+    }
+}
+
+/// A call without arguments is whole at any count of tokens.
+#[tokio::test]
+async fn a_finished_call_without_arguments_at_the_limit_is_whole() {
+    let call = json!({"id": "c", "object": "chat.completion", "model": "m",
+        "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "content": null,
+            "tool_calls": [{"id": "t", "type": "function", "function": {"name": "now", "arguments": ""}}]}}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 7, "total_tokens": 8}});
+    let endmark = Endmark::resuming(Script::new().otherwise(testkit::Answer::json(200, &call))).await;
+    let (reply, _) = Wire::Chat.ask(&endmark, &limited(Wire::Chat, false), false).await;
+    assert_eq!((reply.json(), endmark.calls()), (call, 1));
+}

@@ -237,7 +237,8 @@ fn errors_have_the_shape_of_their_provider() {
                 (400, json!("the model is not known"))
             );
             assert_eq!(running.calls().len(), 1);
-            let reply = running.post(dialect.path(false), &json!({"model": "m"})).await;
+            // Endmark's own: what is no request at all.
+            let reply = running.post(dialect.path(false), &json!(["no object"])).await;
             let (error, shape) = (reply.json(), &reply.json()["error"]);
             assert_eq!(reply.status, 400);
             match dialect {
