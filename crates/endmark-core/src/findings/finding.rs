@@ -122,6 +122,7 @@ impl FindingId {
     ///
     /// assert_eq!(FindingId::read("Finding 12").unwrap().to_string(), "F012");
     /// assert_eq!(FindingId::read("F-AUTH-3").unwrap().to_string(), "F-AUTH-3");
+    /// assert_eq!(FindingId::read("F4294967296").unwrap().number(), None);
     /// assert_eq!(FindingId::read("Findings 1-2"), None);
     /// assert_eq!(FindingId::read("f32"), None);
     /// ```
@@ -138,7 +139,8 @@ impl FindingId {
         if word.eq_ignore_ascii_case("f") || word.eq_ignore_ascii_case("finding") {
             return match number.parse() {
                 Ok(number) => Some(Self::numbered(number)),
-                Err(_) => Self::named(text),
+                // More than can be counted with: a name like any other.
+                Err(_) => Some(Self { text: text.to_owned(), number: None }),
             };
         }
         let is_part = |character: char| {

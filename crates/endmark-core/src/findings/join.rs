@@ -86,7 +86,7 @@ fn flow(member: &Member) -> Option<Flow<'_>> {
     Some((member.agent.as_deref(), member.finding.source.as_deref()?, member.finding.sink.as_deref()?))
 }
 
-/// Puts what lacks a weakness or a place to the one that it was cut from: of the same agent, with the same source and
+/// Puts what lacks a weakness or a place to the one that it was cut from: of another result of the same agent, with the same source and
 /// sink, and with nothing that contradicts it. It never joins two others.
 fn attach(members: &[Member], sets: &mut Sets) {
     let lacks = |member: &Member| member.finding.cwe.is_empty() || member.places().is_empty();
@@ -102,7 +102,10 @@ fn attach(members: &[Member], sets: &mut Sets) {
             let other = &members[**other];
             let is_cwe = member.finding.cwe.is_empty()
                 || member.finding.cwe.iter().any(|cwe| other.finding.cwe.contains(cwe));
-            is_cwe && (member.places().is_empty() || overlap(member.places(), other.places()))
+            // Two of one result are two: it says nothing twice.
+            member.result != other.result
+                && is_cwe
+                && (member.places().is_empty() || overlap(member.places(), other.places()))
         };
         // More candidates than these are no longer told apart.
         let found = candidates.and_then(|candidates| candidates.iter().take(64).find(fits));

@@ -280,7 +280,13 @@ impl Reader {
             if !string.is_closed && self.strings.iter().any(is_said) {
                 continue;
             }
-            let read = read_within(string.text.as_bytes(), self.depth + 1);
+            // A checkpoint that a closed string ends with is as whole as its string.
+            let last = string.text.lines().last().unwrap_or_default();
+            let is_settled = string.is_closed
+                && checkpoint::checkpoint(last, true, line.begins()).is_some()
+                && !string.text.ends_with('\n');
+            let text = if is_settled { format!("{}\n", string.text) } else { string.text.clone() };
+            let read = read_within(text.as_bytes(), self.depth + 1);
             self.take_within(read, line.position(string.begins), line.position(string.ends));
             self.strings.push(string.text);
         }

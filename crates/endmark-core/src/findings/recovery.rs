@@ -167,6 +167,11 @@ impl Recovery {
         &self.past
     }
 
+    /// Dimensions that wait for the next round.
+    pub fn waiting(&self) -> &[String] {
+        &self.waiting
+    }
+
     /// What stays open when no run is left.
     pub fn gaps(&self) -> &[String] {
         &self.gaps

@@ -404,6 +404,60 @@ fn json_that_is_evidence_is_no_finding() {
     assert!(data.to_string().contains("two();"), "{data}");
 }
 
+/// A number that nobody can count with is a name like any other, wherever it stands.
+#[test]
+fn a_huge_number_of_a_finding_is_a_name() {
+    let place = Place::new();
+    for (heading, evidence) in [("[F4294967296] x", "one();"), ("[F001] x", "[F-20261122170512]")] {
+        let result = format!(
+            "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n{heading}\nseverity: High\nlocation: a.c:1\nsource: s\n\
+             sink: k\nevidence:\n  {evidence}\n\n===AGENT_RESULT_END===\n"
+        );
+        let run = place.run_with_input(&["findings", "check", "--json"], result);
+        assert_eq!(
+            (run.code, &run.envelope()["data"]["results"][0]["complete"]),
+            (0, &1.into()),
+            "{heading}"
+        );
+    }
+}
+
+/// Two findings of one result are two, though the second one lacks what would tell it from the first.
+#[test]
+fn a_finding_without_a_place_is_not_another_one_of_the_same_result() {
+    let result = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\ndeclared_findings: 2\n\n[F001] Injection\nseverity: Low\ncwe: CWE-89\n\
+                  location: a.rs:10\nsource: parameter\nsink: query\nevidence:\n  query(q)\n\n[F002] No limit\nseverity: Critical\n\
+                  source: parameter\nsink: query\nevidence:\n  loop { query() }\n\n===AGENT_RESULT_END===\n";
+    let place = Place::new().with_file("a.txt", result);
+    let report = place.run(&["findings", "report", "a.txt"]).output;
+    assert!(report.contains("Injection") && report.contains("No limit"), "{report}");
+    assert!(!report.contains("also called"), "{report}");
+}
+
+/// What waits for the round behind a retry is a gap until it was looked into.
+#[test]
+fn what_waits_for_the_next_round_is_a_gap() {
+    let team = "{\"agents\": [{\"agent_id\": \"x\", \"dimensions\": [\"a\", \"b\", \"c\"]}]}";
+    let place = Place::new().with_file("team.json", team).with_file("x.txt", "===AGENT_RESULT===\nage");
+    let run = place.run(&["findings", "report", "--json", "--team", "team.json", "x.txt"]);
+    let dimensions = run.envelope()["data"]["report"]["disclosure"]["dimensions"].clone();
+    let gaps: Vec<_> = dimensions.as_array().unwrap().iter().map(|dimension| &dimension["gap"]).collect();
+    assert_eq!(gaps, [true, true, true], "{dimensions}");
+}
+
+/// A list of dimensions that the text stops in may have had more of them.
+#[test]
+fn a_list_that_the_text_stops_in_is_not_believed() {
+    let team =
+        "{\"agents\": [{\"agent_id\": \"x\", \"dimensions\": [\"session handling\", \"csrf\", \"crypto\"]}]}";
+    let cut = "===AGENT_RESULT===\nagent_id: x\ndimensions: session handling, csrf, crypto\n\n[F001] x\nseverity: High\nlocation: a.c:1\n\
+               source: s\nsink: k\nevidence:\n  one();\n\n[CHECKPOINT] turn:20 findings:12 files_read:3 remaining_dims:session handling,cs";
+    let place = Place::new().with_file("team.json", team).with_file("x.txt", cut);
+    let plan = place.run(&["findings", "plan", "--json", "--team", "team.json", "x.txt"]).envelope()["data"]
+        .to_string();
+    assert!(plan.contains("\"crypto\"") && !plan.contains("\"cs\""), "{plan}");
+}
+
 #[test]
 fn what_is_wrong_with_a_team_is_said() {
     for (team, problem) in [

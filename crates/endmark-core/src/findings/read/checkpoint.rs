@@ -45,8 +45,11 @@ pub(super) fn checkpoint(text: &str, is_settled: bool, position: Position) -> Op
     let mut found = Checkpoint { turn: 0, findings: None, files_read: None, remaining_dims: None, position };
     let mut turn = None;
     let mut parts = parts(rest);
-    // A number that the text stops with may have had more digits.
-    if !is_settled && parts.last().is_some_and(|(part, _)| *part != Part::RemainingDims) {
+    // A number that the text stops with may have had more digits, and a list more dimensions.
+    let is_closed = |(part, value): &(Part, &str)| {
+        *part == Part::RemainingDims && value.trim_end().ends_with([']', '】', '］'])
+    };
+    if !is_settled && parts.last().is_some_and(|last| !is_closed(last)) {
         parts.pop();
     }
     for (part, value) in parts {

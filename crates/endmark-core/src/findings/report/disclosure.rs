@@ -200,6 +200,7 @@ fn of_agent(
     };
     let mut gaps = agent.gaps().to_vec();
     gaps.extend(agent.next().into_iter().flat_map(|run| run.dimensions.iter().cloned()));
+    gaps.extend(agent.waiting().iter().filter(|waits| !agent.gaps().contains(waits)).cloned());
     if gaps.is_empty() && (unrecovered.count > 0 || unrecovered.at_least) {
         // What was found and then lost may be of any of them.
         gaps.clone_from(&agent.assignment().dimensions);
