@@ -92,13 +92,17 @@ impl Receipt {
 
 /// Applies all three compressions to the findings of one result (AR-2): evidence is shortened to its one most critical
 /// line, findings with the same CWE and file are merged into one with a range of lines, and the flow of findings below
-/// High becomes `Source → Sink`.
+/// High becomes `Source → Sink`. One that lacks a needed field is merged with none.
 pub fn compress(findings: &[Finding]) -> Vec<Finding> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     let mut known: HashMap<(String, &str), usize> = HashMap::new();
     for finding in findings {
-        let group =
-            one_file(finding).map(|file| (finding.cwe_text(), file)).filter(|(cwe, _)| !cwe.is_empty());
+        // What lacks something would be gone in another one: somebody has to look at it again.
+        let is_complete = finding.missing().is_empty();
+        let group = one_file(finding)
+            .filter(|_| is_complete)
+            .map(|file| (finding.cwe_text(), file))
+            .filter(|(cwe, _)| !cwe.is_empty());
         if let Some(at) = group.as_ref().and_then(|group| known.get(group)) {
             groups[*at].push(finding);
         } else {
@@ -137,18 +141,18 @@ fn compressed(group: &[&Finding]) -> Option<Finding> {
     {
         merged.flow = Some(format!("{source} → {sink}"));
     }
-    let evidence =
-        worst.evidence.as_ref().or_else(|| group.iter().find_map(|finding| finding.evidence.as_ref()));
-    merged.evidence = evidence.and_then(|evidence| Evidence::new(critical_line(evidence, worst)));
+    let others = group.iter().filter(|finding| !std::ptr::eq(**finding, *worst));
+    let evidence: Vec<&Evidence> =
+        std::iter::once(worst).chain(others).filter_map(|finding| finding.evidence.as_ref()).collect();
+    merged.evidence = critical_line(&evidence, &merged).and_then(Evidence::new);
     Some(merged)
 }
 
-/// One place from the first line to the last; without lines if one of the findings names none.
+/// One place from the first line that is named to the last.
 fn range(group: &[&Finding]) -> Option<Location> {
     let file = one_file(group.first()?)?.to_owned();
     let places = group.iter().filter_map(|finding| finding.location.as_ref()).flat_map(Location::places);
-    let lines: Option<Vec<LineRange>> = places.map(|place| place.lines).collect();
-    let lines = lines.and_then(|lines| lines.into_iter().reduce(LineRange::with));
+    let lines = places.filter_map(|place| place.lines).reduce(LineRange::with);
     Location::of_places(vec![Place { file, lines }])
 }
 
@@ -156,7 +160,7 @@ fn range(group: &[&Finding]) -> Option<Location> {
 const COMMENTS: [&str; 7] = ["#", "//", "/*", "*", "--", "```", "~~~"];
 
 /// The line that says most: the one that shares most words with the sink, then with the source; the first of equals.
-fn critical_line<'a>(evidence: &'a Evidence, finding: &Finding) -> &'a str {
+fn critical_line<'a>(evidence: &[&'a Evidence], finding: &Finding) -> Option<&'a str> {
     let sink = words(finding.sink.as_deref().unwrap_or_default());
     let source = words(finding.source.as_deref().unwrap_or_default());
     let score = |line: &str| {
@@ -168,13 +172,13 @@ fn critical_line<'a>(evidence: &'a Evidence, finding: &Finding) -> &'a str {
         (3 * shared(&sink) + 2 * shared(&source), usize::from(is_code), has_words)
     };
     let mut best = ((0, 0, 0), "");
-    for line in evidence.lines() {
+    for line in evidence.iter().flat_map(|evidence| evidence.lines()) {
         let found = score(line);
         if found > best.0 {
             best = (found, line);
         }
     }
-    if best.1.is_empty() { evidence.lines().next().unwrap_or_default() } else { best.1 }
+    if best.1.is_empty() { evidence.first()?.lines().next() } else { Some(best.1) }
 }
 
 fn words(text: &str) -> HashSet<&str> {

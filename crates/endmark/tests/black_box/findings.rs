@@ -458,6 +458,36 @@ fn a_list_that_the_text_stops_in_is_not_believed() {
     assert!(plan.contains("\"crypto\"") && !plan.contains("\"cs\""), "{plan}");
 }
 
+/// What is not complete is neither merged away nor left out.
+#[test]
+fn what_is_made_to_fit_loses_no_finding() {
+    let head = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n";
+    let one = |id: &str, rest: &str| {
+        format!("[{id}] t\nseverity: High\ncwe: CWE-89\nlocation: src/a.rs:{rest}\n\n")
+    };
+    let draft = [
+        head,
+        &one("F001", "1\nsource: request\nsink: query\nevidence:\n  let q = name;\n  query(request);"),
+        &one("F002", "9\nsource: s\nsink: k"),
+        &one("F003", "12\nsource: s"),
+        "===AGENT_RESULT_END===\n",
+    ]
+    .concat();
+    let place = Place::new();
+    let fitted = place.run_with_input(&["findings", "fit", "--budget-left", "1000"], draft).output;
+    let check = place.run_with_input(&["findings", "check", "--json"], &fitted);
+    let result = &check.envelope()["data"]["results"][0];
+    assert_eq!((check.code, result["findings"].as_array().unwrap().len()), (1, 3), "{fitted}");
+    assert!(fitted.contains("query(request);"), "{fitted}");
+
+    let complete = one("F001", "1\nsource: s\nsink: k\nevidence:\n  k(s);");
+    let prose = "The login also has CWE-79 in src/b.rs:10, severity High.\n\n";
+    let unread = format!("{head}{complete}{prose}===AGENT_RESULT_END===\n");
+    let refused = place.run_with_input(&["findings", "fit", "--budget-left", "5000"], unread);
+    assert_eq!(refused.code, 1);
+    assert!(refused.errors.contains("would be without them"), "{}", refused.errors);
+}
+
 #[test]
 fn what_is_wrong_with_a_team_is_said() {
     for (team, problem) in [

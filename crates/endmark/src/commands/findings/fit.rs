@@ -68,6 +68,19 @@ pub(super) fn run(context: &Context, arguments: &Fit) -> Result<Answer, CommandE
             "`endmark findings check` shows what is there, `endmark findings plan` what to do about it.";
         return Ok(Answer::no(Value::Null, "truncated", message, Some(hint.to_owned())));
     }
+    let unread = sources.iter().find_map(|source| {
+        let unread =
+            source.transcript.results.iter().map(|result| result.unread).find(|unread| *unread > 0)?;
+        Some((source, unread))
+    });
+    if let Some((source, unread)) = unread {
+        let message = format!(
+            "{}: {unread} of its findings cannot be read: written again, it would be without them",
+            source.origin
+        );
+        let hint = "`endmark findings check` shows where they are; write them in the form of `endmark findings protocol`.";
+        return Ok(Answer::no(Value::Null, "unread_findings", message, Some(hint.to_owned())));
+    }
     let cursor = arguments.cursor.as_deref();
     let asked = Asked { command: "fit", files: &arguments.files, with: Some(&arguments.budget_left), cursor };
     let pages = asked.in_pages(FieldPath::data().key("findings"), context)?;
