@@ -1,17 +1,56 @@
 //! A request's body: read to its end, and decoded where it is compressed.
 
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, header};
 
-use crate::body::AnyBody;
+use crate::body::{AnyBody, full};
 use crate::coding::{Codings, Decoder};
-use crate::held::Holding;
+use crate::held::{Held, Holding};
 use crate::rescue::Refusal;
 use crate::settings::Limits;
 use crate::upstream::{Read, read_up_to};
 
 /// Decoding goes on for so many steps before another request gets its turn: about a millisecond of work.
 const STEPS_AT_ONCE: usize = 32;
+
+/// A request's body on its way to whoever answers: it is read once, however many look at it.
+pub(crate) enum Incoming {
+    /// Nobody needed it so far.
+    Arriving(AnyBody),
+    /// It was read to choose an upstream, and is held since.
+    Read(RequestBody, Holding),
+}
+
+impl Incoming {
+    /// The body, read to its end, and what is held for it.
+    pub(crate) async fn read(
+        self,
+        headers: &HeaderMap,
+        limits: &Limits,
+        held: &Arc<Held>,
+    ) -> Result<(RequestBody, Holding), Refusal> {
+        match self {
+            Self::Read(body, holding) => Ok((body, holding)),
+            Self::Arriving(body) => {
+                let mut holding = held.part(limits.held_bytes);
+                let body = read(headers, body, limits, &mut holding).await?;
+                Ok((body, holding))
+            }
+        }
+    }
+
+    /// The bytes as they came, and what is held for them until they are sent.
+    pub(crate) fn as_it_came(self) -> (AnyBody, Option<Holding>) {
+        match self {
+            Self::Arriving(body) => (body, None),
+            Self::Read(body, holding) => {
+                (full(body.encoded.map_or(body.plain, |encoded| encoded.bytes)), Some(holding))
+            }
+        }
+    }
+}
 
 /// A request's body as it can be read.
 pub(crate) struct RequestBody {
@@ -29,7 +68,7 @@ pub(crate) struct Encoded {
 }
 
 /// Reads a body of at most `[limits] body_bytes`, compressed and plain.
-pub(crate) async fn read(
+async fn read(
     headers: &HeaderMap,
     body: AnyBody,
     limits: &Limits,

@@ -11,7 +11,7 @@ use crate::rescue::Refusal;
 use crate::settings::Upstream;
 use provider::{KEY_IN_QUERY, Meant};
 
-pub(crate) use model::{ReadAlready, named};
+pub(crate) use model::named;
 
 /// The part of the gateway that answers.
 #[derive(Debug)]

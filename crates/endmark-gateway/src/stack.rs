@@ -6,8 +6,7 @@
 use std::sync::Arc;
 
 use endmark_core::Ending;
-use endmark_wire::format::Found;
-use endmark_wire::format::WireFormat;
+use endmark_wire::format::{Found, WireFormat};
 use http::{Request, Response, header};
 use tracing::Instrument as _;
 
@@ -17,6 +16,7 @@ use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
 use crate::health;
 use crate::ledger::Ended;
+use crate::request_body::Incoming;
 use crate::rescue::{self, Refusal};
 use crate::route::{self, Route, Target};
 use crate::settings::Mode;
@@ -73,9 +73,10 @@ fn upgrade(request: &Request<AnyBody>) -> Option<Refusal> {
 async fn pass_through(
     gateway: &Gateway,
     target: &Target<'_>,
-    request: Request<AnyBody>,
+    request: Request<Incoming>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let (head, body) = request.into_parts();
+    let (body, _holding) = body.as_it_came();
     let mut onward = Request::new(body);
     *onward.method_mut() = head.method;
     *onward.uri_mut() = target.without_credential().locate()?;
@@ -89,7 +90,7 @@ async fn reply_to(
     gateway: &Arc<Gateway>,
     target: &Target<'_>,
     found: Found,
-    request: Request<AnyBody>,
+    request: Request<Incoming>,
     rehearsal: Arc<Rehearsal>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let exchange = chat::admit(gateway, target, found, request, rehearsal).await?;

@@ -12,15 +12,14 @@ use tokio::time::Instant;
 use super::exchange::{Destination, Exchange};
 use super::history::change;
 use super::identity;
-use crate::body::AnyBody;
 use crate::edge::Permit;
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
 use crate::ledger::{Calls, Watch};
 use crate::recovery::Schema;
-use crate::request_body;
+use crate::request_body::Incoming;
 use crate::rescue::Refusal;
-use crate::route::{ReadAlready, Target};
+use crate::route::Target;
 use crate::settings::{Mode, Upstream};
 use crate::upstream::{for_fallback, for_upstream};
 
@@ -29,15 +28,12 @@ pub(crate) async fn admit(
     gateway: &Arc<Gateway>,
     target: &Target<'_>,
     found: Found,
-    request: Request<AnyBody>,
+    request: Request<Incoming>,
     rehearsal: Arc<Rehearsal>,
 ) -> Result<Exchange, Refusal> {
     let (mut head, body) = request.into_parts();
     let limits = &gateway.settings.limits;
-    // What was held of it so far is held here.
-    head.extensions.remove::<ReadAlready>();
-    let mut holding = gateway.held.part(limits.held_bytes);
-    let body = request_body::read(&head.headers, body, limits, &mut holding).await?;
+    let (body, holding) = body.read(&head.headers, limits, &gateway.held).await?;
     let parsed = wire::Request::parse(found.format, &body.plain, &found.address);
     let mut request = parsed.map_err(|error| {
         let kind = found.format.name();

@@ -1,52 +1,52 @@
 //! The model that a request is for, where an upstream may be chosen by it.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use endmark_wire::format;
 use endmark_wire::json::Value;
+use http::request::Parts;
 use http::{HeaderMap, Method, Request, Uri, header};
 
-use crate::body::{AnyBody, full};
+use crate::body::AnyBody;
 use crate::gateway::Gateway;
-use crate::request_body;
+use crate::request_body::Incoming;
 use crate::rescue::Refusal;
-
-/// A body that was read before it is known who gets it. What is held of it is given back with the last clone.
-#[derive(Clone)]
-pub(crate) struct ReadAlready {
-    _holding: Arc<crate::held::Holding>,
-}
 
 /// The model that a request is for, and the request. Its body is read only where an upstream may be chosen by what
 /// stands in it.
 pub(crate) async fn named(
     gateway: &Gateway,
     request: Request<AnyBody>,
-) -> Result<(Option<String>, Request<AnyBody>), Refusal> {
-    let (path, query) = (request.uri().path(), request.uri().query());
-    let counts = gateway.conditional().any(|upstream| {
-        let conditions = &upstream.conditions;
-        !conditions.models.is_empty() && conditions.may_be_met(path, request.headers())
-    });
-    if !counts || path.starts_with("/u/") {
-        return Ok((None, request));
+) -> Result<(Option<String>, Request<Incoming>), Refusal> {
+    let (head, body) = request.into_parts();
+    let body = Incoming::Arriving(body);
+    if !counts(gateway, &head) {
+        return Ok((None, Request::from_parts(head, body)));
     }
-    if let Some(model) = in_path(request.uri()) {
-        return Ok((Some(model), request));
+    if let Some(model) = in_path(&head.uri) {
+        return Ok((Some(model), Request::from_parts(head, body)));
     }
-    let is_for_a_reply = format::find(path, query).is_some();
-    if request.method() != Method::POST || !(is_for_a_reply || is_json(request.headers())) {
-        return Ok((None, request));
+    if !has_body_with_model(&head) {
+        return Ok((None, Request::from_parts(head, body)));
     }
-    let (mut head, body) = request.into_parts();
-    let limits = &gateway.settings.limits;
-    let mut holding = gateway.held.part(limits.held_bytes);
-    let body = request_body::read(&head.headers, body, limits, &mut holding).await?;
+    let (body, holding) = body.read(&head.headers, &gateway.settings.limits, &gateway.held).await?;
     let model = in_body(&body.plain);
-    head.extensions.insert(ReadAlready { _holding: Arc::new(holding) });
-    let bytes = body.encoded.map_or(body.plain, |encoded| encoded.bytes);
-    Ok((model, Request::from_parts(head, full(bytes))))
+    Ok((model, Request::from_parts(head, Incoming::Read(body, holding))))
+}
+
+/// Whether an upstream may be chosen by the model.
+fn counts(gateway: &Gateway, head: &Parts) -> bool {
+    let path = head.uri.path();
+    let is_open = gateway.conditional().any(|upstream| {
+        let conditions = &upstream.conditions;
+        !conditions.models.is_empty() && conditions.may_be_met(path, &head.headers)
+    });
+    is_open && !path.starts_with("/u/")
+}
+
+/// Whether a model may stand in the body.
+fn has_body_with_model(head: &Parts) -> bool {
+    let is_for_a_reply = || format::find(head.uri.path(), head.uri.query()).is_some();
+    head.method == Method::POST && (is_for_a_reply() || is_json(&head.headers))
 }
 
 /// The model where a path has it: Gemini's, Azure's.
