@@ -42,7 +42,7 @@ impl Incoming {
     }
 
     /// The bytes as they came, and what is held for them until they are sent.
-    pub(crate) fn as_it_came(self) -> (AnyBody, Option<Holding>) {
+    pub(crate) fn unchanged(self) -> (AnyBody, Option<Holding>) {
         match self {
             Self::Arriving(body) => (body, None),
             Self::Read(body, holding) => {

@@ -77,13 +77,13 @@ pub(crate) enum Refusal {
     NotFound(String),
     /// No upstream is of the provider that the request and its key are meant for.
     #[error(
-        "no upstream is said to speak {title}, and the request's key is not sent to another provider: add \
+        "no upstream is said to speak {titles}, and the request's key is not sent to another provider: add \
          `[upstreams.NAME]` with `format = \"{word}\"` and its `base_url` to the configuration, or name the upstream in \
          the path, /u/NAME/…"
     )]
     NoUpstream {
-        /// The format's name for people.
-        title: &'static str,
+        /// The names for people of the formats that it would have to speak.
+        titles: String,
         /// What an upstream that speaks it has for `format`.
         word: &'static str,
     },

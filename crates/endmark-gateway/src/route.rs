@@ -109,7 +109,7 @@ pub(crate) fn find<'a>(
     } else {
         let meant = Meant::by(uri.path(), uri.query(), headers);
         let format = meant.format();
-        let speaks = |upstream: &&Upstream| upstream.formats.contains(&format.name());
+        let speaks = |upstream: &&Upstream| upstream.provider == format.provider();
         let may_have_it =
             |upstream: &&Upstream| speaks(upstream) || meant.may_go_to(upstream, uri.query(), headers);
         let is_for_it = |upstream: &&Upstream| upstream.conditions.are_met(uri.path(), headers, model);
@@ -141,8 +141,8 @@ pub(crate) fn format_of(uri: &Uri, headers: &HeaderMap) -> &'static dyn WireForm
 }
 
 fn no_upstream(format: &dyn WireFormat) -> Refusal {
-    let (title, word) = provider::names(format);
-    Refusal::NoUpstream { title, word }
+    let titles: Vec<&str> = format.provider().formats().map(WireFormat::title).collect();
+    Refusal::NoUpstream { titles: titles.join(" or "), word: format.provider().name }
 }
 
 /// Whether a path has a segment that takes it elsewhere, in any spelling that some server understands: what is one

@@ -76,7 +76,7 @@ async fn pass_through(
     request: Request<Incoming>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let (head, body) = request.into_parts();
-    let (body, _holding) = body.as_it_came();
+    let (body, _holding) = body.unchanged();
     let mut onward = Request::new(body);
     *onward.method_mut() = head.method;
     *onward.uri_mut() = target.without_credential().locate()?;

@@ -6,6 +6,7 @@
 
 use endmark_core::Judgement;
 use endmark_store::CallStarted;
+use endmark_wire::format::WireFormat;
 use http::{HeaderMap, StatusCode};
 use tracing::Span;
 use tracing::field::Empty;
@@ -16,16 +17,22 @@ use crate::ledger::{CallEnd, Ended, MODEL_CHARACTERS};
 pub const SPANS: &str = "telemetry";
 
 /// A request for a reply, from its admission to the end of its reply; it goes on with the client's own trace, if it has one.
-pub(crate) fn request(id: &str, upstream: &str, format: &str, streamed: bool, client: &HeaderMap) -> Span {
+pub(crate) fn request(
+    id: &str,
+    upstream: &str,
+    format: &dyn WireFormat,
+    streamed: bool,
+    client: &HeaderMap,
+) -> Span {
     let span = tracing::info_span!(
         target: SPANS,
         parent: None,
         "request",
-        otel.name = format_args!("POST {}", route(format)),
+        otel.name = format_args!("POST {}", format.route()),
         otel.kind = "server",
         otel.status_code = Empty,
         http.request.method = "POST",
-        http.route = route(format),
+        http.route = format.route(),
         endmark.request.id = id,
         endmark.upstream = upstream,
         endmark.streamed = streamed,
@@ -46,16 +53,16 @@ pub(crate) fn request_ended(span: &Span, ended: Ended, calls: u32) {
 }
 
 /// An upstream call made for a request.
-pub(crate) fn call(of: &Span, started: &CallStarted) -> Span {
+pub(crate) fn call(of: &Span, format: &dyn WireFormat, started: &CallStarted) -> Span {
     tracing::info_span!(
         target: SPANS,
         parent: of,
         "call",
-        otel.name = format_args!("{} {}", operation(&started.format), started.model),
+        otel.name = format_args!("{} {}", format.operation(), started.model),
         otel.kind = "client",
         otel.status_code = Empty,
-        gen_ai.operation.name = operation(&started.format),
-        gen_ai.provider.name = provider(&started.format),
+        gen_ai.operation.name = format.operation(),
+        gen_ai.provider.name = format.provider().traced_as,
         gen_ai.request.model = started.model,
         gen_ai.request.stream = started.streamed,
         gen_ai.response.model = Empty,
@@ -126,30 +133,6 @@ pub(crate) fn call_ended(span: &Span, end: &CallEnd, status: Option<StatusCode>,
 /// A number as traces know it: they have none without a sign.
 fn count(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// The path of a format's requests, with what differs from one to the next left open.
-fn route(format: &str) -> &'static str {
-    match format {
-        "anthropic_messages" => "/v1/messages",
-        "gemini" => "/v1beta/models/{model}:generateContent",
-        "openai_responses" => "/v1/responses",
-        _ => "/v1/chat/completions",
-    }
-}
-
-/// What a call does, in the words of the conventions.
-fn operation(format: &str) -> &'static str {
-    if format == "gemini" { "generate_content" } else { "chat" }
-}
-
-/// Whose interface it is, in the words of the conventions.
-fn provider(format: &str) -> &'static str {
-    match format {
-        "anthropic_messages" => "anthropic",
-        "gemini" => "gcp.gemini",
-        _ => "openai",
-    }
 }
 
 /// Makes a span the child of what the client says its request is a part of (`traceparent`).

@@ -22,6 +22,7 @@ use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
 use crate::history::CallMade;
 use crate::json::{Value, quoted};
+use crate::provider::Provider;
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
 use crate::sse::event_frame;
@@ -30,6 +31,17 @@ use crate::writer::Writer;
 
 pub use stop::stop_of;
 
+/// Anthropic.
+pub const ANTHROPIC: Provider = Provider {
+    name: "anthropic",
+    title: "Anthropic",
+    origin: "https://api.anthropic.com",
+    base_path: "/v1",
+    traced_as: "anthropic",
+    headers: &["anthropic-version", "anthropic-beta"],
+    keys_begin: &["sk-ant-"],
+};
+
 /// Anthropic Messages: `POST /v1/messages`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Messages;
@@ -37,6 +49,18 @@ pub struct Messages;
 impl WireFormat for Messages {
     fn name(&self) -> &'static str {
         "anthropic_messages"
+    }
+
+    fn title(&self) -> &'static str {
+        "Anthropic Messages"
+    }
+
+    fn provider(&self) -> &'static Provider {
+        &ANTHROPIC
+    }
+
+    fn route(&self) -> &'static str {
+        "/v1/messages"
     }
 
     fn owns(&self, path: &str) -> bool {

@@ -9,6 +9,7 @@ use crate::ask::{Ask, Asked, Terms};
 use crate::error::{ProviderError, ResponseError};
 use crate::history::CallMade;
 use crate::json::Value;
+use crate::provider::Provider;
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
 use crate::sse::data_frame;
@@ -62,6 +63,20 @@ pub fn named(name: &str) -> Option<&'static dyn WireFormat> {
 pub trait WireFormat: fmt::Debug + Send + Sync {
     /// The literal name, as `openai_chat`.
     fn name(&self) -> &'static str;
+
+    /// Its name for people.
+    fn title(&self) -> &'static str;
+
+    /// Who gave it.
+    fn provider(&self) -> &'static Provider;
+
+    /// The path of its requests, with `{model}` where it names one.
+    fn route(&self) -> &'static str;
+
+    /// What a call in it does, in the words of OpenTelemetry's conventions (`gen_ai.operation.name`).
+    fn operation(&self) -> &'static str {
+        "chat"
+    }
 
     /// Whether a path is one of the provider's alone, be it of replies or not.
     fn owns(&self, path: &str) -> bool;

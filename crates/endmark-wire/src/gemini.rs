@@ -29,12 +29,24 @@ use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
 use crate::history::CallMade;
 use crate::json::Value;
+use crate::provider::Provider;
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
 use crate::stream::Reader;
 use crate::writer::Writer;
 
 pub use stop::stop_of;
+
+/// Google, as its Gemini API.
+pub const GEMINI: Provider = Provider {
+    name: "gemini",
+    title: "Gemini",
+    origin: "https://generativelanguage.googleapis.com",
+    base_path: "/v1beta",
+    traced_as: "gcp.gemini",
+    headers: &["x-goog-api-key", "x-goog-api-client"],
+    keys_begin: &["AIza"],
+};
 
 /// Gemini: `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`, and the same two at Vertex AI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +55,22 @@ pub struct Gemini;
 impl WireFormat for Gemini {
     fn name(&self) -> &'static str {
         "gemini"
+    }
+
+    fn title(&self) -> &'static str {
+        "Gemini"
+    }
+
+    fn provider(&self) -> &'static Provider {
+        &GEMINI
+    }
+
+    fn route(&self) -> &'static str {
+        "/v1beta/models/{model}:generateContent"
+    }
+
+    fn operation(&self) -> &'static str {
+        "generate_content"
     }
 
     fn owns(&self, path: &str) -> bool {

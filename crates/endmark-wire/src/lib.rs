@@ -21,6 +21,7 @@ pub mod http1;
 pub mod json;
 pub mod openai_chat;
 pub mod openai_responses;
+pub mod provider;
 pub mod reply;
 pub mod request;
 pub mod response;

@@ -24,7 +24,8 @@ use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
 use crate::history::CallMade;
 use crate::json::{Kind, Value, quoted};
-use crate::openai_chat::error_body;
+use crate::openai_chat::{OPENAI, error_body};
+use crate::provider::Provider;
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
 use crate::sse::event_frame;
@@ -41,6 +42,18 @@ pub struct Responses;
 impl WireFormat for Responses {
     fn name(&self) -> &'static str {
         "openai_responses"
+    }
+
+    fn title(&self) -> &'static str {
+        "OpenAI Responses"
+    }
+
+    fn provider(&self) -> &'static Provider {
+        &OPENAI
+    }
+
+    fn route(&self) -> &'static str {
+        "/v1/responses"
     }
 
     fn owns(&self, path: &str) -> bool {

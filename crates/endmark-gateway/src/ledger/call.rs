@@ -97,8 +97,9 @@ impl Calls {
         if call == 1 {
             self.watch.sent();
         }
-        let span =
-            open.started().map_or_else(Span::none, |started| telemetry::call(self.watch.span(), started));
+        let span = open
+            .started()
+            .map_or_else(Span::none, |started| telemetry::call(self.watch.span(), self.format, started));
         let gauge = Arc::new(Gauge::new(Instant::now()));
         Call { open: Some(open), watch: Arc::clone(&self.watch), gauge, status: None, span }
     }

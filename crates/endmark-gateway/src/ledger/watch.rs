@@ -39,9 +39,7 @@ impl Ended {
             Self::Cancelled => "cancelled",
         }
     }
-}
 
-impl Ended {
     /// Whether its client did not get what it asked for.
     pub(crate) fn is_failure(self) -> bool {
         matches!(self, Self::Failed | Self::Refused | Self::Replied(Outcome::Exhausted))
@@ -76,7 +74,7 @@ impl Watch {
         client: &HeaderMap,
     ) -> Self {
         metrics.began();
-        let span = telemetry::request(&request, &upstream, format.name(), streamed, client);
+        let span = telemetry::request(&request, &upstream, format, streamed, client);
         Self {
             metrics,
             request,

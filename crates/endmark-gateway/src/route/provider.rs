@@ -5,6 +5,7 @@ use endmark_wire::anthropic_messages::Messages;
 use endmark_wire::format::{self, WireFormat};
 use endmark_wire::gemini::Gemini;
 use endmark_wire::openai_chat::Chat;
+use endmark_wire::provider::Provider;
 use http::{HeaderMap, HeaderValue};
 
 use crate::settings::Upstream;
@@ -12,24 +13,6 @@ use crate::upstream::KEYS;
 
 /// What stands before the key in a query.
 pub(super) const KEY_IN_QUERY: &str = "key=";
-
-/// Headers that one provider's libraries alone send.
-const MARKS: [(&str, &'static dyn WireFormat); 5] = [
-    ("anthropic-version", &Messages),
-    ("anthropic-beta", &Messages),
-    ("x-goog-api-key", &Gemini),
-    ("x-goog-api-client", &Gemini),
-    ("openai-organization", &Chat),
-];
-
-/// How one provider's keys alone begin.
-const BEGINNINGS: [(&str, &'static dyn WireFormat); 5] = [
-    ("sk-ant-", &Messages),
-    ("AIza", &Gemini),
-    ("sk-proj-", &Chat),
-    ("sk-svcacct-", &Chat),
-    ("sk-admin-", &Chat),
-];
 
 /// The provider that a request is meant for, as one of its formats.
 #[derive(Debug, Clone, Copy)]
@@ -45,9 +28,10 @@ pub(crate) enum Meant {
 impl Meant {
     /// What the path at an upstream, the query and the headers of a request tell.
     pub(crate) fn by(path: &str, query: Option<&str>, headers: &HeaderMap) -> Self {
-        let marked = || MARKS.into_iter().find(|(name, _)| headers.contains_key(*name)).map(|(_, of)| of);
+        let marked = || Provider::all().into_iter().find(|of| is_marked(of, headers));
         let keyed = || keys(query, headers).into_iter().find_map(provider_of);
-        if let Some(format) = format::of_path(path).or_else(marked).or_else(keyed) {
+        let of_provider = || marked().or_else(keyed)?.formats().next();
+        if let Some(format) = format::of_path(path).or_else(of_provider) {
             Self::Surely(format)
         } else if headers.contains_key("x-api-key") {
             Self::Probably(&Messages)
@@ -75,18 +59,14 @@ impl Meant {
         if upstream.api_key.is_some() || keys.is_empty() {
             return true;
         }
-        let is_another = |of: &'static dyn WireFormat| !upstream.formats.contains(&of.name());
+        let is_another = |of: &'static Provider| upstream.provider != of;
         upstream.base_url.is_this_machine() && !keys.into_iter().filter_map(provider_of).any(is_another)
     }
 }
 
-/// A format's name for people, and what an upstream that speaks it has for `format`.
-pub(crate) fn names(format: &dyn WireFormat) -> (&'static str, &'static str) {
-    match format.name() {
-        "anthropic_messages" => ("Anthropic Messages", "anthropic"),
-        "gemini" => ("Gemini", "gemini"),
-        _ => ("OpenAI Chat Completions or Responses", "openai"),
-    }
+/// Whether a header is there that this provider's libraries alone send.
+fn is_marked(of: &Provider, headers: &HeaderMap) -> bool {
+    of.headers.iter().any(|name| headers.contains_key(*name))
 }
 
 /// The keys that a client sends along.
@@ -102,8 +82,9 @@ fn key_in(query: Option<&str>) -> Option<&str> {
 }
 
 /// The provider whose keys alone begin so.
-fn provider_of(key: &[u8]) -> Option<&'static dyn WireFormat> {
-    BEGINNINGS.into_iter().find(|(beginning, _)| key.starts_with(beginning.as_bytes())).map(|(_, of)| of)
+fn provider_of(key: &[u8]) -> Option<&'static Provider> {
+    let is_its = |of: &&Provider| of.keys_begin.iter().any(|beginning| key.starts_with(beginning.as_bytes()));
+    Provider::all().into_iter().find(is_its)
 }
 
 #[cfg(test)]

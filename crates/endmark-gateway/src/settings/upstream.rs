@@ -2,6 +2,9 @@
 
 use std::str::FromStr;
 
+use endmark_wire::openai_chat::OPENAI;
+use endmark_wire::provider::Provider;
+
 use super::authorities::Authorities;
 use super::base_url::BaseUrl;
 use super::conditions::Conditions;
@@ -17,8 +20,8 @@ pub struct Upstream {
     pub base_url: BaseUrl,
     /// Its own key; without one the client's credentials are passed on.
     pub api_key: Option<Secret>,
-    /// The wire formats whose own paths it serves, as far as no upstream before it does: their names.
-    pub formats: &'static [&'static str],
+    /// Whose formats it speaks: it serves their own paths, as far as no upstream before it does.
+    pub provider: &'static Provider,
     /// What a request has to meet; with any, it gets nothing else.
     pub conditions: Conditions,
     /// How it continues an unfinished assistant message.
@@ -40,7 +43,7 @@ impl Upstream {
             name: name.to_owned(),
             base_url,
             api_key: None,
-            formats: &["openai_chat", "openai_responses"],
+            provider: &OPENAI,
             conditions: Conditions::default(),
             prefill: Prefill::Auto,
             fallback: None,
@@ -52,14 +55,11 @@ impl Upstream {
 
     /// The providers' public endpoints, the default when nothing is configured.
     pub(super) fn public() -> Vec<Self> {
-        let openai = BaseUrl::public("https://api.openai.com", "/v1");
-        let anthropic = BaseUrl::public("https://api.anthropic.com", "/v1");
-        let gemini = BaseUrl::public("https://generativelanguage.googleapis.com", "/v1beta");
-        vec![
-            Self::new("openai", openai),
-            Self { formats: &["anthropic_messages"], ..Self::new("anthropic", anthropic) },
-            Self { formats: &["gemini"], ..Self::new("gemini", gemini) },
-        ]
+        let of = |provider: &'static Provider| {
+            let base_url = BaseUrl::public(provider.origin, provider.base_path);
+            Self { provider, ..Self::new(provider.name, base_url) }
+        };
+        Provider::all().into_iter().map(of).collect()
     }
 }
 

@@ -4,19 +4,22 @@
 use std::io::Write as _;
 
 use endmark_gateway::{Conditions, Upstream as Target};
+use endmark_wire::gemini::GEMINI;
+use endmark_wire::openai_chat::OPENAI;
+use endmark_wire::provider::Provider;
 use serde_json::json;
 use testkit::{Answer, Reply, Request, Script, ScriptedModel, Upstream};
 
 use crate::support::{Endmark, text};
 
 /// A gateway before upstreams that say their names: `scripted`, which is for everything, and these.
-async fn before(others: &[(&'static str, &'static [&'static str], Conditions)]) -> (Endmark, Vec<Upstream>) {
+async fn before(others: &[(&'static str, &'static Provider, Conditions)]) -> (Endmark, Vec<Upstream>) {
     let mut upstreams = Vec::new();
     let mut targets = Vec::new();
-    for (name, formats, conditions) in others {
+    for (name, provider, conditions) in others {
         let upstream = Upstream::start(ScriptedModel::new(name)).await;
         targets.push(Target {
-            formats,
+            provider,
             conditions: conditions.clone(),
             ..Target::new(name, upstream.base_url().parse().unwrap())
         });
@@ -29,8 +32,6 @@ async fn before(others: &[(&'static str, &'static [&'static str], Conditions)]) 
     .await;
     (endmark, upstreams)
 }
-
-const CHAT: &[&str] = &["openai_chat", "openai_responses"];
 
 fn models(patterns: &[&str]) -> Conditions {
     Conditions {
@@ -53,8 +54,8 @@ fn asking(model: &str) -> serde_json::Value {
 #[tokio::test]
 async fn the_model_chooses_the_upstream() {
     let (endmark, _others) = before(&[
-        ("small", CHAT, models(&["qwen*", "llama-3"])),
-        ("second", CHAT, models(&["qwen*", "mistral-*"])),
+        ("small", &OPENAI, models(&["qwen*", "llama-3"])),
+        ("second", &OPENAI, models(&["qwen*", "mistral-*"])),
     ])
     .await;
     for (model, name) in [
@@ -76,7 +77,7 @@ async fn the_model_chooses_the_upstream() {
 
 #[tokio::test]
 async fn a_compressed_request_is_routed_as_any_other_and_arrives_as_it_came() {
-    let (endmark, others) = before(&[("small", CHAT, models(&["qwen*"]))]).await;
+    let (endmark, others) = before(&[("small", &OPENAI, models(&["qwen*"]))]).await;
     let mut body = brotli::CompressorWriter::new(Vec::new(), 4096, 5, 22);
     body.write_all(asking("qwen-3").to_string().as_bytes()).unwrap();
     let body = body.into_inner();
@@ -93,9 +94,12 @@ async fn a_compressed_request_is_routed_as_any_other_and_arrives_as_it_came() {
 async fn a_header_chooses_and_so_does_a_path() {
     let embeddings = Conditions { paths: vec!["/v1/embeddings".parse().unwrap()], ..Conditions::default() };
     let both = Conditions { headers: headers(&["x-team: blue"]).headers, ..models(&["qwen*"]) };
-    let (endmark, others) =
-        before(&[("both", CHAT, both), ("team", CHAT, headers(&["x-team"])), ("vectors", CHAT, embeddings)])
-            .await;
+    let (endmark, others) = before(&[
+        ("both", &OPENAI, both),
+        ("team", &OPENAI, headers(&["x-team"])),
+        ("vectors", &OPENAI, embeddings),
+    ])
+    .await;
     for (model, team, name) in [
         ("qwen-3", Some("blue"), "both"),
         ("qwen-3", Some("red"), "team"),
@@ -131,7 +135,7 @@ async fn what_is_no_reply_is_routed_by_its_model_too_and_passes_untouched() {
             ..Target::new("vectors", vectors.base_url().parse().unwrap())
         });
         settings.upstreams.push(Target {
-            formats: &["gemini"],
+            provider: &GEMINI,
             conditions: models(&["gemini-*"]),
             ..Target::new("google", google.base_url().parse().unwrap())
         });
@@ -162,7 +166,7 @@ async fn what_is_no_reply_is_routed_by_its_model_too_and_passes_untouched() {
 
 #[tokio::test]
 async fn a_key_goes_to_no_other_provider_whatever_the_conditions_are() {
-    let (endmark, others) = before(&[("cheap", CHAT, models(&["claude-*"]))]).await;
+    let (endmark, others) = before(&[("cheap", &OPENAI, models(&["claude-*"]))]).await;
     let claude =
         json!({"model": "claude-9", "max_tokens": 9, "messages": [{"role": "user", "content": "?"}]});
     let request =

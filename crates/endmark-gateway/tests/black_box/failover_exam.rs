@@ -8,6 +8,9 @@
 
 use std::time::Duration;
 
+use endmark_wire::anthropic_messages::ANTHROPIC;
+use endmark_wire::gemini::GEMINI;
+use endmark_wire::openai_chat::OPENAI;
 use testkit::Upstream;
 use testkit::exam::{self, FALLBACK_KEY, FALLBACK_MODEL, Format, Marks, Pace, Provider, Scenario, Verdict};
 
@@ -19,7 +22,7 @@ async fn sit(scenario: Scenario, format: Format) -> Marks {
     let provider = Provider::new(format, scenario.failing, pace);
     let endmark = Endmark::with_fallback(provider, &fallback, (FALLBACK_KEY, FALLBACK_MODEL), |settings| {
         for upstream in &mut settings.upstreams {
-            upstream.formats = formats(format);
+            upstream.provider = provider_of(format);
         }
         settings.limits.first_token = Duration::from_secs(1);
         settings.limits.idle = Duration::from_secs(1);
@@ -29,12 +32,12 @@ async fn sit(scenario: Scenario, format: Format) -> Marks {
     exam::sit(&scenario, format, endmark.address, (&endmark.upstream, &fallback), pace).await
 }
 
-/// What an upstream of this provider is said to speak.
-fn formats(format: Format) -> &'static [&'static str] {
+/// Whose formats the upstream is said to speak.
+fn provider_of(format: Format) -> &'static endmark_wire::provider::Provider {
     match format {
-        Format::Chat | Format::Responses => &["openai_chat", "openai_responses"],
-        Format::Messages => &["anthropic_messages"],
-        Format::Gemini => &["gemini"],
+        Format::Chat | Format::Responses => &OPENAI,
+        Format::Messages => &ANTHROPIC,
+        Format::Gemini => &GEMINI,
     }
 }
 

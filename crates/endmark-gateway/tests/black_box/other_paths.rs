@@ -1,6 +1,8 @@
 //! Paths that are no chat completions: the gateway's own, and those of the upstreams.
 
 use endmark_gateway::{Secret, Upstream as Target};
+use endmark_wire::anthropic_messages;
+use endmark_wire::gemini::GEMINI;
 use testkit::{Answer, Request, Script, ScriptedModel, Upstream};
 
 use crate::support::{Endmark, request};
@@ -64,12 +66,12 @@ async fn every_path_and_key_goes_to_the_provider_it_is_meant_for() {
     let answer = || Script::new().otherwise(Answer::new(200, "application/json", b"{}".to_vec()));
     let (claude, google) = (Upstream::start(answer()).await, Upstream::start(answer()).await);
     let endmark = Endmark::start_with(answer(), |settings| {
-        let at = |name, upstream: &Upstream, formats| Target {
-            formats,
+        let at = |name, upstream: &Upstream, provider| Target {
+            provider,
             ..Target::new(name, upstream.base_url().parse().unwrap())
         };
-        settings.upstreams.push(at("claude", &claude, &["anthropic_messages"]));
-        settings.upstreams.push(at("google", &google, &["gemini"]));
+        settings.upstreams.push(at("claude", &claude, &anthropic_messages::ANTHROPIC));
+        settings.upstreams.push(at("google", &google, &GEMINI));
     })
     .await;
     let mut expected = [0; 3];

@@ -13,6 +13,7 @@ use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
 use crate::history::CallMade;
 use crate::json::{Kind, Value, quoted};
+use crate::provider::Provider;
 use crate::reply::{Event, EventError, Received, ToolCall, Usage};
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
@@ -23,6 +24,17 @@ use crate::writer::{End, Writer};
 /// What Azure's paths begin with.
 const AZURE: &str = "/openai/";
 
+/// OpenAI.
+pub const OPENAI: Provider = Provider {
+    name: "openai",
+    title: "OpenAI",
+    origin: "https://api.openai.com",
+    base_path: "/v1",
+    traced_as: "openai",
+    headers: &["openai-organization"],
+    keys_begin: &["sk-proj-", "sk-svcacct-", "sk-admin-"],
+};
+
 /// Chat Completions: `POST /v1/chat/completions`, and where Azure has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chat;
@@ -30,6 +42,18 @@ pub struct Chat;
 impl WireFormat for Chat {
     fn name(&self) -> &'static str {
         "openai_chat"
+    }
+
+    fn title(&self) -> &'static str {
+        "OpenAI Chat Completions"
+    }
+
+    fn provider(&self) -> &'static Provider {
+        &OPENAI
+    }
+
+    fn route(&self) -> &'static str {
+        "/v1/chat/completions"
     }
 
     fn owns(&self, path: &str) -> bool {

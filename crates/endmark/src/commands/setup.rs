@@ -13,6 +13,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use endmark_envelope::Warning;
+use endmark_wire::format::WireFormat;
 use serde::Serialize;
 
 use crate::answer::{Answer, to_data};
@@ -77,7 +78,6 @@ pub(crate) fn run(context: &Context, arguments: &Setup) -> Result<Answer, Comman
     }
     let effective = context.configuration(Vec::new())?;
     let address = address::address(arguments, &effective.settings)?;
-    check_spoken(arguments.client, arguments.model.as_deref())?;
     let task = Task::new(context, arguments, address);
     let answer = if arguments.write { task.write() } else { task.show() }?;
     // Of a gateway elsewhere the configuration here says nothing.
@@ -88,50 +88,25 @@ pub(crate) fn run(context: &Context, arguments: &Setup) -> Result<Answer, Comman
 
 /// What is missing in the configuration for a client whose format no upstream is said to speak.
 fn unserved(task: &Task<'_>, settings: &Settings) -> Option<Warning> {
-    let is_served = |format: &str| {
-        settings.upstreams.iter().any(|upstream| upstream.format.wire_formats().contains(&format))
+    let is_served = |format: &dyn WireFormat| {
+        settings.upstreams.iter().any(|upstream| upstream.format == format.provider())
     };
     let needed = clients::needed(task.arguments.client, task.arguments.model.as_deref());
-    let missing = needed.iter().find(|format| !is_served(format.name))?;
+    let missing = needed.iter().find(|format| !is_served(**format))?;
     let message = format!(
         "no upstream is said to speak {}, so its requests are refused, or go to the first one: add `[upstreams.NAME]` with `format = \"{}\"` \
          and its `base_url`, as {}",
-        missing.title, missing.upstream, missing.public
+        missing.title(),
+        missing.provider().name,
+        missing.provider().base_url()
     );
     Some(Warning::notice("SETUP", message))
-}
-
-/// Refuses a client whose format passes untouched: it would be sent through Endmark for nothing.
-fn check_spoken(choice: ClientChoice, model: Option<&str>) -> Result<(), CommandError> {
-    let client = Client::of(choice);
-    let is_spoken = client.formats.iter().any(|format| clients::is_spoken(format.name));
-    // Its built-in providers speak the other formats; chat is for a provider with a model of its own.
-    let is_model_missing = choice == ClientChoice::Opencode
-        && model.is_none()
-        && client.formats.iter().skip(1).all(|format| !clients::is_spoken(format.name));
-    if is_spoken && !is_model_missing {
-        return Ok(());
-    }
-    let names: Vec<&str> = client.formats.iter().map(|format| format.title).collect();
-    Err(if is_spoken {
-        CommandError::input(
-            "model_needed",
-            format!("{} speaks Chat Completions with a model that is named only", client.title),
-            "Name it: `--model NAME`.",
-        )
-    } else {
-        CommandError::input(
-            "format_not_spoken",
-            format!("{} speaks {}, which Endmark passes on as it is", client.title, names.join(" or ")),
-            "`endmark setup --help` lists the clients; one that speaks OpenAI Chat Completions gets whole replies.",
-        )
-    })
 }
 
 impl<'a> Task<'a> {
     fn new(context: &Context, arguments: &'a Setup, address: Address) -> Self {
         let choice = arguments.client;
-        let settings = clients::settings(choice, &address, arguments.model.as_deref(), clients::is_spoken);
+        let settings = clients::settings(choice, &address, arguments.model.as_deref());
         let path = arguments.file.clone().or_else(|| clients::file(choice, &context.environment));
         let painter = context.terminal.output;
         Self { arguments, client: Client::of(choice), address, settings, path, painter }

@@ -62,7 +62,7 @@ fn upstream(
     let api_key = upstream.api_key.as_ref().map(|source| source.read(environment, &what)).transpose()?;
     Ok(gateway::Upstream {
         api_key,
-        formats: upstream.format.wire_formats(),
+        provider: upstream.format,
         conditions: upstream.conditions.clone(),
         prefill: upstream.prefill,
         fallback: upstream.fallback.clone(),

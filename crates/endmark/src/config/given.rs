@@ -85,7 +85,7 @@ impl Given {
     pub(crate) fn choice<C: Choice>(&self) -> Result<C, Expected> {
         let word = self.text().unwrap_or_default();
         C::from_word(word.trim()).ok_or_else(|| {
-            let words: Vec<String> = C::WORDS.iter().map(|(word, _)| format!("`{word}`")).collect();
+            let words: Vec<String> = C::words().into_iter().map(|(word, _)| format!("`{word}`")).collect();
             match words.as_slice() {
                 [one] => one.clone(),
                 words => format!("one of {}", words.join(", ")),

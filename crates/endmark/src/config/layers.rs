@@ -13,7 +13,7 @@ use super::keys::{KEYS, Key};
 use super::nearest::nearest;
 use super::provenance::{Origin, Provenance};
 use super::secret_source::SecretSource;
-use super::settings::{ProxyChoice, Schema, Settings, Upstream, UpstreamFormat};
+use super::settings::{ProxyChoice, Schema, Settings, Upstream};
 
 /// The keys that every upstream has.
 pub(crate) const UPSTREAM_KEYS: [&str; 11] = [
@@ -106,7 +106,7 @@ impl Layers {
             let public = endmark_gateway::Settings::default().upstreams;
             self.settings.upstreams.extend(public.into_iter().map(|known| Upstream {
                 base_url: Some(known.base_url),
-                format: UpstreamFormat::of(known.formats),
+                format: known.provider,
                 prefill: known.prefill,
                 ..Upstream::new(&known.name)
             }));

@@ -7,6 +7,8 @@ use std::time::Duration;
 use endmark_core::OnAmbiguous;
 use endmark_gateway::{BaseUrl, Conditions, Mode, Prefill, Proxy};
 use endmark_store::StoreLocation;
+use endmark_wire::openai_chat::OPENAI;
+use endmark_wire::provider::Provider;
 
 use super::secret_source::SecretSource;
 
@@ -43,7 +45,7 @@ pub(crate) struct Tls {
 #[derive(Debug, Clone)]
 pub(crate) struct Upstream {
     pub(crate) name: String,
-    pub(crate) format: UpstreamFormat,
+    pub(crate) format: &'static Provider,
     /// What a request has to meet for it.
     pub(crate) conditions: Conditions,
     /// None only until the whole configuration has been read.
@@ -65,7 +67,7 @@ impl Upstream {
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            format: UpstreamFormat::OpenAi,
+            format: &OPENAI,
             conditions: Conditions::default(),
             base_url: None,
             api_key: None,
@@ -245,65 +247,46 @@ impl Default for Settings {
 /// A value that is one word out of a few.
 pub(crate) trait Choice: Copy + PartialEq + 'static {
     /// Every word with its meaning.
-    const WORDS: &'static [(&'static str, Self)];
+    fn words() -> Vec<(&'static str, Self)>;
 
     /// What this word means, if it is one of them.
     fn from_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
+        Self::words().into_iter().find(|(name, _)| *name == word).map(|(_, value)| value)
     }
 
     /// The word for this value.
     fn word(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, value)| *value == self).map_or("", |(name, _)| *name)
+        Self::words().into_iter().find(|(_, value)| *value == self).map_or("", |(name, _)| name)
     }
 }
 
 impl Choice for Mode {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("auto", Self::Auto), ("on", Self::On), ("off", Self::Off), ("warn", Self::Warn)];
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("auto", Self::Auto), ("on", Self::On), ("off", Self::Off), ("warn", Self::Warn)]
+    }
 }
 
 impl Choice for OnAmbiguous {
-    const WORDS: &'static [(&'static str, Self)] = &[("stop", Self::Stop), ("best", Self::Best)];
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("stop", Self::Stop), ("best", Self::Best)]
+    }
 }
 
 impl Choice for Prefill {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("auto", Self::Auto),
-        ("never", Self::Never),
-        ("assistant", Self::Assistant),
-        ("continue_final_message", Self::ContinueFinalMessage),
-        ("prefix", Self::Prefix),
-        ("partial", Self::Partial),
-    ];
-}
-
-/// The wire format an upstream speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UpstreamFormat {
-    OpenAi,
-    Anthropic,
-    Gemini,
-}
-
-impl UpstreamFormat {
-    /// The wire formats whose paths it serves, where no path names an upstream.
-    pub(crate) fn wire_formats(self) -> &'static [&'static str] {
-        match self {
-            Self::OpenAi => &["openai_chat", "openai_responses"],
-            Self::Anthropic => &["anthropic_messages"],
-            Self::Gemini => &["gemini"],
-        }
-    }
-
-    /// The one that serves these wire formats.
-    pub(crate) fn of(wire_formats: &[&str]) -> Self {
-        let serves = |(_, format): &&(&str, Self)| format.wire_formats() == wire_formats;
-        Self::WORDS.iter().find(serves).map_or(Self::OpenAi, |(_, format)| *format)
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![
+            ("auto", Self::Auto),
+            ("never", Self::Never),
+            ("assistant", Self::Assistant),
+            ("continue_final_message", Self::ContinueFinalMessage),
+            ("prefix", Self::Prefix),
+            ("partial", Self::Partial),
+        ]
     }
 }
 
-impl Choice for UpstreamFormat {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("openai", Self::OpenAi), ("anthropic", Self::Anthropic), ("gemini", Self::Gemini)];
+impl Choice for &'static Provider {
+    fn words() -> Vec<(&'static str, Self)> {
+        Provider::all().into_iter().map(|provider| (provider.name, provider)).collect()
+    }
 }

@@ -4,10 +4,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use endmark_gateway::{Mode, Secret};
+use endmark_wire::anthropic_messages::ANTHROPIC;
+use endmark_wire::gemini::GEMINI;
+use endmark_wire::openai_chat::OPENAI;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::settings::UpstreamFormat;
 use super::*;
 
 fn environment(variables: &[(&str, &str)]) -> Environment {
@@ -41,9 +43,9 @@ fn without_anything_said_the_public_endpoints_are_served() {
     assert_eq!(
         known,
         [
-            ("openai", UpstreamFormat::OpenAi, "https://api.openai.com/v1".to_owned()),
-            ("anthropic", UpstreamFormat::Anthropic, "https://api.anthropic.com/v1".to_owned()),
-            ("gemini", UpstreamFormat::Gemini, google.to_owned()),
+            ("openai", &OPENAI, "https://api.openai.com/v1".to_owned()),
+            ("anthropic", &ANTHROPIC, "https://api.anthropic.com/v1".to_owned()),
+            ("gemini", &GEMINI, google.to_owned()),
         ]
     );
     assert_eq!(effective.settings.resume.max_attempts, 2);

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use endmark_wire::anthropic_messages::Messages;
+use endmark_wire::format::WireFormat;
+use endmark_wire::gemini::Gemini;
+use endmark_wire::openai_chat::Chat;
+use endmark_wire::openai_responses::Responses;
+
 use super::document::{Syntax, Value};
 use crate::arguments::ClientChoice;
 use crate::config::Environment;
-
-/// Whether the gateway makes replies of this format whole. What it does not speak passes untouched, and no client is sent
-/// its way for that.
-pub(super) fn is_spoken(format: &str) -> bool {
-    endmark_wire::format::named(format).is_some()
-}
 
 /// The addresses of the gateway, as clients want them.
 #[derive(Debug, Clone)]
@@ -29,8 +29,8 @@ impl Address {
 pub(super) struct Client {
     /// What it is called.
     pub(super) title: &'static str,
-    /// The formats it speaks: one that Endmark speaks, too, is enough.
-    pub(super) formats: &'static [Format],
+    /// The formats it speaks.
+    pub(super) formats: &'static [&'static dyn WireFormat],
     pub(super) syntax: Syntax,
     /// What has to be known besides; each a sentence.
     pub(super) notes: &'static [&'static str],
@@ -61,59 +61,25 @@ impl Setting {
     }
 }
 
-/// A wire format, as clients and upstreams have it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Format {
-    /// Its literal name.
-    pub(super) name: &'static str,
-    /// Its name for people.
-    pub(super) title: &'static str,
-    /// What an upstream that speaks it has for `format`.
-    pub(super) upstream: &'static str,
-    /// Where its provider serves it.
-    pub(super) public: &'static str,
-}
-
-const CHAT: Format = Format {
-    name: "openai_chat",
-    title: "OpenAI Chat Completions",
-    upstream: "openai",
-    public: "https://api.openai.com/v1",
-};
-const RESPONSES: Format = Format { name: "openai_responses", title: "OpenAI Responses", ..CHAT };
-const MESSAGES: Format = Format {
-    name: "anthropic_messages",
-    title: "Anthropic Messages",
-    upstream: "anthropic",
-    public: "https://api.anthropic.com/v1",
-};
-const GEMINI: Format = Format {
-    name: "gemini",
-    title: "Gemini",
-    upstream: "gemini",
-    public: "https://generativelanguage.googleapis.com/v1beta",
-};
-
 /// The formats that a client will ask in, once it is set up.
-pub(super) fn needed(choice: ClientChoice, model: Option<&str>) -> &'static [Format] {
+pub(super) fn needed(choice: ClientChoice, model: Option<&str>) -> &'static [&'static dyn WireFormat] {
     match choice {
         // Which of its other providers are used is the user's choice.
-        ClientChoice::Opencode if model.is_some() => &[CHAT],
+        ClientChoice::Opencode if model.is_some() => &[&Chat],
         ClientChoice::Opencode => &[],
         _ => Client::of(choice).formats,
     }
 }
 
 /// The providers of opencode that have an address of their own, and the version that belongs into it.
-const OPENCODE_PROVIDERS: [(&str, &str, &str); 3] =
-    [("openai", RESPONSES.name, "v1"), ("anthropic", MESSAGES.name, "v1"), ("google", GEMINI.name, "v1beta")];
+const OPENCODE_PROVIDERS: [(&str, &str); 3] = [("openai", "v1"), ("anthropic", "v1"), ("google", "v1beta")];
 
 impl Client {
     pub(super) fn of(choice: ClientChoice) -> Self {
         match choice {
             ClientChoice::Claude => Self {
                 title: "Claude Code",
-                formats: &[MESSAGES],
+                formats: &[&Messages],
                 syntax: Syntax::Jsonc,
                 notes: &[
                     "It takes the settings of a project (.claude/settings.json) before these, and these before the shell's.",
@@ -122,7 +88,7 @@ impl Client {
             },
             ClientChoice::Codex => Self {
                 title: "Codex",
-                formats: &[RESPONSES],
+                formats: &[&Responses],
                 syntax: Syntax::Toml,
                 notes: &[
                     "It takes the key from OPENAI_API_KEY: a ChatGPT login is for OpenAI's own address.",
@@ -131,7 +97,7 @@ impl Client {
             },
             ClientChoice::Gemini => Self {
                 title: "Gemini CLI",
-                formats: &[GEMINI],
+                formats: &[&Gemini],
                 syntax: Syntax::Dotenv,
                 notes: &[
                     "It reads one .env file only: a .env or .gemini/.env of a project comes before this one.",
@@ -140,13 +106,13 @@ impl Client {
             },
             ClientChoice::Opencode => Self {
                 title: "opencode",
-                formats: &[CHAT, RESPONSES, MESSAGES, GEMINI],
+                formats: &[&Chat, &Responses, &Messages, &Gemini],
                 syntax: Syntax::Jsonc,
                 notes: &["A project's opencode.json comes before this one."],
             },
             ClientChoice::Openai => Self {
                 title: "the OpenAI libraries",
-                formats: &[CHAT, RESPONSES],
+                formats: &[&Chat, &Responses],
                 syntax: Syntax::Dotenv,
                 notes: &[
                     "The libraries read the environment: an application has to load the .env file, as most do.",
@@ -154,7 +120,7 @@ impl Client {
             },
             ClientChoice::Anthropic => Self {
                 title: "the Anthropic libraries",
-                formats: &[MESSAGES],
+                formats: &[&Messages],
                 syntax: Syntax::Dotenv,
                 notes: &[
                     "The libraries read the environment: an application has to load the .env file, as most do.",
@@ -191,13 +157,8 @@ pub(super) fn file(choice: ClientChoice, environment: &Environment) -> Option<Pa
     }
 }
 
-/// What a client's configuration has to say, for the formats that are spoken.
-pub(super) fn settings(
-    choice: ClientChoice,
-    address: &Address,
-    model: Option<&str>,
-    is_spoken: fn(&str) -> bool,
-) -> Vec<Setting> {
+/// What a client's configuration has to say.
+pub(super) fn settings(choice: ClientChoice, address: &Address, model: Option<&str>) -> Vec<Setting> {
     match choice {
         ClientChoice::Claude => vec![Setting::text(&["env", "ANTHROPIC_BASE_URL"], address.root.clone())],
         ClientChoice::Codex => {
@@ -226,8 +187,7 @@ pub(super) fn settings(
             ],
             None => OPENCODE_PROVIDERS
                 .into_iter()
-                .filter(|(_, format, _)| is_spoken(format))
-                .map(|(provider, _, version)| {
+                .map(|(provider, version)| {
                     Setting::text(&["provider", provider, "options", "baseURL"], address.with(version))
                 })
                 .collect(),

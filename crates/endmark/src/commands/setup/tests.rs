@@ -17,7 +17,7 @@ fn at(root: &str) -> Address {
 }
 
 fn wanted(choice: ClientChoice, root: &str, model: Option<&str>) -> Vec<Setting> {
-    settings(choice, &at(root), model, |_| true)
+    settings(choice, &at(root), model)
 }
 
 /// Files as people have them, and none.

@@ -1,0 +1,55 @@
+//! Who gave the formats to the world: how requests to them are known, and what they are called.
+
+use std::fmt;
+
+use crate::format::{FORMATS, WireFormat};
+
+/// A provider, whose formats others speak, too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Provider {
+    /// What a configuration calls it, as `openai`.
+    pub name: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    /// Where it serves everybody: scheme and host.
+    pub origin: &'static str,
+    /// The path there that its API begins at.
+    pub base_path: &'static str,
+    /// What traces call it (`gen_ai.provider.name` of OpenTelemetry's conventions).
+    pub traced_as: &'static str,
+    /// Headers that its libraries alone send.
+    pub headers: &'static [&'static str],
+    /// How its keys alone begin.
+    pub keys_begin: &'static [&'static str],
+}
+
+impl Provider {
+    /// Every provider that has a format, in the formats' order.
+    ///
+    /// ```
+    /// use endmark_wire::provider::Provider;
+    /// let names: Vec<&str> = Provider::all().iter().map(|provider| provider.name).collect();
+    /// assert_eq!(names, ["openai", "anthropic", "gemini"]);
+    /// ```
+    pub fn all() -> Vec<&'static Self> {
+        let mut all: Vec<&'static Self> = FORMATS.into_iter().map(WireFormat::provider).collect();
+        all.dedup();
+        all
+    }
+
+    /// Where its API begins, for everybody.
+    pub fn base_url(&self) -> String {
+        format!("{}{}", self.origin, self.base_path)
+    }
+
+    /// The formats it gave.
+    pub fn formats(&self) -> impl Iterator<Item = &'static dyn WireFormat> {
+        FORMATS.into_iter().filter(move |format| format.provider() == self)
+    }
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name)
+    }
+}
