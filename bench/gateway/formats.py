@@ -12,12 +12,11 @@ import argparse
 import os
 import statistics
 import sys
-import tempfile
 from collections import defaultdict
 from pathlib import Path
 
 from run import BENCH, DIRECT, PROJECT, Sample, load, start
-from servers import Server, built, endmark, free_port, have
+from servers import Server, built, endmark, free_port, have, measuring
 
 FORMATS = {"chat": "Chat Completions", "responses": "Responses", "messages": "Messages", "gemini": "Gemini"}
 KINDS = {"whole": "whole replies", "stream": "streams of 50 chunks"}
@@ -89,13 +88,8 @@ def main() -> int:
     options = parser.parse_args()
     if not have("wrk"):
         parser.error("wrk is missing: apt-get install wrk")
-    running: list[Server] = []
-    with tempfile.TemporaryDirectory(prefix="endmark-bench-") as folder:
-        try:
-            held = shown(measured(options, Path(folder), running), options)
-        finally:
-            for server in reversed(running):
-                server.stop()
+    with measuring() as (folder, running):
+        held = shown(measured(options, folder, running), options)
     return 0 if held or not options.gate else 1
 
 

@@ -13,17 +13,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 import peers as others
-from servers import Server, built, endmark, free_port, have
+from servers import Server, built, endmark, free_port, have, measuring
 
 HERE = Path(__file__).resolve().parent
 BENCH = HERE.parent / "Cargo.toml"
@@ -186,15 +184,8 @@ def main() -> int:
     options = parser.parse_args()
     if not have("wrk"):
         parser.error("wrk is missing: apt-get install wrk")
-    running: list[Server] = []
-    # Whoever stops it stops what it started, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with tempfile.TemporaryDirectory(prefix="endmark-bench-") as folder:
-        try:
-            held = measure(options, Path(folder), running)
-        finally:
-            for server in reversed(running):
-                server.stop()
+    with measuring() as (folder, running):
+        held = measure(options, folder, running)
     return 0 if held or not options.gate else 1
 
 

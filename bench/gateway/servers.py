@@ -7,9 +7,13 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -131,3 +135,17 @@ def endmark(name: str, program: Path, folder: Path, upstream: int, settings: str
 
 def have(program: str) -> bool:
     return shutil.which(program) is not None
+
+
+@contextmanager
+def measuring() -> Iterator[tuple[Path, list[Server]]]:
+    """A folder for a measurement, and the list of what it has started: all of it is stopped at the end."""
+    running: list[Server] = []
+    # Whoever stops it stops what it started, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with tempfile.TemporaryDirectory(prefix="endmark-bench-") as folder:
+        try:
+            yield Path(folder), running
+        finally:
+            for server in reversed(running):
+                server.stop()
