@@ -1,29 +1,21 @@
 //! The ledger of upstream calls: each is noted before it is made, and has one row when it is over.
 
 mod encoding;
+mod patience;
 mod slate;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use encoding::clipped;
+use patience::Patience;
 pub(crate) use slate::{SLOTS, Slate, read};
 
 use crate::calls::{Call, CallSettled, CallStarted};
 use crate::writer::Queue;
-
-/// A write to the slate that takes longer than this is no write to memory.
-const SLOW: Duration = Duration::from_millis(50);
-
-/// So many in a row, and it is the disk that does not answer. A single one may be a thread that was not given the
-/// processor.
-const SLOW_IN_A_ROW: u32 = 2;
-
-/// How long the slate is left alone after such a write, so that a disk that hangs does not hold up every request.
-const REST: Duration = Duration::from_secs(2);
 
 /// How often a request that waits for a slot looks whether the store has failed meanwhile.
 const LOOK: Duration = Duration::from_millis(50);
@@ -38,8 +30,7 @@ pub(crate) struct Ledger {
     unrecorded: AtomicU64,
     /// Calls that a kill would lose: the slate did not take them.
     unnoted: AtomicU64,
-    slow_in_a_row: AtomicU32,
-    resting_until: Mutex<Option<Instant>>,
+    patience: Mutex<Patience>,
     /// Whether the last write to the slate failed.
     slate_fails: AtomicBool,
 }
@@ -52,8 +43,7 @@ impl Ledger {
             room: Arc::new(Semaphore::new(SLOTS as usize)),
             unrecorded: AtomicU64::new(0),
             unnoted: AtomicU64::new(0),
-            slow_in_a_row: AtomicU32::new(0),
-            resting_until: Mutex::new(None),
+            patience: Mutex::default(),
             slate_fails: AtomicBool::new(false),
         }
     }
@@ -91,12 +81,9 @@ impl Ledger {
         }
         let began = Instant::now();
         let written = self.slate.write(slot, started, settled);
-        if began.elapsed() <= SLOW {
-            self.slow_in_a_row.store(0, Ordering::Relaxed);
-        } else if self.slow_in_a_row.fetch_add(1, Ordering::Relaxed) + 1 >= SLOW_IN_A_ROW {
-            let mut resting = self.resting_until.lock().unwrap_or_else(PoisonError::into_inner);
-            *resting = Some(Instant::now() + REST);
-            tracing::error!(took = ?began.elapsed(), "the disk of the store hardly answers: a kill would lose calls under way");
+        let ended = Instant::now();
+        if self.patience().wrote(began, ended) {
+            tracing::error!(took = ?ended - began, "the disk of the store hardly answers: a kill would lose calls under way");
         }
         let failed = written.is_err();
         if failed {
@@ -126,11 +113,11 @@ impl Ledger {
     }
 
     fn is_resting(&self) -> bool {
-        let mut resting = self.resting_until.lock().unwrap_or_else(PoisonError::into_inner);
-        if resting.is_some_and(|until| Instant::now() >= until) {
-            *resting = None;
-        }
-        resting.is_some()
+        self.patience().rests(Instant::now())
+    }
+
+    fn patience(&self) -> MutexGuard<'_, Patience> {
+        self.patience.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether calls under way are not noted at the moment.

@@ -1,0 +1,87 @@
+//! When the slate is left alone: a disk that hangs is not to hold up every request.
+
+use std::time::{Duration, Instant};
+
+/// A write to the slate that takes longer than this is no write to memory.
+const SLOW: Duration = Duration::from_millis(50);
+
+/// So many in a row, and it is the disk that does not answer. A single one may be a thread that was not given the
+/// processor.
+const SLOW_IN_A_ROW: u32 = 2;
+
+/// How long the slate is left alone then.
+const REST: Duration = Duration::from_secs(2);
+
+/// What the last writes to the slate were like.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    /// When the last slow write was over.
+    slow_until: Option<Instant>,
+    slow_in_a_row: u32,
+    resting_until: Option<Instant>,
+}
+
+impl Patience {
+    /// Notes a write; whether the slate is left alone from now on because of it.
+    ///
+    /// Writes that waited at the same time waited for one thing: they count once.
+    pub(super) fn wrote(&mut self, began: Instant, ended: Instant) -> bool {
+        if ended.saturating_duration_since(began) <= SLOW {
+            self.slow_in_a_row = 0;
+            return false;
+        }
+        let is_another = self.slow_until.is_none_or(|until| began >= until);
+        self.slow_until = Some(self.slow_until.map_or(ended, |until| until.max(ended)));
+        self.slow_in_a_row = self.slow_in_a_row.saturating_add(u32::from(is_another));
+        if self.slow_in_a_row < SLOW_IN_A_ROW || self.rests(ended) {
+            return false;
+        }
+        self.resting_until = Some(ended + REST);
+        true
+    }
+
+    /// Whether it is left alone now.
+    pub(super) fn rests(&self, now: Instant) -> bool {
+        self.resting_until.is_some_and(|until| now < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes as pairs of when they began and ended, in milliseconds; when the slate was left alone after them.
+    fn rests_after(writes: &[(u64, u64)]) -> Vec<u64> {
+        let origin = Instant::now();
+        let at = |milliseconds| origin + Duration::from_millis(milliseconds);
+        let mut patience = Patience::default();
+        let mut rests = Vec::new();
+        for (began, ended) in writes {
+            if patience.wrote(at(*began), at(*ended)) {
+                assert!(patience.rests(at(*ended)) && !patience.rests(at(*ended) + REST));
+                rests.push(*ended);
+            }
+        }
+        rests
+    }
+
+    #[test]
+    fn one_hiccup_is_one_however_many_waited_for_it() {
+        assert!(rests_after(&[(0, 60)]).is_empty());
+        assert!(rests_after(&[(0, 90), (10, 91), (20, 92), (91, 160)]).is_empty());
+    }
+
+    #[test]
+    fn a_second_one_right_after_it_is_the_disk() {
+        assert_eq!(rests_after(&[(0, 60), (60, 120)]), [120]);
+        assert_eq!(rests_after(&[(0, 60), (5, 61), (70, 130), (71, 131)]), [130]);
+        // And while it hangs, it is left alone again as soon as it is tried.
+        assert_eq!(rests_after(&[(0, 60), (60, 120), (2_120, 2_190)]), [120, 2_190]);
+    }
+
+    #[test]
+    fn a_write_in_time_ends_the_row() {
+        assert!(rests_after(&[(0, 60), (61, 62), (63, 130), (131, 132)]).is_empty());
+        assert_eq!(rests_after(&[(0, 60), (61, 111), (112, 163), (163, 214)]), [214]);
+    }
+}
