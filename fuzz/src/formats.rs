@@ -80,9 +80,9 @@ fn request(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers)
     assert!(
         tools.iter().all(|tool| tool.schema.as_deref().is_none_or(|schema| Value::parse_str(schema).is_ok()))
     );
-    let other = request.for_model("other");
+    let other = request.elsewhere(Some("other")).unwrap();
     assert_eq!(other.view().model, "other");
-    let _ = (request.echoes(text), request.with_usage_asked(), request.path_for("other", false));
+    let _ = (request.echoes(text), request.with_usage_asked(), request.path_for("other", false), request.path_elsewhere(true));
 }
 
 /// A response says the same again after an edit, but for what was edited.

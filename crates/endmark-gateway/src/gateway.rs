@@ -14,7 +14,7 @@ use crate::faults::Faults;
 use crate::held::Held;
 use crate::metrics::Metrics;
 use crate::recovery::{Capabilities, Schema, SchemaError};
-use crate::settings::{Settings, Upstream};
+use crate::settings::{Settings, Unfit, Upstream};
 use crate::successors::Successors;
 use crate::upstream::{Client, ClientError, Standing};
 
@@ -50,6 +50,14 @@ pub enum BuildError {
         fallback: String,
         /// What is wrong with it.
         why: &'static str,
+    },
+    /// A fallback that no request could reach.
+    #[error("the `{}` of the upstream `{fallback}` must be {unfit}", unfit.key())]
+    UnfitFallback {
+        /// Its name.
+        fallback: String,
+        /// What is wrong with it.
+        unfit: Unfit,
     },
     /// A key that no header can carry.
     #[error(
@@ -169,8 +177,11 @@ fn check_fallback(upstream: &Upstream, all: &[Upstream]) -> Result<(), BuildErro
     let Some(fallback) = &upstream.fallback else { return Ok(()) };
     let why = if *fallback == upstream.name {
         "which is itself"
-    } else if all.iter().any(|other| other.name == *fallback) {
-        return Ok(());
+    } else if let Some(other) = all.iter().find(|other| other.name == *fallback) {
+        return match Unfit::of(&other.base_url, other.provider, other.model.as_deref()) {
+            None => Ok(()),
+            Some(unfit) => Err(BuildError::UnfitFallback { fallback: fallback.clone(), unfit }),
+        };
     } else {
         "which is not configured"
     };

@@ -38,7 +38,7 @@ pub use scrub::Scrubber;
 pub use settings::{
     Authorities, AuthoritiesError, BaseUrl, BaseUrlError, Conditions, FaultSettings, FieldPattern, Limits,
     Mode, Pattern, Prefill, Proxy, ProxyError, ProxyVariableError, ResumeSettings, RetrySettings, Secret,
-    Settings, TlsFiles, UnknownMode, UnknownPrefill, UnusablePattern, Upstream,
+    Settings, TlsFiles, Unfit, UnknownMode, UnknownPrefill, UnusablePattern, Upstream,
 };
 pub use telemetry::SPANS;
 pub use upstream::{ClientError, Connector, Link};

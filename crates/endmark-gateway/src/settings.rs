@@ -10,6 +10,7 @@ mod proxy;
 mod resume;
 mod retry;
 mod secret;
+mod stand_in;
 mod upstream;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ pub use proxy::{Proxy, ProxyError, ProxyVariableError};
 pub use resume::{Mode, ResumeSettings, UnknownMode};
 pub use retry::RetrySettings;
 pub use secret::Secret;
+pub use stand_in::Unfit;
 pub use upstream::{Prefill, UnknownPrefill, Upstream};
 
 /// Everything that shapes the gateway's behaviour.

@@ -122,6 +122,11 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
     /// See [`Request::path_for`].
     fn path_for(&self, address: &Address, model: &str, stream: bool) -> Option<String>;
 
+    /// See [`Request::path_elsewhere`].
+    fn path_elsewhere(&self, _address: &Address, _model: &str, _stream: bool) -> String {
+        self.route().to_owned()
+    }
+
     /// See [`Request::with_usage_asked`].
     fn with_usage_asked(&self, request: &Request) -> Vec<u8>;
 

@@ -109,6 +109,10 @@ impl WireFormat for Gemini {
         Some(address::write(address, model, stream))
     }
 
+    fn path_elsewhere(&self, address: &Address, model: &str, stream: bool) -> String {
+        address::write(&address::elsewhere(address), model, stream)
+    }
+
     fn with_usage_asked(&self, request: &Request) -> Vec<u8> {
         request.body().to_vec()
     }

@@ -205,16 +205,40 @@ impl Request {
         self.format.with_usage_asked(self)
     }
 
-    /// The request for another model, for an upstream that has other ones; its path is [`Request::path_for`].
-    #[must_use]
-    pub fn for_model(&self, model: &str) -> Self {
-        let body = self.format.with_model(self, model);
-        let mut address = self.address.clone();
-        if let Some(named) = &mut address.model {
-            model.clone_into(named);
-        }
+    /// The request as another upstream takes it, that may be another provider's: for a model that it has, where one is
+    /// given, and at [`Request::path_elsewhere`], so that no project or deployment of the first is named there. None
+    /// where no path can be made of the model's name.
+    ///
+    /// ```
+    /// use endmark_wire::format::find;
+    /// use endmark_wire::request::Request;
+    /// let found = find("/openai/deployments/mine/chat/completions", None).unwrap();
+    /// let request = Request::parse(found.format, br#"{"messages":[]}"#, &found.address)?;
+    /// let elsewhere = request.elsewhere(Some("larger")).unwrap();
+    /// assert_eq!(elsewhere.body(), br#"{"messages":[],"model":"larger"}"#);
+    /// assert_eq!(elsewhere.path_elsewhere(false), "/v1/chat/completions");
+    /// # Ok::<(), endmark_wire::error::RequestError>(())
+    /// ```
+    pub fn elsewhere(&self, model: Option<&str>) -> Option<Self> {
+        let view = self.view();
+        let path = self.format.path_elsewhere(&self.address, model.unwrap_or(&view.model), view.stream);
+        let (path, query) = path.split_once('?').map_or((&*path, None), |(path, query)| (path, Some(query)));
+        let address = self.format.address(path, query)?;
+        // Where the path named the model, the body need not have.
+        let is_named = || !self.format.view(self.root(), &address).model.is_empty();
+        let named = match model {
+            Some(model) => Some(model).filter(|model| *model != view.model || self.address != address),
+            None => self.address.model.as_deref().filter(|_| !is_named()),
+        };
+        let body = named.map_or_else(|| self.body().to_vec(), |model| self.format.with_model(self, model));
         // What was a request stays one with another string in it.
-        Self::parse(self.format, &body, &address).unwrap_or_else(|_| self.clone())
+        Self::parse(self.format, &body, &address).ok()
+    }
+
+    /// The path of the same request at another upstream, with the query that it takes: below `/v1`, which stands for the
+    /// base URL there, wherever the request's own path names what its host alone has.
+    pub fn path_elsewhere(&self, stream: bool) -> String {
+        self.format.path_elsewhere(&self.address, &self.view.model, stream)
     }
 
     /// What a server that echoes puts before its continuation of this text; the likeliest first.

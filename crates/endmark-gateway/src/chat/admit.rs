@@ -113,9 +113,8 @@ fn own_destination(
 ) -> Result<Destination, Refusal> {
     let upstream = target.upstream;
     let uri = target.without_credential().locate()?;
-    let query = uri.query().map(str::to_owned);
     Ok(Destination {
-        further: further(upstream, request, &uri, query.as_deref())?,
+        further: further(upstream, request, &uri)?,
         uri,
         headers: observable(for_upstream(client, upstream, Some(request.format().credential())), mode),
         upstream: upstream.clone(),
@@ -131,14 +130,17 @@ fn fallback(
     mode: Mode,
 ) -> Option<Destination> {
     let upstream = gateway.upstream(target.upstream.fallback.as_deref()?)?;
-    let view = request.view();
-    let model = upstream.model.as_deref().unwrap_or(&view.model);
-    // A query may hold the client's key; it was meant for another host.
-    let path = request.path_for(model, view.stream);
-    let path = path.as_deref().or_else(|| target.path_and_query.split('?').next()).unwrap_or_default();
-    let there = Target { upstream, path_and_query: path.to_owned() };
-    let located = there.locate().and_then(|uri| Ok((further(upstream, request, &uri, None)?, uri)));
-    let (further, uri) = match located {
+    // Neither the first's path nor its query, which may hold the client's key: they were meant for another host.
+    let at = |request: &wire::Request, stream: bool| {
+        Target { upstream, path_and_query: request.path_elsewhere(stream) }.locate()
+    };
+    let located = request
+        .elsewhere(upstream.model.as_deref())
+        .ok_or_else(|| Refusal::BadRequest("no path can be made of its model's name".to_owned()))
+        .and_then(|request| {
+            Ok((at(&request, request.view().stream)?, [at(&request, false)?, at(&request, true)?]))
+        });
+    let (uri, further) = match located {
         Ok(located) => located,
         Err(refusal) => {
             // The first may well serve it: that nobody could stand in is no reason to refuse.
@@ -151,18 +153,13 @@ fn fallback(
 }
 
 /// Where requests for the rest go: those that are to be no streams, and those that are.
-fn further(
-    upstream: &Upstream,
-    request: &wire::Request,
-    own: &Uri,
-    query: Option<&str>,
-) -> Result<[Uri; 2], Refusal> {
-    let model = upstream.model.as_deref().filter(|_| query.is_none()).unwrap_or(&request.view().model);
+fn further(upstream: &Upstream, request: &wire::Request, own: &Uri) -> Result<[Uri; 2], Refusal> {
     let of = |stream: bool| {
-        let Some(path) = request.path_for(model, stream) else { return Ok(own.clone()) };
+        let Some(path) = request.path_for(&request.view().model, stream) else { return Ok(own.clone()) };
         // What else the client's query says belongs to these, too.
         let is_taken = |pair: &&str| pair.is_empty() || pair.trim_start_matches('$').starts_with("alt=");
-        let others = query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !is_taken(pair));
+        let others =
+            own.query().into_iter().flat_map(|query| query.split('&')).filter(|pair| !is_taken(pair));
         let path_and_query = others.fold(path, |mut path, pair| {
             path.push(if path.contains('?') { '&' } else { '?' });
             path.push_str(pair);

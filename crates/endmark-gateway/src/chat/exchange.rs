@@ -97,12 +97,13 @@ impl Exchange {
         }
     }
 
-    /// The request as another upstream takes it: for a model that it has.
+    /// The request as the other upstream takes it: the client's own, or one for a model that it has.
     pub(crate) fn request_for(&self, other: &Destination) -> Request {
-        match &other.upstream.model {
-            Some(model) if *model != self.request.view().model => self.request.for_model(model),
-            _ => self.request.clone(),
+        if let Some(own) = &self.set_aside {
+            return own.clone();
         }
+        // One that no path can be made for has no fallback.
+        self.request.elsewhere(other.upstream.model.as_deref()).unwrap_or_else(|| self.request.clone())
     }
 
     /// Knows what of this exchange is nobody's to read but the upstream's: an error may repeat it.

@@ -70,6 +70,11 @@ impl BaseUrl {
         &self.origin
     }
 
+    /// What paths begin with, without a slash at its end.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// The address of a client's path at this upstream: `/v1/…` stands for the base path, and `/v1beta/…` for one that
     /// ends so; every other path for itself.
     ///

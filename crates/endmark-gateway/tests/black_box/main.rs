@@ -13,6 +13,7 @@ mod every_byte;
 mod every_cut;
 mod failover_exam;
 mod fallback;
+mod fallback_paths;
 mod history;
 mod last_words;
 mod ledger;

@@ -93,6 +93,13 @@ fn method_in(path: &str) -> Option<(&str, &str)> {
         .min_by_key(|(_, method)| method.len())
 }
 
+/// The address at a host that has none of this one's projects and places: what stands below `/v1` stands below any
+/// upstream's base URL.
+pub(super) fn elsewhere(address: &Address) -> Address {
+    let base = if is_of_vertex(&address.base) { BASES[1].to_owned() } else { address.base.clone() };
+    Address { base, ..address.clone() }
+}
+
 /// The path for a model, and a stream or none.
 pub(super) fn write(address: &Address, model: &str, stream: bool) -> String {
     let base = if address.base.is_empty() { BASES[0] } else { &address.base };

@@ -67,7 +67,9 @@ fn asked(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
         writeln!(out, "tool {}: {}", tool.name, tool.schema.as_deref().unwrap_or("no schema"))?;
     }
     writeln!(out, "path {:?}", request.path_for("other", false))?;
-    writeln!(out, "other model {:?}", request.for_model("other").view().model)?;
+    let elsewhere = request.elsewhere(Some("other"));
+    writeln!(out, "other model {:?}", elsewhere.map(|other| other.view().model.clone()).unwrap_or_default())?;
+    writeln!(out, "path elsewhere {:?}", request.path_elsewhere(view.stream))?;
 
     let terms = Terms { limit: 4096, stream: view.stream, include_usage: view.include_usage };
     let call = |id: &str, name: &str, arguments: &str| ToolCall {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use endmark_gateway::{BaseUrl, Secret, UnusablePattern};
+use endmark_gateway::{BaseUrl, Secret, Unfit, UnusablePattern};
 use endmark_store::StoreLocation;
 
 use super::environment::{self, Environment};
@@ -142,8 +142,14 @@ impl Layers {
             |other: &&Upstream| other.name != upstream.name && other.format == upstream.format;
         let others = || self.settings.upstreams.iter().filter(speaks_the_same);
         let Some(fallback) = &upstream.fallback else { return Ok(()) };
-        if others().any(|other| other.name == *fallback) {
-            return Ok(());
+        if let Some(other) = others().find(|other| other.name == *fallback) {
+            let unfit = |base_url| Unfit::of(base_url, other.format, other.model.as_deref());
+            let unfit = other.base_url.as_ref().and_then(unfit);
+            return unfit.map_or(Ok(()), |unfit| {
+                let key = format!("upstreams.{fallback}.{}", unfit.key());
+                let origin = self.provenance.of(&key);
+                Err(ConfigError::Value { key, origin, expected: unfit.to_string() })
+            });
         }
         let names: Vec<String> = others().map(|other| format!("`{}`", other.name)).collect();
         let expected = match names.as_slice() {

@@ -136,6 +136,11 @@ fn a_value_of_the_wrong_kind_says_what_is_wanted() {
             "5: `upstreams.b.fallback` must be the name of another upstream of the same `format`: `a`",
         ),
         (
+            "[upstreams.a]\nbase_url = \"http://a\"\nfallback = \"b\"\n[upstreams.b]\nbase_url = \"https://b.openai.azure.com\"",
+            "5: `upstreams.b.base_url` must be Azure's v1 API, like \"https://NAME.openai.azure.com/openai/v1\", since it \
+             is a fallback: the deployment and version of another upstream's path mean nothing there",
+        ),
+        (
             "[upstreams.a]\nfor_models = \"gpt-*\"",
             "2: `upstreams.a.for_models` must be a list of patterns, like [\"qwen*\"]",
         ),

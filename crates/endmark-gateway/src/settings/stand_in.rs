@@ -1,0 +1,100 @@
+//! Whether an upstream can stand in for another one.
+
+use endmark_wire::gemini::GEMINI;
+use endmark_wire::provider::Provider;
+use endmark_wire::request::Address;
+
+use super::base_url::BaseUrl;
+
+/// Hosts of Azure's, at which only one base URL needs neither a deployment nor a version in each request.
+const AZURE: [&str; 3] = [".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"];
+
+/// Hosts of Vertex AI, at which models stand below a publisher.
+const VERTEX: &str = "aiplatform.googleapis.com";
+
+/// Why no request for a reply could reach an upstream that is named as a fallback (PC-9). A fallback gets nothing of the
+/// path that was meant for another host, so that what its own paths need has to stand in its configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// Azure without its v1 API.
+    #[error(
+        "Azure's v1 API, like \"https://NAME.openai.azure.com/openai/v1\", since it is a fallback: the deployment and \
+         version of another upstream's path mean nothing there"
+    )]
+    AzureBaseUrl,
+    /// Vertex AI without a publisher, and so without a project.
+    #[error(
+        "the path that models stand below, like \"https://PLACE-aiplatform.googleapis.com/v1/projects/PROJECT/\
+         locations/PLACE/publishers/google\", since it is a fallback: the project of another upstream's path means \
+         nothing there"
+    )]
+    VertexBaseUrl,
+    /// A model whose name cannot stand in a path.
+    #[error("a model's name as it stands in paths, like \"gemini-2.5-flash\", since it is a fallback")]
+    Model,
+}
+
+impl Unfit {
+    /// Why an upstream at this address, that speaks a provider's formats and has this model, can stand in for no other;
+    /// none where it can.
+    ///
+    /// ```
+    /// use endmark_gateway::Unfit;
+    /// use endmark_wire::openai_chat::OPENAI;
+    /// let azure = "https://mine.openai.azure.com/openai/deployments/x".parse().unwrap();
+    /// assert_eq!(Unfit::of(&azure, &OPENAI, None), Some(Unfit::AzureBaseUrl));
+    /// ```
+    pub fn of(base_url: &BaseUrl, provider: &Provider, model: Option<&str>) -> Option<Self> {
+        let host = base_url.origin().host().unwrap_or_default().to_ascii_lowercase();
+        let path = base_url.path();
+        if AZURE.iter().any(|of_azure| host.ends_with(of_azure)) && !path.ends_with("/openai/v1") {
+            return Some(Self::AzureBaseUrl);
+        }
+        if host.ends_with(VERTEX) && !path.ends_with("/publishers/google") && *provider == GEMINI {
+            return Some(Self::VertexBaseUrl);
+        }
+        let model = model?;
+        let has_path = provider.formats().all(|format| {
+            let path = format.path_elsewhere(&Address::default(), model, false);
+            format.address(&path, None).is_some()
+        });
+        (!has_path).then_some(Self::Model)
+    }
+
+    /// The key of the upstream's that has to be another.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::AzureBaseUrl | Self::VertexBaseUrl => "base_url",
+            Self::Model => "model",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use endmark_wire::anthropic_messages::ANTHROPIC;
+    use endmark_wire::openai_chat::OPENAI;
+
+    use super::*;
+
+    #[test]
+    fn what_a_fallbacks_paths_need_stands_in_its_configuration() {
+        let google = "https://eu-aiplatform.googleapis.com/v1/projects/p/locations/eu/publishers/google";
+        for (base_url, provider, model, unfit) in [
+            ("https://mine.openai.azure.com/openai/v1", &OPENAI, Some("a/b"), None),
+            ("https://mine.openai.azure.com/openai/v1/", &OPENAI, None, None),
+            ("https://MINE.OpenAI.Azure.com/v1", &OPENAI, None, Some(Unfit::AzureBaseUrl)),
+            ("https://mine.services.ai.azure.com", &OPENAI, None, Some(Unfit::AzureBaseUrl)),
+            (google, &GEMINI, Some("gemini-2.5-flash"), None),
+            ("https://aiplatform.googleapis.com/v1/publishers/google", &GEMINI, None, None),
+            ("https://aiplatform.googleapis.com/v1", &GEMINI, None, Some(Unfit::VertexBaseUrl)),
+            ("https://generativelanguage.googleapis.com/v1beta", &GEMINI, None, None),
+            ("http://127.0.0.1:1/v1", &GEMINI, Some("models/gemini"), Some(Unfit::Model)),
+            ("http://127.0.0.1:1/v1", &GEMINI, Some("?x"), Some(Unfit::Model)),
+            ("http://127.0.0.1:1/v1", &ANTHROPIC, Some("?x"), None),
+        ] {
+            let parsed = base_url.parse().unwrap();
+            assert_eq!(Unfit::of(&parsed, provider, model), unfit, "{base_url} {model:?}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! A fallback gets the path of its own, whatever the path was that the first one has alone.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use endmark_gateway::Settings;
+use endmark_wire::gemini::GEMINI as GEMINI_PROVIDER;
+use testkit::{Answer, Dialect, Request, Script, Upstream};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
+
+const GEMINI: Wire = Wire::Other(Dialect::Gemini);
+const RESPONSES: Wire = Wire::Other(Dialect::Responses);
+
+/// What a second upstream hears of a stream that the first has no answer to, and that it cuts itself once.
+async fn heard(wire: Wire, path: &str, change: impl FnOnce(&mut Settings)) -> Vec<testkit::Received> {
+    let cut = wire.answer(&[Said::Text("The harbour was quiet, ")], End::Limit, true);
+    let rest = wire.answer(&[Said::Text("and the gulls were away.")], End::Turn, true);
+    let second = Upstream::start(Script::new().then(cut).otherwise(rest)).await;
+    let overloaded = Answer::error(503, "server_error", Some("overloaded"), "overloaded");
+    let first = Script::new().otherwise(overloaded);
+    let endmark = Endmark::with_fallback(first, &second, ("key-of-the-second", "its-model"), |settings| {
+        settings.resume.mode = endmark_gateway::Mode::On;
+        settings.resume.treat_limit_as_cap = 1;
+        if wire == GEMINI {
+            for upstream in &mut settings.upstreams {
+                upstream.provider = &GEMINI_PROVIDER;
+            }
+        }
+        change(settings);
+    })
+    .await;
+    let request = Request::post(endmark.address, path).header("authorization", "Bearer key");
+    let mut body = wire.request(true);
+    if path.contains("/deployments/") {
+        body.as_object_mut().unwrap().remove("model");
+    }
+    let reply = request.json(&body).send().await.read().await;
+    assert_eq!((reply.status, endmark.calls()), (200, 3), "{path}");
+    assert!(endmark.upstream.requests().iter().all(|request| request.path.starts_with(path)));
+    let requests = second.requests();
+    assert_eq!(requests.len(), 2, "{path}: {}", reply.text());
+    requests
+}
+
+#[tokio::test]
+async fn nothing_of_the_firsts_project_or_deployment_is_in_a_fallbacks_path() {
+    let vertex = "/v1/projects/secret-p/locations/europe-west4/publishers/google/models/gemini-2.5-pro:\
+                  streamGenerateContent?alt=sse&x=1";
+    for (wire, path, expected) in [
+        (Wire::Chat, "/openai/deployments/secret-d/chat/completions?api-version=1", "/v1/chat/completions"),
+        (Wire::Chat, "/openai/v1/chat/completions", "/v1/chat/completions"),
+        (RESPONSES, "/openai/responses?api-version=1", "/v1/responses"),
+        (RESPONSES, "/openai/v1/responses", "/v1/responses"),
+        (GEMINI, vertex, "/v1/models/its-model:streamGenerateContent?alt=sse"),
+    ] {
+        for request in heard(wire, path, |_| {}).await {
+            assert_eq!(request.path, expected);
+            assert_eq!(request.json()["model"].as_str(), (wire != GEMINI).then_some("its-model"), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_model_of_its_own_a_fallback_is_asked_for_the_requests() {
+    let deployment = "/openai/deployments/gpt-x/chat/completions?api-version=1";
+    for request in heard(Wire::Chat, deployment, |settings| settings.upstreams[1].model = None).await {
+        assert_eq!(request.json()["model"], "gpt-x");
+    }
+    let vertex = "/v1beta1/publishers/google/models/gemini-2.5-pro:streamGenerateContent?alt=sse";
+    for request in heard(GEMINI, vertex, |settings| settings.upstreams[1].model = None).await {
+        assert_eq!(request.path, "/v1/models/gemini-2.5-pro:streamGenerateContent?alt=sse");
+    }
+}
+
+/// A project of its own stands in its base URL.
+#[tokio::test]
+async fn a_fallback_at_vertex_has_its_own_project_in_its_path() {
+    let path = "/v1/projects/theirs/locations/eu/publishers/google/models/gemini-2.5-pro:streamGenerateContent?alt=sse";
+    let own = "/v1/projects/ours/locations/us/publishers/google";
+    let requests = heard(GEMINI, path, |settings| {
+        let base_url = settings.upstreams[1].base_url.to_string().replace("/v1", own);
+        settings.upstreams[1].base_url = base_url.parse().unwrap();
+    })
+    .await;
+    for request in requests {
+        assert_eq!(request.path, format!("{own}/models/its-model:streamGenerateContent?alt=sse"));
+    }
+}
