@@ -41,6 +41,32 @@ impl Incoming {
         }
     }
 
+    /// The same for a body that nobody has to understand: one whose encoding is unknown, or that does not decode, has
+    /// nothing in it that can be read.
+    pub(crate) async fn read_as_far_as_possible(
+        self,
+        headers: &HeaderMap,
+        limits: &Limits,
+        held: &Arc<Held>,
+    ) -> Result<(RequestBody, Holding), Refusal> {
+        let body = match self {
+            Self::Read(body, holding) => return Ok((body, holding)),
+            Self::Arriving(body) => body,
+        };
+        let mut holding = held.part(limits.held_bytes);
+        let bytes = read_bytes(body, limits, &mut holding).await?;
+        let body = match Codings::of(headers) {
+            Ok(codings) => decoded(headers, bytes.clone(), &codings, limits, &mut holding).await,
+            Err(unknown) => Err(Refusal::Encoding(unknown.to_string())),
+        };
+        match body {
+            Err(Refusal::BadRequest(_) | Refusal::Encoding(_)) => {
+                Ok((RequestBody { plain: Bytes::new(), encoded: Some(encoded(headers, bytes)) }, holding))
+            }
+            body => Ok((body?, holding)),
+        }
+    }
+
     /// The bytes as they came, and what is held for them until they are sent.
     pub(crate) fn unchanged(self) -> (AnyBody, Option<Holding>) {
         match self {
@@ -75,22 +101,41 @@ async fn read(
     holding: &mut Holding,
 ) -> Result<RequestBody, Refusal> {
     let codings = Codings::of(headers).map_err(|unknown| Refusal::Encoding(unknown.to_string()))?;
+    let bytes = read_bytes(body, limits, holding).await?;
+    decoded(headers, bytes, &codings, limits, holding).await
+}
+
+/// Reads a body as it comes.
+async fn read_bytes(body: AnyBody, limits: &Limits, holding: &mut Holding) -> Result<Bytes, Refusal> {
     let cap = limits.body_bytes;
-    let body = match read_up_to(body, cap, limits.idle, Some(holding)).await {
-        Ok(Read::Whole(body)) => body,
-        Ok(Read::Longer(..)) => return Err(Refusal::BodyTooLong(cap)),
-        Ok(Read::NoRoom(..)) => return Err(Refusal::NoRoom(limits.held_bytes)),
-        Err(error) => return Err(Refusal::BodyLost(error.to_string())),
-    };
-    if codings.is_empty() {
-        return Ok(RequestBody { plain: body, encoded: None });
+    match read_up_to(body, cap, limits.idle, Some(holding)).await {
+        Ok(Read::Whole(body)) => Ok(body),
+        Ok(Read::Longer(..)) => Err(Refusal::BodyTooLong(cap)),
+        Ok(Read::NoRoom(..)) => Err(Refusal::NoRoom(limits.held_bytes)),
+        Err(error) => Err(Refusal::BodyLost(error.to_string())),
     }
-    let plain = decode(&body, &codings, cap).await?;
+}
+
+/// A body that came in these bytes.
+async fn decoded(
+    headers: &HeaderMap,
+    bytes: Bytes,
+    codings: &Codings,
+    limits: &Limits,
+    holding: &mut Holding,
+) -> Result<RequestBody, Refusal> {
+    if codings.is_empty() {
+        return Ok(RequestBody { plain: bytes, encoded: None });
+    }
+    let plain = decode(&bytes, codings, limits.body_bytes).await?;
     if !holding.grow(plain.len()) {
         return Err(Refusal::NoRoom(limits.held_bytes));
     }
-    let codings = headers.get_all(header::CONTENT_ENCODING).iter().cloned().collect();
-    Ok(RequestBody { plain, encoded: Some(Encoded { bytes: body, codings }) })
+    Ok(RequestBody { plain, encoded: Some(encoded(headers, bytes)) })
+}
+
+fn encoded(headers: &HeaderMap, bytes: Bytes) -> Encoded {
+    Encoded { bytes, codings: headers.get_all(header::CONTENT_ENCODING).iter().cloned().collect() }
 }
 
 /// The plain body. What a few bytes would expand to is made only up to the limit.

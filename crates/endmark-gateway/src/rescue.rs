@@ -87,6 +87,12 @@ pub(crate) enum Refusal {
         /// What an upstream that speaks it has for `format`.
         word: &'static str,
     },
+    /// There are upstreams for the request's provider, and it is for none of them.
+    #[error(
+        "no upstream is for this request: {0}; send what one of them is for, name the upstream in the path, /u/NAME/…, or \
+         add `[upstreams.NAME]` without `for_models`, `for_headers` and `for_paths` to the configuration"
+    )]
+    NoConditionMet(String),
     /// The upstream gave no answer.
     #[error(
         "the upstream `{upstream}` at {address} cannot be reached ({error}): check that it runs and that its base_url is right"
@@ -117,7 +123,7 @@ impl Refusal {
             Self::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Encoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Upgrade(_) => StatusCode::NOT_IMPLEMENTED,
-            Self::NotFound(_) | Self::NoUpstream { .. } => StatusCode::NOT_FOUND,
+            Self::NotFound(_) | Self::NoUpstream { .. } | Self::NoConditionMet(_) => StatusCode::NOT_FOUND,
             Self::Unreachable { error: UpstreamError::Silent(_), .. } | Self::TookTooLong(_) => {
                 StatusCode::GATEWAY_TIMEOUT
             }
@@ -144,7 +150,7 @@ impl Refusal {
             Self::Encoding(_) => "endmark_unsupported_encoding",
             Self::Upgrade(_) => "endmark_no_upgrade",
             Self::NotFound(_) => "endmark_not_found",
-            Self::NoUpstream { .. } => "endmark_no_upstream",
+            Self::NoUpstream { .. } | Self::NoConditionMet(_) => "endmark_no_upstream",
             Self::Unreachable { .. } => "endmark_upstream_unreachable",
             Self::AnswerLost { .. } => "endmark_upstream_answer_lost",
             Self::NotTheFormat { .. } => "endmark_upstream_not_an_api",

@@ -119,7 +119,19 @@ pub(crate) fn find<'a>(
             .find(may_have_it)
             .or_else(|| gateway.unconditional().find(speaks))
             .or_else(|| gateway.unconditional().next().filter(may_have_it));
-        let Some(upstream) = upstream else { return Route::Unserved(no_upstream(format)) };
+        let Some(upstream) = upstream else {
+            let closed: Vec<String> = gateway
+                .conditional()
+                .filter(may_have_it)
+                .map(|closed| format!("`{}` is for {}", closed.name, closed.conditions))
+                .collect();
+            let refusal = if closed.is_empty() {
+                no_upstream(format)
+            } else {
+                Refusal::NoConditionMet(closed.join(", "))
+            };
+            return Route::Unserved(refusal);
+        };
         Target { upstream, path_and_query: path_and_query.to_owned() }
     };
     let path = target.path_and_query.split('?').next().unwrap_or_default();

@@ -19,6 +19,7 @@ pub mod gemini;
 pub mod history;
 pub mod http1;
 pub mod json;
+mod model_in_path;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod provider;
@@ -28,3 +29,5 @@ pub mod response;
 pub mod sse;
 pub mod stream;
 pub mod writer;
+
+pub use model_in_path::model_in_path;

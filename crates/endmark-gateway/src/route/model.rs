@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use endmark_wire::format;
 use endmark_wire::json::Value;
+use endmark_wire::model_in_path;
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Uri, header};
+use http::{HeaderMap, Method, Request, header};
 
 use crate::body::AnyBody;
 use crate::gateway::Gateway;
@@ -22,13 +23,18 @@ pub(crate) async fn named(
     if !counts(gateway, &head) {
         return Ok((None, Request::from_parts(head, body)));
     }
-    if let Some(model) = in_path(&head.uri) {
+    if let Some(model) = model_in_path(head.uri.path()) {
         return Ok((Some(model), Request::from_parts(head, body)));
     }
-    if !has_body_with_model(&head) {
+    let limits = &gateway.settings.limits;
+    let (body, holding) = if is_for_a_reply(&head) {
+        body.read(&head.headers, limits, &gateway.held).await?
+    } else if head.method == Method::POST && is_json(&head.headers) {
+        // What cannot be read here is for its upstream to read.
+        body.read_as_far_as_possible(&head.headers, limits, &gateway.held).await?
+    } else {
         return Ok((None, Request::from_parts(head, body)));
-    }
-    let (body, holding) = body.read(&head.headers, &gateway.settings.limits, &gateway.held).await?;
+    };
     let model = in_body(&body.plain);
     Ok((model, Request::from_parts(head, Incoming::Read(body, holding))))
 }
@@ -43,25 +49,9 @@ fn counts(gateway: &Gateway, head: &Parts) -> bool {
     is_open && !path.starts_with("/u/")
 }
 
-/// Whether a model may stand in the body.
-fn has_body_with_model(head: &Parts) -> bool {
-    let is_for_a_reply = || format::find(head.uri.path(), head.uri.query()).is_some();
-    head.method == Method::POST && (is_for_a_reply() || is_json(&head.headers))
-}
-
-/// The model where a path has it: Gemini's, Azure's.
-fn in_path(uri: &Uri) -> Option<String> {
-    let path = uri.path();
-    if let Some(address) = format::find(path, uri.query()).map(|found| found.address)
-        && address.model.is_some()
-    {
-        return address.model;
-    }
-    // Other things that are asked of a model: to count tokens, to embed.
-    let named = ["/models/", "/deployments/"].into_iter().find_map(|before| path.split_once(before))?.1;
-    let named = named.split('/').next()?;
-    let end = named.find(':').or_else(|| named.to_ascii_lowercase().find("%3a")).unwrap_or(named.len());
-    named.get(..end).filter(|model| !model.is_empty()).map(str::to_owned)
+/// Whether it is for a reply, which has to be read in any case.
+fn is_for_a_reply(head: &Parts) -> bool {
+    head.method == Method::POST && format::find(head.uri.path(), head.uri.query()).is_some()
 }
 
 fn in_body(body: &Bytes) -> Option<String> {
@@ -79,22 +69,6 @@ fn is_json(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_path_may_name_the_model() {
-        for (path, model) in [
-            ("/v1beta/models/gemini-2.5-flash:generateContent", Some("gemini-2.5-flash")),
-            ("/v1beta/models/gemini-2.5-flash%3AcountTokens", Some("gemini-2.5-flash")),
-            ("/v1beta/models/gemini-2.5-flash", Some("gemini-2.5-flash")),
-            ("/openai/deployments/mine/chat/completions?api-version=1", Some("mine")),
-            ("/openai/deployments/mine/embeddings?api-version=1", Some("mine")),
-            ("/v1/models", None),
-            ("/v1/models/", None),
-            ("/v1/embeddings", None),
-        ] {
-            assert_eq!(in_path(&path.parse().unwrap()).as_deref(), model, "{path}");
-        }
-    }
 
     #[test]
     fn a_body_names_the_model_where_it_is_a_text() {

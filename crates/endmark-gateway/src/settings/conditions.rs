@@ -43,6 +43,24 @@ impl Conditions {
     }
 }
 
+impl fmt::Display for Conditions {
+    /// As they stand in the configuration.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut before = "";
+        let mut list = |key: &str, patterns: Vec<String>| {
+            if patterns.is_empty() {
+                return Ok(());
+            }
+            write!(formatter, "{before}{key} = {patterns:?}")?;
+            before = " and ";
+            Ok(())
+        };
+        list("for_paths", self.paths.iter().map(Pattern::to_string).collect())?;
+        list("for_models", self.models.iter().map(Pattern::to_string).collect())?;
+        list("for_headers", self.headers.iter().map(FieldPattern::to_string).collect())
+    }
+}
+
 /// A text in which `*` stands for any characters, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(String);

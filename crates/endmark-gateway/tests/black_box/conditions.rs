@@ -200,3 +200,77 @@ async fn a_body_that_is_read_for_its_model_is_bounded_as_others_are() {
     let form = Request::post(endmark.address, "/v1/files").body("x".repeat(5_000)).send().await.read().await;
     assert_ne!(form.status, 413);
 }
+
+/// However a client spells it, a name is the model's.
+#[tokio::test]
+async fn a_name_in_a_path_chooses_as_one_in_a_body_does() {
+    let answer = || Script::new().otherwise(Answer::new(200, "application/json", b"{}".to_vec()));
+    let own = Upstream::start(answer()).await;
+    let patterns = ["ft:gpt-4o:org::id", "meta-llama/Llama-3", "llama3.2:1b"];
+    let endmark = Endmark::start_with(answer(), |settings| {
+        settings.upstreams.push(Target {
+            conditions: models(&patterns),
+            ..Target::new("own", own.base_url().parse().unwrap())
+        });
+    })
+    .await;
+    for name in patterns {
+        for spelled in [name.to_owned(), name.replace(':', "%3A").replace('/', "%2F")] {
+            let path = format!("/v1/models/{spelled}");
+            let before = own.requests().len();
+            Request::get(endmark.address, &path).send().await.read().await;
+            assert_eq!(own.requests().len(), before + 1, "{path}");
+            assert_eq!(own.requests().last().unwrap().path, path, "it arrives as it came");
+        }
+    }
+    for other in ["/v1/models/ft:gpt-4o", "/v1/models/meta-llama", "/v1/models/llama3.2", "/v1/models"] {
+        let before = endmark.calls();
+        Request::get(endmark.address, other).send().await.read().await;
+        assert_eq!(endmark.calls(), before + 1, "{other}");
+    }
+}
+
+/// What the upstream alone has to read is not refused because no model can be read in it.
+#[tokio::test]
+async fn a_body_that_only_passes_need_not_be_readable() {
+    let (endmark, others) = before(&[("small", &OPENAI, models(&["qwen*"]))]).await;
+    let body = br#"{"model": "qwen-3", "input": "a"}"#;
+    for (coding, path, expected) in [
+        ("aws-chunked", "/v1/embeddings", None),
+        ("gzip", "/v1/embeddings", None),
+        ("aws-chunked", "/v1/chat/completions", Some(415)),
+        ("gzip", "/v1/chat/completions", Some(400)),
+    ] {
+        let calls = endmark.calls();
+        let request = Request::post(endmark.address, path)
+            .header("content-type", "application/json")
+            .header("content-encoding", coding)
+            .body(body.to_vec());
+        let reply = request.send().await.read().await;
+        if let Some(status) = expected {
+            assert_eq!((reply.status, endmark.calls()), (status, calls), "{coding} {path}");
+            continue;
+        }
+        assert_eq!(endmark.calls(), calls + 1, "{coding} {path}: {}", reply.text());
+        let received = endmark.upstream.requests().pop().unwrap();
+        assert_eq!((received.header("content-encoding"), &received.body[..]), (Some(coding), &body[..]));
+    }
+    assert_eq!(others[0].requests().len(), 0);
+}
+
+#[tokio::test]
+async fn where_no_condition_is_met_the_conditions_are_named() {
+    let both = Conditions { headers: headers(&["x-team: blue"]).headers, ..models(&["qwen*", "llama-3"]) };
+    let endmark = Endmark::start_with(ScriptedModel::new("scripted"), |settings| {
+        settings.upstreams[0].conditions = both;
+    })
+    .await;
+    let reply = endmark.ask(&asking("gpt-4o")).await;
+    assert_eq!((reply.status, endmark.calls()), (404, 0));
+    let error = &reply.json()["error"];
+    assert_eq!(error["type"], "endmark_no_upstream");
+    let message = error["message"].as_str().unwrap();
+    let named =
+        "`scripted` is for for_models = [\"qwen*\", \"llama-3\"] and for_headers = [\"x-team: blue\"]";
+    assert!(message.contains(named) && message.contains("/u/NAME/"), "{message}");
+}

@@ -212,6 +212,13 @@ fn set_upstream(
                     "a list of paths, like [\"/v1/embeddings\"]; `{path}` begins with no `/`"
                 ));
             }
+            if let Some(path) = names.iter().find(|path| path.contains(['?', '#'])) {
+                let alone = path.split(['?', '#']).next().unwrap_or_default();
+                return Err(format!(
+                    "a list of paths, like [\"/v1/embeddings\"]; a path has no query and no fragment, so that \
+                     nothing would meet `{path}`: write `{alone}`"
+                ));
+            }
             upstream.conditions.paths = patterns(given, "/v1/embeddings")?;
         }
         "for_models" => upstream.conditions.models = patterns(given, "qwen*")?,

@@ -154,6 +154,16 @@ fn a_value_of_the_wrong_kind_says_what_is_wanted() {
             "2: `upstreams.a.for_paths` must be a list of paths, like [\"/v1/embeddings\"]; `v1/embeddings` begins with no `/`",
         ),
         (
+            "[upstreams.a]\nfor_paths = [\"/v1/models?x=*\"]",
+            "2: `upstreams.a.for_paths` must be a list of paths, like [\"/v1/embeddings\"]; a path has no query and no \
+             fragment, so that nothing would meet `/v1/models?x=*`: write `/v1/models`",
+        ),
+        (
+            "[upstreams.a]\nfor_paths = [\"/v1/a#b\"]",
+            "2: `upstreams.a.for_paths` must be a list of paths, like [\"/v1/embeddings\"]; a path has no query and no \
+             fragment, so that nothing would meet `/v1/a#b`: write `/v1/a`",
+        ),
+        (
             "[upstreams.a]\napi_key = 7",
             "2: `upstreams.a.api_key` must be a string, { env = \"NAME\" } or { file = \"PATH\" }",
         ),

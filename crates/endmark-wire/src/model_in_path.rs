@@ -1,0 +1,111 @@
+//! The model that a path names, be it a request for a reply or another thing that is asked of a model.
+
+use crate::format::of_path;
+use crate::gemini::GEMINI;
+
+/// What stands before a model's name.
+const BEFORE: [&str; 2] = ["/models/", "/deployments/"];
+
+/// The model that a path names, as its client wrote it before it was percent-encoded; none where it names none.
+///
+/// ```
+/// use endmark_wire::model_in_path;
+/// assert_eq!(model_in_path("/v1/models/ft%3Agpt-4o%3Aorg%3A%3Aid").as_deref(), Some("ft:gpt-4o:org::id"));
+/// assert_eq!(model_in_path("/v1beta/models/gemini-9:countTokens").as_deref(), Some("gemini-9"));
+/// assert_eq!(model_in_path("/v1/embeddings"), None);
+/// ```
+pub fn model_in_path(path: &str) -> Option<String> {
+    let (before, named) = BEFORE.into_iter().find_map(|before| Some((before, path.split_once(before)?.1)))?;
+    let named = named.trim_end_matches('/');
+    let is_geminis = || of_path(path).is_some_and(|format| *format.provider() == GEMINI);
+    let name = if before == BEFORE[1] {
+        // What is asked of a deployment stands behind it.
+        decoded(named.split('/').next()?)
+    } else if is_geminis() {
+        let whole = decoded(named);
+        match whole.rsplit_once(':') {
+            Some((name, method)) if is_method(method) => name.to_owned(),
+            // Something that belongs to the model, as an operation.
+            _ => decoded(named.split('/').next()?),
+        }
+    } else {
+        decoded(named)
+    };
+    Some(name).filter(|name| !name.is_empty())
+}
+
+/// Whether what stands behind a colon can be a method's name.
+fn is_method(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic())
+}
+
+/// What a percent-encoded text stands for; what is not encoded as texts are stays as it is.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        match (first, behind) {
+            (b'%', [high, low, behind @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                bytes.push(value(*high) << 4 | value(*low));
+                rest = behind;
+            }
+            _ => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+/// What a hexadecimal digit is worth.
+fn value(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 0x20) - b'a' + 10,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_what_its_client_wrote() {
+        for (path, model) in [
+            ("/v1beta/models/gemini-9:generateContent", Some("gemini-9")),
+            ("/v1beta/models/gemini-9%3AcountTokens", Some("gemini-9")),
+            ("/v1beta/models/gemini-9", Some("gemini-9")),
+            ("/v1beta/models/gemini-9/operations/o", Some("gemini-9")),
+            ("/v1beta/models/llama3.2:1b:generateContent", Some("llama3.2:1b")),
+            ("/v1beta/models/llama3.2%3A1b%3AgenerateContent", Some("llama3.2:1b")),
+            ("/v1beta/models/llama3.2:1b", Some("llama3.2:1b")),
+            ("/v1beta/models/meta-llama/Llama-3:generateContent", Some("meta-llama/Llama-3")),
+            ("/v1beta/models/meta-llama%2FLlama-3:embedContent", Some("meta-llama/Llama-3")),
+            ("/v1/models/gemini-9:countTokens", Some("gemini-9")),
+            (
+                "/v1/projects/p/locations/l/publishers/anthropic/models/claude-9@1:rawPredict",
+                Some("claude-9@1"),
+            ),
+            ("/v1/models/ft:gpt-4o:org::id", Some("ft:gpt-4o:org::id")),
+            ("/v1/models/ft%3agpt-4o%3Aorg%3A%3Aid/", Some("ft:gpt-4o:org::id")),
+            ("/v1/models/meta-llama/Llama-3", Some("meta-llama/Llama-3")),
+            ("/v1/models/meta-llama%2FLlama-3", Some("meta-llama/Llama-3")),
+            ("/v1/models/llama3.2:1b", Some("llama3.2:1b")),
+            ("/openai/v1/models/ft:x", Some("ft:x")),
+            ("/openai/deployments/mine/chat/completions", Some("mine")),
+            ("/openai/deployments/m%20e/embeddings", Some("m e")),
+            ("/v1/models/50%", Some("50%")),
+            ("/v1/models/%zz%4", Some("%zz%4")),
+            ("/v1/models/%FF", Some("%FF")),
+            ("/v1/models/%C3%A4", Some("ä")),
+            ("/v1/models", None),
+            ("/v1/models/", None),
+            ("/v1beta/models/:generateContent", None),
+            ("/v1/embeddings", None),
+            ("", None),
+        ] {
+            assert_eq!(model_in_path(path).as_deref(), model, "{path}");
+        }
+    }
+}
