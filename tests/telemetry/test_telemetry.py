@@ -2,6 +2,7 @@
 """Traces of the gateway, read by OpenTelemetry's own definition of what a collector receives.
 
     python3 tests/telemetry/test_telemetry.py
+    python3 tests/telemetry/test_telemetry.py --built     with the one that the tests were built with
 
 Builds `endmark` with the feature `otel`, puts it in front of an upstream that cuts what it says, and receives its
 spans over OTLP.
@@ -9,6 +10,7 @@ spans over OTLP.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
@@ -231,7 +233,10 @@ def wait_for(seconds: float, done) -> None:
 
 
 def main() -> None:
-    subprocess.run(["cargo", "build", "--locked", "--package", "endmark", "--features", "otel"], cwd=ROOT, check=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--built", action="store_true", help="it is built already, with the feature `otel`")
+    if not parser.parse_args().built:
+        subprocess.run(["cargo", "build", "--locked", "--package", "endmark", "--features", "otel"], cwd=ROOT, check=True)
     described = run(["cargo", "metadata", "--format-version", "1", "--no-deps", "--manifest-path", str(ROOT / "Cargo.toml")])
     program = Path(json.loads(described)["target_directory"]) / "debug" / "endmark"
     upstream, collector = serve(Upstream), serve(Collector)
