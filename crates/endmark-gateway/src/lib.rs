@@ -8,9 +8,9 @@
 mod alarm;
 mod body;
 mod causes;
-mod chat;
 mod coding;
 mod edge;
+mod exchange;
 mod faults;
 mod gateway;
 mod health;

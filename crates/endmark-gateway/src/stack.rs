@@ -1,7 +1,7 @@
 //! The way of a request, from top to bottom.
 //!
 //! admit → deliver → observe → judge → resume → validate → correct → settle → disclose: each is a module of
-//! `chat`, the later ones once for replies that come as a whole and once for streams.
+//! `exchange`, the later ones once for replies that come as a whole and once for streams.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use http::{Request, Response, header};
 use tracing::Instrument as _;
 
 use crate::body::{AnyBody, unbroken};
-use crate::chat::{self, Exchange};
+use crate::exchange::{self, Exchange};
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
 use crate::health;
@@ -93,7 +93,7 @@ async fn reply_to(
     request: Request<Incoming>,
     rehearsal: Arc<Rehearsal>,
 ) -> Result<Response<AnyBody>, Refusal> {
-    let exchange = chat::admit(gateway, target, found, request, rehearsal).await?;
+    let exchange = exchange::admit(gateway, target, found, request, rehearsal).await?;
     let span = tracing::info_span!("request", request = exchange.id);
     // On the heap: what one request needs is too much for the stack of all that call this.
     Box::pin(reply(exchange)).instrument(span).await
@@ -102,13 +102,13 @@ async fn reply_to(
 /// The reply to a request that was admitted.
 async fn reply(mut exchange: Exchange) -> Result<Response<AnyBody>, Refusal> {
     let watch = Arc::clone(&exchange.calls.watch);
-    let answer = chat::deliver(&mut exchange).await.inspect_err(|_| watch.end(Ended::Failed))?;
+    let answer = exchange::deliver(&mut exchange).await.inspect_err(|_| watch.end(Ended::Failed))?;
     if exchange.mode == Mode::Off {
         return Ok(answer.map(|body| exchange.pass_unread(body, Ending::Clean)));
     }
     if !answer.status().is_success() {
         watch.end(Ended::Refused);
-        return chat::refused(exchange, answer).await;
+        return exchange::refused(exchange, answer).await;
     }
     if answer.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         // It was asked for plain bytes; what cannot be read can still be passed.
@@ -118,9 +118,9 @@ async fn reply(mut exchange: Exchange) -> Result<Response<AnyBody>, Refusal> {
     let kind =
         answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if kind.starts_with("text/event-stream") {
-        Ok(chat::streamed(exchange, answer))
+        Ok(exchange::streamed(exchange, answer))
     } else {
-        chat::whole(exchange, answer).await.inspect_err(|_| watch.end(Ended::Failed))
+        exchange::whole(exchange, answer).await.inspect_err(|_| watch.end(Ended::Failed))
     }
 }
 

@@ -10,7 +10,7 @@ use endmark_wire::reply::Usage;
 use http::{HeaderMap, StatusCode};
 use tracing::Span;
 
-use crate::chat::Outcome;
+use crate::exchange::Outcome;
 use crate::metrics::Metrics;
 use crate::telemetry;
 

@@ -20,7 +20,7 @@ use super::expected::Expected;
 use super::flow::{ClientGone, Flow};
 use super::site::Site;
 use super::suspect::{Following, Suspect};
-use crate::chat::{Exchange, Part};
+use crate::exchange::{Exchange, Part};
 use refusal::{Refused, is_about_the_limit, is_about_the_prefill};
 use showing::{call_so_far, expected_call, expecting, in_text, partial, terms, tool_prefill};
 

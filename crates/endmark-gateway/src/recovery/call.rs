@@ -15,7 +15,7 @@ use super::flow::{ClientGone, Flow};
 use super::patience::Patience;
 use super::site::Site;
 use crate::body::{AnyBody, full};
-use crate::chat::Exchange;
+use crate::exchange::Exchange;
 use crate::ledger::{Call, CallEnd};
 use crate::upstream::{UpstreamError, of_another_body, plain, random, read_whole, retry_after};
 

@@ -15,7 +15,7 @@ use super::passing::Passing;
 use super::patience::Patience;
 use super::site::Site;
 use crate::body::AnyBody;
-use crate::chat::Exchange;
+use crate::exchange::Exchange;
 use crate::ledger::{Call, CallEnd};
 use crate::upstream::{ReadError, read_whole};
 

@@ -1,6 +1,6 @@
 //! Where a continuation goes while it is still coming.
 
-use crate::chat::LiveSlot;
+use crate::exchange::LiveSlot;
 
 /// The client of a reply under recovery.
 pub(crate) enum Flow<'a> {

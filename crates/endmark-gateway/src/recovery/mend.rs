@@ -14,7 +14,7 @@ use super::flow::{ClientGone, Flow};
 use super::record::{Closing, Record};
 use super::suspect::{Following, Suspect};
 use super::when::{Action, action};
-use crate::chat::{Exchange, Outcome, Part};
+use crate::exchange::{Exchange, Outcome, Part};
 use crate::settings::Mode;
 
 /// What is to be said about why a part ended.

@@ -8,7 +8,7 @@ use endmark_store::{CutId, CutSettled, CutStarted, FinalStatus, Piece, Store, St
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::chat::{Exchange, Slot};
+use crate::exchange::{Exchange, Slot};
 use crate::metrics::Metrics;
 
 /// How long a client's reply waits for the store to take a record: long for a store that works.

@@ -6,7 +6,7 @@ use endmark_core::Ending;
 use endmark_core::failover::Finishing;
 use endmark_wire::request::Request;
 
-use crate::chat::{Destination, Exchange};
+use crate::exchange::{Destination, Exchange};
 
 /// The upstream that is asked for the rest, and the request that is changed for it.
 pub(super) struct Site<'a> {

@@ -7,7 +7,7 @@ use endmark_wire::reply::{Continuation, ToolCall};
 
 use super::mend::Judged;
 use super::schema::Schema;
-use crate::chat::Slot;
+use crate::exchange::Slot;
 
 /// A part of a reply as it was received.
 pub(crate) struct Suspect {

@@ -3,7 +3,7 @@
 use endmark_core::Ending;
 use http::{Response, header};
 
-use super::exchange::Exchange;
+use super::Exchange;
 use crate::body::{AnyBody, full};
 use crate::ledger::CallEnd;
 use crate::rescue::{Refusal, error_response};

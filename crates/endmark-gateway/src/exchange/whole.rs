@@ -8,8 +8,8 @@ use endmark_wire::response::{self as wire, Reply, ReplyEdit};
 use endmark_wire::writer::End;
 use http::{Response, header};
 
+use super::Exchange;
 use super::disclose::Disclosure;
-use super::exchange::Exchange;
 use super::settle::{Settled, add};
 use super::suspects::{before, lead, suspects, worst};
 use crate::body::{AnyBody, full, preceded};

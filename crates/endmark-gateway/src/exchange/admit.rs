@@ -9,9 +9,9 @@ use http::{HeaderMap, HeaderValue, Request, Uri, header};
 
 use tokio::time::Instant;
 
-use super::exchange::{Destination, Exchange};
 use super::history::change;
 use super::identity;
+use super::{Destination, Exchange};
 use crate::edge::Permit;
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;

@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header
 use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::exchange::Exchange;
+use super::Exchange;
 use crate::body::{AnyBody, full, preceded};
 use crate::ledger::{Call, CallEnd};
 use crate::rescue::Refusal;

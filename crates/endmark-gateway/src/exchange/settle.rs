@@ -5,8 +5,8 @@ use endmark_core::{Ending, Reply, Stop};
 use endmark_wire::reply::{Choice, ToolCall};
 use endmark_wire::writer::End;
 
+use super::Exchange;
 use super::disclose::{Disclosure, Outcome};
-use super::exchange::Exchange;
 use super::slot::Part;
 use super::suspects::call_suspect;
 use crate::recovery::{Account, ClientGone, Finish, Flow, Following, Mended, Suspect, mend};

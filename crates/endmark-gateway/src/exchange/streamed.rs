@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 use tokio::time::timeout_at;
 use tracing::Instrument as _;
 
+use super::Exchange;
 use super::client::{ClientStream, LiveSlot};
 use super::disclose::{Disclosure, Outcome};
-use super::exchange::Exchange;
 use super::observe::{Observed, Sent, observe};
 use super::settle::{self, Settled};
 use super::slot::Part;

@@ -13,8 +13,8 @@ use endmark_wire::sse::{Decoder, Frame, Tail};
 use endmark_wire::stream::Reader;
 use endmark_wire::writer::Writer;
 
+use super::Exchange;
 use super::client::ClientStream;
-use super::exchange::Exchange;
 use super::suspects::suspects;
 use crate::body::{AnyBody, Patient};
 use crate::held::Holding;

@@ -6,7 +6,7 @@ use endmark_core::{Ending, Format, Judgement, Reply, Stop};
 use endmark_wire::error::ProviderError;
 use endmark_wire::reply::{Choice, Finish, ToolCall};
 
-use super::exchange::Exchange;
+use super::Exchange;
 use super::slot::{Part, Slot};
 use crate::recovery::{Schema, Suspect, judgement};
 

@@ -1,4 +1,29 @@
-//! One request for a reply and what is known about it from its admission on.
+//! A request for a reply, in any format, and what is known of it from its admission on.
+//!
+//! Its way through the gateway is a module each: admitted, delivered, observed, judged, made whole, settled, disclosed.
+
+mod admit;
+mod client;
+mod deliver;
+mod disclose;
+mod history;
+mod identity;
+mod observe;
+mod refused;
+mod settle;
+mod slot;
+mod streamed;
+mod suspects;
+mod whole;
+
+pub(crate) use admit::admit;
+pub(crate) use client::LiveSlot;
+pub(crate) use deliver::deliver;
+pub(crate) use disclose::Outcome;
+pub(crate) use refused::refused;
+pub(crate) use slot::{Part, Slot};
+pub(crate) use streamed::streamed;
+pub(crate) use whole::whole;
 
 use std::sync::Arc;
 
@@ -7,7 +32,6 @@ use endmark_wire::request::Request;
 use http::{HeaderMap, Uri};
 use tokio::time::Instant;
 
-use super::history::Changed;
 use crate::body::{AnyBody, unbroken};
 use crate::edge::Permit;
 use crate::faults::Rehearsal;
@@ -19,6 +43,7 @@ use crate::request_body::Encoded;
 use crate::scrub::Scrubber;
 use crate::settings::{Mode, Upstream};
 use crate::upstream::secrets_in;
+use history::Changed;
 
 /// An upstream that may answer an exchange, and how it is reached.
 pub(crate) struct Destination {

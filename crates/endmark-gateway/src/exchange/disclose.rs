@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::exchange::Exchange;
+use super::Exchange;
 use crate::recovery::{Account, Mended};
 
 /// How a reply ended up, from best to worst.
