@@ -19,6 +19,7 @@ mod error;
 mod request;
 mod response;
 mod schema;
+mod standing;
 mod stop;
 mod stream;
 mod usage;

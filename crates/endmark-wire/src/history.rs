@@ -6,6 +6,7 @@
 
 use endmark_core::{CompleteError, Completed, Format, complete};
 
+use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 
 /// The member in which closed arguments say that they were cut off.
@@ -16,6 +17,9 @@ const UNREADABLE: &str = "endmark_unreadable";
 
 /// A pointer of more bytes is not repeated: its names come from outside.
 const MAX_POINTER_BYTES: usize = 256;
+
+/// What was told before is not repeated beyond this.
+const MAX_TOLD_BYTES: usize = 1024;
 
 /// The arguments of a call in a request's conversation.
 #[derive(Debug, Clone, Copy)]
@@ -72,9 +76,15 @@ fn marked(closed: &Completed) -> String {
         ),
         _ => "these arguments were cut off: more would have followed".to_owned(),
     };
-    let inside = closed.text.trim_end().strip_suffix('}').unwrap_or(&closed.text);
-    let comma = if inside.trim_start() == "{" { "" } else { "," };
-    format!("{inside}{comma}{}:{}}}", quoted(CUT), quoted(&told))
+    let Ok(root) = Value::parse_str(&closed.text) else { return closed.text.clone() };
+    // Arguments may have been closed before: of one member two values are none.
+    let told = match root.word(CUT) {
+        Some(before) if before.len() <= MAX_TOLD_BYTES => format!("{before}; {told}"),
+        _ => told,
+    };
+    let mut edits = Edits::of(root);
+    edits.set_field(root, CUT, &quoted(&told));
+    String::from_utf8(edits.finish()).unwrap_or_else(|_| closed.text.clone())
 }
 
 /// The arguments of a call, where they are a string: what else they may be is the server's to judge.
@@ -123,6 +133,22 @@ mod tests {
         for schema in ["{}", r#"{"required":[]}"#, "no schema"] {
             assert!(!wants_arguments(schema), "{schema}");
         }
+    }
+
+    /// A model may go on from arguments that were closed, and be cut again.
+    #[test]
+    fn what_is_cut_twice_says_so_in_one_member() {
+        let once = repaired(r#"{"a": "x"#, false).unwrap();
+        let twice = repaired(&format!(r#"{},"b": "y"#, once.strip_suffix('}').unwrap()), false).unwrap();
+        assert_eq!(
+            twice,
+            r#"{"a": "x","endmark_cut":"these arguments were cut off: /a (string) is not finished; these arguments were cut off: /b (string) is not finished","b": "y"}"#
+        );
+        let other = repaired(r#"{"endmark_cut": [1], "b": "y"#, false).unwrap();
+        assert_eq!(
+            other,
+            r#"{"endmark_cut": "these arguments were cut off: /b (string) is not finished", "b": "y"}"#
+        );
     }
 
     #[test]

@@ -169,6 +169,11 @@ impl Held {
         self.0.iter().map(|(_, event)| event)
     }
 
+    /// The frames that are held.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame> {
+        self.0.iter().map(|(frame, _)| frame)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -242,6 +242,7 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         mendable,
         received,
         continuation: _,
+        ends_in_thought: _,
         last_part: _,
         signature: _,
     } = choice;

@@ -20,7 +20,8 @@ pub(crate) fn suspects(
     output_tokens: Option<u64>,
     error: Option<&ProviderError>,
 ) -> Vec<Suspect> {
-    if !choice.mendable {
+    // Of a text with a thought behind it the rest is the thought's: a request could only show what stands before that.
+    if !choice.mendable || (choice.ends_in_thought && choice.tool_calls.is_empty()) {
         return Vec::new();
     }
     let stop = choice.finish.as_ref().and_then(|finish| finish.stop);

@@ -90,3 +90,25 @@ async fn a_text_of_several_parts_goes_on_in_the_last() {
     assert_eq!(parts[2], json!({"text": "The harbour was quiet that morning."}));
     assert_eq!(parts.len(), 3);
 }
+
+/// What is signed with the end of the first answer stands before the rest, however its fields are spelled.
+#[tokio::test]
+async fn a_signed_part_stays_at_its_place_where_a_stream_goes_on() {
+    for name in ["thoughtSignature", "thought_signature"] {
+        let begun = chunk(&json!([{"text": "The harbour "}]), None);
+        let mut signed = json!([{"text": "I think.", "thought": true}, {"text": "was"}, {"text": ""}]);
+        signed[1][name] = json!("A");
+        signed[2][name] = json!("B");
+        let last = chunk(&signed, Some("MAX_TOKENS"));
+        let first = Answer::sse([begun, last].map(|chunk| format!("data: {chunk}\r\n\r\n")));
+        let rest = answer(true, &json!([{"text": " quiet."}, {"text": "", "thoughtSignature": "C"}]), "STOP");
+        let reply = ask(Script::new().then(first).otherwise(rest), true).await;
+        let mut told = String::new();
+        for part in parts(&reply, true) {
+            let bracket = if part["thought"] == true { "~" } else { "" };
+            let signature = part["thoughtSignature"].as_str().or(part[name].as_str()).unwrap_or_default();
+            told += &format!("{bracket}{}{bracket}{signature}", part["text"].as_str().unwrap_or_default());
+        }
+        assert_eq!(told, "The harbour ~I think.~wasAB quiet.C", "{name}: {}", reply.text());
+    }
+}

@@ -80,3 +80,58 @@ async fn a_streamed_message_is_not_gone_on_with_behind_it() {
     let (_, heard) = wire.ask(&endmark, &wire.request(true), true).await;
     assert_eq!((endmark.calls(), heard.stop.as_deref()), (1, Some("max_tokens")));
 }
+
+/// A chunk of Chat Completions.
+fn chunk(delta: &Value, finish: Option<&str>) -> String {
+    let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+    format!(
+        "data: {}\n\n",
+        json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [choice]})
+    )
+}
+
+#[tokio::test]
+async fn a_stream_of_speech_is_not_gone_on_with() {
+    let frames = [
+        chunk(&json!({"role": "assistant", "audio": {"id": "a", "transcript": "I se"}}), None),
+        chunk(&json!({"audio": {"data": "AAAA"}}), None),
+        chunk(&json!({}), Some("length")),
+        "data: [DONE]\n\n".to_owned(),
+    ];
+    let bytes = frames.concat();
+    let endmark = Endmark::resuming(Script::new().then(Answer::sse(frames))).await;
+    let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
+    assert_eq!((endmark.calls(), reply.text()), (1, bytes));
+}
+
+/// The rest would be the thought's: behind the text alone the model would go on otherwise.
+#[tokio::test]
+async fn a_reply_that_ends_in_a_thought_behind_a_text_is_not_gone_on_with() {
+    let frames = [
+        chunk(&json!({"role": "assistant", "content": "The answer is "}), None),
+        chunk(&json!({"reasoning_content": "Let me see"}), None),
+        chunk(&json!({}), Some("length")),
+        "data: [DONE]\n\n".to_owned(),
+    ];
+    let bytes = frames.concat();
+    let endmark = Endmark::resuming(Script::new().then(Answer::sse(frames))).await;
+    let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
+    assert_eq!((endmark.calls(), reply.text()), (1, bytes));
+
+    let thought = json!({"type": "thinking", "thinking": "Let me", "signature": ""});
+    let text = json!({"type": "text", "text": "The answer is "});
+    let item = json!({"type": "reasoning", "id": "i", "summary": []});
+    let said = json!({"type": "message", "id": "i", "role": "assistant", "status": "completed",
+                      "content": [{"type": "output_text", "text": "The answer is ", "annotations": []}]});
+    let parts = json!([{"text": "The answer is "}, {"text": "Let me", "thought": true}]);
+    for (dialect, reply) in [
+        (Dialect::Messages, message(&json!([text, thought]))),
+        (Dialect::Responses, response(&json!([said, item]))),
+        (Dialect::Gemini, candidate(&parts)),
+    ] {
+        let endmark = Endmark::resuming(Script::new().then(Answer::json(200, &reply))).await;
+        let wire = Wire::Other(dialect);
+        let (answer, _) = wire.ask(&endmark, &wire.request(false), false).await;
+        assert_eq!((endmark.calls(), answer.json()), (1, reply), "{wire:?}");
+    }
+}

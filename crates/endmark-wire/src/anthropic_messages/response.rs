@@ -47,9 +47,10 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
     // What no continuation can show, as what a tool of the server's found: the rest would not fit it.
     let kinds = ["text", "tool_use", "thinking", "redacted_thinking"];
     choice.mendable &= content.items().all(|block| kinds.into_iter().any(|kind| block.says("type", kind)));
-    choice.reasoned = content
-        .items()
-        .any(|block| block.says("type", "thinking") || block.says("type", "redacted_thinking"));
+    let is_thought =
+        |block: Value<'_>| block.says("type", "thinking") || block.says("type", "redacted_thinking");
+    choice.reasoned = content.items().any(is_thought);
+    choice.ends_in_thought = content.items().last().is_some_and(is_thought) && !choice.text.trim().is_empty();
     let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());
     choice.received = choice.text.len() + arguments.sum::<usize>();
     choice.end(finish);

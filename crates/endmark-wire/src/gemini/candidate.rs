@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::request::either;
+use super::request::{CALL, either};
 use crate::json::{Kind, Value};
 
-const SIGNATURE: [&str; 2] = ["thoughtSignature", "thought_signature"];
+pub(super) const SIGNATURE: [&str; 2] = ["thoughtSignature", "thought_signature"];
+const PARTIAL: [&str; 2] = ["partialArgs", "partial_args"];
+const WILL_CONTINUE: [&str; 2] = ["willContinue", "will_continue"];
 
 /// The candidates of a message, each with its number: the one it names, else its position.
 pub(super) fn candidates(root: Value<'_>) -> impl Iterator<Item = (u32, Value<'_>)> {
@@ -39,8 +41,8 @@ pub(super) fn text_of(part: Value<'_>) -> Option<Value<'_>> {
 /// Whether there is more in a part than a text, a thought or a call, as an image or what code of the server's printed: no
 /// continuation can show it.
 pub(super) fn holds_more(part: Value<'_>) -> bool {
-    const SHOWN: [&str; 4] = ["text", "thought", "thoughtSignature", "functionCall"];
-    part.fields().any(|field| !SHOWN.into_iter().any(|name| field.is(name)))
+    let shown = || ["text", "thought"].into_iter().chain(SIGNATURE).chain(CALL);
+    part.fields().any(|field| !shown().any(|name| field.is(name)))
 }
 
 /// Whether a part is a thought.
@@ -50,7 +52,7 @@ pub(super) fn is_thought(part: Value<'_>) -> bool {
 
 /// The call in a part.
 pub(super) fn call_of(part: Value<'_>) -> Option<Value<'_>> {
-    part.field("functionCall").filter(|call| call.kind() == Kind::Object)
+    either(part, CALL).map(|(_, call)| call).filter(|call| call.kind() == Kind::Object)
 }
 
 /// What the thought behind a part is signed with.
@@ -60,8 +62,8 @@ pub(super) fn signature_of(part: Value<'_>) -> Option<String> {
 
 /// Whether a call comes in pieces, which name places in its arguments and are no text of them.
 pub(super) fn is_in_pieces(call: Value<'_>) -> bool {
-    call.field("partialArgs").is_some()
-        || call.field("willContinue").and_then(Value::as_bool) == Some(true)
+    either(call, PARTIAL).is_some()
+        || either(call, WILL_CONTINUE).and_then(|(_, more)| more.as_bool()) == Some(true)
         || call.fields().next().is_none()
 }
 

@@ -47,9 +47,11 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
             choice.signature = signature_of(part).or(choice.signature);
             choice.text.push_str(&text.text);
             choice.mendable &= text.exact;
+            choice.ends_in_thought &= text.text.is_empty();
         } else if is_thought(part) {
-            choice.reasoned = true;
+            choice.thinks();
         } else if let Some(call) = call_of(part) {
+            choice.ends_in_thought = false;
             choice.mendable &= !is_in_pieces(call);
             choice.tool_calls.push(ToolCall {
                 index: u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX),

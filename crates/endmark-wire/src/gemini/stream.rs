@@ -91,12 +91,14 @@ impl ContentReader {
                 event.pieces.push(Delta { choice: index, piece });
             }
         }
+        if thought {
+            // What the pieces say of it stands in their order.
+            self.received.pieces(index, &[], false);
+            self.received.reasoned(index);
+        }
         self.received.pieces(index, event.pieces.get(before..).unwrap_or_default(), false);
         for (call, signature) in signatures {
             self.received.signed(index, call, signature);
-        }
-        if thought {
-            self.received.reasoned(index);
         }
         if fields.get("continuationToken").is_some() {
             self.received.continuation(index, candidate.word("continuationToken"));

@@ -3,6 +3,7 @@
 use super::candidate::{call_of, candidate, parts, text_of};
 use super::error;
 use super::response::{call_part, object, signed_part, word_of};
+use super::standing::{Standing, take_out};
 use super::usage;
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
@@ -28,6 +29,8 @@ pub(super) struct ContentWriter {
     /// The arguments of calls that are held back, by candidate and call: they are changed where they stand, next
     /// to the signature of the thought behind them.
     arguments: Vec<(u32, u32, String)>,
+    /// What is held back next to texts that were written, and keeps its place.
+    standing: Vec<Standing>,
     /// Parts that belong behind the calls of a candidate that are held back.
     behind: Vec<(u32, String)>,
 }
@@ -40,6 +43,7 @@ impl ContentWriter {
             fallback,
             held: Held::default(),
             wrote: Vec::new(),
+            standing: Vec::new(),
             arguments: Vec::new(),
             behind: Vec::new(),
         }
@@ -73,6 +77,21 @@ impl ContentWriter {
             self.envelope()
         );
         data_frame(json.as_bytes())
+    }
+
+    /// What is held back of a candidate that keeps its place next to its text.
+    fn standing_of(&self, choice: u32) -> Standing {
+        let roots = self.held.frames().filter_map(|frame| Value::parse_str(frame.data.as_deref()?).ok());
+        Standing::of(choice, roots.filter_map(|root| candidate(root, choice)))
+    }
+
+    /// What was to keep its place next to a text that is shorter now.
+    fn left_standing(&mut self) -> Vec<u8> {
+        let left = self.standing.iter_mut().map(|standing| (standing.choice, standing.left().collect()));
+        let left: Vec<(u32, Vec<String>)> = left.collect();
+        let parts =
+            left.into_iter().flat_map(|(choice, parts)| parts.into_iter().map(move |part| (choice, part)));
+        parts.collect::<Vec<_>>().into_iter().flat_map(|(choice, part)| self.part(choice, &part)).collect()
     }
 
     fn send_held(&mut self) -> Vec<u8> {
@@ -140,6 +159,9 @@ impl ContentWriter {
             let Some(candidate) = candidate(root, end.choice) else { continue };
             if end.rewritten || self.wrote.contains(&end.choice) {
                 without_content(&mut edits, candidate);
+                if self.standing.iter().any(|standing| standing.choice == end.choice) {
+                    take_out(&mut edits, candidate);
+                }
             }
             self.write_arguments(&mut edits, candidate, end.choice, event);
             let own = candidate.at("content.parts").and_then(|parts| parts.of_kind(Kind::Array));
@@ -205,7 +227,23 @@ impl Writer for ContentWriter {
     }
 
     fn text(&mut self, choice: u32, text: &str) -> Vec<u8> {
-        self.part(choice, &format!("{{\"text\":{}}}", quoted(text)))
+        let known = self.standing.iter().position(|standing| standing.choice == choice);
+        let mut standing = match known {
+            Some(position) => self.standing.swap_remove(position),
+            None => self.standing_of(choice),
+        };
+        let mut bytes = Vec::new();
+        let mut rest = text;
+        loop {
+            let (before, part) = standing.next(&mut rest);
+            if !before.is_empty() {
+                bytes.extend(self.part(choice, &format!("{{\"text\":{}}}", quoted(before))));
+            }
+            let Some(part) = part else { break };
+            bytes.extend(self.part(choice, &part));
+        }
+        self.standing.push(standing);
+        bytes
     }
 
     fn arguments(&mut self, _choice: u32, _call: &ToolCall, _arguments: &str) -> Option<Vec<u8>> {
@@ -242,7 +280,9 @@ impl Writer for ContentWriter {
             self.held.put_back(held);
             return self.send_held();
         }
-        let (mut bytes, ended) = self.held_edited(&held, closing);
+        let mut bytes = self.left_standing();
+        let (edited, ended) = self.held_edited(&held, closing);
+        bytes.extend(edited);
         for end in closing.choices.iter().filter(|end| !ended.contains(&end.choice)) {
             bytes.extend(self.end(end, closing));
         }
@@ -253,7 +293,8 @@ impl Writer for ContentWriter {
         let own = self.held.error().cloned();
         let held = self.held.take();
         let closing = Closing { choices: error.choices, ..Closing::default() };
-        let (mut bytes, _) = self.held_edited(&held, &closing);
+        let mut bytes = self.left_standing();
+        bytes.extend(self.held_edited(&held, &closing).0);
         let told = own.as_ref().and_then(|frame| {
             let root = Value::parse_str(frame.data.as_deref()?).ok()?;
             let mut edits = Edits::of(root.of_kind(Kind::Object)?);

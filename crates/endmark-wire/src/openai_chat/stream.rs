@@ -140,6 +140,8 @@ impl ChatStream {
         let mut exact = true;
         if let Some(delta) = value.field("delta") {
             self.pieces(delta, index, &mut exact, &mut event.pieces);
+            // No continuation can show what was spoken.
+            exact &= delta.filled("audio").is_none();
         }
         let pieces = event.pieces.get(pieces_before..).unwrap_or_default();
         let legacy = value.at("delta.function_call").is_some_and(|call| !call.is_null());

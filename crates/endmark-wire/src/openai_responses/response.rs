@@ -30,6 +30,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
         match Item::of(item) {
             Item::Message => {
                 choice.last_part = choice.text.len();
+                choice.ends_in_thought = false;
                 for text in texts(item).filter_map(Value::decoded) {
                     choice.text.push_str(&text.text);
                     choice.mendable &= text.exact;
@@ -38,6 +39,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
                 choice.refused |= parts.any(|part| refusal_of(part).is_some());
             }
             Item::Call => {
+                choice.ends_in_thought = false;
                 let arguments = item.field("arguments").and_then(Value::decoded);
                 choice.mendable &= arguments.as_ref().is_none_or(|arguments| arguments.exact);
                 choice.tool_calls.push(ToolCall {
@@ -51,7 +53,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
             }
             // What no continuation can show: the rest would not fit it.
             Item::OtherCall | Item::Other => choice.mendable = false,
-            Item::Reasoning => choice.reasoned = true,
+            Item::Reasoning => choice.thinks(),
         }
     }
     let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());

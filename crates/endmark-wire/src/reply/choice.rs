@@ -16,6 +16,9 @@ pub struct Choice {
     pub tool_calls: Vec<ToolCall>,
     /// Whether reasoning came with it.
     pub reasoned: bool,
+    /// Whether the last thing that came is a thought behind a text: the rest of the reply is the thought's, which no request
+    /// can show.
+    pub ends_in_thought: bool,
     /// Whether the model refused, in a field of its own or by its stop reason.
     pub refused: bool,
     /// How it ended; none while it has not.
@@ -50,6 +53,7 @@ impl Choice {
             last_part: 0,
             tool_calls: Vec::new(),
             reasoned: false,
+            ends_in_thought: false,
             refused: false,
             finish: None,
             mendable: true,
@@ -57,6 +61,12 @@ impl Choice {
             signature: None,
             received: 0,
         }
+    }
+
+    /// Notes that a thought came.
+    pub(crate) fn thinks(&mut self) {
+        self.reasoned = true;
+        self.ends_in_thought = !self.text.trim().is_empty();
     }
 
     /// Notes how the choice ended.

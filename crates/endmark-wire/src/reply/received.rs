@@ -180,7 +180,7 @@ impl Received {
     /// Notes that the model reasoned, where it shows nothing of it.
     pub(crate) fn reasoned(&mut self, index: u32) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
-            choice.reasoned = true;
+            choice.thinks();
         }
     }
 
@@ -233,10 +233,12 @@ impl Choice {
             Piece::Text(text) => {
                 self.received += text.len();
                 self.text.push_str(if keep { text } else { "" });
+                self.ends_in_thought &= text.is_empty();
             }
-            Piece::Reasoning(_) => self.reasoned = true,
+            Piece::Reasoning(_) => self.thinks(),
             Piece::Refusal(_) => self.refused = true,
             Piece::ToolCall { index, id, name, arguments } => {
+                self.ends_in_thought = false;
                 self.received += arguments.len();
                 if keep {
                     let call = self.call(*index, legacy);
