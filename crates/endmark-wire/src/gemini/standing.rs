@@ -64,7 +64,9 @@ pub(super) fn take_out<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
         if is_thought(part) {
             edits.remove_item(array, position);
         } else if text_of(part).is_some() {
-            SIGNATURE.into_iter().for_each(|name| edits.remove_field(part, name));
+            for name in SIGNATURE {
+                edits.remove_field(part, name);
+            }
         }
     }
 }

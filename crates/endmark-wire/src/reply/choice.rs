@@ -4,6 +4,7 @@ use super::{Finish, ToolCall};
 
 /// One choice of a reply, as far as it was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the choice")]
 pub struct Choice {
     /// Its number among the choices of the reply.
     pub index: u32,
