@@ -6,7 +6,7 @@
 use super::expected::Basis;
 use super::join::{Member, overlap};
 use super::location::{Location, Place};
-use super::transcript::{AgentResult, Cut, FindingState, ReadFinding, letters};
+use super::transcript::{AgentResult, Cut, FindingState, ReadFinding, is_named, letters};
 
 /// How many findings of a result its agent had not handed over before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,7 +40,7 @@ impl Loss {
         let mut most = 0_usize;
         let mut highest_kept = None;
         let mut ways: Vec<Option<Basis>> = Vec::new();
-        for (result, new) in results {
+        for (at, (result, new)) in results.iter().enumerate() {
             let (expected, basis) = own_expected(result, highest_kept).unzip();
             let reaudits = result.count(FindingState::NeedsReaudit);
             let missing =
@@ -48,6 +48,9 @@ impl Loss {
             let missing = missing.max(reaudits).max(result.discarded as usize).max(result.unread as usize);
             loss.count = loss.count.saturating_sub(new.certain + new.doubtful).max(missing);
             most = most.saturating_sub(new.certain).max(missing);
+            if is_made_again(result, *new, &results[..at]) {
+                (loss.count, most) = (0, 0);
+            }
             if missing > 0 {
                 loss.basis.extend(basis);
             }
@@ -83,6 +86,18 @@ fn own_expected(result: &AgentResult, highest_kept: Option<u32>) -> Option<(u32,
     let is_total = expected.basis == Basis::HighestId || numbers.highest() == Some(expected.findings);
     let before = goes_on.filter(|_| is_total).unwrap_or(0);
     Some((expected.findings.saturating_sub(before), expected.basis))
+}
+
+/// Whether a result is whole and says, about all that the earlier ones looked into, as many findings as each of them was to
+/// have: it has been made anew, and nothing of them is missing.
+fn is_made_again(result: &AgentResult, new: New, earlier: &[(&AgentResult, New)]) -> bool {
+    let said = result.kept().count().saturating_sub(new.doubtful);
+    let is_within = |before: &AgentResult| {
+        let is_said = |dimension: &String| is_named(dimension, &result.dimensions);
+        let is_covered = result.dimensions.is_empty() || before.dimensions.iter().all(is_said);
+        is_covered && before.expected().is_some_and(|expected| expected.findings as usize <= said)
+    };
+    result.cut == Cut::Whole && result.lost() == 0 && earlier.iter().all(|(before, _)| is_within(before))
 }
 
 /// How many findings without source or sink no later round speaks of again.

@@ -207,11 +207,16 @@ impl Recovery {
             max_turns: None,
             max_findings: None,
         });
-        if run.kind == RunKind::Unasked && result.cut.is_whole() {
-            let dimensions = &run.dimensions;
-            self.gaps.retain(|gap| !dimensions.iter().any(|dimension| same_dimension(dimension, gap)));
-        }
         let remaining = left_open(run, result);
+        // A retry that has all the findings it may have says nothing of more than it was asked for.
+        let is_full = run.max_findings.is_some_and(|most| result.findings.len() >= most as usize);
+        let is_thorough = !is_full && result.cut.is_whole() && result.lost() == 0;
+        if is_thorough {
+            let asked_for = run.dimensions.clone();
+            let is_open = |dimension: &String| !is_covered(dimension, result, &asked_for);
+            self.waiting.retain(is_open);
+            self.gaps.retain(is_open);
+        }
         self.ended(result.cut, remaining);
     }
 
@@ -224,15 +229,13 @@ impl Recovery {
             Cut::Mild | Cut::Severe => run.dimensions.clone(),
         };
         self.past.push(PastRun { run: run.clone(), cut, remaining: remaining.clone() });
-        if cut == Cut::Severe && matches!(run.kind, RunKind::First | RunKind::Supplement) {
+        // Behind an emergency agent nothing comes, and who was not asked is not asked again.
+        if cut == Cut::Severe && !matches!(run.kind, RunKind::Emergency | RunKind::Unasked) {
             let (again, never): (Vec<String>, Vec<String>) =
                 remaining.iter().cloned().partition(|dimension| !self.retried.contains(dimension));
             if !again.is_empty() {
                 return self.retry(&run, &again, never);
             }
-        }
-        if run.kind == RunKind::Retry {
-            self.retried.extend(run.dimensions.iter().cloned());
         }
         self.wait_for(remaining);
         self.go_on(&run);
@@ -253,11 +256,7 @@ impl Recovery {
     }
 
     fn wait_for(&mut self, dimensions: impl IntoIterator<Item = String>) {
-        for dimension in dimensions {
-            if !self.waiting.contains(&dimension) {
-                self.waiting.push(dimension);
-            }
-        }
+        add_missing(&mut self.waiting, dimensions);
     }
 
     /// The next round, or the emergency agent, for what waits.
@@ -266,13 +265,15 @@ impl Recovery {
         if dimensions.is_empty() {
             return;
         }
+        // The emergency agent comes once, whatever is handed over unasked behind it.
+        let was_emergency = self.past.iter().any(|past| past.run.kind == RunKind::Emergency);
         let kind = match run.kind {
-            RunKind::Emergency => None,
+            _ if was_emergency => None,
             _ if run.round < self.policy.rounds => Some(RunKind::Supplement),
             _ => self.policy.emergency.then_some(RunKind::Emergency),
         };
         match kind {
-            None => self.gaps.extend(dimensions),
+            None => add_missing(&mut self.gaps, dimensions),
             Some(kind) => {
                 self.run = Some(Run {
                     kind,
@@ -287,11 +288,28 @@ impl Recovery {
     }
 }
 
+/// Adds what is not there yet.
+fn add_missing(list: &mut Vec<String>, dimensions: impl IntoIterator<Item = String>) {
+    for dimension in dimensions {
+        if !list.contains(&dimension) {
+            list.push(dimension);
+        }
+    }
+}
+
 impl PastRun {
     /// Whether it was cut, or has left something open.
     fn is_short(&self) -> bool {
         !self.cut.is_whole() || !self.remaining.is_empty()
     }
+}
+
+/// Whether a whole result has looked into a dimension, whoever asked for that: it names it; or the dimension has no name,
+/// or it names none itself, and so has looked into all it was to.
+fn is_covered(dimension: &String, result: &AgentResult, asked_for: &[String]) -> bool {
+    *dimension == NOT_NAMED
+        || is_named(dimension, &result.dimensions)
+        || result.dimensions.is_empty() && asked_for.contains(dimension)
 }
 
 /// What a run has left open of what it was to look into; nothing also where a cut says nothing.

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::findings::{
-    Assignment, Cut, Handed, Merged, Recovery, RecoveryPolicy, RecoveryState, RunKind, Team, compress, read,
+    AgentResult, Assignment, Cut, Handed, Merged, Recovery, RecoveryPolicy, RecoveryState, RunKind, Team,
+    compress, read,
 };
 
 fn names(list: &str) -> Vec<String> {
@@ -69,6 +70,87 @@ fn without_an_emergency_agent_the_gap_is_said() {
     let mut recovery = recovery("a", 9, 1, false);
     recovery.ended(Cut::Mild, vec![]);
     assert_eq!((recovery.gaps(), recovery.state()), (&names("a")[..], RecoveryState::NotRecovered));
+}
+
+/// The emergency agent comes once, and its cut is not retried.
+#[test]
+fn behind_the_emergency_agent_nothing_comes() {
+    let mut recovery = recovery("a,b", 9, 1, true);
+    recovery.ended(Cut::Mild, names("b"));
+    assert_eq!(next(&recovery).map(|asked| asked.0), Some(RunKind::Emergency));
+    recovery.ended(Cut::Severe, vec![]);
+    assert_eq!((next(&recovery), recovery.gaps()), (None, &names("b")[..]));
+    for end in ["", "\n"] {
+        recovery.handed_over(&result("a", &[("One", "CWE-89", "a.c:1")], end).result);
+        assert_eq!(next(&recovery), None);
+        assert_eq!(recovery.gaps(), names("b,a"));
+    }
+}
+
+/// Who asked for it makes no difference: a whole result covers what it names.
+#[test]
+fn a_whole_result_that_nobody_asked_for_closes_what_its_agent_left_open() {
+    let whole = |agent: &str, count: usize| {
+        let findings = [("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"), ("C", "CWE-22", "c.c:1")];
+        let all: Vec<_> = findings.iter().cycle().take(count).copied().collect();
+        result(agent, &all, END).result
+    };
+    // `result` names the dimensions a and b.
+    let mut retried = recovery("a,b", 9, 2, true);
+    retried.ended(Cut::Severe, vec![]);
+    assert_eq!(retried.waiting(), names("b"));
+    let mut limited = retried.clone();
+    retried.handed_over(&whole("a", 3));
+    assert_eq!((next(&retried), retried.state()), (None, RecoveryState::Recovered));
+    // With as many findings as a retry may have, it may have left some out.
+    limited.handed_over(&whole("a", 5));
+    assert_eq!(next(&limited).map(|asked| asked.2), Some("b".into()));
+    for dimensions in ["a,b", "a", ""] {
+        let mut gone = recovery(dimensions, 9, 1, false);
+        gone.ended(Cut::Mild, vec![]);
+        assert_eq!(gone.state(), RecoveryState::NotRecovered);
+        gone.handed_over(&whole("a", 3));
+        assert_eq!((gone.gaps(), gone.state()), (&[][..], RecoveryState::Recovered), "{dimensions}");
+    }
+    let mut other = recovery("a,c", 9, 1, false);
+    other.ended(Cut::Mild, vec![]);
+    other.handed_over(&whole("a", 3));
+    assert_eq!(other.gaps(), ["c"]);
+    // What is short of what it declares covers nothing.
+    let mut short = recovery("a,b", 9, 1, false);
+    short.ended(Cut::Mild, vec![]);
+    short.handed_over(&AgentResult { declared_findings: Some(9), ..whole("a", 3) });
+    assert_eq!(short.gaps(), names("a,b"));
+}
+
+/// A cut run between two whole ones loses nothing that the last one has: plan, merge and report agree.
+#[test]
+fn what_is_made_again_in_full_is_not_missing() {
+    let whole = || {
+        let mut handed = result("x", &[("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1")], END);
+        handed.result.declared_findings = Some(2);
+        handed
+    };
+    let cut = || {
+        let mut handed = result("x", &[("A", "CWE-89", "a.c:1")], "\n");
+        handed.result.declared_findings = Some(2);
+        handed
+    };
+    let outcome = |handed: Vec<Handed>| {
+        let merged = Merged::new(&Team::default(), handed);
+        let report = merged.report();
+        let disclosure = report.disclosure();
+        (merged.recovery_state(0), disclosure.unrecovered().count, disclosure.has_gaps())
+    };
+    assert_eq!(outcome(vec![whole(), cut(), whole()]), (RecoveryState::Recovered, 0, false));
+    assert_eq!(outcome(vec![cut(), whole()]), (RecoveryState::Recovered, 0, false));
+    // One that has looked into other things, or has fewer than there were, is none of that.
+    let mut elsewhere = whole();
+    elsewhere.result.dimensions = names("c");
+    assert_eq!(outcome(vec![whole(), cut(), elsewhere]).1, 1);
+    let mut more = cut();
+    more.result.declared_findings = Some(4);
+    assert_eq!(outcome(vec![whole(), more, whole()]).1, 3);
 }
 
 /// Whatever happens, it ends: at most three runs a round, and the emergency agent.
