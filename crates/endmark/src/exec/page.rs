@@ -58,7 +58,9 @@ pub(crate) enum PageError {
 impl From<PageError> for ErrorBody {
     fn from(error: PageError) -> Self {
         match error {
-            PageError::Cursor(error) => error.into(),
+            PageError::Cursor(error) => Self::from(error).with_hint(
+                "Begin again without --cursor, and pass on the `handle` of the warning about the list as it is.",
+            ),
             PageError::NoList | PageError::ItemGone => {
                 Self::new("LIST_CHANGED", Exit::No.code(), error.to_string())
                     .about(FieldPath::root().key("cursor"))
