@@ -1,8 +1,8 @@
 //! An audit of twelve agents and 300 findings: how long it takes to read, merge and report it.
 //!
-//!     cargo run --release --package endmark-core --example audit
+//!     cargo run --release --package endmark-core --example audit [FINDINGS]
 //!
-//! Prints the shortest and the median of its rounds. Two of the agents are cut off, one of them beyond use.
+//! With another number of findings it shows how the time grows. Prints the shortest and the median of its rounds. Two of the agents are cut off, one of them beyond use.
 
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use endmark_core::findings::{Handed, Merged, Team, read};
 
 const AGENTS: usize = 12;
+/// Unless another number is asked for.
 const FINDINGS: usize = 300;
 const ROUNDS: usize = 51;
 
@@ -31,8 +32,7 @@ const WEAKNESSES: [(u32, &str, &str, &str); 12] = [
     (367, "Checked first, used later", "path in /tmp", "`open`"),
 ];
 
-fn transcript(agent: usize) -> String {
-    let count = FINDINGS / AGENTS;
+fn transcript(agent: usize, count: usize) -> String {
     let mut text = String::from("I read the files of my dimensions.\n");
     for turn in [10, 20, 30] {
         let _ = writeln!(
@@ -82,13 +82,15 @@ fn audit(transcripts: &[String]) -> (usize, usize, Duration) {
 }
 
 fn main() {
-    let transcripts: Vec<String> = (0..AGENTS).map(transcript).collect();
+    let asked = std::env::args().nth(1).and_then(|number| number.parse().ok());
+    let findings = asked.unwrap_or(FINDINGS) / AGENTS * AGENTS;
+    let transcripts: Vec<String> = (0..AGENTS).map(|agent| transcript(agent, findings / AGENTS)).collect();
     let size: usize = transcripts.iter().map(String::len).sum();
     let mut times: Vec<Duration> = (0..ROUNDS).map(|_| audit(&transcripts).2).collect();
     times.sort_unstable();
-    let (findings, bytes, _) = audit(&transcripts);
+    let (merged, bytes, _) = audit(&transcripts);
     println!(
-        "{AGENTS} agents, {FINDINGS} findings, {size} bytes: {findings} after merging, {bytes} bytes of Markdown and SARIF; \
+        "{AGENTS} agents, {findings} findings, {size} bytes: {merged} after merging, {bytes} bytes of Markdown and SARIF; \
          shortest {:.2} ms, median {:.2} ms of {ROUNDS} rounds",
         times[0].as_secs_f64() * 1e3,
         times[ROUNDS / 2].as_secs_f64() * 1e3

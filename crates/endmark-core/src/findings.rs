@@ -8,6 +8,7 @@
 //! - [`Recovery`]: who does what again, as a machine (AR-4).
 //! - [`Merged`] and [`FinalReport`]: rounds and agents together, and what may be missing (AR-5, AR-6).
 
+mod escapes;
 mod expected;
 mod finding;
 mod fit;
@@ -16,6 +17,7 @@ mod join;
 mod location;
 mod loss;
 mod merge;
+mod narrow;
 mod progress;
 mod protocol;
 mod read;

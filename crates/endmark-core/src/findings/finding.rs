@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use super::escapes::unescaped;
 use super::location::Location;
+use super::narrow::narrow;
 
 /// What an agent found, field by field (AR-1).
 ///
@@ -91,6 +93,23 @@ impl Finding {
         Field::NEEDED.into_iter().filter(|field| !self.has(*field)).collect()
     }
 
+    /// Takes back the escapes of a result that has them.
+    pub(super) fn unescape(&mut self) {
+        let texts = [&mut self.source, &mut self.sink, &mut self.flow].into_iter().flatten();
+        for text in texts.chain([&mut self.title]) {
+            *text = unescaped(text);
+        }
+        if let Some(Severity::Other(text)) = &self.severity {
+            self.severity = Severity::read(&unescaped(text));
+        }
+        self.location =
+            self.location.take().and_then(|location| Location::read(&unescaped(location.as_str())));
+        if let Some(evidence) = self.evidence.take() {
+            let lines: Vec<String> = evidence.lines().map(unescaped).collect();
+            self.evidence = Evidence::of_lines(lines.iter().map(String::as_str));
+        }
+    }
+
     /// The weaknesses as they are written: `CWE-89, CWE-564`; empty if there is none.
     pub fn cwe_text(&self) -> String {
         self.cwe.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
@@ -127,6 +146,7 @@ impl FindingId {
     /// assert_eq!(FindingId::read("f32"), None);
     /// ```
     pub fn read(text: &str) -> Option<Self> {
+        let text = narrow(text);
         let text = text.trim();
         let digits = text.len() - text.trim_end_matches(|character: char| character.is_ascii_digit()).len();
         let (name, number) = text.split_at(text.len() - digits);
@@ -233,7 +253,7 @@ impl Severity {
         let (word, rest) = bare.split_at(end);
         // `Medium-High` and `Low/Medium` say two things, and so neither.
         let says_two = rest.trim_start().starts_with(['-', '/', '–']) && rest.contains(char::is_alphabetic);
-        let known = match word.to_lowercase().as_str() {
+        let known = match narrow(word).to_lowercase().as_str() {
             "critical" | "crit" => Some(Self::Critical),
             "high" => Some(Self::High),
             "medium" | "moderate" | "med" => Some(Self::Medium),
@@ -277,7 +297,7 @@ impl Cwe {
     /// assert_eq!(Cwe::read("injection of 3 kinds"), []);
     /// ```
     pub fn read(text: &str) -> Vec<Self> {
-        let lower = text.to_ascii_lowercase();
+        let lower = narrow(text).to_ascii_lowercase();
         let mut found: Vec<Self> = Vec::new();
         let mut add = |number: &str| {
             if let Some(number) = number.parse().ok().filter(|number| *number > 0).map(Self)

@@ -1,6 +1,9 @@
 //! Where a finding is: files and lines, in the spellings that models use. (AR-1, AR-5)
 
+use std::borrow::Cow;
 use std::fmt;
+
+use super::narrow::narrow;
 
 /// Where a finding is, as it was written, and the places that this names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +51,7 @@ impl Location {
             .filter(|inner| !inner.contains('`'))
             .unwrap_or(text)
             .trim();
-        (!text.is_empty()).then(|| Self { text: text.to_owned(), places: places(text) })
+        (!text.is_empty()).then(|| Self { text: text.to_owned(), places: places_in_any_width(text) })
     }
 
     /// The location that names these places.
@@ -97,11 +100,18 @@ impl fmt::Display for Place {
     }
 }
 
+/// The places; full-width signs are read as others are where no lines are named without that.
+fn places_in_any_width(text: &str) -> Vec<Place> {
+    let as_written = places(text);
+    match narrow(text) {
+        Cow::Owned(narrow) if as_written.iter().all(|place| place.lines.is_none()) => places(&narrow),
+        _ => as_written,
+    }
+}
+
 fn places(text: &str) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
-    for part in
-        text.split([',', ';', '、', '，', '；']).flat_map(|part| part.split(" and ")).take(MOST_PLACES)
-    {
+    for part in items(text).into_iter().flat_map(|part| part.split(" and ")).take(MOST_PLACES) {
         let part =
             part.trim_matches(|character: char| character.is_whitespace() || "`*\"'".contains(character));
         if let Some(lines) = bare_lines(part) {
@@ -121,12 +131,52 @@ fn places(text: &str) -> Vec<Place> {
     places
 }
 
+/// What stands between commas; those in `a.rs(3,9)` are between a line and its column.
+fn items(text: &str) -> Vec<&str> {
+    let mut items = Vec::new();
+    let (mut begins, mut closes) = (0, 0);
+    for (at, sign) in text.char_indices() {
+        if sign == '('
+            && let Some(inner) = in_parentheses(&text[at + 1..])
+        {
+            closes = at + 1 + inner.len();
+        } else if at >= closes && [',', ';', '、', '，', '；'].contains(&sign) {
+            items.push(&text[begins..at]);
+            begins = at + sign.len_utf8();
+        }
+    }
+    items.push(&text[begins..]);
+    items
+}
+
+/// The numbers, and what is between them, that stand before a parenthesis closes.
+fn in_parentheses(rest: &str) -> Option<&str> {
+    let (inner, _) = rest.split_once(')')?;
+    let is_of_numbers = |sign: char| sign.is_ascii_digit() || ",-–: ".contains(sign);
+    (inner.starts_with(|sign: char| sign.is_ascii_digit()) && inner.chars().all(is_of_numbers))
+        .then_some(inner)
+}
+
+/// Lines as compilers write them: `3`, `3-9`, `3,9` (line and column), `3,9,4,1` (from there to there).
+fn compiler_lines(rest: &str) -> Option<LineRange> {
+    let numbers: Vec<&str> = in_parentheses(rest)?.split(',').map(str::trim).collect();
+    let first = range(numbers.first()?)?;
+    match numbers.as_slice() {
+        [_] | [_, _] => Some(first),
+        [_, _, last, _] => Some(first.with(range(last)?)),
+        _ => None,
+    }
+}
+
 fn place(part: &str) -> Option<Place> {
     let part = unlinked(part);
     for (at, sign) in part.char_indices() {
         let rest = &part[at + sign.len_utf8()..];
         let lines = match sign {
             ':' | '#' | '：' => range(rest.trim_start()),
+            '(' if part[..at].contains(['.', '/', '\\']) => {
+                compiler_lines(rest).or_else(|| range_after_word(rest))
+            }
             '(' | '[' => range_after_word(rest),
             _ if sign.is_whitespace() => range_after_word(rest.trim_start_matches(['(', '[', '@', ' ', '-'])),
             _ => None,
@@ -202,6 +252,10 @@ fn number(text: &str) -> Option<(u32, &str)> {
     let text = text.strip_prefix(['L', 'l']).unwrap_or(text);
     let end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     let rest = &text[end..];
+    // `L12C5` is a column of it.
+    let column =
+        rest.strip_prefix(['C', 'c']).filter(|behind| behind.starts_with(|sign: char| sign.is_ascii_digit()));
+    let rest = column.map_or(rest, |column| column.trim_start_matches(|sign: char| sign.is_ascii_digit()));
     // `12abc` is no line.
     if rest.starts_with(|character: char| character.is_alphanumeric()) {
         return None;
@@ -220,6 +274,12 @@ mod tests {
             ("`src/db/user.rs:41`", "src/db/user.rs:41"),
             ("./src/a.rs:41:7", "src/a.rs:41"),
             ("src/a.rs#L41-L58", "src/a.rs:41-58"),
+            ("src/a.rs#L41C3-L58C1", "src/a.rs:41-58"),
+            ("src/a.rs(3,9)", "src/a.rs:3"),
+            ("src/a.rs(3,9): error, src/b.rs(7)", "src/a.rs:3 src/b.rs:7"),
+            ("src/a.rs(3,9,4,1) and b.c (5-6)", "src/a.rs:3-4 b.c:5-6"),
+            ("find(3,9)", "find(3,9"),
+            ("ｓｒｃ／a.rs：４１－５８", "src/a.rs:41-58"),
             ("src/a.rs (lines 41-58)", "src/a.rs:41-58"),
             ("src/a.rs (line 41)", "src/a.rs:41"),
             ("src/a.rs, lines 41–58", "src/a.rs:41-58"),

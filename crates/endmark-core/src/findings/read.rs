@@ -3,9 +3,11 @@
 //! A text is read line by line; what a line is, is decided by the line itself and by what is open, so that the cut of a
 //! text never changes what stands before it. Only an open fence of code looks a few lines ahead.
 
+mod again;
 mod ahead;
 mod block;
 mod checkpoint;
+mod cleaned;
 mod draft;
 mod evidence;
 mod header;
@@ -21,22 +23,31 @@ mod table;
 mod tests;
 mod words;
 
+use std::collections::BTreeMap;
+
 use super::expected::Numbers;
+use super::finding::{Field, Finding};
+use super::location::Location;
 use super::transcript::{
-    AgentResult, Checkpoint, Cut, FindingState, Position, Remark, RemarkKind, Transcript,
+    AgentResult, Checkpoint, Cut, FindingState, Position, Remark, RemarkKind, Transcript, letters,
 };
-use ahead::Ahead;
+pub(super) use again::{
+    reads_as_agent, reads_as_dimension, reads_as_evidence, reads_as_title, reads_as_value,
+};
+use ahead::{Ahead, Run};
 use block::{Block, Closed};
 use checkpoint::Found;
+use cleaned::cleaned;
 use evidence::Fence;
 use json_result::Within;
 use lines::{Line, lines, quote_depth, unquoted};
+use names::Key;
 use words::Marker;
 
 /// Among so many results before it, one that is said twice is looked for.
 const NEAR: usize = 8;
 
-/// More remarks are counted, but not kept.
+/// More remarks of one kind are counted, but not kept: none hides those of another kind.
 const MOST_REMARKS: usize = 200;
 
 /// So much of a line is repeated in a remark, in characters.
@@ -65,6 +76,13 @@ pub fn read(text: &[u8]) -> Transcript {
 const DEEPEST_STRING: usize = 3;
 
 fn read_within(text: &[u8], depth: usize) -> Transcript {
+    match cleaned(text) {
+        Some(cleaned) => cleaned.placed(read_lines(&cleaned.text, depth)),
+        None => read_lines(text, depth),
+    }
+}
+
+fn read_lines(text: &[u8], depth: usize) -> Transcript {
     let lines = lines(text);
     let end =
         lines.last().map_or(Position { line: 1, column: 1, byte: 0 }, |last| last.end_of_text(text.len()));
@@ -75,6 +93,23 @@ fn read_within(text: &[u8], depth: usize) -> Transcript {
         }
     }
     reader.finish(end)
+}
+
+/// Whether what stands under the id of a finding says it again: under its title, or of its place, source and sink.
+fn is_repeated(finding: &Finding, title: &str, run: &Run<'_>) -> bool {
+    let known = |field: Field| match field {
+        Field::Location => finding.location.as_ref().map(Location::as_str),
+        Field::Source => finding.source.as_deref(),
+        Field::Sink => finding.sink.as_deref(),
+        _ => None,
+    };
+    let is_same = |(key, value): &(Key, &str)| match key {
+        Key::Of(field @ (Field::Location | Field::Source | Field::Sink)) => {
+            known(*field).is_some_and(|known| letters(known) == letters(value))
+        }
+        _ => true,
+    };
+    !title.is_empty() && letters(title) == letters(&finding.title) || run.said.iter().all(is_same)
 }
 
 /// Whether an object of JSON begins in a line, or a list of them.
@@ -116,15 +151,18 @@ struct Reader {
 #[derive(Default)]
 struct Remarks {
     list: Vec<Remark>,
+    of_kind: BTreeMap<RemarkKind, usize>,
     omitted: usize,
 }
 
 impl Remarks {
     fn add(&mut self, kind: RemarkKind, text: &str, position: Position) {
-        if self.list.len() == MOST_REMARKS {
+        let of_kind = self.of_kind.entry(kind).or_default();
+        if *of_kind == MOST_REMARKS {
             self.omitted += 1;
             return;
         }
+        *of_kind += 1;
         let text = text.trim();
         let mut shown: String = text.chars().take(SHOWN).collect();
         if shown.len() < text.len() {
@@ -257,13 +295,16 @@ impl Reader {
     /// Whether a finding begins here, behind a result, that the result does not have.
     fn is_finding_behind(&self, text: &str, ahead: Ahead<'_, '_>) -> bool {
         let Some(last) = self.results.last() else { return false };
-        let is_new = |head: &heads::Head<'_>| {
-            head.id
-                .as_ref()
-                .is_none_or(|id| !self.results.iter().any(|result| result.ids().any(|known| known == id)))
-        };
-        let head = || heads::loose_head(text).filter(|_| ahead.run(false, false).is_finding());
-        last.cut.is_whole() && head().is_some_and(|head| is_new(&head))
+        if !last.cut.is_whole() {
+            return false;
+        }
+        let Some(head) = heads::loose_head(text) else { return false };
+        let run = ahead.run(false, false);
+        let findings = self.results.iter().flat_map(|result| &result.findings);
+        let is_said = findings
+            .filter(|read| Some(&read.finding.id) == head.id.as_ref())
+            .any(|read| is_repeated(&read.finding, &head.title, &run));
+        run.is_finding() && !is_said
     }
 
     /// Takes what stands escaped in the strings of a line of JSON; of another text the results in it are counted as lost.
@@ -369,6 +410,10 @@ impl Reader {
         match checkpoint::checkpoint(&line.text, line.is_settled, position) {
             None => return false,
             Some(Found::Checkpoint(checkpoint)) => self.checkpoints.push(checkpoint),
+            Some(Found::Part(checkpoint)) => {
+                self.checkpoints.push(checkpoint);
+                self.remarks.add(RemarkKind::BrokenCheckpoint, &line.text, position);
+            }
             Some(Found::Template) => self.remarks.add(RemarkKind::Template, &line.text, position),
             Some(Found::Broken) if !line.is_settled => {}
             Some(Found::Broken) => self.remarks.add(RemarkKind::BrokenCheckpoint, &line.text, position),

@@ -1,6 +1,7 @@
 //! Values that stand for something that is not said.
 
 use super::finding::Field;
+use super::narrow::narrow;
 
 /// Words for nothing.
 const NOTHING: [&str; 24] = [
@@ -68,7 +69,8 @@ pub(super) fn is_placeholder(text: &str) -> bool {
 /// Whether the value of a field says nothing: `N/A`, `unknown`, `<where the data comes from>`. A single word between
 /// angles may be meant, as `<stdin>` is.
 pub(super) fn says_nothing(field: Field, text: &str) -> bool {
-    let text = bare(text);
+    let text = narrow(text);
+    let text = bare(&text);
     let plain = text.trim_matches(['(', ')', '[', ']', '.']).trim();
     // Signs may be code, and say nothing elsewhere.
     if field != Field::Evidence && !text.contains(char::is_alphanumeric) && !text.contains(['<', '{']) {

@@ -2,3 +2,4 @@
 
 mod audit;
 mod every_cut;
+mod round_trip;

@@ -198,7 +198,9 @@ impl RemarkKind {
             Self::NoAgent => "begins a result that does not say whose it is: `agent_id` is missing",
             Self::NotUtf8 => "has bytes that are no UTF-8",
             Self::InsideEvidence => "stands inside of evidence and is taken for a part of it",
-            Self::BrokenCheckpoint => "is a checkpoint that cannot be read",
+            Self::BrokenCheckpoint => {
+                "is a checkpoint in which something cannot be read: turn, findings and files_read are numbers"
+            }
             Self::BrokenJson => "is what is wrong with this as a result in JSON",
             Self::InsideJson => {
                 "has its line breaks escaped and is no JSON: take the text out first, so that it has lines"

@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use super::escapes::{Extent, FIELD, escaped};
 use super::finding::{Evidence, Finding, FindingId, Severity};
 use super::location::Location;
+use super::read::{reads_as_agent, reads_as_dimension, reads_as_evidence, reads_as_title, reads_as_value};
 
 /// A result that is to be written.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +24,9 @@ pub struct Writing<'a> {
 impl Writing<'_> {
     /// The result with these findings in the canonical form (AR-1).
     ///
-    /// What is read from it again is the same. No line of evidence can be taken for a marker or a finding, since each is
+    /// What is read from it again is the same. Where a text could not be read as it is (a control character, a title that
+    /// begins with `- `, a dimension with a comma), the header says `escapes: unicode`, and what is in the way is written as
+    /// `\u{1b}`. No line of evidence can be taken for a marker or a finding, since each is
     /// indented, and none for a finding's end, since none is empty.
     ///
     /// ```
@@ -42,61 +46,106 @@ impl Writing<'_> {
     /// );
     /// ```
     pub fn text<'f>(&self, findings: impl IntoIterator<Item = &'f Finding>) -> String {
+        let findings: Vec<&Finding> = findings.into_iter().collect();
+        let values = || findings.iter().flat_map(|finding| values(finding));
+        let is_plain = self.agent_id.is_none_or(reads_as_agent)
+            && self.dimensions.iter().all(|dimension| reads_as_dimension(dimension))
+            && values().all(|(name, value)| reads_as_value(name, value))
+            && findings.iter().all(|finding| reads_as_title(&finding.title))
+            && findings.iter().filter_map(|finding| finding.evidence.as_ref()).all(reads_as_evidence);
+        let spelling = if is_plain { Spelling::Plain } else { Spelling::Escaped };
         let mut text = String::from("===AGENT_RESULT===\n");
+        if spelling == Spelling::Escaped {
+            let (name, value) = FIELD;
+            // Writing to a string cannot fail, here and below.
+            let _ = writeln!(text, "{name}: {value}");
+        }
         if let Some(agent_id) = self.agent_id {
-            field(&mut text, "agent_id", agent_id);
+            let _ = writeln!(text, "agent_id: {}", spelling.of(agent_id, reads_as_agent));
         }
         if !self.dimensions.is_empty() {
-            field(&mut text, "dimensions", &self.dimensions.join(", "));
+            let dimensions: Vec<Cow<'_, str>> =
+                self.dimensions.iter().map(|dimension| spelling.of(dimension, reads_as_dimension)).collect();
+            let _ = writeln!(text, "dimensions: {}", dimensions.join(", "));
         }
         if let Some(declared) = self.declared_findings {
-            // Writing to a string cannot fail, here and below.
             let _ = writeln!(text, "declared_findings: {declared}");
         }
         for (finding, place) in findings.into_iter().zip(1..) {
             text.push('\n');
-            write_finding(&mut text, finding, place);
+            write_finding(&mut text, finding, place, spelling);
         }
         text.push_str(if self.is_whole { "===AGENT_RESULT_END===\n" } else { "\n" });
         text
     }
 }
 
-fn write_finding(text: &mut String, finding: &Finding, place: u32) {
-    let _ = writeln!(text, "{}", head(finding, place).trim_end());
-    let cwe = Some(finding.cwe_text()).filter(|cwe| !cwe.is_empty());
-    let fields = [
+/// How the texts of a result are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    /// As they are.
+    Plain,
+    /// With escapes in those that would not be read as they are.
+    Escaped,
+}
+
+impl Spelling {
+    /// A text that is to be read again as it is, which this decides.
+    fn of(self, text: &str, reads: impl Fn(&str) -> bool) -> Cow<'_, str> {
+        if self == Self::Plain {
+            return Cow::Borrowed(text);
+        }
+        let mut extents =
+            [Extent::Control, Extent::Ends].into_iter().map(|extent| escaped(text, extent, false));
+        // What is not read as it stands here would not be after its escapes are taken back either.
+        Cow::Owned(
+            extents.find(|spelled| reads(spelled)).unwrap_or_else(|| escaped(text, Extent::All, false)),
+        )
+    }
+}
+
+/// The fields of a finding that have one line each, with what is said.
+fn values(finding: &Finding) -> impl Iterator<Item = (&'static str, &str)> {
+    [
         ("severity", finding.severity.as_ref().map(Severity::name)),
-        ("cwe", cwe.as_deref()),
         ("location", finding.location.as_ref().map(Location::as_str)),
         ("source", finding.source.as_deref()),
         ("sink", finding.sink.as_deref()),
         ("flow", finding.flow.as_deref()),
-        ("originally_truncated", finding.originally_truncated.then_some("true")),
-    ];
-    for (name, value) in fields {
-        if let Some(value) = value {
-            field(text, name, value);
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name, value?)))
+}
+
+fn write_finding(text: &mut String, finding: &Finding, place: u32, spelling: Spelling) {
+    let title = spelling.of(&finding.title, reads_as_title);
+    let title = if finding.title.is_empty() { "" } else { &title };
+    let _ = writeln!(text, "{}", head(&finding.id, title, place).trim_end());
+    for (name, value) in values(finding) {
+        let _ = writeln!(text, "{name}: {}", spelling.of(value, |value| reads_as_value(name, value)));
+        if name == "severity" && !finding.cwe.is_empty() {
+            let _ = writeln!(text, "cwe: {}", finding.cwe_text());
         }
+    }
+    if finding.severity.is_none() && !finding.cwe.is_empty() {
+        let _ = writeln!(text, "cwe: {}", finding.cwe_text());
+    }
+    if finding.originally_truncated {
+        text.push_str("originally_truncated: true\n");
     }
     if let Some(evidence) = &finding.evidence {
         text.push_str("evidence:\n");
-        write_evidence(text, evidence);
+        write_evidence(text, evidence, spelling);
     }
 }
 
 /// The line that a finding begins with. An id of another form stands before its title: `[F002] SQLI-1: …`.
-fn head(finding: &Finding, place: u32) -> String {
-    let (id, title) = (finding.id.as_str(), one_line(&finding.title));
-    match FindingId::read(id) {
+fn head(id: &FindingId, title: &str, place: u32) -> String {
+    match FindingId::read(id.as_str()) {
         Some(_) => format!("[{id}] {title}"),
-        None if id.is_empty() => format!("[{}] {title}", FindingId::numbered(place)),
-        None => format!("[{}] {}: {title}", FindingId::numbered(place), one_line(id)),
+        None if id.as_str().is_empty() => format!("[{}] {title}", FindingId::numbered(place)),
+        None => format!("[{}] {id}: {title}", FindingId::numbered(place)),
     }
-}
-
-fn field(text: &mut String, name: &str, value: &str) {
-    let _ = writeln!(text, "{name}: {}", one_line(value));
 }
 
 /// A text without line breaks.
@@ -115,12 +164,18 @@ pub(super) fn one_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn write_evidence(text: &mut String, evidence: &Evidence) {
+fn write_evidence(text: &mut String, evidence: &Evidence, spelling: Spelling) {
+    let spelled = match spelling {
+        Spelling::Plain => Cow::Borrowed(evidence.as_str()),
+        Spelling::Escaped if reads_as_evidence(evidence) => {
+            Cow::Owned(escaped(evidence.as_str(), Extent::Control, true))
+        }
+        Spelling::Escaped => Cow::Owned(escaped(evidence.as_str(), Extent::Ends, true)),
+    };
     // A fence in front would be taken for a mere wrapping, unless it is itself wrapped.
-    let first = evidence.lines().next().unwrap_or_default().trim_start();
-    let fence =
-        (first.starts_with("```") || first.starts_with("~~~")).then(|| fence_around(evidence.as_str()));
-    for line in fence.as_deref().into_iter().chain(evidence.lines()).chain(fence.as_deref()) {
+    let first = spelled.trim_start();
+    let fence = (first.starts_with("```") || first.starts_with("~~~")).then(|| fence_around(&spelled));
+    for line in fence.as_deref().into_iter().chain(spelled.split('\n')).chain(fence.as_deref()) {
         let _ = writeln!(text, "  {line}");
     }
 }

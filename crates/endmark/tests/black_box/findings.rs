@@ -303,6 +303,9 @@ fn a_cursor_is_of_one_team_and_of_the_envelope() {
                 (2, &"INVALID_CURSOR".into()),
                 "{command} {other:?}"
             );
+            // The way on is named as the warning names it.
+            let hint = refused.envelope()["error"]["hint"].to_string();
+            assert!(hint.contains("`handle`") && !hint.contains("next_cursor"), "{hint}");
         }
         let refused = go_on(&["--team", "team.json"]);
         assert_eq!((refused.code, refused.output.as_str()), (2, ""), "{command}");
@@ -486,25 +489,158 @@ fn what_is_made_to_fit_loses_no_finding() {
     let refused = place.run_with_input(&["findings", "fit", "--budget-left", "5000"], unread);
     assert_eq!(refused.code, 1);
     assert!(refused.errors.contains("would be without them"), "{}", refused.errors);
+    // Behind the end marker, also under an id that is there.
+    for id in ["F001", "F002"] {
+        let other = WHOLE.replace("a.c:1", "b.c:7").replace("One", "Other").replace("F001", id);
+        let other = &other[other.find('[').unwrap()..other.find("===AGENT_RESULT_END").unwrap()];
+        let behind = format!("{WHOLE}\n{other}");
+        let refused = place.run_with_input(&["findings", "fit", "--budget-left", "5000"], &behind);
+        assert_eq!((refused.code, refused.output.as_str()), (1, ""), "{id}");
+        assert!(refused.errors.contains("the first at line 15, column 1"), "{}", refused.errors);
+        assert_eq!(place.run_with_input(&["findings", "check"], &behind).code, 1, "{id}");
+    }
+    let again = &WHOLE[WHOLE.find('[').unwrap()..WHOLE.find("===AGENT_RESULT_END").unwrap()];
+    let repeated = place.run_with_input(
+        &["findings", "fit", "--budget-left", "5000"],
+        format!("{WHOLE}\nIn short:\n\n{again}"),
+    );
+    assert_eq!(repeated.code, 0, "{}", repeated.errors);
+}
+
+/// AR-3: what cannot be read of a checkpoint is said, however much else there is to say.
+#[test]
+fn checkpoints_that_cannot_be_read_are_said() {
+    let noise = "note\n\n".repeat(300);
+    let transcript = format!(
+        "===AGENT_RESULT===\nagent_id: x\n{noise}===AGENT_RESULT_END===\n[CHECKPOINT] turn:ten findings:1\n\
+         [CHECKPOINT] turn:20 findings:many files_read:2 remaining_dims:a\n[CHECKPOINT turn:30 findings:3]\nCHECKPOINT turn:40 findings:4\n"
+    );
+    let place = Place::new().with_file("a.txt", transcript);
+    let run = place.run(&["findings", "progress", "a.txt"]);
+    assert_eq!(run.code, 0);
+    for line in [604, 605] {
+        assert!(
+            run.output.contains(&format!("line {line}, column 1: cannot be read: [CHECKPOINT]")),
+            "{}",
+            run.output
+        );
+        assert!(run.errors.contains(&format!("line {line}, column 1")), "{}", run.errors);
+    }
+    let data = &place.run(&["findings", "progress", "a.txt", "--json"]).envelope()["data"]["transcripts"][0];
+    let turns: Vec<u64> =
+        data["checkpoints"].as_array().unwrap().iter().map(|one| one["turn"].as_u64().unwrap()).collect();
+    assert_eq!(turns, [20, 30, 40]);
+    assert_eq!(data["unreadable"].as_array().unwrap().len(), 2);
+    assert_eq!(data["unreadable"][0]["line"], 604);
+    assert_eq!(data["missing"], serde_json::json!([10]));
+}
+
+/// What agents have written drives no terminal, and is read again as it was.
+#[test]
+fn nothing_that_is_written_drives_a_terminal() {
+    let title = "- \u{1b}]0;x\u{7}red";
+    let json = serde_json::json!({"agent_id": "x", "dimensions": ["a"], "findings": [{
+        "id": "F001", "title": title, "severity": "High", "cwe": "CWE-89", "location": "a.c:1", "source": "s\u{9b}31m", "sink": "k",
+        "evidence": "\u{1b}[2Jone();\n\ttwo();"
+    }]});
+    let place = Place::new().with_file("a.json", json.to_string());
+    let fitted = place.run(&["findings", "fit", "a.json", "--budget-left", "100000"]).output;
+    let merged = place.run(&["findings", "merge", "a.json"]).output;
+    let report = place.run(&["findings", "report", "a.json"]).output;
+    let check = place.run(&["findings", "check", "a.json"]).output;
+    for text in [&fitted, &merged, &report, &check] {
+        assert!(!text.contains(|sign: char| sign.is_control() && sign != '\n' && sign != '\t'), "{text:?}");
+    }
+    for text in [fitted, merged] {
+        let again = place.run_with_input(&["findings", "check", "--json"], &text).envelope();
+        let finding = &again["data"]["results"][0]["findings"][0]["finding"];
+        for field in ["title", "source", "evidence"] {
+            assert_eq!(finding[field], json["findings"][0][field], "{text}");
+        }
+    }
+}
+
+/// AR-4, AR-5: plan, merge and report agree on what a whole result has closed, whoever asked for it.
+#[test]
+fn a_whole_result_that_nobody_asked_for_closes_gaps_everywhere() {
+    let of = |dimensions: &str| WHOLE.replace("dimensions: a\n", &format!("dimensions: {dimensions}\n"));
+    let cut = |text: &str| text[..text.find("===AGENT_RESULT_END").unwrap()].to_owned() + "\n";
+    let place = Place::new()
+        .with_file("whole.txt", of("a, b, c"))
+        .with_file("other.txt", of("a (login), b (tokens), c"))
+        .with_file("elsewhere.txt", of("a, b"))
+        .with_file("mild.txt", cut(&of("a, b, c")))
+        .with_file("unnamed.txt", cut(&WHOLE.replace("dimensions: a\n", "")))
+        .with_file("x.txt", "===AGENT_RESULT===\nagent_")
+        .with_file("team.json", r#"{"agents": [{"agent_id": "x", "dimensions": ["a", "b", "c"]}]}"#)
+        .with_file("one.json", r#"{"agents": [{"agent_id": "x", "dimensions": ["a", "b", "c"]}], "rounds": 1, "emergency": false}"#);
+    for (arguments, is_done) in [
+        // A re-run in place of the retry that was asked for.
+        (&["--team", "team.json", "x.txt", "whole.txt"][..], true),
+        (&["--team", "team.json", "x.txt", "elsewhere.txt"], false),
+        (&["--team", "one.json", "mild.txt", "whole.txt"], true),
+        (&["--team", "one.json", "mild.txt", "other.txt"], true),
+        (&["--team", "one.json", "mild.txt", "elsewhere.txt"], false),
+        (&["--team", "team.json", "mild.txt", "mild.txt", "mild.txt", "mild.txt", "whole.txt"], true),
+        (&["--team", "team.json", "whole.txt", "mild.txt", "whole.txt"], true),
+        (&["unnamed.txt", "unnamed.txt", "unnamed.txt", "whole.txt"], true),
+    ] {
+        let run =
+            |command: &str, more: &[&str]| place.run(&[&["findings", command], arguments, more].concat());
+        let plan = run("plan", &["--json"]).envelope();
+        let is_recovered = plan["data"]["agents"][0]["state"] == "recovered";
+        assert_eq!(
+            (is_recovered, &plan["data"]["done"]),
+            (is_done, &Value::Bool(is_done || plan["data"]["runs"] == serde_json::json!([]))),
+            "{arguments:?}"
+        );
+        assert_eq!(run("merge", &[]).output.contains("===AGENT_RESULT_END==="), is_done, "{arguments:?}");
+        let report = run("report", &["--json"]).envelope()["data"]["report"]["disclosure"].clone();
+        let agent = &report["truncated_agents"][0];
+        assert_eq!(
+            (agent["recovery"] == "recovered", agent["gaps"] == serde_json::json!([])),
+            (is_done, is_done),
+            "{arguments:?}: {agent}"
+        );
+    }
 }
 
 #[test]
 fn what_is_wrong_with_a_team_is_said() {
-    for (team, problem) in [
-        ("{\"agents\": [{\"agent_id\": \"x\"}]}", "missing field `dimensions`"),
-        ("{\"agents\": [{\"agent_id\": \"x\", \"dimensions\": []}]}", "has no dimensions"),
-        ("{\"agents\": [], \"round\": 2}", "unknown field `round`"),
-        ("{\"agents\": [], \"rounds\": 0}", "at least one round"),
+    for (team, problem, place_of_it) in [
+        (r#"{"agents": [{"agent_id": "x"}]}"#, "missing field `dimensions`", "line 1 column 29"),
+        (r#"{"agents": [{"agent_id": "x", "dimensions": []}]}"#, "has no dimensions", "line 1 column 47"),
         (
-            "{\"agents\": [{\"agent_id\": \"x\", \"dimensions\": [\"a\"]}, {\"agent_id\": \"x\", \"dimensions\": [\"a\"]}]}",
-            "twice",
+            "{\"agents\":\n [{\"agent_id\": \" \", \"dimensions\": [\"a\"]}]}",
+            "has no name",
+            "line 2 column 18",
         ),
-        ("{\"agents\": [", "line 1 column 12"),
+        (
+            r#"{"agents": [{"agent_id": "x", "dimensions": ["a", ""]}]}"#,
+            "a dimension has no name",
+            "column 54",
+        ),
+        (
+            r#"{"agents": [{"agent_id": "x", "dimensions": ["a"], "max_turns": 0}]}"#,
+            "at least one turn",
+            "column 66",
+        ),
+        (r#"{"agents": [], "round": 2}"#, "unknown field `round`", "line 1 column 22"),
+        (r#"{"agents": [], "rounds": 0}"#, "at least one round", "line 1 column 27"),
+        (r#"{"agents": "x"}"#, "a list of agents", "line 1 column 14"),
+        (
+            "{\"agents\": [{\"agent_id\": \"x\", \"dimensions\": [\"a\"]},\n{\"agent_id\": \"X\", \"dimensions\": [\"a\"]}]}",
+            "the agent `X` is named twice",
+            "line 2 column 39",
+        ),
+        ("{\"agents\": [", "EOF", "line 1 column 12"),
     ] {
         let place = Place::new().with_file("team.json", team).with_file("a.txt", WHOLE);
         let run = place.run(&["findings", "plan", "--team", "team.json", "a.txt"]);
         assert_eq!(run.code, 2, "{team}");
-        assert!(run.errors.contains(problem) && run.errors.contains("hint:"), "{}", run.errors);
+        for part in [problem, place_of_it, "hint: A team is"] {
+            assert!(run.errors.contains(part), "{part}: {}", run.errors);
+        }
     }
     let place = Place::new();
     assert_eq!(place.run(&["findings", "check", "missing.txt"]).code, 2);

@@ -48,6 +48,8 @@ pub(super) struct Block {
     broken: u32,
     draft: Option<Draft>,
     table: Option<Table>,
+    /// A table with what the result says of itself has begun: what its columns are about.
+    header_columns: Option<Vec<Option<Key>>>,
     /// How the first finding begins; the others look alike.
     shape: Option<Shape>,
     /// Whether that is known by its id alone.
@@ -73,6 +75,8 @@ struct Last {
     indent: usize,
     /// Nothing has been said of it yet, so that the next line says it, however far it is indented.
     is_open: bool,
+    /// It ends with a comma or an arrow, so that the next line goes on with it.
+    is_broken: bool,
 }
 
 /// What a line did to a result.
@@ -106,6 +110,7 @@ impl Block {
             broken: 0,
             draft: None,
             table: None,
+            header_columns: None,
             shape: None,
             is_shape_sure: false,
             last: None,
@@ -261,8 +266,33 @@ impl Block {
         Closed::Open
     }
 
+    /// Takes a line of a table with what the result says of itself.
+    fn header_table(&mut self, line: &Line<'_>, text: &str, remarks: &mut Remarks) -> bool {
+        if self.draft.is_some() || !line.is_settled {
+            return false;
+        }
+        if let Some(columns) = self.header_columns.take() {
+            if table::is_rule(text) {
+                self.header_columns = Some(columns);
+                return true;
+            }
+            if let Some(said) = table::header_row(text, &columns) {
+                for (key, value) in said.into_iter().filter(|(_, value)| !value.is_empty()) {
+                    self.set(key, &value, 0, line, remarks);
+                }
+                self.last = None;
+                return true;
+            }
+        }
+        self.header_columns = table::header_columns(text);
+        self.header_columns.is_some()
+    }
+
     /// Takes a line of a table with a finding in each row.
     fn table(&mut self, line: &Line<'_>, text: &str, remarks: &mut Remarks) -> bool {
+        if self.header_table(line, text, remarks) {
+            return true;
+        }
         if let Some(table) = &self.table {
             if table::is_rule(text) {
                 return true;
@@ -333,7 +363,11 @@ impl Block {
         let said = said.filter(|_| key.is_none());
         if let Some(last) = self.last {
             let inner = item(field);
+            let is_step = || {
+                last.key == Key::Of(Field::Flow) && STEPS.iter().any(|step| field.trim().starts_with(step))
+            };
             let is_more = depth > last.indent
+                || said.is_none() && (last.is_broken || is_step())
                 || last.is_open && said.is_none_or(|said| said.key.is_none())
                 || inner.is_some() && said.is_none_or(|said| said.key.is_none()) && depth == last.indent;
             if is_more {
@@ -391,7 +425,8 @@ impl Block {
     }
 
     fn set(&mut self, key: Key, value: &str, depth: usize, line: &Line<'_>, remarks: &mut Remarks) {
-        self.last = Some(Last { key, indent: depth, is_open: value.trim().is_empty() });
+        let is_broken = is_broken(value);
+        self.last = Some(Last { key, indent: depth, is_open: value.trim().is_empty(), is_broken });
         let position = line.begins();
         let mut repeated = || remarks.add(RemarkKind::RepeatedField, &line.text, position);
         if key.is_of_header() {
@@ -414,13 +449,18 @@ impl Block {
                 self.last = None;
                 draft.collect(depth, value);
             }
-            key => draft.set(key, value, position),
+            key => {
+                draft.set(key, value, position);
+                if is_broken {
+                    draft.grows(key);
+                }
+            }
         }
     }
 
     fn go_on(&mut self, key: Key, more: &str, is_item: bool) {
         if let Some(last) = &mut self.last {
-            last.is_open = false;
+            (last.is_open, last.is_broken) = (false, is_broken(more));
         }
         match (key, &mut self.draft) {
             (Key::Dimensions, _) => {
@@ -431,7 +471,7 @@ impl Block {
             (Key::AgentId, _) if self.header.agent_id.is_none() => {
                 self.header.agent_id = Some(more.to_owned());
             }
-            (Key::AgentId | Key::Declared | Key::Title | Key::Id, _) | (_, None) => {}
+            (Key::AgentId | Key::Declared | Key::Escapes | Key::Title | Key::Id, _) | (_, None) => {}
             (key, Some(draft)) => draft.go_on(key, more, is_item),
         }
     }
@@ -477,6 +517,7 @@ impl Block {
         if is_template {
             return None;
         }
+        self.header.unescape(&mut self.findings);
         let header = self.header;
         let cut = match (is_whole, &header.agent_id) {
             (true, _) => Cut::Whole,
@@ -511,6 +552,15 @@ fn without_cut_signs<'a>(value: &'a str, field: &str) -> &'a str {
     let value = if is_quoted { value.strip_prefix('"').unwrap_or(value) } else { value };
     let is_begun = value.chars().all(|sign| "*_`~\"".contains(sign));
     if is_begun { "" } else { value }
+}
+
+/// What stands between the steps of a flow.
+const STEPS: [&str; 4] = ["->", "→", "=>", "⇒"];
+
+/// Whether a value goes on in the next line: a list or a flow that ends with what stands between its items.
+fn is_broken(value: &str) -> bool {
+    let value = value.trim_end();
+    value.ends_with([',', '，', '、', ';', '；']) || STEPS.iter().any(|step| value.ends_with(step))
 }
 
 /// How many lines behind the beginning of a finding are looked at where code is open.

@@ -1,5 +1,6 @@
 //! Checkpoints: `[CHECKPOINT] turn:{N} findings:{count} files_read:{count} remaining_dims:{list}`. (AR-3)
 
+use crate::findings::narrow::narrow;
 use crate::findings::{Checkpoint, Position};
 
 use crate::findings::stand_in::is_placeholder;
@@ -7,6 +8,8 @@ use crate::findings::stand_in::is_placeholder;
 /// What a line with `[CHECKPOINT]` in front comes to.
 pub(super) enum Found {
     Checkpoint(Checkpoint),
+    /// One of which a number cannot be read.
+    Part(Checkpoint),
     /// The form itself, as a prompt shows it.
     Template,
     Broken,
@@ -34,16 +37,11 @@ enum Part {
 
 /// The checkpoint that a line is; none if it is no such line.
 pub(super) fn checkpoint(text: &str, is_settled: bool, position: Position) -> Option<Found> {
-    const WORD: &str = "checkpoint";
-    let text = text
-        .trim_start_matches(|character: char| character.is_whitespace() || "*_`#>-+•".contains(character));
-    let inner = text.strip_prefix(['[', '【', '［'])?.trim_start();
-    let is_word = inner.get(..WORD.len()).is_some_and(|word| word.eq_ignore_ascii_case(WORD));
-    let behind = inner.get(WORD.len()..).filter(|_| is_word)?.trim_start();
-    let rest = behind.strip_prefix([']', '】', '］'])?;
-    let rest = rest.trim_end().trim_end_matches(['*', '`', '_']);
+    let narrow = narrow(text);
+    let rest = behind_word(&narrow)?.trim_end().trim_end_matches(['*', '`', '_']);
     let mut found = Checkpoint { turn: 0, findings: None, files_read: None, remaining_dims: None, position };
     let mut turn = None;
+    let mut is_partly_read = false;
     let mut parts = parts(rest);
     // A number that the text stops with may have had more digits, and a list more dimensions.
     let is_closed = |(part, value): &(Part, &str)| {
@@ -56,19 +54,50 @@ pub(super) fn checkpoint(text: &str, is_settled: bool, position: Position) -> Op
         if is_placeholder(value) {
             return Some(Found::Template);
         }
-        match part {
-            Part::Turn => turn = turn.or_else(|| number(value)),
-            Part::Findings => found.findings = found.findings.or_else(|| number(value)),
-            Part::FilesRead => found.files_read = found.files_read.or_else(|| number(value)),
+        let known = match part {
+            Part::Turn => &mut turn,
+            Part::Findings => &mut found.findings,
+            Part::FilesRead => &mut found.files_read,
             Part::RemainingDims => {
                 found.remaining_dims.get_or_insert_with(|| list(value));
+                continue;
             }
-        }
+        };
+        let number = number(value);
+        is_partly_read |= number.is_none();
+        *known = known.or(number);
     }
     Some(match turn {
+        Some(turn) if is_partly_read => Found::Part(Checkpoint { turn, ..found }),
         Some(turn) => Found::Checkpoint(Checkpoint { turn, ..found }),
         None => Found::Broken,
     })
+}
+
+/// What stands behind `[CHECKPOINT]`, `[CHECKPOINT 3]`, in `[CHECKPOINT turn:10 …]`, or behind the word without brackets
+/// where the turn follows at once.
+fn behind_word(text: &str) -> Option<&str> {
+    const WORD: &str = "checkpoint";
+    let text = text
+        .trim_start_matches(|character: char| character.is_whitespace() || "*_`#>-+•".contains(character));
+    let inner = text.strip_prefix(['[', '【']);
+    let word = inner.unwrap_or(text).trim_start();
+    let behind = word.get(WORD.len()..).filter(|_| word[..WORD.len()].eq_ignore_ascii_case(WORD))?;
+    let is_turn = |text: &str| parts(text).first().is_some_and(|(part, _)| *part == Part::Turn);
+    if inner.is_none() {
+        let rest = behind.trim_start_matches([' ', '\t', ':', '-', '*', '`']);
+        return (rest.len() < behind.len() && rest.len() > 4 && rest[..4].eq_ignore_ascii_case("turn"))
+            .then_some(rest)
+            .filter(|rest| is_turn(rest));
+    }
+    let (before, rest) = behind.split_once([']', '】']).unwrap_or((behind, ""));
+    if before.trim_matches([' ', '#']).chars().all(|sign| sign.is_ascii_digit()) {
+        return behind.contains([']', '】']).then_some(rest);
+    }
+    // The brackets are around all of it, and around the list in it perhaps.
+    let is_closed = behind.matches(']').count() > behind.matches('[').count();
+    let inner = behind.trim_end().strip_suffix(']').filter(|_| is_closed).unwrap_or(behind);
+    is_turn(before).then_some(inner)
 }
 
 /// The parts of a line, with what stands between each and the next.

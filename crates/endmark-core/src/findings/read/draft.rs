@@ -121,7 +121,7 @@ impl Draft {
     /// Whether nothing has been said about this yet.
     pub(super) fn is_new(&self, key: Key) -> bool {
         match key {
-            Key::AgentId | Key::Dimensions | Key::Declared | Key::Id => false,
+            Key::AgentId | Key::Dimensions | Key::Declared | Key::Escapes | Key::Id => false,
             Key::Title => self.title.is_empty(),
             Key::Lines if self.has_lines() => false,
             Key::Of(Field::Evidence) => self.evidence.is_none(),
@@ -146,6 +146,11 @@ impl Draft {
         self.values.push((key, value.to_owned(), position));
     }
 
+    /// The value that was taken last goes on in the next line.
+    pub(super) fn grows(&mut self, key: Key) {
+        self.growing = Some(key);
+    }
+
     /// Goes on with the value that was taken last.
     pub(super) fn go_on(&mut self, key: Key, more: &str, is_item: bool) {
         self.is_ended_by_blank = false;
@@ -168,6 +173,7 @@ impl Draft {
     pub(super) fn collect(&mut self, key_indent: usize, inline: &str) {
         self.is_ended_by_blank = false;
         self.taking = Taking::Evidence;
+        self.growing = None;
         self.evidence = Some(Collecting::new(key_indent, inline));
     }
 
@@ -270,6 +276,7 @@ impl Draft {
                 | Key::AgentId
                 | Key::Dimensions
                 | Key::Declared
+                | Key::Escapes
                 | Key::Id
                 | Key::Title => {}
             }

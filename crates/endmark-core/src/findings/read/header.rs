@@ -1,6 +1,10 @@
 //! What a result says of itself: whose it is, what was looked into, how many findings there are.
 
+use crate::findings::escapes;
+use crate::findings::narrow::narrow;
 use crate::findings::stand_in::is_placeholder;
+
+use crate::findings::ReadFinding;
 
 use super::checkpoint::list;
 use super::names::Key;
@@ -13,6 +17,8 @@ pub(super) struct Header {
     pub(super) is_agent_open: bool,
     pub(super) dimensions: Option<Vec<String>>,
     pub(super) declared: Option<u32>,
+    /// Whether signs are written as `\u{1b}`: only our own writer says that.
+    pub(super) is_escaped: bool,
 }
 
 impl Header {
@@ -28,6 +34,9 @@ impl Header {
 
     /// Takes a value; not if there is one.
     pub(super) fn set(&mut self, key: Key, value: &str) -> bool {
+        if key == Key::Escapes {
+            return !std::mem::replace(&mut self.is_escaped, value == escapes::FIELD.1);
+        }
         if !self.lacks().contains(&key) {
             return false;
         }
@@ -40,10 +49,24 @@ impl Header {
             }
             Key::Dimensions => self.dimensions = Some(list(value)),
             _ => {
+                let value = narrow(value);
                 let digits = value.trim_matches(|character: char| !character.is_ascii_digit());
                 self.declared = digits.parse().ok();
             }
         }
         true
+    }
+
+    /// Takes back the escapes in it, and in the findings, where there are any.
+    pub(super) fn unescape(&mut self, findings: &mut [ReadFinding]) {
+        if !self.is_escaped {
+            return;
+        }
+        for text in self.agent_id.iter_mut().chain(self.dimensions.iter_mut().flatten()) {
+            *text = escapes::unescaped(text);
+        }
+        for read in findings {
+            read.finding.unescape();
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::json::string_at;
 
 /// What the text of such a string has to have.
-pub(super) const BEGINNINGS: [&str; 2] = ["===AGENT_RESULT===", "[CHECKPOINT]"];
+pub(super) const BEGINNINGS: [&str; 2] = ["===AGENT_RESULT===", "[CHECKPOINT"];
 
 /// The text of a string, without its escapes.
 #[derive(Debug, PartialEq, Eq)]

@@ -86,7 +86,7 @@ fn collect<'a>(node: &'a Node, depth: usize, is_in_block: bool, found: &mut Vec<
 fn findings_of(node: &Node) -> Option<&Node> {
     let named = |wanted: &[&str]| {
         let members = node.members().iter();
-        let mut fitting = members.filter(|(name, _)| wanted.contains(&folded(name).as_str()));
+        let mut fitting = members.filter(|(name, _)| wanted.contains(&folded(name).as_ref()));
         fitting.find(|(_, value)| value.items().is_some()).map(|(_, value)| value)
     };
     named(&["findings"])
@@ -278,7 +278,7 @@ fn location(node: &Node) -> Option<String> {
     let place = |node: &Node| {
         let said = |wanted: &[&str]| {
             let mut fitting =
-                node.members().iter().filter(|(name, _)| wanted.contains(&folded(name).as_str()));
+                node.members().iter().filter(|(name, _)| wanted.contains(&folded(name).as_ref()));
             fitting.find_map(|(_, value)| text(value, "-"))
         };
         let file = said(&["file", "path", "file_path", "filename", "filepath", "uri"])?;

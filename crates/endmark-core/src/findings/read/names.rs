@@ -1,6 +1,9 @@
 //! The names of fields, in the spellings of models.
 
+use std::borrow::Cow;
+
 use crate::findings::Field;
+use crate::findings::narrow::narrowed;
 
 /// What a field can be of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,6 +11,8 @@ pub(super) enum Key {
     AgentId,
     Dimensions,
     Declared,
+    /// Signs are written as `\u{1b}`.
+    Escapes,
     /// The name of a finding, where it is a field like others.
     Id,
     /// What is wrong, where it is a field like others.
@@ -20,7 +25,7 @@ pub(super) enum Key {
 impl Key {
     /// Whether it stands before the findings.
     pub(super) fn is_of_header(self) -> bool {
-        matches!(self, Self::AgentId | Self::Dimensions | Self::Declared)
+        matches!(self, Self::AgentId | Self::Dimensions | Self::Declared | Self::Escapes)
     }
 
     /// Whether it says something of a finding besides its name and title.
@@ -32,7 +37,7 @@ impl Key {
     pub(super) fn named(name: &str) -> Option<Self> {
         // `Source (user input)`, `File(s)`
         let name = name.split(['(', '（']).next().unwrap_or(name);
-        Some(match folded(name).as_str() {
+        Some(match folded(name).as_ref() {
             "agent_id" | "agent" | "agent_name" | "agentid" => Self::AgentId,
             "dimensions" | "dimension" | "audit_dimensions" | "dimensions_audited" => Self::Dimensions,
             "declared_findings"
@@ -44,6 +49,7 @@ impl Key {
             | "number_of_findings"
             | "declared_finding_count"
             | "declaredfindings" => Self::Declared,
+            "escapes" => Self::Escapes,
             "id" | "finding_id" | "findingid" => Self::Id,
             "title" | "name" | "finding_title" | "vulnerability" | "issue" => Self::Title,
             "line" | "lines" | "line_number" | "line_numbers" | "line_range" | "linenumber" => Self::Lines,
@@ -99,7 +105,7 @@ pub(super) fn is_other_label(name: &str) -> bool {
         "why",
         "status",
     ];
-    words.contains(&folded.as_str())
+    words.contains(&folded.as_ref())
 }
 
 /// Whether a name speaks of what should be instead: code behind it is no evidence.
@@ -123,7 +129,24 @@ pub(super) fn is_of_remedy(name: &str) -> bool {
 }
 
 /// A name in small letters, with one `_` for whatever is between its words.
-pub(super) fn folded(name: &str) -> String {
-    let words = name.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).collect::<Vec<_>>().join("_")
+pub(super) fn folded(name: &str) -> Cow<'_, str> {
+    let is_word = |word: &str| {
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    // Most names are written so.
+    if name.split('_').all(is_word) {
+        return Cow::Borrowed(name);
+    }
+    let mut folded = String::with_capacity(name.len());
+    for sign in name.chars().map(narrowed) {
+        if sign.is_alphanumeric() {
+            folded.extend(sign.to_lowercase());
+        } else if !folded.is_empty() && !folded.ends_with('_') {
+            folded.push('_');
+        }
+    }
+    if folded.ends_with('_') {
+        folded.pop();
+    }
+    Cow::Owned(folded)
 }

@@ -26,7 +26,7 @@ const LEAST_KNOWN: usize = 3;
 impl Table {
     /// The table of findings that a line is the head of.
     pub(super) fn of(text: &str) -> Option<Self> {
-        let cells = cells(text)?;
+        let cells = cells(text, LEAST_KNOWN)?;
         let columns: Vec<Option<Key>> = cells.iter().map(|(cell, _)| column(cell)).collect();
         let has = |wanted: Key| columns.contains(&Some(wanted));
         let known = columns.iter().flatten().count();
@@ -39,7 +39,7 @@ impl Table {
     /// The row that a line is; a cell that the text stops in is not there. None behind the table.
     pub(super) fn row(&self, text: &str, is_settled: bool) -> Option<Row> {
         let mut row = Row::default();
-        let mut cells = cells(text)?;
+        let mut cells = cells(text, LEAST_KNOWN)?;
         cells.retain(|(_, is_closed)| *is_closed || is_settled);
         // Code with a `|` that nobody has escaped: the last column has all of it.
         let (most, found) = (self.columns.len(), cells.len());
@@ -73,6 +73,19 @@ impl Table {
     }
 }
 
+/// What the columns are about of a table with what a result says of itself, which a line is the head of.
+pub(super) fn header_columns(text: &str) -> Option<Vec<Option<Key>>> {
+    let columns: Vec<Option<Key>> = cells(text, 2)?.iter().map(|(cell, _)| column(cell)).collect();
+    let is_all = columns.iter().flatten().all(|key| key.is_of_header());
+    (is_all && columns.iter().flatten().count() >= 2).then_some(columns)
+}
+
+/// What is said below it.
+pub(super) fn header_row(text: &str, columns: &[Option<Key>]) -> Option<Vec<(Key, String)>> {
+    let said = cells(text, 2)?.into_iter().zip(columns).filter_map(|((cell, _), key)| Some(((*key)?, cell)));
+    Some(said.map(|(key, cell)| (key, cell.trim().to_owned())).collect())
+}
+
 /// Whether a line is the one between the head of a table and its rows.
 pub(super) fn is_rule(text: &str) -> bool {
     text.contains('-') && text.chars().all(|sign| "|-: \t".contains(sign))
@@ -80,7 +93,7 @@ pub(super) fn is_rule(text: &str) -> bool {
 
 fn column(name: &str) -> Option<Key> {
     let name = name.trim_matches(|sign: char| sign.is_whitespace() || "*_`:".contains(sign));
-    match folded(name).as_str() {
+    match folded(name).as_ref() {
         "" if name == "#" => Some(Key::Id),
         "no" | "nr" => Some(Key::Id),
         "description" | "summary" | "what" | "finding" => Some(Key::Title),
@@ -88,8 +101,8 @@ fn column(name: &str) -> Option<Key> {
     }
 }
 
-/// The cells of a row, each with whether a `|` closes it; none if the line is no row of several cells.
-fn cells(text: &str) -> Option<Vec<(String, bool)>> {
+/// The cells of a row, each with whether a `|` closes it; none if the line is no row of at least so many.
+fn cells(text: &str, least: usize) -> Option<Vec<(String, bool)>> {
     let inner = text.trim().strip_prefix('|')?;
     let mut cells = Vec::new();
     let mut cell = String::new();
@@ -108,7 +121,7 @@ fn cells(text: &str) -> Option<Vec<(String, bool)>> {
     if !cell.trim().is_empty() {
         cells.push((cell, false));
     }
-    (cells.len() >= LEAST_KNOWN).then_some(cells)
+    (cells.len() >= least).then_some(cells)
 }
 
 /// The findings without the rows of a table that are told in full elsewhere, in their order in the text.

@@ -2,6 +2,7 @@
 
 use super::names::{Key, folded};
 use crate::findings::Field;
+use crate::findings::narrow::{narrow, narrowed};
 
 /// A line that stands for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,11 @@ pub(super) const EMPHASIS: [char; 3] = ['*', '_', '`'];
 
 /// The marker that a line is, with a few words behind it at most: at least two `=` on each side, as many behind as before.
 pub(super) fn marker(text: &str) -> Option<Marker> {
-    let text = without_lead(text).0;
+    if !text.contains(['=', '＝']) {
+        return None;
+    }
+    let text = narrow(text);
+    let text = without_lead(&text).0;
     let text =
         text.trim_matches(|character: char| character.is_whitespace() || EMPHASIS.contains(&character));
     let inner = text.trim_start_matches('=');
@@ -44,7 +49,7 @@ pub(super) fn marker(text: &str) -> Option<Marker> {
     if behind.len() - note.len() < before || !is_note(note) {
         return None;
     }
-    match folded(word).as_str() {
+    match folded(word).as_ref() {
         "agent_result" | "agent_result_start" | "agent_result_begin" | "start_agent_result" => {
             Some(Marker::Start)
         }
@@ -183,6 +188,7 @@ fn separator(text: &str) -> Option<(usize, &'static str)> {
         match character {
             ':' if !rest.starts_with("::") => return Some((at, ":")),
             '：' => return Some((at, "：")),
+            '＝' => return Some((at, "＝")),
             '=' if !rest.starts_with("==") && !rest.starts_with("=>") => return Some((at, "=")),
             '-' | '–' | '—' if before.is_whitespace() && rest[character.len_utf8()..].starts_with(' ') => {
                 return Some((
@@ -201,7 +207,7 @@ fn separator(text: &str) -> Option<(usize, &'static str)> {
 }
 
 fn is_of_name(character: char) -> bool {
-    character.is_alphanumeric() || " _-/().".contains(character)
+    character.is_alphanumeric() || " _-/().".contains(narrowed(character))
 }
 
 /// The value without the emphasis or the quotes that were opened before its name, or that close its name.
@@ -292,7 +298,8 @@ pub(super) fn item(text: &str) -> Option<&str> {
 
 /// Whether the last, cut line of a text may be the beginning of a marker, or of a finding.
 pub(super) fn may_become_structure(text: &str) -> bool {
-    let text = without_lead(text).0.trim_matches(EMPHASIS);
+    let text = narrow(text);
+    let text = without_lead(&text).0.trim_matches(EMPHASIS);
     let begins = |whole: &str| whole.starts_with(text);
     let inner = text.strip_prefix('[').unwrap_or(text);
     text.is_empty()

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::{AgentDisclosure, Disclosure, FinalReport, ReportedFinding, Unrecovered};
+use crate::findings::escapes::visible;
 use crate::findings::write::{fence_around, one_line};
 
 /// The sign of a dimension of which a result was cut (AR-4).
@@ -28,7 +29,8 @@ pub(super) fn markdown(report: &FinalReport) -> String {
     for finding in report.findings() {
         write_finding(&mut text, finding);
     }
-    text
+    // What agents have written must not drive the terminal it is read in.
+    visible(&text).into_owned()
 }
 
 fn counted(count: usize, noun: &str) -> String {

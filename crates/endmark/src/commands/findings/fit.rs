@@ -1,6 +1,6 @@
 //! `endmark findings fit`: estimated before it is written, compressed where it would not fit. (AR-2)
 
-use endmark_core::findings::{CountTokens, Finding, FindingForm, Receipt, Writing, compress};
+use endmark_core::findings::{CountTokens, Finding, FindingForm, Receipt, RemarkKind, Writing, compress};
 use endmark_envelope::{ErrorBody, FieldPath};
 use serde::Serialize;
 use serde_json::Value;
@@ -68,23 +68,28 @@ pub(super) fn run(context: &Context, arguments: &Fit) -> Result<Answer, CommandE
             "`endmark findings check` shows what is there, `endmark findings plan` what to do about it.";
         return Ok(Answer::no(Value::Null, "truncated", message, Some(hint.to_owned())));
     }
-    let unread = sources.iter().find_map(|source| {
-        let unread =
-            source.transcript.results.iter().map(|result| result.unread).find(|unread| *unread > 0)?;
-        Some((source, unread))
-    });
-    if let Some((source, unread)) = unread {
-        let message = format!(
-            "{}: {unread} of its findings cannot be read: written again, it would be without them",
-            source.origin
-        );
-        let hint = "`endmark findings check` shows where they are; write them in the form of `endmark findings protocol`.";
-        return Ok(Answer::no(Value::Null, "unread_findings", message, Some(hint.to_owned())));
+    if let Some(refusal) = sources.iter().find_map(unread) {
+        return Ok(refusal);
     }
     let cursor = arguments.cursor.as_deref();
     let asked = Asked { command: "fit", files: &arguments.files, with: Some(&arguments.budget_left), cursor };
     let pages = asked.in_pages(FieldPath::data().key("findings"), context)?;
     Ok(fitted(&sources, arguments.budget_left)?.with_pages(pages))
+}
+
+/// The refusal of a draft in which something looks like a finding, also behind its end marker, and cannot be read as one.
+fn unread(source: &Source) -> Option<Answer> {
+    let transcript = &source.transcript;
+    let unread = transcript.results.iter().map(|result| result.unread).find(|unread| *unread > 0)?;
+    let first = transcript.remarks.iter().find(|remark| remark.kind == RemarkKind::UnreadFinding);
+    let message = format!(
+        "{}: {unread} of its findings cannot be read{}: written again, it would be without them",
+        source.origin,
+        first.map_or(String::new(), |remark| format!(", the first at {}", remark.position)),
+    );
+    let hint = "`endmark findings check` shows where they are; write them in the form of `endmark findings protocol`, \
+                before the end marker.";
+    Some(Answer::no(Value::Null, "unread_findings", message, Some(hint.to_owned())))
 }
 
 fn estimated(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use endmark_core::findings::{Checkpoint, missing_checkpoints};
+use endmark_core::findings::{Checkpoint, Remark, RemarkKind, missing_checkpoints};
 use endmark_envelope::{FieldPath, Warning};
 use serde::Serialize;
 
@@ -37,6 +37,8 @@ struct TranscriptReport<'a> {
     /// The turns after which a checkpoint should have come, and none has: the first thousand of them.
     missing: Vec<u32>,
     missing_count: u32,
+    /// Lines that are checkpoints and in which something cannot be read.
+    unreadable: Vec<UnreadableReport<'a>>,
     /// Whether a whole result is there.
     whole: bool,
 }
@@ -49,6 +51,15 @@ struct CheckpointReport<'a> {
     files_read: Option<u32>,
     remaining_dims: Option<&'a [String]>,
     position: Place,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct UnreadableReport<'a> {
+    line: usize,
+    column: usize,
+    /// What stands there, shortened.
+    text: &'a str,
 }
 
 /// How often a file is looked at that may grow.
@@ -82,6 +93,11 @@ pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, Com
         for checkpoint in &transcript.checkpoints {
             let _ = writeln!(text, "  {}", in_words(checkpoint));
         }
+        let unreadable: Vec<&Remark> =
+            transcript.remarks.iter().filter(|remark| is_unreadable(remark)).collect();
+        for remark in &unreadable {
+            let _ = writeln!(text, "  {}: cannot be read: {}", remark.position, in_one_line(&remark.text));
+        }
         if missing.count > 0 {
             let named: Vec<String> = missing.turns.iter().take(20).map(ToString::to_string).collect();
             let more = if missing.count as usize > named.len() { ", …" } else { "" };
@@ -101,17 +117,19 @@ pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, Com
             checkpoints_from,
             missing: missing.turns.clone(),
             missing_count: missing.count,
+            unreadable: unreadable.iter().map(|remark| UnreadableReport::of(remark)).collect(),
             whole,
         }));
     }
-    let (remarks, omitted) = sources::remarks(&sources);
-    let broken: Vec<_> = remarks
-        .into_iter()
-        .filter(|(_, remark)| remark.kind == endmark_core::findings::RemarkKind::BrokenCheckpoint)
-        .collect();
+    let (remarks, _) = sources::remarks(&sources);
+    let broken: Vec<_> = remarks.into_iter().filter(|(_, remark)| is_unreadable(remark)).collect();
     let answer = Answer::yes(to_data(&Report { transcripts })?, text);
-    let answer = answer.with_warnings(missing_warnings).with_warnings(warnings(&broken, omitted));
+    let answer = answer.with_warnings(missing_warnings).with_warnings(warnings(&broken, 0));
     Ok(answer.with_pages(pages))
+}
+
+fn is_unreadable(remark: &Remark) -> bool {
+    remark.kind == RemarkKind::BrokenCheckpoint
 }
 
 fn is_whole(source: &Source) -> bool {
@@ -176,6 +194,12 @@ fn in_words(checkpoint: &Checkpoint) -> String {
         number(checkpoint.findings),
         number(checkpoint.files_read)
     )
+}
+
+impl<'a> UnreadableReport<'a> {
+    fn of(remark: &'a Remark) -> Self {
+        Self { line: remark.position.line, column: remark.position.column, text: &remark.text }
+    }
 }
 
 impl<'a> CheckpointReport<'a> {

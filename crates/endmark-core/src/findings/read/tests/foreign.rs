@@ -469,4 +469,58 @@ foreign! {
           SQLI-1 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "execute(name)"
           XSS-1 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
     "#;
+    header_as_table: r#"
+        whole table-2 [sql, xss] declared 2
+          F001 complete | Name in a query | High | CWE-89 | src/a.py:10 | name | execute |  | "if name:\n    execute(name)"
+          F002 complete | Name in a page | Low |  | src/b.py:20 | name | render |  | "render(name)"
+    "#;
+    header_as_table_of_two: r#"
+        whole table-3 [sql, xss]
+          F001 complete | Name in a query | High | CWE-89 | src/a.py:10 | name | execute |  | "if name:\n    execute(name)"
+          F002 complete | Name in a page | Low |  | src/b.py:20 | name | render |  | "render(name)"
+    "#;
+    fullwidth_letters: r#"
+        whole wide-1 [认证, 会话] declared 2
+          F001 complete | 登录（旧） | High | CWE-89 | src/login.py:88-90 | 参数 user | execute |  | "execute(user)"
+          F002 needs_reaudit | 会话 | Low |  | src/s.py:3 |  | cookie |  | "set_cookie(\"Ａ\")" | lacks source
+        16:1 unknown_field
+        19:1 says_nothing
+    "#;
+    colours: r#"
+        whole colour-1 [sql, xss] declared 2
+          F001 complete | Name in a query | High | CWE-89 | src/a.py:10 | name | execute |  | "if name:\n    execute(name)"
+          F002 complete | Name in a page | Low |  | src/b.py:20 | name | render |  | "render(name)"
+        checkpoint 10 1 2 [xss]
+        21:1 ignored_text
+    "#;
+    carriage_returns: r#"
+        whole mac-1 [sql, xss] declared 2
+          F001 complete | Name in a query | High | CWE-89 | src/a.py:10 | name | execute |  | "if name:\n    execute(name)"
+          F002 complete | Name in a page | Low |  | src/b.py:20 | name | render |  | "render(name)"
+    "#;
+    log_with_times: r#"
+        whole log-1 [sql, xss] declared 2
+          F001 complete | Name in a query | High | CWE-89 | src/a.py:10 | name | execute |  | "if name:\n    execute(name)"
+          F002 complete | Name in a page | Low |  | src/b.py:20 | name | render |  | "render(name)"
+        checkpoint 10 1 2 [xss]
+    "#;
+    log_with_a_name: r#"
+        whole log-2 [sql, xss] declared 2
+          F001 complete | Name in a query | High | CWE-89 | src/a.py:10 | name | execute |  | "if name:\n    execute(name)"
+          F002 complete | Name in a page | Low |  | src/b.py:20 | name | render |  | "render(name)"
+    "#;
+    numbered_lines: r#"
+        whole num-2 [sql, xss] declared 2
+          F001 complete | Name in a query | High | CWE-89 | src/a.py:10 | name | execute |  | "if name:\n    execute(name)"
+          F002 complete | Name in a page | Low |  | src/b.py:20 | name | render |  | "render(name)"
+    "#;
+    bars_before_lines: r#"
+        whole bar-1 [sql, xss] declared 2
+          F001 complete | Name in a query | High | CWE-89 | src/a.py:10 | name | execute |  | "if name:\n    execute(name)"
+          F002 complete | Name in a page | Low |  | src/b.py:20 | name | render |  | "render(name)"
+    "#;
+    values_that_go_on: r#"
+        whole lists-1 [sql, xss, files] declared 1
+          F001 complete | Name in a query | High | CWE-89, CWE-564 | src/a.py:10 src/b.py:3-9 | name | execute | login -> find -> execute | "execute(name)"
+    "#;
 }
