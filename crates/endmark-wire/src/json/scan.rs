@@ -112,14 +112,33 @@ pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
 /// The end of the string whose opening quote stands at `start`, the closing quote included.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
-    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
-        at += found;
+    let mut found = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest));
+    while let Some(length) = found {
+        at += length;
         if bytes.get(at) == Some(&b'"') {
             return at + 1;
         }
         at += 2;
+        found = bytes.get(at..).and_then(|rest| {
+            near(rest, |byte| matches!(byte, b'"' | b'\\'), |rest| memchr::memchr2(b'"', b'\\', rest))
+        });
     }
     bytes.len()
+}
+
+/// Looks at so many bytes one by one behind an escape.
+const NEAR: usize = 16;
+
+/// Where a byte stands first: escapes often stand close together, and a search that is made for long texts costs more to
+/// begin than it spares there.
+pub(super) fn near(
+    bytes: &[u8],
+    is_it: impl Fn(u8) -> bool,
+    far: impl Fn(&[u8]) -> Option<usize>,
+) -> Option<usize> {
+    let (close, behind) = bytes.split_at(bytes.len().min(NEAR));
+    let found = close.iter().position(|byte| is_it(*byte));
+    found.or_else(|| far(behind).map(|length| close.len() + length))
 }
 
 pub(super) fn skip_space(bytes: &[u8], mut at: usize) -> usize {

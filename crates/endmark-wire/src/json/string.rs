@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::Decoded;
+use super::scan::near;
 
 /// Turns what stands between the quotes of a checked string into characters.
 pub(super) fn decode(inside: &str) -> Decoded<'_> {
@@ -30,7 +31,8 @@ pub(super) fn decode(inside: &str) -> Decoded<'_> {
             }
             other => text.push(other),
         }
-        let plain = memchr::memchr(b'\\', rest.as_bytes()).unwrap_or(rest.len());
+        let next = near(rest.as_bytes(), |byte| byte == b'\\', |rest| memchr::memchr(b'\\', rest));
+        let plain = next.unwrap_or(rest.len());
         let (before, after) = rest.split_at(plain);
         text.push_str(before);
         rest = after;
