@@ -1,8 +1,9 @@
 //! Messages: the end of a stream, what was counted before it broke off, and refusals that no other way of asking mends.
 
 use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
 use serde_json::{Value, json};
-use testkit::{Answer, Fault, Reply, Request, Script};
+use testkit::{Answer, Dialect, Fault, Reply, Request, Script};
 
 fn event(event: &Value) -> String {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
@@ -127,5 +128,22 @@ async fn a_paused_turn_and_a_refusal_pass_as_they_are() {
         let endmark = Endmark::resuming(script).await;
         let reply = ask(&endmark).await;
         assert_eq!((reply.text(), endmark.calls()), (bytes, 1), "{stop}");
+    }
+}
+
+/// Nor where what was demanded is not there yet: the client lets the same turn go on.
+#[tokio::test]
+async fn a_paused_turn_is_the_clients_whatever_was_demanded() {
+    let wire = Wire::Other(Dialect::Messages);
+    for (stop, is_paused) in [("pause_turn", true), ("max_tokens", false)] {
+        let whole = wire.whole(&[Said::Text("{\"a\": [1, ")], stop);
+        let rest = wire.answer(&[Said::Text("2]}")], End::Turn, false);
+        let endmark = Endmark::resuming(Script::new().then(Answer::json(200, &whole)).otherwise(rest)).await;
+        let request = Request::post(endmark.address, wire.path(false)).header("x-endmark-format", "json");
+        let reply = request.json(&wire.request(false)).send().await.read().await;
+        assert_eq!(endmark.calls() == 1, is_paused, "{stop}: {}", reply.text());
+        if is_paused {
+            assert_eq!(reply.json(), whole);
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! What a provider says last of a reply that failed: it is passed on as it is, and nothing is asked for again.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Script};
 
 use crate::support::Endmark;
-use crate::support::spoken::{Said, Wire};
+use crate::support::spoken::{End, Said, Wire};
 
 const RESPONSES: Wire = Wire::Other(Dialect::Responses);
 const MESSAGES: Wire = Wire::Other(Dialect::Messages);
@@ -83,4 +84,48 @@ async fn a_full_window_is_told_and_nothing_is_asked_for() {
         };
         assert_eq!((said("outcome").as_deref(), said("cut").as_deref()), (Some("cut"), Some("window")));
     }
+}
+
+/// One test for each format: one that is not read must not hide behind another.
+async fn an_error_in_mid_stream_is_mended(wire: Wire, kind: &str) {
+    let mut frames = wire.frames(&TEXT, None);
+    frames.push(wire.error_frame(kind, "too much to do"));
+    let broken = || Answer::sse(frames.clone());
+    // Where the rest is there, nobody hears of it.
+    let rest = wire.answer(&[Said::Text(" boats were in.")], End::Turn, true);
+    let endmark = Endmark::start(Script::new().then(broken()).otherwise(rest)).await;
+    let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+    assert_eq!(heard.text, "The harbour was quiet and the boats were in.", "{}", reply.text());
+    assert_eq!((heard.error, heard.stop.as_deref()), (None, Some(wire.word(End::Turn))), "{}", reply.text());
+    assert!(!reply.text().contains("too much to do"), "{}", reply.text());
+    let told = heard.endmark.unwrap();
+    let shown = endmark.store.show(told["request"].as_str().unwrap()).unwrap().unwrap();
+    assert_eq!(shown.pieces[0].piece.ending, "upstream_error");
+    // Where it is not, the upstream's own word is the last.
+    let refused = Answer::error(400, "invalid_request_error", None, "no");
+    let endmark = Endmark::start(Script::new().then(broken()).otherwise(refused)).await;
+    let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+    assert!(endmark.calls() > 1 && heard.stop.is_none(), "{}", reply.text());
+    assert!(heard.error.unwrap().to_string().contains("too much to do"), "{}", reply.text());
+    assert!(!reply.text().contains("endmark_reply_cut"), "{}", reply.text());
+}
+
+#[tokio::test]
+async fn an_error_in_a_stream_of_chat_completions_is_mended() {
+    an_error_in_mid_stream_is_mended(Wire::Chat, "overloaded").await;
+}
+
+#[tokio::test]
+async fn an_error_in_a_stream_of_responses_is_mended() {
+    an_error_in_mid_stream_is_mended(RESPONSES, "server_error").await;
+}
+
+#[tokio::test]
+async fn an_error_in_a_stream_of_messages_is_mended() {
+    an_error_in_mid_stream_is_mended(MESSAGES, "overloaded_error").await;
+}
+
+#[tokio::test]
+async fn an_error_in_a_stream_of_gemini_is_mended() {
+    an_error_in_mid_stream_is_mended(GEMINI, "UNAVAILABLE").await;
 }
