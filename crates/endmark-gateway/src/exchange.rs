@@ -20,6 +20,7 @@ pub(crate) use admit::admit;
 pub(crate) use client::LiveSlot;
 pub(crate) use deliver::deliver;
 pub(crate) use disclose::Outcome;
+pub(crate) use history::change_passing;
 pub(crate) use refused::refused;
 pub(crate) use slot::{Part, Slot};
 pub(crate) use streamed::streamed;

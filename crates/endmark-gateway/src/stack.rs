@@ -20,7 +20,7 @@ use crate::request_body::Incoming;
 use crate::rescue::{self, Refusal};
 use crate::route::{self, Route, Target};
 use crate::settings::Mode;
-use crate::upstream::{for_upstream, from_upstream};
+use crate::upstream::{for_upstream, from_upstream, of_changed_body};
 
 /// Answers one request, whatever it is; it speaks of errors as `format` does.
 pub(crate) async fn respond(
@@ -69,19 +69,26 @@ fn upgrade(request: &Request<AnyBody>) -> Option<Refusal> {
     Some(Refusal::Upgrade(format!("an upgrade to {}", String::from_utf8_lossy(protocol.as_bytes()))))
 }
 
-/// A path that Endmark has nothing to do with: there and back, byte for byte.
+/// A path that Endmark has nothing to do with: there and back, byte for byte, but for the id of a response that goes on
+/// under another.
 async fn pass_through(
     gateway: &Gateway,
     target: &Target<'_>,
     request: Request<Incoming>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let (head, body) = request.into_parts();
+    let (body, changed) = exchange::change_passing(gateway, target, &head.headers, body).await?;
     let (body, _holding) = body.unchanged();
     let mut onward = Request::new(body);
     *onward.method_mut() = head.method;
     *onward.uri_mut() = target.without_credential().locate()?;
     *onward.headers_mut() = for_upstream(&head.headers, target.upstream, None);
-    let answer = send(gateway, target, onward).await?;
+    if changed.is_any() {
+        onward.headers_mut().remove(header::CONTENT_ENCODING);
+        of_changed_body(onward.headers_mut());
+    }
+    let mut answer = send(gateway, target, onward).await?;
+    changed.write_headers(answer.headers_mut());
     Ok(answer.map(|body| unbroken(body, gateway.settings.limits.idle)))
 }
 

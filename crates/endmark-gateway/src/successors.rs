@@ -50,6 +50,11 @@ impl Successors {
         }
     }
 
+    /// Whether no response was finished by another one.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner).last.is_empty()
+    }
+
     /// The id under which the upstream has all of this response, where that is another.
     pub(crate) fn of(&self, upstream: &str, credential: Option<&str>, id: &str) -> Option<String> {
         let known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

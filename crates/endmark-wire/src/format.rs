@@ -116,6 +116,11 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether a request to this path, that is for no reply, may go on from a response.
+    fn goes_on_in(&self, _path: &str) -> bool {
+        false
+    }
+
     /// See [`Request::asking`].
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked>;
 

@@ -84,6 +84,11 @@ impl WireFormat for Responses {
         root.filled("previous_response_id").filter(|id| id.kind() == Kind::String)
     }
 
+    fn goes_on_in(&self, path: &str) -> bool {
+        let below = PATHS.into_iter().find_map(|of_replies| path.strip_prefix(of_replies));
+        matches!(below, Some("/input_tokens" | "/compact"))
+    }
+
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
         continuation::asking(request, ask, terms)
     }

@@ -21,7 +21,7 @@ use crate::request_body::Incoming;
 use crate::rescue::Refusal;
 use crate::route::Target;
 use crate::settings::{Mode, Upstream};
-use crate::upstream::{for_fallback, for_upstream};
+use crate::upstream::{for_fallback, for_upstream, of_changed_body};
 
 /// Reads a request to the end of its body and decides what is to be done with its reply.
 pub(crate) async fn admit(
@@ -39,18 +39,13 @@ pub(crate) async fn admit(
         let kind = found.format.name();
         Refusal::BadRequest(format!("the request is not one of the format {kind}: {error}; {}", error.hint))
     })?;
-    let mode = match named(&head.headers, "x-endmark-resume")? {
-        // Its reply does not come as the answer, or nobody knows what it asks: there is nothing to look at.
-        _ if request.view().only_passes => Mode::Off,
-        Some(mode) => {
-            mode.parse::<Mode>().map_err(|error| Refusal::BadRequest(format!("x-endmark-resume: {error}")))?
-        }
-        None => gateway.settings.resume.mode,
-    };
+    let wanted = mode_of(gateway, &head.headers)?;
+    // Its reply does not come as the answer, or nobody knows what it asks: there is nothing to look at.
+    let mode = if request.view().only_passes { Mode::Off } else { wanted };
     let credential = identity::credential(&head.headers);
     // The session is that of the id that the client knows.
     let conversation = conversation(&request);
-    let changed = change(gateway, &target.upstream.name, credential.as_deref(), mode, &mut request);
+    let changed = change(gateway, &target.upstream.name, credential.as_deref(), wanted, &mut request);
     let view = request.view();
     let schema = schema_of_text(gateway, &request, named(&head.headers, "x-endmark-schema")?)?;
     let demanded = match named(&head.headers, "x-endmark-format")? {
@@ -66,7 +61,10 @@ pub(crate) async fn admit(
     };
     let session = identity::session(&head.headers, named(&head.headers, "x-endmark-session")?, &conversation);
 
-    let destination = own_destination(target, &request, &head.headers, mode)?;
+    let mut destination = own_destination(target, &request, &head.headers, mode)?;
+    if changed.is_any() {
+        of_changed_body(&mut destination.headers);
+    }
     let id = identity::new_request_id();
     changed.note(gateway, &target.upstream.name, &id);
     let task_id = named(&head.headers, "x-endmark-task")?.map_or_else(|| session.clone(), str::to_owned);
@@ -192,6 +190,14 @@ fn conversation(request: &wire::Request) -> String {
     let mut parts = vec![view.first_user_text.clone().unwrap_or_default()];
     parts.extend(request.tools().into_iter().map(|tool| tool.name));
     parts.join("\n")
+}
+
+/// What the client wants to be done for its reply, else what the settings say.
+pub(super) fn mode_of(gateway: &Gateway, headers: &HeaderMap) -> Result<Mode, Refusal> {
+    match named(headers, "x-endmark-resume")? {
+        Some(mode) => mode.parse().map_err(|error| Refusal::BadRequest(format!("x-endmark-resume: {error}"))),
+        None => Ok(gateway.settings.resume.mode),
+    }
 }
 
 /// The value of one of Endmark's own headers.

@@ -1,10 +1,17 @@
 //! What of a request's history is changed before it goes upstream: calls that no server can read, and a response that went
 //! on under another id.
 
-use endmark_wire::request::Request;
+use bytes::Bytes;
+use endmark_wire::format::FORMATS;
+use endmark_wire::request::{Address, Request};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::admit::mode_of;
+use super::identity;
 use crate::gateway::Gateway;
+use crate::request_body::{Incoming, RequestBody};
+use crate::rescue::Refusal;
+use crate::route::Target;
 use crate::settings::Mode;
 
 /// What was changed.
@@ -25,24 +32,65 @@ pub(super) fn change(
     request: &mut Request,
 ) -> Changed {
     let mut changed = Changed::default();
-    match mode {
-        Mode::Auto | Mode::On => {}
-        Mode::Warn | Mode::Off => return changed,
+    if !may_change(mode) {
+        return changed;
     }
     if let Some((repaired, calls)) = request.repaired() {
         (*request, changed.repaired_calls) = (repaired, calls);
     }
-    let last = request.goes_on_from().and_then(|id| gateway.successors.of(upstream, credential, &id));
-    if let Some(last) = last {
-        *request = request.going_on_from(&last);
-        changed.goes_on_from = Some(last);
-    }
+    changed.goes_on_from = go_on(gateway, upstream, credential, request);
     changed
+}
+
+/// Changes a request that is for no reply where it goes on from a response: counting what that has, or making it shorter, is
+/// of no use with the beginning of it alone.
+pub(crate) async fn change_passing(
+    gateway: &Gateway,
+    target: &Target<'_>,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Result<(Incoming, Changed), Refusal> {
+    let mut changed = Changed::default();
+    let path = target.path_and_query.split('?').next().unwrap_or_default();
+    let format = FORMATS.into_iter().find(|format| format.goes_on_in(path));
+    let Some(format) = format.filter(|_| !gateway.successors.is_empty()) else { return Ok((body, changed)) };
+    if !may_change(mode_of(gateway, headers)?) {
+        return Ok((body, changed));
+    }
+    let limits = &gateway.settings.limits;
+    let (mut body, holding) = body.read_as_far_as_possible(headers, limits, &gateway.held).await?;
+    if let Ok(mut request) = Request::parse(format, &body.plain, &Address::default()) {
+        let credential = identity::credential(headers);
+        changed.goes_on_from = go_on(gateway, &target.upstream.name, credential.as_deref(), &mut request);
+        if changed.is_any() {
+            body = RequestBody { plain: Bytes::copy_from_slice(request.body()), encoded: None };
+        }
+    }
+    Ok((Incoming::Read(body, holding), changed))
+}
+
+/// Lets a request go on from the whole of a response that it knows by the id of its beginning; the id that it has then.
+fn go_on(
+    gateway: &Gateway,
+    upstream: &str,
+    credential: Option<&str>,
+    request: &mut Request,
+) -> Option<String> {
+    let last = gateway.successors.of(upstream, credential, &request.goes_on_from()?)?;
+    *request = request.going_on_from(&last);
+    Some(last)
+}
+
+fn may_change(mode: Mode) -> bool {
+    match mode {
+        Mode::Auto | Mode::On => true,
+        Mode::Warn | Mode::Off => false,
+    }
 }
 
 impl Changed {
     /// Whether the request goes on in other bytes than it came in.
-    pub(super) fn is_any(&self) -> bool {
+    pub(crate) fn is_any(&self) -> bool {
         self.repaired_calls > 0 || self.goes_on_from.is_some()
     }
 
@@ -59,7 +107,7 @@ impl Changed {
     }
 
     /// Tells the client.
-    pub(super) fn write_headers(&self, headers: &mut HeaderMap) {
+    pub(crate) fn write_headers(&self, headers: &mut HeaderMap) {
         if self.repaired_calls > 0 {
             headers.insert(HeaderName::from_static("x-endmark-repaired-calls"), self.repaired_calls.into());
         }

@@ -37,7 +37,7 @@ const OF_ANY_HOST: [HeaderName; 6] = [
 ];
 
 /// What is said of a body, and is true of no other.
-const OF_THE_BODY: [HeaderName; 8] = [
+const OF_THE_BODY: [HeaderName; 9] = [
     header::CONTENT_LENGTH,
     header::ETAG,
     header::ACCEPT_RANGES,
@@ -45,8 +45,12 @@ const OF_THE_BODY: [HeaderName; 8] = [
     HeaderName::from_static("digest"),
     HeaderName::from_static("content-digest"),
     HeaderName::from_static("repr-digest"),
-    HeaderName::from_static("idempotency-key"),
+    HeaderName::from_static("signature"),
+    HeaderName::from_static("signature-input"),
 ];
+
+/// What tells a request from its repetition: another request is none.
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The prefix of Endmark's own headers, which are for the gateway and not for the upstream.
 const OWN: &str = "x-endmark-";
@@ -132,12 +136,17 @@ pub(crate) fn from_upstream(upstream: &HeaderMap) -> HeaderMap {
     end_to_end(upstream)
 }
 
-/// Takes away what is said of a body that another one takes the place of: its length, its digests, its validators,
-/// and the key that tells a request from its repetition.
-pub(crate) fn of_another_body(headers: &mut HeaderMap) {
+/// Takes away what is said of a body that was changed: its length, its digests, its validators, and who signed them.
+pub(crate) fn of_changed_body(headers: &mut HeaderMap) {
     for name in OF_THE_BODY {
         headers.remove(name);
     }
+}
+
+/// The same for a body in whose place another one stands: it is no repetition of the first, either.
+pub(crate) fn of_another_body(headers: &mut HeaderMap) {
+    of_changed_body(headers);
+    headers.remove(IDEMPOTENCY_KEY);
 }
 
 /// How long an upstream asks to be left alone: in seconds, or until a moment of its own clock.

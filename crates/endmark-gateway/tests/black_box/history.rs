@@ -157,3 +157,42 @@ async fn a_compressed_request_is_repaired_too() {
     let made = sent["messages"][1]["tool_calls"][1]["function"]["arguments"].as_str().unwrap();
     assert!(made.ends_with("(string) is not finished\"}"), "{made}");
 }
+
+/// They were said of other bytes; that it is the same request is still true.
+#[tokio::test]
+async fn what_was_said_of_other_bytes_does_not_go_with_a_repaired_request() {
+    let said =
+        ["content-digest", "digest", "content-md5", "repr-digest", "etag", "signature", "signature-input"];
+    for (cut, is_repaired) in [(r#"{"city": "Par"#, true), (r#"{"city": "Paris"}"#, false)] {
+        let endmark = Endmark::start(Script::new().otherwise(Wire::Chat.answer(&[], End::Turn, false))).await;
+        let mut request = Request::post(endmark.address, Wire::Chat.path(false))
+            .header("content-type", "application/json")
+            .header("idempotency-key", "k");
+        for name in said {
+            request = request.header(name, "x");
+        }
+        request.body(conversation(Wire::Chat, &json!(cut))).send().await.read().await;
+        let received = &endmark.upstream.requests()[0];
+        let left: Vec<&str> = said.into_iter().filter(|name| received.header(name).is_some()).collect();
+        assert_eq!(left, if is_repaired { &[][..] } else { &said[..] }, "{cut}");
+        assert_eq!(received.header("idempotency-key"), Some("k"));
+    }
+}
+
+/// The same of a reply that is another than the upstream's.
+#[tokio::test]
+async fn what_was_said_of_other_bytes_does_not_come_with_a_mended_reply() {
+    let said =
+        ["content-digest", "digest", "content-md5", "repr-digest", "etag", "signature", "signature-input"];
+    for end in [End::Limit, End::Turn] {
+        let mut answer = Wire::Chat.answer(&[Said::Text("The harbour was ")], end, false);
+        for name in said {
+            answer = answer.header(name, "x");
+        }
+        let rest = Wire::Chat.answer(&[Said::Text("quiet.")], End::Turn, false);
+        let endmark = Endmark::resuming(Script::new().then(answer).otherwise(rest)).await;
+        let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(false), false).await;
+        let left: Vec<&str> = said.into_iter().filter(|name| reply.header(name).is_some()).collect();
+        assert_eq!(left, if end == End::Limit { &[][..] } else { &said[..] });
+    }
+}

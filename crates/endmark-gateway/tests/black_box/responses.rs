@@ -111,6 +111,40 @@ async fn what_goes_on_from_a_resumed_stream_goes_on_from_the_whole_of_it() {
     }
 }
 
+/// So does what only passes, where that is of the same response: one that is answered later, a count, a compaction.
+#[tokio::test]
+async fn what_passes_goes_on_from_the_whole_too() {
+    let script = Script::new()
+        .then(stream("resp_1", &text("incomplete", &STORY[..40])))
+        .then(stream("resp_2", &text("completed", &STORY[40..])))
+        .otherwise(Answer::json(200, &json!({"object": "response.input_tokens", "input_tokens": 7})));
+    let endmark = Endmark::resuming(script).await;
+    let post = |path: &str| Request::post(endmark.address, path).header("authorization", "Bearer me");
+    post("/v1/responses").json(&request(true)).send().await.read().await;
+    let body = r#"{ "previous_response_id" : "resp_1", "background":true, "input":"And then?", "odd": 1.0 }"#;
+    for (path, mode, expected) in [
+        ("/v1/responses", "auto", "resp_2"),
+        ("/v1/responses", "warn", "resp_1"),
+        ("/v1/responses/input_tokens", "auto", "resp_2"),
+        ("/u/scripted/v1/responses/compact?x=1", "on", "resp_2"),
+        ("/openai/v1/responses/compact", "auto", "resp_2"),
+        ("/v1/responses/input_tokens", "off", "resp_1"),
+        ("/v1/responses/resp_1/cancel", "auto", "resp_1"),
+    ] {
+        let request = post(path)
+            .header("x-endmark-resume", mode)
+            .header("content-type", "application/json")
+            .header("content-digest", "sha-256=:AA==:");
+        let reply = request.body(body).send().await.read().await;
+        let sent = endmark.upstream.requests().pop().unwrap();
+        let is_other = expected != "resp_1";
+        assert_eq!(sent.header("content-digest").is_none(), is_other, "{path} {mode}");
+        assert_eq!(String::from_utf8(sent.body).unwrap(), body.replace("resp_1", expected), "{path} {mode}");
+        let told = is_other.then_some(expected);
+        assert_eq!(reply.header("x-endmark-previous-response"), told, "{path} {mode}");
+    }
+}
+
 /// A call's result goes to the response that has the call, be it cut there.
 #[tokio::test]
 async fn what_goes_on_from_a_stream_with_a_call_goes_on_from_the_answer_with_the_call() {
