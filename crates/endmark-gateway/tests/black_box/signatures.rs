@@ -107,7 +107,8 @@ async fn a_signed_part_stays_at_its_place_where_a_stream_goes_on() {
         for part in parts(&reply, true) {
             let bracket = if part["thought"] == true { "~" } else { "" };
             let signature = part["thoughtSignature"].as_str().or(part[name].as_str()).unwrap_or_default();
-            told += &format!("{bracket}{}{bracket}{signature}", part["text"].as_str().unwrap_or_default());
+            let text = part["text"].as_str().unwrap_or_default();
+            told.extend([bracket, text, bracket, signature]);
         }
         assert_eq!(told, "The harbour ~I think.~wasAB quiet.C", "{name}: {}", reply.text());
     }
