@@ -205,6 +205,20 @@ fn every_client_is_written_where_it_looks_and_comes_back() {
 }
 
 #[test]
+fn every_provider_of_opencode_goes_to_its_own_version() {
+    let place = Place::new();
+    let path = place.path().join(OPENCODE_FILE);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "{}").unwrap();
+    assert_eq!(place.run(&["setup", "opencode", "--write"]).code, 0);
+    let written: Value = serde_json::from_str(&text(&place, OPENCODE_FILE)).unwrap();
+    for (provider, version) in [("openai", "v1"), ("anthropic", "v1"), ("google", "v1beta")] {
+        let address = &written["provider"][provider]["options"]["baseURL"];
+        assert_eq!(*address, format!("http://127.0.0.1:4141/{version}"), "{provider}");
+    }
+}
+
+#[test]
 fn what_is_written_for_codex_is_one_provider_over_http() {
     let place = Place::new();
     assert_eq!(place.run(&["setup", "codex", "--write"]).code, 0);
