@@ -297,26 +297,26 @@ impl Cwe {
     /// assert_eq!(Cwe::read("injection of 3 kinds"), []);
     /// ```
     pub fn read(text: &str) -> Vec<Self> {
-        let lower = narrow(text).to_ascii_lowercase();
+        let narrow = narrow(text);
+        let bare = narrow.trim();
+        let alone = Some(bare).filter(|bare| digits(bare) == *bare).and_then(|bare| bare.parse().ok());
         let mut found: Vec<Self> = Vec::new();
-        let mut add = |number: &str| {
-            if let Some(number) = number.parse().ok().filter(|number| *number > 0).map(Self)
-                && !found.contains(&number)
-                && found.len() < Self::MOST
-            {
-                found.push(number);
+        for cwe in Self::named_in(&narrow).into_iter().chain(alone.filter(|number| *number > 0).map(Self)) {
+            if !found.contains(&cwe) && found.len() < Self::MOST {
+                found.push(cwe);
             }
-        };
-        for (at, word) in lower.match_indices("cwe") {
-            let rest =
-                lower[at + word.len()..].trim_start_matches([' ', '-', '_', ':', '#', '–', '\u{2011}']);
-            add(digits(rest));
-        }
-        let bare = lower.trim();
-        if digits(bare) == bare {
-            add(bare);
         }
         found
+    }
+
+    /// Those that a text names behind the word.
+    pub(super) fn named_in(text: &str) -> Vec<Self> {
+        let lower = text.to_ascii_lowercase();
+        let behind = lower.match_indices("cwe").map(|(at, word)| &lower[at + word.len()..]);
+        let numbers = behind.filter_map(|rest| {
+            digits(rest.trim_start_matches([' ', '-', '_', ':', '#', '–', '\u{2011}'])).parse().ok()
+        });
+        numbers.filter(|number| *number > 0).map(Self).collect()
     }
 
     /// More of them in one finding are not kept.

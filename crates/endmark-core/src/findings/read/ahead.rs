@@ -2,6 +2,7 @@
 
 use super::draft::Values;
 use super::evidence::{Around, Begins, Fence};
+use super::header::Header;
 use super::heads::{self, Head, Shape};
 use super::lines::{Line, unquoted};
 use super::names::Key;
@@ -157,10 +158,8 @@ impl<'a> Run<'a> {
 /// What is around a line of evidence.
 pub(super) struct Surroundings<'a, 'b, 'v> {
     pub(super) ahead: Ahead<'a, 'b>,
-    /// The fields that the finding lacks.
-    pub(super) new: Vec<Key>,
-    /// Those that the header lacks, and that may stand behind the findings.
-    pub(super) new_of_header: Vec<Key>,
+    /// What is said before the findings; what that lacks may stand behind them.
+    pub(super) header: &'v Header,
     /// How the findings of this result begin, and the number that the next one has.
     pub(super) shape: Option<Shape>,
     pub(super) next_number: Option<u32>,
@@ -237,6 +236,10 @@ impl Around for Surroundings<'_, '_, '_> {
     }
 
     fn is_new(&self, key: Key, is_after_blank: bool) -> bool {
-        self.new.contains(&key) || is_after_blank && self.new_of_header.contains(&key)
+        match key {
+            Key::Id | Key::Title | Key::Of(Field::Evidence) => false,
+            key if key.is_of_header() => is_after_blank && self.header.lacks().contains(&key),
+            key => self.values.lacks(key),
+        }
     }
 }

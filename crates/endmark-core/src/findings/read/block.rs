@@ -182,17 +182,10 @@ impl Block {
             && self.ignored.is_none()
             && draft.taking == Taking::Evidence
         {
-            let new = WITHIN_EVIDENCE.into_iter().filter(|key| draft.is_new(*key)).collect();
             let next_number = draft.id.number().and_then(|number| number.checked_add(1));
             if let Some((evidence, values)) = draft.evidence_and_values() {
-                let surroundings = Surroundings {
-                    ahead,
-                    new,
-                    new_of_header: self.header.lacks(),
-                    shape: self.shape,
-                    next_number,
-                    values,
-                };
+                let surroundings =
+                    Surroundings { ahead, header: &self.header, shape: self.shape, next_number, values };
                 match evidence.step(line, text, &surroundings) {
                     Step::Taken => {
                         draft.is_ended_by_blank = false;
@@ -565,15 +558,3 @@ fn is_broken(value: &str) -> bool {
 
 /// How many lines behind the beginning of a finding are looked at where code is open.
 const LINES_BEHIND_FENCE: usize = 4;
-
-/// The fields that can stand behind evidence.
-const WITHIN_EVIDENCE: [Key; 8] = [
-    Key::Of(Field::Severity),
-    Key::Of(Field::Cwe),
-    Key::Of(Field::Location),
-    Key::Of(Field::Source),
-    Key::Of(Field::Sink),
-    Key::Of(Field::Flow),
-    Key::Of(Field::OriginallyTruncated),
-    Key::Lines,
-];

@@ -48,6 +48,20 @@ pub(super) struct Values<'a> {
 }
 
 impl Values<'_> {
+    /// Whether nothing has been said yet about a field of one line.
+    pub(super) fn lacks(self, key: Key) -> bool {
+        let is_said = self.said.iter().any(|(known, value, _)| *known == key && !value.is_empty());
+        !is_said && (key != Key::Lines || !self.has_lines())
+    }
+
+    /// Whether the location says which lines.
+    fn has_lines(self) -> bool {
+        let location = self.said.iter().find(|(key, ..)| *key == Key::Of(Field::Location));
+        location
+            .and_then(|(_, value, _)| Location::read(value))
+            .is_some_and(|location| location.places().iter().any(|place| place.lines.is_some()))
+    }
+
     /// Whether the fields that follow are of another finding, since this one has them already and says another place, source
     /// or sink. Without a heading, two of them have to be there, and how bad it is.
     pub(super) fn are_of_another(self, fields: &[(Key, &str)], is_headed: bool) -> bool {
@@ -123,18 +137,9 @@ impl Draft {
         match key {
             Key::AgentId | Key::Dimensions | Key::Declared | Key::Escapes | Key::Id => false,
             Key::Title => self.title.is_empty(),
-            Key::Lines if self.has_lines() => false,
             Key::Of(Field::Evidence) => self.evidence.is_none(),
-            key => !self.values.iter().any(|(known, value, _)| *known == key && !value.is_empty()),
+            key => self.values().lacks(key),
         }
-    }
-
-    /// Whether the location says which lines.
-    fn has_lines(&self) -> bool {
-        let location = self.values.iter().find(|(key, ..)| *key == Key::Of(Field::Location));
-        location
-            .and_then(|(_, value, _)| Location::read(value))
-            .is_some_and(|location| location.places().iter().any(|place| place.lines.is_some()))
     }
 
     /// Takes a value; an empty one may follow in the next lines.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::finding::Finding;
+use super::super::finding::{Cwe, Finding};
 use super::super::location::Location;
 
 /// What a paragraph has said of a finding so far.
@@ -49,12 +49,7 @@ impl Named {
     /// What a line names.
     pub(super) fn of(text: &str) -> Self {
         let mut named = Self::default();
-        let lower = text.to_ascii_lowercase();
-        for (at, word) in lower.match_indices("cwe") {
-            let behind = lower[at + word.len()..].trim_start_matches(['-', ' ', '_', ':']);
-            let digits = behind.len() - behind.trim_start_matches(|sign: char| sign.is_ascii_digit()).len();
-            named.weaknesses.extend(behind[..digits].parse::<u32>());
-        }
+        named.weaknesses.extend(Cwe::named_in(text).into_iter().map(|cwe| cwe.0));
         let mut is_line_named = false;
         let mut plain = Vec::new();
         for word in text.split_whitespace() {

@@ -131,6 +131,9 @@ pub(super) fn fields(text: &str) -> Vec<&str> {
         said(rest).filter(|_| fields.len() < MOST_FIELDS && !rest.trim_start().starts_with('|'))
     {
         let is_of_word = matches!(first.key, Some(Key::Of(Field::Severity | Field::Cwe)));
+        if !is_of_word && !first.is_bold {
+            break;
+        }
         let begins = rest.find(first.name).map_or(0, |at| at + first.name.len());
         let looked_at = rest.get(..MOST_LOOKED_AT).unwrap_or(rest);
         let next = looked_at.match_indices([' ', '|', '·', '•']).find(|(at, sign)| {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::findings::expected::Basis;
 use crate::findings::merge::{Handed, Merged};
 use crate::findings::recovery::{Recovery, RecoveryState, RunKind};
+use crate::findings::transcript::letters;
 
 /// What may be missing from a report, and why (AR-6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -284,9 +285,7 @@ impl Coverage {
     }
 
     fn entry(&mut self, dimension: &str) -> &mut DimensionCoverage {
-        let folded: String =
-            dimension.chars().filter(|sign| sign.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-        let at = *self.known.entry(folded).or_insert_with(|| {
+        let at = *self.known.entry(letters(dimension)).or_insert_with(|| {
             self.list.push(DimensionCoverage {
                 dimension: dimension.to_owned(),
                 agents: Vec::new(),

@@ -47,6 +47,10 @@ impl Block {
             }
             return None;
         }
+        // What is a field is no beginning, whatever it looks like: most lines are one.
+        if words::said(text).is_some_and(|said| said.key.is_some()) {
+            return None;
+        }
         let is_alike = |head: &Head<'_>| match self.shape {
             None => true,
             Some(shape) => !self.is_shape_sure && shape == head.shape,
