@@ -352,6 +352,23 @@ mod tests {
     }
 
     #[test]
+    fn only_what_stands_before_every_line_is_taken_away() {
+        let lines = ["===AGENT_RESULT===", "agent_id: x", ""];
+        assert_eq!(
+            text(&lines.join("\n7: ").replacen("===", "6: ===", 1)),
+            "===AGENT_RESULT===\nagent_id: x\n"
+        );
+        for same in [
+            lines.join("\n2: ").replacen("===", "Look:\n1: ===", 1),
+            lines.join("\nx:").replacen("===", "x:===", 1),
+            lines.join("\n").replacen("===", "I end with ===", 1),
+            lines.join("\n> ").replacen("===", "> ===", 1),
+        ] {
+            assert_eq!(text(&same), same);
+        }
+    }
+
+    #[test]
     fn what_a_log_sets_before_each_line_is_recognised_in_the_others() {
         for (prefix, line, found) in [
             ("  9: ", " 10:   x", Some(" 10: ")),

@@ -121,6 +121,10 @@ fn a_whole_result_that_nobody_asked_for_closes_what_its_agent_left_open() {
     short.ended(Cut::Mild, vec![]);
     short.handed_over(&AgentResult { declared_findings: Some(9), ..whole("a", 3) });
     assert_eq!(short.gaps(), names("a,b"));
+    let mut waiting = recovery("a,b", 9, 2, true);
+    waiting.ended(Cut::Severe, vec![]);
+    waiting.handed_over(&AgentResult { declared_findings: Some(4), ..whole("a", 3) });
+    assert_eq!(next(&waiting).map(|asked| asked.2), Some("b,a".into()));
 }
 
 /// A cut run between two whole ones loses nothing that the last one has: plan, merge and report agree.
@@ -252,6 +256,26 @@ fn the_beginning_of_evidence_that_stands_in_another_one_is_not_kept() {
     assert_eq!(merged.findings().len(), 1);
     let evidence = merged.findings()[0].finding.evidence.as_ref().unwrap().as_str();
     assert_eq!(evidence, "one\nlet a;");
+}
+
+/// Of two that were cut, or of one that stands in a later one, only the longer is kept.
+#[test]
+fn evidence_that_stands_in_a_longer_one_is_said_once() {
+    let joined = |evidence: [&str; 2], end: &str| {
+        let handed = evidence.map(|evidence| {
+            let text = format!(
+                "===AGENT_RESULT===\nagent_id: x\n\n[F001] A\nseverity: Low\ncwe: CWE-79\nlocation: a.c:1\nsource: s\nsink: k\n\
+                 evidence:\n{evidence}{end}"
+            );
+            Handed { origin: "x.txt".into(), result: read(text.as_bytes()).results.remove(0) }
+        });
+        let merged = Merged::new(&Team::default(), handed.into());
+        merged.findings()[0].finding.evidence.as_ref().unwrap().as_str().to_owned()
+    };
+    let whole = format!("\n{END}");
+    assert_eq!(joined(["  b();", "  a();\n  b();\n  c();"], &whole), "a();\nb();\nc();");
+    assert_eq!(joined(["  let a", "  let a = b();"], ""), "let a = b();");
+    assert_eq!(joined(["  let a", "  let a = b();"], &whole), "let a\n\nlet a = b();");
 }
 
 #[test]
