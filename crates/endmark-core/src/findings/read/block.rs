@@ -385,7 +385,10 @@ impl Block {
 
     fn ignore(&mut self, line: &Line<'_>, text: &str, said: Option<Said<'_>>, remarks: &mut Remarks) {
         if let Some(draft) = &mut self.draft {
-            draft.settle();
+            // A line that is cut may yet go on with the field before it.
+            if line.is_settled {
+                draft.settle();
+            }
             // `which runs as:` speaks of the code behind it, `Fix:` of other code.
             let is_about_code =
                 said.is_none_or(|said| said.value.is_empty() && !said.is_bold && !is_of_remedy(said.name));

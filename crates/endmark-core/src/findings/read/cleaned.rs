@@ -248,12 +248,22 @@ struct Prefix {
     text: String,
 }
 
+/// Why a line has no such prefix.
+struct Unlike {
+    /// It ends in the middle of one.
+    is_begun: bool,
+}
+
 impl Prefix {
     /// Takes it away from every line that has it.
     fn strip(&self, text: &[u8], lines: &mut [Kept]) {
         for line in lines {
-            let before = self.length_in(&words(text, line));
-            drop_bytes(&mut line.pieces, before.unwrap_or(0));
+            match self.matched(&words(text, line)) {
+                Ok(before) => drop_bytes(&mut line.pieces, before),
+                // What is cut in the middle of it has nothing behind it.
+                Err(Unlike { is_begun: true }) if !line.is_settled => line.pieces.clear(),
+                Err(_) => {}
+            }
         }
     }
 
@@ -273,6 +283,10 @@ impl Prefix {
 
     /// How many bytes of a line are such a prefix: other digits, where they are of no name, and the same signs.
     fn length_in(&self, line: &str) -> Option<usize> {
+        self.matched(line).ok()
+    }
+
+    fn matched(&self, line: &str) -> Result<usize, Unlike> {
         let mut rest = line;
         let mut words = self.text.as_str();
         while let Some(sign) = words.chars().next() {
@@ -292,7 +306,7 @@ impl Prefix {
             let word = words.split(char::is_whitespace).next().unwrap_or(words);
             let is_name = word.contains(char::is_lowercase);
             if is_name {
-                rest = rest.strip_prefix(word)?;
+                rest = rest.strip_prefix(word).ok_or(Unlike { is_begun: word.starts_with(rest) })?;
                 words = &words[word.len()..];
             } else if sign.is_ascii_digit() {
                 // A number that takes more room has less space before it.
@@ -302,16 +316,16 @@ impl Prefix {
                 let trimmed = if words.len() == self.text.len() { rest.trim_start() } else { rest };
                 let found = digits(trimmed);
                 if found == 0 {
-                    return None;
+                    return Err(Unlike { is_begun: trimmed.is_empty() });
                 }
                 rest = &trimmed[found..];
                 words = &words[digits(words)..];
             } else {
-                rest = rest.strip_prefix(sign)?;
+                rest = rest.strip_prefix(sign).ok_or(Unlike { is_begun: rest.is_empty() })?;
                 words = &words[sign.len_utf8()..];
             }
         }
-        Some(line.len() - rest.len())
+        Ok(line.len() - rest.len())
     }
 }
 
@@ -358,6 +372,11 @@ mod tests {
             text(&lines.join("\n7: ").replacen("===", "6: ===", 1)),
             "===AGENT_RESULT===\nagent_id: x\n"
         );
+        // Cut in the middle of what stands before a line.
+        for cut in ["1", " 1", "10", "10:", "10: "] {
+            let cut = format!(" 1: ===AGENT_RESULT===\n 2: agent_id: x\n{cut}");
+            assert_eq!(text(&cut), "===AGENT_RESULT===\nagent_id: x\n", "{cut}");
+        }
         for same in [
             lines.join("\n2: ").replacen("===", "Look:\n1: ===", 1),
             lines.join("\nx:").replacen("===", "x:===", 1),
