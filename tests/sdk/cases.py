@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+import sys
+import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PROMPTS = json.loads((Path(__file__).resolve().parent.parent / "real_model" / "prompts.json").read_text())
+REAL_MODEL = Path(__file__).resolve().parent.parent / "real_model"
+sys.path.insert(0, str(REAL_MODEL))
+
+from model_server import SetUpError  # noqa: E402
+
+PROMPTS = json.loads((REAL_MODEL / "prompts.json").read_text())
 # Each reply ends by itself after some thirty to sixty tokens, so that a cut is a cut.
 TEXT = "Who was Marie Curie? Answer in one sentence."
 DOCUMENT = PROMPTS["documents"][0]
 CALLS = PROMPTS["calls"]
-CALL = CALLS["prompts"][3]
 # So that a model that runs on costs seconds and no minutes.
 MOST_TOKENS = 120
+# What a cut call is cut at, well within its arguments.
+CUT_CALL_TOKENS = 50
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ CASES = [
     Case("text, cut by its limit", "text", "whole", max_tokens=12, headers=ALWAYS, direct="cut"),
     Case("text, cut by a limit that was wanted", "text", "cut", max_tokens=12, direct="cut"),
     Case("a JSON schema, cut by its limit", "document", "whole", max_tokens=14, direct="cut"),
-    Case("a tool call, cut by its limit", "call", "whole", max_tokens=50, direct="cut"),
+    Case("a tool call, cut by its limit", "call", "whole", max_tokens=CUT_CALL_TOKENS, direct="cut"),
     Case("a connection that drops", "text", "whole", "drop:9", streams=STREAM, direct="broken"),
     Case("a tool call in a connection that drops", "call", "whole", "drop:9", streams=STREAM, direct="broken"),
     Case("a stream that just ends", "text", "whole", "end:9", streams=STREAM, direct="broken"),
@@ -65,6 +73,34 @@ CASES = [
     Case("compressed both ways, cut by its limit", "text", "whole", "gzip:", max_tokens=12, headers=ALWAYS, compressed=True),
     Case("over TLS, cut by its limit", "text", "whole", max_tokens=12, headers=ALWAYS, tls=True),
 ]
+
+
+# The request for a call that this model answers best on this machine: see `choose_call`.
+chosen_call: list[str] = []
+
+
+def call_prompt() -> str:
+    return chosen_call[0] if chosen_call else CALLS["prompts"][0]
+
+
+def choose_call(origin: str, model: str) -> None:
+    """Takes the request that the model answers with the shortest call that ends by itself.
+
+    A small model may call no tool, or write on and on; which request makes it do so depends on the machine.
+    """
+    calls = {}
+    for prompt in CALLS["prompts"]:
+        chosen_call[:] = [prompt]
+        data = json.dumps(chat("call", model, MOST_TOKENS)).encode()
+        asked = urllib.request.Request(f"{origin}/v1/chat/completions", data, {"content-type": "application/json"})
+        with urllib.request.urlopen(asked, timeout=120) as answer:
+            reply = json.load(answer)
+        tokens, finish = reply["usage"]["completion_tokens"], reply["choices"][0]["finish_reason"]
+        if finish == "tool_calls" and tokens > CUT_CALL_TOKENS + 5:
+            calls[prompt] = tokens
+    if not calls:
+        raise SetUpError("the model makes no call that ends by itself: nothing can be compared")
+    chosen_call[:] = [min(calls, key=calls.get)]
 
 
 def user(content: str) -> dict:
@@ -91,7 +127,7 @@ def chat(kind: str, model: str, max_tokens: int | None) -> dict:
             {"role": "assistant", "content": "Done."},
         ]
     tools = [{"type": "function", "function": CALLS["tool"]}]
-    return {**body, "messages": [*messages, user(CALL)], "tools": tools}
+    return {**body, "messages": [*messages, user(call_prompt())], "tools": tools}
 
 
 def responses(kind: str, model: str, max_tokens: int | None) -> dict:
@@ -112,7 +148,7 @@ def responses(kind: str, model: str, max_tokens: int | None) -> dict:
             {"type": "function_call_output", "call_id": name, "output": "ok"},
             {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]},
         ]
-    return {**body, "input": [*items, user(CALL)], "tools": [{"type": "function", **CALLS["tool"]}]}
+    return {**body, "input": [*items, user(call_prompt())], "tools": [{"type": "function", **CALLS["tool"]}]}
 
 
 def messages(kind: str, model: str, max_tokens: int | None) -> dict:
@@ -135,7 +171,7 @@ def messages(kind: str, model: str, max_tokens: int | None) -> dict:
         ]
     tool = {key: value for key, value in CALLS["tool"].items() if key != "parameters"}
     tools = [{**tool, "input_schema": CALLS["tool"]["parameters"]}]
-    return {**body, "messages": [*turns, user(CALL)], "tools": tools}
+    return {**body, "messages": [*turns, user(call_prompt())], "tools": tools}
 
 
 def gemini(kind: str, model: str, max_tokens: int | None) -> dict:
@@ -146,7 +182,7 @@ def gemini(kind: str, model: str, max_tokens: int | None) -> dict:
     if kind == "call":
         tool = {key: value for key, value in CALLS["tool"].items() if key != "parameters"}
         config["tools"] = [{"functionDeclarations": [{**tool, "parametersJsonSchema": CALLS["tool"]["parameters"]}]}]
-    text = DOCUMENT["prompt"] if kind == "document" else CALL if kind == "call" else TEXT
+    text = DOCUMENT["prompt"] if kind == "document" else call_prompt() if kind == "call" else TEXT
     return {"model": model, "contents": [{"role": "user", "parts": [{"text": text}]}], "config": config}
 
 

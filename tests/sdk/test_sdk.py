@@ -25,7 +25,7 @@ sys.path[:0] = [str(HERE.parent / "real_model"), str(HERE.parent / "graders")]
 
 import gateway  # noqa: E402
 import mocks  # noqa: E402
-from cases import BODIES, CASES, VERSIONS, Case, body, cases_for, is_mocked  # noqa: E402
+from cases import BODIES, CASES, VERSIONS, Case, body, cases_for, choose_call, is_mocked  # noqa: E402
 from model_server import MODEL_NAME, ModelServer, SetUpError, install as install_model  # noqa: E402
 from sdks import FOLDER, SDKS, Library, Sdk, install, versions  # noqa: E402
 from servers import CERTIFICATE, REPOSITORY, Gateway  # noqa: E402
@@ -237,9 +237,8 @@ def main() -> int:
     given = parser.parse_args()
     if given.program:
         gateway.program = lambda: given.program.resolve()
-    if given.all:
-        # The same prompt computed cold and from the cache can differ in the last bits, and with them a word.
-        os.environ["LLAMA_ARG_CACHE_PROMPT"] = "0"
+    # The same prompt computed cold and from the cache can differ in the last bits, and with them a word.
+    os.environ["LLAMA_ARG_CACHE_PROMPT"] = "0"
     try:
         chosen = [
             sdk
@@ -259,6 +258,7 @@ def main() -> int:
             # What the libraries of Google ask for is one version further than what the mock answers.
             Trouble(mock.origin, ("/v1/models/", "/v1beta/models/")) as mocked,
         ):
+            choose_call(model.origin, MODEL_NAME)
             upstreams = {
                 "model": {"base_url": f"{trouble.origin}/v1"},
                 "mock-gemini": {"format": "gemini", "base_url": f"{mocked.origin}/v1beta", "prefill": "never"},
