@@ -107,10 +107,8 @@ fn parts<'a>(
     error: Option<&ProviderError>,
 ) -> Parts<'a> {
     let choices: Vec<Cow<'a, Choice>> = match received.choices() {
-        // A stream that broke off before its first event is one reply, cut before its first character.
-        [] if matches!(ending, Ending::Dropped | Ending::Stalled) => {
-            vec![Cow::Owned(Choice::new(0))]
-        }
+        // A stream that went wrong before anything came of it is one reply, cut before its first character.
+        [] if ending != Ending::Clean => vec![Cow::Owned(Choice::new(0))],
         choices => choices.iter().map(Cow::Borrowed).collect(),
     };
     let of = |choice: Cow<'a, Choice>| {

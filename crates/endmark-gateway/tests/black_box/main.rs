@@ -14,6 +14,7 @@ mod every_cut;
 mod failover_exam;
 mod fallback;
 mod fallback_paths;
+mod first_event;
 mod history;
 mod last_words;
 mod ledger;

@@ -1,0 +1,85 @@
+//! Streams that go wrong with their very first event: there is a reply to make whole, though nothing came of it.
+
+use testkit::{Answer, Fault, Script, Upstream};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
+
+const STORY: &str = "The harbour was quiet that morning.";
+
+/// What may come first, in place of a reply.
+fn beginnings(wire: Wire) -> [(&'static str, Vec<String>); 3] {
+    let broken = "data: {\"choices\": [{\"ind\n\n".to_owned();
+    let mut good_behind = vec![broken.clone()];
+    good_behind.extend(wire.frames(&[Said::Text("Something else.")], Some(End::Turn)));
+    let error = wire.error_frame("overloaded_error", "we are overloaded");
+    [
+        ("a broken event", vec![broken]),
+        ("a broken event before others", good_behind),
+        ("an error", vec![error]),
+    ]
+}
+
+#[tokio::test]
+async fn the_reply_is_asked_for_once_more() {
+    for wire in Wire::ALL {
+        for (what, frames) in beginnings(wire) {
+            for reset in [false, true] {
+                let length = frames.concat().len();
+                let answer = Answer::sse(frames.clone());
+                let answer = if reset { answer.fault(length, Fault::Reset) } else { answer };
+                let whole = wire.answer(&[Said::Text(STORY)], End::Turn, true);
+                let endmark = Endmark::start(Script::new().then(answer).otherwise(whole)).await;
+                let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+                let what = format!("{wire:?}, {what}, {reset}: {}", reply.text());
+                assert_eq!((heard.text.as_str(), heard.error), (STORY, None), "{what}");
+                assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Turn)), "{what}");
+                assert_eq!(heard.endmark.unwrap_or_default()["outcome"], "resumed", "{what}");
+                assert_eq!(endmark.calls(), 2, "{what}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn another_upstream_gives_it_where_there_is_one() {
+    for (what, frames) in beginnings(Wire::Chat) {
+        let whole = Wire::Chat.answer(&[Said::Text(STORY)], End::Turn, true);
+        let second = Upstream::start(Script::new().otherwise(whole)).await;
+        let first = Script::new().otherwise(Answer::sse(frames));
+        let endmark = Endmark::with_fallback(first, &second, ("key", "other"), |_| {}).await;
+        let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
+        assert_eq!((heard.text.as_str(), heard.error), (STORY, None), "{what}: {}", reply.text());
+    }
+}
+
+#[tokio::test]
+async fn where_nobody_gives_it_the_end_is_an_error_and_never_the_protocols_own() {
+    for wire in Wire::ALL {
+        for (what, frames) in beginnings(wire) {
+            let endmark = Endmark::start(Script::new().otherwise(Answer::sse(frames))).await;
+            let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+            let what = format!("{wire:?}, {what}: {}", reply.text());
+            assert!(heard.error.is_some() && heard.stop.is_none(), "{what}");
+            for end in ["[DONE]", "message_stop", "response.completed", "Something else"] {
+                assert!(!reply.text().contains(end), "{what}");
+            }
+        }
+    }
+}
+
+/// A refusal that no further try mends is the provider's last word.
+#[tokio::test]
+async fn a_refusal_in_the_stream_passes_and_is_not_asked_again() {
+    for wire in Wire::ALL {
+        let refusal = wire.error_frame("authentication_error", "the key is not known");
+        let endmark = Endmark::start(Script::new().otherwise(Answer::sse([refusal]))).await;
+        let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+        let what = format!("{wire:?}: {}", reply.text());
+        assert!(reply.text().contains("the key is not known"), "{what}");
+        assert!(heard.error.is_some() && heard.stop.is_none(), "{what}");
+        for end in ["[DONE]", "message_stop", "response.completed"] {
+            assert!(!reply.text().contains(end), "{what}");
+        }
+    }
+}
