@@ -11,6 +11,9 @@ use crate::body::{AnyBody, full};
 use crate::coding::UNDERSTOOD;
 use crate::upstream::{ReadError, UpstreamError};
 
+/// The header with the id of a request.
+const REQUEST: &str = "x-endmark-request";
+
 /// Why a request could not be served. Each message says what to do next.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
@@ -178,6 +181,20 @@ pub(crate) fn answer(refusal: &Refusal) -> (StatusCode, Option<u32>, Vec<u8>) {
 /// The answer to a request that could not be served.
 pub(crate) fn respond(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
     tracing::info!(kind = refusal.kind(), %refusal, "refused");
+    response(refusal, format)
+}
+
+/// The answer to a request that was admitted under this id, and could not be served.
+pub(crate) fn respond_to(id: &str, refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
+    tracing::info!(request = id, kind = refusal.kind(), %refusal, "refused");
+    let mut response = response(refusal, format);
+    if let Ok(id) = HeaderValue::from_str(id) {
+        response.headers_mut().insert(REQUEST, id);
+    }
+    response
+}
+
+fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
     let mut response = error_response(format, refusal.status(), refusal.kind(), &refusal.to_string());
     if matches!(refusal, Refusal::Encoding(_)) {
         response.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static(UNDERSTOOD));

@@ -100,10 +100,16 @@ async fn reply_to(
     request: Request<Incoming>,
     rehearsal: Arc<Rehearsal>,
 ) -> Result<Response<AnyBody>, Refusal> {
+    let format = found.format;
     let exchange = exchange::admit(gateway, target, found, request, rehearsal).await?;
-    let span = tracing::info_span!("request", request = exchange.id);
+    let id = exchange.id.clone();
+    let span = tracing::info_span!("request", request = id);
     // On the heap: what one request needs is too much for the stack of all that call this.
-    Box::pin(reply(exchange)).instrument(span).await
+    let answered = Box::pin(reply(exchange)).instrument(span).await;
+    Ok(answered.unwrap_or_else(|refusal| {
+        gateway.metrics.refused(refusal.kind());
+        rescue::respond_to(&id, &refusal, format)
+    }))
 }
 
 /// The reply to a request that was admitted.

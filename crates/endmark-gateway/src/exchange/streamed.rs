@@ -8,7 +8,7 @@ use endmark_wire::reply::{Choice, Received, Usage};
 use endmark_wire::writer::{ChoiceEnd, Closing as Ends, CutCall, End as ReplyEnd, StreamError, Writer};
 use http::Response;
 use serde_json::value::RawValue;
-use tokio::time::timeout_at;
+use tokio::time::{Instant, timeout_at};
 use tracing::Instrument as _;
 
 use super::Exchange;
@@ -87,10 +87,15 @@ async fn relay(
         worst: Outcome::Whole,
         ends: Vec::new(),
         failed: None,
+        is_out_of_time: false,
     };
-    match timeout_at(exchange.deadline, closing.choices(&parts)).await {
-        Ok(ended) => ended?,
-        Err(_) => closing.took_too_long(),
+    if Instant::now() < exchange.deadline {
+        match timeout_at(exchange.deadline, closing.choices(&parts)).await {
+            Ok(ended) => ended?,
+            Err(_) => closing.took_too_long(),
+        }
+    } else {
+        closing.took_too_long();
     }
     exchange.calls.watch.end(Ended::Replied(closing.worst));
     closing.end(residue).await?;
@@ -147,6 +152,8 @@ struct Closing<'a> {
     ends: Vec<OtherEnd>,
     /// Why the reply is not whole, where its own stream did not say that it ended.
     failed: Option<Disclosure>,
+    /// All the time that a request has was over before it was whole.
+    is_out_of_time: bool,
 }
 
 /// Another end of a choice than its own.
@@ -243,6 +250,7 @@ impl Closing<'_> {
     /// There is no time left to make it whole.
     fn took_too_long(&mut self) {
         self.failed = Some(self.broke_off());
+        self.is_out_of_time = true;
     }
 
     /// The reply is not whole, and nothing more is done for it.
@@ -377,7 +385,7 @@ impl Closing<'_> {
     /// broke off that would have told them at its end.
     fn usage(&self) -> Option<Usage> {
         if self.account.has_further_calls() {
-            return Some(self.account.total());
+            return self.account.total();
         }
         self.account.first.filter(|_| self.ending != Ending::Clean)
     }
@@ -399,6 +407,13 @@ impl Closing<'_> {
 
     /// What a client is told whose reply broke off.
     fn what_broke(&self, disclosure: &Disclosure) -> String {
+        if self.is_out_of_time {
+            return format!(
+                "the reply of the upstream `{}` is cut: it was not over within {:?}; ask for less, or raise [limits] total_seconds",
+                self.exchange.upstream_name(),
+                self.exchange.gateway.settings.limits.total,
+            );
+        }
         if self.ending == Ending::Clean {
             return format!(
                 "the reply of the upstream `{}` is cut, and what it was about to do is not known ({}): raise its output \

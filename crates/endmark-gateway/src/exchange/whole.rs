@@ -81,7 +81,9 @@ pub(crate) async fn whole(
         }
     }
     if account.has_further_calls() {
-        edit.set_usage(&account.total());
+        if let Some(usage) = account.total() {
+            edit.set_usage(&usage);
+        }
         let given = anew.as_ref().unwrap_or(&response).reply();
         if let Some(id) = id_of(given, &choices, &account) {
             edit.set_id(id);

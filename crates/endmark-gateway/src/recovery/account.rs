@@ -11,8 +11,8 @@ use super::patience::Patience;
 pub(crate) struct Account {
     /// As the first call reported them, if it did.
     pub(crate) first: Option<Usage>,
-    /// Of all further calls.
-    pub(crate) extra: Usage,
+    /// Of all further calls, as far as they reported any.
+    pub(crate) extra: Option<Usage>,
     /// The output limit that the last further call carried.
     pub(crate) limit_sent: Option<u64>,
     /// The id of the last further call's answer.
@@ -30,7 +30,7 @@ impl Account {
     pub(crate) fn new(allowance: u64, waiting: Duration) -> Self {
         Self {
             first: None,
-            extra: Usage::default(),
+            extra: None,
             limit_sent: None,
             last_id: None,
             last_upstream: None,
@@ -55,9 +55,7 @@ impl Account {
         let spent = usage.map_or(limit, |usage| usage.completion);
         self.further_calls += 1;
         self.allowance = self.allowance.saturating_sub(spent);
-        if let Some(usage) = usage {
-            self.extra = self.extra + *usage;
-        }
+        self.extra = sum(self.extra, usage.copied());
     }
 
     /// Whether there was any call but the first.
@@ -65,9 +63,16 @@ impl Account {
         self.further_calls > 0
     }
 
-    /// The usage to report to the client: the sum over all calls, as far as they reported any.
-    pub(crate) fn total(&self) -> Usage {
-        self.first.unwrap_or_default() + self.extra
+    /// The usage to report to the client: the sum over all calls, as far as they reported any; none where none did.
+    pub(crate) fn total(&self) -> Option<Usage> {
+        sum(self.first, self.extra)
+    }
+}
+
+fn sum(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one + other),
+        (one, other) => one.or(other),
     }
 }
 
@@ -83,5 +88,18 @@ mod tests {
         assert_eq!(account.limit(90), Some(70));
         account.book(None, 70);
         assert_eq!(account.limit(1), None);
+    }
+
+    #[test]
+    fn what_nobody_counted_is_no_number() {
+        let mut account = Account::new(100, Duration::ZERO);
+        account.book(None, 10);
+        assert_eq!(account.total(), None);
+        let counted = Usage { completion: 30, ..Usage::default() };
+        account.book(Some(&counted), 40);
+        account.book(None, 10);
+        assert_eq!(account.total(), Some(counted));
+        account.first = Some(counted);
+        assert_eq!(account.total(), Some(counted + counted));
     }
 }

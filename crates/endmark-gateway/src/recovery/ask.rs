@@ -231,7 +231,7 @@ impl<'a> Asker<'a> {
         let Some(further) = self.further.take().filter(|_| !self.is_call()) else { return Ok(None) };
         let limit = self.limit(wanted)?;
         // Its limit counts what came before, too.
-        let before = self.account.total().completion;
+        let before = self.account.total().unwrap_or_default().completion;
         let terms = Terms { limit: limit.saturating_add(before), ..terms(limit, flow.is_live()) };
         let asked = self.site.request.asking(&Ask::Native { token: &further.token }, terms);
         let Some(asked) = asked else { return Ok(None) };

@@ -250,13 +250,14 @@ async fn resumed(
     kind: CutKind,
     record: Record,
 ) -> Result<Mended, ClientGone> {
-    let (prompt_before, output_before) = (account.extra.prompt, account.extra.completion);
+    let before = account.extra.unwrap_or_default();
     let mut asker = Asker::new(exchange, suspect, account).await;
     let outcome = drive(pipeline(exchange, suspect, flow), &mut asker, flow).await?;
     let (strategies, following, upstream) = (asker.strategies, asker.following, asker.other_upstream);
     let (anew, signature) = (asker.anew, asker.signature);
     let pieces = outcome.pieces.clone();
     let mended = Mended { upstream, signature, anew, ..mended(suspect, kind, outcome, following) };
+    let extra = account.extra.unwrap_or_default();
     let reason = mended.reason.clone().unwrap_or_else(|| "the rest was received and joined".to_owned());
     let outcome_word = mended.outcome.map_or("whole", Outcome::word);
     record
@@ -264,8 +265,8 @@ async fn resumed(
             resolved: mended.outcome.is_some_and(Outcome::is_delivered_whole),
             outcome: outcome_word,
             attempts: mended.attempts,
-            extra_prompt_tokens: account.extra.prompt - prompt_before,
-            extra_output_tokens: account.extra.completion - output_before,
+            extra_prompt_tokens: extra.prompt - before.prompt,
+            extra_output_tokens: extra.completion - before.completion,
             reason,
             pieces: &pieces,
             strategies: &strategies,

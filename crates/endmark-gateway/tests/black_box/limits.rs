@@ -216,9 +216,14 @@ async fn the_total_time_ends_a_reply_that_is_awaited_and_one_that_flows() {
     assert_eq!(reply.status, 504);
     assert_eq!(reply.json()["error"]["type"], "endmark_took_too_long");
     let reply = streamed(&endmark.ask(&stream_request(50)).await);
-    assert!(!reply.done && reply.error.is_some(), "{reply:?}");
+    assert!(!reply.done, "{reply:?}");
+    // Whose limit it was, and that no upstream is to blame.
+    let said = reply.error.unwrap()["message"].to_string();
+    assert!(said.contains("[limits] total_seconds") && !said.contains("broke off"), "{said}");
+    let calls = endmark.calls();
     let passed = Request::get(endmark.address, "/v1/models").try_send().await.unwrap().read().await;
     assert!(!passed.complete, "it ended as if it were whole");
+    assert_eq!(calls, 2, "nothing more is asked once there is no time for it");
 }
 
 #[tokio::test]

@@ -11,6 +11,27 @@ fn good() -> Answer {
 }
 
 #[tokio::test]
+async fn an_error_of_the_gateways_own_names_the_request_that_the_log_has() {
+    let endmark =
+        Endmark::start(Script::new().otherwise(Answer::new(200, "text/html", "<html>a page</html>"))).await;
+    let reply = endmark.ask(&request(50)).await;
+    assert_eq!(
+        (reply.status, reply.json()["error"]["type"].as_str()),
+        (502, Some("endmark_upstream_not_an_api"))
+    );
+    let id = reply.header("x-endmark-request").unwrap();
+    for _ in 0..200 {
+        let rows = endmark.store.reader().unwrap().recent_calls(9).unwrap();
+        if let Some(row) = rows.first() {
+            assert_eq!(row.request_id, id);
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    unreachable!("the call has no row");
+}
+
+#[tokio::test]
 async fn a_request_that_got_no_reply_is_tried_again_and_that_is_told() {
     for failure in [Answer::none(Fault::Reset), Answer::none(Fault::Close), Answer::server_error()] {
         let endmark = Endmark::start(Script::new().then(failure).otherwise(good())).await;

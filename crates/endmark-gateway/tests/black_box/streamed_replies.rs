@@ -40,6 +40,19 @@ async fn usage_in_a_stream_is_the_sum_over_all_calls() {
 }
 
 #[tokio::test]
+async fn usage_that_nobody_counted_is_not_made_up() {
+    let first = ChatFrames::new().text("The harbour ").cut();
+    let rest = ChatFrames::new().text("was quiet.").finish("stop").done();
+    let endmark =
+        Endmark::resuming(Script::new().then(Answer::sse(first)).otherwise(Answer::sse(rest))).await;
+    let mut body = stream_request(500);
+    body["stream_options"] = json!({"include_usage": true});
+    let read = streamed(&endmark.ask(&body).await);
+    assert_eq!((read.text.as_str(), read.done), ("The harbour was quiet.", true));
+    assert_eq!(read.usage, None);
+}
+
+#[tokio::test]
 async fn a_stream_that_needs_nothing_is_byte_identical() {
     let frames = chat_stream(&["Yes", ", ", "it is."], "stop");
     let bytes: Vec<u8> = frames.concat().into_bytes();
