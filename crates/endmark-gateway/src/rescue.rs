@@ -9,6 +9,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 
 use crate::body::{AnyBody, full};
 use crate::coding::UNDERSTOOD;
+use crate::settings::Upstream;
 use crate::upstream::{ReadError, UpstreamError};
 
 /// The header with the id of a request.
@@ -101,6 +102,11 @@ pub(crate) enum Refusal {
         "the upstream `{upstream}` at {address} cannot be reached ({error}): check that it runs and that its base_url is right"
     )]
     Unreachable { upstream: String, address: String, error: UpstreamError },
+    /// The upstream answered what is no HTTP answer, or none that is read here.
+    #[error(
+        "the answer of the upstream `{upstream}` at {address} cannot be read: {why}; check that its base_url points at an API and what a proxy before it does (the request is not sent again by itself: it may be billed)"
+    )]
+    Unreadable { upstream: String, address: String, why: String },
     /// The upstream's answer came in parts and did not end.
     #[error("the answer of the upstream `{upstream}` was lost: {error}; send the request again")]
     AnswerLost { upstream: String, error: ReadError },
@@ -112,6 +118,15 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
+    /// The refusal where an upstream gave no answer.
+    pub(crate) fn without_answer(upstream: &Upstream, error: UpstreamError) -> Self {
+        let (name, address) = (upstream.name.clone(), upstream.base_url.to_string());
+        match error {
+            UpstreamError::Unreadable(why) => Self::Unreadable { upstream: name, address, why },
+            error => Self::Unreachable { upstream: name, address, error },
+        }
+    }
+
     fn status(&self) -> StatusCode {
         match self {
             Self::Malformed(Fault::HeadTooLong(_) | Fault::TooManyFields(_)) => {
@@ -130,9 +145,10 @@ impl Refusal {
             Self::Unreachable { error: UpstreamError::Silent(_), .. } | Self::TookTooLong(_) => {
                 StatusCode::GATEWAY_TIMEOUT
             }
-            Self::Unreachable { .. } | Self::AnswerLost { .. } | Self::NotTheFormat { .. } => {
-                StatusCode::BAD_GATEWAY
-            }
+            Self::Unreachable { .. }
+            | Self::Unreadable { .. }
+            | Self::AnswerLost { .. }
+            | Self::NotTheFormat { .. } => StatusCode::BAD_GATEWAY,
         }
     }
 
@@ -155,6 +171,7 @@ impl Refusal {
             Self::NotFound(_) => "endmark_not_found",
             Self::NoUpstream { .. } | Self::NoConditionMet(_) => "endmark_no_upstream",
             Self::Unreachable { .. } => "endmark_upstream_unreachable",
+            Self::Unreadable { .. } => "endmark_upstream_unreadable",
             Self::AnswerLost { .. } => "endmark_upstream_answer_lost",
             Self::NotTheFormat { .. } => "endmark_upstream_not_an_api",
         }

@@ -144,13 +144,11 @@ async fn send(
     request: Request<AnyBody>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let first_byte = gateway.settings.limits.first_byte;
-    let mut answer = gateway.client.send(target.upstream, request, first_byte).await.map_err(|error| {
-        Refusal::Unreachable {
-            upstream: target.upstream.name.clone(),
-            address: target.upstream.base_url.to_string(),
-            error,
-        }
-    })?;
+    let mut answer = gateway
+        .client
+        .send(target.upstream, request, first_byte)
+        .await
+        .map_err(|error| Refusal::without_answer(target.upstream, error))?;
     let headers = from_upstream(answer.headers());
     *answer.headers_mut() = headers;
     Ok(answer)

@@ -20,6 +20,8 @@ pub enum Failure {
     Unreachable,
     /// It took the request and did not begin to answer.
     Silent,
+    /// It answered, and the answer cannot be read: it may have worked on the request, and bill it.
+    Unreadable,
     /// It answered with this status.
     Refused {
         /// The status code.
@@ -108,7 +110,7 @@ impl Failure {
     /// Whether it says that the upstream as a whole is unwell, and not this request or its sender.
     pub fn is_of_upstream(self) -> bool {
         match self {
-            Self::Unreachable | Self::Silent => true,
+            Self::Unreachable | Self::Silent | Self::Unreadable => true,
             Self::Refused { status, .. } => matches!(status, 502..=504 | 529),
             Self::TooLong | Self::QuotaUsedUp => false,
         }
@@ -121,11 +123,12 @@ impl Failure {
 }
 
 /// The statuses are those after which OpenAI's own client tries again, without 409: a conflict is the client's
-/// to settle. An upstream that was silent for the whole time allowed is not given that time twice.
+/// to settle. An upstream that was silent for the whole time allowed is not given that time twice, nor one that answered asked to
+/// work on the same again.
 fn remedy(failure: Failure) -> Remedy {
     match failure {
         Failure::Unreachable => Remedy::Time,
-        Failure::Silent | Failure::TooLong | Failure::QuotaUsedUp => Remedy::Another,
+        Failure::Silent | Failure::Unreadable | Failure::TooLong | Failure::QuotaUsedUp => Remedy::Another,
         Failure::Refused { status, .. } => match status {
             // 529 is Anthropic's word for an overloaded server.
             408 | 429 | 500 | 502..=504 | 529 => Remedy::Time,

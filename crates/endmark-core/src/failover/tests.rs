@@ -27,7 +27,7 @@ fn what_may_pass_is_tried_again_and_then_left_to_the_other() {
 
 #[test]
 fn what_time_does_not_mend_goes_to_the_other_at_once() {
-    for failure in [Failure::Silent, Failure::TooLong, Failure::QuotaUsedUp] {
+    for failure in [Failure::Silent, Failure::Unreadable, Failure::TooLong, Failure::QuotaUsedUp] {
         assert_eq!(Delivery::new(POLICY, true).failed(failure, 0), Next::FallBack);
         assert_eq!(Delivery::new(POLICY, false).failed(failure, 0), Next::GiveUp);
     }

@@ -165,7 +165,9 @@ fn ending_of(failure: &Failure) -> Ending {
     match failure {
         Failure::Unreachable => Ending::Dropped,
         Failure::Silent => Ending::Stalled,
-        Failure::Refused { .. } | Failure::TooLong | Failure::QuotaUsedUp => Ending::UpstreamError,
+        Failure::Unreadable | Failure::Refused { .. } | Failure::TooLong | Failure::QuotaUsedUp => {
+            Ending::UpstreamError
+        }
     }
 }
 
@@ -191,6 +193,7 @@ async fn sent(exchange: &Exchange, call: &mut Call) -> Result<Response<AnyBody>,
         Err(error) => {
             let failure = match error {
                 UpstreamError::Unreachable(_) => Failure::Unreachable,
+                UpstreamError::Unreadable(_) => Failure::Unreadable,
                 UpstreamError::Silent(_) => Failure::Silent,
             };
             return Err((failure, Err(unreachable(exchange, error))));
@@ -295,8 +298,7 @@ fn known(status: u16, error: &ProviderError) -> Option<Failure> {
 }
 
 fn unreachable(exchange: &Exchange, error: UpstreamError) -> Refusal {
-    let upstream = &exchange.destination.upstream;
-    Refusal::Unreachable { upstream: upstream.name.clone(), address: upstream.base_url.to_string(), error }
+    Refusal::without_answer(&exchange.destination.upstream, error)
 }
 
 /// Says which upstream answered where it is another than was asked for, how often one was tried again, and what of the

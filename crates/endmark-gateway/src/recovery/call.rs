@@ -90,6 +90,10 @@ pub(super) async fn send(
                 call.settle(CallEnd::new(Ending::Stalled));
                 return Err(CallFailure::Lost(error.to_string()));
             }
+            Err(error @ UpstreamError::Unreadable(_)) => {
+                call.settle(CallEnd::new(Ending::UpstreamError));
+                return Err(CallFailure::Lost(format!("the upstream's answer cannot be read: {error}")));
+            }
             Err(error) => {
                 call.settle(CallEnd::new(Ending::Dropped));
                 (format!("the upstream cannot be reached: {error}"), None)

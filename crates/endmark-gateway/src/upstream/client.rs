@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{Request, Response, header};
+use http::{Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use hyper_util::client::legacy;
@@ -49,6 +49,9 @@ pub(crate) enum UpstreamError {
     /// It could not be reached, or broke off before the head of its answer.
     #[error("{0}")]
     Unreachable(String),
+    /// It answered, and what it says cannot be read. It took the request, and may well have worked on it.
+    #[error("{0}")]
+    Unreadable(String),
     /// It took the request and did not begin to answer.
     #[error("no answer began within {0:?}")]
     Silent(Duration),
@@ -89,6 +92,13 @@ impl Client {
             request.headers_mut().insert(header::PROXY_AUTHORIZATION, authorization.clone());
         }
         match tokio::time::timeout(first_byte, reach.inner.request(request)).await {
+            // Behind it there is no answer any more, but bytes of another protocol.
+            Ok(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                Err(UpstreamError::Unreadable(format!(
+                    "it goes on in another protocol ({}), which it was not asked for",
+                    response.status()
+                )))
+            }
             Ok(Ok(response)) => Ok(response.map(passing)),
             Ok(Err(error)) => Err(UpstreamError::Unreachable(with_causes(&error))),
             Err(_) => Err(UpstreamError::Silent(first_byte)),

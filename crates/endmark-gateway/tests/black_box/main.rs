@@ -29,6 +29,7 @@ mod signatures;
 mod smuggling;
 mod streamed_replies;
 mod support;
+mod unread_answers;
 mod unshown;
 mod waiting_for_the_rest;
 mod ways_to_upstreams;

@@ -1,0 +1,104 @@
+//! Upstreams whose answers are no HTTP, or none that a reply can be read from.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use endmark_gateway::{Mode, Upstream as Target};
+use testkit::{Reply, Request, Script};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::support::spoken::Wire;
+use crate::support::{Endmark, request};
+
+/// A server that reads each request whole, and answers with these bytes whatever they are.
+struct Plain {
+    address: SocketAddr,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Plain {
+    async fn start(answer: impl Into<Vec<u8>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let (count, answer) = (Arc::clone(&asked), answer.into());
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let (count, answer) = (Arc::clone(&count), answer.clone());
+                tokio::spawn(async move {
+                    let mut bytes = Vec::new();
+                    while !is_whole(&bytes) {
+                        match stream.read_buf(&mut bytes).await {
+                            Ok(0) | Err(_) => return,
+                            Ok(_) => {}
+                        }
+                    }
+                    count.fetch_add(1, Ordering::SeqCst);
+                    let _ = stream.write_all(&answer).await;
+                    let _ = stream.shutdown().await;
+                });
+            }
+        });
+        Self { address, asked }
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    /// A gateway before it.
+    async fn gateway(&self, mode: Mode) -> Endmark {
+        Endmark::start_with(Script::new(), |settings| {
+            settings.resume.mode = mode;
+            let base_url = format!("http://{}/v1", self.address).parse().unwrap();
+            settings.upstreams = vec![Target::new("plain", base_url)];
+        })
+        .await
+    }
+}
+
+/// Whether all of a request is there, by its `Content-Length`.
+fn is_whole(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes).to_lowercase();
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+    length.and_then(|length| length.parse().ok()).is_none_or(|length: usize| body.len() >= length)
+}
+
+fn assert_unreadable(reply: &Reply, why: &str) {
+    let said = reply.text();
+    assert_eq!(reply.status, 502, "{said}");
+    assert!(said.contains("endmark_upstream_unreadable"), "{said}");
+    assert!(said.contains("cannot be read") && said.contains(why), "{said}");
+}
+
+const SWITCHES: &str =
+    "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+
+#[tokio::test]
+async fn an_upstream_that_goes_on_in_another_protocol_gave_no_answer() {
+    for (wire, mode) in Wire::ALL.into_iter().flat_map(|wire| [(wire, Mode::Warn), (wire, Mode::Off)]) {
+        let plain = Plain::start(SWITCHES).await;
+        let endmark = plain.gateway(mode).await;
+        let request = Request::post(endmark.address, wire.path(true)).json(&wire.request(true));
+        let reply = request.send().await.read().await;
+        assert_unreadable(&reply, "101 Switching Protocols");
+        assert_eq!(plain.asked(), 1, "{wire:?} {mode:?}");
+    }
+    let plain = Plain::start(SWITCHES).await;
+    let endmark = plain.gateway(Mode::Warn).await;
+    let reply = Request::get(endmark.address, "/v1/models").send().await.read().await;
+    assert_unreadable(&reply, "101 Switching Protocols");
+}
+
+/// It says that there is nothing new, which nobody asked: the client's to make sense of, and no body belongs to it.
+#[tokio::test]
+async fn a_304_passes_without_a_body() {
+    let plain = Plain::start("HTTP/1.1 304 Not Modified\r\netag: \"a\"\r\n\r\n").await;
+    let endmark = plain.gateway(Mode::Warn).await;
+    let reply = endmark.ask(&request(50)).await;
+    assert_eq!((reply.status, reply.body.len(), plain.asked()), (304, 0, 1));
+}
