@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{Request, Response, StatusCode, header};
+use http::{Request, Response, StatusCode, Version, header};
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use hyper_util::client::legacy;
@@ -99,7 +99,11 @@ impl Client {
                     response.status()
                 )))
             }
-            Ok(Ok(response)) => Ok(response.map(passing)),
+            Ok(Ok(mut response)) => {
+                // What goes to the client is an answer of the gateway's, and framed as one.
+                *response.version_mut() = Version::HTTP_11;
+                Ok(response.map(passing))
+            }
             Ok(Err(error)) => Err(UpstreamError::Unreachable(with_causes(&error))),
             Err(_) => Err(UpstreamError::Silent(first_byte)),
         }

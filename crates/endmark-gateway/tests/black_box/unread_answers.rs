@@ -10,8 +10,9 @@ use testkit::{Reply, Request, Script};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+use crate::support::raw::Raw;
 use crate::support::spoken::Wire;
-use crate::support::{Endmark, request};
+use crate::support::{Endmark, request, stream_request};
 
 /// A server that reads each request whole, and answers with these bytes whatever they are.
 struct Plain {
@@ -101,4 +102,35 @@ async fn a_304_passes_without_a_body() {
     let endmark = plain.gateway(Mode::Warn).await;
     let reply = endmark.ask(&request(50)).await;
     assert_eq!((reply.status, reply.body.len(), plain.asked()), (304, 0, 1));
+}
+
+/// Whoever is older than the client is the upstream alone: what it sends until it closes has a frame here.
+#[tokio::test]
+async fn an_upstream_of_http_1_0_makes_no_such_server_of_the_gateway() {
+    let event = "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\
+        \"delta\":{\"content\":\"Yes.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let plain =
+        Plain::start(format!("HTTP/1.0 200 OK\r\ncontent-type: text/event-stream\r\n\r\n{event}")).await;
+    for (mode, path) in [
+        (Mode::Warn, "/v1/chat/completions"),
+        (Mode::On, "/v1/chat/completions"),
+        (Mode::Off, "/v1/chat/completions"),
+        (Mode::Warn, "/v1/other"),
+    ] {
+        let endmark = plain.gateway(mode).await;
+        let body = stream_request(50).to_string();
+        let asked = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut client = Raw::connect(endmark.address).await;
+        // Two on one connection: it is kept.
+        for _ in 0..2 {
+            let answer = client.send(&asked).await.until("\r\n0\r\n\r\n").await;
+            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+            assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{mode:?} {path}: {head}");
+            assert!(head.to_lowercase().contains("transfer-encoding: chunked"), "{head}");
+            assert!(body.contains("[DONE]"), "{body}");
+        }
+    }
 }
