@@ -54,8 +54,10 @@ impl Ledger {
             self.unrecorded.fetch_add(1, Ordering::Relaxed);
             return OpenCall { ledger: Arc::clone(self), started: Some(started), place: None };
         };
-        let place = Place { slot: self.slate.take(), _room: room };
-        self.note(place.slot, &started, None);
+        let mut place = Place { slot: self.slate.take(), noted: Noted::Nothing, _room: room };
+        if self.note(place.slot, &started, None) {
+            place.noted = Noted::Start;
+        }
         OpenCall { ledger: Arc::clone(self), started: Some(started), place: Some(place) }
     }
 
@@ -74,10 +76,11 @@ impl Ledger {
         }
     }
 
-    fn note(&self, slot: u32, started: &CallStarted, settled: Option<&CallSettled>) {
+    /// Notes what is known of a call; answers whether the slate took it.
+    fn note(&self, slot: u32, started: &CallStarted, settled: Option<&CallSettled>) -> bool {
         if self.is_resting() {
             self.unnoted.fetch_add(1, Ordering::Relaxed);
-            return;
+            return false;
         }
         let began = Instant::now();
         let written = self.slate.write(slot, started, settled);
@@ -97,6 +100,7 @@ impl Ledger {
             Ok(()) if failed_before => tracing::info!("calls under way are noted again"),
             Err(_) | Ok(()) => {}
         }
+        !failed
     }
 
     /// Tries again where the slate failed, so that it is known to work before the next call needs it. Goes to the disk.
@@ -140,7 +144,20 @@ impl Ledger {
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) slot: u32,
+    /// What of the call stands in it.
+    pub(crate) noted: Noted,
     _room: OwnedSemaphorePermit,
+}
+
+/// How much of a call its slot holds, for the next start to find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Noted {
+    /// Nothing: the slate did not take it.
+    Nothing,
+    /// That it was made, and not how it ended.
+    Start,
+    /// All that its row has.
+    End,
 }
 
 /// A call under way. It has one row when it is over, whether it is settled or dropped.
@@ -164,9 +181,16 @@ impl OpenCall {
     }
 
     fn over(&mut self, settled: CallSettled) {
-        let (Some(started), Some(place)) = (self.started.take(), self.place.take()) else { return };
-        self.ledger.note(place.slot, &started, Some(&settled));
-        self.ledger.queue.push(Row { call: Call { started, settled: Some(settled) }, place });
+        let (Some(started), Some(mut place)) = (self.started.take(), self.place.take()) else { return };
+        if self.ledger.note(place.slot, &started, Some(&settled)) {
+            place.noted = Noted::End;
+        }
+        let row = Row { call: Call { started, settled: Some(settled) }, place };
+        if let Some(row) = self.ledger.queue.push(row)
+            && row.place.noted == Noted::Nothing
+        {
+            self.ledger.unrecorded.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 

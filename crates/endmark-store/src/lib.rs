@@ -40,6 +40,7 @@ pub use ledger::OpenCall;
 pub use location::{LocationError, StoreLocation};
 pub use reader::{CutSummary, LogFilter, Reader, ResumeCost, UsageReport, UsageRow, UsageSummary};
 pub use records::{
-    Condition, CutId, CutSettled, CutStarted, FinalStatus, Health, LogRow, LoggedPiece, Piece, Recovery,
+    Condition, CutId, CutSettled, CutStarted, FinalStatus, Health, Leftover, LogRow, LoggedPiece, Piece,
+    Recovery,
 };
 pub use store::Store;

@@ -218,6 +218,15 @@ pub struct Condition {
     pub calls_unnoted: u64,
 }
 
+/// What a store that is closed could not commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Leftover {
+    /// Rows of calls that stand on the slate: the next start commits them.
+    pub rows_left: u64,
+    /// Rows of calls that neither the store nor its slate took: they are gone.
+    pub rows_lost: u64,
+}
+
 impl Condition {
     /// Whether all that is to be recorded is.
     pub fn is_sound(&self) -> bool {

@@ -14,7 +14,7 @@ use crate::ledger::{self, Ledger, OpenCall, Slate};
 use crate::location::StoreLocation;
 use crate::owner::{self, Owner};
 use crate::reader::{LogFilter, Reader};
-use crate::records::{Condition, CutId, CutSettled, CutStarted, Health, LogRow, Recovery};
+use crate::records::{Condition, CutId, CutSettled, CutStarted, Health, Leftover, LogRow, Recovery};
 use crate::writer::{QUEUE, Writer};
 use crate::{capabilities, migrate, recoveries, usage};
 
@@ -111,13 +111,15 @@ impl Store {
         Condition {
             failure: self.writer.failure(),
             calls_not_noted: self.ledger.slate_fails(),
-            calls_open: u64::from(self.ledger.taken()).saturating_sub(rows_waiting as u64),
-            rows_waiting: rows_waiting as u64,
+            calls_open: u64::from(self.ledger.taken())
+                .saturating_sub(rows_waiting as u64)
+                .saturating_sub(counts.rows_left + counts.rows_lost),
+            rows_waiting: rows_waiting as u64 + counts.rows_left,
             writes_waiting: writes_waiting as u64,
             commits: counts.commits,
             failures: counts.failures,
             rows_committed: counts.rows,
-            rows_lost: unrecorded + counts.refused_rows,
+            rows_lost: unrecorded + counts.refused_rows + counts.rows_lost,
             calls_unnoted: unnoted,
         }
     }
@@ -204,9 +206,10 @@ impl Store {
     }
 
     /// Takes no more writes and returns when all that were queued are committed. Later writes, through any
-    /// clone, answer [`StoreError::Closed`].
-    pub async fn close(&self) {
-        self.writer.close().await;
+    /// clone, answer [`StoreError::Closed`]. Rows of calls that cannot be committed are left to the next start where
+    /// that is possible; answers how many, also to whoever closes it once more.
+    pub async fn close(&self) -> Leftover {
+        self.writer.close().await
     }
 }
 

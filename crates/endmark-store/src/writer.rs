@@ -2,6 +2,7 @@
 
 mod queue;
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -16,7 +17,8 @@ pub(crate) use queue::Queue;
 use queue::Work;
 
 use crate::error::{Fault, StoreError};
-use crate::ledger::{Row, Slate};
+use crate::ledger::{Noted, Row, Slate};
+use crate::records::Leftover;
 use crate::usage;
 
 /// Writes that wait for the thread; when it is full, callers wait for room (a row is a few hundred bytes).
@@ -57,6 +59,10 @@ pub(crate) struct Counts {
     pub(crate) rows: u64,
     pub(crate) failures: u64,
     pub(crate) refused_rows: u64,
+    /// Left on the slate at the end.
+    pub(crate) rows_left: u64,
+    /// Neither committed nor left on the slate at the end.
+    pub(crate) rows_lost: u64,
 }
 
 impl Writer {
@@ -111,23 +117,27 @@ impl Writer {
     }
 
     /// Takes no more writes, and returns when those that wait are committed and the file is tidy.
-    pub(crate) async fn close(&self) {
+    pub(crate) async fn close(&self) -> Leftover {
         if let Some(through) = self.queue.close() {
             // An error here means that the thread is gone, which is what was asked for.
             let _ = through.await;
         }
+        self.queue.leftover()
     }
 
     /// What was done so far.
     pub(crate) fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Counters { commits, writes, rows, failures, refused_rows } = &*self.counters;
+        let Leftover { rows_left, rows_lost } = self.queue.leftover();
         Counts {
             commits: read(commits),
             writes: read(writes),
             rows: read(rows),
             failures: read(failures),
             refused_rows: read(refused_rows),
+            rows_left,
+            rows_lost,
         }
     }
 
@@ -199,7 +209,8 @@ impl Desk {
         }
         // Moves the journal into the file; should another process be in the way, SQLite does it later.
         let _ = self.checkpoint();
-        let closers = self.queue.end();
+        let leftover = leave(&self.queue.end(), slate);
+        let closers = self.queue.left(leftover);
         drop(self.connection);
         slate.close();
         for closer in closers {
@@ -306,6 +317,34 @@ impl Desk {
             StoreError::of_sqlite(&self.path, &error)
         })
     }
+}
+
+/// Sees to it that the rows that could not be committed stand on the slate, and says what becomes of them.
+fn leave(rows: &VecDeque<Row>, slate: &Slate) -> Leftover {
+    let mut leftover = Leftover::default();
+    for Row { call, place } in rows {
+        let is_found = match place.noted {
+            Noted::End => true,
+            // There may be room by now. Of a call that only began to stand there, the next start finds that.
+            Noted::Start | Noted::Nothing => {
+                let written = slate.write(place.slot, &call.started, call.settled.as_ref());
+                written.is_ok() || place.noted == Noted::Start
+            }
+        };
+        leftover.rows_left += u64::from(is_found);
+        leftover.rows_lost += u64::from(!is_found);
+    }
+    let Leftover { rows_left, rows_lost } = leftover;
+    if rows_lost > 0 {
+        tracing::error!(
+            rows_left,
+            rows_lost,
+            "rows of calls are lost: neither the store nor its slate took them"
+        );
+    } else if rows_left > 0 {
+        tracing::warn!(rows_left, "rows of calls wait on the slate: the next start commits them");
+    }
+    leftover
 }
 
 /// One request to write, whatever its answer's type.

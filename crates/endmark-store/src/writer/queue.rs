@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use super::Write;
 use crate::error::StoreError;
 use crate::ledger::Row;
+use crate::records::Leftover;
 
 /// The most writes in one transaction: enough to make its cost vanish, few enough to answer within milliseconds.
 const BATCH: usize = 256;
@@ -42,6 +43,8 @@ struct State {
     closing: bool,
     closers: Vec<oneshot::Sender<()>>,
     failure: Option<StoreError>,
+    /// What the thread left behind at its end.
+    leftover: Leftover,
 }
 
 struct Waiting {
@@ -82,12 +85,13 @@ impl Queue {
         Ok(())
     }
 
-    /// Queues a row. After the end of the thread it stays on the slate, where the next start finds it.
-    pub(crate) fn push(&self, row: Row) {
+    /// Queues a row. After the end of the thread it is given back: it stays on the slate, where the next start finds
+    /// it.
+    pub(crate) fn push(&self, row: Row) -> Option<Row> {
         let mut state = self.lock();
         if state.closing && self.room.is_closed() {
             // Its slot stays taken, so that the slate stays, too.
-            return;
+            return Some(row);
         }
         state.rows.push_back(row);
         if state.due.is_none() {
@@ -95,6 +99,7 @@ impl Queue {
             drop(state);
             self.wake.notify_one();
         }
+        None
     }
 
     /// Takes no more writes; the receiver hears when the thread is through.
@@ -189,13 +194,25 @@ impl Queue {
         (state.writes.len(), state.rows.len())
     }
 
-    /// The thread is through: whoever waits, or comes later, hears that.
-    pub(super) fn end(&self) -> Vec<oneshot::Sender<()>> {
-        self.room.close();
+    /// The thread is through, and takes no row any more: answers those that are left.
+    pub(super) fn end(&self) -> VecDeque<Row> {
         let mut state = self.lock();
         state.closing = true;
         state.writes.clear();
+        self.room.close();
+        std::mem::take(&mut state.rows)
+    }
+
+    /// Notes what became of the rows that were left; answers whoever waits for the end.
+    pub(super) fn left(&self, leftover: Leftover) -> Vec<oneshot::Sender<()>> {
+        let mut state = self.lock();
+        state.leftover = leftover;
         std::mem::take(&mut state.closers)
+    }
+
+    /// What the thread left behind; nothing before its end.
+    pub(super) fn leftover(&self) -> Leftover {
+        self.lock().leftover
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

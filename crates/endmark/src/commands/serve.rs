@@ -80,10 +80,16 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         let stopped = serving.until_stopped(listener, signals).await;
         forgetting.abort();
         // What was recorded is committed before the process ends.
-        store.close().await;
+        let leftover = store.close().await;
         // People were warned at the beginning, and the envelope is only written now.
         let warnings = if context.terminal.json { configuration_warnings(&effective) } else { Vec::new() };
         let data = to_data(&Report { listen: address.to_string() })?;
+        if leftover.rows_lost > 0 {
+            if let Stopped::CutOff(message) = &stopped {
+                context.terminal.warn(message);
+            }
+            return Err(rows_lost(&store, leftover.rows_lost));
+        }
         match stopped {
             Stopped::Interrupted => Err(CommandError::Interrupted),
             Stopped::Drained => Ok(Answer::yes(data, "").with_warnings(warnings)),
@@ -147,6 +153,18 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> CommandError {
         format!("cannot listen on {address}: {error}"),
         "Another `--listen 127.0.0.1:PORT` helps; port 0 takes a free one.",
     )
+}
+
+fn rows_lost(store: &Store, lost: u64) -> CommandError {
+    let cause =
+        store.condition().failure.map_or_else(|| "it was closed".to_owned(), |error| error.to_string());
+    CommandError::Store {
+        message: format!(
+            "the rows of {lost} upstream calls are lost: neither the store nor the slate beside it took them before the \
+             end; {cause}"
+        ),
+        hint: Some("The store itself is sound: put its disk right, then start again.".to_owned()),
+    }
 }
 
 fn cannot_build(error: &BuildError) -> CommandError {

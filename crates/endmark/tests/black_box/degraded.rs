@@ -141,7 +141,17 @@ struct Faults(Child);
 
 impl Faults {
     fn inject(process: u32, calls: &str, error: &str) -> Self {
+        Self::start(process, calls, error, &[])
+    }
+
+    /// The same for system calls on one file alone.
+    fn inject_into(file: &Path, process: u32, calls: &str, error: &str) -> Self {
+        Self::start(process, calls, error, &["-P", file.to_str().unwrap()])
+    }
+
+    fn start(process: u32, calls: &str, error: &str, which: &[&str]) -> Self {
         let mut strace = Command::new("strace")
+            .args(which)
             .args(["-f", "-o", "/dev/null", "-e", &format!("trace={calls}"), "-p", &process.to_string()])
             .args(["-e", &format!("inject={calls}:error={error}")])
             .stderr(Stdio::piped())
@@ -185,6 +195,54 @@ fn a_full_disk_loses_nothing_and_is_said() {
         assert_eq!(running.metric("endmark_store_rows_lost_total").await, 0);
         let said = running.stop(30);
         assert!(said.contains("the store takes records again"), "{said}");
+    });
+}
+
+#[test]
+fn rows_that_nothing_takes_at_the_end_are_said_to_be_lost() {
+    in_runtime(async {
+        let running = Running::start().await;
+        for _ in 0..5 {
+            running.ask(false).await;
+        }
+        // Committed by now, so that the slate holds nothing that counts.
+        running.well_again().await;
+        let faults = Faults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
+        for _ in 0..6 {
+            running.ask(false).await;
+        }
+        let Running { place, served, _upstream } = running;
+        let (code, said) = served.end("-TERM");
+        assert_eq!(code, Some(4), "{said}");
+        assert!(said.contains("the rows of 6 upstream calls are lost"), "{said}");
+        drop(faults);
+        let location = StoreLocation::sqlite(place.path().join("endmark.db"));
+        drop(endmark_store::Store::open(&location).unwrap());
+        let reader = Reader::open(&location).unwrap();
+        assert_eq!(reader.check().unwrap(), Vec::<String>::new());
+        assert_eq!(reader.recent_calls(100).unwrap().len(), 5);
+    });
+}
+
+#[test]
+fn rows_that_the_slate_takes_at_the_end_are_there_after_the_next_start() {
+    in_runtime(async {
+        let running = Running::start().await;
+        running.ask(false).await;
+        running.well_again().await;
+        let journal = running.place.path().join("endmark.db-wal");
+        let faults = Faults::inject_into(&journal, running.served.id(), "pwrite64", "ENOSPC");
+        for _ in 0..6 {
+            running.ask(false).await;
+        }
+        let Running { place, served, _upstream } = running;
+        let (code, said) = served.end("-TERM");
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("wait on the slate"), "{said}");
+        drop(faults);
+        let location = StoreLocation::sqlite(place.path().join("endmark.db"));
+        drop(endmark_store::Store::open(&location).unwrap());
+        assert_eq!(Reader::open(&location).unwrap().recent_calls(100).unwrap().len(), 7);
     });
 }
 
