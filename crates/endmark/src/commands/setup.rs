@@ -25,7 +25,7 @@ use crate::terminal::{Paint, Painter, in_one_line};
 use clients::{Address, Client, Setting};
 use document::{Document, Syntax, Unfit};
 use file::ConfigurationFile;
-use revision::{Change, Reversion, Revision};
+use revision::{Change, Keys, Reversion, Revision};
 
 /// By this name Endmark's own tables in foreign files are known.
 const NAME: &str = "endmark";
@@ -112,8 +112,8 @@ impl<'a> Task<'a> {
         Self { arguments, client: Client::of(choice), address, settings, path, painter }
     }
 
-    fn owned(&self) -> &'static [&'static [&'static str]] {
-        clients::owned(self.arguments.client)
+    fn keys<'k>(&self, others: &'k [&'static [&'static str]]) -> Keys<'k> {
+        Keys { own: clients::owned(self.arguments.client), others }
     }
 
     fn syntax(&self) -> Syntax {
@@ -149,12 +149,13 @@ impl<'a> Task<'a> {
     fn write(&self) -> Result<Answer, CommandError> {
         let file = self.open()?;
         let record = file.record()?;
+        let others = clients::owned_by_others(self.arguments.client);
         let revision = revision::revise(
             self.syntax(),
             file.text.as_deref(),
             record.as_ref(),
             &self.settings,
-            self.owned(),
+            self.keys(&others),
         );
         match revision.map_err(|error| self.unfit(&file, &error))? {
             Revision::Same => {
@@ -183,8 +184,9 @@ impl<'a> Task<'a> {
     fn undo(&self) -> Result<Answer, CommandError> {
         let file = self.open()?;
         let record = file.record()?;
+        let others = clients::owned_by_others(self.arguments.client);
         let reversion = file.text.as_deref().map(|text| {
-            revision::revert(self.syntax(), text, record.as_ref(), &self.settings, self.owned())
+            revision::revert(self.syntax(), text, record.as_ref(), &self.settings, self.keys(&others))
                 .map_err(|error| self.unfit(&file, &error))
         });
         match reversion.transpose()?.unwrap_or(Reversion::Nothing) {
@@ -192,6 +194,25 @@ impl<'a> Task<'a> {
                 file.forget()?;
                 let text = format!("{} has nothing of Endmark's; it stays as it is.\n", file.path.display());
                 Ok(Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text))
+            }
+            Reversion::Shared { changes, left, .. } if changes.is_empty() && left.is_empty() => {
+                let path = file.path.display();
+                let text = format!(
+                    "{path} has nothing of Endmark's for {}; it stays as it is.\n",
+                    self.client.title
+                );
+                Ok(Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text))
+            }
+            Reversion::Shared { record, changes, left } => {
+                file.write(&record)?;
+                let mut text = format!(
+                    "{} is written for other clients, too. Only what is there for {} was taken back:\n",
+                    file.path.display(),
+                    self.client.title
+                );
+                text.push_str(&self.lines(&changes));
+                let answer = Answer::yes(to_data(&self.report("undone", changes))?, text);
+                Ok(answer.with_warnings(left_alone(&left)))
             }
             Reversion::Exactly { original, changes } => {
                 file.restore(original.as_deref())?;
@@ -209,12 +230,8 @@ impl<'a> Task<'a> {
                     file.path.display()
                 );
                 text.push_str(&self.lines(&changes));
-                let warnings = left.iter().map(|key| {
-                    let message = format!("`{key}` was set to something else since, and stays so");
-                    Warning::notice("SETUP", message)
-                });
-                let warnings: Vec<Warning> = warnings.collect();
-                Ok(Answer::yes(to_data(&self.report("undone", changes))?, text).with_warnings(warnings))
+                let answer = Answer::yes(to_data(&self.report("undone", changes))?, text);
+                Ok(answer.with_warnings(left_alone(&left)))
             }
         }
     }
@@ -296,6 +313,12 @@ impl<'a> Task<'a> {
     fn bug(&self, error: &Unfit) -> CommandError {
         CommandError::Bug(format!("what {} needs cannot be written: {error}", self.client.title))
     }
+}
+
+/// What is somebody else's by now.
+fn left_alone(keys: &[String]) -> Vec<Warning> {
+    let message = |key: &String| format!("`{key}` was set to something else since, and stays so");
+    keys.iter().map(|key| Warning::notice("SETUP", message(key))).collect()
 }
 
 /// Where a client went before is where Endmark has to go now.

@@ -94,6 +94,29 @@ fn a_file_that_was_not_there_goes_again() {
 }
 
 #[test]
+fn two_clients_share_a_file() {
+    let original = "export OPENAI_BASE_URL=\"http://old\" # mine\nX=1\n";
+    let place = Place::new().with_file(".env", original);
+    for client in ["openai", "anthropic"] {
+        assert_eq!(place.run(&["setup", client, "--write"]).code, 0);
+    }
+    let both = text(&place, ".env");
+    for line in
+        ["OPENAI_BASE_URL=http://127.0.0.1:4141/v1\n", "ANTHROPIC_BASE_URL=http://127.0.0.1:4141\n", "X=1\n"]
+    {
+        assert!(both.contains(line), "{line} in {both}");
+    }
+    let undone = place.run(&["setup", "openai", "--undo"]);
+    assert!(undone.output.contains("for other clients, too"), "{}", undone.output);
+    assert_eq!(text(&place, ".env"), format!("{original}ANTHROPIC_BASE_URL=http://127.0.0.1:4141\n"));
+    let again = place.run(&["setup", "openai", "--undo", "--json"]).envelope();
+    assert_eq!(again["data"]["action"], "unchanged");
+    assert_eq!(place.run(&["setup", "anthropic", "--undo"]).code, 0);
+    assert_eq!(text(&place, ".env"), original);
+    assert_eq!(files(&place, ""), [".env"]);
+}
+
+#[test]
 fn of_a_file_that_somebody_changed_since_only_our_keys_go() {
     let place = opencode(OPENCODE);
     assert_eq!(place.run(&OPENCODE_WRITE).code, 0);

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use endmark_wire::anthropic_messages::Messages;
 use endmark_wire::format::WireFormat;
 use endmark_wire::gemini::Gemini;
@@ -210,4 +211,12 @@ pub(super) fn owned(choice: ClientChoice) -> &'static [&'static [&'static str]] 
             &["provider", "google", "options", "baseURL"],
         ],
     }
+}
+
+/// The keys of other clients whose configuration is in the same language: one file may be for several of them.
+pub(super) fn owned_by_others(choice: ClientChoice) -> Vec<&'static [&'static str]> {
+    let syntax = Client::of(choice).syntax;
+    let others = ClientChoice::value_variants().iter().copied();
+    let others = others.filter(|&other| other != choice && Client::of(other).syntax == syntax);
+    others.flat_map(owned).copied().collect()
 }

@@ -38,6 +38,8 @@ pub(super) enum Reversion {
     Nothing,
     /// The file was not touched since: it becomes what it was, or goes.
     Exactly { original: Option<String>, changes: Vec<Change> },
+    /// It holds what other clients need, too: only this client's keys go back, and what is kept beside it is for theirs.
+    Shared { record: Record, changes: Vec<Change>, left: Vec<String> },
     /// It was touched since: only Endmark's keys go back.
     OwnKeys {
         text: String,
@@ -47,24 +49,32 @@ pub(super) enum Reversion {
     },
 }
 
+/// The keys of Endmark's in a file.
+#[derive(Clone, Copy)]
+pub(super) struct Keys<'a> {
+    /// Those of the client that is at hand, each with all below it.
+    pub(super) own: &'a [&'a [&'a str]],
+    /// Those of other clients that can share a file with it.
+    pub(super) others: &'a [&'a [&'a str]],
+}
+
 /// What a file becomes that has to say this. A file that was written before is revised from what it was before that, so
-/// that taking back once is enough.
+/// that taking back once is enough; what was written for other clients stays in it.
 pub(super) fn revise(
     syntax: Syntax,
     current: Option<&str>,
     record: Option<&Record>,
     settings: &[Setting],
-    owned: &[&[&str]],
+    keys: Keys<'_>,
 ) -> Result<Revision, Unfit> {
     let found = Document::parse(syntax, current.unwrap_or_default())?;
     let original = match (current, record) {
         (Some(current), Some(record)) if current == record.written => record.original.clone(),
-        (Some(current), Some(record)) => {
-            Some(given_back(syntax, current, Some(record), settings, owned)?.0.text())
-        }
+        (Some(current), Some(record)) => Some(without_ours(syntax, current, record, settings, keys)?),
         (current, _) => current.map(str::to_owned),
     };
     let mut document = Document::parse(syntax, original.as_deref().unwrap_or_default())?;
+    keep(keys.others, &found, &mut document)?;
     for setting in settings {
         document.set(&setting.path(), &setting.value)?;
     }
@@ -90,23 +100,60 @@ pub(super) fn revert(
     current: &str,
     record: Option<&Record>,
     settings: &[Setting],
-    owned: &[&[&str]],
+    keys: Keys<'_>,
 ) -> Result<Reversion, Unfit> {
+    let now = Document::parse(syntax, current)?;
     if let Some(record) = record.filter(|record| record.written == current) {
-        let before = Document::parse(syntax, record.original.as_deref().unwrap_or_default())?;
-        let now = Document::parse(syntax, current)?;
-        return Ok(Reversion::Exactly {
-            original: record.original.clone(),
-            changes: changes(&now, &before, owned),
-        });
+        let mut before = Document::parse(syntax, record.original.as_deref().unwrap_or_default())?;
+        let changes = changes(&now, &before, keys.own);
+        if !differs(keys.others, &now, &before) {
+            return Ok(Reversion::Exactly { original: record.original.clone(), changes });
+        }
+        keep(keys.others, &now, &mut before)?;
+        let record = Record { original: record.original.clone(), written: before.text() };
+        return Ok(Reversion::Shared { record, changes, left: Vec::new() });
     }
-    let (document, left) = given_back(syntax, current, record, settings, owned)?;
-    let changes = changes(&Document::parse(syntax, current)?, &document, owned);
+    let (document, left) = given_back(syntax, current, record, settings, keys.own)?;
+    let changes = changes(&now, &document, keys.own);
+    if let Some(record) = record {
+        let original = without_ours(syntax, current, record, settings, keys)?;
+        if differs(keys.others, &document, &Document::parse(syntax, &original)?) {
+            let record = Record { original: Some(original), written: document.text() };
+            return Ok(Reversion::Shared { record, changes, left });
+        }
+    }
     Ok(if changes.is_empty() && left.is_empty() {
         Reversion::Nothing
     } else {
         Reversion::OwnKeys { text: document.text(), changes, left }
     })
+}
+
+/// A file that somebody has touched, as it would be if Endmark had written nothing into it for any client.
+fn without_ours(
+    syntax: Syntax,
+    current: &str,
+    record: &Record,
+    settings: &[Setting],
+    keys: Keys<'_>,
+) -> Result<String, Unfit> {
+    let all = [keys.own, keys.others].concat();
+    Ok(given_back(syntax, current, Some(record), settings, &all)?.0.text())
+}
+
+/// Whether any of these keys is something else in another document.
+fn differs(paths: &[&[&str]], one: &Document, other: &Document) -> bool {
+    paths.iter().any(|path| one.value(path) != other.value(path))
+}
+
+/// Makes these keys what they are in the document that was found.
+fn keep(paths: &[&[&str]], found: &Document, document: &mut Document) -> Result<(), Unfit> {
+    for path in paths {
+        if found.value(path) != document.value(path) {
+            document.take_from(found, path)?;
+        }
+    }
+    Ok(())
 }
 
 /// The file with Endmark's keys as they were before, and those that are Endmark's no more.
@@ -123,7 +170,10 @@ fn given_back(
     let mut document = Document::parse(syntax, current)?;
     let mut left = Vec::new();
     for path in owned {
-        let Some(value) = document.value(path) else { continue };
+        let Some(value) = document.value(path).filter(|value| original.value(path).as_ref() != Some(value))
+        else {
+            continue;
+        };
         let expected = if let Some(written) = &written {
             written.value(path)
         } else {
@@ -133,7 +183,7 @@ fn given_back(
         // What carries Endmark's name is Endmark's, whatever was changed in it.
         if expected.as_ref() == Some(&value) || path.contains(&super::NAME) {
             document.take_from(&original, path)?;
-        } else if written.is_some() && expected.is_some() && original.value(path).as_ref() != Some(&value) {
+        } else if written.is_some() && expected.is_some() {
             left.push(path.join("."));
         }
     }

@@ -1,5 +1,5 @@
-use super::clients::{file, owned, settings};
-use super::revision::{Record, revert, revise};
+use super::clients::{file, owned, owned_by_others, settings};
+use super::revision::{Keys, Record, revert, revise};
 use super::*;
 use crate::config::Environment;
 
@@ -18,6 +18,11 @@ fn at(root: &str) -> Address {
 
 fn wanted(choice: ClientChoice, root: &str, model: Option<&str>) -> Vec<Setting> {
     settings(choice, &at(root), model)
+}
+
+/// Its keys, with those of all others that may share its file.
+fn keys(choice: ClientChoice) -> Keys<'static> {
+    Keys { own: owned(choice), others: owned_by_others(choice).leak() }
 }
 
 /// Files as people have them, and none.
@@ -40,7 +45,7 @@ fn files(syntax: Syntax) -> Vec<Option<&'static str>> {
 
 fn written(choice: ClientChoice, current: Option<&str>, record: Option<&Record>, root: &str) -> Record {
     let settings = wanted(choice, root, None);
-    match revise(Client::of(choice).syntax, current, record, &settings, owned(choice)).unwrap() {
+    match revise(Client::of(choice).syntax, current, record, &settings, keys(choice)).unwrap() {
         Revision::New { record, .. } => record,
         Revision::Same => panic!("{choice:?} says it already: {current:?}"),
     }
@@ -57,7 +62,7 @@ fn what_was_written_once_or_twice_comes_back_byte_for_byte() {
             assert_eq!(second.original.as_deref(), original, "{choice:?}");
             assert_eq!(second, written(choice, original, None, "http://[::1]:9/u/far"), "{choice:?}");
             for record in [&first, &second] {
-                let back = revert(syntax, &record.written, Some(record), &[], owned(choice)).unwrap();
+                let back = revert(syntax, &record.written, Some(record), &[], keys(choice)).unwrap();
                 let Reversion::Exactly { original: back, changes } = back else { panic!("{back:?}") };
                 assert_eq!(back.as_deref(), original);
                 assert!(!changes.is_empty());
@@ -77,7 +82,7 @@ fn writing_it_again_changes_nothing() {
                 Some(&record.written),
                 Some(&record),
                 &wanted(choice, "http://a", None),
-                owned(choice),
+                keys(choice),
             );
             assert_eq!(again, Ok(Revision::Same), "{choice:?}");
         }
@@ -90,13 +95,13 @@ fn of_a_file_that_was_touched_only_our_keys_go_back() {
     let original = "{\n  \"env\": {\n    \"ANTHROPIC_BASE_URL\": \"https://corp.example\"\n  }\n}\n";
     let record = written(choice, Some(original), None, "http://a");
     let touched = record.written.replace("{\n  \"env\"", "{\n  \"theme\": \"dark\",\n  \"env\"");
-    let back = revert(Syntax::Jsonc, &touched, Some(&record), &[], owned(choice)).unwrap();
+    let back = revert(Syntax::Jsonc, &touched, Some(&record), &[], keys(choice)).unwrap();
     let Reversion::OwnKeys { text, changes, left } = back else { panic!("{back:?}") };
     assert_eq!(text, original.replace("{\n  \"env\"", "{\n  \"theme\": \"dark\",\n  \"env\""));
     assert_eq!((changes.len(), left.len()), (1, 0));
     // A key that somebody has given another value is theirs.
     let theirs = touched.replace("http://a", "https://theirs.example");
-    let back = revert(Syntax::Jsonc, &theirs, Some(&record), &[], owned(choice)).unwrap();
+    let back = revert(Syntax::Jsonc, &theirs, Some(&record), &[], keys(choice)).unwrap();
     let Reversion::OwnKeys { text, left, .. } = back else { panic!("{back:?}") };
     assert_eq!((text.as_str(), left), (theirs.as_str(), vec!["env.ANTHROPIC_BASE_URL".to_owned()]));
     // Writing again takes the touched file, without our keys, for what it was.
@@ -107,15 +112,49 @@ fn of_a_file_that_was_touched_only_our_keys_go_back() {
 }
 
 #[test]
+fn what_was_written_for_two_clients_comes_back_for_each_alone() {
+    let (first, second) = (ClientChoice::Openai, ClientChoice::Anthropic);
+    let syntax = Syntax::Dotenv;
+    let old = "export OPENAI_BASE_URL=\"http://old\"\nANTHROPIC_BASE_URL=http://corp # why\nX=1\n";
+    for original in [None, Some("X=1\n"), Some(old)] {
+        for touch in ["", "Y=2\n"] {
+            let one = written(first, original, None, "http://a");
+            let touched = one.written.clone() + touch;
+            let both = written(second, Some(&touched), Some(&one), "http://a");
+            let document = Document::parse(syntax, &both.written).unwrap();
+            assert_eq!(document.value(&["OPENAI_BASE_URL"]).as_deref(), Some("http://a/v1"), "{original:?}");
+            assert_eq!(document.value(&["ANTHROPIC_BASE_URL"]).as_deref(), Some("http://a"), "{original:?}");
+            let touched_again = both.written.clone() + touch;
+            for (gone, left) in [(first, second), (second, first)] {
+                let back = revert(syntax, &touched_again, Some(&both), &[], keys(gone)).unwrap();
+                let Reversion::Shared { record, .. } = back else { panic!("{back:?}") };
+                let again = revert(syntax, &record.written, Some(&record), &[], keys(gone)).unwrap();
+                assert!(
+                    matches!(&again, Reversion::Shared { changes, .. } if changes.is_empty()),
+                    "{again:?}"
+                );
+                let back = revert(syntax, &record.written, Some(&record), &[], keys(left)).unwrap();
+                let Reversion::Exactly { original: back, .. } = back else { panic!("{back:?}") };
+                let expected = original.map_or_else(
+                    || Some(touch.repeat(2)).filter(|text| !text.is_empty()),
+                    |original| Some(original.to_owned() + &touch.repeat(2)),
+                );
+                assert_eq!(back, expected, "{gone:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn without_a_record_only_what_would_be_written_goes() {
     let choice = ClientChoice::Codex;
     let text = "model_provider = \"endmark\"\n[model_providers.endmark]\nname = \"Endmark\"\n";
-    let back = revert(Syntax::Toml, text, None, &wanted(choice, "http://a", None), owned(choice)).unwrap();
+    let back = revert(Syntax::Toml, text, None, &wanted(choice, "http://a", None), keys(choice)).unwrap();
     let Reversion::OwnKeys { text, .. } = back else { panic!("{back:?}") };
     assert_eq!(text, "");
     let other = "model_provider = \"azure\"\n";
     let settings = wanted(choice, "http://a", None);
-    assert_eq!(revert(Syntax::Toml, other, None, &settings, owned(choice)), Ok(Reversion::Nothing));
+    assert_eq!(revert(Syntax::Toml, other, None, &settings, keys(choice)), Ok(Reversion::Nothing));
 }
 
 #[test]
