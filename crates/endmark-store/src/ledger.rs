@@ -4,14 +4,13 @@ mod encoding;
 mod patience;
 mod slate;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use encoding::clipped;
-use patience::Patience;
 pub(crate) use slate::{SLOTS, Slate, read};
 
 use crate::calls::{Call, CallSettled, CallStarted};
@@ -30,9 +29,6 @@ pub(crate) struct Ledger {
     unrecorded: AtomicU64,
     /// Calls that a kill would lose: the slate did not take them.
     unnoted: AtomicU64,
-    patience: Mutex<Patience>,
-    /// Whether the last write to the slate failed.
-    slate_fails: AtomicBool,
 }
 
 impl Ledger {
@@ -43,8 +39,6 @@ impl Ledger {
             room: Arc::new(Semaphore::new(SLOTS as usize)),
             unrecorded: AtomicU64::new(0),
             unnoted: AtomicU64::new(0),
-            patience: Mutex::default(),
-            slate_fails: AtomicBool::new(false),
         }
     }
 
@@ -78,55 +72,18 @@ impl Ledger {
 
     /// Notes what is known of a call; answers whether the slate took it.
     fn note(&self, slot: u32, started: &CallStarted, settled: Option<&CallSettled>) -> bool {
-        if self.is_resting() {
+        let noted = self.slate.note(slot, started, settled);
+        if !noted {
             self.unnoted.fetch_add(1, Ordering::Relaxed);
-            return false;
+            // The slate is tried again though no call may come that does so.
+            self.queue.look_again();
         }
-        let began = Instant::now();
-        let written = self.slate.write(slot, started, settled);
-        let ended = Instant::now();
-        if self.patience().wrote(began, ended) {
-            tracing::error!(took = ?ended - began, "the disk of the store hardly answers: a kill would lose calls under way");
-        }
-        let failed = written.is_err();
-        if failed {
-            self.unnoted.fetch_add(1, Ordering::Relaxed);
-        }
-        let failed_before = self.slate_fails.swap(failed, Ordering::Relaxed);
-        match written {
-            Err(error) if !failed_before => {
-                tracing::error!(%error, "calls under way cannot be noted beside the store: a kill would lose them");
-            }
-            Ok(()) if failed_before => tracing::info!("calls under way are noted again"),
-            Err(_) | Ok(()) => {}
-        }
-        !failed
-    }
-
-    /// Tries again where the slate failed, so that it is known to work before the next call needs it. Goes to the disk.
-    pub(crate) fn probe(&self) {
-        if !self.slate_fails.load(Ordering::Relaxed) || self.is_resting() {
-            return;
-        }
-        let slot = self.slate.take();
-        if self.slate.clear(slot).is_ok() {
-            self.slate_fails.store(false, Ordering::Relaxed);
-            tracing::info!("calls under way are noted again");
-        }
-        self.slate.give_back(slot);
-    }
-
-    fn is_resting(&self) -> bool {
-        self.patience().rests(Instant::now())
-    }
-
-    fn patience(&self) -> MutexGuard<'_, Patience> {
-        self.patience.lock().unwrap_or_else(PoisonError::into_inner)
+        noted
     }
 
     /// Whether calls under way are not noted at the moment.
     pub(crate) fn slate_fails(&self) -> bool {
-        self.slate_fails.load(Ordering::Relaxed) || self.is_resting()
+        self.slate.fails()
     }
 
     /// Calls under way, and those that wait for their commit.

@@ -15,7 +15,7 @@ use crate::location::StoreLocation;
 use crate::owner::{self, Owner};
 use crate::reader::{LogFilter, Reader};
 use crate::records::{Condition, CutId, CutSettled, CutStarted, Health, Leftover, LogRow, Recovery};
-use crate::writer::{QUEUE, Writer};
+use crate::writer::{QUEUE, Writer, probe};
 use crate::{capabilities, migrate, recoveries, usage};
 
 /// An open store. Cloning it is cheap; all clones share one writer.
@@ -170,13 +170,11 @@ impl Store {
 
     /// Goes once through the queue, the writer and the file, for a readiness check.
     pub async fn health(&self) -> Result<Health, StoreError> {
-        self.ledger.probe();
         // Where it failed, only a write that changes something shows that it works again.
         let failed = self.writer.failure().is_some();
         let look = move |connection: &Connection| {
             if failed {
-                connection
-                    .execute("UPDATE schema_migrations SET applied_at = applied_at WHERE version = 1", [])?;
+                probe(connection)?;
             }
             Ok(recoveries::open_cuts(connection)?)
         };

@@ -178,8 +178,14 @@ impl Desk {
         let mut resting_until: Option<Instant> = None;
         loop {
             let Work { writes, rows, is_closing, is_last } = self.queue.next();
+            slate.probe();
             let before = self.connection.total_changes();
-            let mut failure = self.commit(writes, rows, slate);
+            let is_idle = writes.is_empty() && rows.is_empty() && !is_closing;
+            let mut failure = if is_idle && self.queue.is_failing() && resting_until.is_none() {
+                self.probe().err()
+            } else {
+                self.commit(writes, rows, slate)
+            };
             // A transaction that changes nothing writes nothing, and proves nothing.
             if failure.is_none() && self.connection.total_changes() == before {
                 failure = self.queue.failure().filter(|_| resting_until.is_none());
@@ -195,11 +201,11 @@ impl Desk {
                 } else {
                     resting_until = None;
                 }
-                if failure.is_some() {
-                    self.queue.look_again();
-                }
             }
             let failed = failure.is_some();
+            if failed || slate.fails() {
+                self.queue.look_again();
+            }
             self.tell(failure);
             // What cannot be committed stays on the slate, for the next start.
             last_tries += u32::from(is_closing && failed);
@@ -230,6 +236,15 @@ impl Desk {
         } else {
             tracing::info!("the store takes records again");
         }
+    }
+
+    /// Where nothing waits, only a write that changes something shows that the store works again.
+    fn probe(&self) -> Result<(), StoreError> {
+        let probed = probe(&self.connection).map_err(|error| StoreError::of_sqlite(&self.path, &error));
+        if probed.is_err() {
+            self.counters.failures.fetch_add(1, Ordering::Relaxed);
+        }
+        probed
     }
 
     fn checkpoint(&self) -> Result<(), StoreError> {
@@ -317,6 +332,12 @@ impl Desk {
             StoreError::of_sqlite(&self.path, &error)
         })
     }
+}
+
+/// Writes something that changes nothing.
+pub(crate) fn probe(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute("UPDATE schema_migrations SET applied_at = applied_at WHERE version = 1", [])?;
+    Ok(())
 }
 
 /// Sees to it that the rows that could not be committed stand on the slate, and says what becomes of them.

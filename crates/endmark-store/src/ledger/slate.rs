@@ -8,9 +8,12 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use super::encoding::{SLOT, decode, encode};
+use super::patience::Patience;
 use crate::calls::{Call, CallSettled, CallStarted};
 use crate::owner::Owner;
 
@@ -23,6 +26,9 @@ pub(crate) const SLOTS: u32 = 16_384;
 pub(crate) struct Slate {
     owner: Owner,
     places: Mutex<Places>,
+    patience: Mutex<Patience>,
+    /// Whether the last write failed.
+    failed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +41,7 @@ struct Places {
 
 impl Slate {
     pub(crate) fn new(owner: Owner) -> Self {
-        Self { owner, places: Mutex::default() }
+        Self { owner, places: Mutex::default(), patience: Mutex::default(), failed: AtomicBool::new(false) }
     }
 
     /// The name of the process.
@@ -61,6 +67,55 @@ impl Slate {
     pub(crate) fn taken(&self) -> u32 {
         let places = self.lock();
         places.used.saturating_sub(u32::try_from(places.free.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Writes a call over whatever stood in the slot, unless the disk hangs; answers whether it stands there, and says
+    /// so where that is news.
+    pub(crate) fn note(&self, slot: u32, started: &CallStarted, settled: Option<&CallSettled>) -> bool {
+        if self.is_resting() {
+            return false;
+        }
+        let began = Instant::now();
+        let written = self.write(slot, started, settled);
+        let ended = Instant::now();
+        if self.patience().wrote(began, ended) {
+            tracing::error!(took = ?ended - began, "the disk of the store hardly answers: a kill would lose calls under way");
+        }
+        let failed_before = self.failed.swap(written.is_err(), Ordering::Relaxed);
+        match &written {
+            Err(error) if !failed_before => {
+                tracing::error!(%error, "calls under way cannot be noted beside the store: a kill would lose them");
+            }
+            Ok(()) if failed_before => tracing::info!("calls under way are noted again"),
+            Err(_) | Ok(()) => {}
+        }
+        written.is_ok()
+    }
+
+    /// Tries again where it failed, so that it is known to work before the next call needs it. Goes to the disk.
+    pub(crate) fn probe(&self) {
+        if !self.failed.load(Ordering::Relaxed) || self.is_resting() {
+            return;
+        }
+        let slot = self.take();
+        if self.clear(slot).is_ok() {
+            self.failed.store(false, Ordering::Relaxed);
+            tracing::info!("calls under way are noted again");
+        }
+        self.give_back(slot);
+    }
+
+    /// Whether calls are not noted at the moment.
+    pub(crate) fn fails(&self) -> bool {
+        self.failed.load(Ordering::Relaxed) || self.is_resting()
+    }
+
+    fn is_resting(&self) -> bool {
+        self.patience().rests(Instant::now())
+    }
+
+    fn patience(&self) -> MutexGuard<'_, Patience> {
+        self.patience.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes a call over whatever stood in the slot.
@@ -92,7 +147,7 @@ impl Slate {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Places> {
+    fn lock(&self) -> MutexGuard<'_, Places> {
         // Both are whole after every single operation, so a panic elsewhere cannot have spoilt them.
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -40,6 +40,8 @@ struct State {
     rows: VecDeque<Row>,
     /// When the rows are due.
     due: Option<Instant>,
+    /// When the thread looks whether what failed works again, though there may be nothing to write.
+    look: Option<Instant>,
     closing: bool,
     closers: Vec<oneshot::Sender<()>>,
     failure: Option<StoreError>,
@@ -126,13 +128,14 @@ impl Queue {
         let mut state = self.lock();
         loop {
             let now = Instant::now();
-            let is_due = state.due.is_some_and(|due| now >= due);
+            let next = earlier(state.due, state.look);
+            let is_due = next.is_some_and(|next| now >= next);
             if !state.writes.is_empty() || is_due || state.closing {
                 return Self::work(&mut state);
             }
-            state = match state.due {
-                Some(due) => {
-                    let wait = due.saturating_duration_since(now);
+            state = match next {
+                Some(next) => {
+                    let wait = next.saturating_duration_since(now);
                     self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0
                 }
                 None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
@@ -143,6 +146,7 @@ impl Queue {
     fn work(state: &mut State) -> Work {
         let writes = state.writes.len().min(BATCH);
         let writes = state.writes.drain(..writes).map(|waiting| waiting.write).collect();
+        state.look = state.look.filter(|look| Instant::now() < *look);
         // Rows whose turn is not yet go along, unless they rest after a failure.
         let rests = state.failure.is_some() && state.due.is_some_and(|due| Instant::now() < due);
         let rows = if rests && !state.closing { 0 } else { state.rows.len().min(ROWS) };
@@ -164,9 +168,13 @@ impl Queue {
     }
 
     /// Has the thread wake up again a little later, though there may be nothing to write.
-    pub(super) fn look_again(&self) {
+    pub(crate) fn look_again(&self) {
         let mut state = self.lock();
-        state.due.get_or_insert(Instant::now() + REST);
+        if state.look.is_none() {
+            state.look = Some(Instant::now() + REST);
+            drop(state);
+            self.wake.notify_one();
+        }
     }
 
     /// Notes how the last transaction went; answers whether that is news.
@@ -219,6 +227,11 @@ impl Queue {
         // It is whole after every single operation, so a panic elsewhere cannot have spoilt it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The earlier of two times that may not be set.
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
 }
 
 impl fmt::Debug for Queue {

@@ -199,6 +199,27 @@ fn a_full_disk_loses_nothing_and_is_said() {
 }
 
 #[test]
+fn the_metric_of_a_failing_store_goes_back_by_itself() {
+    in_runtime(async {
+        let running = Running::start().await;
+        let faults = Faults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
+        running.ask(false).await;
+        running.ask(true).await;
+        assert_eq!(running.metric("endmark_store_degraded").await, 1);
+        drop(faults);
+        // Nobody asks it for a reply, or whether it is ready.
+        for _ in 0..400 {
+            if running.metric("endmark_store_degraded").await == 0 {
+                assert_eq!(running.metric("endmark_store_rows_waiting").await, 0);
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("it still says that it fails");
+    });
+}
+
+#[test]
 fn rows_that_nothing_takes_at_the_end_are_said_to_be_lost() {
     in_runtime(async {
         let running = Running::start().await;
