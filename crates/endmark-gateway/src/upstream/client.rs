@@ -1,6 +1,7 @@
 //! The client for upstream calls: no redirects, no hidden decoding, timers armed.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -22,6 +23,9 @@ const POOL_IDLE: Duration = Duration::from_secs(55);
 
 /// Bytes of an answer that may have come and wait for a client that does not read; also the longest head of an answer.
 const HTTP1_BUFFER: usize = 32 * 1024;
+
+/// The most fields of an answer's head. Proxies add some to what a provider says, hundreds are a fault.
+const HTTP1_FIELDS: usize = 256;
 
 /// What an HTTP/2 upstream may send ahead of a client that does not read: as much as a socket's buffers hold.
 const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
@@ -69,6 +73,7 @@ impl Client {
                 .pool_idle_timeout(POOL_IDLE)
                 .timer(TokioTimer::new())
                 .http1_max_buf_size(HTTP1_BUFFER)
+                .http1_max_headers(HTTP1_FIELDS)
                 .http2_initial_stream_window_size(HTTP2_STREAM_WINDOW)
                 .http2_initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
                 .http2_keep_alive_interval(HTTP2_PING)
@@ -104,9 +109,21 @@ impl Client {
                 *response.version_mut() = Version::HTTP_11;
                 Ok(response.map(passing))
             }
-            Ok(Err(error)) => Err(UpstreamError::Unreachable(with_causes(&error))),
+            Ok(Err(error)) => Err(failure(&error)),
             Err(_) => Err(UpstreamError::Silent(first_byte)),
         }
+    }
+}
+
+/// What an error of the client's says of the upstream: a head that cannot be read is an answer all the same.
+fn failure(error: &(dyn Error + 'static)) -> UpstreamError {
+    let mut causes = std::iter::successors(Some(error), |error| (*error).source());
+    match causes.find_map(|cause| cause.downcast_ref::<hyper::Error>().filter(|error| error.is_parse())) {
+        Some(error) if error.is_parse_too_large() => UpstreamError::Unreadable(format!(
+            "its head is over {HTTP1_BUFFER} bytes or {HTTP1_FIELDS} fields (a fixed limit)"
+        )),
+        Some(error) => UpstreamError::Unreadable(format!("it is not HTTP: {}", with_causes(error))),
+        None => UpstreamError::Unreachable(with_causes(error)),
     }
 }
 

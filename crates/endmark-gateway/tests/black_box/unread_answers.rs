@@ -134,3 +134,33 @@ async fn an_upstream_of_http_1_0_makes_no_such_server_of_the_gateway() {
         }
     }
 }
+
+/// It has begun to answer: what it worked on is billed, and asking again mends no head.
+#[tokio::test]
+async fn a_request_whose_answer_has_no_readable_head_is_not_sent_again() {
+    let ok = "HTTP/1.1 200 OK\r\n";
+    let fields = (0..300).map(|number| format!("x-{number}: a")).collect::<Vec<_>>().join("\r\n") + "\r\n";
+    for (answer, why) in [
+        (format!("{ok}{fields}content-length: 2\r\n\r\n{{}}"), "256 fields"),
+        (format!("{ok}x-long: {}\r\ncontent-length: 2\r\n\r\n{{}}", "a".repeat(300_000)), "32768 bytes"),
+        (format!("{ok}content-length: 2\r\ncontent-length: 3\r\n\r\n{{}}"), "not HTTP"),
+        (format!("{ok}no colon\r\ncontent-length: 2\r\n\r\n{{}}"), "not HTTP"),
+        ("SSH-2.0-OpenSSH_9.6\r\n".to_owned(), "not HTTP"),
+    ] {
+        let plain = Plain::start(answer).await;
+        let reply = plain.gateway(Mode::Warn).await.ask(&request(50)).await;
+        assert_unreadable(&reply, why);
+        assert_eq!(plain.asked(), 1, "{why}");
+    }
+}
+
+#[tokio::test]
+async fn what_proxies_add_to_an_answer_is_read() {
+    let fields = (0..200).map(|number| format!("x-{number}: a")).collect::<Vec<_>>().join("\r\n") + "\r\n";
+    let body = testkit::chat_reply("Yes.", "stop", (1, 1)).to_string();
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{fields}");
+    let plain = Plain::start(format!("{head}content-length: {}\r\n\r\n{body}", body.len())).await;
+    let reply = plain.gateway(Mode::Warn).await.ask(&request(50)).await;
+    assert_eq!((reply.status, reply.body), (200, body.into_bytes()));
+    assert_eq!(reply.headers.iter().filter(|(name, _)| name.starts_with("x-1")).count(), 111);
+}
