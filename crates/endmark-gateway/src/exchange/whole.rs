@@ -39,6 +39,11 @@ pub(crate) async fn whole(
             exchange.calls.watch.end(Ended::Unread);
             return Ok(Response::from_parts(head, full(body)));
         }
+        Err(_) if ends_too_early(&body) => {
+            settle(call, CallEnd::new(Ending::Dropped));
+            let upstream = exchange.upstream_name().to_owned();
+            return Err(Refusal::AnswerLost { upstream, error: ReadError::CutShort(body.len()) });
+        }
         Err(error) => {
             settle(call, CallEnd::new(Ending::UpstreamError));
             return Err(Refusal::NotTheFormat {
@@ -161,6 +166,13 @@ fn write_anew(edit: &mut dyn ReplyEdit, own: &Choice, lead: &str, settled: &Sett
     }
 }
 
+/// Whether this is the beginning of a JSON object, and not something else altogether: its connection was closed where
+/// that is the frame, or it is longer than was said.
+fn ends_too_early(body: &[u8]) -> bool {
+    let is_object = body.trim_ascii_start().first() == Some(&b'{');
+    is_object && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err_and(|error| error.is_eof())
+}
+
 /// The body of a reply, as far as it is kept.
 enum Received {
     /// All of it, and the room that it takes.
@@ -217,4 +229,20 @@ fn ended(reply: &Reply, parts: &[Vec<Suspect>]) -> CallEnd {
 
 fn content_type(headers: &http::HeaderMap) -> &str {
     headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("no content type")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_object_is_told_from_a_whole_one_and_from_what_is_none() {
+        let whole = r#" {"a": [1, "\u00e9"], "b": {"c": null}}"#;
+        for at in 2..whole.len() {
+            assert!(ends_too_early(&whole.as_bytes()[..at]), "{}", &whole[..at]);
+        }
+        for other in [whole, "", " ", "<html>", "{]", "{\"a\": 1}}", "data: {", "[1", "tru"] {
+            assert!(!ends_too_early(other.as_bytes()), "{other}");
+        }
+    }
 }

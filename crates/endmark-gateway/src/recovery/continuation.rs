@@ -84,7 +84,7 @@ async fn whole(
             call.settle(CallEnd::new(match error {
                 ReadError::Stalled(_) => Ending::Stalled,
                 ReadError::TooLong(_) => Ending::OverCap,
-                ReadError::Broken(_) => Ending::Dropped,
+                ReadError::Broken(_) | ReadError::CutShort(_) => Ending::Dropped,
             }));
             return Err(CallFailure::Lost(format!("the continuation was lost: {error}")));
         }

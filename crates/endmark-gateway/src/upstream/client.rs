@@ -136,6 +136,9 @@ pub(crate) enum ReadError {
     /// No byte came for that long.
     #[error("nothing came for {0:?}")]
     Stalled(Duration),
+    /// It has a frame that ends well, and JSON that does not.
+    #[error("its JSON ends too early, after {0} bytes")]
+    CutShort(usize),
     /// The sender broke off.
     #[error("it broke off: {0}")]
     Broken(BodyError),

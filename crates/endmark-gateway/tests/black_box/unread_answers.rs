@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::support::raw::Raw;
-use crate::support::spoken::Wire;
+use crate::support::spoken::{End, Said, Wire};
 use crate::support::{Endmark, request, stream_request};
 
 /// A server that reads each request whole, and answers with these bytes whatever they are.
@@ -163,4 +163,36 @@ async fn what_proxies_add_to_an_answer_is_read() {
     let reply = plain.gateway(Mode::Warn).await.ask(&request(50)).await;
     assert_eq!((reply.status, reply.body), (200, body.into_bytes()));
     assert_eq!(reply.headers.iter().filter(|(name, _)| name.starts_with("x-1")).count(), 111);
+}
+
+/// A frame that looks complete does not make half a JSON text a page.
+#[tokio::test]
+async fn a_reply_whose_json_ends_too_early_was_lost() {
+    for wire in Wire::ALL {
+        let body = wire.answer(&[Said::Text("The harbour was quiet.")], End::Turn, false).body();
+        let half = String::from_utf8(body[..body.len() / 2].to_vec()).unwrap();
+        let json = "200 OK\r\ncontent-type: application/json";
+        for answer in [
+            format!("HTTP/1.0 {json}\r\n\r\n{half}"),
+            format!(
+                "HTTP/1.1 {json}\r\ncontent-length: {}\r\n\r\n{}",
+                half.len(),
+                String::from_utf8_lossy(&body)
+            ),
+        ] {
+            let plain = Plain::start(answer).await;
+            let endmark = plain.gateway(Mode::Warn).await;
+            let request = Request::post(endmark.address, wire.path(false)).json(&wire.request(false));
+            let reply = request.send().await.read().await;
+            let said = reply.text();
+            assert_eq!((reply.status, plain.asked()), (502, 1), "{wire:?} {said}");
+            assert!(
+                said.contains("JSON ends too early") && said.contains("send the request again"),
+                "{said}"
+            );
+        }
+    }
+    let plain = Plain::start("HTTP/1.0 200 OK\r\ncontent-type: text/html\r\n\r\n<html>{").await;
+    let reply = plain.gateway(Mode::Warn).await.ask(&request(50)).await;
+    assert!(reply.text().contains("endmark_upstream_not_an_api"), "{}", reply.text());
 }
