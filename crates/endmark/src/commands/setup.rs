@@ -25,10 +25,7 @@ use crate::terminal::{Paint, Painter, in_one_line};
 use clients::{Address, Client, Setting};
 use document::{Document, Syntax, Unfit};
 use file::ConfigurationFile;
-use revision::{Change, Keys, Reversion, Revision};
-
-/// By this name Endmark's own tables in foreign files are known.
-const NAME: &str = "endmark";
+use revision::{Change, Keys, Left, Reversion, Revision};
 
 /// What was done for a client, or is to be done.
 #[derive(Serialize)]
@@ -223,6 +220,13 @@ impl<'a> Task<'a> {
                 let text = text + &self.lines(&changes);
                 Ok(Answer::yes(to_data(&self.report("undone", changes))?, text))
             }
+            Reversion::OwnKeys { changes, left, .. } if changes.is_empty() => {
+                file.forget()?;
+                let path = file.path.display();
+                let text = format!("{path} has nothing that is as Endmark wrote it; it stays as it is.\n");
+                let answer = Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text);
+                Ok(answer.with_warnings(left_alone(&left)))
+            }
             Reversion::OwnKeys { text: restored, changes, left } => {
                 file.restore(Some(&restored))?;
                 let mut text = format!(
@@ -316,9 +320,15 @@ impl<'a> Task<'a> {
 }
 
 /// What is somebody else's by now.
-fn left_alone(keys: &[String]) -> Vec<Warning> {
-    let message = |key: &String| format!("`{key}` was set to something else since, and stays so");
-    keys.iter().map(|key| Warning::notice("SETUP", message(key))).collect()
+fn left_alone(left: &[Left]) -> Vec<Warning> {
+    let message = |Left { key, changed }: &Left| {
+        let changed = changed.iter().map(|name| format!("`{}`", in_one_line(name)));
+        match changed.collect::<Vec<_>>().join(", ") {
+            names if names.is_empty() => format!("`{key}` was set to something else since, and stays so"),
+            names => format!("`{key}` stays whole: in it {names} is not as Endmark wrote it"),
+        }
+    };
+    left.iter().map(|left| Warning::notice("SETUP", message(left))).collect()
 }
 
 /// Where a client went before is where Endmark has to go now.

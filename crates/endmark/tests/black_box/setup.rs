@@ -94,6 +94,26 @@ fn a_file_that_was_not_there_goes_again() {
 }
 
 #[test]
+fn what_somebody_put_into_our_table_stays_and_is_named() {
+    let place = Place::new();
+    assert_eq!(place.run(&["setup", "codex", "--write"]).code, 0);
+    let written = text(&place, ".codex/config.toml");
+    let headers = "\n[model_providers.endmark.http_headers]\nX-Team = \"blue\"\n";
+    let touched = written.replace("OPENAI_API_KEY", "MY_KEY") + headers;
+    let place = place.with_file(".codex/config.toml", &touched);
+    let undone = place.run(&["setup", "codex", "--undo"]);
+    assert_eq!(undone.code, 0, "{}", undone.errors);
+    for name in ["`model_providers.endmark` stays whole", "`env_key`", "`http_headers.X-Team`"] {
+        assert!(undone.errors.contains(name), "{name} in {}", undone.errors);
+    }
+    let left = text(&place, ".codex/config.toml");
+    assert_eq!(left, touched.replace("model_provider = \"endmark\"\n\n", "\n"));
+    let again = place.run(&["setup", "codex", "--undo"]);
+    assert!(again.errors.contains("`env_key`"), "{}", again.errors);
+    assert_eq!(text(&place, ".codex/config.toml"), left);
+}
+
+#[test]
 fn two_clients_share_a_file() {
     let original = "export OPENAI_BASE_URL=\"http://old\" # mine\nX=1\n";
     let place = Place::new().with_file(".env", original);

@@ -49,14 +49,6 @@ impl Setting {
         Self { path: path.iter().map(|&name| name.to_owned()).collect(), value: Value::Text(value.into()) }
     }
 
-    /// The text it is set to, if it is a text.
-    pub(super) fn text_value(&self) -> Option<&str> {
-        match &self.value {
-            Value::Text(text) => Some(text),
-            Value::Table => None,
-        }
-    }
-
     pub(super) fn path(&self) -> Vec<&str> {
         self.path.iter().map(String::as_str).collect()
     }

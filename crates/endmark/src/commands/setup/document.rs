@@ -71,6 +71,11 @@ enum Inner {
     Dotenv(Dotenv),
 }
 
+/// The name of what stands below another name.
+fn below(name: &str, key: &str) -> String {
+    if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") }
+}
+
 const MARK: char = '\u{feff}';
 
 impl Document {
@@ -108,6 +113,15 @@ impl Document {
             Inner::Jsonc(inner) => inner.value(path),
             Inner::Toml(inner) => inner.value(path),
             Inner::Dotenv(inner) => inner.value(path),
+        }
+    }
+
+    /// What stands in a table, however deep: names below it, joined by dots, and values. None where it is no table.
+    pub(crate) fn leaves(&self, path: &[&str]) -> Option<Vec<(String, String)>> {
+        match &self.inner {
+            Inner::Jsonc(inner) => inner.leaves(path),
+            Inner::Toml(inner) => inner.leaves(path),
+            Inner::Dotenv(_) => None,
         }
     }
 

@@ -20,6 +20,14 @@ pub(super) struct Change {
     pub(super) after: Option<String>,
 }
 
+/// A key of Endmark's that somebody has set to something else since: it stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Left {
+    pub(super) key: String,
+    /// What of a table is not as Endmark left it. The table stays whole: half of it could be none to its client.
+    pub(super) changed: Vec<String>,
+}
+
 /// What writing comes to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Revision {
@@ -39,13 +47,13 @@ pub(super) enum Reversion {
     /// The file was not touched since: it becomes what it was, or goes.
     Exactly { original: Option<String>, changes: Vec<Change> },
     /// It holds what other clients need, too: only this client's keys go back, and what is kept beside it is for theirs.
-    Shared { record: Record, changes: Vec<Change>, left: Vec<String> },
+    Shared { record: Record, changes: Vec<Change>, left: Vec<Left> },
     /// It was touched since: only Endmark's keys go back.
     OwnKeys {
         text: String,
         changes: Vec<Change>,
         /// Keys of Endmark's that somebody has set to something else since; they stay.
-        left: Vec<String>,
+        left: Vec<Left>,
     },
 }
 
@@ -163,28 +171,42 @@ fn given_back(
     record: Option<&Record>,
     settings: &[Setting],
     owned: &[&[&str]],
-) -> Result<(Document, Vec<String>), Unfit> {
+) -> Result<(Document, Vec<Left>), Unfit> {
     let original = record.and_then(|record| record.original.as_deref()).unwrap_or_default();
     let original = Document::parse(syntax, original)?;
-    let written = record.map(|record| Document::parse(syntax, &record.written)).transpose()?;
+    let ours = match record {
+        Some(record) => Document::parse(syntax, &record.written)?,
+        None => {
+            let mut ours = Document::parse(syntax, "")?;
+            settings.iter().try_for_each(|setting| ours.set(&setting.path(), &setting.value))?;
+            ours
+        }
+    };
     let mut document = Document::parse(syntax, current)?;
     let mut left = Vec::new();
     for path in owned {
-        let Some(value) = document.value(path).filter(|value| original.value(path).as_ref() != Some(value))
-        else {
+        let key = || path.join(".");
+        if let Some(leaves) = document.leaves(path) {
+            let known: Vec<_> = [&ours, &original].into_iter().filter_map(|one| one.leaves(path)).collect();
+            let is_theirs = |leaf: &(String, String)| !known.iter().any(|leaves| leaves.contains(leaf));
+            let changed: Vec<String> =
+                leaves.iter().filter(|leaf| is_theirs(leaf)).map(|(name, _)| name.clone()).collect();
+            if !changed.is_empty() {
+                left.push(Left { key: key(), changed });
+            } else if original.leaves(path).as_ref() != Some(&leaves) {
+                document.take_from(&original, path)?;
+            }
             continue;
-        };
-        let expected = if let Some(written) = &written {
-            written.value(path)
-        } else {
-            let setting = settings.iter().find(|setting| setting.path() == *path);
-            setting.and_then(|setting| setting.text_value().map(str::to_owned))
-        };
-        // What carries Endmark's name is Endmark's, whatever was changed in it.
-        if expected.as_ref() == Some(&value) || path.contains(&super::NAME) {
+        }
+        let value = document.value(path);
+        if value.is_none() || value == original.value(path) {
+            continue;
+        }
+        let expected = ours.value(path);
+        if value == expected {
             document.take_from(&original, path)?;
-        } else if written.is_some() && expected.is_some() {
-            left.push(path.join("."));
+        } else if record.is_some() && expected.is_some() {
+            left.push(Left { key: key(), changed: Vec::new() });
         }
     }
     Ok((document, left))

@@ -1,5 +1,5 @@
 use super::clients::{file, owned, owned_by_others, settings};
-use super::revision::{Keys, Record, revert, revise};
+use super::revision::{Keys, Left, Record, revert, revise};
 use super::*;
 use crate::config::Environment;
 
@@ -103,12 +103,57 @@ fn of_a_file_that_was_touched_only_our_keys_go_back() {
     let theirs = touched.replace("http://a", "https://theirs.example");
     let back = revert(Syntax::Jsonc, &theirs, Some(&record), &[], keys(choice)).unwrap();
     let Reversion::OwnKeys { text, left, .. } = back else { panic!("{back:?}") };
-    assert_eq!((text.as_str(), left), (theirs.as_str(), vec!["env.ANTHROPIC_BASE_URL".to_owned()]));
+    let key = "env.ANTHROPIC_BASE_URL".to_owned();
+    assert_eq!((text.as_str(), left), (theirs.as_str(), vec![Left { key, changed: Vec::new() }]));
     // Writing again takes the touched file, without our keys, for what it was.
     let again = written(choice, Some(&touched), Some(&record), "http://b");
     assert!(
         again.original.as_deref().is_some_and(|text| text.contains("theme") && text.contains("corp.example"))
     );
+}
+
+#[test]
+fn a_table_that_somebody_has_put_something_into_stays_whole() {
+    let opencode = wanted(ClientChoice::Opencode, "http://a", Some("m"));
+    let codex = wanted(ClientChoice::Codex, "http://a", None);
+    for (choice, settings, original, [ours, theirs], changed) in [
+        (
+            ClientChoice::Codex,
+            &codex,
+            "model = \"x\"\n",
+            ["\"OPENAI_API_KEY\"\n", "\"MINE\"\n[model_providers.endmark.http_headers]\nx = \"y\"\n"],
+            vec!["env_key", "http_headers.x"],
+        ),
+        (
+            ClientChoice::Opencode,
+            &opencode,
+            "{}\n",
+            ["\"m\": {}", "\"m\": {}, \"n\": {\"name\": \"N\"}"],
+            vec!["models.n.name"],
+        ),
+    ] {
+        let syntax = Client::of(choice).syntax;
+        let written = match revise(syntax, Some(original), None, settings, keys(choice)).unwrap() {
+            Revision::New { record, .. } => record,
+            Revision::Same => panic!("{choice:?}"),
+        };
+        assert!(written.written.contains(ours), "{}", written.written);
+        let touched = written.written.replace(ours, theirs);
+        let back = revert(syntax, &touched, Some(&written), settings, keys(choice)).unwrap();
+        let Reversion::OwnKeys { text, left, .. } = back else { panic!("{back:?}") };
+        assert_eq!(text, touched.replace("model_provider = \"endmark\"\n", ""), "{choice:?}");
+        assert_eq!(left.iter().flat_map(|left| &left.changed).collect::<Vec<_>>(), changed);
+        // Nor does it go where nothing is kept any more.
+        let back = revert(syntax, &text, None, settings, keys(choice)).unwrap();
+        assert!(
+            matches!(&back, Reversion::OwnKeys { changes, left, .. } if changes.is_empty() && left.len() == 1),
+            "{back:?}"
+        );
+        // Written again, it comes back with what they put in.
+        let again = revise(syntax, Some(&touched), Some(&written), settings, keys(choice)).unwrap();
+        let Revision::New { record, .. } = again else { continue };
+        assert_eq!(record.original, Some(text));
+    }
 }
 
 #[test]

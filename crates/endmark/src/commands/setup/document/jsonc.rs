@@ -3,7 +3,7 @@
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 
-use super::{Unfit, Value};
+use super::{Unfit, Value, below};
 
 pub(super) struct Jsonc(CstRootNode);
 
@@ -32,9 +32,28 @@ impl Jsonc {
     }
 
     pub(super) fn value(&self, path: &[&str]) -> Option<String> {
-        let value = self.property(path)?.value()?;
-        let text = value.as_string_lit().and_then(|text| text.decoded_value().ok());
-        Some(text.unwrap_or_else(|| value.to_string()))
+        Some(text_of(&self.property(path)?.value()?))
+    }
+
+    pub(super) fn leaves(&self, path: &[&str]) -> Option<Vec<(String, String)>> {
+        let mut tables = vec![(String::new(), self.property(path)?.object_value()?)];
+        let mut leaves = Vec::new();
+        while let Some((name, table)) = tables.pop() {
+            let properties = table.properties();
+            if properties.is_empty() {
+                leaves.push((name, "{}".to_owned()));
+                continue;
+            }
+            for property in properties {
+                let name = below(&name, &property.decoded_name().unwrap_or_default());
+                match (property.object_value(), property.value()) {
+                    (Some(table), _) => tables.push((name, table)),
+                    (None, Some(value)) => leaves.push((name, text_of(&value))),
+                    (None, None) => {}
+                }
+            }
+        }
+        Some(leaves)
     }
 
     pub(super) fn set(&mut self, path: &[&str], value: &Value) -> Result<(), Unfit> {
@@ -93,6 +112,12 @@ impl Jsonc {
         }
         find(&table, last)
     }
+}
+
+/// A value without the quotes of a text.
+fn text_of(value: &CstNode) -> String {
+    let text = value.as_string_lit().and_then(|text| text.decoded_value().ok());
+    text.unwrap_or_else(|| value.to_string())
 }
 
 /// The property of this name. Of several the last, as every reader takes it.

@@ -2,7 +2,7 @@
 
 use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 
-use super::{Unfit, Value};
+use super::{Unfit, Value, below};
 
 pub(super) struct Toml {
     document: DocumentMut,
@@ -33,8 +33,26 @@ impl Toml {
     }
 
     pub(super) fn value(&self, path: &[&str]) -> Option<String> {
-        let item = self.item(path)?;
-        Some(item.as_str().map_or_else(|| item.to_string().trim().to_owned(), str::to_owned))
+        self.item(path).map(text_of)
+    }
+
+    pub(super) fn leaves(&self, path: &[&str]) -> Option<Vec<(String, String)>> {
+        let mut tables = vec![(String::new(), self.item(path)?.as_table_like()?)];
+        let mut leaves = Vec::new();
+        while let Some((name, table)) = tables.pop() {
+            if table.is_empty() {
+                leaves.push((name, "{}".to_owned()));
+                continue;
+            }
+            for (key, item) in table.iter() {
+                let name = below(&name, key);
+                match item.as_table_like() {
+                    Some(table) => tables.push((name, table)),
+                    None => leaves.push((name, text_of(item))),
+                }
+            }
+        }
+        Some(leaves)
     }
 
     pub(super) fn set(&mut self, path: &[&str], given: &Value) -> Result<(), Unfit> {
@@ -107,4 +125,9 @@ impl Toml {
         }
         Some(table)
     }
+}
+
+/// A value without the quotes of a text.
+fn text_of(item: &Item) -> String {
+    item.as_str().map_or_else(|| item.to_string().trim().to_owned(), str::to_owned)
 }
