@@ -14,6 +14,7 @@ mod settle;
 mod slot;
 mod streamed;
 mod suspects;
+mod typed;
 mod whole;
 
 pub(crate) use admit::admit;
@@ -24,6 +25,7 @@ pub(crate) use history::change_passing;
 pub(crate) use refused::refused;
 pub(crate) use slot::{Part, Slot};
 pub(crate) use streamed::streamed;
+pub(crate) use typed::typed;
 pub(crate) use whole::whole;
 
 use std::sync::Arc;

@@ -128,6 +128,7 @@ async fn reply(mut exchange: Exchange) -> Result<Response<AnyBody>, Refusal> {
         tracing::warn!(request = exchange.id, "the upstream compressed its answer: it passes unread");
         return Ok(answer.map(|body| exchange.pass_unread(body, Ending::Clean)));
     }
+    let answer = exchange::typed(&mut exchange, answer).await.inspect_err(|_| watch.end(Ended::Failed))?;
     let kind =
         answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if kind.starts_with("text/event-stream") {

@@ -196,3 +196,23 @@ async fn a_reply_whose_json_ends_too_early_was_lost() {
     let reply = plain.gateway(Mode::Warn).await.ask(&request(50)).await;
     assert!(reply.text().contains("endmark_upstream_not_an_api"), "{}", reply.text());
 }
+
+#[tokio::test]
+async fn a_stream_that_is_not_said_to_be_one_is_read() {
+    for wire in Wire::ALL {
+        let body = wire.answer(&[Said::Text("The harbour was quiet.")], End::Turn, true).body();
+        let mut answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();
+        answer.extend_from_slice(&body);
+        let plain = Plain::start(answer).await;
+        let endmark = plain.gateway(Mode::Warn).await;
+        let asked = Request::post(endmark.address, wire.path(true)).json(&wire.request(true));
+        let reply = asked.send().await.read().await;
+        assert_eq!((reply.status, plain.asked()), (200, 1), "{wire:?} {}", reply.text());
+        assert_eq!(reply.header("content-type"), Some("text/event-stream"), "{wire:?}");
+        assert_eq!(reply.body, body, "{wire:?}");
+    }
+    // What is no stream is none, whatever was asked for.
+    let page = Plain::start("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>").await;
+    let reply = page.gateway(Mode::Warn).await.ask(&stream_request(50)).await;
+    assert!(reply.text().contains("endmark_upstream_not_an_api"), "{}", reply.text());
+}

@@ -1,0 +1,82 @@
+//! What an answer is whose upstream does not say it.
+
+use bytes::{Bytes, BytesMut};
+use endmark_core::Ending;
+use http::{HeaderValue, Response, header};
+use http_body_util::BodyExt;
+use tokio::time::timeout;
+
+use super::Exchange;
+use crate::body::{AnyBody, preceded};
+use crate::ledger::CallEnd;
+use crate::rescue::Refusal;
+use crate::upstream::ReadError;
+
+/// Bytes after which an answer of blank lines is not waited for any more.
+const MOST: usize = 4096;
+
+/// The names of an event's fields, as their lines begin; a comment has none.
+const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
+
+/// An answer without `Content-Type` to a request for a stream is called a stream of events where it begins as one.
+///
+/// # Errors
+/// It breaks off or falls silent before that is known.
+pub(crate) async fn typed(
+    exchange: &mut Exchange,
+    answer: Response<AnyBody>,
+) -> Result<Response<AnyBody>, Refusal> {
+    if !exchange.request.view().stream || answer.headers().contains_key(header::CONTENT_TYPE) {
+        return Ok(answer);
+    }
+    let idle = exchange.gateway.settings.limits.idle;
+    let (mut head, mut body) = answer.into_parts();
+    let mut read = BytesMut::new();
+    while begins_events(&read).is_none() && read.len() < MOST {
+        let (ending, error) = match timeout(idle, body.frame()).await {
+            Ok(Some(Ok(frame))) => {
+                read.extend_from_slice(&frame.into_data().unwrap_or_default());
+                continue;
+            }
+            Ok(None) => break,
+            Ok(Some(Err(error))) => (Ending::Dropped, ReadError::Broken(error)),
+            Err(_) => (Ending::Stalled, ReadError::Stalled(idle)),
+        };
+        if let Some(call) = exchange.call.take() {
+            call.settle(CallEnd::new(ending));
+        }
+        return Err(Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error });
+    }
+    if begins_events(&read) == Some(true) {
+        head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    }
+    Ok(Response::from_parts(head, preceded(Bytes::from(read), body)))
+}
+
+/// Whether an answer that begins so is a stream of events; none as long as more of it has to say.
+fn begins_events(read: &[u8]) -> Option<bool> {
+    let read = read.strip_prefix("\u{feff}".as_bytes()).unwrap_or(read).trim_ascii_start();
+    if FIELDS.iter().any(|field| read.starts_with(field)) {
+        return Some(true);
+    }
+    let may_become_one = FIELDS.iter().any(|field| field.starts_with(read));
+    (!may_become_one && !"\u{feff}".as_bytes().starts_with(read)).then_some(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_told_by_how_its_first_line_begins() {
+        for stream in ["data: {}", "event: a", "\n: hello", "id: 1", "retry: 3", "\u{feff}data:"] {
+            assert_eq!(begins_events(stream.as_bytes()), Some(true), "{stream}");
+        }
+        for other in ["{\"a\": 1}", "[{}]", "<html>", "dab", "Not found"] {
+            assert_eq!(begins_events(other.as_bytes()), Some(false), "{other}");
+        }
+        for start in ["", "\n", "d", "dat", "re", "i"] {
+            assert_eq!(begins_events(start.as_bytes()), None, "{start}");
+        }
+    }
+}
