@@ -174,13 +174,12 @@ fn given_back(
 ) -> Result<(Document, Vec<Left>), Unfit> {
     let original = record.and_then(|record| record.original.as_deref()).unwrap_or_default();
     let original = Document::parse(syntax, original)?;
-    let ours = match record {
-        Some(record) => Document::parse(syntax, &record.written)?,
-        None => {
-            let mut ours = Document::parse(syntax, "")?;
-            settings.iter().try_for_each(|setting| ours.set(&setting.path(), &setting.value))?;
-            ours
-        }
+    let ours = if let Some(record) = record {
+        Document::parse(syntax, &record.written)?
+    } else {
+        let mut ours = Document::parse(syntax, "")?;
+        settings.iter().try_for_each(|setting| ours.set(&setting.path(), &setting.value))?;
+        ours
     };
     let mut document = Document::parse(syntax, current)?;
     let mut left = Vec::new();
