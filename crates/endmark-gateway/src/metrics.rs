@@ -57,6 +57,7 @@ struct StoreMetrics {
     degraded: Gauge,
     rows: Counter,
     rows_lost: Counter,
+    cuts_lost: Counter,
     calls_unnoted: Counter,
     failures: Counter,
     commits: Counter,
@@ -150,6 +151,7 @@ impl Metrics {
         registry.register("store_degraded", "Whether the store fails at the moment", store.degraded.clone());
         registry.register("store_rows", "Rows of calls committed", store.rows.clone());
         registry.register("store_rows_lost", "Calls that will have no row", store.rows_lost.clone());
+        registry.register("store_cuts_lost", "Cut replies that will have no record", store.cuts_lost.clone());
         registry.register(
             "store_calls_unnoted",
             "Notes of calls that were not taken: a kill would have lost them",
@@ -241,6 +243,7 @@ impl Metrics {
         gauge(&store.degraded, u64::from(!condition.is_sound()));
         set(&store.rows, condition.rows_committed);
         set(&store.rows_lost, condition.rows_lost);
+        set(&store.cuts_lost, condition.cuts_lost);
         set(&store.calls_unnoted, condition.calls_unnoted);
         set(&store.failures, condition.failures);
         set(&store.commits, condition.commits);

@@ -22,6 +22,7 @@ mod capabilities;
 mod connection;
 mod error;
 mod fingerprint;
+mod late;
 mod ledger;
 mod location;
 mod migrate;

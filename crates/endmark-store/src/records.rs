@@ -204,7 +204,7 @@ pub struct Condition {
     pub calls_open: u64,
     /// Rows of calls that wait for their commit.
     pub rows_waiting: u64,
-    /// Other writes that wait.
+    /// Other writes that wait, records of cut replies that are kept for later among them.
     pub writes_waiting: u64,
     /// Transactions committed since the store was opened.
     pub commits: u64,
@@ -214,6 +214,8 @@ pub struct Condition {
     pub rows_committed: u64,
     /// Calls that have no row, and will have none.
     pub rows_lost: u64,
+    /// Cut replies that have no record, and will have none.
+    pub cuts_lost: u64,
     /// Notes of calls that were not taken: a kill at that time would have lost them.
     pub calls_unnoted: u64,
 }
@@ -225,6 +227,8 @@ pub struct Leftover {
     pub rows_left: u64,
     /// Rows of calls that neither the store nor its slate took: they are gone.
     pub rows_lost: u64,
+    /// Cut replies whose records the store did not take: they are gone.
+    pub cuts_lost: u64,
 }
 
 impl Condition {

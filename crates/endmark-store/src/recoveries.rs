@@ -45,6 +45,15 @@ pub(crate) fn settle(connection: &Connection, id: CutId, settled: &CutSettled) -
     Ok(log(connection, &cut, settled)?)
 }
 
+/// Logs a cut reply that has no intent.
+pub(crate) fn log_whole(
+    connection: &Connection,
+    cut: &CutStarted,
+    settled: &CutSettled,
+) -> Result<i64, Fault> {
+    Ok(log(connection, cut, settled)?)
+}
+
 /// Logs as `EXHAUSTED` every intent whose owner is dead; answers how many there were. The caller holds the
 /// database's write lock.
 pub(crate) fn settle_interrupted(connection: &Connection, database: &Path) -> rusqlite::Result<usize> {

@@ -10,6 +10,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::calls::CallStarted;
 use crate::connection::{BUSY_TIMEOUT, open_for_writing};
 use crate::error::StoreError;
+use crate::late::Late;
 use crate::ledger::{self, Ledger, OpenCall, Slate};
 use crate::location::StoreLocation;
 use crate::owner::{self, Owner};
@@ -66,6 +67,7 @@ use crate::{capabilities, migrate, recoveries, usage};
 pub struct Store {
     pub(crate) writer: Arc<Writer>,
     ledger: Arc<Ledger>,
+    late: Arc<Late>,
     owner: Arc<str>,
     location: Arc<StoreLocation>,
 }
@@ -93,7 +95,13 @@ impl Store {
         let name = Arc::from(slate.owner());
         let writer = Writer::start(connection, Arc::clone(&slate), path, tuning.queue)?;
         let ledger = Arc::new(Ledger::new(slate, writer.queue()));
-        Ok(Self { writer: Arc::new(writer), ledger, owner: name, location: Arc::new(location.clone()) })
+        Ok(Self {
+            writer: Arc::new(writer),
+            ledger,
+            late: Arc::new(Late::new()),
+            owner: name,
+            location: Arc::new(location.clone()),
+        })
     }
 
     /// Notes an upstream call that is about to be made. Once this returns, the call has its row whatever happens: when
@@ -115,11 +123,12 @@ impl Store {
                 .saturating_sub(rows_waiting as u64)
                 .saturating_sub(counts.rows_left + counts.rows_lost),
             rows_waiting: rows_waiting as u64 + counts.rows_left,
-            writes_waiting: writes_waiting as u64,
+            writes_waiting: writes_waiting as u64 + self.late.waiting(),
             commits: counts.commits,
             failures: counts.failures,
             rows_committed: counts.rows,
             rows_lost: unrecorded + counts.refused_rows + counts.rows_lost,
+            cuts_lost: self.late.lost(),
             calls_unnoted: unnoted,
         }
     }
@@ -134,6 +143,50 @@ impl Store {
     /// row's number once it is committed; [`StoreError::NoSuchCut`] if it was settled before.
     pub async fn settle_cut(&self, id: CutId, settled: CutSettled) -> Result<i64, StoreError> {
         self.writer.write(move |connection| recoveries::settle(connection, id, &settled)).await
+    }
+
+    /// Has the outcome of a cut reply written as soon as the store works again: with the intent where there is one, or
+    /// without. It is kept without its texts, and no more than a thousand at once: one beyond that is lost, and counted
+    /// ([`Condition::cuts_lost`]), as is one that [`Store::close`] finds when the store still fails. The work is done
+    /// by the answer, which is to be spawned.
+    #[must_use = "nothing is tried before it is polled"]
+    pub fn keep_cut(
+        &self,
+        intent: Option<CutId>,
+        cut: CutStarted,
+        mut settled: CutSettled,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let (writer, late) = (Arc::clone(&self.writer), Arc::clone(&self.late));
+        // Before anything is polled, so that a close in between waits for it.
+        let place = late.place();
+        for piece in &mut settled.pieces {
+            piece.text = None;
+        }
+        let kept = Arc::new((cut, settled));
+        async move {
+            let Some(_place) = place else { return };
+            loop {
+                let is_last = late.rest().await;
+                // The writer finds out by itself whether the store works again.
+                if writer.failure().is_some() && !is_last {
+                    continue;
+                }
+                let work = Arc::clone(&kept);
+                let written = writer.write(move |connection| match intent {
+                    Some(id) => recoveries::settle(connection, id, &work.1),
+                    None => recoveries::log_whole(connection, &work.0, &work.1),
+                });
+                match written.await {
+                    Ok(_) | Err(StoreError::NoSuchCut(_)) => return,
+                    Err(error) if is_last || error == StoreError::Closed => {
+                        late.lose();
+                        tracing::error!(request = kept.0.request_id, %error, "the record of a cut reply is lost");
+                        return;
+                    }
+                    Err(_) => {}
+                }
+            }
+        }
     }
 
     /// What was learned about prefill at this upstream with this model, if anything.
@@ -207,7 +260,9 @@ impl Store {
     /// clone, answer [`StoreError::Closed`]. Rows of calls that cannot be committed are left to the next start where
     /// that is possible; answers how many, also to whoever closes it once more.
     pub async fn close(&self) -> Leftover {
-        self.writer.close().await
+        self.late.close().await;
+        let leftover = self.writer.close().await;
+        Leftover { cuts_lost: self.late.lost_at_end(), ..leftover }
     }
 }
 

@@ -129,7 +129,7 @@ impl Writer {
     pub(crate) fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Counters { commits, writes, rows, failures, refused_rows } = &*self.counters;
-        let Leftover { rows_left, rows_lost } = self.queue.leftover();
+        let Leftover { rows_left, rows_lost, .. } = self.queue.leftover();
         Counts {
             commits: read(commits),
             writes: read(writes),
@@ -355,7 +355,7 @@ fn leave(rows: &VecDeque<Row>, slate: &Slate) -> Leftover {
         leftover.rows_left += u64::from(is_found);
         leftover.rows_lost += u64::from(!is_found);
     }
-    let Leftover { rows_left, rows_lost } = leftover;
+    let Leftover { rows_left, rows_lost, .. } = leftover;
     if rows_lost > 0 {
         tracing::error!(
             rows_left,

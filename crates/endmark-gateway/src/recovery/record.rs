@@ -20,6 +20,8 @@ pub(super) struct Record {
     metrics: Arc<Metrics>,
     upstream: String,
     kind: CutKind,
+    /// What is to be recorded again where the store did not take it.
+    started: CutStarted,
     /// None once it is closed.
     open: Option<Open>,
     keep_text: bool,
@@ -96,12 +98,12 @@ impl Record {
             provider: exchange.upstream_name().to_owned(),
             cut_kind: kind.name().to_owned(),
         };
-        let begun = store.clone();
-        let mut begun = tokio::spawn(async move { begun.begin_cut(started).await });
+        let (begun, intent) = (store.clone(), started.clone());
+        let mut begun = tokio::spawn(async move { begun.begin_cut(intent).await });
         let open = match timeout(PATIENCE, &mut begun).await {
             Ok(Ok(Ok(id))) => Open::At(id),
             Ok(Ok(Err(error))) => {
-                tracing::error!(request = exchange.id, %error, "the store does not take a cut reply's row");
+                tracing::error!(request = exchange.id, %error, "the store does not take a cut reply's row: it is kept for later");
                 Open::Failed
             }
             // The task is only cancelled with the whole process.
@@ -119,6 +121,7 @@ impl Record {
             metrics: Arc::clone(&exchange.gateway.metrics),
             upstream: exchange.upstream_name().to_owned(),
             kind,
+            started,
             open: Some(open),
             keep_text: exchange.gateway.settings.keep_text,
         }
@@ -128,17 +131,27 @@ impl Record {
     pub(super) async fn close(mut self, closing: Closing<'_>) {
         let Some(open) = self.open.take() else { return };
         self.metrics.cut(&self.upstream, self.kind.name(), closing.outcome);
-        let settling = settle(self.store.clone(), open, settled(&closing, self.keep_text));
+        let settling =
+            settle(self.store.clone(), self.started.clone(), open, settled(&closing, self.keep_text));
         // It goes on when nobody waits for it any more.
         let _ = timeout(PATIENCE, tokio::spawn(settling)).await;
     }
 }
 
-async fn settle(store: Store, open: Open, settled: CutSettled) {
-    let Some(id) = open.id().await else { return };
-    if let Err(error) = store.settle_cut(id, settled).await {
-        tracing::error!(%error, "the store does not take how a cut reply ended");
+/// Writes how it ended, or has it kept until the store takes it: nobody waits for that.
+async fn settle(store: Store, started: CutStarted, open: Open, settled: CutSettled) {
+    let id = open.id().await;
+    if let Some(id) = id {
+        match store.settle_cut(id, settled.clone()).await {
+            Ok(_) => return,
+            Err(error) => tracing::error!(
+                request = started.request_id,
+                %error,
+                "the store does not take how a cut reply ended: it is kept for later"
+            ),
+        }
     }
+    tokio::spawn(store.keep_cut(id, started, settled));
 }
 
 impl Drop for Record {
@@ -149,7 +162,7 @@ impl Drop for Record {
         let settled = settled(&gone, false);
         // Outside a runtime the process is ending, and the next start finds the open row.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(settle(self.store.clone(), open, settled));
+            runtime.spawn(settle(self.store.clone(), self.started.clone(), open, settled));
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use endmark_gateway::{BuildError, Gateway, ServeError, Server, with_causes};
-use endmark_store::Store;
+use endmark_store::{Leftover, Store};
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -84,11 +84,11 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         // People were warned at the beginning, and the envelope is only written now.
         let warnings = if context.terminal.json { configuration_warnings(&effective) } else { Vec::new() };
         let data = to_data(&Report { listen: address.to_string() })?;
-        if leftover.rows_lost > 0 {
+        if leftover.rows_lost > 0 || leftover.cuts_lost > 0 {
             if let Stopped::CutOff(message) = &stopped {
                 context.terminal.warn(message);
             }
-            return Err(rows_lost(&store, leftover.rows_lost));
+            return Err(records_lost(&store, leftover));
         }
         match stopped {
             Stopped::Interrupted => Err(CommandError::Interrupted),
@@ -155,13 +155,14 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> CommandError {
     )
 }
 
-fn rows_lost(store: &Store, lost: u64) -> CommandError {
+fn records_lost(store: &Store, lost: Leftover) -> CommandError {
     let cause =
         store.condition().failure.map_or_else(|| "it was closed".to_owned(), |error| error.to_string());
     CommandError::Store {
         message: format!(
-            "the rows of {lost} upstream calls are lost: neither the store nor the slate beside it took them before the \
-             end; {cause}"
+            "the rows of {} upstream calls and the records of {} cut replies are lost: neither the store nor the slate beside it took them before the \
+             end; {cause}",
+            lost.rows_lost, lost.cuts_lost
         ),
         hint: Some("The store itself is sound: put its disk right, then start again.".to_owned()),
     }

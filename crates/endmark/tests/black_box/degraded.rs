@@ -235,7 +235,10 @@ fn rows_that_nothing_takes_at_the_end_are_said_to_be_lost() {
         let Running { place, served, _upstream } = running;
         let (code, said) = served.end("-TERM");
         assert_eq!(code, Some(4), "{said}");
-        assert!(said.contains("the rows of 6 upstream calls are lost"), "{said}");
+        assert!(
+            said.contains("the rows of 6 upstream calls and the records of 0 cut replies are lost"),
+            "{said}"
+        );
         drop(faults);
         let location = StoreLocation::sqlite(place.path().join("endmark.db"));
         drop(endmark_store::Store::open(&location).unwrap());
@@ -264,6 +267,39 @@ fn rows_that_the_slate_takes_at_the_end_are_there_after_the_next_start() {
         let location = StoreLocation::sqlite(place.path().join("endmark.db"));
         drop(endmark_store::Store::open(&location).unwrap());
         assert_eq!(Reader::open(&location).unwrap().recent_calls(100).unwrap().len(), 7);
+    });
+}
+
+#[test]
+fn records_of_replies_cut_while_the_disk_is_full_come_later_or_are_said_to_be_lost() {
+    in_runtime(async {
+        let running = Running::start().await;
+        let log = StoreLocation::sqlite(running.place.path().join("endmark.db"));
+        let recorded = || Reader::open(&log).unwrap().recent(9, &LogFilter::default()).unwrap();
+        let faults = Faults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
+        for _ in 0..4 {
+            running.ask(true).await;
+        }
+        drop(faults);
+        for _ in 0..400 {
+            if recorded().len() == 4 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        let rows = recorded();
+        assert_eq!(rows.len(), 4);
+        assert!(rows.iter().all(|row| row.outcome == "resumed"), "{rows:?}");
+        assert_eq!(running.metric("endmark_store_cuts_lost_total").await, 0);
+        running.well_again().await;
+
+        let faults = Faults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
+        running.ask(true).await;
+        let Running { place: _place, served, _upstream } = running;
+        let (code, said) = served.end("-TERM");
+        assert_eq!(code, Some(4), "{said}");
+        assert!(said.contains("the records of 1 cut replies are lost"), "{said}");
+        drop(faults);
     });
 }
 
