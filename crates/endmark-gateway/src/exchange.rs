@@ -3,6 +3,7 @@
 //! Its way through the gateway is a module each: admitted, delivered, observed, judged, made whole, settled, disclosed.
 
 mod admit;
+mod beginning;
 mod client;
 mod deliver;
 mod disclose;
@@ -151,6 +152,11 @@ impl Exchange {
             Some(call) => call.follow(body, ending),
             None => body,
         }
+    }
+
+    /// Whether a cut reply may be made whole, and is not only told of.
+    pub(crate) fn mends(&self) -> bool {
+        matches!(self.mode, Mode::Auto | Mode::On)
     }
 
     /// The name of the upstream that answers.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::backoff::{pause, wait_as_told};
+use crate::Ending;
 
 /// How often and how long a request is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub enum Failure {
     Silent,
     /// It answered, and the answer cannot be read: it may have worked on the request, and bill it.
     Unreadable,
+    /// Behind the head of its answer its stream went wrong so, before anything of a reply came.
+    Fruitless(Ending),
     /// It answered with this status.
     Refused {
         /// The status code.
@@ -110,7 +113,7 @@ impl Failure {
     /// Whether it says that the upstream as a whole is unwell, and not this request or its sender.
     pub fn is_of_upstream(self) -> bool {
         match self {
-            Self::Unreachable | Self::Silent | Self::Unreadable => true,
+            Self::Unreachable | Self::Silent | Self::Unreadable | Self::Fruitless(_) => true,
             Self::Refused { status, .. } => matches!(status, 502..=504 | 529),
             Self::TooLong | Self::QuotaUsedUp => false,
         }
@@ -127,7 +130,7 @@ impl Failure {
 /// work on the same again.
 fn remedy(failure: Failure) -> Remedy {
     match failure {
-        Failure::Unreachable => Remedy::Time,
+        Failure::Unreachable | Failure::Fruitless(_) => Remedy::Time,
         Failure::Silent | Failure::Unreadable | Failure::TooLong | Failure::QuotaUsedUp => Remedy::Another,
         Failure::Refused { status, .. } => match status {
             // 529 is Anthropic's word for an overloaded server.

@@ -1,7 +1,7 @@
 //! From a request to the beginning of its reply: tried again, and left to another upstream, where that helps.
 //!
 //! What follows a failure is decided in `endmark_core::failover`; this sends, waits and remembers. Nothing is
-//! tried again once there is a byte of a reply.
+//! tried again once something of a reply is there.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use endmark_store::Purpose;
 use endmark_wire::error::ProviderError;
 use endmark_wire::json::Value;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
-use http_body_util::BodyExt;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep};
 
 use super::Exchange;
-use crate::body::{AnyBody, full, preceded};
+use super::beginning::{Beginning, beginning};
+use crate::body::{AnyBody, full};
 use crate::ledger::{Call, CallEnd};
 use crate::rescue::Refusal;
 use crate::scrub::Scrubber;
 use crate::settings::{Limits, Mode};
 use crate::upstream::{
-    UpstreamError, from_upstream, of_another_body, plain, random, read_whole, retry_after,
+    ReadError, UpstreamError, from_upstream, of_another_body, plain, random, read_whole, retry_after,
 };
 
 /// An error body is read to its end to see what it is; no provider's error is longer.
@@ -165,6 +165,7 @@ fn ending_of(failure: &Failure) -> Ending {
     match failure {
         Failure::Unreachable => Ending::Dropped,
         Failure::Silent => Ending::Stalled,
+        Failure::Fruitless(ending) => *ending,
         Failure::Unreadable | Failure::Refused { .. } | Failure::TooLong | Failure::QuotaUsedUp => {
             Ending::UpstreamError
         }
@@ -208,7 +209,12 @@ async fn sent(exchange: &Exchange, call: &mut Call) -> Result<Response<AnyBody>,
     if !answer.status().is_success() {
         return refused(exchange, answer).await;
     }
-    if waits_for_first_token(exchange) { begun(exchange, answer, deadline).await } else { Ok(answer) }
+    let deadline = waits_for_first_token(exchange).then_some(deadline);
+    if deadline.is_some() || (exchange.mends() && is_stream(&answer)) {
+        begun(exchange, answer, deadline).await
+    } else {
+        Ok(answer)
+    }
 }
 
 /// How long the upstream has to begin: less where another can stand in for it, and the reply is to flow.
@@ -220,34 +226,34 @@ fn first_byte(exchange: &Exchange, limits: &Limits) -> Duration {
     }
 }
 
+/// Whether an answer is a stream of events.
+fn is_stream(answer: &Response<AnyBody>) -> bool {
+    let kind = answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
 fn waits_for_first_token(exchange: &Exchange) -> bool {
     exchange.request.view().stream && exchange.fallback.is_some() && !exchange.stands_in
 }
 
-/// Waits for the first byte of a stream: until then another upstream can give all of it. The head and the first
-/// byte have one time together.
+/// Waits until something of a reply has come: until then the same upstream, or another, can give all of it.
 async fn begun(
     exchange: &Exchange,
     answer: Response<AnyBody>,
-    deadline: Instant,
+    deadline: Option<Instant>,
 ) -> Result<Response<AnyBody>, (Failure, Said)> {
-    let (head, mut body) = answer.into_parts();
-    loop {
-        match timeout_at(deadline, body.frame()).await {
-            Err(_) => {
-                let limit = first_byte(exchange, &exchange.gateway.settings.limits);
-                return Err((Failure::Silent, Err(unreachable(exchange, UpstreamError::Silent(limit)))));
-            }
-            // It broke off behind its head: that is the fallback's to mend, or the client's to see.
-            Ok(None | Some(Err(_))) => {
-                return Err((Failure::Silent, Ok(Response::from_parts(head, full("")))));
-            }
-            Ok(Some(Ok(frame))) => match frame.into_data() {
-                Ok(beginning) if !beginning.is_empty() => {
-                    return Ok(Response::from_parts(head, preceded(beginning, body)));
-                }
-                _ => {}
-            },
+    let (head, body) = answer.into_parts();
+    match beginning(exchange, body, deadline).await {
+        Beginning::Begun(body) => Ok(Response::from_parts(head, body)),
+        Beginning::Silent => {
+            let limit = first_byte(exchange, &exchange.gateway.settings.limits);
+            Err((Failure::Silent, Err(unreachable(exchange, UpstreamError::Silent(limit)))))
+        }
+        Beginning::Fruitless(ending, why) => {
+            // A provider's error may repeat the key that it was asked with.
+            let error = ReadError::Broken(exchange.scrubber().scrub(&why).into());
+            let upstream = exchange.upstream_name().to_owned();
+            Err((Failure::Fruitless(ending), Err(Refusal::AnswerLost { upstream, error })))
         }
     }
 }

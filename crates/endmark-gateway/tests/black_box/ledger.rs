@@ -154,7 +154,7 @@ async fn what_is_not_looked_at_has_a_row_too() {
 
 #[tokio::test]
 async fn a_stream_that_breaks_off_and_is_mended_says_both() {
-    let model = ScriptedModel::new(TEXT).prefill(Prefill::Echoes).fault(0, 5, Fault::Close);
+    let model = ScriptedModel::new(TEXT).prefill(Prefill::Echoes).fault(0, 600, Fault::Close);
     let endmark = Endmark::start(model).await;
     let reply = endmark.ask(&stream_request(500)).await;
     assert_eq!(streamed(&reply).text, TEXT);
