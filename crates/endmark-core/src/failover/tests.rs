@@ -13,7 +13,14 @@ fn refused(status: u16) -> Failure {
 
 #[test]
 fn what_may_pass_is_tried_again_and_then_left_to_the_other() {
-    for failure in [Failure::Unreachable, refused(429), refused(500), refused(503), refused(529)] {
+    for failure in [
+        Failure::Unreachable,
+        Failure::Fruitless(Ending::Dropped),
+        refused(429),
+        refused(500),
+        refused(503),
+        refused(529),
+    ] {
         for has_fallback in [true, false] {
             let mut delivery = Delivery::new(POLICY, has_fallback);
             for _ in 0..POLICY.max_retries {
