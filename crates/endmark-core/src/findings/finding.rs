@@ -74,6 +74,14 @@ impl Field {
 }
 
 impl Finding {
+    /// Whether nothing is said but its title.
+    pub(super) fn is_bare(&self) -> bool {
+        let is_place_or_severity = self.severity.is_some() || !self.cwe.is_empty() || self.location.is_some();
+        let is_said =
+            self.source.is_some() || self.sink.is_some() || self.flow.is_some() || self.evidence.is_some();
+        !is_place_or_severity && !is_said
+    }
+
     /// Whether a field is there.
     pub fn has(&self, field: Field) -> bool {
         match field {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::finding::{Evidence, Finding};
 use super::location::{LineRange, Location, Place};
-use super::transcript::FindingState;
+use super::transcript::{FindingState, letters};
 
 /// A finding of one agent.
 #[derive(Debug, Clone)]
@@ -19,6 +19,13 @@ pub(super) struct Member {
 impl Member {
     fn is_truncated(&self) -> bool {
         self.state == FindingState::Truncated || self.finding.originally_truncated
+    }
+
+    /// Whether the other may be the same in another result: one of them was cut there, or both are called alike.
+    fn may_be(&self, other: &Self) -> bool {
+        let title = letters(&self.finding.title);
+        let is_cut = |member: &Self| member.state == FindingState::Truncated;
+        is_cut(self) || is_cut(other) || !title.is_empty() && title == letters(&other.finding.title)
     }
 
     fn places(&self) -> &[Place] {
@@ -55,26 +62,23 @@ fn joined_field(members: &[&Member], field: impl Fn(&Finding) -> Option<&str>) -
 /// Lines of a file, and which member has them.
 type PlaceOfMember = (Option<LineRange>, usize);
 
-/// The members in groups of the same finding: with a weakness in common and overlapping places, or of one agent with the
-/// same source, sink and place where one of them names no weakness.
+/// The members in groups of the same finding: with a weakness in common and overlapping places; or of several results of one
+/// agent, with the same source, sink and place, where one names no weakness and was cut or is called alike.
 pub(super) fn groups(members: &[Member]) -> Vec<Vec<usize>> {
     let mut sets = Sets::new(members.len());
     let mut by_cwe: BTreeMap<(u32, &str), Vec<PlaceOfMember>> = BTreeMap::new();
-    let mut by_flow: BTreeMap<(Flow<'_>, &str), Vec<PlaceOfMember>> = BTreeMap::new();
     for (at, member) in members.iter().enumerate() {
         for place in member.places() {
             let item = (place.lines, at);
             for cwe in &member.finding.cwe {
                 by_cwe.entry((cwe.0, &place.file)).or_default().push(item);
             }
-            if let (true, Some(flow)) = (member.finding.cwe.is_empty(), flow(member)) {
-                by_flow.entry((flow, &place.file)).or_default().push(item);
-            }
         }
     }
-    for items in by_cwe.into_values().chain(by_flow.into_values()) {
+    for items in by_cwe.into_values() {
         sets.join_overlapping(items);
     }
+    join_without_cwe(members, &mut sets);
     attach(members, &mut sets);
     sets.into_groups()
 }
@@ -85,6 +89,34 @@ type Flow<'a> = (Option<&'a str>, &'a str, &'a str);
 fn flow(member: &Member) -> Option<Flow<'_>> {
     Some((member.agent.as_deref(), member.finding.source.as_deref()?, member.finding.sink.as_deref()?))
 }
+
+/// Joins what names no weakness with what another result of the same agent says again: of the same source, sink and place, and
+/// under the same title, or cut in one of them.
+fn join_without_cwe(members: &[Member], sets: &mut Sets) {
+    let mut known: HashMap<Flow<'_>, Vec<Vec<usize>>> = HashMap::new();
+    for (at, member) in members.iter().enumerate() {
+        let Some(flow) = flow(member).filter(|_| member.finding.cwe.is_empty()) else { continue };
+        let again = known.entry(flow).or_default();
+        // More of them than these are no longer told apart.
+        let found = again.iter_mut().take(MOST_CANDIDATES).find(|same| {
+            let is_other_result = same.iter().all(|other| members[*other].result != member.result);
+            is_other_result
+                && same.iter().any(|other| {
+                    overlap(members[*other].places(), member.places()) && member.may_be(&members[*other])
+                })
+        });
+        match found {
+            None => again.push(vec![at]),
+            Some(same) => {
+                sets.join(same[0], at);
+                same.push(at);
+            }
+        }
+    }
+}
+
+/// Among so many findings of one source and sink the same one is looked for.
+const MOST_CANDIDATES: usize = 64;
 
 /// Puts what lacks a weakness or a place to the one that it was cut from: of another result of the same agent, with the same source and
 /// sink, and with nothing that contradicts it. It never joins two others.
@@ -104,11 +136,12 @@ fn attach(members: &[Member], sets: &mut Sets) {
                 || member.finding.cwe.iter().any(|cwe| other.finding.cwe.contains(cwe));
             // Two of one result are two: it says nothing twice.
             member.result != other.result
+                && member.may_be(other)
                 && is_cwe
                 && (member.places().is_empty() || overlap(member.places(), other.places()))
         };
         // More candidates than these are no longer told apart.
-        let found = candidates.and_then(|candidates| candidates.iter().take(64).find(fits));
+        let found = candidates.and_then(|candidates| candidates.iter().take(MOST_CANDIDATES).find(fits));
         if let Some(other) = found {
             sets.join(at, *other);
         }

@@ -1,11 +1,11 @@
 //! What the lines behind a line tell of it.
 
 use super::draft::Values;
-use super::evidence::{Around, Begins, Fence};
+use super::evidence::{Around, Begins, Begun, Fence};
 use super::header::Header;
 use super::heads::{self, Head, Shape};
 use super::lines::{Line, unquoted};
-use super::names::Key;
+use super::names::{self, Key};
 use super::words::{self, Marker};
 use crate::findings::Field;
 use crate::findings::stand_in::is_placeholder;
@@ -15,6 +15,25 @@ const LOOKAHEAD: usize = 8;
 
 /// So many fields behind a line make it the beginning of a finding.
 const FIELDS_OF_FINDING: usize = 2;
+
+/// Where open code ends.
+enum FenceEnd {
+    /// In the line of this number.
+    Closed(usize),
+    /// Nowhere: other code begins before, or the result ends.
+    Open,
+    /// The text stops before.
+    Cut,
+}
+
+/// Whether a line says that code follows: `evidence:`, `Fix:`.
+fn opens_code(text: &str) -> bool {
+    words::said(text).is_some_and(|said| {
+        let is_name = said.key == Some(Key::Of(Field::Evidence))
+            || said.key.is_none() && (names::is_other_label(said.name) || names::is_of_remedy(said.name));
+        said.value.is_empty() && is_name
+    })
+}
 
 /// The lines from one on.
 #[derive(Clone, Copy)]
@@ -44,6 +63,26 @@ impl<'a> Ahead<'a, '_> {
         let behind = self.lines.iter().skip(self.at + 1).take(4 * LOOKAHEAD);
         let lines = behind.clone().count();
         lines < 4 * LOOKAHEAD && behind.filter(|line| !line.text.trim().is_empty()).count() < LOOKAHEAD
+    }
+
+    /// Where the code ends that is open in this line: at the next fence, unless that opens other code.
+    fn end_of(&self, fence: Fence) -> FenceEnd {
+        let mut has_end = false;
+        let mut before = "";
+        for line in self.lines.iter().skip(self.at + 1).filter(|line| !line.text.trim().is_empty()) {
+            let text = unquoted(&line.text, self.quotes);
+            if let Some(other) = Fence::of(text) {
+                if fence.is_closed_by(other) && !opens_code(before) {
+                    return FenceEnd::Closed(line.number);
+                }
+                if fence.is_alike(other) {
+                    return FenceEnd::Open;
+                }
+            }
+            has_end |= words::marker(text) == Some(Marker::End);
+            before = text;
+        }
+        if has_end { FenceEnd::Open } else { FenceEnd::Cut }
     }
 
     /// Whether the next line is a marker, a finding or a field.
@@ -211,10 +250,18 @@ impl Surroundings<'_, '_, '_> {
 }
 
 impl Around for Surroundings<'_, '_, '_> {
-    fn begins_finding(&self) -> Begins {
-        match heads::head(self.ahead.text()) {
-            None => Begins::No,
-            Some(_) => self.ahead.fields_follow(LOOKAHEAD / 2, true),
+    fn begins_finding(&self, fence: Fence) -> Begun {
+        let Some(head) = heads::head(self.ahead.text()) else { return Begun::Nothing };
+        match self.ahead.fields_follow(LOOKAHEAD / 2, true) {
+            Begins::No => Begun::Nothing,
+            Begins::Unknown => Begun::Unknown,
+            Begins::Yes => match self.ahead.end_of(fence) {
+                FenceEnd::Closed(at) => Begun::ClosedAt(at),
+                FenceEnd::Open => Begun::Finding,
+                // What is cut in code may be quoted, unless it is the next one.
+                FenceEnd::Cut if self.is_next(&head) => Begun::Finding,
+                FenceEnd::Cut => Begun::Unknown,
+            },
         }
     }
 

@@ -37,6 +37,8 @@ pub(super) struct Block {
     findings: Vec<ReadFinding>,
     /// The ids of those that are not rows of a table.
     known: HashSet<FindingId>,
+    /// The ids of which nothing is said but a title: an overview, unless they come again with fields.
+    bare: HashSet<FindingId>,
     /// The highest number among all.
     highest: u32,
     /// Which of them are rows of a table: what is said of them elsewhere is more.
@@ -102,6 +104,7 @@ impl Block {
             header: Header::default(),
             findings: Vec::new(),
             known: HashSet::new(),
+            bare: HashSet::new(),
             highest: 0,
             of_table: Vec::new(),
             ids: Numbers::default(),
@@ -168,6 +171,9 @@ impl Block {
         self.highest = self.highest.max(number.unwrap_or(0));
         if !of_table {
             self.known.insert(finding.finding.id.clone());
+            if finding.finding.is_bare() {
+                self.bare.insert(finding.finding.id.clone());
+            }
         }
         self.findings.push(finding);
         self.of_table.push(of_table);
@@ -504,6 +510,7 @@ impl Block {
         remarks: &mut Remarks,
     ) -> Option<AgentResult> {
         self.finish_draft(is_whole, remarks);
+        self.drop_overview();
         self.count_mentioned(remarks);
         // Some models keep the brackets of the id that they fill in.
         let is_template = self.findings.is_empty()

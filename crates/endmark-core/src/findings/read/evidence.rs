@@ -30,9 +30,14 @@ impl Fence {
         })
     }
 
+    /// Whether `other` is written with the same sign, and as long or longer.
+    pub(super) fn is_alike(&self, other: Self) -> bool {
+        other.sign == self.sign && other.count >= self.count
+    }
+
     /// Whether `other` closes what this one opened.
     pub(super) fn is_closed_by(&self, other: Self) -> bool {
-        other.sign == self.sign && other.count >= self.count && !other.has_info
+        self.is_alike(other) && !other.has_info
     }
 }
 
@@ -62,6 +67,8 @@ pub(super) struct Collecting {
     lines: Vec<String>,
     /// Behind how many lines another piece of code began.
     reopened_at: Option<usize>,
+    /// The line that closes the code that is open, where that has been looked for.
+    closes_at: Option<usize>,
     /// A line could have been the beginning of a finding, and the text stopped before that was told: so is what follows.
     is_in_doubt: bool,
 }
@@ -90,10 +97,23 @@ pub(super) enum Begins {
     Unknown,
 }
 
+/// What stands in an open fence and looks like a finding with some of its fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// It is one: the fence was never closed.
+    Finding,
+    /// It is quoted: the fence is closed in this line.
+    ClosedAt(usize),
+    /// It does not look like one.
+    Nothing,
+    /// The text stops before that is told.
+    Unknown,
+}
+
 /// What is around a line.
 pub(super) trait Around {
-    /// Whether a finding with some of its fields begins here, in spite of an open fence.
-    fn begins_finding(&self) -> Begins;
+    /// What begins here, in spite of an open fence.
+    fn begins_finding(&self, fence: Fence) -> Begun;
     /// Whether a finding begins here that looks like the others and has the next number, or has some of its fields, or says
     /// others than the finding has.
     fn begins_next_finding(&self) -> Begins;
@@ -110,6 +130,7 @@ impl Collecting {
             fence: None,
             lines: Vec::new(),
             reopened_at: None,
+            closes_at: None,
             is_in_doubt: false,
         };
         // `evidence: |` is how YAML begins several lines.
@@ -134,6 +155,7 @@ impl Collecting {
             fence: None,
             lines,
             reopened_at: None,
+            closes_at: None,
             is_in_doubt: false,
         }
     }
@@ -214,13 +236,17 @@ impl Collecting {
                 self.fence = None;
                 return Step::NotEvidence;
             }
-            match around.begins_finding() {
-                Begins::Yes => {
-                    self.fence = None;
-                    return Step::NotEvidence;
+            if self.closes_at.is_none_or(|closes_at| line.number > closes_at) {
+                self.closes_at = None;
+                match around.begins_finding(fence) {
+                    Begun::Finding => {
+                        self.fence = None;
+                        return Step::NotEvidence;
+                    }
+                    Begun::Unknown if words::marker(text).is_none() => return Step::Unknown,
+                    Begun::ClosedAt(closes_at) => self.closes_at = Some(closes_at),
+                    Begun::Unknown | Begun::Nothing => {}
                 }
-                Begins::Unknown if words::marker(text).is_none() => return Step::Unknown,
-                Begins::Unknown | Begins::No => {}
             }
         }
         if !line.is_settled && !is_deeper && words::may_become_structure(text) {

@@ -125,6 +125,9 @@ fn label<'a>(inner: &'a str, opened: &str, lead: Lead) -> Option<Said<'a>> {
 /// The fields of one line: `**Severity:** High | **CWE:** CWE-89`. Where the names are not bold, only what is behind a
 /// severity or a weakness is a field of its own: the others are texts with signs of all kinds.
 pub(super) fn fields(text: &str) -> Vec<&str> {
+    if let Some(fields) = header_fields(text) {
+        return fields;
+    }
     let mut fields = Vec::new();
     let mut rest = text;
     while let Some(first) =
@@ -156,6 +159,53 @@ pub(super) fn fields(text: &str) -> Vec<&str> {
     }
     fields.push(rest);
     fields
+}
+
+/// The fields of a header that stand in one line: `agent_id: a-1 | dimensions: a, b | declared_findings: 3`. None if there is one at
+/// most.
+fn header_fields(text: &str) -> Option<Vec<&str>> {
+    let is_header = |text: &str| said(text).is_some_and(|said| said.key.is_some_and(Key::is_of_header));
+    let inner = text.trim();
+    let mut rest = inner.strip_prefix('|').map_or(inner, |cells| cells.strip_suffix('|').unwrap_or(cells));
+    if !is_header(rest) {
+        return None;
+    }
+    let is_between = |sign: char| sign.is_whitespace() || "|·•,;-–—".contains(sign);
+    let mut fields = Vec::new();
+    while fields.len() < MOST_FIELDS {
+        let looked_at = rest.get(..MOST_LOOKED_AT).unwrap_or(rest);
+        let next = HEADER_NAMES.iter().filter_map(|name| begins_field(looked_at, name)).min();
+        let Some(at) = next else { break };
+        fields.push(rest[..at].trim_end_matches(is_between));
+        rest = &rest[at..];
+    }
+    fields.push(rest.trim());
+    (fields.len() > 1).then_some(fields)
+}
+
+/// The names at which a header in one line is taken apart: other spellings of them may be words of a dimension.
+const HEADER_NAMES: [&str; 7] = [
+    "agent_id",
+    "agent id",
+    "dimensions",
+    "declared_findings",
+    "declared findings",
+    "total_findings",
+    "total findings",
+];
+
+/// Where behind its beginning a text has a field of this name.
+fn begins_field(text: &str, name: &str) -> Option<usize> {
+    let is_between = |sign: char| sign.is_whitespace() || "|·•,;".contains(sign);
+    let folded = text.to_ascii_lowercase();
+    let mut found = folded.match_indices(name);
+    let is_field = |(at, name): &(usize, &str)| {
+        let emphasis = text[..*at].trim_end_matches(EMPHASIS);
+        let behind = text[at + name.len()..].trim_start_matches(EMPHASIS).trim_start();
+        !emphasis.trim().is_empty() && emphasis.ends_with(is_between) && behind.starts_with([':', '：', '='])
+    };
+    let at = found.find(is_field)?.0;
+    Some(text[..at].trim_end_matches(EMPHASIS).len())
 }
 
 /// More fields in one line are not looked for.

@@ -1,5 +1,6 @@
 //! `endmark findings progress`: how far agents say they have come. (AR-3)
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::thread::sleep;
@@ -39,7 +40,7 @@ struct TranscriptReport<'a> {
     missing_count: u32,
     /// Lines that are checkpoints and in which something cannot be read.
     unreadable: Vec<UnreadableReport<'a>>,
-    /// Whether a whole result is there.
+    /// Whether a whole result is there, of each agent that has begun one.
     whole: bool,
 }
 
@@ -83,13 +84,7 @@ pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, Com
         let missing = missing_checkpoints(&transcript.checkpoints, arguments.turn);
         let whole = is_whole(source);
         let agent_id = transcript.results.iter().find_map(|result| result.agent_id.as_deref());
-        let _ = writeln!(
-            text,
-            "{}: {}{}",
-            in_one_line(&source.origin),
-            agent_id.map_or(String::new(), |id| format!("agent {}: ", in_one_line(id))),
-            if whole { "result is whole" } else { "no whole result yet" }
-        );
+        let _ = writeln!(text, "{}: {}", in_one_line(&source.origin), summary(source));
         for checkpoint in &transcript.checkpoints {
             let _ = writeln!(text, "  {}", in_words(checkpoint));
         }
@@ -132,8 +127,39 @@ fn is_unreadable(remark: &Remark) -> bool {
     remark.kind == RemarkKind::BrokenCheckpoint
 }
 
+/// Whether each agent that has begun a result has handed over a whole one.
 fn is_whole(source: &Source) -> bool {
-    source.transcript.results.iter().any(|result| result.cut.is_whole())
+    agents(source).into_values().all(|is_whole| is_whole)
+}
+
+/// The agents of a transcript, each with whether a result of it is whole.
+fn agents(source: &Source) -> BTreeMap<&str, bool> {
+    let mut agents = BTreeMap::new();
+    for result in &source.transcript.results {
+        *agents.entry(result.agent_id.as_deref().unwrap_or_default()).or_default() |= result.cut.is_whole();
+    }
+    agents
+}
+
+/// Whose results a transcript has, and whether they are whole.
+fn summary(source: &Source) -> String {
+    let agents = agents(source);
+    let names = |is_asked_for: &dyn Fn(bool) -> bool| -> Vec<String> {
+        let asked_for = agents.iter().filter(|(name, is_whole)| !name.is_empty() && is_asked_for(**is_whole));
+        asked_for.map(|(name, _)| in_one_line(name)).collect()
+    };
+    let (all, missing) = (names(&|_| true), names(&|is_whole| !is_whole));
+    let whose = match all.as_slice() {
+        [] => String::new(),
+        [one] => format!("agent {one}: "),
+        several => format!("agents {}: ", several.join(", ")),
+    };
+    match (is_whole(source), all.len() > 1 && !missing.is_empty()) {
+        (true, _) if all.len() > 1 => format!("{whose}results are whole"),
+        (true, _) => format!("{whose}result is whole"),
+        (false, true) => format!("{whose}no whole result of {} yet", missing.join(", ")),
+        (false, false) => format!("{whose}no whole result yet"),
+    }
 }
 
 /// Reads a file whenever it has changed, until a result in it is whole or nothing comes any more.

@@ -12,6 +12,7 @@ use super::super::names::Key;
 use super::super::signs::Named;
 use super::super::words::{self, Said};
 use super::Block;
+use crate::findings::expected::Numbers;
 use crate::findings::{FindingId, Position, RemarkKind};
 
 /// A longer line, in characters, is no heading.
@@ -29,6 +30,12 @@ impl Block {
         if let Some(head) = heads::head(text) {
             // An id that was there already is mentioned again, unless a finding of it follows.
             let is_known = head.id.as_ref().is_some_and(|id| self.has(id));
+            // Under an id that has stood in an overview the finding itself comes, also where the text is cut in it.
+            if head.id.as_ref().is_some_and(|id| self.is_bare(id))
+                && ahead.fields_follow(usize::MAX, false) != Begins::No
+            {
+                return Some((head, true));
+            }
             let is_first = self.shape.is_none() || !self.is_shape_sure;
             let is_alike = is_first || self.shape == Some(head.shape) || head.shape.is_set_apart();
             if is_alike {
@@ -69,6 +76,32 @@ impl Block {
         self.draft.as_ref().is_some_and(|draft| draft.id == *id) || self.known.contains(id)
     }
 
+    /// Whether nothing but a title has been said of a finding.
+    fn is_bare(&self, id: &FindingId) -> bool {
+        self.draft.as_ref().is_some_and(|draft| draft.id == *id && draft.is_bare()) || self.bare.contains(id)
+    }
+
+    /// Takes out what an overview has said of findings that have come behind it: it invents none.
+    pub(super) fn drop_overview(&mut self) {
+        if self.bare.is_empty() {
+            return;
+        }
+        let said = self.findings.iter().filter(|read| !read.finding.is_bare());
+        let mut said: HashSet<FindingId> = said.map(|read| read.finding.id.clone()).collect();
+        let findings = std::mem::take(&mut self.findings);
+        let of_table = std::mem::take(&mut self.of_table);
+        self.ids = Numbers::default();
+        for (read, of_table) in findings.into_iter().zip(of_table) {
+            // A row of a table is told once in its own way.
+            let is_again = !of_table && read.finding.is_bare() && !said.insert(read.finding.id.clone());
+            if !is_again {
+                self.ids.add(read.finding.id.number());
+                self.findings.push(read);
+                self.of_table.push(of_table);
+            }
+        }
+    }
+
     /// Whether a beginning has the number behind that of the last finding.
     fn is_next(&self, head: &Head<'_>) -> bool {
         let number = head.id.as_ref().and_then(FindingId::number);
@@ -94,7 +127,9 @@ impl Block {
     pub(super) fn begin(&mut self, head: Head<'_>, is_sure: bool, line: &Line<'_>, remarks: &mut Remarks) {
         self.finish_draft(true, remarks);
         (self.is_ignoring, self.last, self.table, self.above) = (false, None, None, None);
-        if self.shape.is_none() || is_sure && !self.is_shape_sure {
+        // The findings look as the first behind their overview does.
+        let is_behind_overview = head.id.as_ref().is_some_and(|id| self.bare.contains(id));
+        if self.shape.is_none() || is_sure && (!self.is_shape_sure || is_behind_overview) {
             (self.shape, self.is_shape_sure) = (Some(head.shape), is_sure);
         }
         let id = head.id.unwrap_or_else(|| self.next_id());
