@@ -82,7 +82,12 @@ fn request(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers)
     );
     let other = request.elsewhere(Some("other")).unwrap();
     assert_eq!(other.view().model, "other");
-    let _ = (request.echoes(text), request.with_usage_asked(), request.path_for("other", false), request.path_elsewhere(true));
+    let _ = (
+        request.echoes(text),
+        request.with_usage_asked(),
+        request.path_for("other", false),
+        request.path_elsewhere(true),
+    );
 }
 
 /// A response says the same again after an edit, but for what was edited.
