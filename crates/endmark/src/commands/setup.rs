@@ -157,7 +157,8 @@ impl<'a> Task<'a> {
         match revision.map_err(|error| self.unfit(&file, &error))? {
             Revision::Same => {
                 let text = format!("{} says it already; nothing was written.\n", file.path.display());
-                Ok(Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text))
+                let answer = Answer::yes(to_data(&self.report("unchanged", Vec::new()))?, text);
+                Ok(answer.with_warnings(self.overridden(file.text.as_deref().unwrap_or_default())))
             }
             Revision::New { record, changes } => {
                 file.write(&record)?;
@@ -171,11 +172,24 @@ impl<'a> Task<'a> {
                 for note in self.client.notes {
                     let _ = writeln!(text, "{note}");
                 }
-                let warnings: Vec<Warning> = changes.iter().filter_map(was_elsewhere).collect();
+                let mut warnings: Vec<Warning> = changes.iter().filter_map(was_elsewhere).collect();
+                warnings.extend(self.overridden(&record.written));
                 let report = Report { backup, ..self.report("written", changes) };
                 Ok(Answer::yes(to_data(&report)?, text).with_warnings(warnings))
             }
         }
+    }
+
+    /// What in the client's file comes before what was written into it.
+    fn overridden(&self, text: &str) -> Option<Warning> {
+        let document = Document::parse(self.syntax(), text).ok()?;
+        let (key, value) = clients::overridden(self.arguments.client, &document)?;
+        let (key, value) = (in_one_line(&key), in_one_line(&value));
+        let message = format!(
+            "`{key}` is `{value}`, and {} takes that: its requests do not come through Endmark until it is `endmark`,              or gone",
+            self.client.title
+        );
+        Some(Warning::notice("SETUP", message))
     }
 
     fn undo(&self) -> Result<Answer, CommandError> {

@@ -114,6 +114,36 @@ fn what_somebody_put_into_our_table_stays_and_is_named() {
 }
 
 #[test]
+fn a_table_that_stands_there_twice_is_written_where_clients_read_it() {
+    let original = "{\"env\":{\"A\":\"1\"},\"env\":{\"B\":\"2\"}}";
+    let place = Place::new().with_file("d.json", original);
+    let written = place.run(&["setup", "claude", "--write", "--file", "d.json"]);
+    assert!(written.code == 0 && written.output.starts_with("Written to"), "{}", written.output);
+    let read: Value = serde_json::from_str(&text(&place, "d.json")).unwrap();
+    assert_eq!(read["env"]["ANTHROPIC_BASE_URL"], "http://127.0.0.1:4141");
+    assert_eq!(place.run(&["setup", "claude", "--undo", "--file", "d.json"]).code, 0);
+    assert_eq!(text(&place, "d.json"), original);
+}
+
+#[test]
+fn a_profile_of_codex_with_a_provider_of_its_own_is_named() {
+    let profile = "profile = \"p\"\n[profiles.p]\nmodel_provider = \"azure\"\n";
+    let write = ["setup", "codex", "--write", "--file", "config.toml"];
+    let place = Place::new().with_file("config.toml", profile);
+    for says in ["Written to", "it already"] {
+        let run = place.run(&write);
+        assert!(run.code == 0 && run.output.contains(says), "{}", run.output);
+        for part in ["`profiles.p.model_provider`", "azure"] {
+            assert!(run.errors.contains(part), "{part} in {}", run.errors);
+        }
+    }
+    for harmless in [profile.replace("\"azure\"", "\"endmark\""), profile.replace("profile =", "other =")] {
+        let place = Place::new().with_file("config.toml", &harmless);
+        assert_eq!(place.run(&write).errors, "", "{harmless}");
+    }
+}
+
+#[test]
 fn two_clients_share_a_file() {
     let original = "export OPENAI_BASE_URL=\"http://old\" # mine\nX=1\n";
     let place = Place::new().with_file(".env", original);

@@ -9,7 +9,7 @@ use endmark_wire::gemini::Gemini;
 use endmark_wire::openai_chat::Chat;
 use endmark_wire::openai_responses::Responses;
 
-use super::document::{Syntax, Value};
+use super::document::{Document, Syntax, Value};
 use crate::arguments::ClientChoice;
 use crate::config::Environment;
 
@@ -211,4 +211,14 @@ pub(super) fn owned_by_others(choice: ClientChoice) -> Vec<&'static [&'static st
     let others = ClientChoice::value_variants().iter().copied();
     let others = others.filter(|&other| other != choice && Client::of(other).syntax == syntax);
     others.flat_map(owned).copied().collect()
+}
+
+/// What comes before the client's settings in its own file, as far as it leads elsewhere: the key, and its value.
+pub(super) fn overridden(choice: ClientChoice, document: &Document) -> Option<(String, String)> {
+    if choice != ClientChoice::Codex {
+        return None;
+    }
+    let profile = document.value(&["profile"])?;
+    let provider = document.value(&["profiles", &profile, "model_provider"])?;
+    (provider != "endmark").then(|| (format!("profiles.{profile}.model_provider"), provider))
 }

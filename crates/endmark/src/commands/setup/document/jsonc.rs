@@ -91,8 +91,10 @@ impl Jsonc {
         let mut table =
             self.0.object_value_or_create().ok_or_else(|| Unfit::NoTable("the whole file".to_owned()))?;
         for (index, name) in tables.iter().enumerate() {
-            table = table
-                .object_value_or_create(name)
+            // Of several the library would take the first, and its readers the last.
+            let found = find(&table, name);
+            table = found
+                .map_or_else(|| table.object_value_or_create(name), |property| property.object_value())
                 .ok_or_else(|| Unfit::NoTable(tables.get(..=index).unwrap_or(tables).join(".")))?;
         }
         match find(&table, last) {

@@ -71,6 +71,17 @@ fn what_cannot_be_read_is_refused_with_its_place() {
 }
 
 #[test]
+fn of_several_tables_of_one_name_the_last_counts() {
+    let text = "{\"env\":{\"A\":\"1\"},\"env\":{\"B\":\"2\"}}";
+    let changed = set(Syntax::Jsonc, text, &["env", "URL"], "http://x").unwrap();
+    let read: serde_json::Value = serde_json::from_str(&changed).unwrap();
+    assert_eq!(read["env"], serde_json::json!({"B": "2", "URL": "http://x"}));
+    assert!(changed.starts_with("{\"env\":{\"A\":\"1\"},"), "{changed}");
+    let no_table = "{\"env\": {}, \"env\": 3}";
+    assert_eq!(set(Syntax::Jsonc, no_table, &["env", "A"], "x"), Err(Unfit::NoTable("env".into())));
+}
+
+#[test]
 fn where_a_table_is_needed_nothing_else_is_replaced() {
     assert_eq!(set(Syntax::Jsonc, "[1]", &["env", "A"], "x"), Err(Unfit::NoTable("the whole file".into())));
     assert_eq!(set(Syntax::Jsonc, "{\"env\": 3}", &["env", "A"], "x"), Err(Unfit::NoTable("env".into())));
