@@ -92,6 +92,20 @@ async fn where_a_limit_is_refused_none_is_set() {
     assert_eq!(limit_of(wire, &endmark.upstream.requests()[2].json()), None);
 }
 
+/// Nothing is said of calls where there are none: a provider refuses an empty list of them in a history.
+#[tokio::test]
+async fn a_text_in_the_place_of_nothing_has_no_list_of_calls() {
+    let wire = Wire::Chat;
+    let empty = Answer::json(200, &wire.whole(&[], wire.word(End::Limit)));
+    for first in [Answer::json(200, &thoughts(wire, 9_000)), empty] {
+        let script = Script::new().then(first).then(wire.answer(&[Said::Text("Hello.")], End::Turn, false));
+        let endmark = Endmark::start(script).await;
+        let (reply, heard) = wire.ask(&endmark, &unlimited(wire), false).await;
+        assert_eq!((heard.text.as_str(), endmark.calls()), ("Hello.", 2), "{}", reply.text());
+        assert_eq!(reply.json()["choices"][0]["message"].get("tool_calls"), None, "{}", reply.text());
+    }
+}
+
 /// Thoughts have signatures: those of a reply that was cut in them would be refused in the next turn.
 #[tokio::test]
 async fn thoughts_that_were_cut_make_way_for_those_of_the_reply() {

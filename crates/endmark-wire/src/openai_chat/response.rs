@@ -111,9 +111,10 @@ impl<'a> ResponseEdit<'a> {
         }
     }
 
-    /// Sets all calls of a choice, where a server took the beginning of a call for text.
+    /// Sets all calls of a choice, where a server took the beginning of a call for text. Without any nothing changes: an
+    /// empty list of them is refused where a client sends the message back.
     pub fn set_tool_calls(&mut self, choice: u32, calls: &[ToolCall]) {
-        let Some(message) = self.message(choice) else { return };
+        let Some(message) = self.message(choice).filter(|_| !calls.is_empty()) else { return };
         let calls: Vec<String> = calls.iter().map(call_json).collect();
         self.edits.set_field(message, "tool_calls", &format!("[{}]", calls.join(",")));
     }
