@@ -323,6 +323,10 @@ fn mended(
             mended.text = Some(outcome.text);
         }
         PipelineResult::Exhausted(exhausted) => {
+            // Text is missing in front of them: a client would act on a reply with a hole in it.
+            if outcome.pieces.iter().any(fitted_nowhere) {
+                mended.following = None;
+            }
             mended.outcome = Some(Outcome::Exhausted);
             mended.finish = if says_finished(suspect, kind) { Finish::Cut } else { Finish::AsItWas };
             let verified = exhausted.merged_raw.get(..exhausted.verified_len).unwrap_or_default();
@@ -333,6 +337,11 @@ fn mended(
         }
     }
     mended
+}
+
+/// Whether text came, and could not be joined.
+fn fitted_nowhere(piece: &PieceRecord) -> bool {
+    piece.role != PieceRole::First && piece.seam.is_none() && !piece.text.trim().is_empty()
 }
 
 /// Whether the provider ended a cut reply with a word for a finished one: that is not repeated, since a client would take

@@ -122,3 +122,28 @@ async fn a_call_behind_the_one_that_was_cut_may_be_cut_too() {
         }
     }
 }
+
+/// A text that is not joined leaves a hole: no call is handed on behind it, and the reply is as cut as it was.
+#[tokio::test]
+async fn no_call_is_handed_on_behind_a_hole_in_the_text() {
+    let cut = "I will write “two” files: 港は静か 🌊 now";
+    let whole = format!("{cut}.");
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let first = wire.answer(&[Said::Text(cut)], End::Limit, stream);
+        let rest = wire.answer(&[Said::Text("."), PARIS], End::Calls, stream);
+        let endmark = Endmark::start(Script::new().then(first).otherwise(rest)).await;
+        let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
+        let what = format!("{wire:?} {stream}: {}", reply.text());
+        assert_eq!(heard.error, None, "{what}");
+        if heard.text == whole {
+            assert_eq!(
+                (heard.calls.len(), heard.stop.as_deref()),
+                (1, Some(wire.word(End::Calls))),
+                "{what}"
+            );
+        } else {
+            assert_eq!(heard.text, cut, "{what}");
+            assert_eq!((heard.calls, heard.stop.as_deref()), (vec![], Some(wire.word(End::Limit))), "{what}");
+        }
+    }
+}
