@@ -371,13 +371,7 @@ impl<'a> Asker<'a> {
         let instead_of_text = self.became_calls(&continuation) && !continuation.echoed;
         let mut stop = continuation.stop;
         let mut ending = continuation.ending;
-        let calls = match expected_call(self.suspect) {
-            None => continuation.calls,
-            // What was wanted behind this call by another answer is not wanted by this one.
-            Some(own) => {
-                own.found_in(&continuation.calls).map(|(_, behind)| behind.to_vec()).unwrap_or_default()
-            }
-        };
+        let calls = continuation.calls;
         self.following = None;
         if !calls.is_empty() {
             self.following = Some(Following {

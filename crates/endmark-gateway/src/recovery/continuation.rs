@@ -25,7 +25,7 @@ pub(super) struct Continuation {
     pub(super) text: String,
     /// Whether the upstream repeated what it was given to go on with.
     pub(super) echoed: bool,
-    /// The tool calls of the message.
+    /// The tool calls behind that.
     pub(super) calls: Vec<ToolCall>,
     pub(super) ending: Ending,
     pub(super) stop: Option<Stop>,
@@ -118,7 +118,7 @@ fn continuation(
     id: Option<&str>,
     expected: &Expected<'_>,
 ) -> Continuation {
-    let received = expected.part(choice);
+    let (received, calls) = expected.part(choice);
     let (text, echoed) = match received.strip_prefix(expected.echo) {
         Some(rest) if !expected.echo.is_empty() => (rest, true),
         _ => (received, false),
@@ -126,7 +126,7 @@ fn continuation(
     Continuation {
         text: text.to_owned(),
         echoed,
-        calls: choice.tool_calls.clone(),
+        calls: calls.to_vec(),
         ending,
         stop: choice.finish.as_ref().and_then(|finish| finish.stop),
         usage,
@@ -180,7 +180,7 @@ async fn streamed(
             if !choice.mendable {
                 break 'reading Ending::OverCap;
             }
-            passing.pass(expected.part(choice), flow).await?;
+            passing.pass(expected.part_so_far(choice), flow).await?;
         }
     };
     let all = stream.received();

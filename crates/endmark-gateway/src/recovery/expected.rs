@@ -3,6 +3,7 @@
 use endmark_core::{AskedFrom, Format};
 use endmark_store::Purpose;
 use endmark_wire::reply::{Choice, ToolCall};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 /// What the answer is expected to begin with, and where it may flow to.
@@ -39,30 +40,78 @@ pub(super) struct ExpectedCall<'a> {
 impl Expected<'_> {
     /// What of an answer belongs to the part: its text, or the arguments of the call that is gone on with. Nothing
     /// where it calls another function, or stands behind other calls: what the model wants by now is another thing.
-    pub(super) fn part<'a>(&self, choice: &'a Choice) -> &'a str {
+    /// What stands behind it comes with it.
+    pub(super) fn part<'a>(&self, choice: &'a Choice) -> (&'a str, &'a [ToolCall]) {
+        let Some(expected) = &self.call else { return (&choice.text, &choice.tool_calls) };
+        if expected.as_text && (choice.tool_calls.is_empty() || self.is_completed_by(&choice.text)) {
+            return (&choice.text, &choice.tool_calls);
+        }
+        let found = expected.found_in(&choice.tool_calls);
+        let found = found.or_else(|| expected.found_alone_in(&choice.tool_calls, self.so_far));
+        found.map_or(("", &[]), |(call, behind)| (&call.arguments, behind))
+    }
+
+    /// The same of an answer that is still coming, as far as nothing that may come can change it.
+    pub(super) fn part_so_far<'a>(&self, choice: &'a Choice) -> &'a str {
         let Some(expected) = &self.call else { return &choice.text };
-        if choice.tool_calls.is_empty() {
-            return if expected.as_text { &choice.text } else { "" };
+        // Whether text in front of calls is the rest of the arguments is seen when all of it is there.
+        if expected.as_text && (choice.tool_calls.is_empty() || !choice.text.trim().is_empty()) {
+            return &choice.text;
         }
         expected.found_in(&choice.tool_calls).map_or("", |(call, _)| &call.arguments)
+    }
+
+    /// Whether this text is what a cut call's arguments lack, or all of them.
+    fn is_completed_by(&self, text: &str) -> bool {
+        let rest = if self.echo.is_empty() { text } else { text.strip_prefix(self.echo).unwrap_or(text) };
+        let is_all = goes_on(self.so_far, rest) && is_json(rest);
+        !rest.trim().is_empty() && (is_all || is_json(&[self.so_far, rest].concat()))
     }
 }
 
 impl ExpectedCall<'_> {
-    /// The call among those of an answer, and those behind it.
-    pub(super) fn found_in<'a>(&self, calls: &'a [ToolCall]) -> Option<(&'a ToolCall, &'a [ToolCall])> {
+    /// The call among those of an answer that repeats those before it, and those behind it.
+    fn found_in<'a>(&self, calls: &'a [ToolCall]) -> Option<(&'a ToolCall, &'a [ToolCall])> {
         let (before, rest) = calls.split_at_checked(self.before.len())?;
         let (call, behind) = rest.split_first()?;
         (call.name == self.name && are_same(self.before, before)).then_some((call, behind))
+    }
+
+    /// The same in an answer that repeats none of those before it: a model that sees them knows that they are made. With
+    /// more calls in it, it might have made all of them anew.
+    fn found_alone_in<'a>(
+        &self,
+        calls: &'a [ToolCall],
+        so_far: &str,
+    ) -> Option<(&'a ToolCall, &'a [ToolCall])> {
+        let (call, behind) = calls.split_first()?;
+        let own = self.before.iter().filter(|own| own.name == call.name);
+        let is_repeated = own.clone().any(|own| is_same_call(own, call));
+        let is_told_apart =
+            !so_far.trim().is_empty() && !own.clone().any(|own| goes_on(so_far, &own.arguments));
+        let is_it = call.name == self.name && !is_repeated && goes_on(so_far, &call.arguments);
+        (is_it && (behind.is_empty() || is_told_apart)).then_some((call, behind))
     }
 }
 
 /// Whether these are the same calls, whatever their ids and the whitespace in their arguments.
 fn are_same(some: &[ToolCall], others: &[ToolCall]) -> bool {
-    some.iter().zip(others).all(|(one, other)| {
-        one.name == other.name
-            && (one.arguments == other.arguments || is_same_value(&one.arguments, &other.arguments))
-    })
+    some.iter().zip(others).all(|(one, other)| is_same_call(one, other))
+}
+
+fn is_same_call(one: &ToolCall, other: &ToolCall) -> bool {
+    one.name == other.name
+        && (one.arguments == other.arguments || is_same_value(&one.arguments, &other.arguments))
+}
+
+/// Whether these arguments begin with those, whatever the whitespace in them.
+fn goes_on(so_far: &str, arguments: &str) -> bool {
+    let signs = |text: &'_ str| text.chars().filter(|sign| !sign.is_whitespace()).collect::<String>();
+    signs(arguments).starts_with(&signs(so_far))
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
 fn is_same_value(one: &str, other: &str) -> bool {

@@ -147,3 +147,42 @@ async fn no_call_is_handed_on_behind_a_hole_in_the_text() {
         }
     }
 }
+
+/// What the client has of calls at the end, where the answer to the question for the rest says this.
+async fn becomes(wire: Wire, stream: bool, begun: &[Said<'_>], answered: &[Said<'_>]) {
+    let first = wire.answer(begun, End::Limit, stream);
+    let rest = wire.answer(answered, End::Calls, stream);
+    let endmark = Endmark::start(Script::new().then(first).otherwise(rest)).await;
+    let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
+    let what = format!("{wire:?} {stream} {begun:?} {answered:?}: {}", reply.text());
+    let expected = [("get_weather", r#"{"city":"Paris"}"#), ("get_time", r#"{"tz":"CET"}"#)];
+    let expected = expected.map(|(name, arguments)| (name.to_owned(), arguments.to_owned()));
+    assert_eq!(heard.calls, expected, "{what}");
+    assert_eq!((heard.text.as_str(), heard.error), ("", None), "{what}");
+    assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Calls)), "{what}");
+}
+
+/// A model that sees the calls before the cut one does not make them again.
+#[tokio::test]
+async fn the_cut_call_alone_is_the_rest_of_several() {
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let begun = [PARIS, Said::Call("get_time", r#"{"tz":"C"#)];
+        becomes(wire, stream, &begun, &[Said::Call("get_time", r#"{"tz":"CET"}"#)]).await;
+    }
+}
+
+/// The rest of the arguments as text, and behind it what the model wanted next. Where nothing of the arguments came, text
+/// is no rest of them.
+#[tokio::test]
+async fn a_call_behind_the_rest_of_the_one_that_was_cut_is_not_lost() {
+    let (chat, responses, messages) = (Wire::ALL[0], Wire::ALL[1], Wire::ALL[2]);
+    for (wire, stream) in
+        [(chat, false), (chat, true), (responses, false), (responses, true), (messages, true)]
+    {
+        let next = Said::Call("get_time", r#"{"tz":"CET"}"#);
+        for text in [r#"is"}"#, r#"{"city":"Paris"}"#] {
+            let begun = [Said::Call("get_weather", r#"{"city":"Par"#)];
+            becomes(wire, stream, &begun, &[Said::Text(text), next]).await;
+        }
+    }
+}
