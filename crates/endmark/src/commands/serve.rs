@@ -7,7 +7,7 @@ mod signals;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use endmark_gateway::{BuildError, Gateway, ServeError, Server, with_causes};
@@ -76,7 +76,14 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         let keep_days = Arc::new(AtomicU64::new(settings.store_policy.keep_days));
         let forgetting = tokio::spawn(forget(store.clone(), Arc::clone(&keep_days)));
         let server = Server::new(gateway);
-        let serving = Serving { context, arguments, server, began_with: settings.clone(), keep_days };
+        let serving = Serving {
+            context,
+            arguments,
+            server,
+            began_with: settings.clone(),
+            keep_days,
+            has_own_upstreams: AtomicBool::new(settings.has_own_upstreams),
+        };
         let stopped = serving.until_stopped(listener, signals).await;
         forgetting.abort();
         // What was recorded is committed before the process ends.
@@ -232,6 +239,8 @@ struct Serving<'a> {
     began_with: Settings,
     /// For how many days records are kept.
     keep_days: Arc<AtomicU64>,
+    /// Whether the configuration in effect names its upstreams.
+    has_own_upstreams: AtomicBool,
 }
 
 impl Serving<'_> {

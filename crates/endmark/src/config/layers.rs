@@ -101,6 +101,7 @@ impl Layers {
 
     /// Fills in what only stands where nothing was said, and checks what only the whole can tell.
     pub(crate) fn finish(&mut self) -> Result<(), ConfigError> {
+        self.settings.has_own_upstreams = !self.settings.upstreams.is_empty();
         if self.settings.upstreams.is_empty() {
             // The gateway's own default; what is said of it without a file is said by its name.
             let public = endmark_gateway::Settings::default().upstreams;

@@ -24,6 +24,8 @@ pub(crate) struct Settings {
     pub(crate) ca_file: Option<PathBuf>,
     /// In the order in which they were given: the first serves the paths that name none.
     pub(crate) upstreams: Vec<Upstream>,
+    /// Whether somebody named them: else they are the providers' public endpoints.
+    pub(crate) has_own_upstreams: bool,
     pub(crate) resume: Resume,
     pub(crate) correct: Correct,
     pub(crate) tools: Tools,
@@ -195,6 +197,7 @@ impl Default for Settings {
             store: StoreLocation::sqlite("endmark.db"),
             ca_file: None,
             upstreams: Vec::new(),
+            has_own_upstreams: false,
             resume: Resume {
                 mode: gateway.resume.mode,
                 max_attempts: gateway.resume.max_attempts.into(),

@@ -69,6 +69,24 @@ fn a_wrong_file_changes_nothing_and_is_told_precisely() {
     });
 }
 
+/// As an editor leaves it for a moment: requests and their keys would go to the public providers.
+#[test]
+fn a_file_without_the_upstreams_that_were_there_changes_nothing() {
+    in_runtime(async {
+        let upstream = saying("as before").await;
+        let place = Place::new().with_file("endmark.toml", configuration(&upstream, ""));
+        let mut served = Served::start(&place, &[]);
+        for file in ["", "# later\n", "[limits]\nconnections = 9\n"] {
+            std::fs::write(place.path().join("endmark.toml"), file).unwrap();
+            served.signal("-HUP");
+            let said = served.says("the one before stays");
+            assert!(said.contains("names no upstream any more"), "{file:?}: {said}");
+            assert_eq!(ask(&served).await, "as before");
+        }
+        assert_eq!(served.end("-TERM").0, Some(0));
+    });
+}
+
 #[test]
 fn what_cannot_be_changed_while_it_serves_is_said() {
     in_runtime(async {

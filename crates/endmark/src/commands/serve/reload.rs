@@ -33,6 +33,14 @@ pub(super) fn reload(serving: &Serving<'_>) {
 /// Answers with what was changed in the file and cannot be while it is served.
 fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
     let effective = configuration(serving.context, serving.arguments)?;
+    // A file that is only half written is mostly empty, and would send keys and prompts to somebody else.
+    if serving.has_own_upstreams.load(Ordering::Relaxed) && !effective.settings.has_own_upstreams {
+        return Err(CommandError::input(
+            "no_upstreams",
+            "it names no upstream any more, and requests would go to the providers' public endpoints",
+            "Name the upstreams in it; to do without any, start anew.",
+        ));
+    }
     let mut settings = config::for_gateway(&effective.settings, &serving.context.environment)?;
     // Where it listens is part of whom it lets in.
     settings.listen = serving.began_with.listen;
@@ -40,6 +48,7 @@ fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
     let gateway = serving.server.gateway().reloaded(settings).map_err(|error| cannot_build(&error))?;
     logging::hide(secrets);
     serving.server.reload(gateway);
+    serving.has_own_upstreams.store(effective.settings.has_own_upstreams, Ordering::Relaxed);
     serving.keep_days.store(effective.settings.store_policy.keep_days, Ordering::Relaxed);
     let mut said = effective.warnings;
     said.extend(unchanged(&serving.began_with, &effective.settings));
