@@ -146,7 +146,7 @@ fn fallback(
             return None;
         }
     };
-    let headers = observable(for_fallback(client, upstream, Some(request.format().credential())), mode);
+    let headers = observable(for_fallback(client, upstream, request.format()), mode);
     Some(Destination { uri, further, headers, upstream: upstream.clone() })
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use endmark_wire::anthropic_messages::ANTHROPIC;
+use endmark_wire::format::WireFormat;
 use http::Uri;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
@@ -36,6 +38,13 @@ const OF_ANY_HOST: [HeaderName; 6] = [
     HeaderName::from_static("x-request-id"),
 ];
 
+/// Which Messages a request is in. Anthropic refuses one that does not say it.
+const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+/// The one that is in use, for a client that says none: its own upstream may ask for none.
+const DEFAULT_ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
+/// Which further features of Messages a request is in.
+const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
+
 /// What is said of a body, and is true of no other.
 const OF_THE_BODY: [HeaderName; 9] = [
     header::CONTENT_LENGTH,
@@ -66,7 +75,7 @@ const BEARER: Credential = ("authorization", "Bearer ");
 
 /// The headers of a client's request as the upstream gets them: without those of the connection and
 /// Endmark's own, and with the upstream's key where it has one. That stands where the request's format has it, or where
-/// the client's own stood.
+/// the client's own stood; without either where the upstream's provider has it.
 pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Option<Credential>) -> HeaderMap {
     let mut headers = end_to_end(client);
     headers.remove(header::HOST);
@@ -82,7 +91,7 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Opti
             value.set_sensitive(true);
         }
     }
-    let (name, before) = credential(&headers, format);
+    let (name, before) = credential(&headers, upstream, format);
     if let Some(key) = &upstream.api_key
         && let Ok(mut value) = HeaderValue::from_str(&format!("{before}{}", key.reveal()))
     {
@@ -95,23 +104,35 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Opti
     headers
 }
 
-/// The headers of a client's request as a fallback gets them: only those that say nothing of who the client is.
-/// Its credentials were meant for another host, and stay here whether or not the fallback has a key.
-pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream, format: Option<Credential>) -> HeaderMap {
-    let known = client.iter().filter(|(name, _)| OF_ANY_HOST.contains(name));
-    let headers = known.map(|(name, value)| (name.clone(), value.clone())).collect();
-    for_upstream(&headers, fallback, format)
+/// The headers of a client's request as a fallback gets them: only those that say nothing of who the client is, and
+/// those that say what its body means. Its credentials were meant for another host, and stay here whether or not the
+/// fallback has a key.
+pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream, format: &dyn WireFormat) -> HeaderMap {
+    let is_messages = format.provider() == &ANTHROPIC;
+    let of_messages = |name| is_messages && [ANTHROPIC_VERSION, ANTHROPIC_BETA].contains(name);
+    let known = client.iter().filter(|(name, _)| OF_ANY_HOST.contains(name) || of_messages(name));
+    let mut headers = HeaderMap::new();
+    for (name, value) in known {
+        headers.append(name.clone(), value.clone());
+    }
+    if is_messages && !headers.contains_key(&ANTHROPIC_VERSION) {
+        headers.insert(ANTHROPIC_VERSION, DEFAULT_ANTHROPIC_VERSION);
+    }
+    for_upstream(&headers, fallback, Some(format.credential()))
 }
 
 /// Where the upstream's own key is to stand.
-fn credential(client: &HeaderMap, format: Option<Credential>) -> Credential {
+fn credential(client: &HeaderMap, upstream: &Upstream, format: Option<Credential>) -> Credential {
     let has = |(name, _): &Credential| client.contains_key(*name);
     match format {
         // Servers of others that speak a provider's format may want the key where all others have it.
         Some(own) if !has(&own) && has(&BEARER) => BEARER,
         Some(own) if !has(&own) && has(&AZURE) => AZURE,
         Some(own) => own,
-        None => KEYS.into_iter().find(has).unwrap_or(BEARER),
+        None => KEYS
+            .into_iter()
+            .find(has)
+            .unwrap_or_else(|| upstream.provider.formats().next().map_or(BEARER, WireFormat::credential)),
     }
 }
 
@@ -187,6 +208,10 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
 
 #[cfg(test)]
 mod tests {
+    use endmark_wire::anthropic_messages::Messages;
+    use endmark_wire::gemini::GEMINI;
+    use endmark_wire::openai_chat::Chat;
+
     use super::*;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -226,9 +251,38 @@ mod tests {
             ("ocp-apim-subscription-key", "of-the-client"),
             ("x-request-id", "7"),
         ]);
-        assert_eq!(for_fallback(&client, &upstream(None), None), headers(&[("x-request-id", "7")]));
-        let sent = for_fallback(&client, &upstream(Some("its-own")), Some(BEARER));
+        assert_eq!(for_fallback(&client, &upstream(None), &Chat), headers(&[("x-request-id", "7")]));
+        let sent = for_fallback(&client, &upstream(Some("its-own")), &Chat);
         assert_eq!(sent, headers(&[("x-request-id", "7"), ("authorization", "Bearer its-own")]));
+    }
+
+    #[test]
+    fn a_fallback_hears_what_the_body_of_messages_means() {
+        let (version, key) = ("anthropic-version", ("x-api-key", "its-own"));
+        let betas = [("anthropic-beta", "a"), ("anthropic-beta", "b")];
+        let of = |client: &HeaderMap| for_fallback(client, &upstream(Some("its-own")), &Messages);
+        let mut client = headers(&[(version, "2024-01-01"), ("x-api-key", "of-the-client")]);
+        let mut expected = headers(&[(version, "2024-01-01"), key]);
+        for (name, value) in betas {
+            client.append(name, HeaderValue::from_static(value));
+            expected.append(name, HeaderValue::from_static(value));
+        }
+        assert_eq!(of(&client), expected);
+        assert_eq!(of(&headers(&[])), headers(&[(version, "2023-06-01"), key]));
+        let of_others = for_fallback(&client, &upstream(None), &Chat);
+        assert_eq!(of_others, HeaderMap::new());
+    }
+
+    #[test]
+    fn where_nobody_says_it_an_upstreams_key_stands_where_its_provider_has_it() {
+        for (provider, expected) in [
+            (&ANTHROPIC, ("x-api-key", "its-own")),
+            (&GEMINI, ("x-goog-api-key", "its-own")),
+            (upstream(None).provider, ("authorization", "Bearer its-own")),
+        ] {
+            let upstream = Upstream { provider, ..upstream(Some("its-own")) };
+            assert_eq!(for_upstream(&HeaderMap::new(), &upstream, None), headers(&[expected]));
+        }
     }
 
     #[test]

@@ -126,6 +126,38 @@ async fn a_key_for_a_provider_without_an_upstream_goes_nowhere() {
 }
 
 #[tokio::test]
+async fn an_upstreams_key_stands_where_its_provider_has_it_on_every_path() {
+    for (provider, paths, name) in [
+        (
+            &GEMINI,
+            ["/v1/models?key=AIza1", "/v1beta/models?key=AIza1", "/u/scripted/v1beta/files"],
+            "x-goog-api-key",
+        ),
+        (
+            &anthropic_messages::ANTHROPIC,
+            ["/v1/messages/batches", "/u/scripted/v1/models", "/v1/messages/batches/7"],
+            "x-api-key",
+        ),
+    ] {
+        let answer = Answer::new(200, "application/json", b"{}".to_vec());
+        let endmark = Endmark::start_with(Script::new().otherwise(answer), |settings| {
+            settings.upstreams[0].provider = provider;
+            settings.upstreams[0].api_key = Some(Secret::new("own-key".to_owned()));
+        })
+        .await;
+        for path in paths {
+            let reply = Request::get(endmark.address, path).send().await.read().await;
+            assert_eq!(reply.status, 200, "{path}");
+        }
+        for request in endmark.upstream.requests() {
+            assert_eq!(request.header(name), Some("own-key"), "{}", request.path);
+            assert_eq!(request.header("authorization"), None, "{}", request.path);
+            assert!(!request.path.contains("AIza1"), "{}", request.path);
+        }
+    }
+}
+
+#[tokio::test]
 async fn own_headers_stay_here_and_an_upstreams_key_takes_the_clients_place() {
     let endmark = Endmark::start_with(ScriptedModel::new("Hello"), |settings| {
         let own: &mut Target = &mut settings.upstreams[0];
