@@ -209,8 +209,9 @@ fn the_metric_of_a_failing_store_goes_back_by_itself() {
         drop(faults);
         // Nobody asks it for a reply, or whether it is ready.
         for _ in 0..400 {
-            if running.metric("endmark_store_degraded").await == 0 {
-                assert_eq!(running.metric("endmark_store_rows_waiting").await, 0);
+            // It works again a moment before the rows that waited are in.
+            let is_well = running.metric("endmark_store_degraded").await == 0;
+            if is_well && running.metric("endmark_store_rows_waiting").await == 0 {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(25)).await;
