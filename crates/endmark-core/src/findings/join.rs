@@ -23,9 +23,9 @@ impl Member {
 
     /// Whether the other may be the same in another result: one of them was cut there, or both are called alike.
     fn may_be(&self, other: &Self) -> bool {
-        let title = letters(&self.finding.title);
         let is_cut = |member: &Self| member.state == FindingState::Truncated;
-        is_cut(self) || is_cut(other) || !title.is_empty() && title == letters(&other.finding.title)
+        // Two without a title are not called otherwise.
+        is_cut(self) || is_cut(other) || letters(&self.finding.title) == letters(&other.finding.title)
     }
 
     fn places(&self) -> &[Place] {
