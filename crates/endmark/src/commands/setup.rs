@@ -186,7 +186,8 @@ impl<'a> Task<'a> {
         let (key, value) = clients::overridden(self.arguments.client, &document)?;
         let (key, value) = (in_one_line(&key), in_one_line(&value));
         let message = format!(
-            "`{key}` is `{value}`, and {} takes that: its requests do not come through Endmark until it is `endmark`,              or gone",
+            "`{key}` is `{value}`, and {} takes that: its requests do not come through Endmark until it is `endmark`, \
+             or gone",
             self.client.title
         );
         Some(Warning::notice("SETUP", message))
