@@ -20,7 +20,7 @@ use crate::request_body::Incoming;
 use crate::rescue::{self, Refusal};
 use crate::route::{self, Route, Target};
 use crate::settings::Mode;
-use crate::upstream::{for_upstream, from_upstream, of_changed_body};
+use crate::upstream::{for_upstream, from_upstream, is_event_stream, of_changed_body};
 
 /// Answers one request, whatever it is; it speaks of errors as `format` does.
 pub(crate) async fn respond(
@@ -129,9 +129,7 @@ async fn reply(mut exchange: Exchange) -> Result<Response<AnyBody>, Refusal> {
         return Ok(answer.map(|body| exchange.pass_unread(body, Ending::Clean)));
     }
     let answer = exchange::typed(&mut exchange, answer).await.inspect_err(|_| watch.end(Ended::Failed))?;
-    let kind =
-        answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if kind.starts_with("text/event-stream") {
+    if is_event_stream(answer.headers()) {
         Ok(exchange::streamed(exchange, answer))
     } else {
         exchange::whole(exchange, answer).await.inspect_err(|_| watch.end(Ended::Failed))

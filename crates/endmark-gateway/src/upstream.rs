@@ -10,8 +10,8 @@ pub use connector::{ClientError, Connector, Link};
 
 pub(crate) use client::{Client, Read, ReadError, UpstreamError, read_up_to, read_whole};
 pub(crate) use headers::{
-    CREDENTIALS, KEYS, for_fallback, for_upstream, from_upstream, of_another_body, of_changed_body,
-    retry_after, secrets_in,
+    CREDENTIALS, KEYS, for_fallback, for_upstream, from_upstream, is_event_stream, of_another_body,
+    of_changed_body, retry_after, secrets_in,
 };
 pub(crate) use plain::plain;
 pub(crate) use standing::{Standing, random};

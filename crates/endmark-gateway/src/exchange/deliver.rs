@@ -23,7 +23,8 @@ use crate::rescue::Refusal;
 use crate::scrub::Scrubber;
 use crate::settings::{Limits, Mode};
 use crate::upstream::{
-    ReadError, UpstreamError, from_upstream, of_another_body, plain, random, read_whole, retry_after,
+    ReadError, UpstreamError, from_upstream, is_event_stream, of_another_body, plain, random, read_whole,
+    retry_after,
 };
 
 /// An error body is read to its end to see what it is; no provider's error is longer.
@@ -210,7 +211,7 @@ async fn sent(exchange: &Exchange, call: &mut Call) -> Result<Response<AnyBody>,
         return refused(exchange, answer).await;
     }
     let deadline = waits_for_first_token(exchange).then_some(deadline);
-    if deadline.is_some() || (exchange.mends() && is_stream(&answer)) {
+    if deadline.is_some() || (exchange.mends() && is_event_stream(answer.headers())) {
         begun(exchange, answer, deadline).await
     } else {
         Ok(answer)
@@ -224,12 +225,6 @@ fn first_byte(exchange: &Exchange, limits: &Limits) -> Duration {
     } else {
         limits.first_byte
     }
-}
-
-/// Whether an answer is a stream of events.
-fn is_stream(answer: &Response<AnyBody>) -> bool {
-    let kind = answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
 fn waits_for_first_token(exchange: &Exchange) -> bool {

@@ -16,7 +16,7 @@ use super::fault::{Fault, Kind};
 use super::strike::{End, Step, Strike};
 use super::whole;
 use crate::body::{AnyBody, BodyError, full, preceded};
-use crate::upstream::{Read, UpstreamError, plain, read_up_to};
+use crate::upstream::{Read, UpstreamError, is_event_stream, plain, read_up_to};
 
 /// A longer reply that is no stream goes on unharmed.
 const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
@@ -32,8 +32,7 @@ pub(super) async fn struck(
 ) -> Result<Response<AnyBody>, UpstreamError> {
     // A fault strikes what can be read.
     let answer = plain(answer);
-    let kind = answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let streams = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
+    let streams = is_event_stream(answer.headers());
     let (mut head, body) = answer.into_parts();
     if !head.status.is_success() {
         return Ok(Response::from_parts(head, body));

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use endmark_core::{Ending, Stop};
 use endmark_wire::reply::{Choice, Continuation as Further, ToolCall, Usage};
 use endmark_wire::sse;
-use http::{Response, header};
+use http::Response;
 use http_body_util::BodyExt;
 use tokio::time::timeout;
 
@@ -17,7 +17,7 @@ use super::site::Site;
 use crate::body::AnyBody;
 use crate::exchange::Exchange;
 use crate::ledger::{Call, CallEnd};
-use crate::upstream::{ReadError, read_whole};
+use crate::upstream::{ReadError, is_event_stream, read_whole};
 
 /// What a further call gave.
 pub(super) struct Continuation {
@@ -52,19 +52,11 @@ pub(super) async fn call(
 ) -> Result<Continuation, CallFailure> {
     let (answer, call) =
         send(exchange, site, Bytes::from(body), stream, expected.purpose, patience, flow).await?;
-    if is_event_stream(&answer) {
+    if is_event_stream(answer.headers()) {
         streamed(exchange, site, answer, call, expected, flow).await
     } else {
         whole(exchange, site, answer, call, expected, flow).await
     }
-}
-
-fn is_event_stream(answer: &Response<AnyBody>) -> bool {
-    answer
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok())
-        .is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
 /// Reads an answer that comes as a whole.

@@ -170,6 +170,12 @@ pub(crate) fn of_another_body(headers: &mut HeaderMap) {
     headers.remove(IDEMPOTENCY_KEY);
 }
 
+/// Whether the body that comes with these headers is a stream of events.
+pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
 /// How long an upstream asks to be left alone: in seconds, or until a moment of its own clock.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
