@@ -154,11 +154,6 @@ impl Exchange {
         }
     }
 
-    /// Whether a cut reply may be made whole, and is not only told of.
-    pub(crate) fn mends(&self) -> bool {
-        matches!(self.mode, Mode::Auto | Mode::On)
-    }
-
     /// The name of the upstream that answers.
     pub(crate) fn upstream_name(&self) -> &str {
         &self.destination.upstream.name

@@ -211,7 +211,7 @@ async fn sent(exchange: &Exchange, call: &mut Call) -> Result<Response<AnyBody>,
         return refused(exchange, answer).await;
     }
     let deadline = waits_for_first_token(exchange).then_some(deadline);
-    if deadline.is_some() || (exchange.mends() && is_event_stream(answer.headers())) {
+    if deadline.is_some() || (exchange.mode.mends() && is_event_stream(answer.headers())) {
         begun(exchange, answer, deadline).await
     } else {
         Ok(answer)

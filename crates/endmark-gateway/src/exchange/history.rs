@@ -32,7 +32,7 @@ pub(super) fn change(
     request: &mut Request,
 ) -> Changed {
     let mut changed = Changed::default();
-    if !may_change(mode) {
+    if !mode.mends() {
         return changed;
     }
     if let Some((repaired, calls)) = request.repaired() {
@@ -54,7 +54,7 @@ pub(crate) async fn change_passing(
     let path = target.path_and_query.split('?').next().unwrap_or_default();
     let format = FORMATS.into_iter().find(|format| format.goes_on_in(path));
     let Some(format) = format.filter(|_| !gateway.successors.is_empty()) else { return Ok((body, changed)) };
-    if !may_change(mode_of(gateway, headers)?) {
+    if !mode_of(gateway, headers)?.mends() {
         return Ok((body, changed));
     }
     let limits = &gateway.settings.limits;
@@ -79,13 +79,6 @@ fn go_on(
     let last = gateway.successors.of(upstream, credential, &request.goes_on_from()?)?;
     *request = request.going_on_from(&last);
     Some(last)
-}
-
-fn may_change(mode: Mode) -> bool {
-    match mode {
-        Mode::Auto | Mode::On => true,
-        Mode::Warn | Mode::Off => false,
-    }
 }
 
 impl Changed {

@@ -61,6 +61,14 @@ impl Mode {
             Self::Off => "off",
         }
     }
+
+    /// Whether what is wrong may be put right, and is not only told of.
+    pub(crate) fn mends(self) -> bool {
+        match self {
+            Self::Auto | Self::On => true,
+            Self::Warn | Self::Off => false,
+        }
+    }
 }
 
 /// A mode that is not `auto`, `on`, `warn` or `off`.
