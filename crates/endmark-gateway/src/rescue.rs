@@ -13,7 +13,7 @@ use crate::settings::Upstream;
 use crate::upstream::{ReadError, UpstreamError};
 
 /// The header with the id of a request.
-const REQUEST: &str = "x-endmark-request";
+pub(crate) const REQUEST: &str = "x-endmark-request";
 
 /// Why a request could not be served. Each message says what to do next.
 #[derive(Debug, thiserror::Error)]

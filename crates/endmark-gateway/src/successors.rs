@@ -2,7 +2,7 @@
 //! reply under the id of the answer that finished it.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How many responses are remembered; the oldest are forgotten.
 const MAX_RESPONSES: usize = 8_192;
@@ -39,7 +39,7 @@ impl Successors {
             return;
         }
         let owned = Owned::new(upstream, credential, id);
-        let mut known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut known = self.lock();
         if known.last.insert(owned.clone(), last.to_owned()).is_none() {
             known.order.push_back(owned);
         }
@@ -52,13 +52,18 @@ impl Successors {
 
     /// Whether no response was finished by another one.
     pub(crate) fn is_empty(&self) -> bool {
-        self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner).last.is_empty()
+        self.lock().last.is_empty()
     }
 
     /// The id under which the upstream has all of this response, where that is another.
     pub(crate) fn of(&self, upstream: &str, credential: Option<&str>, id: &str) -> Option<String> {
-        let known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let known = self.lock();
         known.last.get(&Owned::new(upstream, credential, id)).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // Both are whole after every operation, so a panic elsewhere cannot have spoilt them.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

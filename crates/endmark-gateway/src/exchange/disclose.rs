@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::Exchange;
 use crate::recovery::{Account, Mended};
+use crate::rescue::REQUEST;
 
 /// How a reply ended up, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,7 +120,7 @@ impl Disclosure {
                 headers.insert(HeaderName::from_static(name), value);
             }
         };
-        set("x-endmark-request", self.request.clone());
+        set(REQUEST, self.request.clone());
         set("x-endmark-outcome", self.outcome.word().to_owned());
         set("x-endmark-attempts", self.attempts.to_string());
         if let Some(kind) = self.kind {
