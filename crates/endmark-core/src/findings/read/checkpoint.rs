@@ -86,9 +86,9 @@ fn behind_word(text: &str) -> Option<&str> {
     let is_turn = |text: &str| parts(text).first().is_some_and(|(part, _)| *part == Part::Turn);
     if inner.is_none() {
         let rest = behind.trim_start_matches([' ', '\t', ':', '-', '*', '`']);
-        return (rest.len() < behind.len() && rest.len() > 4 && rest[..4].eq_ignore_ascii_case("turn"))
-            .then_some(rest)
-            .filter(|rest| is_turn(rest));
+        let is_apart = rest.len() < behind.len();
+        let is_named = rest.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("turn"));
+        return Some(rest).filter(|rest| is_apart && is_named && is_turn(rest));
     }
     let (before, rest) = behind.split_once([']', '】']).unwrap_or((behind, ""));
     if before.trim_matches([' ', '#']).chars().all(|sign| sign.is_ascii_digit()) {

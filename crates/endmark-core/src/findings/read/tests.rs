@@ -5,6 +5,7 @@ mod foreign;
 mod foreign_cuts;
 mod lines;
 mod mixed;
+mod other_letters;
 
 use crate::findings::{AgentResult, Transcript, read};
 

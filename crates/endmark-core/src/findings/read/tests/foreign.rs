@@ -181,6 +181,12 @@ foreign! {
         checkpoint 50 8 35 []
         6:1 broken_checkpoint
     "#;
+    checkpoints_without_brackets: r#"
+        whole cp-2 [csrf]
+          F001 complete | One | Low |  | a.c:1 | s | k |  | "`k(s)`"
+        checkpoint 10 2 11 [csrf]
+        checkpoint 20 3 12 []
+    "#;
     inside_json: r"
         mild j-1 []
     ";
