@@ -22,11 +22,11 @@ fn check(name: &str, text: &[u8]) {
 #[test]
 fn letters_of_several_bytes_may_stand_anywhere() {
     let is_all = std::env::var_os("ENDMARK_TEST_CUTS").is_some();
-    let step = if is_all { 1 } else { 17 };
+    let step = if is_all { 1 } else { 29 };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/findings/read/tests/foreign");
     let mut texts = 0;
     for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        let name = path.display().to_string();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let text = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
         for (number, (at, sign)) in text.char_indices().enumerate().skip(name.len() % step).step_by(step) {
             let chosen = LETTERS.iter().enumerate().filter(|(kind, _)| is_all || number / step % 4 == *kind);
@@ -38,6 +38,6 @@ fn letters_of_several_bytes_may_stand_anywhere() {
             }
         }
     }
-    assert!(texts > 5_000, "{texts}");
+    assert!(texts > 2_000, "{texts}");
     println!("{texts} texts");
 }
