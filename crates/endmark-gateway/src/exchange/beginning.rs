@@ -1,7 +1,8 @@
 //! The beginning of a stream: whether anything of a reply comes.
 //!
 //! A stream that fails before that, as one does whose server is overloaded, has given its client nothing yet: it is as if
-//! the request had been refused, and can be met in the same way.
+//! the request had been refused, and can be met in the same way. Events that only open a reply wait with it for what
+//! they open: behind them another answer could not be passed on as it comes, with its thoughts, signatures and ids.
 
 use std::time::Duration;
 
@@ -19,8 +20,8 @@ use crate::body::{AnyBody, preceded};
 /// fails later the rest is asked for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// No first event is longer that an upstream fails with.
-const MOST_BYTES: usize = 64 * 1024;
+/// What only opens a reply is not longer, though some repeat the request in it.
+const MOST_BYTES: usize = 256 * 1024;
 
 /// How a stream began.
 pub(super) enum Beginning {
@@ -40,7 +41,7 @@ enum Sign {
     Fruitless(String),
 }
 
-/// Reads a stream up to its first event. With a deadline its first byte has to be there by then.
+/// Reads a stream up to the first event that has something of a reply. With a deadline its first byte has to be there by then.
 pub(super) async fn beginning(
     exchange: &Exchange,
     mut body: AnyBody,
@@ -72,7 +73,7 @@ pub(super) async fn beginning(
             }
         };
         came.extend_from_slice(&data);
-        if decoder.push(&data).is_err() {
+        if decoder.push(&data).is_err() || came.len() > MOST_BYTES {
             return Beginning::Begun(preceded(came.freeze(), body));
         }
         while let Some(frame) = decoder.next_frame() {
@@ -86,17 +87,17 @@ pub(super) async fn beginning(
 }
 
 fn broken_off(how: &str) -> Beginning {
-    Beginning::Fruitless(Ending::Dropped, format!("{how} before its first event"))
+    Beginning::Fruitless(Ending::Dropped, format!("{how} before anything of a reply came"))
 }
 
 /// What this event says; a final error is the reply.
 fn sign(reader: &mut dyn Reader, frame: &Frame) -> Sign {
     match reader.frame(frame) {
         Err(error) if error.is_broken_chunk() => {
-            Sign::Fruitless(format!("its first event cannot be read: {error}"))
+            Sign::Fruitless(format!("an event before anything of a reply cannot be read: {error}"))
         }
         Err(_) => Sign::Begun,
-        Ok(event) if event.idle => Sign::None,
+        Ok(event) if event.idle || event.opens => Sign::None,
         Ok(event) => match event.error {
             Some(error) if !error.is_final() => Sign::Fruitless(format!("it failed: {}", error.message)),
             _ => Sign::Begun,

@@ -129,7 +129,7 @@ async fn a_stream_over_the_cap_is_not_mended_and_not_passed_as_whole() {
 /// What passes unread has the end that HTTP gives it, and no other.
 #[tokio::test]
 async fn a_frame_over_the_cap_passes_with_its_own_end() {
-    let frames = ChatFrames::new().text(&STORY.repeat(20)).finish("stop").done();
+    let frames = ChatFrames::new().text(STORY).text(&STORY.repeat(20)).finish("stop").done();
     let bytes = frames.concat().into_bytes();
     let cases = [
         (Answer::sse(frames.clone()), true),

@@ -1,6 +1,7 @@
 //! Streams that go wrong before anything of a reply has come: it is as if the request had been refused.
 
-use testkit::{Answer, Fault, Request, Script, Upstream};
+use serde_json::json;
+use testkit::{Answer, Dialect, Fault, Request, Script, Upstream};
 
 use crate::support::Endmark;
 use crate::support::spoken::{End, Said, Wire};
@@ -8,16 +9,91 @@ use crate::support::spoken::{End, Said, Wire};
 const STORY: &str = "The harbour was quiet that morning.";
 
 /// What may come first, in place of a reply.
-fn beginnings(wire: Wire) -> [(&'static str, Vec<String>); 3] {
+fn beginnings(wire: Wire) -> Vec<(&'static str, Vec<String>)> {
     let broken = "data: {\"choices\": [{\"ind\n\n".to_owned();
     let mut good_behind = vec![broken.clone()];
     good_behind.extend(wire.frames(&[Said::Text("Something else.")], Some(End::Turn)));
     let error = wire.error_frame("overloaded_error", "we are overloaded");
-    [
+    let mut beginnings = vec![
         ("a broken event", vec![broken]),
         ("a broken event before others", good_behind),
         ("an error", vec![error]),
-    ]
+    ];
+    if wire == Wire::Other(Dialect::Responses) {
+        let mut failed = wire.whole(&[], "failed");
+        failed["error"] = json!({"code": "server_error", "message": "we are overloaded"});
+        let failed = json!({"type": "response.failed", "response": failed});
+        beginnings.push(("a failure", vec![format!("event: response.failed\ndata: {failed}\n\n")]));
+    }
+    beginnings
+}
+
+/// What opens a reply, and has nothing of it.
+fn openings(wire: Wire) -> Vec<String> {
+    let begun = |events: usize| wire.frames(&[Said::Text("Nothing of this.")], None).into_iter().take(events);
+    match wire {
+        Wire::Chat => {
+            let chunk =
+                |choices| json!({"id": "first", "object": "chat.completion.chunk", "choices": choices});
+            let delta = json!({"role": "assistant", "content": "", "refusal": null, "tool_calls": []});
+            let filtered = chunk(json!([])).to_string();
+            let role = chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}])).to_string();
+            [filtered, role].map(|data| format!("data: {data}\n\n")).into()
+        }
+        Wire::Other(Dialect::Responses) => begun(3).collect(),
+        Wire::Other(Dialect::Messages) => {
+            begun(2).chain(["event: ping\ndata: {\"type\": \"ping\"}\n\n".to_owned()]).collect()
+        }
+        Wire::Other(Dialect::Gemini) => {
+            let bare =
+                json!({"candidates": [{"index": 0, "content": {"role": "model"}}], "responseId": "first"});
+            vec![format!("data: {bare}\r\n\r\n")]
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_that_was_only_opened_is_dropped_for_the_other_answer() {
+    for wire in Wire::ALL {
+        let whole = wire.frames(&[Said::Text(STORY)], Some(End::Turn));
+        let openings = openings(wire);
+        for opened in [1, openings.len()] {
+            let mut failures = vec![("the end", None, None), ("a reset", None, Some(Fault::Reset))];
+            failures.extend(beginnings(wire).into_iter().map(|(what, frames)| (what, Some(frames), None)));
+            for (what, then, fault) in failures {
+                let mut frames = openings[..opened].to_vec();
+                frames.extend(then.into_iter().flatten());
+                let length = frames.concat().len();
+                let answer = Answer::sse(frames);
+                let answer = if let Some(fault) = fault { answer.fault(length, fault) } else { answer };
+                let script = Script::new().then(answer).otherwise(Answer::sse(whole.clone()));
+                let endmark = Endmark::start(script).await;
+                let (reply, _) = wire.ask(&endmark, &wire.request(true), true).await;
+                let what = format!("{wire:?}, {opened} events, then {what}: {}", reply.text());
+                assert_eq!(reply.text(), whole.concat(), "{what}");
+                assert_eq!(reply.header("x-endmark-retries"), Some("1"), "{what}");
+                assert_eq!(endmark.calls(), 2, "{what}");
+            }
+        }
+    }
+}
+
+/// A model that thinks for minutes is not waited for: its client has the opening, and the rest as it comes.
+#[tokio::test]
+async fn an_opening_is_not_held_until_a_slow_model_speaks() {
+    for wire in Wire::ALL {
+        let opening = openings(wire).concat();
+        let slow = Answer::sse([opening.clone()]).stall_after(opening.len());
+        let endmark = Endmark::start(Script::new().otherwise(slow)).await;
+        let request = Request::post(endmark.address, wire.path(true)).json(&wire.request(true));
+        let mut reply = request.send().await;
+        let mut came = Vec::new();
+        while came.len() < opening.len() {
+            came.extend(reply.next_bytes().await.unwrap().unwrap());
+        }
+        assert_eq!(String::from_utf8(came).unwrap(), opening, "{wire:?}");
+        assert_eq!(endmark.calls(), 1, "{wire:?}");
+    }
 }
 
 #[tokio::test]

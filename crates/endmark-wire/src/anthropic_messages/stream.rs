@@ -52,6 +52,7 @@ impl MessageReader {
                 // From here on there is a reply, be it empty.
                 self.received.pieces(0, &[], false);
                 if let Some(message) = root.field("message") {
+                    event.opens = message.filled("content").is_none();
                     self.received.named(message.word("model"), message.word("id"));
                     self.count(message.field("usage"));
                     // A stream that breaks off tells no other counts.
@@ -76,6 +77,7 @@ impl MessageReader {
             Some("ping") => event.idle = true,
             _ => {}
         }
+        event.opens &= event.pieces.is_empty() && event.error.is_none();
         event.no_choices = event.pieces.is_empty() && event.finishes.is_empty() && !event.closes;
         event
     }
@@ -92,6 +94,7 @@ impl MessageReader {
         let kind = match block.word("type").as_deref() {
             Some("text") => {
                 exact = push_text(event, block.field("text"), Piece::Text);
+                event.opens = block.filled("citations").is_none();
                 Block::Text
             }
             Some("tool_use") => {
@@ -113,6 +116,7 @@ impl MessageReader {
             }
             Some("thinking") => {
                 push_text(event, block.field("thinking"), Piece::Reasoning);
+                event.opens = block.filled("signature").is_none();
                 Block::Other
             }
             Some("redacted_thinking") => Block::Other,

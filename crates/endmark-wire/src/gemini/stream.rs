@@ -2,7 +2,9 @@
 
 use endmark_core::Stop;
 
-use super::candidate::{arguments_of, call_of, holds_more, is_in_pieces, is_thought, number, signature_of};
+use super::candidate::{
+    arguments_of, call_of, candidates, holds_more, is_in_pieces, is_thought, number, parts, signature_of,
+};
 use super::error;
 use super::stop;
 use super::usage;
@@ -46,6 +48,9 @@ impl ContentReader {
             event.finishes.push(blocked);
         }
         event.usage = fields.get("usageMetadata").and_then(usage::counts);
+        event.opens = event.error.is_none()
+            && event.finishes.is_empty()
+            && candidates(root).all(|(_, candidate)| parts(candidate).next().is_none());
         event
     }
 

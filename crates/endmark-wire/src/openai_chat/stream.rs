@@ -40,6 +40,17 @@ pub struct ChatStream {
     fallback: Template,
 }
 
+/// Whether a chunk has nothing of a reply but who speaks, as the first of most servers, and Azure's with what it filtered.
+fn opens(root: Value<'_>, counts: bool) -> bool {
+    let Some(choices) = root.field("choices") else { return false };
+    let is_bare = |choice: Value<'_>| {
+        let delta = choice.field("delta").map(Value::fields).into_iter().flatten();
+        choice.filled("finish_reason").is_none()
+            && delta.into_iter().all(|field| field.is("role") || field.value.is_blank())
+    };
+    if choices.is_blank() { !counts } else { choices.items().all(is_bare) }
+}
+
 impl ChatStream {
     /// A stream that answers this request.
     pub fn new(request: &ChatRequest, keep_bytes: usize) -> Self {
@@ -85,6 +96,7 @@ impl ChatStream {
             self.received.named(root.word("model"), root.word("id"));
         }
         event.usage = root.field("usage").and_then(read_usage);
+        event.opens = event.error.is_none() && opens(root, event.usage.is_some());
         // llama.cpp counts here where usage was not asked for.
         self.received.event(&event, root.at("timings.predicted_n").and_then(Value::as_u64));
         event

@@ -67,7 +67,16 @@ impl ResponseReader {
         let mut event = Event { error, ..Event::default() };
         let mut exact = true;
         match kind.as_str() {
+            "response.created" | "response.queued" | "response.in_progress" => {
+                event.opens =
+                    fields.get("response").is_some_and(|response| response.filled("output").is_none());
+            }
             "response.output_item.added" => exact = self.item_begins(root, &mut event),
+            "response.content_part.added" => {
+                event.opens = root
+                    .field("part")
+                    .is_some_and(|part| part.says("type", "output_text") && part.filled("text").is_none());
+            }
             "response.output_item.done" => exact = self.item_ends(root, &mut event),
             "response.output_text.delta" => exact = self.piece(root, &mut event, Piece::Text),
             "response.refusal.delta" => {
@@ -107,6 +116,7 @@ impl ResponseReader {
             event.usage = usage::read(response);
             self.received.named(response.word("model"), response.word("id"));
         }
+        event.opens &= event.error.is_none() && event.finishes.is_empty();
         let begins = response.is_some() || !event.pieces.is_empty();
         if begins {
             self.received.pieces(0, &event.pieces, false);
@@ -149,6 +159,13 @@ impl ResponseReader {
         let kind = Item::of(item);
         let mut open = Open { place: Place::of(root), item: kind, call: self.calls, came: false };
         let mut exact = !matches!(kind, Item::OtherCall | Item::Other);
+        event.opens = match kind {
+            Item::Message => item.filled("content").is_none(),
+            Item::Reasoning => {
+                ["summary", "content", "encrypted_content"].iter().all(|field| item.filled(field).is_none())
+            }
+            Item::Call | Item::OtherCall | Item::Other => false,
+        };
         if kind == Item::Call {
             let (begins, all) = call_begins(item, self.calls);
             open.came = matches!(&begins, Piece::ToolCall { arguments, .. } if !arguments.is_empty());

@@ -51,6 +51,9 @@ pub struct Event {
     /// The event says that a part of the reply is complete, and nothing more: what comes next tells whether
     /// the reply goes on behind it.
     pub closes: bool,
+    /// The event opens a reply or a part of one, and has nothing of it yet, not even that it ends: as long as no other
+    /// came, the reply of another call can stand in its place.
+    pub opens: bool,
     /// The event says nothing at all, as a comment or a ping: it may pass before what is held back.
     pub idle: bool,
     /// The event has nothing of a choice, as the one at the end that only counts tokens.

@@ -117,7 +117,12 @@ fn frames_that_say_nothing() {
         [": ping\n\n", "\n", "event: ping\n\n", "data:\n\n", "data: {}\n\n", "data: {\"choices\":null}\n\n"]
     {
         let chunk = stream.frame(&Frame::read(raw.as_bytes().to_vec())).unwrap();
-        let nothing = Event { no_choices: chunk.no_choices, idle: !raw.contains('{'), ..Event::default() };
+        let nothing = Event {
+            no_choices: chunk.no_choices,
+            opens: raw.contains("null"),
+            idle: !raw.contains('{'),
+            ..Event::default()
+        };
         assert_eq!(chunk, nothing, "{raw:?}");
     }
     assert_eq!(stream.choices(), []);
