@@ -15,6 +15,8 @@ pub enum Ending {
     Cancelled,
     /// The reply grew over the configured size.
     OverCap,
+    /// Whoever passes it on was stopped before it ended.
+    Interrupted,
 }
 
 impl Ending {
@@ -27,6 +29,7 @@ impl Ending {
             Self::Dropped => "dropped",
             Self::Cancelled => "cancelled",
             Self::OverCap => "over_cap",
+            Self::Interrupted => "interrupted",
         }
     }
 }

@@ -180,9 +180,12 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
 fn stream(evidence: &Evidence<'_>) -> Stream {
     match evidence.ending {
         Ending::Clean => Stream::Clean,
-        Ending::UpstreamError | Ending::Stalled | Ending::Dropped | Ending::Cancelled | Ending::OverCap => {
-            Stream::Broken
-        }
+        Ending::UpstreamError
+        | Ending::Stalled
+        | Ending::Dropped
+        | Ending::Cancelled
+        | Ending::OverCap
+        | Ending::Interrupted => Stream::Broken,
     }
 }
 

@@ -83,6 +83,7 @@ fn how_a_reply_ended() {
         (Ending::Dropped, "dropped"),
         (Ending::Cancelled, "cancelled"),
         (Ending::OverCap, "over_cap"),
+        (Ending::Interrupted, "interrupted"),
     ] {
         assert_eq!(ending.name(), name);
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use endmark_store::Store;
 use endmark_wire::http1::{NotAllowable, Visitors};
@@ -15,6 +14,7 @@ use crate::held::Held;
 use crate::metrics::Metrics;
 use crate::recovery::{Capabilities, Schema, SchemaError};
 use crate::settings::{Settings, Unfit, Upstream};
+use crate::stopping::{Stage, Stopping};
 use crate::successors::Successors;
 use crate::upstream::{Client, ClientError, Standing};
 
@@ -32,7 +32,7 @@ pub struct Gateway {
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) held: Arc<Held>,
     pub(crate) successors: Arc<Successors>,
-    stopping: Arc<AtomicBool>,
+    pub(crate) stopping: Arc<Stopping>,
 }
 
 /// Why a gateway cannot be built from its settings.
@@ -162,14 +162,9 @@ impl Gateway {
         self.settings.upstreams.iter().filter(|upstream| upstream.conditions.is_empty())
     }
 
-    /// From now on the gateway is not ready for new work.
-    pub(crate) fn stop_accepting(&self) {
-        self.stopping.store(true, Ordering::Release);
-    }
-
     /// Whether the gateway was asked to stop.
     pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
+        self.stopping.has_reached(Stage::Draining)
     }
 }
 

@@ -25,6 +25,7 @@ mod route;
 mod scrub;
 mod settings;
 mod stack;
+mod stopping;
 mod successors;
 mod telemetry;
 mod upstream;

@@ -36,6 +36,11 @@ pub(crate) enum Refusal {
     /// The gateway stops.
     #[error("the gateway is stopping and takes no more requests: send it again, to the one that follows")]
     Draining,
+    /// The gateway has stopped before there was a reply.
+    #[error(
+        "the gateway stopped before the reply was there: send the request again, to the gateway that follows (what the upstream did for it may be billed)"
+    )]
+    Interrupted,
     /// Every connection that there may be is busy.
     #[error("every connection is busy: send the request again later, or raise [limits] connections")]
     NoPlace,
@@ -137,7 +142,9 @@ impl Refusal {
             Self::BodyTooLong(_) | Self::UploadTooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyLost(_) | Self::HeadLate(_) | Self::GaveWay => StatusCode::REQUEST_TIMEOUT,
             Self::Stranger(_) => StatusCode::FORBIDDEN,
-            Self::Draining | Self::NoPlace | Self::NoRoom(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Draining | Self::Interrupted | Self::NoPlace | Self::NoRoom(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Encoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Upgrade(_) => StatusCode::NOT_IMPLEMENTED,
@@ -160,7 +167,7 @@ impl Refusal {
             Self::HeadLate(_) | Self::GaveWay => "endmark_head_late",
             Self::Stranger(Stranger::Host(_)) => "endmark_host_not_allowed",
             Self::Stranger(Stranger::Origin(_)) => "endmark_origin_not_allowed",
-            Self::Draining => "endmark_stopping",
+            Self::Draining | Self::Interrupted => "endmark_stopping",
             Self::NoPlace | Self::NoRoom(_) => "endmark_overloaded",
             Self::TooManyRequests { .. } => "endmark_too_many_requests",
             Self::TookTooLong(_) => "endmark_took_too_long",
@@ -181,7 +188,11 @@ impl Refusal {
     /// so long before they do.
     fn retry_after(&self) -> Option<u32> {
         match self {
-            Self::Draining | Self::NoPlace | Self::NoRoom(_) | Self::TooManyRequests { .. } => Some(1),
+            Self::Draining
+            | Self::Interrupted
+            | Self::NoPlace
+            | Self::NoRoom(_)
+            | Self::TooManyRequests { .. } => Some(1),
             _ => None,
         }
     }

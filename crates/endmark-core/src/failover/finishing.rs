@@ -28,7 +28,7 @@ impl Finishing {
     /// Takes how the last stream of the upstream ended; answers whether another is to be asked from now on.
     pub fn leaves(&mut self, ending: Ending) -> bool {
         match ending {
-            Ending::Clean | Ending::Cancelled | Ending::OverCap => false,
+            Ending::Clean | Ending::Cancelled | Ending::OverCap | Ending::Interrupted => false,
             Ending::Stalled | Ending::UpstreamError => true,
             Ending::Dropped => {
                 self.breaks += 1;

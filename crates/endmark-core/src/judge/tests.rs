@@ -10,16 +10,23 @@ const MARKER: Judgement = Judgement::Cut(CutKind::Marker);
 const EMPTY: Judgement = Judgement::Cut(CutKind::Empty);
 const PASSED: Judgement = Judgement::Passed;
 
-const ENDINGS: [Ending; 6] = [
+const ENDINGS: [Ending; 7] = [
     Ending::Clean,
     Ending::UpstreamError,
     Ending::Stalled,
     Ending::Dropped,
     Ending::Cancelled,
     Ending::OverCap,
+    Ending::Interrupted,
 ];
-const BROKEN: &[Ending] =
-    &[Ending::UpstreamError, Ending::Stalled, Ending::Dropped, Ending::Cancelled, Ending::OverCap];
+const BROKEN: &[Ending] = &[
+    Ending::UpstreamError,
+    Ending::Stalled,
+    Ending::Dropped,
+    Ending::Cancelled,
+    Ending::OverCap,
+    Ending::Interrupted,
+];
 const CLEAN: &[Ending] = &[Ending::Clean];
 
 const STOPS: [Option<Stop>; 6] = [
@@ -151,7 +158,7 @@ fn every_combination_is_judged_as_the_table_says() {
             }
         }
     }
-    assert_eq!(judged, 6 * 6 * 2 * 4 * 8);
+    assert_eq!(judged, 7 * 6 * 2 * 4 * 8);
 }
 
 fn flags() -> impl Iterator<Item = (bool, bool, bool)> {

@@ -191,7 +191,9 @@ impl Resume {
     pub(super) fn ask_unless_stopped(&mut self, kind: CutKind, ending: Ending) {
         match ending {
             _ if self.body.is_sent_beyond() => self.exhaust(ExhaustedCause::Stopped),
-            Ending::Cancelled | Ending::OverCap => self.exhaust(ExhaustedCause::Stopped),
+            Ending::Cancelled | Ending::OverCap | Ending::Interrupted => {
+                self.exhaust(ExhaustedCause::Stopped);
+            }
             Ending::Clean | Ending::UpstreamError | Ending::Stalled | Ending::Dropped => self.ask_next(kind),
         }
     }

@@ -133,7 +133,8 @@ impl Resume {
                 | Ending::Stalled
                 | Ending::Dropped
                 | Ending::Cancelled
-                | Ending::OverCap,
+                | Ending::OverCap
+                | Ending::Interrupted,
                 _,
             ) => {
                 self.keep_unjoined(reply, join, cut, 0, why);

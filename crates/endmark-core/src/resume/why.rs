@@ -31,6 +31,7 @@ pub(super) fn ended(reply: &Reply) -> String {
         Ending::Dropped => Some("the stream ended without its last event"),
         Ending::Cancelled => Some("the client went away"),
         Ending::OverCap => Some("the reply grew over its size"),
+        Ending::Interrupted => Some("the gateway was stopped"),
     };
     let said = match reply.stop {
         None => None,

@@ -18,6 +18,7 @@ use super::presence::{Doing, Presence};
 use super::server::Server;
 use super::service;
 use crate::rescue::Refusal;
+use crate::stopping::Stage;
 
 /// For a TLS handshake: a few round trips, and a slow client's arithmetic.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -53,8 +54,9 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let limits = server.gateway().settings.limits.clone();
-    let mut draining = server.draining();
-    let doorway = Doorway::new(stream, Arc::clone(presence), draining.clone(), &limits);
+    let stopping = Arc::clone(&server.stopping);
+    let mut stages = stopping.stages();
+    let doorway = Doorway::new(stream, Arc::clone(presence), Arc::clone(&stopping), &limits);
     let for_service = Arc::clone(presence);
     let connection = http1::Builder::new()
         // The doorway has timers of its own, and lets no head pass that is too large for these.
@@ -78,8 +80,12 @@ where
                 }
                 return;
             }
-            // The doorway sees it, and ends what may end.
-            Ok(()) = draining.changed() => {}
+            // Whatever it does sees it, and ends what may end.
+            Ok(()) = stages.changed() => {
+                if stopping.has_reached(Stage::Over) {
+                    return;
+                }
+            }
             () = presence.going.notified() => {
                 if matches!(presence.doing().0, Doing::SendsBody | Doing::DoesNotRead) {
                     tracing::info!("a slow client gave way to another");

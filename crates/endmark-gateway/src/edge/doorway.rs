@@ -13,7 +13,6 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use endmark_wire::http1::{Bounds, Framing, Passed, Place};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::last_words::last_words;
@@ -21,6 +20,7 @@ use super::presence::{Doing, Presence};
 use crate::alarm::Alarm;
 use crate::rescue::Refusal;
 use crate::settings::Limits;
+use crate::stopping::{Stage, Stopping};
 
 /// Taken from the system at once; a head with all that agents send fits.
 const READ: usize = 4 * 1024;
@@ -32,7 +32,7 @@ const LINGER: Duration = Duration::from_secs(2);
 pub(super) struct Doorway<S> {
     stream: S,
     presence: Arc<Presence>,
-    draining: watch::Receiver<bool>,
+    stopping: Arc<Stopping>,
     limits: Limits,
     framing: Framing,
     /// Bytes that came and have not passed.
@@ -57,17 +57,12 @@ enum End {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
-    pub(super) fn new(
-        stream: S,
-        presence: Arc<Presence>,
-        draining: watch::Receiver<bool>,
-        limits: &Limits,
-    ) -> Self {
+    pub(super) fn new(stream: S, presence: Arc<Presence>, stopping: Arc<Stopping>, limits: &Limits) -> Self {
         let bounds = Bounds { bytes: limits.header_bytes, fields: limits.header_fields };
         Self {
             stream,
             presence,
-            draining,
+            stopping,
             limits: limits.clone(),
             framing: Framing::new(bounds),
             waiting: BytesMut::new(),
@@ -128,7 +123,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
             return Poll::Pending;
         }
         let is_in_head = self.framing.place() == Place::Head;
-        let is_draining = *self.draining.borrow();
+        let is_draining = self.stopping.has_reached(Stage::Draining);
         match (is_in_head, self.presence.has_to_go()) {
             (true, true) => self.refuse(&Refusal::GaveWay),
             (true, false) if is_draining => self.refuse(&Refusal::Draining),

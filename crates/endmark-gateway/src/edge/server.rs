@@ -3,11 +3,12 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 use super::connection;
@@ -15,12 +16,19 @@ use super::connections::{Connections, Place};
 use super::permits::Permits;
 use crate::gateway::Gateway;
 use crate::pace::Pace;
+use crate::stopping::{Stage, Stopping};
 
 /// After a failed `accept`, mostly for want of file descriptors: time for some connections to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// How often it is looked whether the last reply is over.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// For a client to take the last words of a reply that is cut off.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// For connections to be let go, which waits for nobody.
+const LET_GO: Duration = Duration::from_secs(2);
 
 /// Clients that are being told that there is no place. More are told nothing.
 const SENT_AWAY_AT_ONCE: usize = 64;
@@ -51,17 +59,20 @@ pub struct Server {
     current: Mutex<Arc<Gateway>>,
     connections: Arc<Connections>,
     pub(super) permits: Arc<Permits>,
-    draining: watch::Sender<bool>,
+    /// That of the gateway it began with, and of those made from it.
+    pub(super) stopping: Arc<Stopping>,
+    has_to_hurry: AtomicBool,
 }
 
 impl Server {
     /// Serves what this gateway answers.
     pub fn new(gateway: Arc<Gateway>) -> Arc<Self> {
         Arc::new(Self {
+            stopping: Arc::clone(&gateway.stopping),
             current: Mutex::new(gateway),
             connections: Arc::default(),
             permits: Arc::default(),
-            draining: watch::Sender::new(false),
+            has_to_hurry: AtomicBool::new(false),
         })
     }
 
@@ -81,19 +92,29 @@ impl Server {
         self.connections.busy()
     }
 
-    pub(super) fn draining(&self) -> watch::Receiver<bool> {
-        self.draining.subscribe()
+    pub(super) fn is_draining(&self) -> bool {
+        self.stopping.has_reached(Stage::Draining)
     }
 
-    pub(super) fn is_draining(&self) -> bool {
-        *self.draining.borrow()
+    /// Ends the draining now, or as soon as it begins, as if its time were over.
+    pub fn hurry(&self) {
+        self.has_to_hurry.store(true, Ordering::Release);
+    }
+
+    fn reach(&self, stage: Stage) {
+        self.stopping.reach(stage);
+        let current = self.gateway();
+        if !Arc::ptr_eq(&current.stopping, &self.stopping) {
+            current.stopping.reach(stage);
+        }
     }
 
     /// Serves connections until `shutdown` resolves, then lets replies under way end. Meanwhile it answers nothing
-    /// else but its own pages: `/endmark/readyz` says at once that it stops.
+    /// else but its own pages: `/endmark/readyz` says at once that it stops. What does not end in time is cut off: its
+    /// clients are told, and how each of its calls ended is recorded.
     ///
     /// # Errors
-    /// [`ServeError::NotDrained`] if some did not end in time: they are cut off.
+    /// [`ServeError::NotDrained`] if some did not end in time.
     pub async fn serve(
         self: &Arc<Self>,
         listener: TcpListener,
@@ -105,16 +126,17 @@ impl Server {
             () = shutdown => {}
         }
         let gateway = self.gateway();
-        gateway.stop_accepting();
-        self.draining.send_replace(true);
+        self.reach(Stage::Draining);
         let drained = tokio::select! {
             () = self.accept_all(&listener) => Ok(()),
             drained = self.drained(gateway.settings.limits.drain) => drained,
         };
         drop(listener);
-        drained?;
+        if drained.is_err() {
+            self.cut_off().await;
+        }
         gateway.store.close().await;
-        Ok(())
+        drained
     }
 
     async fn accept_all(self: &Arc<Self>, listener: &TcpListener) {
@@ -146,18 +168,32 @@ impl Server {
     }
 
     async fn drained(&self, waited: Duration) -> Result<(), ServeError> {
-        let deadline = Instant::now() + waited;
+        let began = Instant::now();
         let mut quiet = 0;
         // A reply that has just ended may still be on its way into the socket: it is looked twice.
         while quiet < 2 {
             let left = self.connections.busy();
             quiet = if left == 0 { quiet + 1 } else { 0 };
-            if left > 0 && Instant::now() >= deadline {
+            let elapsed = began.elapsed();
+            if left > 0 && (elapsed >= waited || self.has_to_hurry.load(Ordering::Acquire)) {
+                // Nobody reads more than milliseconds.
+                let waited = Duration::from_millis(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
                 return Err(ServeError::NotDrained { left, waited });
             }
             sleep(LOOK).await;
         }
         Ok(())
+    }
+
+    /// Ends what is still under way: first each reply with a last word, then the connections of those who take none.
+    async fn cut_off(&self) {
+        for (stage, patience) in [(Stage::Interrupted, LAST_WORDS), (Stage::Over, LET_GO)] {
+            self.reach(stage);
+            let until = Instant::now() + patience;
+            while self.connections.busy() > 0 && Instant::now() < until {
+                sleep(LOOK).await;
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Lets a request in, and holds its place until its reply is over.
 
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use crate::gateway::Gateway;
 use crate::rescue::{self, Refusal};
 use crate::route;
 use crate::stack;
+use crate::stopping::Interrupted;
 
 /// A stream that took too long ends with an error event before its connection is cut.
 const LAST_EVENT: Duration = Duration::from_secs(2);
@@ -36,7 +38,8 @@ pub(super) async fn answer(
     let deadline = began + limits.total;
     let format = route::format_of(request.uri(), request.headers());
     let failure = Arc::new(OnceLock::new());
-    let (permit, answered) = match admit(server, &gateway, &request).await {
+    let admitted = server.stopping.unless_interrupted(pin!(admit(server, &gateway, &request))).await;
+    let (permit, answered) = match admitted.unwrap_or(Err(Refusal::Draining)) {
         Err(refusal) => (None, Err(refusal)),
         Ok(permit) => {
             let mut request = request.map(|body| {
@@ -45,8 +48,12 @@ pub(super) async fn answer(
             if let Some(permit) = &permit {
                 request.extensions_mut().insert(Arc::clone(permit));
             }
-            let response = timeout_at(deadline, stack::respond(Arc::clone(&gateway), request, format));
-            (permit, response.await.map_err(|_| Refusal::TookTooLong(limits.total)))
+            let response = pin!(timeout_at(deadline, stack::respond(Arc::clone(&gateway), request, format)));
+            let answered = match server.stopping.unless_interrupted(response).await {
+                Ok(answered) => answered.map_err(|_| Refusal::TookTooLong(limits.total)),
+                Err(Interrupted) => Err(Refusal::Interrupted),
+            };
+            (permit, answered)
         }
     };
     let mut response = match (failure.get(), answered) {

@@ -69,7 +69,7 @@ pub(crate) async fn admit(
     changed.note(gateway, &target.upstream.name, &id);
     let task_id = named(&head.headers, "x-endmark-task")?.map_or_else(|| session.clone(), str::to_owned);
     let watch = Watch::new(
-        Arc::clone(&gateway.metrics),
+        gateway,
         id.clone(),
         target.upstream.name.clone(),
         found.format,

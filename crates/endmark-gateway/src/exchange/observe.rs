@@ -5,6 +5,7 @@
 //! doubt is not held back at all.
 
 use std::collections::HashMap;
+use std::pin::pin;
 
 use endmark_core::{Ending, Judgement, Validate};
 use endmark_wire::error::ProviderError;
@@ -73,7 +74,8 @@ pub(super) async fn observe(
     let mut upstream = Patient::new(upstream, limits.idle, exchange.deadline);
     let mut observer = Observer::new(exchange);
     let ending = loop {
-        let data = match upstream.next().await {
+        let next = exchange.gateway.stopping.unless_interrupted(pin!(upstream.next())).await;
+        let data = match next.unwrap_or(Err(Ending::Interrupted)) {
             Ok(Some(data)) => data,
             // What passes unread has the end that HTTP says.
             Ok(None) if observer.unread => break Ending::Clean,

@@ -1,6 +1,7 @@
 //! Replies that come as a stream, and go to the client as one, whatever it took to make them whole.
 
 use std::borrow::Cow;
+use std::pin::pin;
 
 use endmark_core::Ending;
 use endmark_wire::error::ProviderError;
@@ -21,6 +22,7 @@ use super::suspects::{before, lead, suspects, worst};
 use crate::body::{AnyBody, made, passing};
 use crate::ledger::{Call, CallEnd, Ended};
 use crate::recovery::{Account, ClientGone, Flow, Mended, Suspect, mend};
+use crate::stopping::Interrupted;
 use crate::upstream::of_another_body;
 
 /// Answers with the stream's head at once; the rest follows as it comes.
@@ -87,15 +89,20 @@ async fn relay(
         worst: Outcome::Whole,
         ends: Vec::new(),
         failed: None,
-        is_out_of_time: false,
+        given_up: None,
     };
-    if Instant::now() < exchange.deadline {
-        match timeout_at(exchange.deadline, closing.choices(&parts)).await {
-            Ok(ended) => ended?,
-            Err(_) => closing.took_too_long(),
+    let given_up = if Instant::now() < exchange.deadline {
+        let choices = pin!(timeout_at(exchange.deadline, closing.choices(&parts)));
+        match exchange.gateway.stopping.unless_interrupted(choices).await {
+            Ok(Ok(ended)) => ended.map(|()| None)?,
+            Ok(Err(_)) => Some(GivenUp::TookTooLong),
+            Err(Interrupted) => Some(GivenUp::Stopped),
         }
     } else {
-        closing.took_too_long();
+        Some(GivenUp::TookTooLong)
+    };
+    if let Some(why) = given_up {
+        closing.given_up(why);
     }
     exchange.calls.watch.end(Ended::Replied(closing.worst));
     closing.end(residue).await?;
@@ -152,8 +159,17 @@ struct Closing<'a> {
     ends: Vec<OtherEnd>,
     /// Why the reply is not whole, where its own stream did not say that it ended.
     failed: Option<Disclosure>,
-    /// All the time that a request has was over before it was whole.
-    is_out_of_time: bool,
+    /// Why nothing more was done for it.
+    given_up: Option<GivenUp>,
+}
+
+/// Why a reply is left as it is before all was done for it that could be.
+#[derive(Debug, Clone, Copy)]
+enum GivenUp {
+    /// All the time that a request has was over.
+    TookTooLong,
+    /// The gateway was.
+    Stopped,
 }
 
 /// Another end of a choice than its own.
@@ -247,10 +263,10 @@ impl Closing<'_> {
         Ok(mended)
     }
 
-    /// There is no time left to make it whole.
-    fn took_too_long(&mut self) {
+    /// It cannot be made whole any more.
+    fn given_up(&mut self, why: GivenUp) {
         self.failed = Some(self.broke_off());
-        self.is_out_of_time = true;
+        self.given_up = Some(why);
     }
 
     /// The reply is not whole, and nothing more is done for it.
@@ -407,12 +423,22 @@ impl Closing<'_> {
 
     /// What a client is told whose reply broke off.
     fn what_broke(&self, disclosure: &Disclosure) -> String {
-        if self.is_out_of_time {
-            return format!(
-                "the reply of the upstream `{}` is cut: it was not over within {:?}; ask for less, or raise [limits] total_seconds",
-                self.exchange.upstream_name(),
-                self.exchange.gateway.settings.limits.total,
-            );
+        match self.given_up {
+            Some(GivenUp::TookTooLong) => {
+                return format!(
+                    "the reply of the upstream `{}` is cut: it was not over within {:?}; ask for less, or raise [limits] total_seconds",
+                    self.exchange.upstream_name(),
+                    self.exchange.gateway.settings.limits.total,
+                );
+            }
+            Some(GivenUp::Stopped) => {
+                return format!(
+                    "the reply of the upstream `{}` is cut: the gateway stopped before it was over; send the request again, to \
+                     the gateway that follows",
+                    self.exchange.upstream_name(),
+                );
+            }
+            None => {}
         }
         if self.ending == Ending::Clean {
             return format!(

@@ -208,6 +208,7 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        self.over(CallEnd::new(Ending::Cancelled));
+        let ending = self.watch.left_by();
+        self.over(CallEnd::new(ending));
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use endmark_core::Ending;
 use endmark_store::CallStarted;
 use endmark_wire::format::WireFormat;
 use endmark_wire::reply::Usage;
@@ -11,7 +12,9 @@ use http::{HeaderMap, StatusCode};
 use tracing::Span;
 
 use crate::exchange::Outcome;
+use crate::gateway::Gateway;
 use crate::metrics::Metrics;
+use crate::stopping::{Stage, Stopping};
 use crate::telemetry;
 
 /// How a request ended, for metrics and log.
@@ -49,6 +52,7 @@ impl Ended {
 /// Watches a request. When it is dropped, the request is over.
 pub(crate) struct Watch {
     metrics: Arc<Metrics>,
+    stopping: Arc<Stopping>,
     request: String,
     upstream: String,
     format: &'static str,
@@ -66,17 +70,18 @@ pub(crate) struct Watch {
 impl Watch {
     /// Of a request that was read as a whole just now.
     pub(crate) fn new(
-        metrics: Arc<Metrics>,
+        gateway: &Gateway,
         request: String,
         upstream: String,
         format: &dyn WireFormat,
         streamed: bool,
         client: &HeaderMap,
     ) -> Self {
-        metrics.began();
+        gateway.metrics.began();
         let span = telemetry::request(&request, &upstream, format, streamed, client);
         Self {
-            metrics,
+            metrics: Arc::clone(&gateway.metrics),
+            stopping: Arc::clone(&gateway.stopping),
             request,
             upstream,
             format: format.name(),
@@ -99,6 +104,11 @@ impl Watch {
     pub(crate) fn end(&self, ended: Ended) {
         // A second word is about the same end.
         let _ = self.ended.set(ended);
+    }
+
+    /// How a call ends whose answer nobody waits for any more: the client has gone away, or the gateway was stopped.
+    pub(super) fn left_by(&self) -> Ending {
+        if self.stopping.has_reached(Stage::Interrupted) { Ending::Interrupted } else { Ending::Cancelled }
     }
 
     /// The first call is made.
@@ -138,7 +148,10 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         let took = self.began.elapsed();
-        let ended = self.ended.get().copied().unwrap_or(Ended::Cancelled);
+        let ended = self.ended.get().copied().unwrap_or_else(|| match self.left_by() {
+            Ending::Interrupted => Ended::Failed,
+            _ => Ended::Cancelled,
+        });
         self.metrics.ended(&self.upstream, self.format, ended.word(), took, self.added(took, ended));
         telemetry::request_ended(&self.span, ended, self.calls.load(Ordering::Relaxed));
         self.line(ended, took);

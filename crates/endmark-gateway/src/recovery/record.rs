@@ -10,14 +10,17 @@ use tokio::time::timeout;
 
 use crate::exchange::{Exchange, Slot};
 use crate::metrics::Metrics;
+use crate::stopping::{Stage, Stopping};
 
 /// How long a client's reply waits for the store to take a record: long for a store that works.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// An open row. If it is dropped before it is closed, the client has gone away, and that is written.
+/// An open row. If it is dropped before it is closed, the client has gone away or the gateway was stopped, and
+/// that is written.
 pub(super) struct Record {
     store: Store,
     metrics: Arc<Metrics>,
+    stopping: Arc<Stopping>,
     upstream: String,
     kind: CutKind,
     /// What is to be recorded again where the store did not take it.
@@ -119,6 +122,7 @@ impl Record {
         Self {
             store,
             metrics: Arc::clone(&exchange.gateway.metrics),
+            stopping: Arc::clone(&exchange.gateway.stopping),
             upstream: exchange.upstream_name().to_owned(),
             kind,
             started,
@@ -157,9 +161,13 @@ async fn settle(store: Store, started: CutStarted, open: Open, settled: CutSettl
 impl Drop for Record {
     fn drop(&mut self) {
         let Some(open) = self.open.take() else { return };
-        let gone = Closing::without_calls("cancelled", "the client went away", &[]);
-        self.metrics.cut(&self.upstream, self.kind.name(), gone.outcome);
-        let settled = settled(&gone, false);
+        let left = if self.stopping.has_reached(Stage::Interrupted) {
+            Closing::without_calls("interrupted", "the gateway was stopped", &[])
+        } else {
+            Closing::without_calls("cancelled", "the client went away", &[])
+        };
+        self.metrics.cut(&self.upstream, self.kind.name(), left.outcome);
+        let settled = settled(&left, false);
         // Outside a runtime the process is ending, and the next start finds the open row.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(settle(self.store.clone(), self.started.clone(), open, settled));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use endmark_gateway::{BuildError, Gateway, ServeError, Server, with_causes};
+use endmark_gateway::{BuildError, Gateway, Server, with_causes};
 use endmark_store::{Leftover, Store};
 use serde::Serialize;
 use tokio::net::TcpListener;
@@ -258,16 +258,19 @@ impl Serving<'_> {
             let by = self.next_stop(&mut signals).await;
             self.context.terminal.progress("Letting replies under way end; once more to stop at once.");
             let _ = stop.send(Some(by));
-            self.next_stop(&mut signals).await;
+            loop {
+                self.next_stop(&mut signals).await;
+                self.server.hurry();
+            }
         };
         let served = tokio::select! {
             served = self.server.serve(listener, first) => served,
-            () = watching => Err(ServeError::NotDrained { left: self.server.busy(), waited: Duration::ZERO }),
+            never = watching => never,
         };
         let was_interrupted = *stopped.borrow() == Some(Asked::Interrupt);
         match served {
-            Ok(()) | Err(ServeError::NotDrained { left: 0, .. }) if was_interrupted => Stopped::Interrupted,
-            Ok(()) | Err(ServeError::NotDrained { left: 0, .. }) => Stopped::Drained,
+            Ok(()) if was_interrupted => Stopped::Interrupted,
+            Ok(()) => Stopped::Drained,
             Err(error) if was_interrupted => {
                 self.context.terminal.warn(&error.to_string());
                 Stopped::Interrupted

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use endmark_store::{Reader, StoreLocation};
 use serde_json::json;
-use testkit::{Answer, Request, Script, Upstream, chat_stream};
+use testkit::{Answer, Received, Reply, Request, Script, Upstream, chat_reply, chat_stream};
 
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
@@ -93,7 +94,7 @@ fn what_does_not_end_in_time_or_after_a_second_signal_is_cut_off_and_told() {
         let (code, said) = served.end("-TERM");
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains("1 replies were still under way") && said.contains("drain_seconds"), "{said}");
-        assert!(!open.read().await.complete);
+        is_cut_off(&open.read().await);
 
         let mut served = start(&[]);
         let open = chat(&served).send().await;
@@ -101,6 +102,67 @@ fn what_does_not_end_in_time_or_after_a_second_signal_is_cut_off_and_told() {
         served.says("once more to stop at once");
         let (code, said) = served.end("-INT");
         assert_eq!(code, Some(130), "{said}");
-        assert!(!open.read().await.complete);
+        is_cut_off(&open.read().await);
     });
+}
+
+#[test]
+fn what_is_cut_off_is_told_to_its_clients_and_stands_in_the_ledger_before_the_end() {
+    in_runtime(async {
+        let much = "word ".repeat(20_000);
+        let slow = Upstream::start(move |request: &Received| {
+            let pause = Duration::from_mins(1);
+            match request.json()["model"].as_str() {
+                Some("stream") => Answer::sse(chat_stream(&["word "; 10], "stop")).pause(pause),
+                // What somebody who reads nothing would have to take.
+                Some("unread") => Answer::sse(chat_stream(&[much.as_str(); 200], "stop")),
+                Some("head") => Answer::json(200, &chat_reply("whole", "stop", (1, 1))).wait(pause),
+                _ => Answer::json(200, &chat_reply("whole", "stop", (1, 1))).wait_after_head(pause),
+            }
+        })
+        .await;
+        let place = Place::new();
+        let served =
+            Served::start(&place, &["--upstream", &slow.base_url(), "--set", "limits.drain_seconds=1"]);
+        let ask = |model: &str, stream: bool| {
+            let body =
+                json!({"model": model, "stream": stream, "messages": [{"role": "user", "content": "Go."}]});
+            Request::post(served.address, "/v1/chat/completions").json(&body)
+        };
+        let stream = ask("stream", true).send().await;
+        let unread = ask("unread", true).send().await;
+        let waiting = [
+            tokio::spawn(ask("head", false).send()),
+            tokio::spawn(ask("body", false).send()),
+            tokio::spawn(ask("head", true).send()),
+        ];
+        while slow.requests().len() < 5 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let (code, said) = served.end("-TERM");
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("5 replies were still under way"), "{said}");
+
+        is_cut_off(&stream.read().await);
+        assert!(!unread.read().await.complete);
+        for open in waiting {
+            let reply = open.await.unwrap().read().await;
+            let error = &reply.json()["error"]["type"];
+            assert_eq!((reply.status, error.as_str()), (503, Some("endmark_stopping")), "{}", reply.text());
+            assert_eq!(reply.header("retry-after"), Some("1"));
+        }
+        let store = Reader::open(&StoreLocation::sqlite(place.path().join("endmark.db"))).unwrap();
+        let rows = store.recent_calls(9).unwrap();
+        let ends: Vec<&str> = rows.iter().map(|row| row.ending.as_str()).collect();
+        assert_eq!(ends, ["interrupted"; 5]);
+        assert!(rows.iter().all(|row| row.ended_at.is_some()), "{rows:?}");
+    });
+}
+
+/// The stream ends as one with an error of the gateway's, and not as a whole reply.
+fn is_cut_off(reply: &Reply) {
+    let error = reply.json_events().last().map(|event| event["error"].clone()).unwrap_or_default();
+    assert_eq!(error["type"], "endmark_reply_cut", "{}", reply.text());
+    assert!(error["message"].as_str().unwrap().contains("the gateway stopped"), "{error}");
+    assert!(!reply.text().contains("[DONE]"), "{}", reply.text());
 }

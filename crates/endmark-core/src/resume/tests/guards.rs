@@ -107,8 +107,8 @@ fn the_same_cut_again_ends_it() {
 }
 
 #[test]
-fn a_client_that_is_gone_or_a_reply_over_its_size_asks_for_nothing() {
-    for ending in [Ending::Cancelled, Ending::OverCap] {
+fn a_client_that_is_gone_a_reply_over_its_size_or_a_gateway_that_stops_asks_for_nothing() {
+    for ending in [Ending::Cancelled, Ending::OverCap, Ending::Interrupted] {
         let first = text(Reply::broken("some", ending));
         let end = exhausted(&first);
         assert_eq!((end.cause, end.attempts, end.merged_raw.as_str()), (ExhaustedCause::Stopped, 0, "some"));

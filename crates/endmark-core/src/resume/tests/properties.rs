@@ -27,6 +27,7 @@ pub(crate) fn behaviour() -> impl Strategy<Value = Behaviour> {
         Just(Ending::Stalled),
         Just(Ending::UpstreamError),
         Just(Ending::OverCap),
+        Just(Ending::Interrupted),
     ];
     let stop = prop_oneof![
         Just(None),

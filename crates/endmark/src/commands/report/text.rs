@@ -31,7 +31,11 @@ pub(super) fn text(report: &Report<'_>, painter: Painter) -> String {
     let paint = if report.cut == 0 { Paint::Good } else { Paint::Doubt };
     add!(text, "{}", painter.paint(paint, &format!("{} were cut{share}", report.cut)));
     if report.interrupted > 0 {
-        add!(text, "{} calls were interrupted: the gateway was killed under them", report.interrupted);
+        add!(
+            text,
+            "{} calls were interrupted: the gateway was stopped or killed under them",
+            report.interrupted
+        );
     }
     if !report.cuts.is_empty() {
         add!(text, "");
