@@ -255,6 +255,20 @@ mod resuming {
     }
 
     #[test]
+    fn ask_failure_unfit() {
+        let failure = AskFailure::Unfit("other whitespace".to_owned());
+        assert_eq!(failure.to_string(), "what came does not go on from there: other whitespace");
+        assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::Attempts);
+    }
+
+    #[test]
+    fn ask_failure_unusable() {
+        let failure = AskFailure::Unusable("an image".to_owned());
+        assert_eq!(failure.to_string(), "what came cannot be joined: an image");
+        assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::NoProgress);
+    }
+
+    #[test]
     fn ask_failure_final() {
         let failure = AskFailure::Final("no such model".to_owned());
         assert_eq!(failure.to_string(), "the request was refused for good: no such model");

@@ -128,7 +128,7 @@ impl Pipeline {
                 self.after_resume();
             }
             (PipelineStep::Correct(_), Some(draft)) => {
-                if matches!(failure, AskFailure::Lost(_)) {
+                if failure.is_attempt() {
                     self.corrections += 1;
                 }
                 let why = failure.to_string();

@@ -105,6 +105,8 @@ fn a_correction_that_fails_leaves_the_original_text() {
     }
     for (failure, corrections) in [
         (AskFailure::Lost("gone".to_owned()), 1),
+        (AskFailure::Unfit("other".to_owned()), 1),
+        (AskFailure::Unusable("an image".to_owned()), 1),
         (AskFailure::Rejected("no".to_owned()), 0),
         (AskFailure::Budget("none".to_owned()), 0),
     ] {

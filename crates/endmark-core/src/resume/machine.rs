@@ -105,6 +105,7 @@ impl Resume {
         let ending = match &failure {
             AskFailure::Rejected(_) | AskFailure::Final(_) | AskFailure::Budget(_) => Ending::UpstreamError,
             AskFailure::Lost(_) => Ending::Dropped,
+            AskFailure::Unfit(_) | AskFailure::Unusable(_) => Ending::Clean,
         };
         self.history.push(PieceRecord {
             role,
@@ -117,6 +118,7 @@ impl Resume {
             join: None,
             seam: None,
         });
+        self.attempts += u32::from(failure.is_attempt());
         match failure {
             AskFailure::Rejected(_) => {
                 self.rejections += 1;
@@ -124,10 +126,8 @@ impl Resume {
                     self.exhaust(ExhaustedCause::Rejected);
                 }
             }
-            AskFailure::Lost(_) => {
-                self.attempts += 1;
-                self.ask_next(kind);
-            }
+            AskFailure::Lost(_) | AskFailure::Unfit(_) => self.ask_next(kind),
+            AskFailure::Unusable(_) => self.exhaust(ExhaustedCause::NoProgress),
             AskFailure::Final(_) => self.exhaust(ExhaustedCause::Refused),
             AskFailure::Budget(_) => self.exhaust(ExhaustedCause::Budget),
         }

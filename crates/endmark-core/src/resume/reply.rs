@@ -82,10 +82,27 @@ pub enum AskFailure {
     /// The upstream is gone; the call was an attempt.
     #[error("the upstream is gone: {0}")]
     Lost(String),
+    /// What came is none of the reply's, and was an attempt: the driver asks again in another way.
+    #[error("what came does not go on from there: {0}")]
+    Unfit(String),
+    /// What came holds what no text can be joined with, and was an attempt: asked again the same would come, so nothing
+    /// more is asked.
+    #[error("what came cannot be joined: {0}")]
+    Unusable(String),
     /// The server refused the request for what it is, however it is asked: nothing more is asked.
     #[error("the request was refused for good: {0}")]
     Final(String),
     /// A budget does not allow the call: it is not made, and nothing more is asked.
     #[error("no budget is left: {0}")]
     Budget(String),
+}
+
+impl AskFailure {
+    /// Whether the call was an attempt: it was made, and may have been worked on.
+    pub(crate) fn is_attempt(&self) -> bool {
+        match self {
+            Self::Lost(_) | Self::Unfit(_) | Self::Unusable(_) => true,
+            Self::Rejected(_) | Self::Final(_) | Self::Budget(_) => false,
+        }
+    }
 }

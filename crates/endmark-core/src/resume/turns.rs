@@ -121,7 +121,7 @@ impl Resume {
             self.set_last_seam();
             return self.whole(disclosed);
         }
-        let why = format!("{}, and no text came", why::ended(&reply));
+        let why = format!("{}, and nothing came that goes on from there", why::ended(&reply));
         match (ending, alone) {
             (_, Judgement::Cut(CutKind::Empty)) => {
                 self.keep_unjoined(reply, join, CutKind::Empty, 0, why);

@@ -289,7 +289,7 @@ impl<'a> Asker<'a> {
                     // The model went on otherwise than it had: of that nothing fits behind what is there.
                     self.refused.prefill = true;
                     let why = "the model did not go on behind the whitespace that it had written";
-                    return Err(Unanswered::Failed(AskFailure::Rejected(why.to_owned())));
+                    return Err(Unanswered::Failed(AskFailure::Unfit(why.to_owned())));
                 }
             }
         }
@@ -349,6 +349,12 @@ impl<'a> Asker<'a> {
             }
             Err(CallFailure::ClientGone(_)) => Err(Unanswered::ClientGone),
             Err(CallFailure::Lost(why)) => Err(Unanswered::Failed(AskFailure::Lost(why))),
+            Err(CallFailure::Unusable { why, usage }) => {
+                if let Some(usage) = usage {
+                    self.account.book(Some(&usage), limit);
+                }
+                Err(Unanswered::Failed(AskFailure::Unusable(why)))
+            }
             Err(CallFailure::Rejected { status, error }) => {
                 let why = format!("the upstream refused with {status}: {}", error.message);
                 self.refused.whoever_asks |= error.is_about_the_account();

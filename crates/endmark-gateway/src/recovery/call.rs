@@ -8,6 +8,7 @@ use endmark_store::Purpose;
 use endmark_wire::error::ProviderError;
 use endmark_wire::format::WireFormat;
 use endmark_wire::json::Value;
+use endmark_wire::reply::Usage;
 use http::{Method, Request, Response, StatusCode};
 use tokio::time::{sleep, timeout};
 
@@ -34,6 +35,13 @@ pub(super) enum CallFailure {
     /// The upstream is not there, or not able, or its answer was lost.
     #[error("{0}")]
     Lost(String),
+    /// An answer came, and holds what cannot be joined with the reply, or nothing.
+    #[error("{why}")]
+    Unusable {
+        why: String,
+        /// What it cost all the same, as far as that was counted.
+        usage: Option<Usage>,
+    },
     /// Nobody is left to answer.
     #[error(transparent)]
     ClientGone(#[from] ClientGone),

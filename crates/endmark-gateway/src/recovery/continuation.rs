@@ -17,6 +17,7 @@ use super::site::Site;
 use crate::body::AnyBody;
 use crate::exchange::Exchange;
 use crate::ledger::{Call, CallEnd};
+use crate::settings::Limits;
 use crate::upstream::{ReadError, is_event_stream, read_whole};
 
 /// What a further call gave.
@@ -95,9 +96,13 @@ async fn whole(
         model: Some(reply.model.clone()),
         ..CallEnd::new(Ending::Clean)
     });
+    let usage = reply.usage;
     let Some(choice) = reply.choices.first() else {
-        return Err(CallFailure::Lost("the continuation has no choice".to_owned()));
+        return Err(CallFailure::Unusable { why: "it has no choice in it".to_owned(), usage });
     };
+    if !choice.mendable {
+        return Err(CallFailure::Unusable { why: unmendable(choice, limits), usage });
+    }
     let continuation = continuation(choice, Ending::Clean, reply.usage, reply.id.as_deref(), expected);
     Ok(Continuation { body: Some(body), ..continuation })
 }
@@ -169,10 +174,13 @@ async fn streamed(
                 Ok(_) => {}
             }
             let Some(choice) = stream.received().choices().first() else { continue };
-            if !choice.mendable {
+            if choice.received > limits.reply_bytes {
                 break 'reading Ending::OverCap;
             }
-            passing.pass(expected.part_so_far(choice), flow).await?;
+            // One that cannot be joined is read to its end all the same: that tells what it cost.
+            if choice.mendable {
+                passing.pass(expected.part_so_far(choice), flow).await?;
+            }
         }
     };
     let all = stream.received();
@@ -183,13 +191,21 @@ async fn streamed(
         ..CallEnd::new(ending)
     });
     match all.choices().first() {
-        Some(choice) if choice.mendable => {
-            Ok(continuation(choice, ending, all.usage(), all.id(), expected))
-        }
-        Some(_) => Err(CallFailure::Lost("the continuation cannot be joined: it is over [limits] reply_bytes, or a call of an unknown kind".to_owned())),
+        Some(choice) if choice.mendable => Ok(continuation(choice, ending, all.usage(), all.id(), expected)),
+        Some(choice) => Err(CallFailure::Unusable { why: unmendable(choice, limits), usage: all.usage() }),
         None => Err(CallFailure::Lost(format!(
             "the continuation's stream ended {} with nothing in it",
             ending.name()
         ))),
+    }
+}
+
+/// Why a choice cannot be joined with anything.
+fn unmendable(choice: &Choice, limits: &Limits) -> String {
+    if choice.received > limits.reply_bytes {
+        "it is over [limits] reply_bytes".to_owned()
+    } else {
+        "it has more in it than text and calls of functions, as a tool that the provider runs itself"
+            .to_owned()
     }
 }

@@ -44,6 +44,8 @@ pub(crate) fn behaviour() -> impl Strategy<Value = Behaviour> {
         2 => (1..20_usize).prop_map(Behaviour::RepeatsTheLast),
         1 => Just(Behaviour::Fails(AskFailure::Rejected("no".to_owned()))),
         1 => Just(Behaviour::Fails(AskFailure::Lost("gone".to_owned()))),
+        1 => Just(Behaviour::Fails(AskFailure::Unfit("other".to_owned()))),
+        1 => Just(Behaviour::Fails(AskFailure::Unusable("an image".to_owned()))),
         1 => Just(Behaviour::Fails(AskFailure::Budget("none left".to_owned()))),
     ]
 }

@@ -1,0 +1,72 @@
+//! What further calls cost is told, also where nothing of their answers could be used.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use testkit::{Answer, Dialect, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
+
+const MESSAGES: Wire = Wire::Other(Dialect::Messages);
+
+/// An answer in which a tool of the provider's own runs: a thousand tokens in, five hundred out.
+fn with_a_search(stream: bool) -> Answer {
+    let search =
+        json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}});
+    let said = [Said::Text(" quiet")];
+    if !stream {
+        let mut whole = MESSAGES.whole(&said, "pause_turn");
+        whole["content"].as_array_mut().unwrap().push(search);
+        whole["usage"] = json!({"input_tokens": 1000, "output_tokens": 500});
+        return Answer::json(200, &whole);
+    }
+    let mut frames = MESSAGES.frames(&said, None);
+    let usage = json!({"input_tokens": 1000, "output_tokens": 500});
+    let paused = json!({"stop_reason": "pause_turn", "stop_sequence": null});
+    for event in [
+        json!({"type": "content_block_start", "index": 1, "content_block": search}),
+        json!({"type": "content_block_stop", "index": 1}),
+        json!({"type": "message_delta", "delta": paused, "usage": usage}),
+        json!({"type": "message_stop"}),
+    ] {
+        frames.push(format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()));
+    }
+    Answer::sse(frames)
+}
+
+/// What is told of a reply, in its stream or in its headers.
+fn told(reply: &testkit::Reply, endmark: Option<&Value>, name: &str) -> String {
+    let in_stream = endmark.map(|endmark| endmark[name].clone());
+    let header = || reply.header(&format!("x-endmark-{name}")).unwrap_or_default().to_owned();
+    in_stream.map_or_else(header, |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+}
+
+#[tokio::test]
+async fn a_continuation_that_cannot_be_joined_is_in_the_sum_and_not_asked_for_twice() {
+    for stream in [true, false] {
+        let first = MESSAGES.answer(&[Said::Text("The harbour was")], End::Limit, stream);
+        let script = Script::new().then(first).otherwise(with_a_search(stream));
+        let endmark = Endmark::resuming(script).await;
+        let (reply, heard) = MESSAGES.ask(&endmark, &MESSAGES.request(stream), stream).await;
+        assert_eq!(endmark.calls(), 2, "{}", reply.text());
+        assert_eq!(heard.output_tokens, Some(507), "{}", reply.text());
+        let log = endmark.log(1).await;
+        let shown = endmark.store.show(&log[0].request_id).unwrap().unwrap();
+        let why = &shown.pieces[1].piece.why;
+        assert!(why.contains("a tool that the provider runs itself"), "{why}");
+        assert!(!why.contains("gone"), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_go_on_behind_the_whitespace_is_an_attempt() {
+    for stream in [true, false] {
+        let first = MESSAGES.answer(&[Said::Text("The harbour was quiet ")], End::Limit, stream);
+        let rest = MESSAGES.answer(&[Said::Text("and calm.")], End::Turn, stream);
+        let endmark = Endmark::resuming(Script::new().then(first).otherwise(rest)).await;
+        let (reply, heard) = MESSAGES.ask(&endmark, &MESSAGES.request(stream), stream).await;
+        assert_eq!(heard.text, "The harbour was quiet and calm.", "{}", reply.text());
+        assert_eq!((endmark.calls(), heard.output_tokens), (3, Some(21)), "{}", reply.text());
+        assert_eq!(told(&reply, heard.endmark.as_ref(), "attempts"), "2", "{}", reply.text());
+    }
+}
