@@ -33,8 +33,6 @@ class Sdk:
     program: tuple[str, ...]
     # Its words for how a reply ended.
     finishes: dict[str, str]
-    # Whether it has to be compiled, or is much like another one: only for the long figures.
-    is_large: bool = False
     # The rows that it cannot do.
     without: tuple[str, ...] = ()
 
@@ -65,7 +63,7 @@ SDKS = [
     Sdk("google-genai (Python)", "gemini", python("google_genai.py"), GEMINI_WORDS),
     Sdk("@google/genai (npm)", "gemini", node("google_genai.mjs"), GEMINI_WORDS),
     Sdk(
-        "async-openai (Rust)", "openai_chat", (str(CARGO / "debug" / "endmark-sdk-async-openai"),), OPENAI_WORDS, True,
+        "async-openai (Rust)", "openai_chat", (str(CARGO / "debug" / "endmark-sdk-async-openai"),), OPENAI_WORDS,
         # It is built without TLS, has no place where a request could be compressed, and asks again by itself.
         ("compressed both ways, cut by its limit", "over TLS, cut by its limit", "a reply that is lost"),
     ),
@@ -101,7 +99,7 @@ def install(chosen: list[Sdk]) -> None:
     (FOLDER / "adapters").mkdir(exist_ok=True)
     for adapter in ADAPTERS.glob("*.mjs"):
         (FOLDER / "adapters" / adapter.name).write_bytes(adapter.read_bytes())
-    if any(sdk.is_large for sdk in chosen):
+    if any(sdk.program[0].startswith(str(CARGO)) for sdk in chosen):
         manifest = str(HERE / "async-openai" / "Cargo.toml")
         run(["cargo", "build", "--quiet", "--locked", "--manifest-path", manifest, "--target-dir", str(CARGO)])
 
