@@ -309,12 +309,18 @@ impl Cwe {
         let bare = narrow.trim();
         let alone = Some(bare).filter(|bare| digits(bare) == *bare).and_then(|bare| bare.parse().ok());
         let mut found: Vec<Self> = Vec::new();
-        for cwe in Self::named_in(&narrow).into_iter().chain(alone.filter(|number| *number > 0).map(Self)) {
+        let named = Self::named_in(&narrow).into_iter();
+        Self::add_new(&mut found, named.chain(alone.filter(|number| *number > 0).map(Self)));
+        found
+    }
+
+    /// Adds those that are not there yet.
+    pub(super) fn add_new(found: &mut Vec<Self>, more: impl IntoIterator<Item = Self>) {
+        for cwe in more {
             if !found.contains(&cwe) && found.len() < Self::MOST {
                 found.push(cwe);
             }
         }
-        found
     }
 
     /// Those that a text names behind the word.

@@ -17,6 +17,7 @@ mod json;
 mod json_result;
 mod lines;
 mod names;
+mod number;
 mod signs;
 mod table;
 #[cfg(test)]
@@ -323,6 +324,10 @@ impl Reader {
             }
             // A checkpoint that a closed string ends with is as whole as its string.
             let last = string.text.lines().last().unwrap_or_default();
+            for at in &string.halves {
+                let escape = text.get(*at..*at + 6).unwrap_or_default();
+                self.remarks.add(RemarkKind::HalfCharacter, escape, line.position(*at));
+            }
             let is_settled = string.is_closed
                 && checkpoint::checkpoint(last, true, line.begins()).is_some()
                 && !string.text.ends_with('\n');

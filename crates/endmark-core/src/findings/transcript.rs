@@ -146,6 +146,8 @@ pub enum RemarkKind {
     NoAgent,
     /// Bytes that are no UTF-8; they are replaced.
     NotUtf8,
+    /// An escape that stands for half of a character; it is replaced.
+    HalfCharacter,
     /// A marker or the beginning of a finding inside of evidence, taken for evidence.
     InsideEvidence,
     /// A checkpoint without a turn, or in which something cannot be read.
@@ -173,6 +175,7 @@ impl RemarkKind {
             Self::EmptyResult => "empty_result",
             Self::NoAgent => "no_agent",
             Self::NotUtf8 => "not_utf8",
+            Self::HalfCharacter => "half_character",
             Self::InsideEvidence => "inside_evidence",
             Self::BrokenCheckpoint => "broken_checkpoint",
             Self::BrokenJson => "broken_json",
@@ -197,6 +200,7 @@ impl RemarkKind {
             Self::EmptyResult => "has nothing behind it",
             Self::NoAgent => "begins a result that does not say whose it is: `agent_id` is missing",
             Self::NotUtf8 => "has bytes that are no UTF-8",
+            Self::HalfCharacter => "is half of a character and is replaced by U+FFFD",
             Self::InsideEvidence => "stands inside of evidence and is taken for a part of it",
             Self::BrokenCheckpoint => {
                 "is a checkpoint in which something cannot be read: turn, findings and files_read are numbers"

@@ -5,6 +5,8 @@ use crate::findings::{Checkpoint, Position};
 
 use crate::findings::stand_in::is_placeholder;
 
+use super::number::number_alone;
+
 /// What a line with `[CHECKPOINT]` in front comes to.
 pub(super) enum Found {
     Checkpoint(Checkpoint),
@@ -137,8 +139,7 @@ fn number(value: &str) -> Option<u32> {
     let value =
         value.trim_matches(|character: char| character.is_whitespace() || "*_`,;|".contains(character));
     // `10/40` is the tenth of forty.
-    let end = value.find(|character: char| !character.is_ascii_digit()).unwrap_or(value.len());
-    value[..end].parse().ok()
+    number_alone(value)
 }
 
 /// `a,b` or `[a,b]`, with commas of other scripts too; `none` is an empty list.

@@ -6,6 +6,7 @@ use crate::findings::{
 
 use super::evidence::{Collecting, Fence};
 use super::names::Key;
+use crate::findings::narrow::narrow;
 use crate::findings::stand_in::{is_placeholder, says_nothing};
 use crate::findings::transcript::letters;
 
@@ -247,6 +248,7 @@ impl Draft {
     fn into_finding(self, remarks: &mut Vec<(RemarkKind, String, Position)>) -> Finding {
         let mut finding = Finding { id: self.id, title: self.title, ..Finding::default() };
         let (mut location, mut lines) = (None, None);
+        let mut beside_severity = Vec::new();
         for (key, value, position) in self.values {
             let text = Some(value.trim().to_owned()).filter(|text| !text.is_empty());
             let Some(text) = text else { continue };
@@ -266,6 +268,8 @@ impl Draft {
                     finding.severity = Severity::read(&text);
                     if let Some(Severity::Other(_)) = finding.severity {
                         remarks.push((RemarkKind::UnknownSeverity, text, position));
+                    } else {
+                        beside_severity = Cwe::named_in(&narrow(&text));
                     }
                 }
                 Key::Of(Field::Cwe) => {
@@ -286,6 +290,8 @@ impl Draft {
                 | Key::Title => {}
             }
         }
+        // `severity: High (CWE-89)`
+        Cwe::add_new(&mut finding.cwe, beside_severity);
         finding.location = location.and_then(|file| match lines {
             Some(lines) => Location::read(&format!("{}:{lines}", file.trim_matches('`'))),
             None => Location::read(&file),

@@ -8,6 +8,7 @@ use crate::findings::ReadFinding;
 
 use super::checkpoint::list;
 use super::names::Key;
+use super::number::number;
 
 /// What a result says before its findings, or behind them.
 #[derive(Debug, Default)]
@@ -51,7 +52,7 @@ impl Header {
             _ => {
                 let value = narrow(value);
                 let digits = value.trim_matches(|character: char| !character.is_ascii_digit());
-                self.declared = digits.parse().ok();
+                self.declared = number(digits).and_then(|(number, rest)| rest.is_empty().then_some(number));
             }
         }
         true

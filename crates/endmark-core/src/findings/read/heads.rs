@@ -190,8 +190,20 @@ fn up_to_number(text: &str) -> Option<(&str, &str)> {
 /// The number of `Vulnerability 3: …` and `Issue #3 - …`.
 fn number_before_colon(text: &str) -> Option<u32> {
     let end = text.find([':', '：', '—', '–']).or_else(|| text.find(" - "))?;
-    let word = text[..end].trim().split(' ').next_back()?;
+    let word = without_total(text[..end].trim()).split(' ').next_back()?;
     word.trim_start_matches('#').parse().ok()
+}
+
+/// `Finding 1` of `Finding 1 of 2` and of `Finding 1/2`.
+fn without_total(name: &str) -> &str {
+    let before = name.trim_end_matches(|sign: char| sign.is_ascii_digit());
+    let counted = ["/", " of "].iter().find_map(|sign| {
+        // The space is there once at least.
+        let counted = before.trim_end().strip_suffix(sign.trim_end())?;
+        (sign.len() == 1 || before.ends_with(' ')).then_some(counted)
+    });
+    let is_numbered = |counted: &&str| counted.trim_end().ends_with(|sign: char| sign.is_ascii_digit());
+    counted.filter(|_| before.len() < name.len()).filter(is_numbered).map_or(name, str::trim_end)
 }
 
 /// What stands in the brackets that a line begins with, and what stands behind them.
@@ -210,7 +222,7 @@ fn unbracketed(text: &str) -> Option<(FindingId, &str)> {
         Some((name, _)) => (name, &text[name.len()..]),
         None => (name, behind),
     };
-    let id = FindingId::read(name.trim().trim_end_matches('.'))?;
+    let id = FindingId::read(without_total(name.trim().trim_end_matches('.')))?;
     (id.as_str() == FindingId::numbered(id.number()?).as_str()).then_some((id, behind))
 }
 

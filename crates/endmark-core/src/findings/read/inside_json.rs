@@ -1,6 +1,6 @@
 //! Results and checkpoints that stand escaped in a string: the lines of a transcript that is JSON Lines. (AR-1, AR-3)
 
-use super::json::string_at;
+use super::json::{StringAt, string_at};
 
 /// What the text of such a string has to have.
 pub(super) const BEGINNINGS: [&str; 2] = ["===AGENT_RESULT===", "[CHECKPOINT"];
@@ -13,6 +13,8 @@ pub(super) struct Inner {
     pub(super) begins: usize,
     pub(super) ends: usize,
     pub(super) is_closed: bool,
+    /// Where escapes in it stand for half of a character, in bytes from the beginning of the line.
+    pub(super) halves: Vec<usize>,
 }
 
 /// The strings of a line in which a result or a checkpoint begins, in order.
@@ -25,14 +27,15 @@ pub(super) fn inner(line: &str) -> Vec<Inner> {
             from = at + 1;
             continue;
         };
-        let Some((text, ends, is_closed)) = string_at(line.as_bytes(), begins) else { return found };
+        let Some(string) = string_at(line.as_bytes(), begins) else { return found };
+        let StringAt { text, ends, is_closed, halves } = string;
         // Words in quotes are no string of JSON.
         let before = line[..begins].trim_end();
         let behind = line[ends..].trim_start();
         let is_string = (before.is_empty() || before.ends_with([':', ',', '[']))
             && (!is_closed || behind.is_empty() || behind.starts_with([',', '}', ']', ':']));
         if is_string {
-            found.push(Inner { text, begins, ends, is_closed });
+            found.push(Inner { text, begins, ends, is_closed, halves });
         }
         from = ends.max(at + 1);
         while !line.is_char_boundary(from) {

@@ -29,7 +29,24 @@ pub(super) struct Parsed {
     pub(super) ends: usize,
     /// What is wrong there, if it is neither whole nor merely cut.
     pub(super) problem: Option<&'static str>,
+    /// Where escapes stand for half of a character and were replaced, in bytes; the first ones.
+    pub(super) halves: Vec<usize>,
 }
+
+/// The text of a string.
+#[derive(Debug)]
+pub(super) struct StringAt {
+    pub(super) text: String,
+    /// Behind it, or where it stops.
+    pub(super) ends: usize,
+    /// Whether it has its end.
+    pub(super) is_closed: bool,
+    /// Where escapes stand for half of a character and were replaced, in bytes; the first ones.
+    pub(super) halves: Vec<usize>,
+}
+
+/// More escapes that stand for half of a character are not kept.
+const MOST_HALVES: usize = 64;
 
 /// What is nested deeper is no result, and would be taken apart level by level.
 const DEEPEST: usize = 32;
@@ -46,7 +63,7 @@ pub(super) fn parse(text: &[u8], at: usize) -> Option<Parsed> {
     if !matches!(text.get(at), Some(b'{' | b'[')) {
         return None;
     }
-    let mut parser = Parser { text, at, open: Vec::new(), done: None };
+    let mut parser = Parser { text, at, open: Vec::new(), done: None, halves: Vec::new() };
     let problem = parser.run();
     let ends = parser.at.min(text.len());
     let mut root = parser.done;
@@ -56,18 +73,20 @@ pub(super) fn parse(text: &[u8], at: usize) -> Option<Parsed> {
             None => root = Some(open.node),
         }
     }
-    root.map(|root| Parsed { root, ends, problem })
+    let halves = parser.halves;
+    root.map(|root| Parsed { root, ends, problem, halves })
 }
 
-/// The text of the string whose quote is at this byte, where it ends, and whether it has its end.
-pub(super) fn string_at(text: &[u8], at: usize) -> Option<(String, usize, bool)> {
+/// The string whose quote is at this byte.
+pub(super) fn string_at(text: &[u8], at: usize) -> Option<StringAt> {
     if text.get(at) != Some(&b'"') {
         return None;
     }
-    let mut parser = Parser { text, at, open: Vec::new(), done: None };
+    let mut parser = Parser { text, at, open: Vec::new(), done: None, halves: Vec::new() };
     let node = parser.text_value();
     let Value::Text(string) = node.value else { return None };
-    Some((string, parser.at.min(text.len()), node.is_closed))
+    let ends = parser.at.min(text.len());
+    Some(StringAt { text: string, ends, is_closed: node.is_closed, halves: parser.halves })
 }
 
 struct Parser<'a> {
@@ -75,6 +94,7 @@ struct Parser<'a> {
     at: usize,
     open: Vec<Open>,
     done: Option<Node>,
+    halves: Vec<usize>,
 }
 
 impl Open {
@@ -238,6 +258,7 @@ impl Parser<'_> {
 
     /// Four digits, and those of the other half where they are one of a pair.
     fn unicode(&mut self, bytes: &mut Vec<u8>) {
+        let begins = self.at - 2;
         let Some(first) = self.hex(self.at) else {
             // An escape that is cut is not there; one that is none stands for itself.
             match self.text.get(self.at..self.at + 4) {
@@ -263,7 +284,11 @@ impl Parser<'_> {
             }
             None => first,
         };
-        let sign = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+        let sign = char::from_u32(code);
+        if sign.is_none() && self.halves.len() < MOST_HALVES {
+            self.halves.push(begins);
+        }
+        let sign = sign.unwrap_or(char::REPLACEMENT_CHARACTER);
         bytes.extend(sign.encode_utf8(&mut [0; 4]).as_bytes());
     }
 

@@ -9,6 +9,7 @@ use super::draft::{Draft, Finished};
 use super::json::{Node, Value, parse};
 use super::lines::Line;
 use super::names::{Key, folded};
+use super::number::number;
 
 /// A value in which results, or findings alone, were found.
 pub(super) struct Found {
@@ -57,6 +58,10 @@ pub(super) fn results_at(
         let problem = parsed.problem.unwrap_or("it ends in the middle");
         remarks.add(RemarkKind::BrokenJson, problem, ends);
     }
+    for at in parsed.halves {
+        let escape = text.get(at..at + 6).map(String::from_utf8_lossy).unwrap_or_default();
+        remarks.add(RemarkKind::HalfCharacter, &escape, position(lines, at));
+    }
     let results = found.into_iter().map(|node| result(node, lines, ends, is_in_block, remarks)).collect();
     Ok(Found { results, ends: parsed.ends })
 }
@@ -89,9 +94,14 @@ fn findings_of(node: &Node) -> Option<&Node> {
         let mut fitting = members.filter(|(name, _)| wanted.contains(&folded(name).as_ref()));
         fitting.find(|(_, value)| value.items().is_some()).map(|(_, value)| value)
     };
-    named(&["findings"])
-        .or_else(|| named(&["vulnerabilities", "issues", "results"]).filter(|list| is_findings(list)))
+    named(&[FINDINGS]).or_else(|| named(&OTHER_NAMES).filter(|list| is_findings(list)))
 }
+
+/// The name of the list of findings.
+const FINDINGS: &str = "findings";
+
+/// What models call it besides.
+const OTHER_NAMES: [&str; 3] = ["vulnerabilities", "issues", "results"];
 
 /// Whether a list is one of findings.
 fn is_findings(node: &Node) -> bool {
@@ -125,18 +135,26 @@ fn result(
     let mut dimensions = Vec::new();
     let mut declared_findings = None;
     let mut is_truncated = !node.is_whole();
+    let mut first = First::default();
+    let mut unread = unread_lists(node, lines, remarks);
     for (name, value) in node.members() {
         match Key::named(name) {
-            Some(Key::AgentId) if value.is_whole() => {
-                agent_id = text(value, "").filter(|id| !id.trim().is_empty());
-            }
-            Some(Key::Dimensions) if value.is_whole() => {
-                dimensions = list(&text(value, ",").unwrap_or_default());
-            }
-            Some(Key::Declared) if value.is_whole() => {
-                declared_findings = text(value, "").and_then(|number| number.trim().parse().ok());
-                if declared_findings.is_none() && !matches!(value.value, Value::Null) {
-                    remarks.add(RemarkKind::NoNumber, name, position(lines, value.begins));
+            Some(key) if key.is_of_header() && value.is_whole() => {
+                if !first.takes(key, name, value, lines, remarks) {
+                    continue;
+                }
+                match key {
+                    Key::AgentId => agent_id = text(value, "").filter(|id| !id.trim().is_empty()),
+                    Key::Dimensions => dimensions = list(&text(value, ",").unwrap_or_default()),
+                    Key::Declared => {
+                        declared_findings = text(value, "").and_then(|said| {
+                            number(said.trim()).and_then(|(number, rest)| rest.is_empty().then_some(number))
+                        });
+                        if declared_findings.is_none() && !matches!(value.value, Value::Null) {
+                            remarks.add(RemarkKind::NoNumber, name, position(lines, value.begins));
+                        }
+                    }
+                    _ => {}
                 }
             }
             _ if folded(name) == "truncated" => is_truncated |= matches!(value.value, Value::Bool(true)),
@@ -147,7 +165,6 @@ fn result(
     let of_result = findings_of(node).or(Some(node)).and_then(Node::items).unwrap_or(one);
     let mut findings: Vec<ReadFinding> = Vec::new();
     let mut numbers = Numbers::default();
-    let mut unread = 0;
     for item in of_result {
         let place = position(lines, item.begins);
         if !item.members().iter().any(|(_, value)| value.is_whole()) {
@@ -188,15 +205,72 @@ fn result(
     }
 }
 
+/// How many lists of findings there are beside the one that is read.
+fn unread_lists(node: &Node, lines: &[Line<'_>], remarks: &mut Remarks) -> u32 {
+    let mut unread = 0;
+    if let Some(list) = findings_of(node) {
+        let is_more = |(name, other): &&(String, Node)| {
+            !std::ptr::eq(other, list)
+                && if folded(name) == FINDINGS {
+                    other.items().is_some_and(|items| !items.is_empty())
+                } else {
+                    OTHER_NAMES.contains(&folded(name).as_ref()) && is_findings(other)
+                }
+        };
+        for (name, more) in node.members().iter().filter(is_more) {
+            unread += 1;
+            remarks.add(RemarkKind::UnreadFinding, name, position(lines, more.begins));
+        }
+    }
+    unread
+}
+
+/// What was said first under each name: that counts, as it does where a cut leaves no more.
+#[derive(Default)]
+struct First(Vec<(Key, String)>);
+
+impl First {
+    /// Whether nothing has been said under this name before; what says otherwise is remarked.
+    fn takes(
+        &mut self,
+        key: Key,
+        name: &str,
+        value: &Node,
+        lines: &[Line<'_>],
+        remarks: &mut Remarks,
+    ) -> bool {
+        let known = self.0.iter().find(|(known, _)| *known == key).map(|(_, said)| said);
+        let is_new = known.is_none();
+        if let Some(said) = text(value, ", ").filter(|_| value.is_whole()) {
+            if known.is_some_and(|known| *known != said) {
+                let member = format!("{name}: {said}");
+                remarks.add(RemarkKind::RepeatedField, &member, position(lines, value.begins));
+            } else if is_new {
+                self.0.push((key, said));
+            }
+        }
+        is_new
+    }
+}
+
 fn finding(node: &Node, next: u32, lines: &[Line<'_>], remarks: &mut Remarks) -> Option<ReadFinding> {
     let mut members: Vec<(Key, &Node)> = Vec::new();
+    let mut first = First::default();
+    let mut take = |key: Key, name: &str, value: &'_ Node| {
+        first.takes(key, name, value, lines, remarks);
+    };
     for (name, value) in node.members() {
         if let Some(key) = Key::named(name) {
+            take(key, name, value);
             members.push((key, value));
         } else {
             // `"taint": {"source": …, "sink": …}`
-            let inner = value.members().iter().filter_map(|(name, value)| Some((Key::named(name)?, value)));
-            members.extend(inner.filter(|(key, _)| key.is_of_finding()));
+            let inner =
+                value.members().iter().filter_map(|(name, value)| Some((Key::named(name)?, name, value)));
+            for (key, name, value) in inner.filter(|(key, ..)| key.is_of_finding()) {
+                take(key, name, value);
+                members.push((key, value));
+            }
         }
     }
     let said = |wanted: Key| {
