@@ -416,7 +416,13 @@ impl Block {
             self.mentioned.push((id, text.to_owned(), line.begins()));
         }
         if is_sign {
-            self.spoken_of.push((Named::of(text), text.to_owned(), line.begins()));
+            // What is said of a finding under a name of its own, as an impact, is more of that one.
+            // The colon in `a hole in src/b.rs:20` makes no name of what stands before it.
+            let is_named = said.is_some_and(|said| !is_place(said));
+            let named = if is_named { Named::of(text) } else { self.paragraph.named().clone() };
+            if named.is_precise() || !is_named && named.has_place() {
+                self.spoken_of.push((named, text.to_owned(), line.begins()));
+            }
         }
         let is_rule = text.trim().chars().all(|character| "-*_=|: ".contains(character));
         if !line.is_settled || was_ignoring && said.is_none() || is_rule {
@@ -555,6 +561,12 @@ fn without_cut_signs<'a>(value: &'a str, field: &str) -> &'a str {
     let value = if is_quoted { value.strip_prefix('"').unwrap_or(value) } else { value };
     let is_begun = value.chars().all(|sign| "*_`~\"".contains(sign));
     if is_begun { "" } else { value }
+}
+
+/// Whether what looks like a name and its value is a file and a line of it.
+fn is_place(said: Said<'_>) -> bool {
+    let file = said.name.rsplit(' ').next().unwrap_or(said.name);
+    said.key.is_none() && file.contains('.') && said.value.starts_with(|sign: char| sign.is_ascii_digit())
 }
 
 /// What stands between the steps of a flow.

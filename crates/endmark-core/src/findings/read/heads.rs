@@ -148,7 +148,9 @@ pub(super) fn loose_head(text: &str) -> Option<Head<'_>> {
 
 /// The id of a finding that a line begins with, whatever follows: `F1; High; src/a.rs`.
 pub(super) fn named(text: &str) -> Option<FindingId> {
-    let (inner, ..) = opened(text);
+    // `| F2 | SQL |` stands in no table that is known.
+    let text = text.trim_start();
+    let (inner, ..) = opened(text.strip_prefix('|').unwrap_or(text));
     let (name, _) = up_to_number(without_tag(inner).trim_start_matches(AROUND))?;
     FindingId::read(name).filter(|_| !name.starts_with(|sign: char| sign.is_ascii_digit()))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::finding::{Cwe, Finding};
 use super::super::location::Location;
+use super::words;
 
 /// What a paragraph has said of a finding so far.
 #[derive(Debug, Default)]
@@ -11,10 +12,11 @@ pub(super) struct Paragraph {
     is_severe: bool,
     has_place: bool,
     is_told: bool,
+    named: Named,
 }
 
 /// What a text names.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Named {
     weaknesses: BTreeSet<u32>,
     /// Files with lines, without their folders.
@@ -30,18 +32,32 @@ const DENIALS: [&str; 6] = ["no", "none", "nothing", "without", "neither", "nor"
 impl Paragraph {
     /// Takes the next line of text: whether it, or the paragraph with it, speaks of a finding.
     pub(super) fn takes(&mut self, text: &str) -> bool {
+        // One thing after the other: what was told is another one.
+        let is_item = words::item(text).is_some() || text.trim_start().starts_with('|');
+        if self.is_told && is_item {
+            *self = Self::default();
+        }
         let named = Named::of(text);
+        self.named.weaknesses.extend(&named.weaknesses);
+        self.named.files.extend(named.files.iter().cloned());
         if !named.weaknesses.is_empty() && !is_denied_weakness(text) {
             self.is_told = true;
             return true;
         }
-        let words: Vec<String> = words(text).map(str::to_lowercase).collect();
-        let is_denied = words.iter().any(|word| DENIALS.contains(&word.as_str()));
-        self.is_severe |= !is_denied && words.iter().any(|word| SEVERE.contains(&word.as_str()));
+        let words: Vec<String> = words_of(text).map(str::to_lowercase).collect();
+        let severe = words.iter().position(|word| SEVERE.contains(&word.as_str()));
+        // `critical: … without a password` denies nothing.
+        let is_denied = |at: usize| words[..at].iter().any(|word| DENIALS.contains(&word.as_str()));
+        self.is_severe |= severe.is_some_and(|at| !is_denied(at));
         self.has_place |= !named.files.is_empty();
         let is_sign = self.is_severe && self.has_place && !self.is_told;
         self.is_told |= is_sign;
         is_sign
+    }
+
+    /// What it has named so far.
+    pub(super) fn named(&self) -> &Named {
+        &self.named
     }
 }
 
@@ -84,6 +100,13 @@ impl Named {
         let places = finding.location.iter().flat_map(Location::places);
         self.files
             .extend(places.map(|place| place.file.rsplit('/').next().unwrap_or(&place.file).to_owned()));
+        let texts = [&finding.source, &finding.sink, &finding.flow].into_iter().flatten();
+        texts.for_each(|text| self.files.extend(Self::of(text).files));
+    }
+
+    /// Whether a place is named.
+    pub(super) fn has_place(&self) -> bool {
+        !self.files.is_empty()
     }
 
     /// Whether another one names one of these weaknesses or files.
@@ -100,12 +123,12 @@ impl Named {
 
 /// Whether it says `no CWE-89 …`.
 fn is_denied_weakness(text: &str) -> bool {
-    let words: Vec<String> = words(text).map(str::to_lowercase).collect();
+    let words: Vec<String> = words_of(text).map(str::to_lowercase).collect();
     let at = words.iter().position(|word| word.starts_with("cwe"));
     at.and_then(|at| at.checked_sub(1)).is_some_and(|before| DENIALS.contains(&words[before].as_str()))
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 

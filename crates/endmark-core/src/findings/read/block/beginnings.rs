@@ -221,8 +221,10 @@ impl Block {
         if !self.spoken_of.is_empty() {
             self.findings.iter().for_each(|read| told.add(&read.finding));
         }
+        let mut counted = HashSet::new();
         for (named, text, position) in std::mem::take(&mut self.spoken_of) {
-            if named.is_precise() && !named.has_some_of(&told) {
+            if !named.has_some_of(&told) {
+                counted.insert(position);
                 self.broken = self.broken.saturating_add(1);
                 remarks.add(RemarkKind::UnreadFinding, &text, position);
             }
@@ -232,7 +234,7 @@ impl Block {
         mentioned.sort_by(|one, other| one.0.as_str().cmp(other.0.as_str()));
         mentioned.dedup_by(|next, first| next.0 == first.0);
         for (id, text, position) in mentioned {
-            if !known.contains(&id) {
+            if !known.contains(&id) && counted.insert(position) {
                 self.broken = self.broken.saturating_add(1);
                 remarks.add(RemarkKind::UnreadFinding, &text, position);
             }
