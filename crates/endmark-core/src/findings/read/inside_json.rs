@@ -3,7 +3,15 @@
 use super::json::{StringAt, string_at};
 
 /// What the text of such a string has to have.
-pub(super) const BEGINNINGS: [&str; 2] = ["===AGENT_RESULT===", "[CHECKPOINT"];
+pub(super) const BEGINNINGS: [&str; 6] = [
+    "===AGENT_RESULT===",
+    "[CHECKPOINT",
+    // The list of findings of a result in JSON.
+    r#"\"findings\"#,
+    r#"\"Findings\"#,
+    r#"\"vulnerabilities\"#,
+    r#"\"issues\"#,
+];
 
 /// The text of a string, without its escapes.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,6 +75,8 @@ mod tests {
         let line = r#"{"type":"text","text":"Say \"x\".\n===AGENT_RESULT===\nagent_id: a\u002d1"}"#;
         assert_eq!(texts(line), ["Say \"x\".\n===AGENT_RESULT===\nagent_id: a-1"]);
         assert_eq!(texts(r#"data: {"text": "[CHECKPOINT] turn:10"}"#), ["[CHECKPOINT] turn:10"]);
+        let json = r#"{"arguments":"{\"agent_id\": \"a\", \"findings\": []}"}"#;
+        assert_eq!(texts(json), [r#"{"agent_id": "a", "findings": []}"#]);
         assert_eq!(texts(r#"{"a":"[CHECKPOINT] turn:1","b":"[CHECKPOINT] turn:2"}"#).len(), 2);
         // Cut in the middle of an escape.
         assert_eq!(
