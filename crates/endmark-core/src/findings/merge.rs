@@ -57,8 +57,10 @@ impl Merged {
     /// (AR-4, AR-5).
     ///
     /// A result that does not say whose it is belongs to the agent of the team that its origin is named for
-    /// (`auth-2.txt`, `auth-2.retry.txt`), or to none. Names are compared without case.
+    /// (`auth-2.txt`, `auth-2.retry.txt`), or to none; of whom only a later run is there, the first one has brought nothing.
+    /// Names are compared without case. What stands twice behind one another in one transcript counts once.
     pub fn new(team: &Team, handed: Vec<Handed>) -> Self {
+        let handed = told_once(handed);
         let mut agents: Vec<Recovery> =
             team.agents.iter().map(|assignment| Recovery::new(assignment.clone(), team.policy)).collect();
         let mut known: HashMap<String, usize> = team
@@ -81,6 +83,10 @@ impl Merged {
                 })
             });
             if let Some(agent) = owner.and_then(|owner| agents.get_mut(owner)) {
+                // Of whom there is only a later run, the first one has brought nothing.
+                if agent.past().is_empty() && is_of_later_run(origin, &agent.assignment().agent_id) {
+                    agent.ended(Cut::Severe, Vec::new());
+                }
                 agent.handed_over(result);
             }
             owners.push(owner);
@@ -191,15 +197,53 @@ impl Merged {
     }
 }
 
+/// What was handed over, without what repeats its agent's last result in the same place and words: a block that stands twice
+/// in one transcript is no second round.
+fn told_once(handed: Vec<Handed>) -> Vec<Handed> {
+    let mut last: HashMap<String, usize> = HashMap::new();
+    let mut once: Vec<Handed> = Vec::with_capacity(handed.len());
+    for handed in handed {
+        let agent = handed.result.agent_id.as_deref().map(folded);
+        let known = agent.as_ref().and_then(|agent| once.get(*last.get(agent)?));
+        // Where nothing could be read, two runs may have failed alike.
+        let is_told = known.is_some_and(|known| {
+            known.origin == handed.origin
+                && !handed.result.findings.is_empty()
+                && known.result.says_the_same(&handed.result)
+        });
+        if !is_told {
+            last.extend(agent.map(|agent| (agent, once.len())));
+            once.push(handed);
+        }
+    }
+    once
+}
+
 /// A name as it is compared: models spell names with capitals, and wrap them in signs.
 fn folded(name: &str) -> String {
     let is_ornament = |character: char| character.is_whitespace() || "`*\"'<>".contains(character);
     name.trim_matches(is_ornament).to_lowercase()
 }
 
+/// Whether a file is named for a later run of an agent than its first: `auth-2.retry.txt`, `auth-2.2.txt`.
+fn is_of_later_run(origin: &str, agent_id: &str) -> bool {
+    let name = file_name(origin);
+    let rest = name.strip_prefix(&folded(agent_id)).and_then(|rest| rest.strip_prefix('.'));
+    let run = rest.and_then(|rest| rest.split('.').next());
+    run.is_some_and(|run| {
+        ["retry", "supplement", "emergency"].contains(&run)
+            || run.parse::<u32>().is_ok_and(|number| number > 1)
+    })
+}
+
+/// What a file is called, case aside.
+fn file_name(origin: &str) -> String {
+    origin.rsplit(['/', '\\']).next().unwrap_or(origin).to_lowercase()
+}
+
 /// The agent of the team that a file is named for.
 fn named_for(origin: &str, agents: &[Assignment]) -> Option<String> {
-    let name = origin.rsplit(['/', '\\']).next().unwrap_or(origin).to_lowercase();
+    let name = file_name(origin);
     let is_of = |agent: &&Assignment| {
         name.strip_prefix(&folded(&agent.agent_id))
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
