@@ -74,7 +74,7 @@ pub(super) fn run(context: &Context, arguments: &Fit) -> Result<Answer, CommandE
     let cursor = arguments.cursor.as_deref();
     let asked = Asked { command: "fit", files: &arguments.files, with: Some(&arguments.budget_left), cursor };
     let pages = asked.in_pages(FieldPath::data().key("findings"), context)?;
-    Ok(fitted(&sources, arguments.budget_left)?.with_pages(pages))
+    Ok(fitted(context, &sources, arguments.budget_left)?.with_pages(pages))
 }
 
 /// The refusal of a draft in which something looks like a finding, also behind its end marker, and cannot be read as one.
@@ -106,7 +106,7 @@ fn estimated(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {
     })
 }
 
-fn fitted(sources: &[Source], budget_left: u64) -> Result<Answer, CommandError> {
+fn fitted(context: &Context, sources: &[Source], budget_left: u64) -> Result<Answer, CommandError> {
     let results = || sources.iter().flat_map(|source| &source.transcript.results);
     let count = results().map(|result| result.findings.len() as u64).sum();
     let mut receipt = Receipt::estimated(count, budget_left);
@@ -131,7 +131,7 @@ fn fitted(sources: &[Source], budget_left: u64) -> Result<Answer, CommandError> 
     let tokens = O200kBase.count(&text);
     let fits = receipt.fits(tokens);
     let (remarks, omitted) = sources::remarks(sources);
-    let (shown, left_out) = beside_pages(&text);
+    let (shown, left_out) = beside_pages(&text, context);
     let report = Report {
         receipt: ReceiptReport::of(receipt, Some(tokens), fits),
         text: shown.map(str::to_owned),

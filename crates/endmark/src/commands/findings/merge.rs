@@ -53,7 +53,7 @@ pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, Comm
         is_whole: !disclosure.has_gaps(),
     };
     let text = writing.text(merged.findings().iter().map(|merged| &merged.finding));
-    let (shown, left_out) = beside_pages(&text);
+    let (shown, left_out) = beside_pages(&text, context);
     let data = to_data(&MergeReport { text: shown, report: &report })?;
     Ok(answered(data, text, disclosure, &merged)
         .with_warnings(said)
@@ -72,7 +72,7 @@ pub(super) fn report(context: &Context, arguments: &Report) -> Result<Answer, Co
         (None, Some(sarif)) => in_lines(sarif)?,
         (None, None) => in_lines(&report)?,
     };
-    let (shown, left_out) = beside_pages(&text);
+    let (shown, left_out) = beside_pages(&text, context);
     let data = to_data(&FinalAnswer {
         report: &report,
         markdown: markdown.as_deref().and(shown),

@@ -62,13 +62,13 @@ pub(super) fn pieces<T: Serialize>(list: Vec<T>) -> Result<Vec<(usize, Vec<T>)>,
 /// A text that says all findings again stands beside the list of them only up to this size: else that comes in pages.
 const MOST_BESIDE: usize = 200_000;
 
-/// The text, or the warning that it is left out of the envelope.
-pub(super) fn beside_pages(text: &str) -> (Option<&str>, Option<Warning>) {
+/// The text, or the warning that it is left out of the envelope, where that is asked for.
+pub(super) fn beside_pages<'t>(text: &'t str, context: &Context) -> (Option<&'t str>, Option<Warning>) {
     if text.len() <= MOST_BESIDE {
         return (Some(text), None);
     }
     let message = "the text is left out, since the findings come in pages: without --json it is whole";
-    (None, Some(Warning::truncation("TEXT_LEFT_OUT", message)))
+    (None, context.global.json.then(|| Warning::truncation("TEXT_LEFT_OUT", message)))
 }
 
 #[cfg(test)]
