@@ -77,6 +77,27 @@ async fn a_text_that_is_gone_on_with_keeps_the_signature_of_its_rest() {
     }
 }
 
+/// Each signature stays with the text that it signs, and no token stays that goes on from a place in the middle.
+#[tokio::test]
+async fn a_signed_text_that_is_gone_on_with_keeps_its_own_signature_too() {
+    for stream in [false, true] {
+        let first = json!([{"text": "I think", "thought": true}, {"text": "The harbour was", "thoughtSignature": "FIRST"}]);
+        let mut cut = chunk(&first, Some("MAX_TOKENS"));
+        cut["candidates"][0]["continuationToken"] = json!("TOKEN");
+        let cut =
+            if stream { Answer::sse([format!("data: {cut}\r\n\r\n")]) } else { Answer::json(200, &cut) };
+        let rest = json!([{"text": " quiet.", "thoughtSignature": "SECOND"}]);
+        let reply = ask(Script::new().then(cut).otherwise(answer(stream, &rest, "STOP")), stream).await;
+        let parts = parts(&reply, stream);
+        let said = parts.iter().filter(|part| part["thought"] != true);
+        let text: String = said.map(|part| part["text"].as_str().unwrap_or_default()).collect();
+        assert_eq!(text, "The harbour was quiet.", "{}", reply.text());
+        let signed = parts.iter().filter_map(|part| part["thoughtSignature"].as_str());
+        assert_eq!(signed.collect::<Vec<_>>(), ["FIRST", "SECOND"], "{stream}: {}", reply.text());
+        assert!(!reply.text().contains("TOKEN"), "{stream}: {}", reply.text());
+    }
+}
+
 /// What stands in parts of its own stays there.
 #[tokio::test]
 async fn a_text_of_several_parts_goes_on_in_the_last() {

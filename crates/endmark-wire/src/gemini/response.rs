@@ -75,11 +75,32 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
 #[derive(Debug)]
 pub(super) struct Edit<'a> {
     edits: Edits<'a>,
+    /// What goes on behind a signed text, in a part of its own, and the candidate that it is of.
+    rest: Option<(u32, String)>,
 }
 
 impl<'a> Edit<'a> {
     pub(super) fn new(root: Value<'a>) -> Self {
-        Self { edits: Edits::of(root) }
+        Self { edits: Edits::of(root), rest: None }
+    }
+
+    /// What goes on behind all that a candidate says, where that ends in a text with a signature of its own.
+    fn rest_behind_signed(candidate: Value<'_>, text: &str) -> Option<String> {
+        let last = parts(candidate).last().filter(|part| text_of(*part).is_some())?;
+        signature_of(last)?;
+        let said: String = parts(candidate).filter_map(text_of).filter_map(Value::text).collect();
+        text.strip_prefix(said.as_str()).filter(|rest| !rest.is_empty()).map(str::to_owned)
+    }
+
+    /// Adds the part that was waiting for its signature; answers whether there was one.
+    fn add_rest(&mut self, signature: Option<&str>) -> bool {
+        let Some((choice, rest)) = self.rest.take() else { return false };
+        if let Some(candidate) = self.candidate(choice) {
+            let signature = signature.map(|signature| format!(",\"thoughtSignature\":{}", quoted(signature)));
+            let part = format!("{{\"text\":{}{}}}", quoted(&rest), signature.unwrap_or_default());
+            self.add_parts(candidate, &[part]);
+        }
+        true
     }
 
     fn candidate(&self, choice: u32) -> Option<Value<'a>> {
@@ -103,7 +124,14 @@ impl<'a> Edit<'a> {
 
 impl ReplyEdit for Edit<'_> {
     fn set_text(&mut self, choice: u32, text: &str) {
+        self.add_rest(None);
         let Some(candidate) = self.candidate(choice) else { return };
+        // The provider's token goes on from where its own text ended.
+        self.edits.remove_field(candidate, "continuationToken");
+        if let Some(rest) = Self::rest_behind_signed(candidate, text) {
+            self.rest = Some((choice, rest));
+            return;
+        }
         let texts: Vec<Value<'_>> = parts(candidate).filter_map(text_of).collect();
         if texts.is_empty() && !text.is_empty() {
             self.add_parts(candidate, &[format!("{{\"text\":{}}}", quoted(text))]);
@@ -112,6 +140,9 @@ impl ReplyEdit for Edit<'_> {
     }
 
     fn set_signature(&mut self, choice: u32, signature: &str) {
+        if self.add_rest(Some(signature)) {
+            return;
+        }
         let Some(candidate) = self.candidate(choice) else { return };
         match parts(candidate).filter(|part| text_of(*part).is_some()).last() {
             Some(part) => self.edits.set_field(part, "thoughtSignature", &quoted(signature)),
@@ -142,6 +173,7 @@ impl ReplyEdit for Edit<'_> {
     }
 
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]) {
+        self.add_rest(None);
         let Some(candidate) = self.candidate(choice) else { return };
         let parts: Vec<String> = calls.iter().filter_map(call_part).collect();
         if !parts.is_empty() {
@@ -151,6 +183,9 @@ impl ReplyEdit for Edit<'_> {
 
     fn set_end(&mut self, choice: u32, end: End) {
         if let Some(candidate) = self.candidate(choice) {
+            if end != End::Cut {
+                self.edits.remove_field(candidate, "continuationToken");
+            }
             self.edits.set_field(candidate, "finishReason", &quoted(word_of(end)));
         }
     }
@@ -163,7 +198,8 @@ impl ReplyEdit for Edit<'_> {
         self.edits.set_field(self.edits.original(), "endmark", endmark.get());
     }
 
-    fn finish(self: Box<Self>) -> Vec<u8> {
+    fn finish(mut self: Box<Self>) -> Vec<u8> {
+        self.add_rest(None);
         self.edits.finish()
     }
 }

@@ -9,7 +9,7 @@ use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::reply::{Event, Piece, ToolCall};
 use crate::sse::{Frame, data_frame};
-use crate::writer::{ChoiceEnd, Closing, Held, StreamError, Writer, endmark_field};
+use crate::writer::{ChoiceEnd, Closing, End, Held, StreamError, Writer, endmark_field};
 
 /// Fields that are the same in every chunk of a stream.
 const ENVELOPE: [&str; 3] = ["modelVersion", "responseId", "createTime"];
@@ -168,6 +168,10 @@ impl ContentWriter {
             let behind = behind.iter().filter(|(choice, _)| *choice == end.choice);
             for (own, (_, part)) in own.into_iter().cycle().zip(behind) {
                 edits.push_item(own, part);
+            }
+            if self.wrote.contains(&end.choice) || end.end.is_some_and(|end| end != End::Cut) {
+                // The provider's token goes on from where its own text ended.
+                edits.remove_field(candidate, "continuationToken");
             }
             if let Some(end) = end.end
                 && candidate.filled("finishReason").is_some()
