@@ -125,7 +125,7 @@ impl<'a> Task<'a> {
         let snippet = document.text();
         let mut text = String::new();
         if let Some(path) = &self.path {
-            let heading = format!("# {} reads this from {}", self.client.title, path.display());
+            let heading = format!("# For {}, in {}", self.client.title, path.display());
             // Whatever is no configuration is a comment, so that the rest can be copied.
             let _ = writeln!(text, "{}", self.painter.paint(Paint::Faint, &heading));
         }
