@@ -3,10 +3,12 @@
 mod client;
 mod connector;
 mod headers;
+mod link;
 mod plain;
 mod standing;
 
-pub use connector::{ClientError, Connector, Link};
+pub use connector::{ClientError, Connector};
+pub use link::Link;
 
 pub(crate) use client::{Client, Read, ReadError, UpstreamError, read_up_to, read_whole};
 pub(crate) use headers::{

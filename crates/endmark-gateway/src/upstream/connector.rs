@@ -17,6 +17,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tower_service::Service;
 
+use super::link::Link;
 use crate::body::BodyError;
 use crate::settings::{Authorities, Proxy, Upstream};
 
@@ -139,7 +140,7 @@ impl Service<Uri> for Connector {
         let connecting = self.https.call(to);
         Box::pin(async move {
             match tokio::time::timeout(CONNECT, connecting).await {
-                Ok(connected) => connected.map(Link),
+                Ok(connected) => connected.map(Link::new),
                 Err(_) => Err(format!("no connection came about within {CONNECT:?}").into()),
             }
         })
@@ -185,20 +186,11 @@ impl Service<Uri> for Way {
     }
 }
 
-/// A connection to an upstream.
-pub struct Link(MaybeHttpsStream<Path>);
-
 /// A way to an upstream that stands.
-struct Path {
+pub(super) struct Path {
     stream: MaybeHttpsStream<TokioIo<TcpStream>>,
     /// A proxy is at the other end, and wants to know where each request is to go.
     reads_requests: bool,
-}
-
-impl Connection for Link {
-    fn connected(&self) -> Connected {
-        self.0.connected()
-    }
 }
 
 impl Connection for Path {
@@ -207,49 +199,42 @@ impl Connection for Path {
     }
 }
 
-macro_rules! passes_on {
-    ($type:ty, $field:tt) => {
-        impl Read for $type {
-            fn poll_read(
-                mut self: Pin<&mut Self>,
-                context: &mut Context<'_>,
-                buffer: ReadBufCursor<'_>,
-            ) -> Poll<io::Result<()>> {
-                Pin::new(&mut self.$field).poll_read(context, buffer)
-            }
-        }
-
-        impl Write for $type {
-            fn poll_write(
-                mut self: Pin<&mut Self>,
-                context: &mut Context<'_>,
-                bytes: &[u8],
-            ) -> Poll<io::Result<usize>> {
-                Pin::new(&mut self.$field).poll_write(context, bytes)
-            }
-
-            fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Pin::new(&mut self.$field).poll_flush(context)
-            }
-
-            fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Pin::new(&mut self.$field).poll_shutdown(context)
-            }
-
-            fn is_write_vectored(&self) -> bool {
-                self.$field.is_write_vectored()
-            }
-
-            fn poll_write_vectored(
-                mut self: Pin<&mut Self>,
-                context: &mut Context<'_>,
-                parts: &[io::IoSlice<'_>],
-            ) -> Poll<io::Result<usize>> {
-                Pin::new(&mut self.$field).poll_write_vectored(context, parts)
-            }
-        }
-    };
+impl Read for Path {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
 }
 
-passes_on!(Link, 0);
-passes_on!(Path, stream);
+impl Write for Path {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+}

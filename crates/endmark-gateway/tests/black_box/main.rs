@@ -7,6 +7,7 @@ mod bad_input;
 mod behind_a_call;
 mod compression;
 mod conditions;
+mod early_answers;
 mod endings;
 mod ends_of_messages;
 mod every_byte;

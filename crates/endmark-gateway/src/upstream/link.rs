@@ -1,0 +1,106 @@
+//! A connection to an upstream, which is read to its end also where nothing can be written to it any more.
+//!
+//! An upstream may answer before it has the whole request, a refusal mostly, and close. What it said is here by then, and
+//! whoever gives up because the rest of the request cannot be sent never reads it.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::MaybeHttpsStream;
+use hyper_util::client::legacy::connect::{Connected, Connection};
+
+use super::connector::Path;
+
+/// A connection to an upstream.
+pub struct Link {
+    stream: MaybeHttpsStream<Path>,
+    /// The other end takes nothing more: what is written to it is lost, and how that ends is for its reader to say.
+    is_deaf: bool,
+}
+
+impl Link {
+    pub(super) fn new(stream: MaybeHttpsStream<Path>) -> Self {
+        Self { stream, is_deaf: false }
+    }
+
+    /// What was written; `lost` where the other end is found to take nothing more.
+    fn written<T>(&mut self, write: Poll<io::Result<T>>, lost: T) -> Poll<io::Result<T>> {
+        match write {
+            Poll::Ready(Err(error)) if is_of_the_other_end(&error) => {
+                tracing::debug!(%error, "an upstream takes no more of a request");
+                self.is_deaf = true;
+                Poll::Ready(Ok(lost))
+            }
+            write => write,
+        }
+    }
+}
+
+/// Whether the other end has closed the connection: a read ends then, too.
+fn is_of_the_other_end(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted
+    )
+}
+
+impl Connection for Link {
+    fn connected(&self) -> Connected {
+        self.stream.connected()
+    }
+}
+
+impl Read for Link {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl Write for Link {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.is_deaf {
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        let write = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.written(write, bytes.len())
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_deaf {
+            return Poll::Ready(Ok(()));
+        }
+        let flush = Pin::new(&mut self.stream).poll_flush(context);
+        self.written(flush, ())
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let all = parts.iter().map(|part| part.len()).sum();
+        if self.is_deaf {
+            return Poll::Ready(Ok(all));
+        }
+        let write = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.written(write, all)
+    }
+}

@@ -1,0 +1,71 @@
+//! Answers that come while the request is still being sent, from upstreams that read no more of it.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use endmark_gateway::Upstream as Target;
+use serde_json::json;
+use testkit::{Request, Script};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::support::Endmark;
+
+/// More than sockets keep.
+const MUCH: usize = 8 * 1024 * 1024;
+
+/// A server that reads the beginning of each request, says this, and closes: the system resets the connection, since more
+/// was sent than anybody read.
+async fn hasty(answer: &'static [u8]) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            count.fetch_add(1, Ordering::SeqCst);
+            let mut beginning = vec![0; 64 * 1024];
+            stream.read_exact(&mut beginning).await.unwrap();
+            stream.write_all(answer).await.unwrap();
+        }
+    });
+    (address, asked)
+}
+
+async fn before(address: SocketAddr) -> Endmark {
+    Endmark::start_with(Script::new(), |settings| {
+        settings.upstreams = vec![Target::new("hasty", format!("http://{address}/v1").parse().unwrap())];
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_refusal_is_passed_on_and_the_request_is_sent_once() {
+    let refusal =
+        b"HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\ncontent-length: 43\r\n\r\n\
+        {\"error\":{\"message\":\"no\",\"type\":\"refused\"}}";
+    let (address, asked) = hasty(refusal).await;
+    let endmark = before(address).await;
+    let content = "z".repeat(MUCH);
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": content}]});
+    for round in 1..=2 {
+        for path in ["/v1/chat/completions", "/v1/files"] {
+            let reply = Request::post(endmark.address, path).json(&body).send().await.read().await;
+            assert_eq!((reply.status, reply.complete), (401, true), "{round} {path}: {}", reply.text());
+            assert_eq!(reply.json()["error"]["message"], "no");
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), 2 * round);
+    }
+}
+
+#[tokio::test]
+async fn where_there_is_none_the_upstream_is_said_to_have_broken_off() {
+    let (address, _) = hasty(b"").await;
+    let endmark = before(address).await;
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": "z".repeat(MUCH)}]});
+    let reply = Request::post(endmark.address, "/v1/chat/completions").json(&body).send().await.read().await;
+    assert_eq!(reply.status, 502, "{}", reply.text());
+    assert_eq!(reply.json()["error"]["type"], "endmark_upstream_unreachable");
+}
