@@ -26,7 +26,6 @@ pub(crate) use history::change_passing;
 pub(crate) use refused::refused;
 pub(crate) use slot::{Part, Slot};
 pub(crate) use streamed::streamed;
-pub(crate) use typed::typed;
 pub(crate) use whole::whole;
 
 use std::sync::Arc;

@@ -128,7 +128,6 @@ async fn reply(mut exchange: Exchange) -> Result<Response<AnyBody>, Refusal> {
         tracing::warn!(request = exchange.id, "the upstream compressed its answer: it passes unread");
         return Ok(answer.map(|body| exchange.pass_unread(body, Ending::Clean)));
     }
-    let answer = exchange::typed(&mut exchange, answer).await.inspect_err(|_| watch.end(Ended::Failed))?;
     if is_event_stream(answer.headers()) {
         Ok(exchange::streamed(exchange, answer))
     } else {

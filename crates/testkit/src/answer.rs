@@ -151,6 +151,13 @@ impl Answer {
         self
     }
 
+    /// Does not say what the body is.
+    #[must_use]
+    pub fn without_type(mut self) -> Self {
+        self.headers.retain(|(name, _)| name != "content-type");
+        self
+    }
+
     /// Sends the body in chunks, without a length.
     #[must_use]
     pub fn chunked(mut self) -> Self {

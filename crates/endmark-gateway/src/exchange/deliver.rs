@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep};
 
 use super::Exchange;
 use super::beginning::{Beginning, beginning};
+use super::typed::typed;
 use crate::body::{AnyBody, full};
 use crate::ledger::{Call, CallEnd};
 use crate::rescue::Refusal;
@@ -210,6 +211,9 @@ async fn sent(exchange: &Exchange, call: &mut Call) -> Result<Response<AnyBody>,
     if !answer.status().is_success() {
         return refused(exchange, answer).await;
     }
+    if exchange.mode != Mode::Off && exchange.request.view().stream {
+        answer = told(exchange, answer).await?;
+    }
     let deadline = waits_for_first_token(exchange).then_some(deadline);
     if deadline.is_some() || (exchange.mode.mends() && is_event_stream(answer.headers())) {
         begun(exchange, answer, deadline).await
@@ -229,6 +233,19 @@ fn first_byte(exchange: &Exchange, limits: &Limits) -> Duration {
 
 fn waits_for_first_token(exchange: &Exchange) -> bool {
     exchange.request.view().stream && exchange.fallback.is_some() && !exchange.stands_in
+}
+
+/// The answer to a request for a stream, which is said to be one where it is.
+async fn told(exchange: &Exchange, answer: Response<AnyBody>) -> Result<Response<AnyBody>, (Failure, Said)> {
+    let limits = &exchange.gateway.settings.limits;
+    let patience = if waits_for_first_token(exchange) { first_byte(exchange, limits) } else { limits.idle };
+    typed(answer, patience).await.map_err(|error| {
+        let failure = match error {
+            ReadError::Stalled(_) => Failure::Silent,
+            _ => Failure::Fruitless(Ending::Dropped),
+        };
+        (failure, Err(Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error }))
+    })
 }
 
 /// Waits until something of a reply has come: until then the same upstream, or another, can give all of it.

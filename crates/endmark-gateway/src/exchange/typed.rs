@@ -1,15 +1,13 @@
 //! What an answer is whose upstream does not say it.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
-use endmark_core::Ending;
 use http::{HeaderValue, Response, header};
 use http_body_util::BodyExt;
 use tokio::time::timeout;
 
-use super::Exchange;
 use crate::body::{AnyBody, preceded};
-use crate::ledger::CallEnd;
-use crate::rescue::Refusal;
 use crate::upstream::ReadError;
 
 /// Bytes after which an answer of blank lines is not waited for any more.
@@ -19,33 +17,30 @@ const MOST: usize = 4096;
 const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
 
 /// An answer without `Content-Type` to a request for a stream is called a stream of events where it begins as one.
+/// `patience` is for each part of it until that is known.
 ///
 /// # Errors
-/// It breaks off or falls silent before that is known.
-pub(crate) async fn typed(
-    exchange: &mut Exchange,
+/// It breaks off or falls silent before that.
+pub(super) async fn typed(
     answer: Response<AnyBody>,
-) -> Result<Response<AnyBody>, Refusal> {
-    if !exchange.request.view().stream || answer.headers().contains_key(header::CONTENT_TYPE) {
+    patience: Duration,
+) -> Result<Response<AnyBody>, ReadError> {
+    if answer.headers().contains_key(header::CONTENT_TYPE) {
         return Ok(answer);
     }
-    let idle = exchange.gateway.settings.limits.idle;
     let (mut head, mut body) = answer.into_parts();
     let mut read = BytesMut::new();
     while begins_events(&read).is_none() && read.len() < MOST {
-        let (ending, error) = match timeout(idle, body.frame()).await {
-            Ok(Some(Ok(frame))) => {
-                read.extend_from_slice(&frame.into_data().unwrap_or_default());
-                continue;
+        match timeout(patience, body.frame()).await {
+            Ok(Some(Ok(frame))) => read.extend_from_slice(&frame.into_data().unwrap_or_default()),
+            // Nothing of anything came.
+            Ok(None) if read.trim_ascii().is_empty() => {
+                return Err(ReadError::Broken("it ended before its first event".into()));
             }
             Ok(None) => break,
-            Ok(Some(Err(error))) => (Ending::Dropped, ReadError::Broken(error)),
-            Err(_) => (Ending::Stalled, ReadError::Stalled(idle)),
-        };
-        if let Some(call) = exchange.call.take() {
-            call.settle(CallEnd::new(ending));
+            Ok(Some(Err(error))) => return Err(ReadError::Broken(error)),
+            Err(_) => return Err(ReadError::Stalled(patience)),
         }
-        return Err(Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error });
     }
     if begins_events(&read) == Some(true) {
         head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -118,6 +118,26 @@ async fn the_reply_is_asked_for_once_more() {
     }
 }
 
+/// A stream is told by its first line where its upstream does not say that it is one.
+#[tokio::test]
+async fn a_stream_without_a_type_is_asked_for_once_more_too() {
+    for wire in Wire::ALL {
+        let all = beginnings(wire).into_iter().chain([("nothing at all", Vec::new())]);
+        for ((what, frames), reset) in all.flat_map(|one| [(one.clone(), false), (one, true)]) {
+            let length = frames.concat().len();
+            let answer = Answer::sse(frames).without_type();
+            let answer = if reset { answer.fault(length, Fault::Reset) } else { answer };
+            let whole = wire.frames(&[Said::Text(STORY)], Some(End::Turn));
+            let script = Script::new().then(answer).otherwise(Answer::sse(whole.clone()).without_type());
+            let endmark = Endmark::start(script).await;
+            let (reply, _) = wire.ask(&endmark, &wire.request(true), true).await;
+            assert_eq!(reply.text(), whole.concat(), "{wire:?}, {what}");
+            assert_eq!(reply.header("x-endmark-retries"), Some("1"), "{wire:?}, {what}");
+            assert_eq!((reply.header("content-type"), endmark.calls()), (Some("text/event-stream"), 2));
+        }
+    }
+}
+
 #[tokio::test]
 async fn another_upstream_gives_it_where_there_is_one() {
     for (what, frames) in beginnings(Wire::Chat) {
