@@ -21,8 +21,11 @@ use crate::settings::Upstream;
 /// rarely closed under a request.
 const POOL_IDLE: Duration = Duration::from_secs(55);
 
-/// Bytes of an answer that may have come and wait for a client that does not read; also the longest head of an answer.
-const HTTP1_BUFFER: usize = 32 * 1024;
+/// The longest head of an answer, in bytes.
+const HEAD: u32 = 32 * 1024;
+
+/// Bytes of an answer that may have come and wait for a client that does not read; a head has to fit.
+const HTTP1_BUFFER: usize = HEAD as usize;
 
 /// The most fields of an answer's head. Proxies add some to what a provider says, hundreds are a fault.
 const HTTP1_FIELDS: usize = 256;
@@ -76,6 +79,7 @@ impl Client {
                 .http1_max_headers(HTTP1_FIELDS)
                 .http2_initial_stream_window_size(HTTP2_STREAM_WINDOW)
                 .http2_initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
+                .http2_max_header_list_size(HEAD)
                 .http2_keep_alive_interval(HTTP2_PING)
                 .build(connector.clone());
             of.insert(upstream.name.clone(), Reach { inner, connector });
@@ -117,10 +121,17 @@ impl Client {
 
 /// What an error of the client's says of the upstream: a head that cannot be read is an answer all the same.
 fn failure(error: &(dyn Error + 'static)) -> UpstreamError {
-    let mut causes = std::iter::successors(Some(error), |error| (*error).source());
-    match causes.find_map(|cause| cause.downcast_ref::<hyper::Error>().filter(|error| error.is_parse())) {
+    let causes = || std::iter::successors(Some(error), |error| (*error).source());
+    // What this end found wrong, and not what the other one said.
+    if causes().any(|cause| cause.downcast_ref::<h2::Error>().is_some_and(h2::Error::is_library)) {
+        return UpstreamError::Unreadable(format!(
+            "its head is over {HEAD} bytes (a fixed limit), or it is not HTTP/2: {}",
+            with_causes(error)
+        ));
+    }
+    match causes().find_map(|cause| cause.downcast_ref::<hyper::Error>().filter(|error| error.is_parse())) {
         Some(error) if error.is_parse_too_large() => UpstreamError::Unreadable(format!(
-            "its head is over {HTTP1_BUFFER} bytes or {HTTP1_FIELDS} fields (a fixed limit)"
+            "its head is over {HEAD} bytes or {HTTP1_FIELDS} fields (a fixed limit)"
         )),
         Some(error) => UpstreamError::Unreadable(format!("it is not HTTP: {}", with_causes(error))),
         None => UpstreamError::Unreachable(with_causes(error)),

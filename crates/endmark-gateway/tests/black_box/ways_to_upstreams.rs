@@ -60,6 +60,8 @@ enum Manner {
     RefusesStream,
     /// Says that it takes no more, and closes.
     GoesAway,
+    /// Answers with a head that is so many KiB long.
+    LongHead(usize),
 }
 
 /// A real HTTP/2 server that takes its requests in these manners, one after the other, and then answers.
@@ -81,13 +83,19 @@ async fn http2(certified: &Certified, manners: Vec<Manner>, body: Bytes) -> (Soc
                     match manners.get(index).copied().unwrap_or(Manner::Answers) {
                         Manner::RefusesStream => respond.send_reset(Reason::REFUSED_STREAM),
                         Manner::GoesAway => connection.abrupt_shutdown(Reason::NO_ERROR),
-                        Manner::Answers => {
+                        manner => {
                             assert_eq!(asked.version(), Version::HTTP_2);
                             let kind =
                                 if body.starts_with(b"{") { "application/json" } else { "text/event-stream" };
-                            let head = Response::builder().header("content-type", kind).body(()).unwrap();
-                            let mut send = respond.send_response(head, false).unwrap();
-                            send.send_data(body.clone(), true).unwrap();
+                            let mut head = Response::builder().header("content-type", kind);
+                            let kilobytes =
+                                if let Manner::LongHead(kilobytes) = manner { kilobytes } else { 0 };
+                            for number in 0..kilobytes {
+                                head = head.header(format!("x-field-{number}"), "x".repeat(1_000));
+                            }
+                            let mut send = respond.send_response(head.body(()).unwrap(), false).unwrap();
+                            // Who has read enough of it resets the stream.
+                            let _ = send.send_data(body.clone(), true);
                         }
                     }
                 }
@@ -158,6 +166,30 @@ async fn a_stream_that_an_upstream_refused_or_went_away_from_is_sent_again() {
         let reply = endmark.ask(&request(50)).await;
         assert_eq!((reply.status, text(&reply).as_str()), (200, "Yes."));
         assert_eq!(taken.load(Ordering::SeqCst), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_head_over_http2_has_the_bound_of_any_other_and_one_beyond_it_is_not_asked_for_twice() {
+    let certified = certified();
+    let own = Authorities::from_pem(certified.authority.as_bytes()).unwrap();
+    for (kilobytes, is_read) in [(24, true), (40, false), (400, false)] {
+        let manners = vec![Manner::LongHead(kilobytes)];
+        let (address, taken) = http2(&certified, manners, reply()).await;
+        let endmark = before(address, own.clone()).await;
+        let answer = endmark.ask(&request(50)).await;
+        let said = answer.text();
+        if is_read {
+            assert_eq!(text(&answer), "Yes.", "{said}");
+        } else {
+            assert_eq!(
+                (answer.status, answer.json()["error"]["type"].as_str()),
+                (502, Some("endmark_upstream_unreadable")),
+                "{said}"
+            );
+            assert!(said.contains("32768 bytes"), "{said}");
+        }
+        assert_eq!(taken.load(Ordering::SeqCst), 1, "{kilobytes}: {said}");
     }
 }
 
