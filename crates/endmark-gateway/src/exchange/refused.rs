@@ -1,9 +1,11 @@
 //! Answers that are no replies: the upstream's own errors.
 
 use endmark_core::Ending;
+use http::response::Parts;
 use http::{Response, header};
 
 use super::Exchange;
+use super::whole::ends_too_early;
 use crate::body::{AnyBody, full};
 use crate::ledger::CallEnd;
 use crate::rescue::{Refusal, error_response};
@@ -32,21 +34,29 @@ pub(crate) async fn refused(
     if is_json {
         return Ok(Response::from_parts(head, full(body)));
     }
-    let what = head
-        .headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok())
-        .unwrap_or("no content type");
-    let message = format!(
-        "the upstream `{}` at {} answered {} with {what} instead of a JSON error: check that its base_url points at an API, and try again",
-        exchange.upstream_name(),
-        exchange.destination.upstream.base_url,
-        head.status,
-    );
+    let message = without_error(&exchange, &head, &body);
     let mut response =
         error_response(exchange.request.format(), head.status, "endmark_upstream_error", &message);
     if let Some(wait) = head.headers.get(header::RETRY_AFTER) {
         response.headers_mut().insert(header::RETRY_AFTER, wait.clone());
     }
     Ok(response)
+}
+
+/// What a client is told where the upstream's error is none that it could read.
+fn without_error(exchange: &Exchange, head: &Parts, body: &[u8]) -> String {
+    let (upstream, status) = (exchange.upstream_name(), head.status);
+    if ends_too_early(body) {
+        return format!(
+            "the upstream `{upstream}` answered {status}, and its error was lost: its JSON ends too early, after {} bytes; \
+             what the status says still holds",
+            body.len()
+        );
+    }
+    let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    format!(
+        "the upstream `{upstream}` at {} answered {status} with {} instead of a JSON error: check that its base_url points at an API, and try again",
+        exchange.destination.upstream.base_url,
+        kind.unwrap_or("no content type"),
+    )
 }

@@ -168,7 +168,7 @@ fn write_anew(edit: &mut dyn ReplyEdit, own: &Choice, lead: &str, settled: &Sett
 
 /// Whether this is the beginning of a JSON object, and not something else altogether: its connection was closed where
 /// that is the frame, or it is longer than was said.
-fn ends_too_early(body: &[u8]) -> bool {
+pub(super) fn ends_too_early(body: &[u8]) -> bool {
     let is_object = body.trim_ascii_start().first() == Some(&b'{');
     is_object && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err_and(|error| error.is_eof())
 }

@@ -104,6 +104,21 @@ async fn a_304_passes_without_a_body() {
     assert_eq!((reply.status, reply.body.len(), plain.asked()), (304, 0, 1));
 }
 
+#[tokio::test]
+async fn an_error_whose_json_ends_too_early_is_said_to_be_lost_and_keeps_its_status() {
+    for status in ["401 Unauthorized", "422 Unprocessable Entity", "500 Internal Server Error"] {
+        let cut = "{\"error\":{\"message\":\"the context is";
+        let head =
+            format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}", cut.len());
+        let plain = Plain::start(format!("{head}\r\nconnection: close\r\n\r\n{cut}")).await;
+        let reply = plain.gateway(Mode::Auto).await.ask(&request(50)).await;
+        let said = reply.text();
+        assert_eq!(reply.status.to_string(), status[..3], "{said}");
+        assert!(said.contains("its JSON ends too early, after 35 bytes"), "{said}");
+        assert!(!said.contains("base_url"), "{said}");
+    }
+}
+
 /// Whoever is older than the client is the upstream alone: what it sends until it closes has a frame here.
 #[tokio::test]
 async fn an_upstream_of_http_1_0_makes_no_such_server_of_the_gateway() {
