@@ -79,6 +79,11 @@ pub trait ReplyEdit: fmt::Debug + Send + Sync {
     /// another one than the model was about to write would be taken for the model's.
     fn remove_call(&mut self, _choice: u32, _call: u32) {}
 
+    /// Whether a call that is cut stands in a reply as far as it came.
+    fn shows_cut_calls(&self) -> bool {
+        true
+    }
+
     /// Sets how a choice ended.
     fn set_end(&mut self, choice: u32, end: End);
 

@@ -40,6 +40,17 @@ pub(crate) struct Settled {
 }
 
 impl Settled {
+    /// The call to name in a reply of which nothing is left, where the format shows no call that is cut.
+    pub(crate) fn left_out<'a>(&'a self, choice: &'a Choice) -> Option<&'a ToolCall> {
+        let is_left = |text: &str| !text.trim().is_empty() && !self.text_became_call;
+        let is_cut = |call: &ToolCall| self.cut_calls.contains(&call.index);
+        let cut_new = self.new_calls.last().filter(|_| self.last_new_call_is_cut);
+        let is_bare = !is_left(self.text.as_deref().unwrap_or(&choice.text))
+            && choice.tool_calls.iter().all(is_cut)
+            && self.new_calls.len() == cut_new.iter().len();
+        choice.tool_calls.last().or(cut_new).filter(|_| is_bare)
+    }
+
     /// Whether the client is given more than was received at first, or other.
     pub(crate) fn has_more(&self) -> bool {
         self.went_on || self.text.is_some() || !self.arguments.is_empty() || !self.new_calls.is_empty()

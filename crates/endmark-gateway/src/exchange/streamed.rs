@@ -323,6 +323,13 @@ impl Closing<'_> {
             let bytes = self.writer.tool_call(choice.index, call);
             self.client.send(bytes).await?;
         }
+        let is_left_out = !left_out.is_empty() || last_is_left_out;
+        if let Some(call) = settled.left_out(choice).filter(|_| is_left_out && !is_begun)
+            && self.writer.can_write()
+        {
+            let bytes = self.writer.text(choice.index, &call.left_out());
+            self.client.send(bytes).await?;
+        }
         if is_begun || (settled.end.is_none() && choice.finish.is_none()) {
             // Cut off, and not mended: there is no word of the protocol for that but an error.
             self.failed.get_or_insert_with(|| disclosure.clone());

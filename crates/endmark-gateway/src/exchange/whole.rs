@@ -122,7 +122,8 @@ fn id_of<'a>(given: &Reply, choices: &'a [(&Choice, Settled)], account: &'a Acco
 /// Writes what became of a choice into the reply that was received.
 fn write(exchange: &Exchange, edit: &mut dyn ReplyEdit, choice: &Choice, settled: &Settled) {
     let before = before(exchange, choice);
-    if let Some(text) = &settled.text {
+    let left_out = settled.left_out(choice).filter(|_| before.is_empty() && !edit.shows_cut_calls());
+    if let Some(text) = settled.text.as_ref().filter(|_| left_out.is_none()) {
         let own = text.strip_prefix(lead(exchange, &choice.text)).filter(|_| before.is_empty());
         edit.set_text(choice.index, &format!("{before}{}", own.unwrap_or(text)));
     }
@@ -136,10 +137,13 @@ fn write(exchange: &Exchange, edit: &mut dyn ReplyEdit, choice: &Choice, settled
         edit.remove_call(choice.index, *call);
     }
     if !settled.new_calls.is_empty() {
-        if settled.text_became_call {
+        if settled.text_became_call && left_out.is_none() {
             edit.set_text(choice.index, before);
         }
         edit.add_calls(choice.index, &settled.new_calls);
+    }
+    if let Some(call) = left_out {
+        edit.set_text(choice.index, &call.left_out());
     }
     if let Some(end) = settled.end {
         edit.set_end(choice.index, end);

@@ -1,6 +1,7 @@
 //! A cut call gets the arguments of no other call, whatever the upstream answers where it is asked for the rest.
 
-use testkit::{Received, Script};
+use endmark_gateway::Mode;
+use testkit::{Dialect, Received, Script};
 
 use crate::support::Endmark;
 use crate::support::spoken::{End, Said, Wire};
@@ -113,4 +114,34 @@ async fn the_same_call_behind_the_same_calls_is_the_rest() {
             assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Calls)), "{what}");
         }
     }
+}
+
+/// A message without content is refused when a client sends it back in its conversation.
+#[tokio::test]
+async fn a_reply_of_which_a_cut_call_is_all_says_so() {
+    let told = "[A call of get_weather was cut off here, and is left out.]";
+    let cut = [Said::Call("get_weather", "{\"city\": \"Ber")];
+    for wire in [Wire::Other(Dialect::Messages), Wire::Other(Dialect::Gemini)] {
+        for (said, expected) in [(&cut[..], told), (&[Said::Text("One moment."), cut[0]][..], "One moment.")]
+        {
+            let first = wire.answer(said, End::Limit, false);
+            let other = wire.answer(&[Said::Text("Sorry.")], End::Turn, false);
+            let endmark = Endmark::resuming(Script::new().then(first).otherwise(other)).await;
+            let (reply, heard) = wire.ask(&endmark, &wire.request(false), false).await;
+            assert_eq!((heard.text.as_str(), heard.calls.len()), (expected, 0), "{}", reply.text());
+            assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{}", reply.text());
+        }
+    }
+    // In a stream it is left out where it was held back.
+    let wire = Wire::Other(Dialect::Messages);
+    let first = wire.answer(&cut, End::Limit, true);
+    let other = wire.answer(&[Said::Text("Sorry.")], End::Turn, true);
+    let endmark = Endmark::start_with(Script::new().then(first).otherwise(other), |settings| {
+        settings.resume.mode = Mode::On;
+        settings.hold_tool_calls = true;
+    })
+    .await;
+    let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+    assert_eq!((heard.text.as_str(), heard.calls.len()), (told, 0), "{}", reply.text());
+    assert_eq!((heard.stop.as_deref(), heard.error), (Some("max_tokens"), None), "{}", reply.text());
 }

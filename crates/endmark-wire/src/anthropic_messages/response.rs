@@ -44,11 +44,11 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
             legacy: false,
         });
     }
-    // What no continuation can show, as what a tool of the server's found: the rest would not fit it.
-    let kinds = ["text", "tool_use", "thinking", "redacted_thinking"];
-    choice.mendable &= content.items().all(|block| kinds.into_iter().any(|kind| block.says("type", kind)));
     let is_thought =
         |block: Value<'_>| block.says("type", "thinking") || block.says("type", "redacted_thinking");
+    let is_said = |block: Value<'_>| block.says("type", "text") || block.says("type", "tool_use");
+    // What no continuation can show, as what a tool of the server's found: the rest would not fit it.
+    choice.mendable &= content.items().all(|block| is_said(block) || is_thought(block));
     choice.reasoned = content.items().any(is_thought);
     choice.ends_in_thought = content.items().last().is_some_and(is_thought) && !choice.text.trim().is_empty();
     let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());
@@ -131,6 +131,10 @@ impl ReplyEdit for Edit<'_> {
         if let Some((_, (position, _))) = (0..).zip(calls).find(|(index, _)| *index == call) {
             self.edits.remove_item(content, position);
         }
+    }
+
+    fn shows_cut_calls(&self) -> bool {
+        false
     }
 
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]) {

@@ -172,6 +172,10 @@ impl ReplyEdit for Edit<'_> {
         }
     }
 
+    fn shows_cut_calls(&self) -> bool {
+        false
+    }
+
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]) {
         self.add_rest(None);
         let Some(candidate) = self.candidate(choice) else { return };

@@ -16,3 +16,18 @@ pub struct ToolCall {
     /// Sent as the legacy `function_call`, and so to be answered in that form.
     pub legacy: bool,
 }
+
+impl ToolCall {
+    /// What a client is told in the place of this call, where a reply has nothing else and the call is cut: providers refuse
+    /// a message without content when it comes back in a conversation.
+    ///
+    /// ```
+    /// use endmark_wire::reply::ToolCall;
+    ///
+    /// let cut = ToolCall { name: "get_weather".to_owned(), ..ToolCall::default() };
+    /// assert_eq!(cut.left_out(), "[A call of get_weather was cut off here, and is left out.]");
+    /// ```
+    pub fn left_out(&self) -> String {
+        format!("[A call of {} was cut off here, and is left out.]", self.name)
+    }
+}
