@@ -45,10 +45,7 @@ pub(super) fn results_at(
     let mut found = Vec::new();
     collect(&parsed.root, DEEPEST, is_in_block, &mut found);
     if within == Within::Findings {
-        found.retain(|node| {
-            let items = findings_of(node).or(Some(*node)).and_then(Node::items);
-            items.unwrap_or(std::slice::from_ref(*node)).iter().any(is_told)
-        });
+        found.retain(|node| entries(findings_of(node).unwrap_or(node)).iter().any(|(_, item)| is_told(item)));
     }
     if found.is_empty() {
         return Err(parsed.ends);
@@ -89,12 +86,13 @@ fn collect<'a>(node: &'a Node, depth: usize, is_in_block: bool, found: &mut Vec<
 
 /// The findings of an object that is a result.
 fn findings_of(node: &Node) -> Option<&Node> {
-    let named = |wanted: &[&str]| {
+    let named = |wanted: &'static [&'static str]| {
         let members = node.members().iter();
-        let mut fitting = members.filter(|(name, _)| wanted.contains(&folded(name).as_ref()));
-        fitting.find(|(_, value)| value.items().is_some()).map(|(_, value)| value)
+        members.filter(move |(name, _)| wanted.contains(&folded(name).as_ref())).map(|(_, value)| value)
     };
-    named(&[FINDINGS]).or_else(|| named(&OTHER_NAMES).filter(|list| is_findings(list)))
+    named(&[FINDINGS])
+        .find(|list| list.items().is_some() || is_finding(list) || is_by_name(list))
+        .or_else(|| named(&OTHER_NAMES).find(|list| is_findings(list)))
 }
 
 /// The name of the list of findings.
@@ -103,8 +101,42 @@ const FINDINGS: &str = "findings";
 /// What models call it besides.
 const OTHER_NAMES: [&str; 3] = ["vulnerabilities", "issues", "results"];
 
-/// Whether a list is one of findings.
+/// Whether an object has findings under their ids, or lists of them under other names; the last one may be cut before much is
+/// said in it.
+fn is_by_name(node: &Node) -> bool {
+    let has_findings = |value: &Node| is_finding(value) || is_findings(value);
+    let may_have_them = |value: &Node| has_findings(value) || !value.is_whole();
+    let mut values = node.members().iter().map(|(_, value)| value);
+    matches!(node.value, Value::Object(_)) && (values.clone().any(has_findings) || values.all(may_have_them))
+}
+
+/// What a list of findings has in it, or an object that is by name, or one finding; each with the id that it stands under.
+fn entries(node: &Node) -> Vec<(Option<&str>, &Node)> {
+    if let Some(items) = node.items() {
+        return items.iter().map(|item| (None, item)).collect();
+    }
+    if is_finding(node) || !is_by_name(node) {
+        return vec![(None, node)];
+    }
+    let mut found = Vec::new();
+    for (name, value) in node.members() {
+        match (&value.value, value.items()) {
+            (_, Some(items)) => found.extend(items.iter().map(|item| (None, item))),
+            // How many there are, and the like.
+            (Value::Null | Value::Bool(_) | Value::Number(_), None) => {}
+            _ => found.push((Some(name.as_str()), value)),
+        }
+    }
+    found
+}
+
+/// Whether a list is one of findings, or an object has them under ids.
 fn is_findings(node: &Node) -> bool {
+    let members = node.members();
+    let is_under_id = |(name, value): &(String, Node)| FindingId::read(name).is_some() && is_finding(value);
+    if members.iter().any(is_under_id) {
+        return members.iter().all(|member| is_under_id(member) || !member.1.is_whole());
+    }
     // The last one may be cut before much is said in it.
     node.items().is_some_and(|items| {
         items.iter().any(is_finding) && items.iter().all(|item| is_finding(item) || !item.is_whole())
@@ -161,11 +193,10 @@ fn result(
             _ => {}
         }
     }
-    let one = std::slice::from_ref(node);
-    let of_result = findings_of(node).or(Some(node)).and_then(Node::items).unwrap_or(one);
+    let of_result = entries(findings_of(node).unwrap_or(node));
     let mut findings: Vec<ReadFinding> = Vec::new();
     let mut numbers = Numbers::default();
-    for item in of_result {
+    for (name, item) in of_result {
         let place = position(lines, item.begins);
         if !item.members().iter().any(|(_, value)| value.is_whole()) {
             if item.is_whole() {
@@ -175,7 +206,7 @@ fn result(
             continue;
         }
         let next = u32::try_from(findings.len() + 1).unwrap_or(u32::MAX);
-        if let Some(finding) = finding(item, next, lines, remarks) {
+        if let Some(finding) = finding(item, name, next, lines, remarks) {
             numbers.add(finding.finding.id.number());
             findings.push(finding);
         }
@@ -253,7 +284,14 @@ impl First {
     }
 }
 
-fn finding(node: &Node, next: u32, lines: &[Line<'_>], remarks: &mut Remarks) -> Option<ReadFinding> {
+/// The finding that an object says; `name` is what it stands under, `next` its number where nothing says its id.
+fn finding(
+    node: &Node,
+    name: Option<&str>,
+    next: u32,
+    lines: &[Line<'_>],
+    remarks: &mut Remarks,
+) -> Option<ReadFinding> {
     let mut members: Vec<(Key, &Node)> = Vec::new();
     let mut first = First::default();
     let mut take = |key: Key, name: &str, value: &'_ Node| {
@@ -277,7 +315,8 @@ fn finding(node: &Node, next: u32, lines: &[Line<'_>], remarks: &mut Remarks) ->
         let mut fitting = members.iter().filter(|(key, value)| *key == wanted && value.is_whole());
         fitting.find_map(|(_, value)| text(value, " "))
     };
-    let id = said(Key::Id).and_then(|id| FindingId::named(&id)).unwrap_or_else(|| FindingId::numbered(next));
+    let id = said(Key::Id).or_else(|| name.map(str::to_owned)).and_then(|id| FindingId::named(&id));
+    let id = id.unwrap_or_else(|| FindingId::numbered(next));
     let title = said(Key::Title).unwrap_or_default();
     let mut draft = Draft::new(id, title.trim(), position(lines, node.begins));
     for (key, value) in &members {
