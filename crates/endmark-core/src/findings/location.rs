@@ -170,10 +170,11 @@ fn compiler_lines(rest: &str) -> Option<LineRange> {
 
 fn place(part: &str) -> Option<Place> {
     let part = unlinked(part);
-    for (at, sign) in part.char_indices() {
+    let host = host(part);
+    for (at, sign) in part.char_indices().filter(|(at, _)| *at >= host) {
         let rest = &part[at + sign.len_utf8()..];
         let lines = match sign {
-            ':' | '#' | '：' => range(rest.trim_start()),
+            ':' | '#' | '：' => range(rest.trim_start()).or_else(|| lines_of_fragment(rest)),
             '(' if part[..at].contains(['.', '/', '\\']) => {
                 compiler_lines(rest).or_else(|| range_after_word(rest))
             }
@@ -191,6 +192,21 @@ fn place(part: &str) -> Option<Place> {
     let first = part.split_whitespace().next()?;
     let whole = if first.contains(['/', '\\', '.']) { first } else { part };
     file(whole).map(|file| Place { file, lines: None })
+}
+
+/// Where the path of a URL begins, in bytes; 0 where there is none. What stands before it has no lines, but a port.
+fn host(part: &str) -> usize {
+    let Some((scheme, behind)) = part.split_once("://") else { return 0 };
+    let is_scheme = scheme.trim_start_matches(['<', '`']).chars().all(|sign| sign.is_ascii_alphabetic());
+    let host = behind.find('/').unwrap_or(behind.len());
+    if is_scheme { part.len() - behind.len() + host } else { 0 }
+}
+
+/// `lines-3:9`, as some hosts of code write it behind the `#`.
+fn lines_of_fragment(rest: &str) -> Option<LineRange> {
+    let lines = rest.strip_prefix("lines-")?;
+    let (start, end) = lines.split_once(':').unwrap_or((lines, lines));
+    Some(range(start)?.with(range(end)?))
 }
 
 /// The text of a Markdown link, in place of the link.
@@ -291,6 +307,13 @@ mod tests {
             ("src/a.rs:1, src/b.rs:2; src/c.rs", "src/a.rs:1 src/b.rs:2 src/c.rs"),
             ("src/a.rs:1, 5-6 and 9", "src/a.rs:1 src/a.rs:5-6 src/a.rs:9"),
             ("[src/a.rs:3](https://example.org/a#L3)", "src/a.rs:3"),
+            (
+                "https://github.com/o/r/blob/main/src/a.rs#L3-L9",
+                "https://github.com/o/r/blob/main/src/a.rs:3-9",
+            ),
+            ("https://git.example:8443/o/r/src/a.rs", "https://git.example:8443/o/r/src/a.rs"),
+            ("https://git.example:8443/o/a.rs?plain=1#L3", "https://git.example:8443/o/a.rs?plain=1:3"),
+            ("https://bitbucket.org/o/r/src/1/a.rs#lines-3:9", "https://bitbucket.org/o/r/src/1/a.rs:3-9"),
             ("src/a.rs in `find_user`", "src/a.rs"),
             ("my files/a.rs:3", "my files/a.rs:3"),
             ("src/a.rs:0", "src/a.rs:0"),

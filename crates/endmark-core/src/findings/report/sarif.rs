@@ -120,8 +120,11 @@ fn location(place: &ReportedPlace, evidence: Option<&str>) -> Value {
     json!({ "physicalLocation": physical })
 }
 
-/// A path as a relative reference: what has a meaning in one is escaped.
+/// A path as a relative reference: what has a meaning in one is escaped. A URL stays one.
 fn uri(file: &str) -> String {
+    if is_url(file) {
+        return url(file);
+    }
     let mut uri = String::new();
     for (at, byte) in file.bytes().enumerate() {
         let is_plain = byte.is_ascii_alphanumeric() || b"-._~/!$&'()*+,;=@".contains(&byte);
@@ -136,6 +139,30 @@ fn uri(file: &str) -> String {
         }
     }
     uri
+}
+
+fn is_url(file: &str) -> bool {
+    let scheme = file.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphabetic()))
+}
+
+/// A URL as it is, but for signs that none can have.
+fn url(file: &str) -> String {
+    let mut url = String::new();
+    for (at, byte) in file.bytes().enumerate() {
+        let is_escape = || {
+            let digits = file.as_bytes().get(at + 1..at + 3);
+            digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+        };
+        let is_plain = byte.is_ascii_alphanumeric() || b"-._~/!$&'()*+,;=@:?".contains(&byte);
+        if is_plain || byte == b'%' && is_escape() || byte == b'#' && !url.contains('#') {
+            url.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(url, "%{byte:02X}");
+        }
+    }
+    url
 }
 
 /// The steps of a flow, as far as they are set apart.
