@@ -7,7 +7,9 @@ use endmark_gateway::Mode;
 use endmark_store::UsageRow;
 use serde_json::json;
 use testkit::{Answer, ChatFrames, Fault, Prefill, Script, ScriptedModel, Upstream, chat_reply};
+use tokio::io::AsyncWriteExt as _;
 
+use crate::support::raw::Raw;
 use crate::support::{Endmark, request, stream_request, streamed, text};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
@@ -137,6 +139,23 @@ async fn a_client_that_goes_away_leaves_a_row() {
     let endmark = Endmark::start(silent).await;
     let waiting = tokio::time::timeout(Duration::from_millis(300), endmark.ask(&request(50))).await;
     assert!(waiting.is_err());
+    assert_eq!(words(&rows(&endmark, 1).await[0]), ("reply", "cancelled", None, None));
+}
+
+/// Nobody can tell it from one that has gone, and a reply that nobody waits for costs as much as any other.
+#[tokio::test]
+async fn a_client_that_closes_its_side_behind_its_request_counts_as_gone() {
+    let endmark = Endmark::start(Script::new().otherwise(Answer::none(Fault::Stall))).await;
+    let body = request(50).to_string();
+    let head =
+        format!("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}", body.len());
+    let mut client = Raw::connect(endmark.address).await;
+    client.send(format!("{head}\r\n\r\n{body}")).await;
+    while endmark.calls() == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    client.0.shutdown().await.unwrap();
+    assert_eq!(client.rest().await, "");
     assert_eq!(words(&rows(&endmark, 1).await[0]), ("reply", "cancelled", None, None));
 }
 
