@@ -230,8 +230,13 @@ fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
     if let Some(seconds) = refusal.retry_after() {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
+    response.extensions_mut().insert(Refused(refusal.kind()));
     response
 }
+
+/// Marks an answer as an error of the gateway's own, by its word, for whoever counts what goes to the client.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Refused(pub(crate) &'static str);
 
 /// An error in the shape of the format's provider.
 pub(crate) fn error_response(

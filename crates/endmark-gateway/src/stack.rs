@@ -31,10 +31,7 @@ pub(crate) async fn respond(
     if let Some(refusal) = upgrade(&request) {
         return rescue::respond(&refusal, format);
     }
-    let refuse = |refusal: Refusal| {
-        gateway.metrics.refused(refusal.kind());
-        rescue::respond(&refusal, format)
-    };
+    let refuse = |refusal: Refusal| rescue::respond(&refusal, format);
     let (model, request) = match route::named(&gateway, request).await {
         Ok(named) => named,
         Err(refusal) => return refuse(refusal),
@@ -106,10 +103,7 @@ async fn reply_to(
     let span = tracing::info_span!("request", request = id);
     // On the heap: what one request needs is too much for the stack of all that call this.
     let answered = Box::pin(reply(exchange)).instrument(span).await;
-    Ok(answered.unwrap_or_else(|refusal| {
-        gateway.metrics.refused(refusal.kind());
-        rescue::respond_to(&id, &refusal, format)
-    }))
+    Ok(answered.unwrap_or_else(|refusal| rescue::respond_to(&id, &refusal, format)))
 }
 
 /// The reply to a request that was admitted.

@@ -16,7 +16,7 @@ use super::reply::Reply;
 use super::server::Server;
 use crate::body::AnyBody;
 use crate::gateway::Gateway;
-use crate::rescue::{self, Refusal};
+use crate::rescue::{self, Refusal, Refused};
 use crate::route;
 use crate::stack;
 use crate::stopping::Interrupted;
@@ -62,6 +62,9 @@ pub(super) async fn answer(
         (None, Ok(response)) => response,
         (None, Err(refusal)) => rescue::respond(&refusal, format),
     };
+    if let Some(Refused(kind)) = response.extensions().get() {
+        gateway.metrics.refused(kind);
+    }
     if server.is_draining() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }

@@ -95,6 +95,40 @@ async fn traffic_is_counted_by_upstream_purpose_and_outcome() {
     assert_eq!((of("endmark_store_degraded"), of("endmark_store_rows_lost_total")), (Some(0.0), Some(0.0)));
 }
 
+/// Wherever it comes from: before a request is let in, before it has a way, and behind that.
+#[tokio::test]
+async fn every_error_of_the_gateways_own_is_counted_once() {
+    let page = Script::new().otherwise(Answer::new(200, "text/html", "<html>"));
+    let endmark = Endmark::start_with(page, |settings| settings.limits.body_bytes = 10_000).await;
+    let chat = || endmark.chat(&request(50));
+    for (request, status) in [
+        (chat().header("origin", "https://evil.example"), 403),
+        (chat().header("upgrade", "websocket"), 501),
+        (Request::get(endmark.address, "/endmark/nowhere"), 404),
+        (chat().body("{"), 400),
+        (chat().body("x".repeat(20_000)), 413),
+        (chat(), 502),
+    ] {
+        assert_eq!(request.send().await.read().await.status, status);
+    }
+    let samples = when_all_is_counted(&endmark).await;
+    let counted: BTreeMap<&str, f64> = samples
+        .iter()
+        .filter_map(|(series, count)| {
+            Some((series.strip_prefix("endmark_refusals_total{kind=\"endmark_")?, *count))
+        })
+        .collect();
+    let kinds = [
+        "bad_request\"}",
+        "body_too_large\"}",
+        "no_upgrade\"}",
+        "not_found\"}",
+        "origin_not_allowed\"}",
+        "upstream_not_an_api\"}",
+    ];
+    assert_eq!(counted, kinds.map(|kind| (kind, 1.0)).into());
+}
+
 #[tokio::test]
 async fn a_stream_whose_rest_came_too_late_is_not_counted_as_whole() {
     let script = Script::new()
