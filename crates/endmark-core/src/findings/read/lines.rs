@@ -10,6 +10,8 @@ use crate::findings::Position;
 #[derive(Debug, Clone)]
 pub(super) struct Line<'a> {
     pub(super) text: Cow<'a, str>,
+    /// What it was decoded from.
+    bytes: &'a [u8],
     /// From 1.
     pub(super) number: usize,
     /// Where it begins, in bytes.
@@ -21,12 +23,12 @@ pub(super) struct Line<'a> {
 }
 
 /// The mark some editors set before a text.
-const BYTE_ORDER_MARK: &str = "\u{feff}";
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// All lines of a text; an empty one at its end is none.
 pub(super) fn lines(bytes: &[u8]) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
-    let mut byte = 0;
+    let mut byte = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     while byte < bytes.len() {
         let rest = &bytes[byte..];
         let (line, taken, is_settled) = match memchr(b'\n', rest) {
@@ -51,20 +53,32 @@ fn decoded(bytes: &[u8], number: usize, byte: usize, is_settled: bool) -> Line<'
         }
         Err(error) => (String::from_utf8_lossy(bytes), Some(error.valid_up_to())),
     };
-    let text = match text {
-        Cow::Borrowed(text) if number == 1 => {
-            Cow::Borrowed(text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text))
-        }
-        text => text,
-    };
-    Line { text, number, byte, is_settled, broken_at }
+    Line { text, bytes, number, byte, is_settled, broken_at }
 }
 
 impl Line<'_> {
-    /// A place in this line, so many bytes behind its beginning.
+    /// A place in this line, so many bytes of its text behind its beginning.
     pub(super) fn position(&self, byte: usize) -> Position {
         let before = self.text.get(..byte).unwrap_or(&self.text);
-        Position { line: self.number, column: before.chars().count() + 1, byte: self.byte + byte }
+        let column = before.chars().count() + 1;
+        Position { line: self.number, column, byte: self.byte + self.undecoded(before.len()) }
+    }
+
+    /// How many bytes so many bytes of the text were decoded from.
+    fn undecoded(&self, text: usize) -> usize {
+        if self.broken_at.is_none_or(|broken| text <= broken) {
+            return text;
+        }
+        let (mut read, mut decoded) = (0, 0);
+        for chunk in self.bytes.utf8_chunks() {
+            let valid = chunk.valid().len();
+            if text <= decoded + valid {
+                return read + text.saturating_sub(decoded);
+            }
+            read += valid + chunk.invalid().len();
+            decoded += valid + char::REPLACEMENT_CHARACTER.len_utf8();
+        }
+        read
     }
 
     /// Where its first sign is.
@@ -127,4 +141,23 @@ pub(super) fn quote_depth(text: &str) -> usize {
         rest = inner.trim_start();
     }
     depth
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_those_of_the_bytes_and_columns_those_of_the_signs() {
+        let text = b"\xef\xbb\xbfa\n\xff\xe9b\xffc\n";
+        let lines = lines(text);
+        let places: Vec<(usize, usize)> =
+            lines.iter().map(|line| (line.ends().byte, line.ends().column)).collect();
+        assert_eq!(places, [(4, 2), (10, 6)]);
+        let b = lines[1].text.find('b').unwrap();
+        assert_eq!(text[lines[1].position(b).byte], b'b');
+        let c = lines[1].text.find('c').unwrap();
+        assert_eq!(text[lines[1].position(c).byte], b'c');
+        assert_eq!(lines[0].begins(), Position { line: 1, column: 1, byte: 3 });
+    }
 }
