@@ -13,6 +13,7 @@ mod evidence;
 mod header;
 mod heads;
 mod inside_json;
+mod interleaved;
 mod json;
 mod json_result;
 mod lines;
@@ -77,9 +78,12 @@ pub fn read(text: &[u8]) -> Transcript {
 const DEEPEST_STRING: usize = 3;
 
 fn read_within(text: &[u8], depth: usize) -> Transcript {
-    match cleaned(text) {
-        Some(cleaned) => cleaned.placed(read_lines(&cleaned.text, depth)),
-        None => read_lines(text, depth),
+    let cleaned = cleaned(text);
+    let mut read = cleaned.iter().map(|cleaned| cleaned.placed(read_lines(&cleaned.text, depth)));
+    match (read.next(), read.next()) {
+        (None, _) => read_lines(text, depth),
+        (Some(only), None) => only,
+        (Some(first), Some(second)) => interleaved::joined([first, second].into_iter().chain(read).collect()),
     }
 }
 

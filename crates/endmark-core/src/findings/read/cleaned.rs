@@ -7,6 +7,7 @@ use std::ops::Range;
 use memchr::{memchr, memchr_iter, memchr2};
 
 use super::checkpoint::checkpoint;
+use super::interleaved::prefixes;
 use super::words::{Marker, marker};
 use crate::findings::{Position, Transcript};
 
@@ -14,7 +15,7 @@ use crate::findings::{Position, Transcript};
 const ESCAPE: u8 = 0x1b;
 
 /// A longer beginning of a line, in bytes, is none that a log sets before each.
-const LONGEST_PREFIX: usize = 120;
+pub(super) const LONGEST_PREFIX: usize = 120;
 
 /// A text without all that, and where each piece of it was.
 pub(super) struct Cleaned<'a> {
@@ -22,37 +23,66 @@ pub(super) struct Cleaned<'a> {
     original: &'a [u8],
     /// Where a piece begins, and where it was.
     pieces: Vec<(usize, usize)>,
-    /// Where each line was.
-    lines: Vec<usize>,
+    /// Where each line was, in bytes, and which it was.
+    lines: Vec<(usize, usize)>,
 }
 
 /// A line: what is kept of it, and whether it has its end.
 struct Kept {
     begins: usize,
+    /// From 1.
+    number: usize,
     pieces: Vec<Range<usize>>,
     is_settled: bool,
 }
 
 impl Kept {
-    fn of(line: Range<usize>, is_settled: bool) -> Self {
-        Self { begins: line.start, pieces: std::iter::once(line).collect(), is_settled }
+    fn of(line: Range<usize>, number: usize, is_settled: bool) -> Self {
+        Self { begins: line.start, number, pieces: std::iter::once(line).collect(), is_settled }
     }
 }
 
-/// The text without it; none if there is nothing of that kind. What a cut leaves of a text is cleaned as the text is.
-pub(super) fn cleaned(original: &[u8]) -> Option<Cleaned<'_>> {
+/// The text without it, and several where those of several agents stand among each other; empty if there is nothing of that
+/// kind. What a cut leaves of a text is cleaned as the text is.
+pub(super) fn cleaned(original: &[u8]) -> Vec<Cleaned<'_>> {
     let has_signs = memchr2(ESCAPE, b'\r', original).is_some();
     let lines = has_signs.then(|| without_signs(original)).flatten();
     if let Some(mut lines) = lines {
+        let several = prefixes(&lines.iter().map(|line| Cow::Owned(words(original, line))));
+        if !several.is_empty() {
+            return taken_apart(original, lines, &several);
+        }
         if let Some(prefix) = prefix(lines.iter().map(|line| Cow::Owned(words(original, line)))) {
             prefix.strip(original, &mut lines);
         }
-        return Some(Cleaned::of(original, &lines));
+        return vec![Cleaned::of(original, &lines)];
     }
-    let prefix = prefix(original.split(|byte| *byte == b'\n').map(String::from_utf8_lossy))?;
+    let texts = || original.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
+    let several = prefixes(&texts());
+    if !several.is_empty() {
+        return taken_apart(original, split(original, false), &several);
+    }
+    let Some(prefix) = prefix(texts()) else { return Vec::new() };
     let mut lines = split(original, false);
     prefix.strip(original, &mut lines);
-    Some(Cleaned::of(original, &lines))
+    vec![Cleaned::of(original, &lines)]
+}
+
+/// The lines behind each of these, and those behind none, each alone.
+fn taken_apart<'a>(original: &'a [u8], lines: Vec<Kept>, prefixes: &[Prefix]) -> Vec<Cleaned<'a>> {
+    let mut of_each: Vec<Vec<Kept>> = Vec::new();
+    of_each.resize_with(prefixes.len() + 1, Vec::new);
+    for line in lines {
+        let text = words(original, &line);
+        let whose = prefixes.iter().position(|prefix| prefix.is_before(&text)).unwrap_or(prefixes.len());
+        if let Some(of_one) = of_each.get_mut(whose) {
+            of_one.push(line);
+        }
+    }
+    for (prefix, lines) in prefixes.iter().zip(&mut of_each) {
+        prefix.strip(original, lines);
+    }
+    of_each.iter().map(|lines| Cleaned::of(original, lines)).collect()
 }
 
 /// What is kept of a line.
@@ -64,7 +94,7 @@ impl<'a> Cleaned<'a> {
     fn of(original: &'a [u8], lines: &[Kept]) -> Self {
         let mut cleaned = Self { text: Vec::new(), original, pieces: Vec::new(), lines: Vec::new() };
         for line in lines {
-            cleaned.lines.push(line.begins);
+            cleaned.lines.push((line.begins, line.number));
             for piece in &line.pieces {
                 cleaned.pieces.push((cleaned.text.len(), piece.start));
                 cleaned.text.extend(&original[piece.clone()]);
@@ -104,9 +134,11 @@ impl<'a> Cleaned<'a> {
             Some((begins, was)) => was + (position.byte - begins),
             None => 0,
         };
-        let line = self.lines.get(position.line - 1).copied().unwrap_or(self.original.len());
+        let behind = self.lines.last().map_or(1, |(_, number)| number + 1);
+        let (line, number) =
+            self.lines.get(position.line - 1).copied().unwrap_or((self.original.len(), behind));
         let before = self.original.get(line..byte).unwrap_or_default();
-        Position { line: position.line, column: String::from_utf8_lossy(before).chars().count() + 1, byte }
+        Position { line: number, column: String::from_utf8_lossy(before).chars().count() + 1, byte }
     }
 }
 
@@ -124,11 +156,11 @@ fn split(text: &[u8], has_returns: bool) -> Vec<Kept> {
         let is_split = has_returns || has_marker_between_returns(&text[inner.clone()]);
         while is_split && let Some(at) = memchr(b'\r', &text[inner.clone()]) {
             let end = inner.start + at;
-            lines.push(Kept::of(inner.start..end, true));
+            lines.push(Kept::of(inner.start..end, lines.len() + 1, true));
             inner.start = end + 1;
         }
         if is_settled || inner.start < inner.end {
-            lines.push(Kept::of(inner, is_settled));
+            lines.push(Kept::of(inner, lines.len() + 1, is_settled));
         }
         begins = ends + 1;
     }
@@ -244,7 +276,7 @@ fn prefix<'t>(lines: impl Iterator<Item = Cow<'t, str>>) -> Option<Prefix> {
 }
 
 /// What a log sets before every line: the time, the number of the line, a name, a bar.
-struct Prefix {
+pub(super) struct Prefix {
     text: String,
 }
 
@@ -255,6 +287,36 @@ struct Unlike {
 }
 
 impl Prefix {
+    /// What stands before a marker.
+    pub(super) fn new(before: &str) -> Self {
+        Self { text: before.to_owned() }
+    }
+
+    /// Whether a name is in it.
+    pub(super) fn is_named(&self) -> bool {
+        !self.is_of_log()
+    }
+
+    /// Whether a text begins with the same names, each in its place.
+    pub(super) fn has_names_of(&self, line: &str) -> bool {
+        let mut words = line.split_whitespace();
+        let mut own = self.text.split_whitespace().peekable();
+        while let Some(word) = own.next() {
+            let other = words.next().unwrap_or_default();
+            let is_last = own.peek().is_none() && !self.text.ends_with(char::is_whitespace);
+            let is_same = other == word || is_last && other.starts_with(word);
+            if !is_same && !Self::new(word).is_of_log() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether it stands before a line.
+    pub(super) fn is_before(&self, line: &str) -> bool {
+        self.has_names_of(line) && self.length_in(line).is_some()
+    }
+
     /// Takes it away from every line that has it.
     fn strip(&self, text: &[u8], lines: &mut [Kept]) {
         for line in lines {
@@ -269,7 +331,7 @@ impl Prefix {
 
     /// Whether it cannot be the first words of a sentence, nor the place that a search has found a line at: a space or a
     /// bar is behind it, or it is a number.
-    fn is_set_apart(&self) -> bool {
+    pub(super) fn is_set_apart(&self) -> bool {
         self.text.ends_with(|sign: char| sign.is_whitespace() || "|│→".contains(sign))
             || self.text.trim().trim_end_matches(':').chars().all(|sign| sign.is_ascii_digit())
     }
@@ -335,7 +397,8 @@ mod tests {
 
     fn text(original: &str) -> String {
         cleaned(original.as_bytes())
-            .map_or_else(|| original.to_owned(), |cleaned| String::from_utf8(cleaned.text).unwrap())
+            .first()
+            .map_or_else(|| original.to_owned(), |cleaned| String::from_utf8(cleaned.text.clone()).unwrap())
     }
 
     #[test]
