@@ -42,8 +42,10 @@ fn what_was_declared_and_is_not_there_stays_missing_when_it_is_fitted() {
 #[test]
 fn other_ids_are_written_in_the_form_and_kept() {
     let place = Place::new().with_file("a.txt", WHOLE.replace("[F001] One", "[SQLI-7] One"));
-    let fitted = place.run(&["findings", "fit", "a.txt", "--budget-left", "100000"]).output;
+    let run = place.run(&["findings", "fit", "a.txt", "--budget-left", "100000"]);
+    let fitted = run.output;
     assert!(fitted.contains("[F001] SQLI-7: One\n"), "{fitted}");
+    assert!(run.errors.contains("1 ids are of another form than F001"), "{}", run.errors);
     assert_eq!(place.run_with_input(&["findings", "check"], &fitted).code, 0);
 }
 

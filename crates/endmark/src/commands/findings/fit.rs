@@ -1,7 +1,9 @@
 //! `endmark findings fit`: estimated before it is written, compressed where it would not fit. (AR-2)
 
-use endmark_core::findings::{CountTokens, Finding, FindingForm, Receipt, RemarkKind, Writing, compress};
-use endmark_envelope::{ErrorBody, FieldPath};
+use endmark_core::findings::{
+    CountTokens, Finding, FindingForm, FindingId, Receipt, RemarkKind, Writing, compress,
+};
+use endmark_envelope::{ErrorBody, FieldPath, Warning};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -147,7 +149,22 @@ fn fitted(context: &Context, sources: &[Source], budget_left: u64) -> Result<Ans
                 .with_hint("Hand over the worst findings first, and the others in a second result."),
         )
     };
-    Ok(answer.with_warnings(warnings(&remarks, omitted)).with_warnings(left_out))
+    Ok(answer
+        .with_warnings(warnings(&remarks, omitted))
+        .with_warnings(left_out)
+        .with_warnings(other_ids(&all)))
+}
+
+/// The warning that ids are of another form than `F001`, and stand before titles in the text.
+fn other_ids(findings: &[Finding]) -> Option<Warning> {
+    let is_other = |id: &&str| !id.is_empty() && FindingId::read(id).is_none();
+    let others: Vec<&str> = findings.iter().map(|finding| finding.id.as_str()).filter(is_other).collect();
+    let first = others.first()?;
+    let message = format!(
+        "{} ids are of another form than F001: in the text they stand before the titles, as in `{first}: …`",
+        others.len()
+    );
+    Some(Warning::notice("OTHER_IDS", message))
 }
 
 impl ReceiptReport {
