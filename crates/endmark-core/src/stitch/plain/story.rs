@@ -75,6 +75,7 @@ fn plain(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>) {
     if !rest.starts_with(char::is_whitespace)
         && !joint.initial.ends_with(char::is_whitespace)
         && opening.style != Some(SeamStyle::Whitespace)
+        && !closes_directly(joint.initial, rest)
     {
         let lost = if opening.own_line { 5.0 } else { prior.lost };
         for glue in [" ", "\n", "\n\n"] {
@@ -98,6 +99,31 @@ fn plain(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>) {
         });
     }
     found.push(clean);
+}
+
+/// Signs that end a sentence, or a part of one, and that stand directly behind it.
+const CLOSING: [char; 11] = ['.', ',', '!', '?', ';', '…', '。', '，', '、', '！', '？'];
+
+/// Whether this sign ends a sentence, or a part of one.
+fn is_closing(sign: char) -> bool {
+    CLOSING.contains(&sign)
+}
+
+/// Whether this is no more than such a sign: nobody answers so.
+pub(super) fn only_closes(text: &str) -> bool {
+    let mut signs = text.trim().chars();
+    signs.next().is_some_and(is_closing) && signs.next().is_none()
+}
+
+/// Whether a part begins with a sign that can only stand directly behind what is there: no whitespace was lost in front of it.
+/// Not in a text that has whitespace there, as French has.
+fn closes_directly(initial: &str, rest: &str) -> bool {
+    let mut signs = rest.chars();
+    let Some(sign) = signs.next().filter(|sign| is_closing(*sign)) else { return false };
+    let is_alone = signs.next().is_none_or(char::is_whitespace);
+    let stands_apart =
+        || initial.match_indices(sign).any(|(at, _)| initial[..at].ends_with(char::is_whitespace));
+    is_alone && initial.ends_with(char::is_alphanumeric) && !stands_apart()
 }
 
 /// The indentation that may have been lost where a line begins: that of the line before.

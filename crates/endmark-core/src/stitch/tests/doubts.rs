@@ -124,3 +124,23 @@ fn auto_joins_by_the_rules_of_what_it_detects() {
     let answer = merge_chunks(open, "re dry\nand the", &Auto, Unknown);
     assert!(matches!(answer, Err(MergeError::StillTruncated { .. })), "{answer:?}");
 }
+
+#[test]
+fn a_full_stop_alone_stands_directly_behind() {
+    let text = "The reply, so to say, cannot be gone on with and ends in an error";
+    for from in [Unknown, Token, Cut] {
+        for sign in [".", ".\n", "!", "?"] {
+            let joint = joined(&Text, from, text, sign);
+            assert_eq!(
+                joint.as_deref().map(str::trim_end),
+                Some(format!("{text}{}", sign.trim_end()).as_str()),
+                "{from:?} {sign:?}"
+            );
+        }
+    }
+    // Where the text has white space in front of it, as French has, some may have been lost.
+    assert_eq!(
+        joined(&Text, Unknown, "Bonjour ! Le port est calme, et la réponse finit dans une erreur", "!"),
+        None
+    );
+}
