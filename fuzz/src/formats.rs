@@ -84,7 +84,6 @@ fn request(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers)
     assert_eq!(other.view().model, "other");
     let _ = (
         request.echoes(text),
-        request.with_usage_asked(),
         request.path_for("other", false),
         request.path_elsewhere(true),
     );

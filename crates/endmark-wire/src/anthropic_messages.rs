@@ -34,7 +34,6 @@ pub use stop::stop_of;
 /// Anthropic.
 pub const ANTHROPIC: Provider = Provider {
     name: "anthropic",
-    title: "Anthropic",
     origin: "https://api.anthropic.com",
     base_path: "/v1",
     traced_as: "anthropic",
@@ -105,10 +104,6 @@ impl WireFormat for Messages {
 
     fn path_for(&self, _address: &Address, _model: &str, _stream: bool) -> Option<String> {
         None
-    }
-
-    fn with_usage_asked(&self, request: &Request) -> Vec<u8> {
-        request.body().to_vec()
     }
 
     fn with_model(&self, request: &Request, model: &str) -> Vec<u8> {

@@ -132,9 +132,6 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
         self.route().to_owned()
     }
 
-    /// See [`Request::with_usage_asked`].
-    fn with_usage_asked(&self, request: &Request) -> Vec<u8>;
-
     /// The body of the request for another model.
     fn with_model(&self, request: &Request, model: &str) -> Vec<u8>;
 

@@ -41,7 +41,6 @@ pub use stop::stop_of;
 /// Google, as its Gemini API.
 pub const GEMINI: Provider = Provider {
     name: "gemini",
-    title: "Gemini",
     origin: "https://generativelanguage.googleapis.com",
     base_path: "/v1beta",
     traced_as: "gcp.gemini",
@@ -112,10 +111,6 @@ impl WireFormat for Gemini {
 
     fn path_elsewhere(&self, address: &Address, model: &str, stream: bool) -> String {
         address::write(&address::elsewhere(address), model, stream)
-    }
-
-    fn with_usage_asked(&self, request: &Request) -> Vec<u8> {
-        request.body().to_vec()
     }
 
     fn with_model(&self, request: &Request, _model: &str) -> Vec<u8> {

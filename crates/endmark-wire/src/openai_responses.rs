@@ -97,10 +97,6 @@ impl WireFormat for Responses {
         None
     }
 
-    fn with_usage_asked(&self, request: &Request) -> Vec<u8> {
-        request.body().to_vec()
-    }
-
     fn with_model(&self, request: &Request, model: &str) -> Vec<u8> {
         let mut edits = crate::edit::Edits::of(request.root());
         edits.set_field(request.root(), "model", &quoted(model));

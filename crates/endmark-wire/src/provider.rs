@@ -1,4 +1,4 @@
-//! Who gave the formats to the world: how requests to them are known, and what they are called.
+//! Who gave the formats to the world: how requests to them are known.
 
 use std::fmt;
 
@@ -9,8 +9,6 @@ use crate::format::{FORMATS, WireFormat};
 pub struct Provider {
     /// What a configuration calls it, as `openai`.
     pub name: &'static str,
-    /// Its name for people.
-    pub title: &'static str,
     /// Where it serves everybody: scheme and host.
     pub origin: &'static str,
     /// The path there that its API begins at.

@@ -200,11 +200,6 @@ impl Request {
         self.format.path_for(&self.address, model, stream)
     }
 
-    /// The request that also asks for usage at the end of its stream, where that has to be asked for.
-    pub fn with_usage_asked(&self) -> Vec<u8> {
-        self.format.with_usage_asked(self)
-    }
-
     /// The request as another upstream takes it, that may be another provider's: for a model that it has, where one is
     /// given, and at [`Request::path_elsewhere`], so that no project or deployment of the first is named there. None
     /// where no path can be made of the model's name.

@@ -95,7 +95,6 @@ fn request(bytes: &[u8]) -> Result<String, std::fmt::Error> {
         ("prompt", request.with_prompt(&text, "Go on after `\"V`.", terms)),
         ("limit", request.with_limit(terms)),
         ("correction", request.with_correction(&text, "Correct it.", terms)),
-        ("usage", request.with_usage_asked()),
     ];
     if request.has_tools {
         asked.push((

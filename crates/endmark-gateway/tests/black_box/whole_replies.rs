@@ -4,8 +4,9 @@ use endmark_core::OnAmbiguous;
 use endmark_gateway::Mode;
 use endmark_store::FinalStatus;
 use serde_json::json;
-use testkit::{Answer, Prefill, Prompted, Script, ScriptedModel, chat_reply, chat_tool_reply};
+use testkit::{Answer, Dialect, Prefill, Prompted, Script, ScriptedModel, chat_reply, chat_tool_reply};
 
+use crate::support::spoken::{End, Said, Wire};
 use crate::support::{Endmark, finish, request, text};
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
@@ -446,5 +447,31 @@ async fn what_cannot_be_read_still_passes() {
         })
         .await;
         assert_eq!(endmark.ask(&request(50)).await.body, bytes);
+    }
+}
+
+/// Those of the beginning alone would be taken for all.
+#[tokio::test]
+async fn a_reply_that_was_made_whole_has_no_log_probabilities_of_a_part() {
+    let token = json!({"token": "The", "logprob": -0.1, "bytes": null, "top_logprobs": []});
+    for wire in Wire::ALL {
+        let mut first = wire.whole(&[Said::Text("The harbour was")], wire.word(End::Limit));
+        match wire {
+            Wire::Chat => first["choices"][0]["logprobs"] = json!({"content": [token], "refusal": null}),
+            Wire::Other(Dialect::Responses) => {
+                first["output"][0]["content"][0]["logprobs"] = json!([token]);
+            }
+            Wire::Other(Dialect::Messages) => continue,
+            Wire::Other(Dialect::Gemini) => {
+                first["candidates"][0]["avgLogprobs"] = json!(-0.1);
+                first["candidates"][0]["logprobsResult"] =
+                    json!({"chosenCandidates": [{"token": "The", "logProbability": -0.1}]});
+            }
+        }
+        let rest = wire.answer(&[Said::Text(" quiet.")], End::Turn, false);
+        let endmark = Endmark::resuming(Script::new().then(Answer::json(200, &first)).otherwise(rest)).await;
+        let (reply, heard) = wire.ask(&endmark, &wire.request(false), false).await;
+        assert_eq!(heard.text, "The harbour was quiet.", "{}", reply.text());
+        assert!(!reply.text().contains("-0.1"), "{}", reply.text());
     }
 }

@@ -128,6 +128,10 @@ impl ReplyEdit for Edit<'_> {
         let Some(candidate) = self.candidate(choice) else { return };
         // The provider's token goes on from where its own text ended.
         self.edits.remove_field(candidate, "continuationToken");
+        // Nobody asks for those of a rest, and those of a beginning would be taken for all.
+        for name in ["avgLogprobs", "logprobsResult"] {
+            self.edits.remove_field(candidate, name);
+        }
         if let Some(rest) = Self::rest_behind_signed(candidate, text) {
             self.rest = Some((choice, rest));
             return;

@@ -27,7 +27,6 @@ const AZURE: &str = "/openai/";
 /// OpenAI.
 pub const OPENAI: Provider = Provider {
     name: "openai",
-    title: "OpenAI",
     origin: "https://api.openai.com",
     base_path: "/v1",
     traced_as: "openai",
@@ -118,10 +117,6 @@ impl WireFormat for Chat {
 
     fn path_for(&self, _address: &Address, _model: &str, _stream: bool) -> Option<String> {
         None
-    }
-
-    fn with_usage_asked(&self, request: &Request) -> Vec<u8> {
-        ChatRequest::of(request.root()).with_usage_asked()
     }
 
     fn with_model(&self, request: &Request, model: &str) -> Vec<u8> {

@@ -132,15 +132,6 @@ impl ChatRequest {
         self.functions().map(|function| word(function, "name")).collect()
     }
 
-    /// The request that also asks for usage at the end of its stream; one that wants no stream stays as it is.
-    pub fn with_usage_asked(&self) -> Vec<u8> {
-        let mut edits = self.edits();
-        if self.stream {
-            self.ask_for_usage(&mut edits);
-        }
-        edits.finish()
-    }
-
     /// The request for another model, for an upstream that has other ones.
     ///
     /// ```

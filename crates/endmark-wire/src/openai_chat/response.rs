@@ -94,6 +94,7 @@ impl<'a> ResponseEdit<'a> {
     /// Sets a choice's text.
     pub fn set_text(&mut self, choice: u32, text: &str) {
         let Some(message) = self.message(choice) else { return };
+        self.drop_logprobs(choice);
         match message.field("content") {
             Some(content) if content.kind() == Kind::Array => self.set_parts(content, text),
             Some(content) => self.edits.set_text(content, text),
@@ -107,6 +108,7 @@ impl<'a> ResponseEdit<'a> {
             .message(choice)
             .and_then(|message| (0..).zip(CallView::all(message)).find(|(index, _)| *index == call));
         if let Some(value) = call.and_then(|(_, call)| call.arguments) {
+            self.drop_logprobs(choice);
             self.edits.set_text(value, arguments);
         }
     }
@@ -153,6 +155,14 @@ impl<'a> ResponseEdit<'a> {
     /// The response with its changes.
     pub fn finish(self) -> Vec<u8> {
         self.edits.finish()
+    }
+
+    /// Nobody asks for those of a rest, and those of a beginning would be taken for all.
+    fn drop_logprobs(&mut self, choice: u32) {
+        let choice = find_choice(self.edits.original(), choice);
+        if let Some(choice) = choice.filter(|choice| choice.field("logprobs").is_some()) {
+            self.edits.set_field(choice, "logprobs", "null");
+        }
     }
 
     fn message(&self, choice: u32) -> Option<Value<'a>> {

@@ -139,6 +139,12 @@ impl ReplyEdit for Edit<'_> {
             self.edits.push_item(output, &message_item("msg_endmark", "completed", text));
         }
         self.edits.set_texts(&texts, text);
+        // Nobody asks for those of a rest, and those of a beginning would be taken for all.
+        let messages = output.items().filter(|item| Item::of(*item) == Item::Message);
+        let parts = messages.flat_map(|item| item.field("content").into_iter().flat_map(Value::items));
+        for part in parts.filter(|part| part.filled("logprobs").is_some()) {
+            self.edits.set_field(part, "logprobs", "[]");
+        }
         // Some servers repeat it next to the items.
         if let Some(whole) = self.edits.original().field("output_text").filter(|whole| whole.text().is_some())
         {

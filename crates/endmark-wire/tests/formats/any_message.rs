@@ -162,7 +162,7 @@ proptest! {
                     prop_assert_eq!(again.view().stream, stream);
                 }
             }
-            let _ = (request.tools(), request.echoes("x"), request.elsewhere(Some("other")), request.with_usage_asked());
+            let _ = (request.tools(), request.echoes("x"), request.elsewhere(Some("other")));
         }
     }
 
