@@ -82,11 +82,7 @@ fn request(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers)
     );
     let other = request.elsewhere(Some("other")).unwrap();
     assert_eq!(other.view().model, "other");
-    let _ = (
-        request.echoes(text),
-        request.path_for("other", false),
-        request.path_elsewhere(true),
-    );
+    let _ = (request.echoes(text), request.path_for("other", false), request.path_elsewhere(true));
 }
 
 /// A response says the same again after an edit, but for what was edited.
