@@ -61,9 +61,10 @@ impl Expected<'_> {
         expected.found_in(&choice.tool_calls).map_or("", |(call, _)| &call.arguments)
     }
 
-    /// Whether this text is what a cut call's arguments lack, or all of them.
+    /// Whether this text is what a cut call's arguments lack, or all of them, in a fence of code or without one.
     fn is_completed_by(&self, text: &str) -> bool {
         let rest = if self.echo.is_empty() { text } else { text.strip_prefix(self.echo).unwrap_or(text) };
+        let rest = inside_fence(rest).unwrap_or(rest);
         let is_all = goes_on(self.so_far, rest) && is_json(rest);
         !rest.trim().is_empty() && (is_all || is_json(&[self.so_far, rest].concat()))
     }
@@ -102,6 +103,13 @@ fn are_same(some: &[ToolCall], others: &[ToolCall]) -> bool {
 fn is_same_call(one: &ToolCall, other: &ToolCall) -> bool {
     one.name == other.name
         && (one.arguments == other.arguments || is_same_value(&one.arguments, &other.arguments))
+}
+
+/// What stands in the one block of code that a text is.
+fn inside_fence(text: &str) -> Option<&str> {
+    const FENCE: &str = "```";
+    let (_, inside) = text.trim().strip_prefix(FENCE)?.split_once('\n')?;
+    inside.strip_suffix(FENCE).filter(|inside| !inside.contains(FENCE))
 }
 
 /// Whether these arguments begin with those, whatever the whitespace in them.

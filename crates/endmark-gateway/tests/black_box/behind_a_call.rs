@@ -180,7 +180,9 @@ async fn a_call_behind_the_rest_of_the_one_that_was_cut_is_not_lost() {
         [(chat, false), (chat, true), (responses, false), (responses, true), (messages, true)]
     {
         let next = Said::Call("get_time", r#"{"tz":"CET"}"#);
-        for text in [r#"is"}"#, r#"{"city":"Paris"}"#] {
+        for text in
+            ["is\"}", r#"{"city":"Paris"}"#, "```json\nis\"}\n```", "```\n{\"city\":\"Paris\"}\n```\n"]
+        {
             let begun = [Said::Call("get_weather", r#"{"city":"Par"#)];
             becomes(wire, stream, &begun, &[Said::Text(text), next]).await;
         }
