@@ -97,6 +97,50 @@ fn the_evidence_of_joined_findings_is_kept() {
     }
 }
 
+/// Flows of joined findings are flows of their own; a `;` in a step is code.
+#[test]
+fn a_flow_of_nobody_is_in_no_form() {
+    let with_flow = |agent: &str, flow: &str| {
+        let text = WHOLE.replace("agent_id: x", &format!("agent_id: {agent}"));
+        text.replace("evidence:", &format!("flow: {flow}\nevidence:"))
+    };
+    let flows = |one: &str, other: &str| {
+        let place =
+            Place::new().with_file("a.txt", with_flow("a", one)).with_file("b.txt", with_flow("b", other));
+        let sarif = place.run(&["findings", "report", "a.txt", "b.txt", "--to", "sarif"]).output;
+        let sarif: Value = serde_json::from_str(&sarif).unwrap();
+        let flows = sarif["runs"][0]["results"][0]["codeFlows"].as_array().unwrap().clone();
+        let steps = |flow: &Value| {
+            let steps = flow["threadFlows"][0]["locations"].as_array().unwrap().clone();
+            let texts =
+                steps.iter().map(|step| step["location"]["message"]["text"].as_str().unwrap().to_owned());
+            texts.collect::<Vec<_>>().join("|")
+        };
+        let mut steps: Vec<String> = flows.iter().map(steps).collect();
+        steps.sort();
+        steps
+    };
+    assert_eq!(flows("a -> b", "c → d"), ["a|b", "c|d"]);
+    assert_eq!(flows("a -> b", "a -> b"), ["a|b"]);
+    assert_eq!(flows("x = 1; a -> b", "x = 1; a -> b"), ["x = 1; a|b"]);
+}
+
+/// Where nobody says which dimensions there are, none is made up, and merging again changes nothing.
+#[test]
+fn dimensions_that_nobody_named_have_no_name() {
+    let place = Place::new().with_file("a.txt", cut().replace("dimensions: a\n", ""));
+    let merged = place.run(&["findings", "merge", "a.txt"]).output;
+    assert!(!merged.contains("dimensions"), "{merged}");
+    let place = Place::new().with_file("merged.txt", merged.as_str());
+    assert_eq!(place.run(&["findings", "merge", "merged.txt"]).output, merged);
+    let check = |text: &str| {
+        let place = Place::new().with_file("a.txt", text);
+        place.run(&["findings", "check", "a.txt", "--json"]).envelope()["data"]["results"][0]["dimensions"]
+            .clone()
+    };
+    assert_eq!(check(&WHOLE.replace("dimensions: a\n", "dimensions: (not named)\n")), serde_json::json!([]));
+}
+
 /// AR-6: in none of its forms is there a report without its disclosure.
 #[test]
 fn no_form_of_a_report_is_without_its_disclosure() {

@@ -1,7 +1,7 @@
 //! Checkpoints: `[CHECKPOINT] turn:{N} findings:{count} files_read:{count} remaining_dims:{list}`. (AR-3)
 
 use crate::findings::narrow::narrow;
-use crate::findings::{Checkpoint, Position};
+use crate::findings::{Checkpoint, NOT_NAMED, Position};
 
 use crate::findings::stand_in::is_placeholder;
 
@@ -150,7 +150,8 @@ pub(super) fn list(value: &str) -> Vec<String> {
     let items = value.split([',', '，', '、', ';', '；']).map(|item| {
         item.trim_matches(|character: char| character.is_whitespace() || "\"'`*".contains(character))
     });
-    let items: Vec<String> = items.filter(|item| !item.is_empty()).map(str::to_owned).collect();
+    let items = items.filter(|item| !item.is_empty() && *item != NOT_NAMED);
+    let items: Vec<String> = items.map(str::to_owned).collect();
     match items.as_slice() {
         [word] if ["none", "-", "n/a", "∅"].iter().any(|none| word.eq_ignore_ascii_case(none)) => {
             Vec::new()

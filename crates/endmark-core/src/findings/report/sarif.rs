@@ -165,19 +165,19 @@ fn url(file: &str) -> String {
     url
 }
 
-/// The steps of a flow, as far as they are set apart.
+/// The flows that were joined to one, each with its steps, as far as they are set apart. A `;` stands between flows where
+/// there are steps on both sides of it, and in code otherwise.
 fn code_flows(flow: &str) -> Value {
-    let steps = flow.replace('→', "->");
-    let locations: Vec<Value> = steps
-        .split("->")
-        .map(str::trim)
-        .filter(|step| !step.is_empty())
-        .map(|step| json!({ "location": { "message": { "text": step } } }))
-        .collect();
-    if locations.is_empty() {
-        return json!([]);
-    }
-    json!([{ "threadFlows": [{ "locations": locations }] }])
+    let flow = flow.replace('→', "->");
+    let flows: Vec<&str> = flow.split("; ").collect();
+    let flows = if flows.iter().all(|flow| flow.contains("->")) { flows } else { vec![flow.as_str()] };
+    let threads = flows.into_iter().map(steps).filter(|steps| !steps.is_empty());
+    threads.map(|steps| json!({ "threadFlows": [{ "locations": steps }] })).collect()
+}
+
+fn steps(flow: &str) -> Vec<Value> {
+    let steps = flow.split("->").map(str::trim).filter(|step| !step.is_empty());
+    steps.map(|step| json!({ "location": { "message": { "text": step } } })).collect()
 }
 
 /// One notification for each agent that was cut, and one for the whole.

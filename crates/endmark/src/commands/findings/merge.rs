@@ -1,6 +1,6 @@
 //! `endmark findings merge` and `endmark findings report`: one list, and what may be missing from it. (AR-5, AR-6)
 
-use endmark_core::findings::{Disclosure, FinalReport, Merged, Team, Writing};
+use endmark_core::findings::{Disclosure, FinalReport, Merged, NOT_NAMED, Team, Writing};
 use endmark_envelope::{ErrorBody, FieldPath, Warning};
 use serde::Serialize;
 use serde_json::Value;
@@ -44,8 +44,9 @@ pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, Comm
         [agent] => agent.assignment().agent_id.as_str(),
         _ => "merged",
     };
-    let dimensions: Vec<String> =
-        disclosure.dimensions().iter().map(|dimension| dimension.dimension.clone()).collect();
+    let dimensions = disclosure.dimensions().iter().map(|dimension| dimension.dimension.clone());
+    // Read again, what stands for dimensions that nobody named would be one.
+    let dimensions: Vec<String> = dimensions.filter(|dimension| dimension != NOT_NAMED).collect();
     let writing = Writing {
         agent_id: Some(agent_id),
         dimensions: &dimensions,
