@@ -1,10 +1,13 @@
 //! Which findings are the same, and what they are together. (AR-5)
 
-use std::collections::{BTreeMap, HashMap};
+mod evidence;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::finding::{Evidence, Finding};
 use super::location::{LineRange, Location, Place};
 use super::transcript::{FindingState, letters};
+use evidence::{Beginnings, distinct};
 
 /// A finding of one agent.
 #[derive(Debug, Clone)]
@@ -35,28 +38,20 @@ impl Member {
 
 /// Texts that differ, joined; those that are there already are not repeated.
 pub(super) fn joined_text<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
-    let mut distinct: Vec<&str> = Vec::new();
-    for text in texts.flatten() {
-        if !distinct.contains(&text) {
-            distinct.push(text);
-        }
-    }
+    let mut known = HashSet::new();
+    let distinct: Vec<&str> = texts.flatten().filter(|text| known.insert(*text)).collect();
     (!distinct.is_empty()).then(|| distinct.join("; "))
 }
 
 /// The same, but what was cut off in the middle is not repeated as the beginning of what it was cut from.
 fn joined_field(members: &[&Member], field: impl Fn(&Finding) -> Option<&str>) -> Option<String> {
-    let text = |member: &Member| field(&member.finding).map(str::to_owned);
+    let whole = members.iter().filter(|member| !member.is_truncated());
+    let whole = Beginnings::of(whole.filter_map(|member| field(&member.finding)));
     let is_beginning = |member: &Member| {
-        member.is_truncated()
-            && text(member).is_some_and(|begun| {
-                members.iter().any(|other| {
-                    !other.is_truncated() && text(other).is_some_and(|whole| whole.starts_with(&begun))
-                })
-            })
+        member.is_truncated() && field(&member.finding).is_some_and(|begun| whole.is_of_any(begun))
     };
-    let whole = members.iter().filter(|member| !is_beginning(member));
-    joined_text(whole.map(|member| field(&member.finding)))
+    let left = members.iter().filter(|member| !is_beginning(member));
+    joined_text(left.map(|member| field(&member.finding)))
 }
 
 /// Lines of a file, and which member has them.
@@ -243,12 +238,9 @@ pub(super) fn joined(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)
         finding.evidence = evidence(&members);
     }
     finding.originally_truncated = members.iter().all(|member| member.is_truncated());
-    let mut titles: Vec<String> = Vec::new();
-    for title in members.iter().map(|member| &member.finding.title) {
-        if *title != finding.title && !title.is_empty() && !titles.contains(title) {
-            titles.push(title.clone());
-        }
-    }
+    let mut known = HashSet::from([finding.title.as_str(), ""]);
+    let titles = members.iter().map(|member| member.finding.title.as_str());
+    let titles = titles.filter(|title| known.insert(title)).map(str::to_owned).collect();
     Some((finding, titles))
 }
 
@@ -278,33 +270,8 @@ fn location(members: &[&Member]) -> Option<Location> {
 
 /// All evidence, one after the other with a blank line between; what stands in another one is there already.
 fn evidence(members: &[&Member]) -> Option<Evidence> {
-    let all =
-        || members.iter().filter_map(|member| Some((*member, member.finding.evidence.as_ref()?.as_str())));
-    let mut distinct: Vec<(&str, bool)> = Vec::new();
-    for (member, text) in all() {
-        let is_cut = member.is_truncated();
-        // What it was cut from may itself be left out, since it stands in another one.
-        let is_beginning =
-            is_cut && all().any(|(other, whole)| !other.is_truncated() && whole.starts_with(text));
-        if is_beginning || distinct.iter().any(|(known, _)| is_in(text, is_cut, known)) {
-            continue;
-        }
-        distinct.retain(|(known, is_cut)| !is_in(known, *is_cut, text));
-        distinct.push((text, is_cut));
-    }
-    let texts: Vec<&str> = distinct.into_iter().map(|(text, _)| text).collect();
-    Evidence::new(&texts.join("\n\n"))
-}
-
-/// Whether a text stands in another one: its lines, or, where it was cut in the middle of one, as its beginning.
-fn is_in(text: &str, is_cut: bool, other: &str) -> bool {
-    is_cut && other.starts_with(text) || has_lines(other, text)
-}
-
-/// Whether these lines stand in the text, one behind the other and each from its beginning to its end.
-fn has_lines(text: &str, lines: &str) -> bool {
-    text.match_indices(lines).any(|(at, found)| {
-        let (before, behind) = (&text[..at], &text[at + found.len()..]);
-        (before.is_empty() || before.ends_with('\n')) && (behind.is_empty() || behind.starts_with('\n'))
-    })
+    let pieces = members
+        .iter()
+        .filter_map(|member| Some((member.finding.evidence.as_ref()?.as_str(), member.is_truncated())));
+    Evidence::new(&distinct(pieces).join("\n\n"))
 }
