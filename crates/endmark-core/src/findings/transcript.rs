@@ -156,6 +156,8 @@ pub enum RemarkKind {
     BrokenJson,
     /// The markers stand in a text whose line breaks are escaped, and which is no JSON: it has to be taken out first.
     InsideJson,
+    /// An answer of `endmark findings` in JSON: it is no result, and stands for a cut one.
+    OwnAnswer,
 }
 
 impl RemarkKind {
@@ -180,6 +182,7 @@ impl RemarkKind {
             Self::BrokenCheckpoint => "broken_checkpoint",
             Self::BrokenJson => "broken_json",
             Self::InsideJson => "inside_json",
+            Self::OwnAnswer => "own_answer",
         }
     }
 
@@ -208,6 +211,10 @@ impl RemarkKind {
             Self::BrokenJson => "is what is wrong with this as a result in JSON",
             Self::InsideJson => {
                 "has its line breaks escaped and is no JSON: take the text out first, so that it has lines"
+            }
+            Self::OwnAnswer => {
+                "begins an answer of `endmark findings`, which is not read again: read the results that it was made from, or \
+                 what `endmark findings merge` prints without --json"
             }
         }
     }

@@ -167,6 +167,41 @@ fn merging_makes_nothing_whole() {
     assert_eq!(merged, WHOLE.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 1\n"));
 }
 
+/// An answer of these commands says elsewhere than a result what was cut: it is refused, and never taken for a whole one.
+#[test]
+fn no_answer_of_these_commands_is_taken_for_a_result() {
+    let place = Place::new().with_file("a.txt", cut()).with_file("b.txt", WHOLE);
+    for command in [
+        &["merge", "--json", "a.txt"][..],
+        &["report", "--json", "a.txt"],
+        &["report", "--to", "json", "a.txt"],
+        &["check", "--json", "a.txt"],
+        &["fit", "--budget-left", "9000", "--json", "b.txt"],
+    ] {
+        let answer = place.run(&[&["findings"], command].concat()).output;
+        let in_lines = serde_json::from_str::<Value>(&answer).map(|json| format!("{json:#}")).unwrap();
+        let escaped = serde_json::json!({ "role": "tool", "content": answer }).to_string();
+        for answer in [&answer, &in_lines, &escaped] {
+            for again in ["check", "report"] {
+                let run = place.run_with_input(&["findings", again], answer);
+                assert_eq!((run.code, run.output.as_str()), (2, ""), "{again} {command:?} {answer}");
+                assert!(run.errors.contains("merged.txt"), "{}", run.errors);
+            }
+        }
+        // Beside a result it is said, and counts as cut.
+        let result = serde_json::json!({ "role": "assistant", "content": WHOLE }).to_string();
+        let place =
+            place.run_with_input(&["findings", "check", "--json"], format!("{}\n{result}\n", answer.trim()));
+        let data = &place.envelope()["data"];
+        assert_eq!((place.code, &data["remarks"][0]["kind"]), (1, &"own_answer".into()), "{data}");
+        let cuts = [&data["results"][0]["cut"], &data["results"][1]["cut"]];
+        assert_eq!(cuts, [&Value::from("severe"), &Value::from("whole")], "{data}");
+        assert_eq!(data["results"][1]["complete"], 1, "{data}");
+    }
+    let text = place.run(&["findings", "merge", "a.txt"]).output;
+    assert_eq!(place.run_with_input(&["findings", "check"], &text).code, 1, "{text}");
+}
+
 /// EN-5: what is larger than an envelope comes in pages, and nothing is left out.
 #[test]
 fn a_large_report_comes_in_pages() {

@@ -59,8 +59,15 @@ pub(super) fn results_at(
         let escape = text.get(at..at + 6).map(String::from_utf8_lossy).unwrap_or_default();
         remarks.add(RemarkKind::HalfCharacter, &escape, position(lines, at));
     }
-    let results = found.into_iter().map(|node| result(node, lines, ends, is_in_block, remarks)).collect();
-    Ok(Found { results, ends: parsed.ends })
+    let (answers, found): (Vec<&Node>, Vec<&Node>) = found.into_iter().partition(|node| is_answer(node));
+    let begins = position(lines, parsed.root.begins);
+    let answer = (!answers.is_empty()).then(|| {
+        remarks.add(RemarkKind::OwnAnswer, "{", begins);
+        // What it says of a cut would be lost.
+        AgentResult { begins: Some(begins), unread: u32::from(!is_in_block), ..AgentResult::nothing(ends) }
+    });
+    let found = found.into_iter().map(|node| result(node, lines, ends, is_in_block, remarks));
+    Ok(Found { results: answer.into_iter().chain(found).collect(), ends: parsed.ends })
 }
 
 /// The place of a byte.
@@ -82,6 +89,26 @@ fn collect<'a>(node: &'a Node, depth: usize, is_in_block: bool, found: &mut Vec<
             collect(inner, depth - 1, is_in_block, found);
         }
     }
+}
+
+/// Whether an object with findings is of an answer of `endmark findings`: a report with its disclosure, what was checked, or
+/// what was made to fit. What it says of findings that are missing stands elsewhere in it than in a result.
+fn is_answer(node: &Node) -> bool {
+    let is_reported = |(_, item): (Option<&str>, &Node)| {
+        inner(item, "finding").is_some_and(|finding| !finding.members().is_empty())
+            && ["reported_by", "places", "missing"].into_iter().any(|name| inner(item, name).is_some())
+    };
+    let has_within = |name, wanted| inner(node, name).is_some_and(|value| inner(value, wanted).is_some());
+    let is_checked = inner(node, "cut").is_some() && inner(node, "lost").is_some();
+    is_checked
+        || has_within("disclosure", "unrecovered")
+        || has_within("receipt", "limit_tokens")
+        || entries(findings_of(node).unwrap_or(node)).into_iter().any(is_reported)
+}
+
+/// What an object has under a name, spelled exactly so.
+fn inner<'a>(node: &'a Node, wanted: &str) -> Option<&'a Node> {
+    node.members().iter().find(|(name, _)| name == wanted).map(|(_, value)| value)
 }
 
 /// The findings of an object that is a result.

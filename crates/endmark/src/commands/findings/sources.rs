@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use endmark_core::findings::{Handed, Remark, Transcript, read};
+use endmark_core::findings::{AgentResult, Cut, Handed, Remark, RemarkKind, Transcript, read};
 
 use crate::context::Context;
 use crate::error::CommandError;
@@ -43,7 +43,25 @@ pub(super) fn read_one(context: &Context, file: &Path) -> Result<Source, Command
             "Convert it first, as with `iconv -f UTF-16 -t UTF-8`.",
         ));
     }
-    Ok(Source { origin, transcript: read(&bytes) })
+    let transcript = read(&bytes);
+    if is_answer(&transcript) {
+        return Err(CommandError::input(
+            "own_answer",
+            format!(
+                "`{origin}` is an answer of `endmark findings` and no result: what it says of cuts would be lost"
+            ),
+            "Name the results that it was made from, or what `endmark findings merge FILE… > merged.txt` prints without --json: that \
+             is read again.",
+        ));
+    }
+    Ok(Source { origin, transcript })
+}
+
+/// Whether there is nothing in it but answers of these commands themselves.
+fn is_answer(transcript: &Transcript) -> bool {
+    let is_nothing = |result: &AgentResult| result.cut == Cut::Severe && result.discarded == 0;
+    transcript.remarks.iter().any(|remark| remark.kind == RemarkKind::OwnAnswer)
+        && transcript.results.iter().all(is_nothing)
 }
 
 /// What was ignored or not understood in all of them, and how much more there would be.

@@ -1,6 +1,6 @@
 //! Findings whose headings are not spelled alike: none vanishes, and none is invented. (AR-1)
 
-use crate::findings::{AgentResult, Cut, FindingState, read};
+use crate::findings::{AgentResult, Cut, FindingState, RemarkKind, read};
 
 /// Headings as different models write them, `N` for the number, `W` for a word.
 const HEADINGS: [&str; 56] = [
@@ -158,4 +158,33 @@ fn headings_that_differ_hide_no_finding() {
     }
     println!("{tried} results, {} faults", faults.len());
     assert!(faults.is_empty(), "{} of {tried}: {:#?}", faults.len(), &faults[..faults.len().min(5)]);
+}
+
+/// What an answer of `endmark findings` says of a cut stands beside its findings, and a result has other things there.
+#[test]
+fn answers_are_told_from_results_by_their_shape() {
+    let finding = r#"{"id": "F001", "title": "t", "severity": "High", "location": "a.c:1", "source": "s", "sink": "k", "evidence": "e"}"#;
+    let reported = format!(r#"{{"finding": {finding}, "places": [], "reported_by": ["a"]}}"#);
+    for answer in [
+        r#"{"findings": [], "disclosure": {"unrecovered": {"count": 3}}}"#.to_owned(),
+        format!(r#"[{{"findings": [{reported}]}}]"#),
+        format!(r#"{{"report": {{"findings": [{reported}, {{"finding": {{"id": "F0"#),
+        format!(r#"{{"receipt": {{"limit_tokens": 3799}}, "findings": [{finding}]}}"#),
+        format!(
+            r#"{{"agent_id": "a", "cut": "mild", "lost": 3, "findings": [{{"finding": {finding}, "missing": []}}]}}"#
+        ),
+        format!("===AGENT_RESULT===\nagent_id: a\n{{\"findings\": [{reported}]}}\n===AGENT_RESULT_END===\n"),
+    ] {
+        let read = read(answer.as_bytes());
+        assert!(read.results.iter().all(|result| result.lost() > 0), "{answer}: {read:?}");
+        assert_eq!(read.remarks[0].kind, RemarkKind::OwnAnswer, "{answer}: {read:?}");
+    }
+    let result = format!(
+        r#"{{"agent_id": "a", "disclosure": "none", "receipt": 7, "cut": false, "findings": [{finding}]}}"#
+    );
+    let read = read(result.as_bytes());
+    assert_eq!(
+        (read.results[0].cut, read.results[0].lost(), read.results[0].findings.len()),
+        (Cut::Whole, 0, 1)
+    );
 }
