@@ -167,6 +167,26 @@ fn merging_makes_nothing_whole() {
     assert_eq!(merged, WHOLE.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 1\n"));
 }
 
+/// The text form has no field for it, so that it is said before the results are thrown away.
+#[test]
+fn what_a_joined_finding_was_called_besides_is_said_to_be_left_out_of_the_text() {
+    let other = WHOLE.replace("agent_id: x", "agent_id: y").replace("[F001] One", "[F001] Two");
+    let place = Place::new().with_file("a.txt", WHOLE).with_file("b.txt", other);
+    let run = place.run(&["findings", "merge", "a.txt", "b.txt"]);
+    let said = "1 findings were joined of several: their other titles, and which agents have reported them";
+    assert!(run.errors.contains(said), "{}", run.errors);
+    let report = place.run(&["findings", "report", "a.txt", "b.txt"]);
+    assert!(
+        report.output.contains("**also called:** Two") && !report.errors.contains("joined"),
+        "{}",
+        report.output
+    );
+    // What has been merged has nothing more to lose, and one result never had.
+    for again in [run.output.as_str(), WHOLE] {
+        assert_eq!(place.run_with_input(&["findings", "merge"], again).errors, "");
+    }
+}
+
 /// An answer of these commands says elsewhere than a result what was cut: it is refused, and never taken for a whole one.
 #[test]
 fn no_answer_of_these_commands_is_taken_for_a_result() {

@@ -1,6 +1,6 @@
 //! `endmark findings merge` and `endmark findings report`: one list, and what may be missing from it. (AR-5, AR-6)
 
-use endmark_core::findings::{Disclosure, FinalReport, Merged, NOT_NAMED, Team, Writing};
+use endmark_core::findings::{Disclosure, FinalReport, Merged, MergedFinding, NOT_NAMED, Team, Writing};
 use endmark_envelope::{ErrorBody, FieldPath, Warning};
 use serde::Serialize;
 use serde_json::Value;
@@ -59,7 +59,20 @@ pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, Comm
     Ok(answered(data, text, disclosure, &merged)
         .with_warnings(said)
         .with_warnings(left_out)
+        .with_warnings(not_in_text(&merged))
         .with_pages(pages))
+}
+
+/// That the form of a result has no field for what only a merged finding has.
+fn not_in_text(merged: &Merged) -> Option<Warning> {
+    let is_of_several =
+        |merged: &&MergedFinding| !merged.also_titled.is_empty() || merged.reported_by.len() > 1;
+    let count = merged.findings().iter().filter(is_of_several).count();
+    let message = format!(
+        "{count} findings were joined of several: their other titles, and which agents have reported them, are not in the text; \
+         `endmark findings report` of the same files has them, and so has --json"
+    );
+    (count > 0).then(|| Warning::notice("NOT_IN_TEXT", message))
 }
 
 /// Prints the final report.
