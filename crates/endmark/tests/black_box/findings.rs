@@ -167,6 +167,19 @@ fn merging_makes_nothing_whole() {
     assert_eq!(merged, WHOLE.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 1\n"));
 }
 
+#[test]
+fn what_cannot_be_read_and_what_does_not_fit_say_what_to_do() {
+    let place = Place::new();
+    for (file, hint) in [("nofile", "standard input, which `-` names"), (".", "`./*.txt`")] {
+        let run = place.run(&["findings", "check", file]);
+        assert!(run.code == 2 && run.errors.contains(hint), "{}", run.errors);
+    }
+    let fit = |budget: &str| place.run(&["findings", "fit", "--findings", "12", "--budget-left", budget]);
+    assert!(fit("9499").output.contains("11 findings fit as they are"), "{}", fit("9499").output);
+    assert!(fit("1000").output.contains("not even one finding fits"), "{}", fit("1000").output);
+    assert_eq!((fit("9499").code, fit("9500").code), (1, 0));
+}
+
 /// The text form has no field for it, so that it is said before the results are thrown away.
 #[test]
 fn what_a_joined_finding_was_called_besides_is_said_to_be_left_out_of_the_text() {

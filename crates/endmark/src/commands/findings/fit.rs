@@ -1,7 +1,8 @@
 //! `endmark findings fit`: estimated before it is written, compressed where it would not fit. (AR-2)
 
 use endmark_core::findings::{
-    CountTokens, Finding, FindingForm, FindingId, Receipt, RemarkKind, Writing, compress,
+    CountTokens, Finding, FindingForm, FindingId, Receipt, RemarkKind, TOKENS_PER_FINDING, TOKENS_PER_RESULT,
+    Writing, compress,
 };
 use endmark_envelope::{ErrorBody, FieldPath, Warning};
 use serde::Serialize;
@@ -12,7 +13,7 @@ use super::pages::{Asked, beside_pages};
 use super::sources::{self, Source};
 use super::tokens::O200kBase;
 use super::warnings;
-use crate::answer::{Answer, to_data};
+use crate::answer::{Answer, Refusal, to_data};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -104,8 +105,27 @@ fn estimated(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {
         Answer::yes(data, format!("fits: {estimate} tokens, not above {limit}\n"))
     } else {
         let message = format!("{estimate} tokens are above {limit}");
-        Answer::no_in_text(data, format!("compress: {message}\n"), "does_not_fit", message)
+        let hint = what_fits(receipt);
+        let error = ErrorBody::new("does_not_fit", Exit::No.code(), message.as_str()).with_hint(&hint);
+        let answer = Answer::yes(data, format!("compress: {message}\n{hint}\n"));
+        Answer { refusal: Some(Refusal { error, is_in_text: true }), ..answer }
     })
+}
+
+/// What to do with an estimate that is above what is left.
+fn what_fits(receipt: Receipt) -> String {
+    let budget = receipt.budget_left;
+    let compress = format!(
+        "`endmark findings fit --budget-left {budget} DRAFT` compresses the result once it is drafted"
+    );
+    match receipt.limit.saturating_sub(TOKENS_PER_RESULT) / TOKENS_PER_FINDING {
+        0 => format!(
+            "{compress}; not even one finding fits as it is, so hand over before more of the context is used."
+        ),
+        fitting => format!(
+            "{compress}; {fitting} findings fit as they are: the worst first, the others in a second result."
+        ),
+    }
 }
 
 fn fitted(context: &Context, sources: &[Source], budget_left: u64) -> Result<Answer, CommandError> {

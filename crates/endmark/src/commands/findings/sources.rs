@@ -1,5 +1,6 @@
 //! The files that were named, read.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use endmark_core::findings::{AgentResult, Cut, Handed, Remark, RemarkKind, Transcript, read};
@@ -35,7 +36,8 @@ pub(super) fn read_all(context: &Context, files: &[PathBuf]) -> Result<Vec<Sourc
 pub(super) fn read_one(context: &Context, file: &Path) -> Result<Source, CommandError> {
     let origin =
         if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
-    let bytes = Input::open(Some(file), context.terminal)?.bytes_up_to(MOST_BYTES)?;
+    let input = Input::open(Some(file), context.terminal).map_err(with_next_step)?;
+    let bytes = input.bytes_up_to(MOST_BYTES).map_err(with_next_step)?;
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Err(CommandError::input(
             "not_utf8",
@@ -55,6 +57,24 @@ pub(super) fn read_one(context: &Context, file: &Path) -> Result<Source, Command
         ));
     }
     Ok(Source { origin, transcript })
+}
+
+/// What to do about a file that cannot be read.
+fn with_next_step(error: CommandError) -> CommandError {
+    let CommandError::Read { path, source } = &error else { return error };
+    let hint = match source.kind() {
+        io::ErrorKind::NotFound => {
+            "Check the path; a result can also come from standard input, which `-` names.".to_owned()
+        }
+        io::ErrorKind::IsADirectory => {
+            format!("Name the files in it, as with `{}`.", path.join("*.txt").display())
+        }
+        io::ErrorKind::PermissionDenied => {
+            "Read it as someone who may, or copy it to where you may.".to_owned()
+        }
+        _ => return error,
+    };
+    CommandError::input("unreadable", error.to_string(), hint)
 }
 
 /// Whether there is nothing in it but answers of these commands themselves.
