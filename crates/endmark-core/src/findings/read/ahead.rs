@@ -49,6 +49,12 @@ impl<'a> Ahead<'a, '_> {
         unquoted(&self.lines[self.at].text, self.quotes)
     }
 
+    /// Whether the line before this one is blank.
+    pub(super) fn is_behind_blank(&self) -> bool {
+        let before = self.at.checked_sub(1).map(|before| unquoted(&self.lines[before].text, self.quotes));
+        before.is_some_and(|text| text.trim().is_empty())
+    }
+
     /// The next lines with something in them.
     fn behind(&self) -> impl Iterator<Item = &'a str> {
         let quotes = self.quotes;
@@ -226,7 +232,7 @@ impl Surroundings<'_, '_, '_> {
         });
         let head = heads::loose_head(text).filter(|_| !is_field);
         if !is_field && head.is_none() {
-            return Begins::No;
+            return self.begins_plainly();
         }
         let run = self.ahead.run(is_field, true);
         // Where there is no heading, code that looks like fields is told from a finding by the place.
@@ -240,6 +246,23 @@ impl Surroundings<'_, '_, '_> {
         if self.values.are_of_another(&run.said, !is_field)
             || is_numbered && run.said.len() >= FIELDS_OF_FINDING
         {
+            Begins::Yes
+        } else if run.is_open {
+            Begins::Unknown
+        } else {
+            Begins::No
+        }
+    }
+}
+
+impl Surroundings<'_, '_, '_> {
+    /// Whether a text that nothing sets apart is the heading of another finding: behind a blank line, with its fields at once.
+    fn begins_plainly(&self) -> Begins {
+        if !self.ahead.is_behind_blank() || words::said(self.ahead.text()).is_some() {
+            return Begins::No;
+        }
+        let run = self.ahead.run(false, true);
+        if self.values.are_of_another(&run.said, true) {
             Begins::Yes
         } else if run.is_open {
             Begins::Unknown

@@ -1,6 +1,7 @@
 //! A result between its markers: header, findings, fields.
 
 mod beginnings;
+mod breaks;
 
 use std::collections::HashSet;
 
@@ -60,6 +61,8 @@ pub(super) struct Block {
     last: Option<Last>,
     /// Whether the line before was ignored, so that one remark does for all of them.
     is_ignoring: bool,
+    /// It is open whose the fields are that come: they are nobody's until a finding begins.
+    is_disowned: bool,
     /// The text that was ignored last, while nothing else has come: it may be the heading of fields.
     above: Option<(String, Position)>,
     /// Ids that begin a line which looks otherwise than the findings, and has no fields: a finding, or a word about one.
@@ -118,6 +121,7 @@ impl Block {
             is_shape_sure: false,
             last: None,
             is_ignoring: false,
+            is_disowned: false,
             above: None,
             mentioned: Vec::new(),
             paragraph: Paragraph::default(),
@@ -251,7 +255,7 @@ impl Block {
             if let Some(draft) = &mut self.draft {
                 draft.is_ended_by_blank |= line.is_empty();
             }
-        } else if let Some((head, is_sure)) = self.head(line, text, ahead) {
+        } else if let Some((head, is_sure)) = self.head(line, text, ahead, remarks) {
             self.begin(head, is_sure, line, remarks);
         } else if self.table(line, text, remarks) {
             self.last = None;
@@ -485,6 +489,7 @@ impl Block {
     }
 
     fn finish_draft(&mut self, is_ended: bool, remarks: &mut Remarks) {
+        self.is_disowned = false;
         let Some(mut draft) = self.draft.take() else { return };
         if !is_ended && draft.evidence().is_some_and(|evidence| evidence.is_open()) {
             draft.is_ended_by_blank = false;

@@ -124,6 +124,17 @@ impl Draft {
         self.values.is_empty() && self.evidence.is_none()
     }
 
+    /// Whether evidence has come, and no field behind it.
+    pub(super) fn is_behind_evidence(&self) -> bool {
+        self.taking == Taking::MoreCode
+    }
+
+    /// Whether all is said that a finding has to say.
+    pub(super) fn is_all_there(&self) -> bool {
+        let needed = [Field::Severity, Field::Location, Field::Source, Field::Sink, Field::Evidence];
+        needed.into_iter().all(|field| !self.is_new(Key::Of(field)))
+    }
+
     /// Takes a title, if there is none.
     pub(super) fn entitle(&mut self, title: &str) -> bool {
         if self.title.is_empty() {

@@ -16,7 +16,7 @@ use crate::findings::expected::Numbers;
 use crate::findings::{FindingId, Position, RemarkKind};
 
 /// A longer line, in characters, is no heading.
-const LONGEST_TITLE: usize = 160;
+pub(super) const LONGEST_TITLE: usize = 160;
 
 impl Block {
     /// The beginning of a finding that a line is, and whether its id alone says so.
@@ -25,6 +25,7 @@ impl Block {
         line: &Line<'_>,
         text: &'t str,
         ahead: Ahead<'_, '_>,
+        remarks: &mut Remarks,
     ) -> Option<(Head<'t>, bool)> {
         let fields_follow = || ahead.fields_follow(usize::MAX, false) == Begins::Yes;
         if let Some(head) = heads::head(text) {
@@ -66,7 +67,10 @@ impl Block {
         if possible.is_some() {
             return possible.map(|head| (head, false));
         }
-        let mut loose = heads::loose_head(text).filter(|head| self.is_new_finding(head, ahead))?;
+        let loose = heads::loose_head(text).filter(|head| self.is_new_finding(head, ahead));
+        let Some(mut loose) = loose else {
+            return self.plain_head(line, text, ahead, remarks).map(|head| (head, false));
+        };
         loose.id = loose.id.filter(|id| !self.has(id));
         Some((loose, false))
     }
@@ -164,9 +168,14 @@ impl Block {
             .filter(|_| key == Key::Id);
         let is_next = match &self.draft {
             None => true,
+            Some(_) if self.is_disowned && key != Key::Id => return false,
             Some(draft) if key == Key::Id && id.as_ref() == Some(&draft.id) => return true,
             Some(draft) if key == Key::Id => {
                 id.as_ref().is_some_and(|id| *id != draft.id) && !(draft.is_bare() && draft.is_headless)
+            }
+            // Where all is there, what follows at once may say other things: then all of it is another one's.
+            Some(draft) if draft.is_all_there() && draft.is_new(key) && key != Key::Title => {
+                draft.values().are_of_another(&ahead.run(true, true).said, false)
             }
             // A title may be the heading of the next one.
             Some(draft) if draft.is_new(key) && (key != Key::Title || draft.is_bare()) => false,

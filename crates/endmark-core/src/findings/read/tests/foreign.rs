@@ -525,6 +525,14 @@ foreign! {
           F001 complete | Name in a query | High | CWE-89 | src/a.py:10 | name | execute |  | "if name:\n    execute(name)"
           F002 complete | Name in a page | Low |  | src/b.py:20 | name | render |  | "render(name)"
     "#;
+    plain_headings: r#"
+        whole plain-1 [payment, redirects] declared 5
+          F001 complete | No token | Medium |  | web/b.js:40 | form | POST /pay |  | "app.post(pay)"
+          F002 complete | Open redirect | Low | CWE-601 | web/c.js:7 | ?n | r | a -> b | "r(n)"
+          F003 complete | Name in a page | High | CWE-79 | web/d.js:3 | ?name | innerHTML | n -> page | "el.innerHTML = name"
+          F004 complete | Key in the source | High | CWE-798 | web/e.js:9 | file | sign |  | "sign(key)\n\nsign(key, twice)"
+          F005 complete | Log in the clear | Low |  | web/f.js:2 | password | log | password -> log | "log(password)"
+    "#;
     values_that_go_on: r#"
         whole lists-1 [sql, xss, files] declared 1
           F001 complete | Name in a query | High | CWE-89, CWE-564 | src/a.py:10 src/b.py:3-9 | name | execute | login -> find -> execute | "execute(name)"
