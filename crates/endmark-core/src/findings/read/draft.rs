@@ -82,6 +82,11 @@ impl Values<'_> {
         self.repeated(fields).filter(|(_, is_same)| !is_same).count() >= 3
     }
 
+    /// Whether nothing is said but what is there, and the same.
+    pub(super) fn say_all(self, fields: &[(Key, &str)]) -> bool {
+        self.repeated(fields).filter(|(_, is_same)| *is_same).count() == fields.len()
+    }
+
     /// The fields that are there already, and whether they say the same.
     fn repeated(self, fields: &[(Key, &str)]) -> impl Iterator<Item = (Key, bool)> {
         fields.iter().filter_map(move |(key, value)| {

@@ -67,7 +67,8 @@ impl Block {
         let values = draft.values();
         let repeats_evidence = run.said.iter().any(|(key, _)| *key == Key::Of(Field::Evidence))
             && !draft.is_new(Key::Of(Field::Evidence));
-        if run.said.is_empty() {
+        // What is said again in a summary is no other finding's.
+        if values.say_all(&run.said) {
             Owner::Open
         } else if values.are_of_another(&run.said, true) || draft.is_all_there() {
             Owner::Another
