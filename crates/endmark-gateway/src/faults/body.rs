@@ -39,7 +39,7 @@ pub(super) async fn struck(
     }
     let body = if streams {
         let strike = Box::new(Strike::new(fault, format));
-        Struck { inner: body, strike: Some(strike), steps: VecDeque::new(), sleep: None }.boxed_unsync()
+        Struck::new(body, Some(strike), VecDeque::new())
     } else {
         let lost = |error| UpstreamError::Unreachable(format!("its answer was lost: {error}"));
         match read_up_to(body, MAX_REPLY_BYTES, READING, None).await.map_err(lost)? {
@@ -68,7 +68,7 @@ fn of_whole(fault: &Fault, format: &'static dyn WireFormat, body: &Bytes) -> Any
             steps.push_back(Step::Pass(whole::changed(fault.kind, format, at, body)));
         }
     }
-    Struck { inner: full(""), strike: None, steps, sleep: None }.boxed_unsync()
+    Struck::new(full(""), None, steps)
 }
 
 struct Struck {
@@ -77,6 +77,19 @@ struct Struck {
     strike: Option<Box<Strike>>,
     steps: VecDeque<Step>,
     sleep: Option<Pin<Box<Sleep>>>,
+    /// How it breaks off as soon as what came before that is written: with it the connection ends, and its buffers.
+    breaks: Option<io::ErrorKind>,
+}
+
+impl Struck {
+    fn new(inner: AnyBody, strike: Option<Box<Strike>>, steps: VecDeque<Step>) -> AnyBody {
+        Self { inner, strike, steps, sleep: None, breaks: None }.boxed_unsync()
+    }
+
+    fn break_off(&mut self, how: io::ErrorKind, context: &Context<'_>) {
+        self.breaks = Some(how);
+        context.waker().wake_by_ref();
+    }
 }
 
 impl Body for Struck {
@@ -87,6 +100,9 @@ impl Body for Struck {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Some(how) = self.breaks.take() {
+            return Poll::Ready(Some(Err(broken(how))));
+        }
         loop {
             if let Some(sleep) = &mut self.sleep {
                 ready!(sleep.as_mut().poll(context));
@@ -105,8 +121,14 @@ impl Body for Struck {
                     self.strike = None;
                     match end {
                         End::InOrder => return Poll::Ready(None),
-                        End::Closed => return Poll::Ready(Some(Err(broken(io::ErrorKind::UnexpectedEof)))),
-                        End::Reset => return Poll::Ready(Some(Err(broken(io::ErrorKind::ConnectionReset)))),
+                        End::Closed => {
+                            self.break_off(io::ErrorKind::UnexpectedEof, context);
+                            return Poll::Pending;
+                        }
+                        End::Reset => {
+                            self.break_off(io::ErrorKind::ConnectionReset, context);
+                            return Poll::Pending;
+                        }
                         End::Never => {
                             self.steps.push_front(Step::End(End::Never));
                             return Poll::Pending;
