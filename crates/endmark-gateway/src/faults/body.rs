@@ -39,7 +39,7 @@ pub(super) async fn struck(
     }
     let body = if streams {
         let strike = Box::new(Strike::new(fault, format));
-        Struck::new(body, Some(strike), VecDeque::new())
+        Struck::boxed(body, Some(strike), VecDeque::new())
     } else {
         let lost = |error| UpstreamError::Unreachable(format!("its answer was lost: {error}"));
         match read_up_to(body, MAX_REPLY_BYTES, READING, None).await.map_err(lost)? {
@@ -68,7 +68,7 @@ fn of_whole(fault: &Fault, format: &'static dyn WireFormat, body: &Bytes) -> Any
             steps.push_back(Step::Pass(whole::changed(fault.kind, format, at, body)));
         }
     }
-    Struck::new(full(""), None, steps)
+    Struck::boxed(full(""), None, steps)
 }
 
 struct Struck {
@@ -82,7 +82,7 @@ struct Struck {
 }
 
 impl Struck {
-    fn new(inner: AnyBody, strike: Option<Box<Strike>>, steps: VecDeque<Step>) -> AnyBody {
+    fn boxed(inner: AnyBody, strike: Option<Box<Strike>>, steps: VecDeque<Step>) -> AnyBody {
         Self { inner, strike, steps, sleep: None, breaks: None }.boxed_unsync()
     }
 
