@@ -15,6 +15,13 @@ pub(super) struct Head<'a> {
     pub(super) shape: Shape,
 }
 
+impl Head<'_> {
+    /// Whether nothing stands behind its id, so that where the text stops the id may go on.
+    pub(super) fn ends_with_id(&self, text: &str) -> bool {
+        self.title.is_empty() && text.ends_with(char::is_alphanumeric)
+    }
+}
+
 /// How a beginning looks: in one result, all look alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Shape {

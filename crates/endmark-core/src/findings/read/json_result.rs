@@ -196,6 +196,9 @@ fn result(
     let mut is_truncated = !node.is_whole();
     let mut first = First::default();
     let mut unread = unread_lists(node, lines, remarks);
+    let told = findings_of(node);
+    let is_beside_findings =
+        |value: &Node| told.is_some_and(|told| !std::ptr::eq(told, value)) && !is_findings(value);
     for (name, value) in node.members() {
         match Key::named(name) {
             Some(key) if key.is_of_header() && value.is_whole() => {
@@ -217,10 +220,11 @@ fn result(
                 }
             }
             _ if folded(name) == "truncated" => is_truncated |= matches!(value.value, Value::Bool(true)),
+            None if is_beside_findings(value) => unknown(name, value, lines, remarks),
             _ => {}
         }
     }
-    let of_result = entries(findings_of(node).unwrap_or(node));
+    let of_result = entries(told.unwrap_or(node));
     let mut findings: Vec<ReadFinding> = Vec::new();
     let mut numbers = Numbers::default();
     for (name, item) in of_result {
@@ -321,21 +325,21 @@ fn finding(
 ) -> Option<ReadFinding> {
     let mut members: Vec<(Key, &Node)> = Vec::new();
     let mut first = First::default();
-    let mut take = |key: Key, name: &str, value: &'_ Node| {
-        first.takes(key, name, value, lines, remarks);
-    };
     for (name, value) in node.members() {
         if let Some(key) = Key::named(name) {
-            take(key, name, value);
+            first.takes(key, name, value, lines, remarks);
             members.push((key, value));
-        } else {
-            // `"taint": {"source": …, "sink": …}`
-            let inner =
-                value.members().iter().filter_map(|(name, value)| Some((Key::named(name)?, name, value)));
-            for (key, name, value) in inner.filter(|(key, ..)| key.is_of_finding()) {
-                take(key, name, value);
-                members.push((key, value));
-            }
+            continue;
+        }
+        // `"taint": {"source": …, "sink": …}`
+        let inner = value.members().iter().filter_map(|(name, value)| Some((Key::named(name)?, name, value)));
+        let before = members.len();
+        for (key, name, value) in inner.filter(|(key, ..)| key.is_of_finding()) {
+            first.takes(key, name, value, lines, remarks);
+            members.push((key, value));
+        }
+        if members.len() == before {
+            unknown(name, value, lines, remarks);
         }
     }
     let said = |wanted: Key| {
@@ -385,6 +389,13 @@ fn finding(
             }
             Some(*finding)
         }
+    }
+}
+
+/// Says that nothing is known under a name, where something is said there.
+fn unknown(name: &str, value: &Node, lines: &[Line<'_>], remarks: &mut Remarks) {
+    if text(value, " ").is_some_and(|said| !said.trim().is_empty()) {
+        remarks.add(RemarkKind::UnknownField, name, position(lines, value.begins));
     }
 }
 

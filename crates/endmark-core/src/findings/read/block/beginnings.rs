@@ -28,7 +28,8 @@ impl Block {
         remarks: &mut Remarks,
     ) -> Option<(Head<'t>, bool)> {
         let fields_follow = || ahead.fields_follow(usize::MAX, false) == Begins::Yes;
-        if let Some(head) = heads::head(text) {
+        // An id without brackets that the text stops in may have more digits.
+        if let Some(head) = heads::head(text).filter(|head| line.is_settled || !head.ends_with_id(text)) {
             // An id that was there already is mentioned again, unless a finding of it follows.
             let is_known = head.id.as_ref().is_some_and(|id| self.has(id));
             // Under an id that has stood in an overview the finding itself comes, also where the text is cut in it.
@@ -175,7 +176,14 @@ impl Block {
             }
             // Where all is there, what follows at once may say other things: then all of it is another one's.
             Some(draft) if draft.is_all_there() && draft.is_new(key) && key != Key::Title => {
-                draft.values().are_of_another(&ahead.run(true, true).said, false)
+                let run = ahead.run(true, true);
+                let is_another = draft.values().are_of_another(&run.said, false);
+                let is_apart = draft.is_ended_by_blank || self.above.is_some();
+                if !is_another && is_apart && run.is_open {
+                    self.disown(line, remarks);
+                    return false;
+                }
+                is_another
             }
             // A title may be the heading of the next one.
             Some(draft) if draft.is_new(key) && (key != Key::Title || draft.is_bare()) => false,

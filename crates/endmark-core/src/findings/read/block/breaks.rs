@@ -80,7 +80,7 @@ impl Block {
     }
 
     /// Lets the fields from here on be nobody's, says so, and counts a finding that has to be looked at again.
-    fn disown(&mut self, line: &Line<'_>, remarks: &mut Remarks) {
+    pub(super) fn disown(&mut self, line: &Line<'_>, remarks: &mut Remarks) {
         self.is_disowned = true;
         self.last = None;
         self.broken = self.broken.saturating_add(1);

@@ -533,6 +533,15 @@ foreign! {
           F004 complete | Key in the source | High | CWE-798 | web/e.js:9 | file | sign |  | "sign(key)\n\nsign(key, twice)"
           F005 complete | Log in the clear | Low |  | web/f.js:2 | password | log | password -> log | "log(password)"
     "#;
+    fields_in_another_order: r#"
+        whole order-1 [redirects, keys] declared 4
+          F001 complete |  | Medium |  | web/b.js:40 | form | POST /pay |  | "app.post(pay)"
+          F002 complete |  | Low | CWE-601 | web/c.js:7 | ?n | r | a -> b | "r(n)"
+          F003 complete | Name in a page: behind the search | High | CWE-79 | web/d.js:3 | ?name | innerHTML |  | "el.innerHTML = name"
+          F004 complete | Key in the source: of the signer | High | CWE-798 | web/e.js:9 | file | sign | file -> sign | "sign(key)"
+        20:1 unknown_field
+        29:1 unknown_field
+    "#;
     values_that_go_on: r#"
         whole lists-1 [sql, xss, files] declared 1
           F001 complete | Name in a query | High | CWE-89, CWE-564 | src/a.py:10 src/b.py:3-9 | name | execute | login -> find -> execute | "execute(name)"
