@@ -252,6 +252,16 @@ impl<'a> Fields<'a> {
     pub(crate) fn get(&self, name: &str) -> Option<Value<'a>> {
         self.0.iter().rfind(|field| field.is(name)).map(|field| field.value)
     }
+
+    /// A field that says something.
+    pub(crate) fn filled(&self, name: &str) -> Option<Value<'a>> {
+        self.get(name).filter(|value| !value.is_blank())
+    }
+
+    /// All of them as they stand, duplicates too.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Field<'a>> {
+        self.0.iter()
+    }
 }
 
 /// One field of an object.

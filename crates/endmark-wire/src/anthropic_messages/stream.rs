@@ -4,7 +4,7 @@ use super::content::Parts;
 use super::error;
 use super::stop;
 use super::usage::Counts;
-use crate::json::{Kind, Value};
+use crate::json::{Fields, Kind, Value};
 use crate::reply::{Delta, Event, EventError, Piece, Received};
 use crate::sse::Frame;
 use crate::stream::{Data, Reader, data_of};
@@ -46,8 +46,11 @@ impl MessageReader {
     }
 
     fn event(&mut self, root: Value<'_>) -> Event {
-        let mut event = Event { error: error::read(root), ..Event::default() };
-        match root.word("type").as_deref() {
+        // Most events are pieces, and are asked after the same few fields: one walk finds them all.
+        let fields = Fields::of(root);
+        let error = fields.get("error").and_then(|_| error::read(root));
+        let mut event = Event { error, ..Event::default() };
+        match fields.get("type").and_then(Value::text).as_deref() {
             Some("message_start") => {
                 // From here on there is a reply, be it empty.
                 self.received.pieces(0, &[], false);
@@ -60,7 +63,7 @@ impl MessageReader {
                 }
             }
             Some("content_block_start") => self.block_starts(root, &mut event),
-            Some("content_block_delta") => self.block_goes_on(root, &mut event),
+            Some("content_block_delta") => self.block_goes_on(&fields, &mut event),
             Some("content_block_stop") => {
                 let number = root.field("index").and_then(Value::as_u64);
                 self.open.retain(|(open, _)| Some(*open) != number);
@@ -147,14 +150,14 @@ impl MessageReader {
         }
     }
 
-    fn block_goes_on(&mut self, root: Value<'_>, event: &mut Event) {
-        let number = root.field("index").and_then(Value::as_u64);
+    fn block_goes_on(&mut self, fields: &Fields<'_>, event: &mut Event) {
+        let number = fields.get("index").and_then(Value::as_u64);
         let block = self.open.iter().find(|(open, _)| Some(*open) == number).map(|(_, block)| *block);
-        let Some(delta) = root.field("delta") else { return };
-        let exact = match (delta.word("type").as_deref(), block) {
-            (Some("text_delta"), Some(Block::Text)) => push_text(event, delta.field("text"), Piece::Text),
+        let Some(delta) = fields.get("delta").map(Fields::of) else { return };
+        let exact = match (delta.get("type").and_then(Value::text).as_deref(), block) {
+            (Some("text_delta"), Some(Block::Text)) => push_text(event, delta.get("text"), Piece::Text),
             (Some("input_json_delta"), Some(Block::Call(index))) => {
-                push_text(event, delta.field("partial_json"), |arguments| Piece::ToolCall {
+                push_text(event, delta.get("partial_json"), |arguments| Piece::ToolCall {
                     index,
                     id: None,
                     name: None,
@@ -162,7 +165,7 @@ impl MessageReader {
                 })
             }
             (Some("thinking_delta"), _) => {
-                push_text(event, delta.field("thinking"), Piece::Reasoning);
+                push_text(event, delta.get("thinking"), Piece::Reasoning);
                 true
             }
             // A piece of a block that never began, or of another kind: where it belongs is not known.

@@ -2,9 +2,7 @@
 
 use endmark_core::Stop;
 
-use super::candidate::{
-    arguments_of, call_of, candidates, holds_more, is_in_pieces, is_thought, number, parts, signature_of,
-};
+use super::candidate::{arguments_of, call_of, holds_more, is_in_pieces, is_thought, number, signature_of};
 use super::error;
 use super::stop;
 use super::usage;
@@ -38,9 +36,10 @@ impl ContentReader {
         if self.received.choices().is_empty() {
             self.received.named(root.word("modelVersion"), root.word("responseId"));
         }
+        let mut are_bare = true;
         for (position, candidate) in (0..).zip(fields.get("candidates").into_iter().flat_map(Value::items)) {
             event.no_choices = false;
-            self.candidate(candidate, position, &mut event);
+            are_bare &= self.candidate(candidate, position, &mut event);
         }
         if let Some(blocked) = fields.get("promptFeedback").and_then(|_| stop::blocked(root)) {
             self.received.pieces(0, &[], false);
@@ -48,20 +47,19 @@ impl ContentReader {
             event.finishes.push(blocked);
         }
         event.usage = fields.get("usageMetadata").and_then(usage::counts);
-        event.opens = event.error.is_none()
-            && event.finishes.is_empty()
-            && candidates(root).all(|(_, candidate)| parts(candidate).next().is_none());
+        event.opens = event.error.is_none() && event.finishes.is_empty() && are_bare;
         event
     }
 
-    fn candidate(&mut self, candidate: Value<'_>, position: u32, event: &mut Event) {
+    /// Reads a candidate; answers whether it has no part.
+    fn candidate(&mut self, candidate: Value<'_>, position: u32, event: &mut Event) -> bool {
         let fields = Fields::of(candidate);
         let index = fields.get("index").and_then(number).unwrap_or(position);
         let finish = fields.get("finishReason").and_then(|_| stop::read(candidate, index, self.has_stop));
         let at_limit = finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Limit));
         let parts = fields.get("content").and_then(|content| content.field("parts"));
         let parts: Vec<Value<'_>> = parts.into_iter().flat_map(Value::items).collect();
-        let last = parts.last().copied();
+        let (last, is_bare) = (parts.last().copied(), parts.is_empty());
         let before = event.pieces.len();
         let (mut exact, mut thought) = (true, false);
         let mut signatures = Vec::new();
@@ -110,6 +108,7 @@ impl ContentReader {
         }
         self.received.end(index, finish.clone(), exact);
         event.finishes.extend(finish);
+        is_bare
     }
 
     fn next_call(&mut self, candidate: u32) -> u32 {

@@ -163,6 +163,7 @@ fn key(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
 fn string(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
     let mut at = start + 1;
     loop {
+        at += plain(bytes.get(at..).unwrap_or_default());
         match bytes.get(at).copied() {
             Some(b'"') => return Ok(at + 1),
             Some(b'\\') => match bytes.get(at + 1).copied() {
@@ -182,6 +183,28 @@ fn string(bytes: &[u8], start: usize) -> Result<usize, JsonError> {
             None => return Err(error(bytes, at, "")),
         }
     }
+}
+
+/// How many bytes stand before the first that is no plain character of a string, a control character among them: counted
+/// eight at a time, so that up to seven of them may be left.
+fn plain(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    // Its highest bit is set in the first byte that is nothing, and in none before it.
+    let nothing_in = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+    let mut length = 0;
+    for eight in bytes.as_chunks::<8>().0 {
+        let word = u64::from_le_bytes(*eight);
+        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
+        let quote = nothing_in(word ^ (ONES * u64::from(b'"')));
+        let escape = nothing_in(word ^ (ONES * u64::from(b'\\')));
+        let found = control | quote | escape;
+        if found != 0 {
+            return length + found.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+    }
+    length
 }
 
 fn number(bytes: &[u8], start: usize) -> Result<usize, JsonError> {

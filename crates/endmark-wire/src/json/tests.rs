@@ -56,6 +56,26 @@ fn strict_json_and_nothing_else() {
 }
 
 #[test]
+fn what_ends_or_breaks_a_string_is_found_wherever_it_stands() {
+    let string = |before: usize, sign: &str, behind: usize| {
+        format!("[\"{}{sign}{}\"]", "x".repeat(before), "é".repeat(behind))
+    };
+    for (before, behind) in (0..20).flat_map(|before| (0..20).map(move |behind| (before, behind))) {
+        for control in (0..0x20_u8).map(char::from) {
+            let text = string(before, &control.to_string(), behind);
+            assert_eq!(Value::parse_str(&text).map_err(|error| error.offset), Err(before + 2), "{text:?}");
+        }
+        for plain in [" ", "!", "#", "[", "]", "\u{7f}", "\u{80}", "\u{a0}", "\u{ff}", "\\\"", "\\\\", "\\n"]
+        {
+            let text = string(before, plain, behind);
+            assert!(Value::parse_str(&text).is_ok(), "{text:?}");
+        }
+        let ended = string(before, "\"", behind);
+        assert_eq!(Value::parse_str(&ended).map_err(|error| error.offset), Err(before + 3), "{ended:?}");
+    }
+}
+
+#[test]
 fn a_hundred_thousand_levels_do_not_overflow() {
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
     assert_eq!(value(&deep).items().count(), 1);

@@ -3,7 +3,7 @@
 use super::content::text_of;
 use super::finish::read_finish;
 use super::tool_call::CallView;
-use crate::json::{Kind, Value};
+use crate::json::{Fields, Kind, Value};
 use crate::reply::{Choice, ToolCall};
 
 impl Choice {
@@ -19,15 +19,16 @@ impl Choice {
 
 /// Reads an item of a response's `choices`.
 pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Choice {
-    let mut choice = Choice::new(index_of(value).unwrap_or(position));
-    if let Some(message) = value.field("message") {
-        if let Some(content) = message.field("content").and_then(text_of) {
+    let value = Fields::of(value);
+    let mut choice = Choice::new(index_of(&value).unwrap_or(position));
+    if let Some(message) = value.get("message").map(Fields::of) {
+        if let Some(content) = message.get("content").and_then(text_of) {
             choice.text = content.text;
             choice.mendable &= content.exact;
         }
         // No continuation can show what was spoken.
         choice.mendable &= message.filled("audio").is_none();
-        for (number, call) in (0..).zip(CallView::all(message)) {
+        for (number, call) in (0..).zip(CallView::all(&message)) {
             let (arguments, exact) = call.arguments_text();
             choice.mendable &= exact && call.of_function;
             choice.tool_calls.push(ToolCall {
@@ -39,24 +40,24 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
                 legacy: call.legacy,
             });
         }
-        choice.reasoned = reasoning_of(message).is_some();
-        choice.refused = said(message, "refusal").is_some();
+        choice.reasoned = reasoning_of(&message).is_some();
+        choice.refused = said(&message, "refusal").is_some();
     }
     let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());
     choice.received = choice.text.len() + arguments.sum::<usize>();
-    choice.end(read_finish(value, choice.index, has_stop, choice.refused));
+    choice.end(read_finish(&value, choice.index, has_stop, choice.refused));
     choice
 }
 
 /// The number a choice names itself.
-pub(super) fn index_of(choice: Value<'_>) -> Option<u32> {
-    choice.field("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok())
+pub(super) fn index_of(choice: &Fields<'_>) -> Option<u32> {
+    choice.get("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok())
 }
 
 /// The reasoning in a message or delta, under the names servers have for it.
-pub(super) fn reasoning_of(message: Value<'_>) -> Option<String> {
+pub(super) fn reasoning_of(message: &Fields<'_>) -> Option<String> {
     let thinking = || {
-        let parts = message.field("content").filter(|content| content.kind() == Kind::Array)?.items();
+        let parts = message.get("content").filter(|content| content.kind() == Kind::Array)?.items();
         let mut thinking =
             parts.filter(|part| part.field("type").and_then(Value::text).as_deref() == Some("thinking"));
         thinking
@@ -67,7 +68,7 @@ pub(super) fn reasoning_of(message: Value<'_>) -> Option<String> {
 }
 
 /// A field's text, if it is there and not empty.
-pub(super) fn said(message: Value<'_>, name: &str) -> Option<String> {
-    let text = message.field(name).and_then(Value::text)?;
+pub(super) fn said(message: &Fields<'_>, name: &str) -> Option<String> {
+    let text = message.get(name).and_then(Value::text)?;
     (!text.is_empty()).then(|| text.into_owned())
 }

@@ -1,7 +1,7 @@
 //! Errors in OpenAI's shape: those Endmark raises, and those a provider answers.
 
 use crate::error::ProviderError;
-use crate::json::{Value, quoted};
+use crate::json::{Fields, Value, quoted};
 
 /// An error's body in OpenAI's shape, so that client libraries raise their own exceptions.
 ///
@@ -37,9 +37,14 @@ pub fn read_error(body: &[u8]) -> Option<ProviderError> {
 /// The error in an object: in its field `error`, as an object or only a message; older vLLM says
 /// `"object":"error"` and puts the message next to it.
 pub(crate) fn read_error_field(root: Value<'_>) -> Option<ProviderError> {
-    let is_error = || root.field("object").and_then(Value::text).as_deref() == Some("error");
+    read_error_among(root, &Fields::of(root))
+}
+
+/// The same for an object whose fields are known.
+pub(super) fn read_error_among(root: Value<'_>, fields: &Fields<'_>) -> Option<ProviderError> {
+    let is_error = || fields.get("object").and_then(Value::text).as_deref() == Some("error");
     let error =
-        root.field("error").filter(|error| !error.is_null()).or_else(|| is_error().then_some(root))?;
+        fields.get("error").filter(|error| !error.is_null()).or_else(|| is_error().then_some(root))?;
     let message = error.text().map(std::borrow::Cow::into_owned).or_else(|| error.word_or_number("message"));
     Some(ProviderError {
         message: message.unwrap_or_else(|| error.raw().to_owned()),

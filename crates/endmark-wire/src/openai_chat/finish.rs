@@ -2,7 +2,7 @@
 
 use endmark_core::Stop;
 
-use crate::json::{Kind, Value};
+use crate::json::{Fields, Kind, Value};
 use crate::reply::Finish;
 
 /// What a choice object says of its end; none while it has no `finish_reason`, or a blank one.
@@ -11,8 +11,8 @@ use crate::reply::Finish;
 /// stream a whole reply.
 ///
 /// `refused` is whether the choice carries a refusal, which counts whatever the word is.
-pub(super) fn read_finish(choice: Value<'_>, index: u32, has_stop: bool, refused: bool) -> Option<Finish> {
-    let word = choice.field("finish_reason")?.text().filter(|word| !word.trim().is_empty())?.into_owned();
+pub(super) fn read_finish(choice: &Fields<'_>, index: u32, has_stop: bool, refused: bool) -> Option<Finish> {
+    let word = choice.get("finish_reason")?.text().filter(|word| !word.trim().is_empty())?.into_owned();
     let stop = if refused { Some(Stop::Refused) } else { finish_of(&word, stopped_by(choice), has_stop) };
     Some(Finish { choice: index, stop, word })
 }
@@ -30,15 +30,15 @@ pub enum StoppedBy {
 
 /// Reads vLLM's `stop_reason` (null: the model's own end) and SGLang's `matched_stop`. In both a string is
 /// the request's stop sequence, and a number a token: the request's, or one of several that end a turn.
-fn stopped_by(choice: Value<'_>) -> StoppedBy {
-    if let Some(reason) = choice.field("stop_reason") {
+fn stopped_by(choice: &Fields<'_>) -> StoppedBy {
+    if let Some(reason) = choice.get("stop_reason") {
         return match reason.kind() {
             Kind::String => StoppedBy::Sequence,
             Kind::Null => StoppedBy::Model,
             Kind::Number | Kind::Object | Kind::Array | Kind::Bool => StoppedBy::Unsaid,
         };
     }
-    let matched = choice.field("matched_stop").map(Value::kind);
+    let matched = choice.get("matched_stop").map(Value::kind);
     if matched == Some(Kind::String) { StoppedBy::Sequence } else { StoppedBy::Unsaid }
 }
 
@@ -104,9 +104,9 @@ mod tests {
     fn a_blank_word_is_no_finish() {
         for word in [r#""""#, r#"" ""#, r#""\n\t""#, "null", "0"] {
             let choice = format!("{{\"finish_reason\":{word},\"stop_reason\":null}}");
-            let choice = Value::parse_str(&choice).unwrap();
-            assert_eq!(read_finish(choice, 0, false, false), None, "{word}");
-            assert_eq!(read_finish(choice, 0, true, true), None, "{word}");
+            let choice = Fields::of(Value::parse_str(&choice).unwrap());
+            assert_eq!(read_finish(&choice, 0, false, false), None, "{word}");
+            assert_eq!(read_finish(&choice, 0, true, true), None, "{word}");
         }
     }
 
@@ -114,8 +114,8 @@ mod tests {
     fn who_stopped() {
         let stop = |fields: &str, has_stop| {
             let choice = format!("{{\"finish_reason\":\"stop\"{fields}}}");
-            let choice = Value::parse_str(&choice).unwrap();
-            read_finish(choice, 0, has_stop, false).unwrap().stop
+            let choice = Fields::of(Value::parse_str(&choice).unwrap());
+            read_finish(&choice, 0, has_stop, false).unwrap().stop
         };
         assert_eq!(stop("", false), Some(Stop::Normal));
         assert_eq!(stop("", true), Some(Stop::Sequence));

@@ -221,7 +221,7 @@ pub(super) fn view(root: Value<'_>) -> View {
         format.get("json_schema").and_then(|named| named.field("schema")).or_else(|| format.get("schema"))
     });
     View {
-        model: word(root, "model"),
+        model: fields.get("model").and_then(Value::text).unwrap_or_default().into_owned(),
         stream,
         include_usage: stream && asks_for_usage == Some(true),
         limit: limit.map(|(_, limit)| limit),

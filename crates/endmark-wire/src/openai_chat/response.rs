@@ -11,7 +11,7 @@ use super::tool_call::{CallView, call_json};
 use super::usage::{read_usage, write_usage};
 use crate::edit::Edits;
 use crate::error::ResponseError;
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Fields, Kind, Value, quoted};
 use crate::reply::{Choice, ToolCall, Usage};
 use crate::response::Reply;
 
@@ -68,14 +68,15 @@ impl ChatResponse {
 
 /// What a response says. With several choices some servers count the tokens of only one.
 pub(super) fn read_reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseError> {
-    let choices = root.field("choices").filter(|choices| choices.kind() == Kind::Array);
+    let fields = Fields::of(root);
+    let choices = fields.get("choices").filter(|choices| choices.kind() == Kind::Array);
     let choices = choices.ok_or(ResponseError::Without("choices"))?;
     let choices = (0..).zip(choices.items());
     Ok(Reply {
-        id: root.field("id").and_then(Value::text).map(std::borrow::Cow::into_owned),
-        model: root.word("model").unwrap_or_default(),
+        id: fields.get("id").and_then(Value::text).map(std::borrow::Cow::into_owned),
+        model: fields.get("model").and_then(Value::text).unwrap_or_default().into_owned(),
         choices: choices.map(|(position, choice)| read_choice(choice, position, has_stop)).collect(),
-        usage: root.field("usage").and_then(read_usage),
+        usage: fields.get("usage").and_then(read_usage),
     })
 }
 
@@ -104,9 +105,9 @@ impl<'a> ResponseEdit<'a> {
 
     /// Sets the arguments of one of a choice's calls, by its [`ToolCall::index`].
     pub fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str) {
-        let call = self
-            .message(choice)
-            .and_then(|message| (0..).zip(CallView::all(message)).find(|(index, _)| *index == call));
+        let call = self.message(choice).and_then(|message| {
+            (0..).zip(CallView::all(&Fields::of(message))).find(|(index, _)| *index == call)
+        });
         if let Some(value) = call.and_then(|(_, call)| call.arguments) {
             self.drop_logprobs(choice);
             self.edits.set_text(value, arguments);
@@ -132,7 +133,8 @@ impl<'a> ResponseEdit<'a> {
 
     /// Whether a choice has a call in the legacy form.
     pub(super) fn has_legacy_call(&self, choice: u32) -> bool {
-        self.message(choice).is_some_and(|message| CallView::all(message).any(|call| call.legacy))
+        self.message(choice)
+            .is_some_and(|message| CallView::all(&Fields::of(message)).any(|call| call.legacy))
     }
 
     /// Sets a choice's `finish_reason`.
@@ -186,7 +188,7 @@ impl<'a> ResponseEdit<'a> {
 pub(super) fn find_choice(root: Value<'_>, index: u32) -> Option<Value<'_>> {
     let choices = (0..).zip(root.field("choices")?.items());
     choices
-        .map(|(position, choice)| (index_of(choice).unwrap_or(position), choice))
+        .map(|(position, choice)| (index_of(&Fields::of(choice)).unwrap_or(position), choice))
         .find(|(own, _)| *own == index)
         .map(|(_, choice)| choice)
         .filter(|choice| choice.kind() == Kind::Object)

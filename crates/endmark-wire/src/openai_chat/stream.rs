@@ -4,12 +4,12 @@ use endmark_core::Ending;
 
 use super::choice::{index_of, reasoning_of, said};
 use super::content::text_of;
-use super::error::read_error_field;
+use super::error::read_error_among;
 use super::finish::read_finish;
 use super::tool_call::CallView;
 use super::usage::read_usage;
 use super::{ChatRequest, Template};
-use crate::json::Value;
+use crate::json::{Fields, Value};
 use crate::reply::{Choice, Delta, Event, EventError, Piece, Received, Usage};
 use crate::sse::Frame;
 use crate::stream::{Data, data_in, data_of};
@@ -40,15 +40,10 @@ pub struct ChatStream {
     fallback: Template,
 }
 
-/// Whether a chunk has nothing of a reply but who speaks, as the first of most servers, and Azure's with what it filtered.
-fn opens(root: Value<'_>, counts: bool) -> bool {
-    let Some(choices) = root.field("choices") else { return false };
-    let is_bare = |choice: Value<'_>| {
-        let delta = choice.field("delta").map(Value::fields).into_iter().flatten();
-        choice.filled("finish_reason").is_none()
-            && delta.into_iter().all(|field| field.is("role") || field.value.is_blank())
-    };
-    if choices.is_blank() { !counts } else { choices.items().all(is_bare) }
+/// Whether an item of `choices` has nothing of a reply but who speaks, as the first of most servers.
+fn is_bare(choice: &Fields<'_>, delta: Option<&Fields<'_>>) -> bool {
+    let mut said = delta.into_iter().flat_map(Fields::iter);
+    choice.filled("finish_reason").is_none() && said.all(|field| field.is("role") || field.value.is_blank())
 }
 
 impl ChatStream {
@@ -86,19 +81,27 @@ impl ChatStream {
             }
             Data::Object(root) => root,
         };
-        let mut event = Event { no_choices: true, error: read_error_field(root), ..Event::default() };
-        for (position, choice) in (0..).zip(root.field("choices").into_iter().flat_map(Value::items)) {
+        // Every chunk is asked after the same few fields: one walk finds them all.
+        let fields = Fields::of(root);
+        let error = read_error_among(root, &fields);
+        let mut event = Event { no_choices: true, error, ..Event::default() };
+        let choices = fields.get("choices");
+        let mut are_bare = true;
+        for (position, choice) in (0..).zip(choices.into_iter().flat_map(Value::items)) {
             event.no_choices = false;
-            self.choice(choice, index_of(choice).unwrap_or(position), &mut event);
+            are_bare &= self.choice(&Fields::of(choice), position, &mut event);
         }
         if !event.no_choices && self.template.is_none() {
             self.template = Some(Template::read(root));
             self.received.named(root.word("model"), root.word("id"));
         }
-        event.usage = root.field("usage").and_then(read_usage);
-        event.opens = event.error.is_none() && opens(root, event.usage.is_some());
+        event.usage = fields.get("usage").and_then(read_usage);
+        // A chunk without any choice may say what Azure filtered of the request.
+        let opens = |choices: Value<'_>| if choices.is_blank() { event.usage.is_none() } else { are_bare };
+        event.opens = event.error.is_none() && choices.is_some_and(opens);
         // llama.cpp counts here where usage was not asked for.
-        self.received.event(&event, root.at("timings.predicted_n").and_then(Value::as_u64));
+        let counted = fields.get("timings").and_then(|timings| timings.field("predicted_n"));
+        self.received.event(&event, counted.and_then(Value::as_u64));
         event
     }
 
@@ -147,31 +150,35 @@ impl ChatStream {
         self.template.as_ref().unwrap_or(&self.fallback)
     }
 
-    fn choice(&mut self, value: Value<'_>, index: u32, event: &mut Event) {
+    /// Reads an item of `choices`; answers whether it only opens a reply.
+    fn choice(&mut self, value: &Fields<'_>, position: u32, event: &mut Event) -> bool {
+        let index = index_of(value).unwrap_or(position);
         let pieces_before = event.pieces.len();
-        let mut exact = true;
-        if let Some(delta) = value.field("delta") {
+        let (mut exact, mut legacy) = (true, false);
+        let delta = value.get("delta").map(Fields::of);
+        if let Some(delta) = &delta {
             self.pieces(delta, index, &mut exact, &mut event.pieces);
             // No continuation can show what was spoken.
             exact &= delta.filled("audio").is_none();
+            legacy = delta.get("function_call").is_some_and(|call| !call.is_null());
         }
         let pieces = event.pieces.get(pieces_before..).unwrap_or_default();
-        let legacy = value.at("delta.function_call").is_some_and(|call| !call.is_null());
         self.received.pieces(index, pieces, legacy);
         let refused = self.choice_at(index).is_some_and(|choice| choice.refused);
         let finish = read_finish(value, index, self.has_stop, refused);
         event.finishes.extend(finish.clone());
         self.received.end(index, finish, exact);
+        is_bare(value, delta.as_ref())
     }
 
     /// What a delta holds. Content of several kinds comes in the order in which a model writes it.
-    fn pieces(&self, delta: Value<'_>, choice: u32, exact: &mut bool, pieces: &mut Vec<Delta>) {
+    fn pieces(&self, delta: &Fields<'_>, choice: u32, exact: &mut bool, pieces: &mut Vec<Delta>) {
         let mut push = |piece| pieces.push(Delta { choice, piece });
         if let Some(reasoning) = reasoning_of(delta) {
             push(Piece::Reasoning(reasoning));
         }
         if let Some(content) =
-            delta.field("content").and_then(text_of).filter(|content| !content.text.is_empty())
+            delta.get("content").and_then(text_of).filter(|content| !content.text.is_empty())
         {
             *exact &= content.exact;
             push(Piece::Text(content.text));

@@ -1,6 +1,6 @@
 //! Tool calls in Chat Completions: `tool_calls`, and the legacy `function_call`.
 
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Fields, Kind, Value, quoted};
 use crate::reply::ToolCall;
 
 /// The call as an item of a message's `tool_calls`.
@@ -30,14 +30,14 @@ pub(super) struct CallView<'a> {
 
 impl<'a> CallView<'a> {
     /// The calls of a message or of a delta: `tool_calls`, and the legacy `function_call`.
-    pub(super) fn all(message: Value<'a>) -> impl Iterator<Item = CallView<'a>> {
-        let calls = message.field("tool_calls").into_iter().flat_map(Value::items).map(|call| CallView {
+    pub(super) fn all(message: &Fields<'a>) -> impl Iterator<Item = CallView<'a>> + use<'a> {
+        let calls = message.get("tool_calls").into_iter().flat_map(Value::items).map(|call| CallView {
             index: call.field("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok()),
             id: non_empty(call.field("id")),
             of_function: calls_function(call),
             ..Self::function(call.field("function"), false)
         });
-        let legacy = message.field("function_call").filter(|call| call.kind() == Kind::Object);
+        let legacy = message.get("function_call").filter(|call| call.kind() == Kind::Object);
         calls.chain(legacy.map(|call| Self::function(Some(call), true)))
     }
 
@@ -87,7 +87,7 @@ mod tests {
         let of_function = |call: &str| {
             let message = format!("{{\"tool_calls\":[{call}]}}");
             let message = Value::parse_str(&message).unwrap();
-            CallView::all(message).map(|call| call.of_function).collect::<Vec<_>>()
+            CallView::all(&Fields::of(message)).map(|call| call.of_function).collect::<Vec<_>>()
         };
         for call in [
             r#"{"type":"function","function":{"name":"f"}}"#,
@@ -110,6 +110,6 @@ mod tests {
             assert_eq!(of_function(call), [false], "{call}");
         }
         let legacy = Value::parse_str(r#"{"function_call":{"name":"f"}}"#).unwrap();
-        assert!(CallView::all(legacy).all(|call| call.of_function && call.legacy));
+        assert!(CallView::all(&Fields::of(legacy)).all(|call| call.of_function && call.legacy));
     }
 }

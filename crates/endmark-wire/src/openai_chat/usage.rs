@@ -1,12 +1,14 @@
 //! Tokens in Chat Completions: the `usage` object.
 
 use crate::edit::Edits;
-use crate::json::{Kind, Value};
+use crate::json::{Fields, Kind, Value};
 use crate::reply::Usage;
 
 /// Reads a `usage` object; none if it counts nothing.
 pub(super) fn read_usage(value: Value<'_>) -> Option<Usage> {
-    let count = |path| value.at(path).and_then(Value::as_u64);
+    let fields = Fields::of(value);
+    let count = |name| fields.get(name).and_then(Value::as_u64);
+    let detail = |of, name| fields.get(of)?.field(name)?.as_u64();
     let (prompt, completion) = (count("prompt_tokens"), count("completion_tokens"));
     if prompt.is_none() && completion.is_none() {
         return None;
@@ -17,8 +19,8 @@ pub(super) fn read_usage(value: Value<'_>) -> Option<Usage> {
         completion,
         total: count("total_tokens").unwrap_or_else(|| prompt.saturating_add(completion)),
         written: None,
-        cached: count("prompt_tokens_details.cached_tokens").or_else(|| count("prompt_cache_hit_tokens")),
-        reasoning: count("completion_tokens_details.reasoning_tokens"),
+        cached: detail("prompt_tokens_details", "cached_tokens").or_else(|| count("prompt_cache_hit_tokens")),
+        reasoning: detail("completion_tokens_details", "reasoning_tokens"),
     })
 }
 

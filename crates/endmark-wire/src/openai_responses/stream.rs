@@ -44,10 +44,16 @@ pub(super) enum Place {
 impl Place {
     /// What an event says of its place.
     pub(super) fn of(root: Value<'_>) -> Self {
-        if let Some(index) = root.field("output_index").and_then(Value::as_u64) {
+        Self::among(&Fields::of(root))
+    }
+
+    /// The same for an event whose fields are known.
+    fn among(fields: &Fields<'_>) -> Self {
+        if let Some(index) = fields.get("output_index").and_then(Value::as_u64) {
             return Self::Index(index);
         }
-        let id = root.word("item_id").or_else(|| root.field("item").and_then(|item| item.word("id")));
+        let own = || fields.filled("item_id").and_then(Value::text).map(Into::into);
+        let id = own().or_else(|| fields.get("item").and_then(|item| item.word("id")));
         id.map_or(Self::Unsaid, Self::Id)
     }
 }
@@ -78,19 +84,19 @@ impl ResponseReader {
                     .is_some_and(|part| part.says("type", "output_text") && part.filled("text").is_none());
             }
             "response.output_item.done" => exact = self.item_ends(root, &mut event),
-            "response.output_text.delta" => exact = self.piece(root, &mut event, Piece::Text),
+            "response.output_text.delta" => exact = self.piece(&fields, &mut event, Piece::Text),
             "response.refusal.delta" => {
-                self.piece(root, &mut event, Piece::Refusal);
+                self.piece(&fields, &mut event, Piece::Refusal);
             }
             "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => {
-                self.piece(root, &mut event, Piece::Reasoning);
+                self.piece(&fields, &mut event, Piece::Reasoning);
             }
             "response.function_call_arguments.delta" => {
-                let place = Place::of(root);
+                let place = Place::among(&fields);
                 let call = self.open.iter().find(|open| open.place == place && open.item == Item::Call);
                 match call.map(|open| open.call) {
                     Some(index) => {
-                        exact = self.piece(root, &mut event, |arguments| Piece::ToolCall {
+                        exact = self.piece(&fields, &mut event, |arguments| Piece::ToolCall {
                             index,
                             id: None,
                             name: None,
@@ -142,10 +148,10 @@ impl ResponseReader {
     }
 
     /// Adds the event's delta as a piece; answers whether it is exactly what was sent.
-    fn piece(&mut self, root: Value<'_>, event: &mut Event, piece: impl FnOnce(String) -> Piece) -> bool {
-        let Some(delta) = root.field("delta").and_then(Value::decoded) else { return true };
+    fn piece(&mut self, fields: &Fields<'_>, event: &mut Event, piece: impl FnOnce(String) -> Piece) -> bool {
+        let Some(delta) = fields.get("delta").and_then(Value::decoded) else { return true };
         if !delta.text.is_empty() {
-            let place = Place::of(root);
+            let place = Place::among(fields);
             if let Some(open) = self.open.iter_mut().rfind(|open| open.place == place) {
                 open.came = true;
             }
