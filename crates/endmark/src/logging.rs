@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use endmark_gateway::Scrubber;
+use tracing::{Dispatch, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Registry};
+use tracing_subscriber::{EnvFilter, Registry, registry};
 
 use crate::arguments::LogFormat;
 use crate::config::LOG_VARIABLE;
@@ -29,16 +31,37 @@ pub(crate) fn begin(context: &Context, format: LogFormat, also: Option<impl Laye
     };
     let said = context.environment.get(LOG_VARIABLE).and_then(|filter| EnvFilter::try_new(filter).ok());
     let filter = said.unwrap_or_else(|| EnvFilter::new(level));
-    let layer = tracing_subscriber::fmt::layer().with_writer(Scrubbed);
-    let layer = match format {
-        LogFormat::Json => {
-            IS_JSON.store(true, Ordering::Relaxed);
-            layer.json().flatten_event(true).with_span_list(false).boxed()
-        }
-        LogFormat::Text => layer.with_ansi(context.terminal.errors.is_on()).boxed(),
-    };
+    if format == LogFormat::Json {
+        IS_JSON.store(true, Ordering::Relaxed);
+    }
     // Only one subscriber can be the process's; a second start would change nothing, and does not matter.
-    let _ = tracing_subscriber::registry().with(also).with(layer.with_filter(filter)).try_init();
+    let _ = collector(also, format, context.terminal.errors.is_on(), filter).try_init();
+}
+
+/// Who is told of events and spans.
+fn collector(
+    also: Option<impl Layer<Registry> + Send + Sync>,
+    format: LogFormat,
+    colors: bool,
+    filter: EnvFilter,
+) -> Dispatch {
+    match also {
+        Some(also) => registry().with(also).with(lines(format, colors).with_filter(filter)).into(),
+        // A layer that is none wants every span all the same, and each would be made for nobody.
+        None => registry().with(lines(format, colors).with_filter(filter)).into(),
+    }
+}
+
+/// What writes the lines of the log.
+fn lines<S>(format: LogFormat, colors: bool) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let lines = tracing_subscriber::fmt::layer().with_writer(Scrubbed);
+    match format {
+        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
+        LogFormat::Text => lines.with_ansi(colors).boxed(),
+    }
 }
 
 /// Whether what is said to people has to be a line of the log, too, since programs read it.
@@ -78,5 +101,25 @@ impl Write for Scrubbed {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::{dispatcher, info_span};
+    use tracing_subscriber::layer::Identity;
+
+    use super::*;
+
+    #[test]
+    fn spans_for_traces_are_made_only_where_somebody_collects_them() {
+        for (also, is_made) in [(None, false), (Some(Identity::new()), true)] {
+            let filter = EnvFilter::new("warn,endmark_gateway=info");
+            let collector = collector(also, LogFormat::Text, false, filter);
+            dispatcher::with_default(&collector, || {
+                assert!(!info_span!(target: "endmark_gateway", "request").is_disabled());
+                assert_eq!(info_span!(target: "telemetry", "request").is_disabled(), !is_made);
+            });
+        }
     }
 }
