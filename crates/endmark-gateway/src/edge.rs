@@ -4,6 +4,7 @@
 //! each is doing, and which gives way where there are too many; [`service`] lets a request in, to what is behind
 //! it, and holds its place until its reply is over.
 
+mod again;
 mod body;
 mod connection;
 mod connections;

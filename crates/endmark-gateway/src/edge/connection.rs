@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::again::Again;
 use super::connections::Seat;
 use super::doorway::Doorway;
 use super::last_words::last_words;
@@ -71,7 +72,7 @@ where
                 async move { Ok::<_, Infallible>(service::answer(&server, &presence, request).await) }
             }),
         );
-    let mut connection = std::pin::pin!(connection);
+    let mut connection = Again::new(connection);
     loop {
         tokio::select! {
             ended = &mut connection => {
