@@ -160,8 +160,17 @@ fn no_upstream(format: &dyn WireFormat) -> Refusal {
 /// Whether a path has a segment that takes it elsewhere, in any spelling that some server understands: what is one
 /// path here and another one there is answered by nobody's rules.
 fn has_dot_segment(path_and_query: &str) -> bool {
-    let path = path_and_query.split('?').next().unwrap_or_default().to_ascii_lowercase();
-    let path = path.replace("%2e", ".").replace("%2f", "/").replace("%5c", "/").replace('\\', "/");
+    let path = path_and_query.split('?').next().unwrap_or_default();
+    if !path.contains(['.', '%']) {
+        // In no spelling.
+        return false;
+    }
+    let path = path
+        .to_ascii_lowercase()
+        .replace("%2e", ".")
+        .replace("%2f", "/")
+        .replace("%5c", "/")
+        .replace('\\', "/");
     path.split('/').any(|segment| matches!(segment.split(';').next(), Some("." | "..")))
 }
 

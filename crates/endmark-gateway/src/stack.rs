@@ -141,7 +141,7 @@ async fn send(
         .send(target.upstream, request, first_byte)
         .await
         .map_err(|error| Refusal::without_answer(target.upstream, error))?;
-    let headers = from_upstream(answer.headers());
-    *answer.headers_mut() = headers;
+    let headers = std::mem::take(answer.headers_mut());
+    *answer.headers_mut() = from_upstream(headers);
     Ok(answer)
 }

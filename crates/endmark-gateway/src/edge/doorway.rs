@@ -5,6 +5,7 @@
 //! shape that clients know.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -239,8 +240,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Doorway<S> {
             if this.waiting.is_empty() && this.framing.place() == Place::Body {
                 return this.read_body(context, buffer);
             }
-            let mut bytes = [0; READ];
-            let mut came = ReadBuf::new(&mut bytes);
+            let mut bytes = [MaybeUninit::uninit(); READ];
+            let mut came = ReadBuf::uninit(&mut bytes);
             match Pin::new(&mut this.stream).poll_read(context, &mut came) {
                 Poll::Ready(Ok(())) if came.filled().is_empty() => return Poll::Ready(Ok(())),
                 Poll::Ready(Ok(())) => this.waiting.extend_from_slice(came.filled()),
@@ -294,8 +295,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
         ready!(Pin::new(&mut this.stream).poll_flush(context))?;
         ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
         while is_waited_for {
-            let mut bytes = [0; READ];
-            let mut came = ReadBuf::new(&mut bytes);
+            let mut bytes = [MaybeUninit::uninit(); READ];
+            let mut came = ReadBuf::uninit(&mut bytes);
             ready!(Pin::new(&mut this.stream).poll_read(context, &mut came))?;
             is_waited_for = !came.filled().is_empty();
         }

@@ -202,7 +202,8 @@ async fn sent(exchange: &Exchange, call: &mut Call) -> Result<Response<AnyBody>,
             return Err((failure, Err(unreachable(exchange, error))));
         }
     };
-    *answer.headers_mut() = from_upstream(answer.headers());
+    let headers = std::mem::take(answer.headers_mut());
+    *answer.headers_mut() = from_upstream(headers);
     let status = answer.status();
     let mut answer = answer.map(|body| call.answered(status, body));
     if exchange.mode != Mode::Off {

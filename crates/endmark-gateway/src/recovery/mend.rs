@@ -84,7 +84,9 @@ pub(crate) async fn mend(
     let Judged { judgement, settled, by_format } = *judged(suspect);
     match judgement {
         Judgement::Passed => Ok(Mended::untouched()),
-        Judgement::Whole { disclosed } => whole(exchange, suspect, account, flow, disclosed).await,
+        Judgement::Whole { disclosed: false } if suspect.schema.is_none() => Ok(Mended::untouched()),
+        // On the heap from here on: most replies need none of it, and would carry the room for it along.
+        Judgement::Whole { disclosed } => Box::pin(whole(exchange, suspect, account, flow, disclosed)).await,
         Judgement::Cut(kind) => {
             let set_limit = exchange.sets_limit();
             let record = Record::open(exchange, &suspect.slot, kind, settled, suspect.reply.text.len()).await;
@@ -96,7 +98,7 @@ pub(crate) async fn mend(
                 Action::Resume if !flow.is_open() => {
                     Ok(disclosed(exchange, record, suspect, kind, CLOSED).await)
                 }
-                Action::Resume => resumed(exchange, suspect, account, flow, kind, record).await,
+                Action::Resume => Box::pin(resumed(exchange, suspect, account, flow, kind, record)).await,
             }
         }
     }

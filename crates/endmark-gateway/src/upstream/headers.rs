@@ -77,7 +77,7 @@ const BEARER: Credential = ("authorization", "Bearer ");
 /// Endmark's own, and with the upstream's key where it has one. That stands where the request's format has it, or where
 /// the client's own stood; without either where the upstream's provider has it.
 pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Option<Credential>) -> HeaderMap {
-    let mut headers = end_to_end(client);
+    let mut headers = end_to_end(client.clone());
     headers.remove(header::HOST);
     headers.remove(header::EXPECT);
     let own: Vec<HeaderName> =
@@ -153,7 +153,7 @@ pub(crate) fn secrets_in(headers: &HeaderMap, uri: &Uri) -> Vec<String> {
 }
 
 /// The headers of an upstream's answer as the client gets them.
-pub(crate) fn from_upstream(upstream: &HeaderMap) -> HeaderMap {
+pub(crate) fn from_upstream(upstream: HeaderMap) -> HeaderMap {
     end_to_end(upstream)
 }
 
@@ -191,9 +191,8 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(moment.duration_since(now).unwrap_or_default())
 }
 
-fn end_to_end(headers: &HeaderMap) -> HeaderMap {
-    let mut passing = headers.clone();
-    let named_by_connection: Vec<String> = headers
+fn end_to_end(mut passing: HeaderMap) -> HeaderMap {
+    let named_by_connection: Vec<String> = passing
         .get_all(header::CONNECTION)
         .iter()
         .filter_map(|value| value.to_str().ok())
