@@ -240,17 +240,30 @@ impl<'a> Value<'a> {
 
 /// All fields of an object, found in one walk: for asking after many of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fields<'a>(Vec<Field<'a>>);
+pub(crate) struct Fields<'a>(Vec<Named<'a>>);
+
+/// A field, and its name as it stands between the quotes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Named<'a> {
+    name: &'a str,
+    is_escaped: bool,
+    field: Field<'a>,
+}
 
 impl<'a> Fields<'a> {
     /// The fields of this object; none for any other kind.
     pub(crate) fn of(object: Value<'a>) -> Self {
-        Self(object.fields().collect())
+        let named = |field: Field<'a>| {
+            let name = field.key.inside();
+            Named { name, is_escaped: name.bytes().any(|byte| byte == b'\\'), field }
+        };
+        Self(object.fields().map(named).collect())
     }
 
     /// The value of the last field of this name.
     pub(crate) fn get(&self, name: &str) -> Option<Value<'a>> {
-        self.0.iter().rfind(|field| field.is(name)).map(|field| field.value)
+        let is_it = |named: &&Named<'a>| named.name == name || (named.is_escaped && named.field.is(name));
+        self.0.iter().rfind(is_it).map(|named| named.field.value)
     }
 
     /// A field that says something.
@@ -260,7 +273,7 @@ impl<'a> Fields<'a> {
 
     /// All of them as they stand, duplicates too.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Field<'a>> {
-        self.0.iter()
+        self.0.iter().map(|named| &named.field)
     }
 }
 

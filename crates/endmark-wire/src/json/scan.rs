@@ -112,19 +112,25 @@ pub(super) fn value_end(bytes: &[u8], start: usize) -> usize {
 /// The end of the string whose opening quote stands at `start`, the closing quote included.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
-    let mut found = bytes.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest));
-    while let Some(length) = found {
+    while let Some(rest) = bytes.get(at..) {
+        // Names and most values are short: a search that is made for long texts costs more to begin than it spares.
+        let close = plain(&rest[..rest.len().min(SHORT)]);
+        let found = match rest.get(close) {
+            Some(b'"' | b'\\') => Some(close),
+            _ => memchr::memchr2(b'"', b'\\', &rest[close..]).map(|length| close + length),
+        };
+        let Some(length) = found else { break };
         at += length;
         if bytes.get(at) == Some(&b'"') {
             return at + 1;
         }
         at += 2;
-        found = bytes.get(at..).and_then(|rest| {
-            near(rest, |byte| matches!(byte, b'"' | b'\\'), |rest| memchr::memchr2(b'"', b'\\', rest))
-        });
     }
     bytes.len()
 }
+
+/// Bytes of a string that are looked at before a search for long texts begins.
+const SHORT: usize = 32;
 
 /// Looks at so many bytes one by one behind an escape.
 const NEAR: usize = 16;

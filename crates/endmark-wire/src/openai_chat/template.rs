@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::response::find_choice;
 use super::usage::{usage_json, write_usage};
 use crate::edit::Edits;
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Fields, Kind, Value, quoted};
 use crate::reply::{EventError, ToolCall, Usage};
 
 /// Fields that are the same in every chunk of a stream. Others say something of one chunk only.
@@ -40,9 +40,10 @@ impl Template {
 
     /// The template of the stream that this chunk is part of.
     pub(super) fn read(chunk: Value<'_>) -> Self {
+        let fields = Fields::of(chunk);
         let mut envelope = String::new();
         for name in ENVELOPE {
-            if let Some(value) = chunk.field(name).filter(|value| value.raw().len() <= MAX_FIELD_BYTES) {
+            if let Some(value) = fields.get(name).filter(|value| value.raw().len() <= MAX_FIELD_BYTES) {
                 envelope.push_str(&quoted(name));
                 envelope.push(':');
                 envelope.push_str(value.raw());
