@@ -6,6 +6,7 @@
 
 mod again;
 mod body;
+mod companion;
 mod connection;
 mod connections;
 mod doorway;
@@ -17,6 +18,7 @@ mod server;
 mod service;
 mod tls;
 
+pub(crate) use companion::BesideConnections;
 pub(crate) use permits::Permit;
 pub use server::{ServeError, Server, listen, serve};
 pub use tls::TlsError;

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
+use super::companion::Turn;
+
 /// It waits, and who wakes it wakes its task.
 const WAITING: u8 = 0;
 /// It runs.
@@ -17,7 +19,7 @@ const RUNNING: u8 = 1;
 const WOKEN: u8 = 2;
 
 /// So often it is asked before other tasks have their turn.
-const TURNS: usize = 16;
+const TIMES: usize = 32;
 
 /// A future that is asked again at once where it was woken while it ran.
 pub(super) struct Again<F> {
@@ -69,17 +71,25 @@ impl<F: Future> Future for Again<F> {
                 this.bell.insert((bell, waker))
             }
         };
-        for _ in 0..TURNS {
-            // Whatever woke it has happened before it is asked.
-            bell.state.swap(RUNNING, Ordering::AcqRel);
-            if let Poll::Ready(done) = this.future.as_mut().poll(&mut Context::from_waker(waker)) {
-                return Poll::Ready(done);
+        let turn = Turn::begin();
+        let mut is_woken = true;
+        for _ in 0..TIMES {
+            if is_woken {
+                // Whatever woke it has happened before it is asked.
+                bell.state.swap(RUNNING, Ordering::AcqRel);
+                if let Poll::Ready(done) = this.future.as_mut().poll(&mut Context::from_waker(waker)) {
+                    return Poll::Ready(done);
+                }
             }
-            let rests =
-                bell.state.compare_exchange(RUNNING, WAITING, Ordering::AcqRel, Ordering::Acquire).is_ok();
-            if rests {
+            if Turn::ask_woken(&turn) {
+                is_woken = bell.state.load(Ordering::Acquire) == WOKEN;
+                continue;
+            }
+            let rests = bell.state.compare_exchange(RUNNING, WAITING, Ordering::AcqRel, Ordering::Acquire);
+            if rests.is_ok() {
                 return Poll::Pending;
             }
+            is_woken = true;
         }
         bell.state.store(WAITING, Ordering::Release);
         context.waker().wake_by_ref();
@@ -124,19 +134,19 @@ mod tests {
     fn what_wakes_itself_is_asked_again_and_its_task_is_not_woken() {
         let count = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&count));
-        let mut again = Again::new(wakes_itself(TURNS - 1));
+        let mut again = Again::new(wakes_itself(TIMES - 1));
         let asked = Pin::new(&mut again).poll(&mut Context::from_waker(&waker));
-        assert_eq!((asked, count.0.load(Ordering::SeqCst)), (Poll::Ready(TURNS), 0));
+        assert_eq!((asked, count.0.load(Ordering::SeqCst)), (Poll::Ready(TIMES), 0));
     }
 
     #[test]
     fn others_have_their_turn() {
         let count = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&count));
-        let mut again = Again::new(wakes_itself(TURNS + 1));
+        let mut again = Again::new(wakes_itself(TIMES + 1));
         let mut ask = || Pin::new(&mut again).poll(&mut Context::from_waker(&waker));
         assert_eq!((ask(), count.0.load(Ordering::SeqCst)), (Poll::Pending, 1));
-        assert_eq!((ask(), count.0.load(Ordering::SeqCst)), (Poll::Ready(TURNS + 2), 1));
+        assert_eq!((ask(), count.0.load(Ordering::SeqCst)), (Poll::Ready(TIMES + 2), 1));
     }
 
     #[test]

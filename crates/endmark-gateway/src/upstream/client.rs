@@ -9,11 +9,12 @@ use http::{Request, Response, StatusCode, Version, header};
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use hyper_util::client::legacy;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::TokioTimer;
 
 use super::connector::{ClientError, Connector, SystemAuthorities};
 use crate::body::{AnyBody, BodyError, passing};
 use crate::causes::with_causes;
+use crate::edge::BesideConnections;
 use crate::held::Holding;
 use crate::settings::Upstream;
 
@@ -71,7 +72,7 @@ impl Client {
         let mut of = BTreeMap::new();
         for upstream in upstreams {
             let connector = Connector::with(upstream, &system)?;
-            let inner = legacy::Client::builder(TokioExecutor::new())
+            let inner = legacy::Client::builder(BesideConnections)
                 .pool_timer(TokioTimer::new())
                 .pool_idle_timeout(POOL_IDLE)
                 .timer(TokioTimer::new())

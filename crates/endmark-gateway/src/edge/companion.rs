@@ -1,0 +1,266 @@
+//! Work that goes on beside a connection, and in its turn.
+//!
+//! A connection to an upstream is driven by a task of its own, since it lives longer than a request. But what it does is
+//! mostly what a client's connection waits for, part for part: each part would be handed over from one task to the other
+//! and back by the runtime, which wakes a further thread every few times. So whoever is woken from within the turn of a
+//! client's connection ([`Again`](super::again::Again)) is asked there, and its own task has to do the rest.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use hyper::rt::Executor;
+
+/// What is spawned beside a connection.
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+thread_local! {
+    /// Those who were woken in the turn of this thread; none outside of one.
+    static WOKEN: RefCell<Option<Vec<Arc<Companion>>>> = const { RefCell::new(None) };
+}
+
+/// Spawns work that is also done in the turns of connections.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct BesideConnections;
+
+impl Executor<Work> for BesideConnections {
+    fn execute(&self, work: Work) {
+        let companion = Arc::new(Companion {
+            work: Mutex::new(Some(work)),
+            is_awaited: AtomicBool::new(false),
+            task: OnceLock::new(),
+        });
+        tokio::spawn(Home { waker: Waker::from(Arc::clone(&companion)), companion });
+    }
+}
+
+/// Work, wherever it is done.
+struct Companion {
+    /// None once it is over.
+    work: Mutex<Option<Work>>,
+    /// It waits to be asked in somebody's turn.
+    is_awaited: AtomicBool,
+    /// Its own task, once that has run.
+    task: OnceLock<Waker>,
+}
+
+impl Companion {
+    fn ring(self: &Arc<Self>) {
+        let is_turn = WOKEN.try_with(|woken| {
+            let mut woken = woken.borrow_mut();
+            let Some(woken) = woken.as_mut() else { return false };
+            if !self.is_awaited.swap(true, Ordering::AcqRel) {
+                woken.push(Arc::clone(self));
+            }
+            true
+        });
+        // A thread that ends has no turn.
+        if !is_turn.unwrap_or(false) {
+            self.send_home();
+        }
+    }
+
+    /// Has its own task do it.
+    fn send_home(&self) {
+        // A task that has not run yet is going to.
+        if let Some(task) = self.task.get() {
+            task.wake_by_ref();
+        }
+    }
+
+    /// Asks it in somebody's turn.
+    fn ask(self: Arc<Self>) {
+        // Who wakes it from now on wakes it anew.
+        self.is_awaited.swap(false, Ordering::AcqRel);
+        let work = match self.work.try_lock() {
+            Ok(work) => work,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // Its own task is at it.
+            Err(TryLockError::WouldBlock) => return self.send_home(),
+        };
+        if poll(work, &Waker::from(Arc::clone(&self))).is_ready() {
+            self.send_home();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Work>> {
+        // Work that panics is dropped before the lock is given back.
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Asks the work; ready once it is over.
+fn poll(mut work: MutexGuard<'_, Option<Work>>, waker: &Waker) -> Poll<()> {
+    let Some(mut open) = work.take() else { return Poll::Ready(()) };
+    let polled = open.as_mut().poll(&mut Context::from_waker(waker));
+    if polled.is_pending() {
+        *work = Some(open);
+    }
+    polled
+}
+
+impl Wake for Companion {
+    fn wake(self: Arc<Self>) {
+        self.ring();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.ring();
+    }
+}
+
+/// The task of some work, for as long as that goes on.
+struct Home {
+    companion: Arc<Companion>,
+    waker: Waker,
+}
+
+impl Future for Home {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let task = self.companion.task.get_or_init(|| context.waker().clone());
+        debug_assert!(task.will_wake(context.waker()), "a spawned task has one waker");
+        poll(self.companion.lock(), &self.waker)
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // The work holds what wakes it, and would hold itself.
+        let work = self.companion.lock().take();
+        drop(work);
+    }
+}
+
+/// The turn of a connection: whoever it wakes on this thread waits to be asked in it.
+pub(super) struct Turn {
+    /// Those who wait in the turn that this one is within; none mostly.
+    outer: Option<Vec<Arc<Companion>>>,
+}
+
+impl Turn {
+    /// Begins one.
+    pub(super) fn begin() -> Self {
+        Self { outer: WOKEN.replace(Some(Vec::new())) }
+    }
+
+    /// Asks those who were woken since; answers whether there were any.
+    pub(super) fn ask_woken(_within: &Self) -> bool {
+        let woken = WOKEN.with_borrow_mut(|woken| woken.as_mut().map(std::mem::take)).unwrap_or_default();
+        let is_any = !woken.is_empty();
+        woken.into_iter().for_each(Companion::ask);
+        is_any
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        for left in WOKEN.replace(self.outer.take()).into_iter().flatten() {
+            left.is_awaited.swap(false, Ordering::AcqRel);
+            left.send_home();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Duration;
+
+    use tokio::sync::mpsc;
+
+    use super::super::again::Again;
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn parts_go_back_and_forth_and_none_is_lost() {
+        let connections: Vec<_> = (0..16)
+            .map(|_| {
+                tokio::spawn(Again::new(async {
+                    let (asks, mut asked) = mpsc::channel(1);
+                    let (answers, mut answered) = mpsc::channel(1);
+                    BesideConnections.execute(Box::pin(async move {
+                        while let Some(number) = asked.recv().await {
+                            if number % 7 == 0 {
+                                tokio::task::yield_now().await;
+                            }
+                            answers.send(number + 1).await.unwrap();
+                        }
+                    }));
+                    for number in 0..500 {
+                        asks.send(number).await.unwrap();
+                        assert_eq!(answered.recv().await, Some(number + 1));
+                    }
+                }))
+            })
+            .collect();
+        for connection in connections {
+            tokio::time::timeout(Duration::from_mins(1), connection).await.unwrap().unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn work_that_is_over_or_whose_runtime_ends_is_dropped() {
+        let shared = Arc::new(());
+        let held = Arc::clone(&shared);
+        BesideConnections.execute(Box::pin(async move { drop(held) }));
+        while Arc::strong_count(&shared) > 1 {
+            tokio::task::yield_now().await;
+        }
+        let held = Arc::clone(&shared);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let (told, tells) = tokio::sync::oneshot::channel();
+        runtime.spawn(async move {
+            BesideConnections.execute(Box::pin(async move {
+                let mut told = Some(told);
+                poll_fn(|context| {
+                    // It keeps its own waker, as what waits for a socket does.
+                    if let Some(told) = told.take() {
+                        let _ = told.send(context.waker().clone());
+                    }
+                    Poll::<()>::Pending
+                })
+                .await;
+                drop(held);
+            }));
+        });
+        let waker = tells.await.unwrap();
+        runtime.shutdown_background();
+        while Arc::strong_count(&shared) > 1 {
+            tokio::task::yield_now().await;
+        }
+        waker.wake();
+    }
+
+    #[tokio::test]
+    async fn work_that_is_woken_in_a_turn_is_done_in_it() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let (ring, bell) = (Arc::new(Mutex::new(None::<Waker>)), Arc::clone(&asked));
+        let rope = Arc::clone(&ring);
+        BesideConnections.execute(Box::pin(poll_fn(move |context| {
+            bell.fetch_add(1, Ordering::SeqCst);
+            *rope.lock().unwrap() = Some(context.waker().clone());
+            Poll::Pending
+        })));
+        while ring.lock().unwrap().is_none() {
+            tokio::task::yield_now().await;
+        }
+        let turn = Turn::begin();
+        let waker = ring.lock().unwrap().clone().unwrap();
+        waker.wake_by_ref();
+        waker.wake_by_ref();
+        assert!(Turn::ask_woken(&turn) && !Turn::ask_woken(&turn));
+        assert_eq!(asked.load(Ordering::SeqCst), 2);
+        waker.wake_by_ref();
+        drop(turn);
+        // What is left over is for its own task.
+        assert_eq!(asked.load(Ordering::SeqCst), 2);
+        while asked.load(Ordering::SeqCst) < 3 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
