@@ -18,6 +18,8 @@ pub enum Prefill {
     Continues,
     /// Goes on with it, and repeats it at the beginning of the answer (llama.cpp).
     Echoes,
+    /// Repeats it in a whole answer, and not in a stream (llama.cpp from b10500 on).
+    EchoesWhole,
     /// Refuses the request with 400.
     Rejects,
     /// Takes it for a finished turn, and writes a new message from the beginning.
@@ -164,8 +166,13 @@ impl ScriptedModel {
             return match (prefill, rest) {
                 (Prefill::Rejects, _) => Err("the last message must not be from the assistant"),
                 (Prefill::Restarts, _) | (_, None) => Ok(whole(&self.text)),
-                (Prefill::Continues | Prefill::Echoes, Some(rest)) => {
-                    let echo = if prefill == Prefill::Echoes { so_far } else { "" };
+                (Prefill::Continues | Prefill::Echoes | Prefill::EchoesWhole, Some(rest)) => {
+                    let repeats = match prefill {
+                        Prefill::Echoes => true,
+                        Prefill::EchoesWhole => request["stream"] != true,
+                        _ => false,
+                    };
+                    let echo = if repeats { so_far } else { "" };
                     Ok(Turn { echo, text: rest.to_owned(), as_tool: false, reasons: false })
                 }
             };

@@ -36,6 +36,7 @@ pub(super) struct Asker<'a> {
     site: Site<'a>,
     suspect: &'a Suspect,
     account: &'a mut Account,
+    live: bool,
     capability: Capability,
     /// What the upstream refused in this very exchange.
     refused: Refused,
@@ -69,12 +70,19 @@ impl From<ClientGone> for Unanswered {
 }
 
 impl<'a> Asker<'a> {
-    pub(super) async fn new(exchange: &'a Exchange, suspect: &'a Suspect, account: &'a mut Account) -> Self {
+    /// Whose continuations are streamed if they are `live`.
+    pub(super) async fn new(
+        exchange: &'a Exchange,
+        suspect: &'a Suspect,
+        account: &'a mut Account,
+        live: bool,
+    ) -> Self {
         let mut asker = Self {
             exchange,
             site: Site::of(exchange),
             suspect,
             account,
+            live,
             capability: Capability::Unknown,
             refused: Refused::default(),
             further: suspect.continuation.clone(),

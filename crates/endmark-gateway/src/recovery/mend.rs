@@ -179,7 +179,7 @@ async fn whole(
     if exchange.mode == Mode::Warn || !flow.is_open() || corrections(exchange, suspect, flow) == 0 {
         return Ok(mended);
     }
-    let mut asker = Asker::new(exchange, suspect, account).await;
+    let mut asker = Asker::new(exchange, suspect, account, flow.is_live()).await;
     let outcome = drive(pipeline(exchange, suspect, flow), &mut asker, flow).await?;
     if outcome.result == PipelineResult::Corrected {
         mended.text = Some(outcome.text);
@@ -253,7 +253,7 @@ async fn resumed(
     record: Record,
 ) -> Result<Mended, ClientGone> {
     let before = account.extra.unwrap_or_default();
-    let mut asker = Asker::new(exchange, suspect, account).await;
+    let mut asker = Asker::new(exchange, suspect, account, flow.is_live()).await;
     let outcome = drive(pipeline(exchange, suspect, flow), &mut asker, flow).await?;
     let (strategies, following, upstream) = (asker.strategies, asker.following, asker.other_upstream);
     let (anew, signature) = (asker.anew, asker.signature);

@@ -8,7 +8,7 @@ use endmark_store::FinalStatus;
 use serde_json::json;
 use testkit::{Answer, ChatFrames, Fault, Prefill, Prompted, Script, ScriptedModel, chat_stream};
 
-use crate::support::{Endmark, stream_request, streamed};
+use crate::support::{Endmark, finish, request, stream_request, streamed, text};
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
 Mira counted the nets twice, because her father had taught her to count everything twice.";
@@ -27,6 +27,38 @@ async fn a_cut_stream_goes_on_in_the_same_stream() {
     let ids: std::collections::BTreeSet<String> =
         reply.json_events().iter().map(|event| event["id"].to_string()).collect();
     assert_eq!(ids.len(), 1, "one stream, one id");
+}
+
+/// Behind a hyphen a space may be missing, so that only who is known to go on from the cut can be believed without one.
+#[tokio::test]
+async fn what_a_server_repeats_in_a_whole_answer_it_need_not_repeat_in_a_stream() {
+    let story = "Marie Curie was a Polish-French chemist and physicist, and taught in Paris.";
+    let endmark = Endmark::resuming(ScriptedModel::new(story).prefill(Prefill::EchoesWhole)).await;
+    let at_hyphen = testkit::tokens(&story[..=story.find('-').unwrap()]).len() as u64;
+    for max_tokens in [3, at_hyphen] {
+        let reply = endmark.ask(&request(max_tokens)).await;
+        assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), (story, "stop"), "{max_tokens}");
+        let read = streamed(&endmark.ask(&stream_request(max_tokens)).await);
+        assert_eq!((read.text.as_str(), read.finish.as_deref()), (story, Some("stop")), "{max_tokens}");
+    }
+}
+
+/// An answer that can be joined in several ways tells nothing of the upstream.
+#[tokio::test]
+async fn what_is_ambiguous_does_not_tell_what_an_upstream_does_with_a_prefill() {
+    let story = "Marie Curie was a Polish-French chemist and physicist, and taught in Paris.";
+    let endmark = Endmark::resuming(ScriptedModel::new(story).prefill(Prefill::Continues)).await;
+    let at_hyphen = testkit::tokens(&story[..=story.find('-').unwrap()]).len() as u64;
+    for (max_tokens, outcome) in [(at_hyphen, "exhausted"), (3, "resumed"), (at_hyphen, "resumed")] {
+        let read = streamed(&endmark.ask(&stream_request(max_tokens)).await);
+        assert_eq!(read.endmark.unwrap()["outcome"], outcome, "{max_tokens}");
+        assert!(story.starts_with(&read.text));
+    }
+    let asked = endmark.upstream.requests();
+    assert!(asked.iter().skip(1).step_by(2).all(|asked| {
+        let asked = asked.json();
+        asked["messages"].as_array().unwrap().last().unwrap()["role"] == "assistant"
+    }));
 }
 
 #[tokio::test]

@@ -11,9 +11,10 @@ use super::Asker;
 use crate::settings::Prefill;
 
 impl Asker<'_> {
-    /// Draws the lesson from how the last answer could be joined, when there was one to draw.
-    pub(in crate::recovery) async fn learn(&mut self, joined: Option<SeamStyle>) {
-        if std::mem::take(&mut self.to_learn) {
+    /// Draws the lesson from how the last answer could be joined, when there was one to draw; what can be joined in several
+    /// ways has none.
+    pub(in crate::recovery) async fn learn(&mut self, joined: Option<SeamStyle>, is_ambiguous: bool) {
+        if std::mem::take(&mut self.to_learn) && !is_ambiguous {
             let found =
                 if joined == Some(SeamStyle::Exact) { Capability::Continues } else { Capability::None };
             self.found(found).await;
@@ -64,12 +65,18 @@ impl Asker<'_> {
         !self.is_call() && !continuation.calls.is_empty() && continuation.text.is_empty()
     }
 
-    /// What a capability is remembered for: tool calls are continued differently from text, and one format from
-    /// another. Of the first format there was the name is left out.
+    /// What a capability is remembered for: tool calls are continued differently from text, one format from another, and
+    /// streams, in which some servers do not repeat what they repeat in a whole answer. Of the first format there was the
+    /// name is left out.
     pub(super) fn subject(&self) -> String {
         let (model, format) = (&self.site.request.view().model, self.site.request.format().name());
         let kind = if self.is_call() { "#tool_calls" } else { "" };
-        if format == Chat.name() { format!("{model}{kind}") } else { format!("{format}:{model}{kind}") }
+        let way = if self.live { "#stream" } else { "" };
+        if format == Chat.name() {
+            format!("{model}{kind}{way}")
+        } else {
+            format!("{format}:{model}{kind}{way}")
+        }
     }
 
     pub(super) async fn found(&mut self, capability: Capability) {
