@@ -27,6 +27,10 @@ const ROUND_AGAIN: f64 = 3.0;
 const ROUNDS: usize = 3;
 /// What speaks against whitespace that breaks a word in two, in bits.
 const BROKEN_WORD: f64 = 10.0;
+/// What speaks against whitespace that breaks a compound behind its hyphen, in bits.
+const BROKEN_COMPOUND: f64 = 8.0;
+/// What stands between two words of which the first leaves out what they share.
+const CONJUNCTIONS: [&str; 12] = ["and", "or", "to", "und", "oder", "bis", "et", "ou", "y", "o", "e", "en"];
 /// No word is longer, in bytes.
 const LONG_WORD: usize = 80;
 /// No coincidence counts for more than so many bits.
@@ -62,6 +66,7 @@ impl<'a> Scale<'a> {
         story.cost + seam - self.repeated(story)
             + form(self.joint, &self.before, story)
             + self.broken_word(story)
+            + self.broken_compound(story)
             + self.glued_words(story)
             + nesting
     }
@@ -113,6 +118,20 @@ impl<'a> Scale<'a> {
         let known = |word: &str| has_word(before, word) || has_word(after, word) || is_common(word);
         let is_broken = !known(left) && !known(right) && known(&[left, right].concat());
         if is_broken { BROKEN_WORD } else { 0.0 }
+    }
+
+    /// What speaks against whitespace behind a hyphen that stands directly behind a word: it ties it to the next one,
+    /// unless that one says what the two share, as in `pre- and postwar`.
+    fn broken_compound(&self, story: &Candidate) -> f64 {
+        let part = story.added(self.joint);
+        let rest = part.trim_start();
+        let is_apart = !story.glue.is_empty() || rest.len() < part.len();
+        let word = self.joint.initial.strip_suffix('-').map(last_word).unwrap_or_default();
+        let is_tied = word.chars().count() > 1 && word.chars().all(char::is_alphabetic);
+        if !is_apart || !is_tied || !rest.starts_with(char::is_alphanumeric) {
+            return 0.0;
+        }
+        if CONJUNCTIONS.contains(&first_word(rest)) { 0.0 } else { BROKEN_COMPOUND }
     }
 
     /// The most that the characters at a seam can say against it. Where one side ends between words anything can
