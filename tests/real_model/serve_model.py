@@ -28,7 +28,8 @@ def main() -> None:
     given.model_alias = {arguments.alias}
     given.hostnames, given.port = ["127.0.0.1"], arguments.port
     given.n_ctx, given.n_parallel = arguments.context, arguments.slots
-    given.cpuparams.n_threads = 2
+    # Several threads wait for each other at every layer: on a busy machine they are ten times slower than one.
+    given.cpuparams.n_threads = given.cpuparams_batch.n_threads = 1
     given.n_gpu_layers = 0
     given.use_jinja = True
     if arguments.chat_template:

@@ -62,7 +62,7 @@ CASES = [
     Case("a connection that drops", "text", "whole", "drop:9", streams=STREAM, direct="broken"),
     Case("a tool call in a connection that drops", "call", "whole", "drop:9", streams=STREAM, direct="broken"),
     Case("a stream that just ends", "text", "whole", "end:9", streams=STREAM, direct="broken"),
-    Case("a stream that stalls", "text", "whole", "stall:9", streams=STREAM),
+    Case("a stream that stalls", "text", "whole", "stall:12", streams=STREAM),
     Case("a stream that nobody can finish", "text", "error", "dead:9", streams=STREAM, direct="broken"),
     Case("a reply that is lost", "text", "error", "drop:80", streams=WHOLE, direct="broken", status=502),
     Case("cancelled by the client", "text", "gone", "slow:60", streams=STREAM, cancel_after=5),
