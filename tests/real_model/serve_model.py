@@ -26,7 +26,7 @@ def main() -> None:
     given = xllamacpp.CommonParams()
     given.model.path = arguments.model
     given.model_alias = {arguments.alias}
-    given.hostnames, given.port = ["127.0.0.1"], arguments.port
+    given.hostname, given.port = "127.0.0.1", arguments.port
     given.n_ctx, given.n_parallel = arguments.context, arguments.slots
     # Several threads wait for each other at every layer: on a busy machine they are ten times slower than one.
     given.cpuparams.n_threads = given.cpuparams_batch.n_threads = 1
