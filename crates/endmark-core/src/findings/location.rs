@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::narrow::narrow;
+use path::{Which, path_in};
+
+mod path;
 
 /// Where a finding is, as it was written, and the places that this names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,24 +114,34 @@ fn places_in_any_width(text: &str) -> Vec<Place> {
 
 fn places(text: &str) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
-    for part in items(text).into_iter().flat_map(|part| part.split(" and ")).take(MOST_PLACES) {
+    for part in items(text).into_iter().flat_map(split_further).take(MOST_PLACES) {
         let part =
             part.trim_matches(|character: char| character.is_whitespace() || "`*\"'".contains(character));
-        if let Some(lines) = bare_lines(part) {
-            // Lines alone are of the file before them.
-            match places.last_mut() {
+        match named(part) {
+            // Lines alone, or of a function, are of the file before them.
+            Named::Lines(lines) => match places.last_mut() {
                 Some(last) if last.lines.is_none() => last.lines = Some(lines),
                 Some(last) => {
                     let file = last.file.clone();
                     places.push(Place { file, lines: Some(lines) });
                 }
                 None => {}
-            }
-        } else if let Some(place) = place(part) {
-            places.push(place);
+            },
+            Named::Place(place) => places.push(place),
+            // `etc.`, `function get`
+            Named::Words => {}
         }
     }
     places
+}
+
+/// What stands between two places in one item.
+const BETWEEN: [&str; 5] = [" and ", " & ", "→", "->", "=>"];
+
+fn split_further(item: &str) -> Vec<&str> {
+    BETWEEN
+        .iter()
+        .fold(vec![item], |parts, between| parts.into_iter().flat_map(|part| part.split(between)).collect())
 }
 
 /// What stands between commas; those in `a.rs(3,9)` are between a line and its column.
@@ -168,9 +181,20 @@ fn compiler_lines(rest: &str) -> Option<LineRange> {
     }
 }
 
-fn place(part: &str) -> Option<Place> {
+/// What a part of a location names.
+enum Named {
+    Place(Place),
+    Lines(LineRange),
+    Words,
+}
+
+fn named(part: &str) -> Named {
+    if let Some(lines) = bare_lines(part.trim_start_matches([':', '#'])) {
+        return Named::Lines(lines);
+    }
     let part = unlinked(part);
     let host = host(part);
+    let mut of_words = None;
     for (at, sign) in part.char_indices().filter(|(at, _)| *at >= host) {
         let rest = &part[at + sign.len_utf8()..];
         let lines = match sign {
@@ -182,16 +206,16 @@ fn place(part: &str) -> Option<Place> {
             _ if sign.is_whitespace() => range_after_word(rest.trim_start_matches(['(', '[', '@', ' ', '-'])),
             _ => None,
         };
-        if let Some(lines) = lines
-            && let Some(file) = file(&part[..at])
-        {
-            return Some(Place { file, lines: Some(lines) });
+        let Some(lines) = lines else { continue };
+        if let Some(file) = path_in(&part[..at], Which::Last) {
+            return Named::Place(Place { file, lines: Some(lines) });
         }
+        of_words = of_words.or(Some(lines));
     }
-    // `src/a.rs in find_user` names the file with its first word.
-    let first = part.split_whitespace().next()?;
-    let whole = if first.contains(['/', '\\', '.']) { first } else { part };
-    file(whole).map(|file| Place { file, lines: None })
+    match path_in(part, Which::First) {
+        Some(file) => Named::Place(Place { file, lines: None }),
+        None => of_words.map_or(Named::Words, Named::Lines),
+    }
 }
 
 /// Where the path of a URL begins, in bytes; 0 where there is none. What stands before it has no lines, but a port.
@@ -213,14 +237,6 @@ fn lines_of_fragment(rest: &str) -> Option<LineRange> {
 fn unlinked(part: &str) -> &str {
     let inner = part.strip_prefix('[').and_then(|rest| rest.split_once("](")).map(|(text, _)| text);
     inner.unwrap_or(part)
-}
-
-fn file(text: &str) -> Option<String> {
-    let text =
-        text.trim_matches(|character: char| character.is_whitespace() || "`*\"'()[]<>:".contains(character));
-    let text = text.replace('\\', "/");
-    let text = text.strip_prefix("./").unwrap_or(&text);
-    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// `lines 41-58`, `L41` or `41-58`, and nothing else.
@@ -294,7 +310,7 @@ mod tests {
             ("src/a.rs(3,9)", "src/a.rs:3"),
             ("src/a.rs(3,9): error, src/b.rs(7)", "src/a.rs:3 src/b.rs:7"),
             ("src/a.rs(3,9,4,1) and b.c (5-6)", "src/a.rs:3-4 b.c:5-6"),
-            ("find(3,9)", "find(3,9"),
+            ("find(3,9)", ""),
             ("ｓｒｃ／a.rs：４１－５８", "src/a.rs:41-58"),
             ("src/a.rs (lines 41-58)", "src/a.rs:41-58"),
             ("src/a.rs (line 41)", "src/a.rs:41"),
@@ -317,7 +333,23 @@ mod tests {
             ("src/a.rs in `find_user`", "src/a.rs"),
             ("my files/a.rs:3", "my files/a.rs:3"),
             ("src/a.rs:0", "src/a.rs:0"),
-            ("the login form", "the login form"),
+            ("the login form", ""),
+            ("src/a.py, function get, lines 41-58", "src/a.py:41-58"),
+            ("get.go, ServeHTTP:30-44", "get.go:30-44"),
+            ("a.html:12, etc.", "a.html:12"),
+            ("x.ts:9 and :22", "x.ts:9 x.ts:22"),
+            ("x.ts:9, and others", "x.ts:9"),
+            ("x.rs, `handler`", "x.rs"),
+            ("File \"src/a.py\", line 12, in run", "src/a.py:12"),
+            ("`find_user` in `src/a.rs:41`", "src/a.rs:41"),
+            ("find_user (src/a.rs:41-58)", "src/a.rs:41-58"),
+            ("com.shop.X.login(X.java:120)", "X.java:120"),
+            ("a.ts:9 → b.ts:3", "a.ts:9 b.ts:3"),
+            ("src/My Project/Login.cs", "src/My Project/Login.cs"),
+            ("src/My Project/Login.cs:40", "src/My Project/Login.cs:40"),
+            ("app/(auth)/page.tsx:12", "app/(auth)/page.tsx:12"),
+            ("Dockerfile:3", "Dockerfile:3"),
+            ("Entire application", ""),
             ("src/v2/a.rs", "src/v2/a.rs"),
         ] {
             let location = Location::read(text).unwrap();

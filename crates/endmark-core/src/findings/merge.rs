@@ -6,7 +6,7 @@ use super::finding::{Finding, FindingId};
 use super::join::{Member, groups, joined};
 use super::loss::{Loss, New, count_new};
 use super::recovery::{Assignment, Recovery, RecoveryPolicy, RecoveryState};
-use super::transcript::{AgentResult, Cut, FindingState};
+use super::transcript::{AgentResult, Cut, FindingState, letters};
 
 /// A result, and where it came from.
 #[derive(Debug, Clone)]
@@ -58,7 +58,8 @@ impl Merged {
     ///
     /// A result that does not say whose it is belongs to the agent of the team that its origin is named for
     /// (`auth-2.txt`, `auth-2.retry.txt`), or to none; of whom only a later run is there, the first one has brought nothing.
-    /// Names are compared without case. What stands twice behind one another in one transcript counts once.
+    /// Names are compared without case and without a note about the run (`auth-2 (retry 1)`), those of the team also without
+    /// signs, where only one is like that. What stands twice behind one another in one transcript counts once.
     pub fn new(team: &Team, handed: Vec<Handed>) -> Self {
         let handed = told_once(handed);
         let mut agents: Vec<Recovery> =
@@ -73,13 +74,17 @@ impl Merged {
         for Handed { origin, result } in &handed {
             let name = result.agent_id.clone().or_else(|| named_for(origin, &team.agents));
             let owner = name.map(|name| {
-                *known.entry(folded(&name)).or_insert_with(|| {
-                    let dimensions = result.dimensions.clone();
-                    agents.push(Recovery::new(
-                        Assignment { agent_id: name, dimensions, max_turns: None },
-                        team.policy,
-                    ));
-                    agents.len() - 1
+                let name = without_run(&name).to_owned();
+                let of_team = alike(&name, &team.agents).filter(|_| !known.contains_key(&folded(&name)));
+                of_team.unwrap_or_else(|| {
+                    *known.entry(folded(&name)).or_insert_with(|| {
+                        let dimensions = result.dimensions.clone();
+                        agents.push(Recovery::new(
+                            Assignment { agent_id: name, dimensions, max_turns: None },
+                            team.policy,
+                        ));
+                        agents.len() - 1
+                    })
                 })
             });
             if let Some(agent) = owner.and_then(|owner| agents.get_mut(owner)) {
@@ -178,11 +183,19 @@ impl Merged {
     /// there, as far as anybody knows.
     pub fn recovery_state(&self, agent: usize) -> RecoveryState {
         let state = self.agents.get(agent).map_or(RecoveryState::NotNeeded, Recovery::state);
-        let is_short = self.losses.get(agent).is_some_and(|loss| loss.count > 0 || loss.is_doubtful);
+        let is_short = self.losses.get(agent).is_some_and(|loss| loss.count > 0 || loss.is_doubtful)
+            || !self.capped(agent).is_empty();
         match state {
             RecoveryState::NotNeeded | RecoveryState::Recovered if is_short => RecoveryState::NotRecovered,
             state => state,
         }
+    }
+
+    /// Dimensions of the agent at this place of `agents` of which there may be more findings than a run was allowed to bring;
+    /// none where it is known how many there are, and all of them are there.
+    pub(super) fn capped(&self, agent: usize) -> &[String] {
+        let is_known = self.losses.get(agent).is_some_and(|loss| loss.is_known && loss.count == 0);
+        self.agents.get(agent).filter(|_| !is_known).map(Recovery::capped).unwrap_or_default()
     }
 
     /// How many findings were joined with one that was there already.
@@ -223,6 +236,38 @@ fn told_once(handed: Vec<Handed>) -> Vec<Handed> {
 fn folded(name: &str) -> String {
     let is_ornament = |character: char| character.is_whitespace() || "`*\"'<>".contains(character);
     name.trim_matches(is_ornament).to_lowercase()
+}
+
+/// What an agent says of a run, in brackets behind its name.
+const WORDS_OF_RUN: [&str; 10] = [
+    "retry",
+    "supplement",
+    "supplementary",
+    "emergency",
+    "round",
+    "run",
+    "attempt",
+    "part",
+    "continued",
+    "continuation",
+];
+
+/// A name without what is said of a run behind it: `auth-2 (retry 1)`.
+fn without_run(name: &str) -> &str {
+    let note = name.split_once(" (").or_else(|| name.split_once(" ["));
+    let is_of_run = |note: &str| {
+        let mut words = note.split(|sign: char| !sign.is_alphanumeric());
+        words.any(|word| WORDS_OF_RUN.contains(&word.to_lowercase().as_str()))
+    };
+    note.filter(|(_, note)| is_of_run(note)).map_or(name, |(name, _)| name)
+}
+
+/// The one agent of the team whose name differs in case and signs at most.
+fn alike(name: &str, agents: &[Assignment]) -> Option<usize> {
+    let wanted = letters(name);
+    let mut found = agents.iter().enumerate().filter(|(_, agent)| letters(&agent.agent_id) == wanted);
+    let (at, _) = found.next().filter(|_| !wanted.is_empty())?;
+    found.next().is_none().then_some(at)
 }
 
 /// Whether a file is named for a later run of an agent than its first: `auth-2.retry.txt`, `auth-2.2.txt`.

@@ -199,12 +199,15 @@ impl Reader {
         let text = &text[..self.next_marker(text, lines, at)];
         match json_result::results_at(text, lines, line.byte + column, within, &mut self.remarks) {
             // What is cut before it tells whether it is evidence, or the next finding, is neither.
-            Err(looked_at) if within == Within::Findings && looked_at == whole && is_object(line) => {
+            Err(missed) if within == Within::Findings && missed.ends == whole && is_object(line) => {
                 self.taken_up_to = whole;
                 true
             }
-            Err(looked_at) => {
-                self.tried_up_to = looked_at;
+            Err(missed) => {
+                self.tried_up_to = missed.ends;
+                if within == Within::Nothing {
+                    missed.strays.into_iter().for_each(|number| self.strays.add(number));
+                }
                 false
             }
             Ok(found) => {

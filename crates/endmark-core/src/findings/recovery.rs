@@ -123,6 +123,8 @@ pub struct Recovery {
     /// What was retried, and is not retried again.
     retried: Vec<String>,
     gaps: Vec<String>,
+    /// Of these a run has brought as many findings as it may have: there may be more.
+    capped: Vec<String>,
 }
 
 impl Recovery {
@@ -149,6 +151,7 @@ impl Recovery {
             waiting: Vec::new(),
             retried: Vec::new(),
             gaps: Vec::new(),
+            capped: Vec::new(),
         }
     }
 
@@ -175,6 +178,11 @@ impl Recovery {
     /// What stays open when no run is left.
     pub fn gaps(&self) -> &[String] {
         &self.gaps
+    }
+
+    /// Dimensions of which a run has brought as many findings as it may have, and no later one all there are.
+    pub fn capped(&self) -> &[String] {
+        &self.capped
     }
 
     /// Where it stands.
@@ -216,6 +224,9 @@ impl Recovery {
             let is_open = |dimension: &String| !is_covered(dimension, result, &asked_for);
             self.waiting.retain(is_open);
             self.gaps.retain(is_open);
+            self.capped.retain(is_open);
+        } else if is_full && result.cut.is_whole() {
+            add_missing(&mut self.capped, run.dimensions.iter().cloned());
         }
         self.ended(result.cut, remaining);
     }

@@ -66,6 +66,11 @@ pub(super) fn is_placeholder(text: &str) -> bool {
     matches!(text, "…" | "...") || between(text, '<', '>').or_else(|| between(text, '{', '}')).is_some()
 }
 
+/// Whether a text is a word for nothing: `N/A`, `unknown`.
+pub(super) fn is_nothing(text: &str) -> bool {
+    NOTHING.iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
 /// Whether the value of a field says nothing: `N/A`, `unknown`, `<where the data comes from>`. A single word between
 /// angles may be meant, as `<stdin>` is.
 pub(super) fn says_nothing(field: Field, text: &str) -> bool {
@@ -76,7 +81,7 @@ pub(super) fn says_nothing(field: Field, text: &str) -> bool {
     if field != Field::Evidence && !text.contains(char::is_alphanumeric) && !text.contains(['<', '{']) {
         return true;
     }
-    if NOTHING.iter().any(|word| text.eq_ignore_ascii_case(word) || plain.eq_ignore_ascii_case(word)) {
+    if is_nothing(text) || is_nothing(plain) {
         return true;
     }
     let Some(inner) = between(text, '<', '>').or_else(|| between(text, '{', '}')) else {

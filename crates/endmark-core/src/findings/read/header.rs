@@ -2,7 +2,7 @@
 
 use crate::findings::escapes;
 use crate::findings::narrow::narrow;
-use crate::findings::stand_in::is_placeholder;
+use crate::findings::stand_in::{is_nothing, is_placeholder};
 
 use crate::findings::ReadFinding;
 
@@ -45,8 +45,8 @@ impl Header {
             Key::AgentId => {
                 let value = value.trim_matches(['`', '*', '"']).trim();
                 self.is_agent_open = is_placeholder(value) && value.contains(' ');
-                self.agent_id =
-                    Some(value.to_owned()).filter(|value| !value.is_empty() && !self.is_agent_open);
+                let is_said = !value.is_empty() && !self.is_agent_open && !is_nothing(value);
+                self.agent_id = is_said.then(|| value.to_owned());
             }
             Key::Dimensions => self.dimensions = Some(list(value)),
             _ => {

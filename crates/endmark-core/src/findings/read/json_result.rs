@@ -1,6 +1,7 @@
 //! A result that is JSON, or has its findings as JSON. (AR-1)
 
 use crate::findings::expected::Numbers;
+use crate::findings::stand_in::is_nothing;
 use crate::findings::{AgentResult, Cut, Field, FindingId, Position, ReadFinding, RemarkKind};
 
 use super::Remarks;
@@ -32,23 +33,31 @@ pub(super) enum Within {
     Findings,
 }
 
-/// The results in the JSON that begins at this byte; `Err` says how far it was looked at in vain.
+/// JSON in which no result is.
+pub(super) struct Missed {
+    /// Up to where it was looked at, in bytes.
+    pub(super) ends: usize,
+    /// The numbers of the findings that it has in it all the same: in a bare list, or alone.
+    pub(super) strays: Vec<Option<u32>>,
+}
+
+/// The results in the JSON that begins at this byte.
 pub(super) fn results_at(
     text: &[u8],
     lines: &[Line<'_>],
     at: usize,
     within: Within,
     remarks: &mut Remarks,
-) -> Result<Found, usize> {
+) -> Result<Found, Missed> {
     let is_in_block = within != Within::Nothing;
-    let parsed = parse(text, at).ok_or(at + 1)?;
+    let parsed = parse(text, at).ok_or(Missed { ends: at + 1, strays: Vec::new() })?;
     let mut found = Vec::new();
     collect(&parsed.root, DEEPEST, is_in_block, &mut found);
     if within == Within::Findings {
         found.retain(|node| entries(findings_of(node).unwrap_or(node)).iter().any(|(_, item)| is_told(item)));
     }
     if found.is_empty() {
-        return Err(parsed.ends);
+        return Err(Missed { ends: parsed.ends, strays: strays(&parsed.root) });
     }
     let ends = position(lines, parsed.ends);
     if !parsed.root.is_whole() {
@@ -68,6 +77,17 @@ pub(super) fn results_at(
     });
     let found = found.into_iter().map(|node| result(node, lines, ends, is_in_block, remarks));
     Ok(Found { results: answer.into_iter().chain(found).collect(), ends: parsed.ends })
+}
+
+/// The numbers of findings that stand in no result.
+fn strays(node: &Node) -> Vec<Option<u32>> {
+    let alone = std::slice::from_ref(node);
+    let told = node.items().unwrap_or(alone).iter().filter(|item| is_told(item));
+    let id = |item: &Node| {
+        let named = item.members().iter().find(|(name, _)| Key::named(name) == Some(Key::Id));
+        named.and_then(|(_, value)| FindingId::named(&text(value, "")?)?.number())
+    };
+    told.map(id).collect()
 }
 
 /// The place of a byte.
@@ -206,7 +226,10 @@ fn result(
                     continue;
                 }
                 match key {
-                    Key::AgentId => agent_id = text(value, "").filter(|id| !id.trim().is_empty()),
+                    Key::AgentId => {
+                        agent_id =
+                            text(value, "").filter(|id| !id.trim().is_empty() && !is_nothing(id.trim()));
+                    }
                     Key::Dimensions => dimensions = list(&text(value, ",").unwrap_or_default()),
                     Key::Declared => {
                         declared_findings = text(value, "").and_then(|said| {

@@ -1,0 +1,133 @@
+//! The path of a file among the words that stand around it. (AR-1)
+
+/// Names of files that have no extension.
+const BARE_NAMES: [&str; 18] = [
+    "dockerfile",
+    "containerfile",
+    "makefile",
+    "gnumakefile",
+    "justfile",
+    "jenkinsfile",
+    "vagrantfile",
+    "procfile",
+    "gemfile",
+    "rakefile",
+    "podfile",
+    "fastfile",
+    "brewfile",
+    "caddyfile",
+    "codeowners",
+    "license",
+    "readme",
+    "go.mod",
+];
+
+/// What stands between a function and its file, and around a path.
+const BETWEEN: [&str; 6] = ["`", "\"", " in ", " at ", " of ", " from "];
+
+/// A longer extension is a word behind a full stop.
+const LONGEST_EXTENSION: usize = 12;
+
+/// Which of several paths is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    First,
+    /// The one directly before the lines that are named.
+    Last,
+}
+
+/// The path in a text, with `/` between folders and without `./` before them; none where nothing in it is one.
+pub(super) fn path_in(text: &str, which: Which) -> Option<String> {
+    let mut pieces = vec![text];
+    for between in BETWEEN {
+        pieces = pieces.into_iter().flat_map(|piece| piece.split(between)).collect();
+    }
+    pieces = pieces.into_iter().flat_map(around_open_parenthesis).collect();
+    let mut paths = pieces.into_iter().filter_map(path);
+    match which {
+        Which::First => paths.next(),
+        Which::Last => paths.next_back(),
+    }
+}
+
+/// `login` and `X.java` of `login(X.java`; a folder as `(auth)` is closed.
+fn around_open_parenthesis(text: &str) -> Vec<&str> {
+    match text.rfind('(') {
+        Some(at) if !text[at..].contains(')') && !text[..at].ends_with(['/', '\\']) => {
+            vec![&text[..at], &text[at + 1..]]
+        }
+        _ => vec![text],
+    }
+}
+
+fn path(text: &str) -> Option<String> {
+    let text = trimmed(text);
+    // `src/a.rs::find_user`
+    let text = text.split_once("::").map_or(text, |(file, _)| file);
+    let text = trimmed(up_to_path(text)?).replace('\\', "/");
+    let text = text.strip_prefix("./").unwrap_or(&text);
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn trimmed(text: &str) -> &str {
+    text.trim_matches(|sign: char| sign.is_whitespace() || "`*\"'()[]<>:".contains(sign))
+}
+
+/// A text up to the word with which a path ends: folders may have spaces in their names.
+fn up_to_path(text: &str) -> Option<&str> {
+    let ends = |word: &str| {
+        let begins = word.as_ptr().addr() - text.as_ptr().addr();
+        &text[..begins + word.len()]
+    };
+    let has_extension = text.split_whitespace().find(|word| has_extension(word));
+    let has_folder = || text.split_whitespace().find(|word| word.contains(['/', '\\']));
+    has_extension.or_else(has_folder).map(ends)
+}
+
+/// Whether a word ends as the name of a file does, or is one of those without an extension.
+fn has_extension(word: &str) -> bool {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    let name = name.split([':', '#', '?']).next().unwrap_or(name);
+    let name = name.trim_matches(|sign: char| "`*\"'()[]<>,".contains(sign));
+    if BARE_NAMES.contains(&name.to_ascii_lowercase().as_str()) {
+        return true;
+    }
+    name.rsplit_once('.').is_some_and(|(_, extension)| {
+        (1..=LONGEST_EXTENSION).contains(&extension.len())
+            && extension.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '_' || sign == '-')
+            && extension.contains(|sign: char| sign.is_ascii_alphabetic())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_told_from_the_words_around_it() {
+        for (text, expected) in [
+            ("src/a.rs", "src/a.rs"),
+            ("src/a.rs in `find_user`", "src/a.rs"),
+            ("`find_user` in `src/a.rs`", "src/a.rs"),
+            ("find_user (src/a.rs", "src/a.rs"),
+            ("com.shop.X.login(X.java", "X.java"),
+            ("app/(auth)/login/page.tsx", "app/(auth)/login/page.tsx"),
+            ("File \"src/a.py\"", "src/a.py"),
+            ("src/a.rs::find_user", "src/a.rs"),
+            ("src/My Project/Login.cs", "src/My Project/Login.cs"),
+            ("docs/user guide.md", "docs/user guide.md"),
+            ("src/a.rs find_user", "src/a.rs"),
+            ("Dockerfile", "Dockerfile"),
+            (".env", ".env"),
+            ("src/.env.local handler", "src/.env.local"),
+            ("POST /login", "POST /login"),
+            ("src/handlers directory", "src/handlers"),
+        ] {
+            assert_eq!(path_in(text, Which::Last).as_deref(), Some(expected), "{text}");
+        }
+        for text in ["function get", "etc.", "and others", "multiple locations", "e.g.", "in run", "v1.2", ""]
+        {
+            assert_eq!(path_in(text, Which::First), None, "{text}");
+        }
+    }
+}
