@@ -5,7 +5,8 @@
     python3 tests/findings/test_findings.py
 
 Twelve agents hand over 300 findings; one of them is cut in the middle, one before its name. The report's SARIF is validated
-by the official schema and read by sarif-tools. How long merging and reporting takes is printed.
+by the official schema and read by sarif-tools. What agents write against the report's Markdown comes out of a renderer as it
+went in. How long merging and reporting takes is printed.
 """
 
 from __future__ import annotations
@@ -159,6 +160,48 @@ def check(report: Report, program: Path, folder: Path) -> None:
         finding["places"][0]["file"] for finding in kept["findings"]}, True)  # fmt: skip
 
 
+# Texts that would be markup, or end what they stand in.
+MARKUP = [
+    "Unescaped <b>{{ name }}</b> | <img src=x onerror=alert(1)>", "[link](javascript:alert(1)) ![x](https://a.example/y)",
+    "**bold** _slanted_ ~~struck~~ `code` ``more`", "`x", "y``z`", "# heading #", "- item", "> quoted", "a\\|b\\", "&lt;b&gt; &#60; R&D",
+    "<https://a.example> https://b.example www.c.example d@e.example", "<!-- hidden", "</details>", "[F001]: https://a.example",
+    "$x$ \\* \\`", "find_user(__init__) -> Vec<String>",
+]  # fmt: skip
+
+
+def check_markup(report: Report, program: Path, folder: Path) -> None:
+    from markdown_it import MarkdownIt
+
+    findings, wanted = [], []
+    for number, text in enumerate(MARKUP, 1):
+        finding = {
+            "id": f"F{number:03}", "title": text, "severity": "High", "cwe": f"CWE-{number}", "location": f"src/{number:03}.rs:3",
+            "source": text, "sink": text, "flow": text, "evidence": text,
+        }  # fmt: skip
+        findings.append(finding)
+        wanted += [f"[F{number:03}] {text}", f"source: {text}", f"sink: {text}", f"flow: {text}"]
+    result = {"agent_id": MARKUP[0], "dimensions": MARKUP, "declared_findings": len(MARKUP), "findings": findings}
+    (folder / "markup.json").write_text(json.dumps(result))
+
+    def endmark(*arguments: str) -> str:
+        command = [program, *arguments, "findings", "report", "markup.json"]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, encoding="utf-8").stdout
+
+    answer = json.loads(endmark("--json"))["data"]
+    # Signs around a name are no part of it, so that this is what the program has made of them.
+    rows = answer["report"]["disclosure"]["dimensions"]
+    wanted += [row["dimension"] for row in rows] + rows[0]["agents"]
+    tokens = MarkdownIt("gfm-like").parse(answer["markdown"])
+    inline = [token for token in tokens if token.type == "inline"]
+    shown = {"".join(child.content for child in token.children) for token in inline}
+    report.says("texts that the renderer does not show as they came", [text for text in wanted if text not in shown], [])
+    code = [token.content.rstrip("\n") for token in tokens if token.type == "fence"]
+    report.says("evidence that it does not show so", [text for text in MARKUP if text not in code], [])
+    kinds = {token.type for token in tokens} | {child.type for token in inline for child in token.children}
+    theirs = {"html_block", "html_inline", "link_open", "image", "s_open", "em_open", "blockquote_open", "hr"}
+    report.says("markup that agents have made", sorted(kinds & theirs), [])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=Path, default=ROOT / "target" / "release" / "endmark")
@@ -170,6 +213,7 @@ def main() -> int:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     check(report, given.program.resolve(), folder)
+    check_markup(report, given.program.resolve(), folder)
     shutil.rmtree(folder)
     print(f"{report.failed} failed" if report.failed else "All as expected.")
     return 1 if report.failed else 0

@@ -156,6 +156,23 @@ fn no_form_of_a_report_is_without_its_disclosure() {
     assert_eq!(run["properties"]["disclosure"]["truncated_agents"][0]["agent_id"], "x");
 }
 
+/// AR-6: what an agent writes is no markup of the report.
+#[test]
+fn nothing_that_an_agent_writes_is_markup_of_the_report() {
+    let text = WHOLE
+        .replace("dimensions: a", "dimensions: a|b, <script>x()</script>")
+        .replace("[F001] ", "[F001] <img src=x onerror=y()> [z](javascript:y()) ")
+        .replace("source: ", "source: <input> `q` ");
+    let place = Place::new().with_file("a.txt", text);
+    let report = place.run(&["findings", "report", "a.txt"]).output;
+    for line in
+        [r"| a\|b |", r"| \<script>x()\</script> |", r"\<img src=x onerror=y()> \[z\](javascript:y()) "]
+    {
+        assert!(report.contains(line), "{line}: {report}");
+    }
+    assert!(report.contains("- **source:** ``<input> `q` "), "{report}");
+}
+
 /// What was merged and is not whole does not look whole to the next reader.
 #[test]
 fn merging_makes_nothing_whole() {

@@ -1,10 +1,14 @@
 //! The report for people. (AR-6)
 
+mod literal;
+
 use std::fmt::Write;
 
 use super::{AgentDisclosure, Disclosure, FinalReport, ReportedFinding, Unrecovered};
 use crate::findings::escapes::visible;
 use crate::findings::write::{fence_around, one_line};
+
+use literal::{code, prose};
 
 /// The sign of a dimension of which a result was cut (AR-4).
 pub(super) const WARNING_SIGN: &str = "⚠️";
@@ -133,22 +137,26 @@ fn write_dimensions(text: &mut String, disclosure: &Disclosure) {
 
 fn write_finding(text: &mut String, reported: &ReportedFinding) {
     let finding = &reported.finding;
-    let _ = writeln!(text, "### [{}] {}\n", finding.id, one_line(&finding.title));
+    let _ = writeln!(text, "### [{}] {}\n", finding.id, prose(&one_line(&finding.title)));
     let agents = reported.reported_by.join(", ");
     let also = reported.also_titled.join("; ");
+    let as_prose = |value: Option<&str>| value.map(|value| prose(&one_line(value)));
+    let as_code = |value: Option<&str>| {
+        value.filter(|value| !value.trim().is_empty()).map(|value| code(&one_line(value)))
+    };
     let fields = [
-        ("severity", finding.severity.as_deref()),
-        ("cwe", finding.cwe.as_deref()),
-        ("location", finding.location.as_deref()),
-        ("source", finding.source.as_deref()),
-        ("sink", finding.sink.as_deref()),
-        ("flow", finding.flow.as_deref()),
-        ("also called", Some(also.as_str())),
-        ("reported by", Some(agents.as_str())),
+        ("severity", as_prose(finding.severity.as_deref())),
+        ("cwe", as_prose(finding.cwe.as_deref())),
+        ("location", as_code(finding.location.as_deref())),
+        ("source", as_code(finding.source.as_deref())),
+        ("sink", as_code(finding.sink.as_deref())),
+        ("flow", as_code(finding.flow.as_deref())),
+        ("also called", as_prose(Some(&also))),
+        ("reported by", as_prose(Some(&agents))),
     ];
     for (name, value) in fields {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            let _ = writeln!(text, "- **{name}:** {}", one_line(value));
+            let _ = writeln!(text, "- **{name}:** {value}");
         }
     }
     if finding.originally_truncated {
@@ -163,5 +171,5 @@ fn write_finding(text: &mut String, reported: &ReportedFinding) {
 
 /// A text in a cell of a table.
 fn cell(text: &str) -> String {
-    one_line(text).replace('|', "\\|")
+    prose(&one_line(text))
 }
