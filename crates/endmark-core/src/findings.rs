@@ -17,6 +17,7 @@ mod join;
 mod location;
 mod loss;
 mod merge;
+mod named_run;
 mod narrow;
 mod progress;
 mod protocol;

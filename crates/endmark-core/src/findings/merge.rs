@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::finding::{Finding, FindingId};
 use super::join::{Member, groups, joined};
 use super::loss::{Loss, New, count_new};
+use super::named_run::{NamedRun, in_order_of_runs, named_for};
 use super::recovery::{Assignment, Recovery, RecoveryPolicy, RecoveryState};
 use super::transcript::{AgentResult, Cut, FindingState, letters};
 
@@ -54,14 +55,14 @@ pub struct MergedFinding {
 
 impl Merged {
     /// Merges results in the order in which they were handed over: an agent's first one, its retry, its supplements
-    /// (AR-4, AR-5).
+    /// (AR-4, AR-5). Origins in one folder that are named for the runs of one agent are brought into the order of these.
     ///
     /// A result that does not say whose it is belongs to the agent of the team that its origin is named for
     /// (`auth-2.txt`, `auth-2.retry.txt`), or to none; of whom only a later run is there, the first one has brought nothing.
     /// Names are compared without case and without a note about the run (`auth-2 (retry 1)`), those of the team also without
     /// signs, where only one is like that. What stands twice behind one another in one transcript counts once.
     pub fn new(team: &Team, handed: Vec<Handed>) -> Self {
-        let handed = told_once(handed);
+        let handed = told_once(in_order_of_runs(handed, |handed| said_to_be_of(handed, &team.agents)));
         let mut agents: Vec<Recovery> =
             team.agents.iter().map(|assignment| Recovery::new(assignment.clone(), team.policy)).collect();
         let mut known: HashMap<String, usize> = team
@@ -89,7 +90,8 @@ impl Merged {
             });
             if let Some(agent) = owner.and_then(|owner| agents.get_mut(owner)) {
                 // Of whom there is only a later run, the first one has brought nothing.
-                if agent.past().is_empty() && is_of_later_run(origin, &agent.assignment().agent_id) {
+                let named = NamedRun::of(origin, &agent.assignment().agent_id);
+                if agent.past().is_empty() && named.is_some_and(NamedRun::is_later) {
                     agent.ended(Cut::Severe, Vec::new());
                 }
                 agent.handed_over(result);
@@ -233,7 +235,7 @@ fn told_once(handed: Vec<Handed>) -> Vec<Handed> {
 }
 
 /// A name as it is compared: models spell names with capitals, and wrap them in signs.
-fn folded(name: &str) -> String {
+pub(super) fn folded(name: &str) -> String {
     let is_ornament = |character: char| character.is_whitespace() || "`*\"'<>".contains(character);
     name.trim_matches(is_ornament).to_lowercase()
 }
@@ -262,36 +264,19 @@ fn without_run(name: &str) -> &str {
     note.filter(|(_, note)| is_of_run(note)).map_or(name, |(name, _)| name)
 }
 
+/// The agent that a result names or is named for, as the team calls it.
+fn said_to_be_of(handed: &Handed, agents: &[Assignment]) -> Option<String> {
+    let Some(name) = handed.result.agent_id.as_deref().map(without_run) else {
+        return named_for(&handed.origin, agents);
+    };
+    let of_team = alike(name, agents).and_then(|at| agents.get(at));
+    Some(of_team.map_or(name, |agent| agent.agent_id.as_str()).to_owned())
+}
+
 /// The one agent of the team whose name differs in case and signs at most.
 fn alike(name: &str, agents: &[Assignment]) -> Option<usize> {
     let wanted = letters(name);
     let mut found = agents.iter().enumerate().filter(|(_, agent)| letters(&agent.agent_id) == wanted);
     let (at, _) = found.next().filter(|_| !wanted.is_empty())?;
     found.next().is_none().then_some(at)
-}
-
-/// Whether a file is named for a later run of an agent than its first: `auth-2.retry.txt`, `auth-2.2.txt`.
-fn is_of_later_run(origin: &str, agent_id: &str) -> bool {
-    let name = file_name(origin);
-    let rest = name.strip_prefix(&folded(agent_id)).and_then(|rest| rest.strip_prefix('.'));
-    let run = rest.and_then(|rest| rest.split('.').next());
-    run.is_some_and(|run| {
-        ["retry", "supplement", "emergency"].contains(&run)
-            || run.parse::<u32>().is_ok_and(|number| number > 1)
-    })
-}
-
-/// What a file is called, case aside.
-fn file_name(origin: &str) -> String {
-    origin.rsplit(['/', '\\']).next().unwrap_or(origin).to_lowercase()
-}
-
-/// The agent of the team that a file is named for.
-fn named_for(origin: &str, agents: &[Assignment]) -> Option<String> {
-    let name = file_name(origin);
-    let is_of = |agent: &&Assignment| {
-        name.strip_prefix(&folded(&agent.agent_id))
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    agents.iter().filter(is_of).map(|agent| agent.agent_id.clone()).max_by_key(String::len)
 }
