@@ -37,6 +37,8 @@ pub(super) struct Asker<'a> {
     suspect: &'a Suspect,
     account: &'a mut Account,
     live: bool,
+    /// How a cut call is shown where it is gone on with.
+    shown_as: ToolPrefill,
     capability: Capability,
     /// What the upstream refused in this very exchange.
     refused: Refused,
@@ -83,6 +85,7 @@ impl<'a> Asker<'a> {
             suspect,
             account,
             live,
+            shown_as: ToolPrefill::Calls,
             capability: Capability::Unknown,
             refused: Refused::default(),
             further: suspect.continuation.clone(),
@@ -183,6 +186,11 @@ impl<'a> Asker<'a> {
         let partial = partial(self.suspect, rest, call.as_ref());
         let terms = terms(limit, flow.is_live());
         let tool = tool_prefill(rest);
+        if self.is_call() && self.shown_as != tool {
+            // Who refuses the one may take the other.
+            (self.shown_as, self.refused.prefill) = (tool, false);
+            self.settle_in().await;
+        }
         let prefill = self
             .prefill()
             .and_then(|variant| request.asking(&Ask::Prefill { so_far: partial, variant, tool }, terms));

@@ -1,7 +1,7 @@
 //! A cut call gets the arguments of no other call, whatever the upstream answers where it is asked for the rest.
 
 use endmark_gateway::Mode;
-use testkit::{Dialect, Received, Script};
+use testkit::{Answer, Dialect, Received, Script};
 
 use crate::support::Endmark;
 use crate::support::spoken::{End, Said, Wire};
@@ -144,4 +144,37 @@ async fn a_reply_of_which_a_cut_call_is_all_says_so() {
     let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
     assert_eq!((heard.text.as_str(), heard.calls.len()), (told, 0), "{}", reply.text());
     assert_eq!((heard.stop.as_deref(), heard.error), (Some("max_tokens"), None), "{}", reply.text());
+}
+
+/// llama.cpp, since it refuses to go on with a message that has calls: it still goes on with one that is shown as text.
+#[tokio::test]
+async fn who_refuses_a_call_as_such_is_shown_it_as_text() {
+    let arguments = r#"{"city":"Berlin","unit":"celsius"}"#;
+    let wire = Wire::ALL[0];
+    for stream in [false, true] {
+        let call = |made: &str, end| wire.answer(&[Said::Call("get_weather", made)], end, stream);
+        let cuts = [call("{", End::Limit), call(r#"{"city":"Ber"#, End::Limit)];
+        let whole = call(arguments, End::Calls);
+        let other = wire.answer(&[Said::Text("Sorry.")], End::Turn, stream);
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let respond = move |request: &Received| {
+            let last = request.json()["messages"].as_array().unwrap().last().unwrap().clone();
+            let content = last["content"].as_str().unwrap_or_default();
+            if last["tool_calls"].is_array() {
+                Answer::error(400, "invalid_request_error", None, "Cannot continue a message with calls.")
+            } else if content == "Tell." {
+                cuts[asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed)].clone()
+            } else if content.starts_with("<tool_call>") && content.ends_with("Ber") {
+                whole.clone()
+            } else {
+                other.clone()
+            }
+        };
+        let endmark = Endmark::start(respond).await;
+        let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
+        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{}", reply.text());
+        let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
+        let calls: Vec<&str> = heard.calls.iter().map(|(_, made)| made.as_str()).collect();
+        assert_eq!(calls, [arguments], "{}", reply.text());
+    }
 }

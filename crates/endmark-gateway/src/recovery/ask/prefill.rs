@@ -65,12 +65,12 @@ impl Asker<'_> {
         !self.is_call() && !continuation.calls.is_empty() && continuation.text.is_empty()
     }
 
-    /// What a capability is remembered for: tool calls are continued differently from text, one format from another, and
-    /// streams, in which some servers do not repeat what they repeat in a whole answer. Of the first format there was the
+    /// What a capability is remembered for: tool calls are continued differently from text, and by how they are shown; one
+    /// format from another; and streams, in which some servers do not repeat what they repeat in a whole answer. Of the first format there was the
     /// name is left out.
     pub(super) fn subject(&self) -> String {
         let (model, format) = (&self.site.request.view().model, self.site.request.format().name());
-        let kind = if self.is_call() { "#tool_calls" } else { "" };
+        let kind = if self.is_call() { format!("#{}", self.shown_as.name()) } else { String::new() };
         let way = if self.live { "#stream" } else { "" };
         if format == Chat.name() {
             format!("{model}{kind}{way}")
