@@ -54,10 +54,12 @@ async fn serve<S>(server: Arc<Server>, stream: S, presence: &Arc<Presence>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let limits = server.gateway().settings.limits.clone();
+    let gateway = server.gateway();
+    let (limits, metrics) = (gateway.settings.limits.clone(), Arc::clone(&gateway.metrics));
+    drop(gateway);
     let stopping = Arc::clone(&server.stopping);
     let mut stages = stopping.stages();
-    let doorway = Doorway::new(stream, Arc::clone(presence), Arc::clone(&stopping), &limits);
+    let doorway = Doorway::new(stream, Arc::clone(presence), Arc::clone(&stopping), metrics, &limits);
     let for_service = Arc::clone(presence);
     let connection = http1::Builder::new()
         // The doorway has timers of its own, and lets no head pass that is too large for these.

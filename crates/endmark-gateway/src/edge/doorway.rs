@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use super::last_words::last_words;
 use super::presence::{Doing, Presence};
 use crate::alarm::Alarm;
+use crate::metrics::Metrics;
 use crate::rescue::Refusal;
 use crate::settings::Limits;
 use crate::stopping::{Stage, Stopping};
@@ -34,6 +35,7 @@ pub(super) struct Doorway<S> {
     stream: S,
     presence: Arc<Presence>,
     stopping: Arc<Stopping>,
+    metrics: Arc<Metrics>,
     limits: Limits,
     framing: Framing,
     /// Bytes that came and have not passed.
@@ -58,12 +60,19 @@ enum End {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
-    pub(super) fn new(stream: S, presence: Arc<Presence>, stopping: Arc<Stopping>, limits: &Limits) -> Self {
+    pub(super) fn new(
+        stream: S,
+        presence: Arc<Presence>,
+        stopping: Arc<Stopping>,
+        metrics: Arc<Metrics>,
+        limits: &Limits,
+    ) -> Self {
         let bounds = Bounds { bytes: limits.header_bytes, fields: limits.header_fields };
         Self {
             stream,
             presence,
             stopping,
+            metrics,
             limits: limits.clone(),
             framing: Framing::new(bounds),
             waiting: BytesMut::new(),
@@ -79,6 +88,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
     /// Nothing passes any more, and this is the reason that the client is told.
     fn refuse(&mut self, refusal: &Refusal) {
         tracing::info!(%refusal, "refused a connection");
+        self.metrics.refused(refusal.kind());
         self.end = End::Saying(last_words(refusal));
     }
 

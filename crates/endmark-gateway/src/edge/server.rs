@@ -16,6 +16,7 @@ use super::connections::{Connections, Place};
 use super::permits::Permits;
 use crate::gateway::Gateway;
 use crate::pace::Pace;
+use crate::rescue::Refusal;
 use crate::stopping::{Stage, Stopping};
 
 /// After a failed `accept`, mostly for want of file descriptors: time for some connections to end.
@@ -157,6 +158,7 @@ impl Server {
                 }
                 Place::None => {
                     if let Ok(one) = Arc::clone(&sent_away).try_acquire_owned() {
+                        self.gateway().metrics.refused(Refusal::NoPlace.kind());
                         tokio::spawn(async move {
                             connection::send_away(stream).await;
                             drop(one);

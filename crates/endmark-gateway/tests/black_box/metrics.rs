@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use testkit::{Answer, Prefill, Request, Script, ScriptedModel, chat_stream};
 
+use crate::support::raw::{answer, refused};
 use crate::support::{Endmark, request, stream_request, streamed};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
@@ -127,6 +128,29 @@ async fn every_error_of_the_gateways_own_is_counted_once() {
         "upstream_not_an_api\"}",
     ];
     assert_eq!(counted, kinds.map(|kind| (kind, 1.0)).into());
+}
+
+/// What is refused before it is a request.
+#[tokio::test]
+async fn what_is_refused_at_the_door_is_counted() {
+    let script = Script::new().otherwise(Answer::new(200, "text/plain", "reached"));
+    let endmark = Endmark::start_with(script, |settings| {
+        settings.limits.header = Duration::from_millis(200);
+    })
+    .await;
+    let head = |lines: &str| format!("GET /v1/files HTTP/1.1\r\nhost: localhost\r\n{lines}\r\n");
+    for (bytes, status) in [
+        (head("transfer-encoding : chunked\r\n"), 400),
+        (head(&format!("x: {}\r\n", "x".repeat(200_000))), 431),
+        ("GET / HTTP/1.1\r\n".to_owned(), 408),
+    ] {
+        assert_eq!(refused(&answer(endmark.address, bytes).await).0, status);
+    }
+    let samples = when_all_is_counted(&endmark).await;
+    for kind in ["bad_request", "head_too_large", "head_late"] {
+        let series = format!("endmark_refusals_total{{kind=\"endmark_{kind}\"}}");
+        assert_eq!(samples.get(&series), Some(&1.0), "{series}: {samples:?}");
+    }
 }
 
 #[tokio::test]
