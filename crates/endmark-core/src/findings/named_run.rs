@@ -54,18 +54,18 @@ pub(super) fn in_order_of_runs(
             named.entry((folder.to_owned(), folded(&agent))).or_default().push((run, place));
         }
     }
-    let mut placed: Vec<(usize, Handed)> = handed.into_iter().enumerate().collect();
+    let mut sorted: Vec<(usize, Handed)> = handed.into_iter().enumerate().collect();
     for runs in named.values_mut() {
         let places: Vec<usize> = runs.iter().map(|(_, place)| *place).collect();
         runs.sort_unstable();
         for ((_, from), to) in runs.iter().zip(places) {
-            if let Some((place, _)) = placed.get_mut(*from) {
+            if let Some((place, _)) = sorted.get_mut(*from) {
                 *place = to;
             }
         }
     }
-    placed.sort_unstable_by_key(|(place, _)| *place);
-    placed.into_iter().map(|(_, handed)| handed).collect()
+    sorted.sort_unstable_by_key(|(place, _)| *place);
+    sorted.into_iter().map(|(_, handed)| handed).collect()
 }
 
 /// What a file is called.
