@@ -52,6 +52,8 @@ enum Style {
     Fenced,
     /// The fence was closed, and the evidence with it.
     Closed,
+    /// A fence that stands deeper than the word `evidence` was closed: what is as deep is still evidence.
+    Between,
     /// Deeper than the word `evidence`.
     Indented,
     /// As deep as that word: everything that is nothing else.
@@ -182,7 +184,7 @@ impl Collecting {
             (Some(_), _) => self.reopened_at == Some(self.lines.len()),
             (None, Style::Unset) => false,
             (None, Style::Flush) => is_behind_blank(),
-            (None, Style::Inline | Style::Fenced | Style::Closed | Style::Indented) => {
+            (None, Style::Inline | Style::Fenced | Style::Closed | Style::Between | Style::Indented) => {
                 indent(text) <= self.key_indent
             }
         }
@@ -204,7 +206,8 @@ impl Collecting {
         let step = match (self.fence, self.style) {
             (Some(fence), _) => self.in_fence(line, text, is_deeper, fence, around),
             (None, Style::Indented) if is_deeper => self.taken(text),
-            (None, Style::Fenced | Style::Closed | Style::Indented) => Step::NotEvidence,
+            (None, Style::Between) if is_deeper => self.between(line, text),
+            (None, Style::Fenced | Style::Closed | Style::Between | Style::Indented) => Step::NotEvidence,
             (None, Style::Inline) => self.behind_inline(line, text, is_deeper, around),
             (None, Style::Unset | Style::Flush) => self.flush(line, text, is_deeper, around),
         };
@@ -255,11 +258,24 @@ impl Collecting {
         if Fence::of(text).is_some_and(|other| fence.is_closed_by(other)) {
             self.fence = None;
             if self.style == Style::Fenced {
-                self.style = Style::Closed;
+                let is_deeper = fence.indent > self.key_indent;
+                self.style = if is_deeper { Style::Between } else { Style::Closed };
                 return Step::Taken;
             }
         }
         self.taken(text)
+    }
+
+    /// What follows code within what is indented: a text about it, but for a field, and more code, which is opened anew.
+    fn between(&mut self, line: &Line<'_>, text: &str) -> Step {
+        let is_label =
+            |said: words::Said<'_>| said.is_plain && said.key.is_some() || names::is_of_remedy(said.name);
+        let is_labelled = words::said(text).is_some_and(is_label) || is_other_field(text);
+        if is_labelled || is_structure(text) || Fence::of(text).is_some() {
+            return Step::NotEvidence;
+        }
+        // What is cut in the middle may become one of these.
+        if line.is_settled { self.taken(text) } else { Step::Unknown }
     }
 
     /// What follows text in the line of `evidence`: more of it where that is deeper or at once, or the code it speaks of.
@@ -338,7 +354,7 @@ impl Collecting {
     fn push(&mut self, text: &str) {
         let columns = match (self.style, self.fence) {
             (Style::Fenced, Some(fence)) => fence.indent,
-            (Style::Inline | Style::Indented, _) => self.key_indent + 2,
+            (Style::Inline | Style::Indented | Style::Between, _) => self.key_indent + 2,
             _ => 0,
         };
         self.lines.push(outdented(text, columns).to_owned());

@@ -166,6 +166,12 @@ foreign! {
           F001 complete | The fence is never closed | Low |  | a.c:1 | s | k |  | "x();"
           F002 complete | And yet there is a second one | Low |  | a.c:9 | s | k |  | "y();"
     "#;
+    text_behind_code: r#"
+        whole text-1 [a]
+          F001 complete | Text between pieces of code | High |  | src/a.py:3 | name | render |  | "render(name)\n# the same in b.py\n\nrender(title)\nand nowhere else."
+          F002 complete | Text in the line of its name | Low |  | src/a.rs:1 | s | k |  | "Built by hand:\nq(s)\nThe helper is never called."
+        30:3 unknown_field
+    "#;
     blank_lines_everywhere: r#"
         mild blank-1 [a]
           F001 complete | Spread out | Low |  | a.c:1 | s | k |  | "a();\n\nb();"
