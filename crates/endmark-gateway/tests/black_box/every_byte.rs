@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
+use endmark_gateway::Settings;
 use serde_json::json;
 use testkit::{
     Answer, Dialect, Fault, Prefill, Prompted, Received, Request, Respond, ScriptedModel, Speaking,
@@ -31,6 +32,11 @@ impl<M: Respond> Respond for BreaksOff<M> {
     }
 }
 
+/// All requests break off once here, and not a few of many: each may be made again.
+fn ask_each_again(settings: &mut Settings) {
+    settings.retry.budget_percent = 100;
+}
+
 /// Breaks the stream off everywhere, and expects `at_least` so many in a hundred to be mended: at every offset
 /// with `EVERY_BYTE=1`; else every 23rd, which meets all parts of a frame.
 async fn break_everywhere(model: impl Fn() -> ScriptedModel, whole: &str, json: bool, at_least: usize) {
@@ -42,8 +48,8 @@ async fn break_everywhere(model: impl Fn() -> ScriptedModel, whole: &str, json: 
         }
         body
     };
-    let endmark =
-        Endmark::start(BreaksOff { model: model(), fault: Fault::Close, broken: Mutex::default() }).await;
+    let model = BreaksOff { model: model(), fault: Fault::Close, broken: Mutex::default() };
+    let endmark = Endmark::start_with(model, ask_each_again).await;
     let length = endmark.ask(&request(usize::MAX >> 12)).await.body.len();
     let step = if std::env::var_os("EVERY_BYTE").is_some() { 1 } else { 23 };
     let mut mended = 0;
@@ -88,8 +94,8 @@ async fn a_stream_of_any_format_that_breaks_off_anywhere_is_mended() {
     let whole = "The harbour was quiet. \u{1f30a} Mira counted the nets.";
     for dialect in Dialect::ALL {
         let model = Speaking::new(dialect, ScriptedModel::new(whole).prefill(Prefill::Echoes));
-        let endmark =
-            Endmark::start(BreaksOff { model, fault: Fault::Close, broken: Mutex::default() }).await;
+        let model = BreaksOff { model, fault: Fault::Close, broken: Mutex::default() };
+        let endmark = Endmark::start_with(model, ask_each_again).await;
         let ask = async |at: usize| {
             let mut body = dialect.request(500, true);
             body["break_at"] = json!(at);
