@@ -26,6 +26,7 @@ mod late;
 mod ledger;
 mod location;
 mod migrate;
+mod moment;
 mod owner;
 mod reader;
 mod records;

@@ -36,6 +36,11 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0004_capabilities.sqlite.sql"),
     },
     Migration { version: 5, name: "usage", sql: include_str!("../migrations/0005_usage.sqlite.sql") },
+    Migration {
+        version: 6,
+        name: "usage_purpose",
+        sql: include_str!("../migrations/0006_usage_purpose.sqlite.sql"),
+    },
 ];
 
 /// The newest migration this version knows.

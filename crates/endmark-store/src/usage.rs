@@ -5,6 +5,7 @@ use rusqlite::{Connection, params};
 use crate::calls::{Call, Tokens};
 use crate::error::Fault;
 use crate::ledger::clipped;
+use crate::moment::utc;
 
 /// Rows forgotten in one transaction: others wait for milliseconds, not for seconds.
 const FORGOTTEN_AT_ONCE: u32 = 5_000;
@@ -16,17 +17,15 @@ const INTERRUPTED: &str = "interrupted";
 pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<bool> {
     let Call { started, settled } = call;
     let tokens = settled.as_ref().map_or(Tokens::default(), |settled| settled.tokens);
-    let started_ms = integer(started.started_ms);
     let ended_ms =
-        settled.as_ref().map(|settled| started_ms.saturating_add(integer(settled.total_us / 1_000)));
+        settled.as_ref().map(|settled| started.started_ms.saturating_add(settled.total_us / 1_000));
     let written = connection
         .prepare_cached(
             "INSERT INTO usage (request_id, call, purpose, session, credential, upstream, format, model, streamed,
                mode, started_at, sent_bytes, ended_at, answered_model, http_status, ending, stop, verdict, cut_kind,
                prompt_tokens, output_tokens, cached_tokens, reasoning_tokens, total_tokens, received_bytes,
                first_byte_ms, total_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, strftime('%Y-%m-%d %H:%M:%f', ?11 / 1000.0, 'unixepoch'),
-               ?12, strftime('%Y-%m-%d %H:%M:%f', ?13 / 1000.0, 'unixepoch'), ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
                ?22, ?23, ?24, ?25, ?26, ?27)
              ON CONFLICT (request_id, call) DO NOTHING",
         )?
@@ -41,9 +40,9 @@ pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<b
             clipped(&started.model),
             started.streamed,
             started.mode,
-            started_ms,
+            utc(started.started_ms),
             integer(started.sent_bytes),
-            ended_ms,
+            ended_ms.map(utc),
             settled.as_ref().and_then(|settled| settled.answered_model.as_deref()).map(clipped),
             settled.as_ref().and_then(|settled| settled.http_status),
             settled.as_ref().map_or(INTERRUPTED, |settled| &settled.ending),
