@@ -123,8 +123,11 @@ def stop_process(process: subprocess.Popen, grace_seconds: float = 10) -> None:
 class ModelServer:
     """llama.cpp's server on a port of its own that stays the same when it is killed and started again."""
 
-    def __init__(self, installation: Installation, folder: Path = DEFAULT_FOLDER, port: int | None = None):
+    def __init__(
+        self, installation: Installation, folder: Path = DEFAULT_FOLDER, port: int | None = None, caches_prompts: bool = True
+    ):  # fmt: skip
         self.installation = installation
+        self.caches_prompts = caches_prompts
         self.log = folder / "model-server.log"
         self.port = port or free_port()
         self.process: subprocess.Popen | None = None
@@ -148,6 +151,7 @@ class ModelServer:
             str(self.installation.python), str(HERE / "serve_model.py"),
             "--model", str(self.installation.weights), "--alias", MODEL_NAME, "--port", str(self.port),
             "--context", str(CONTEXT_TOKENS), "--slots", str(SLOTS), "--chat-template", str(HERE / "chat.jinja"),
+            *([] if self.caches_prompts else ["--no-prompt-cache"]),
         ]  # fmt: skip
         with self.log.open("wb") as log:
             # A session of its own: Ctrl-C is then ours to handle, in the order we choose.

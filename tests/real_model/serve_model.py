@@ -21,6 +21,7 @@ def main() -> None:
     parser.add_argument("--context", type=int, default=4096, help="tokens, shared evenly by all slots")
     parser.add_argument("--slots", type=int, default=2, help="how many replies at once")
     parser.add_argument("--chat-template", type=Path, help="a template in place of the model's own")
+    parser.add_argument("--no-prompt-cache", action="store_true", help="compute every prompt from its beginning")
     arguments = parser.parse_args()
 
     given = xllamacpp.CommonParams()
@@ -32,6 +33,7 @@ def main() -> None:
     given.cpuparams.n_threads = given.cpuparams_batch.n_threads = 1
     given.n_gpu_layers = 0
     given.use_jinja = True
+    given.cache_prompt = not arguments.no_prompt_cache
     if arguments.chat_template:
         given.chat_template = arguments.chat_template.read_text()
     given.ui, given.endpoint_metrics = False, True

@@ -237,8 +237,6 @@ def main() -> int:
     given = parser.parse_args()
     if given.program:
         gateway.program = lambda: given.program.resolve()
-    # The same prompt computed cold and from the cache can differ in the last bits, and with them a word.
-    os.environ["LLAMA_ARG_CACHE_PROMPT"] = "0"
     try:
         chosen = [sdk for sdk in SDKS if given.only in sdk.name and given.format in sdk.format]
         install(chosen)
@@ -247,7 +245,8 @@ def main() -> int:
         folder = FOLDER / f"gateways-{os.getpid()}"
         results = {}
         with (
-            ModelServer(installation, FOLDER) as model,
+            # The same prompt computed cold and from the cache can differ in the last bits, and with them a word.
+            ModelServer(installation, FOLDER, caches_prompts=False) as model,
             Mock() as mock,
             # What a model says at no temperature it would say again: but for the long figures it is asked once.
             Trouble(model.origin, remembers=not given.all) as trouble,

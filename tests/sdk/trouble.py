@@ -110,7 +110,7 @@ class Trouble:
             return name in self.compressed
 
     def body(self, name: str) -> bytes | None:
-        """What was passed on to the request of this name, to the end of it."""
+        """What was passed on to the request of this name, as far as it came."""
         with self.lock:
             return self.passed.get(name)
 
@@ -204,7 +204,7 @@ class Trouble:
         request.send_header("transfer-encoding", "chunked")
         request.end_headers()
         packer = zlib.compressobj(wbits=31) if kind == "gzip" else None
-        sent, body = 0, []
+        sent, body = 0, b""
         for part in parts:
             if kind in ("drop", "dead", "end", "stall") and sent >= amount:
                 self.stop(request, kind)
@@ -212,13 +212,14 @@ class Trouble:
             if kind == "slow":
                 self.wait(request, amount / 1000)
             data = packer.compress(part) + packer.flush(zlib.Z_SYNC_FLUSH) if packer else part
+            body += part
+            # Before it is sent: who has read the last event may ask at once what was passed on.
+            with self.lock:
+                self.passed[name] = body
             self.chunk(request, data)
-            body.append(part)
             sent += 1 if is_stream else len(part)
         if packer:
             self.chunk(request, packer.flush())
-        with self.lock:
-            self.passed[name] = b"".join(body)
         request.wfile.write(b"0\r\n\r\n")
 
     @staticmethod
