@@ -4,6 +4,7 @@
 //! same findings again, not more of them.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 use super::expected::Basis;
 use super::join::{Member, overlap};
@@ -40,16 +41,20 @@ impl Loss {
     pub(super) fn of(results: &[(&AgentResult, New)]) -> Self {
         let mut loss = Self::default();
         let mut most = 0_usize;
-        let mut highest_kept = None;
+        let mut before = Before::default();
         let mut ways: Vec<Option<Basis>> = Vec::new();
         for (at, (result, new)) in results.iter().enumerate() {
-            let (expected, basis) = own_expected(result, highest_kept).unzip();
-            let reaudits = result.count(FindingState::NeedsReaudit);
-            let missing =
-                expected.map_or(0, |expected| (expected as usize).saturating_sub(result.kept().count()));
-            let missing = missing.max(reaudits).max(result.discarded as usize).max(result.unread as usize);
+            let (own, basis) = before.own_expected(result, *new).unzip();
+            let again = before.halves_again(result);
+            let there = result.kept().count() + again;
+            let short = |expected: u32| (expected as usize).saturating_sub(there);
+            let seen = (result.count(FindingState::NeedsReaudit) - again)
+                .max(result.discarded as usize)
+                .max(result.unread as usize);
+            let missing = own.as_ref().map_or(0, |own| short(*own.start())).max(seen);
+            let perhaps = own.as_ref().map_or(0, |own| short(*own.end())).max(seen);
             loss.count = loss.count.saturating_sub(new.certain + new.doubtful).max(missing);
-            most = most.saturating_sub(new.certain).max(missing);
+            most = most.saturating_sub(new.certain).max(perhaps);
             if is_made_again(result, *new, &results[..at]) {
                 (loss.count, most) = (0, 0);
             }
@@ -60,7 +65,7 @@ impl Loss {
             if !result.cut.is_whole() {
                 ways.push(basis);
             }
-            highest_kept = highest_kept.max(result.kept().filter_map(|read| read.finding.id.number()).max());
+            before.add(result, *new);
         }
         loss.is_doubtful |= most > loss.count;
         // A checkpoint and an id tell of those that were there; where all of them are kept, more may have been to come.
@@ -79,15 +84,81 @@ impl Loss {
     }
 }
 
-/// How many findings a result itself must have had: one that goes on with the numbers of an earlier round does not have
-/// those of that round.
-fn own_expected(result: &AgentResult, highest_kept: Option<u32>) -> Option<(u32, Basis)> {
-    let expected = result.expected()?;
-    let numbers = &result.numbers;
-    let goes_on = highest_kept.filter(|kept| numbers.lowest().is_some_and(|lowest| lowest > *kept));
-    let is_total = expected.basis == Basis::HighestId || numbers.highest() == Some(expected.findings);
-    let before = goes_on.filter(|_| is_total).unwrap_or(0);
-    Some((expected.findings.saturating_sub(before), expected.basis))
+/// What the rounds before a result have brought.
+#[derive(Default)]
+struct Before<'a> {
+    kept: Vec<&'a ReadFinding>,
+    /// How many of them are others.
+    distinct: usize,
+    highest: Option<u32>,
+}
+
+impl<'a> Before<'a> {
+    fn add(&mut self, result: &'a AgentResult, new: New) {
+        self.kept.extend(result.kept());
+        self.distinct += new.certain + new.doubtful;
+        self.highest = self.highest.max(result.kept().filter_map(|read| read.finding.id.number()).max());
+    }
+
+    /// How many findings a result itself must have had, at least and at most: one that goes on with the numbers of an
+    /// earlier round, or begins with what stopped there, does not have those of that round. One that tells it all again may
+    /// have been about to tell the rest of it, or something else.
+    fn own_expected(&self, result: &AgentResult, new: New) -> Option<(RangeInclusive<u32>, Basis)> {
+        let expected = result.expected()?;
+        let lowest = result.numbers.lowest();
+        let is_total =
+            expected.basis == Basis::HighestId || result.numbers.highest() == Some(expected.findings);
+        let goes_on = self.highest.filter(|kept| is_total && lowest.is_some_and(|lowest| lowest > *kept));
+        let (most, least) = match goes_on {
+            Some(before) => (before, before),
+            None if self.is_told_again(result, new) => {
+                let others = u32::try_from(self.others(result, new)).unwrap_or(u32::MAX);
+                // Numbers before its own are those of others.
+                let passed = lowest.map_or(0, |lowest| lowest.saturating_sub(1));
+                (others, if is_total { others.min(passed) } else { 0 })
+            }
+            None => (0, 0),
+        };
+        let own = expected.findings.saturating_sub(most)..=expected.findings.saturating_sub(least);
+        Some((own, expected.basis))
+    }
+
+    /// Whether all that has come of a result was handed over before under the same numbers, so that what it says of how
+    /// many there are counts those of the earlier rounds.
+    fn is_told_again(&self, result: &AgentResult, new: New) -> bool {
+        let is_known = |read: &ReadFinding| self.same(read, is_stopped_in(result, read)).is_some();
+        new.certain + new.doubtful == 0 && !result.findings.is_empty() && result.findings.iter().all(is_known)
+    }
+
+    /// How many findings of the earlier rounds a result does not repeat.
+    fn others(&self, result: &AgentResult, new: New) -> usize {
+        let known = result.kept().count().saturating_sub(new.certain + new.doubtful);
+        let again = known + self.halves_again(result);
+        self.distinct.saturating_sub(again)
+    }
+
+    /// How many findings without source or sink are there already from an earlier round.
+    fn halves_again(&self, result: &AgentResult) -> usize {
+        let halves = result.findings.iter().filter(|read| read.state == FindingState::NeedsReaudit);
+        halves.filter(|half| self.same(half, is_stopped_in(result, half)).is_some()).count()
+    }
+
+    /// What an earlier round has under the number of a finding that says the same of it, as far as it goes.
+    fn same(&self, read: &ReadFinding, is_cut: bool) -> Option<&ReadFinding> {
+        let is_same = |known: &&&ReadFinding| {
+            let is_named = letters(&read.finding.title).is_empty() && read.finding.is_bare();
+            let is_id = known.finding.id == read.finding.id;
+            // Nothing but the number of what was cut: that it goes on with.
+            let goes_on = is_cut && is_named && known.state == FindingState::Truncated;
+            is_id && (goes_on || is_again(read, known, is_cut))
+        };
+        self.kept.iter().find(is_same).copied()
+    }
+}
+
+/// Whether a result stops in this finding.
+fn is_stopped_in(result: &AgentResult, read: &ReadFinding) -> bool {
+    result.cut != Cut::Whole && result.findings.last().is_some_and(|last| std::ptr::eq(last, read))
 }
 
 /// Whether a result is whole and says, about all that the earlier ones looked into, as many findings as each of them was to
@@ -102,17 +173,21 @@ fn is_made_again(result: &AgentResult, new: New, earlier: &[(&AgentResult, New)]
     result.cut == Cut::Whole && result.lost() == 0 && earlier.iter().all(|(before, _)| is_within(before))
 }
 
-/// How many findings without source or sink no later round speaks of again.
+/// How many findings without source or sink no other round speaks of.
 fn unresolved(results: &[(&AgentResult, New)]) -> usize {
-    let later = |at: usize| results.iter().skip(at + 1).flat_map(|(result, _)| &result.findings);
-    let open = |(at, (result, _)): (usize, &(&AgentResult, New))| {
-        let is_last_cut = |read: &ReadFinding| {
-            result.cut != Cut::Whole && result.findings.last().is_some_and(|last| std::ptr::eq(last, read))
+    let mut before = Before::default();
+    let mut count = 0;
+    for (at, (result, new)) in results.iter().enumerate() {
+        let later = || results[at + 1..].iter().flat_map(|(result, _)| &result.findings);
+        let is_open = |half: &&ReadFinding| {
+            let is_cut = is_stopped_in(result, half);
+            before.same(half, is_cut).is_none() && !later().any(|again| is_again(half, again, is_cut))
         };
         let halves = result.findings.iter().filter(|read| read.state == FindingState::NeedsReaudit);
-        halves.filter(|half| !later(at).any(|again| is_again(half, again, is_last_cut(half)))).count()
-    };
-    results.iter().enumerate().map(open).sum()
+        count += halves.filter(is_open).count();
+        before.add(result, *new);
+    }
+    count
 }
 
 /// Whether a finding is what an earlier round has begun with: under its title, or at its place and with its weakness.
