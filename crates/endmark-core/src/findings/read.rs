@@ -20,6 +20,7 @@ mod lines;
 mod names;
 mod number;
 mod signs;
+mod speakers;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -268,6 +269,11 @@ impl Reader {
             return;
         }
         let text = unquoted(&line.text, quote_depth(&line.text));
+        // `Assistant: ===AGENT_RESULT===`
+        let text = speakers::speaker(text)
+            .map(|speaker| speaker.says)
+            .filter(|says| says.contains("=="))
+            .unwrap_or(text);
         match words::marker(text) {
             Some(Marker::Start) => return self.begin(line),
             Some(Marker::End) => {

@@ -158,6 +158,8 @@ pub enum RemarkKind {
     InsideJson,
     /// An answer of `endmark findings` in JSON: it is no result, and stands for a cut one.
     OwnAnswer,
+    /// Another turn of the conversation inside of a result.
+    InnerTurn,
 }
 
 impl RemarkKind {
@@ -183,6 +185,7 @@ impl RemarkKind {
             Self::BrokenJson => "broken_json",
             Self::InsideJson => "inside_json",
             Self::OwnAnswer => "own_answer",
+            Self::InnerTurn => "inner_turn",
         }
     }
 
@@ -215,6 +218,9 @@ impl RemarkKind {
             Self::OwnAnswer => {
                 "begins an answer of `endmark findings`, which is not read again: read the results that it was made from, or \
                  what `endmark findings merge` prints without --json"
+            }
+            Self::InnerTurn => {
+                "begins another turn of the conversation inside of a result: what stands before it may be cut, and nothing is joined"
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod beginnings;
 mod breaks;
+mod turns;
 
 use std::collections::HashSet;
 
@@ -23,6 +24,7 @@ use super::names::{Key, is_of_remedy};
 use super::signs::{Named, Paragraph};
 use super::table::{self, Table, told_once};
 use super::words::{self, Marker, Said, item};
+use turns::{Heard, Turns};
 
 /// A result that has begun.
 #[derive(Debug)]
@@ -71,6 +73,7 @@ pub(super) struct Block {
     paragraph: Paragraph,
     /// Texts that speak of a finding, where there are others.
     spoken_of: Vec<(Named, String, Position)>,
+    turns: Turns,
 }
 
 /// The field that came last.
@@ -126,6 +129,7 @@ impl Block {
             mentioned: Vec::new(),
             paragraph: Paragraph::default(),
             spoken_of: Vec::new(),
+            turns: Turns::default(),
         }
     }
 
@@ -188,6 +192,7 @@ impl Block {
         let line = &lines[at];
         let text = unquoted(&line.text, self.quotes);
         let ahead = Ahead { lines, at, quotes: self.quotes };
+        let Heard::Text(text) = self.of_turn(line, text, ahead, remarks) else { return Closed::Open };
         if let Some(draft) = &mut self.draft
             && self.ignored.is_none()
             && draft.taking == Taking::Evidence
@@ -409,6 +414,7 @@ impl Block {
         if said.is_none_or(|said| said.key.is_none()) && line.is_settled {
             self.above = Some((text.trim().to_owned(), line.begins()));
         }
+        self.turns.of_header = None;
         let was_ignoring = std::mem::replace(&mut self.is_ignoring, said.is_none());
         let is_sign = line.is_settled && self.paragraph.takes(text);
         if is_sign && self.draft.is_none() && self.findings.is_empty() {
@@ -442,6 +448,7 @@ impl Block {
         let position = line.begins();
         let mut repeated = || remarks.add(RemarkKind::RepeatedField, &line.text, position);
         if key.is_of_header() {
+            self.turns.of_header = Some(key);
             if !self.header.set(key, value) {
                 repeated();
             } else if key == Key::Declared && self.header.declared.is_none() && !is_placeholder(value) {
@@ -533,6 +540,7 @@ impl Block {
         }
         self.header.unescape(&mut self.findings);
         let header = self.header;
+        let is_whole = is_whole && self.turns.cut_at.is_none();
         let cut = match (is_whole, &header.agent_id) {
             (true, _) => Cut::Whole,
             (false, Some(_)) => Cut::Mild,
@@ -553,7 +561,7 @@ impl Block {
             unread: self.broken + if self.ids.count == 0 { self.unread } else { 0 },
             cut,
             begins: Some(self.begins),
-            ends,
+            ends: self.turns.cut_at.unwrap_or(ends),
             checkpoint,
             numbers: self.ids,
         })

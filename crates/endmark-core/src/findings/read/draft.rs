@@ -28,6 +28,9 @@ pub(super) struct Draft {
     pub(super) taking: Taking,
     /// The field that came last, while it grows over several lines.
     growing: Option<Key>,
+    /// The field that came last, while nothing else has come.
+    latest: Option<Key>,
+    pub(super) told: Told,
 }
 
 /// What the next lines of a finding can be.
@@ -39,6 +42,30 @@ pub(super) enum Taking {
     Evidence,
     /// Fields, or more code, which is more evidence: nothing but prose has come behind it.
     MoreCode,
+}
+
+/// How a finding stands in a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Told {
+    /// In one turn, or in several that have ended between its fields.
+    #[default]
+    InOne,
+    /// A turn has ended in the middle of it: it is not known to be whole.
+    Interrupted,
+}
+
+/// What somebody has begun to say and may not have ended where another one speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LeftOpen {
+    Header(Key),
+    /// Nothing but the beginning of a finding.
+    Title,
+    /// The name of a field, of which nothing has been said.
+    Name,
+    Value(Key),
+    Evidence,
+    /// Text that belongs to no field: it may have been the name of one, or the beginning of a finding.
+    Text,
 }
 
 /// What a finding says so far.
@@ -121,7 +148,44 @@ impl Draft {
             is_ended_by_blank: false,
             taking: Taking::Fields,
             growing: None,
+            latest: None,
+            told: Told::InOne,
         }
+    }
+
+    /// What has begun and may not have ended, where somebody else speaks behind it.
+    pub(super) fn begun(&self) -> Option<LeftOpen> {
+        if let Some(evidence) = self.open_evidence() {
+            return evidence.may_be_cut().then_some(LeftOpen::Evidence);
+        }
+        if self.is_bare() {
+            return Some(LeftOpen::Title);
+        }
+        let is_said =
+            |key: Key| self.values.iter().any(|(known, value, _)| *known == key && !value.is_empty());
+        self.latest.map(|key| if is_said(key) { LeftOpen::Value(key) } else { LeftOpen::Name })
+    }
+
+    /// Whether its evidence is being taken.
+    pub(super) fn is_in_evidence(&self) -> bool {
+        self.open_evidence().is_some()
+    }
+
+    /// Takes a value back, and answers it.
+    pub(super) fn forget(&mut self, key: Key) -> String {
+        self.latest = None;
+        let at = self.values.iter().position(|(known, ..)| *known == key);
+        at.map(|at| self.values.remove(at).1).unwrap_or_default()
+    }
+
+    /// Takes all evidence back.
+    pub(super) fn forget_evidence(&mut self) {
+        self.evidence = None;
+        self.taking = Taking::Fields;
+    }
+
+    pub(super) fn title(&self) -> &str {
+        &self.title
     }
 
     /// Whether nothing but its beginning has come.
@@ -164,6 +228,7 @@ impl Draft {
         self.is_ended_by_blank = false;
         self.taking = Taking::Fields;
         self.growing = None;
+        self.latest = Some(key);
         self.values.retain(|(known, ..)| *known != key);
         self.values.push((key, value.to_owned(), position));
     }
@@ -177,6 +242,7 @@ impl Draft {
     pub(super) fn go_on(&mut self, key: Key, more: &str, is_item: bool) {
         self.is_ended_by_blank = false;
         self.growing = Some(key);
+        self.latest = Some(key);
         if let Some((_, value, _)) = self.values.iter_mut().find(|(known, ..)| *known == key) {
             let between = match key {
                 _ if value.is_empty() => "",
@@ -196,6 +262,7 @@ impl Draft {
         self.is_ended_by_blank = false;
         self.taking = Taking::Evidence;
         self.growing = None;
+        self.latest = None;
         self.evidence = Some(Collecting::new(key_indent, inline));
     }
 
@@ -216,6 +283,7 @@ impl Draft {
     /// Something came behind the field that grew, so that it is all there.
     pub(super) fn settle(&mut self) {
         self.growing = None;
+        self.latest = None;
     }
 
     /// The evidence that is being taken.
@@ -249,6 +317,7 @@ impl Draft {
         let growing = self.growing.filter(|_| !is_ended);
         let mut draft = self;
         draft.values.retain(|(key, ..)| Some(*key) != growing);
+        let is_ended = is_ended && draft.told == Told::InOne;
         let mut remarks = Vec::new();
         let finding = draft.into_finding(&mut remarks);
         Finished::Finding(Box::new(ReadFinding::new(finding, is_ended, position)), remarks)

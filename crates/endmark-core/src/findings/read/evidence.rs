@@ -73,6 +73,10 @@ pub(super) struct Collecting {
     closes_at: Option<usize>,
     /// A line could have been the beginning of a finding, and the text stopped before that was told: so is what follows.
     is_in_doubt: bool,
+    /// It was cut where a turn of the conversation ended: what comes is passed over.
+    is_stopped: bool,
+    /// How many lines there were when the last code was closed.
+    closed_with: usize,
 }
 
 /// What became of a line.
@@ -134,6 +138,8 @@ impl Collecting {
             reopened_at: None,
             closes_at: None,
             is_in_doubt: false,
+            is_stopped: false,
+            closed_with: 0,
         };
         // `evidence: |` is how YAML begins several lines.
         let inline = inline.trim_end();
@@ -159,12 +165,14 @@ impl Collecting {
             reopened_at: None,
             closes_at: None,
             is_in_doubt: false,
+            is_stopped: false,
+            closed_with: 0,
         }
     }
 
     /// Goes on with another piece of code.
     pub(super) fn reopen(&mut self, fence: Fence) {
-        if !self.lines.is_empty() {
+        if !self.lines.is_empty() && !self.is_stopped {
             self.lines.push(String::new());
         }
         self.fence = Some(fence);
@@ -175,6 +183,36 @@ impl Collecting {
     /// Whether code is open, so that a blank line ends nothing.
     pub(super) fn is_open(&self) -> bool {
         self.fence.is_some()
+    }
+
+    /// Whether text that is indented so far stands deeper than the word `evidence`.
+    pub(super) fn is_deeper(&self, indent: usize) -> bool {
+        indent > self.key_indent
+    }
+
+    /// Whether there may have been more of it where it stops: no fence has closed all that came.
+    pub(super) fn may_be_cut(&self) -> bool {
+        let is_closed =
+            matches!(self.style, Style::Closed | Style::Between) && self.closed_with == self.lines.len();
+        self.fence.is_some() || !is_closed
+    }
+
+    /// Whether code is open that stands as deep as everything else, so that any line may be of it.
+    pub(super) fn is_flush_code(&self) -> bool {
+        self.fence.is_some_and(|fence| fence.indent <= self.key_indent)
+    }
+
+    /// Takes no more of it, where some has come.
+    pub(super) fn stop(&mut self) {
+        self.is_stopped = self.style != Style::Unset;
+    }
+
+    pub(super) fn is_indented(&self) -> bool {
+        matches!(self.style, Style::Indented | Style::Between)
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped
     }
 
     /// Whether a line may be what follows the evidence: no code is open, or it has just been opened again.
@@ -260,6 +298,7 @@ impl Collecting {
             if self.style == Style::Fenced {
                 let is_deeper = fence.indent > self.key_indent;
                 self.style = if is_deeper { Style::Between } else { Style::Closed };
+                self.closed_with = self.lines.len();
                 return Step::Taken;
             }
         }
@@ -357,7 +396,9 @@ impl Collecting {
             (Style::Inline | Style::Indented | Style::Between, _) => self.key_indent + 2,
             _ => 0,
         };
-        self.lines.push(outdented(text, columns).to_owned());
+        if !self.is_stopped {
+            self.lines.push(outdented(text, columns).to_owned());
+        }
     }
 
     /// All that came; none if that is nothing.

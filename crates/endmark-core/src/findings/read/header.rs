@@ -58,6 +58,16 @@ impl Header {
         true
     }
 
+    /// Takes a value back.
+    pub(super) fn forget(&mut self, key: Key) {
+        match key {
+            Key::AgentId => self.agent_id = None,
+            Key::Dimensions => self.dimensions = None,
+            Key::Declared => self.declared = None,
+            _ => {}
+        }
+    }
+
     /// Takes back the escapes in it, and in the findings, where there are any.
     pub(super) fn unescape(&mut self, findings: &mut [ReadFinding]) {
         if !self.is_escaped {

@@ -200,6 +200,61 @@ proptest! {
     }
 }
 
+/// What writers of transcripts set between two turns of the model.
+const BETWEEN_TURNS: [&str; 5] = [
+    "\nHuman: continue\nAssistant: ",
+    "\n\nHuman: Continue where you left off.\n\nAssistant:\n",
+    "\n\n### User\n\ncontinue\n\n### Assistant\n\n",
+    "<|im_end|>\n<|im_start|>user\ncontinue<|im_end|>\n<|im_start|>assistant\n",
+    "\n**Assistant:** ",
+];
+
+/// A result that goes on in the next turn: nothing is joined, and what may be cut is not complete.
+fn check_turn(text: &str, findings: &[Finding], cut: usize, between: &str) {
+    let text = [&text[..cut], between, &text[cut..]].concat();
+    let results = read(text.as_bytes()).results;
+    for read in results.iter().flat_map(|result| &result.findings) {
+        let original = findings.iter().find(|original| original.id == read.finding.id);
+        if read.state == FindingState::Complete {
+            assert_eq!(Some(&read.finding), original, "{text}");
+        }
+        // The number may be what was cut; and where the word `evidence` was, code may look like fields.
+        let Some(original) = original.filter(|_| read.state != FindingState::NeedsReaudit) else { continue };
+        let is_begun = |found: &Option<String>, original: &Option<String>| {
+            found
+                .as_ref()
+                .is_none_or(|found| original.as_ref().is_some_and(|original| original.starts_with(found)))
+        };
+        assert!(is_begun(&read.finding.source, &original.source), "{text}");
+        assert!(is_begun(&read.finding.sink, &original.sink), "{text}");
+    }
+    let [result] = &results[..] else { return };
+    if result.cut == Cut::Whole && result.lost() == 0 && result.findings.len() == findings.len() {
+        assert_eq!(result.count(FindingState::Complete), findings.len(), "{text}");
+    }
+}
+
+#[test]
+fn a_turn_that_ends_anywhere_makes_nothing_whole() {
+    let step = if std::env::var_os("ENDMARK_TEST_CUTS").is_some() { 1 } else { 41 };
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    let made = Cell::new(0);
+    let outcome = TestRunner::new(config).run(&(findings(), 0_usize..1_000), |(findings, seed)| {
+        let text = written(&findings);
+        for cut in (seed % step..=text.len()).step_by(step).filter(|cut| text.is_char_boundary(*cut)) {
+            // A title or a value that looks like the beginning of a finding is none of it.
+            if text[cut..].trim_start().starts_with("[F") && !text[..cut].ends_with('\n') {
+                continue;
+            }
+            check_turn(&text, &findings, cut, BETWEEN_TURNS[(cut + seed) % BETWEEN_TURNS.len()]);
+            made.set(made.get() + 1);
+        }
+        Ok(())
+    });
+    assert!(outcome.is_ok(), "{}", outcome.unwrap_err());
+    println!("{} ends of turns", made.get());
+}
+
 /// With `ENDMARK_TEST_CUTS` each result is cut at every byte, and there are at least so many cuts; else some of them.
 #[test]
 fn a_cut_anywhere_loses_only_what_is_behind_it() {

@@ -144,7 +144,9 @@ impl Block {
             && head.title.starts_with('<')
             && !head.title.contains('>');
         let title = if is_cut_template { "…" } else { &head.title };
-        self.draft = Some(Draft::new(id, title, line.begins()));
+        let mut draft = Draft::new(id, title, line.begins());
+        draft.told = std::mem::take(&mut self.turns.next);
+        self.draft = Some(draft);
     }
 
     /// The id of a finding that says none.
@@ -201,6 +203,7 @@ impl Block {
         let id = id.unwrap_or_else(|| self.next_id());
         let mut draft = Draft::new(id, &title, begins);
         draft.is_headless = true;
+        draft.told = std::mem::take(&mut self.turns.next);
         self.draft = Some(draft);
         true
     }
