@@ -100,6 +100,14 @@ impl Answer {
         Self::yes(data, String::new()).with_error(error)
     }
 
+    /// The same answer, where it is no, with what to do next.
+    pub(crate) fn with_hint(mut self, hint: &str) -> Self {
+        if let Some(refusal) = &mut self.refusal {
+            refusal.error.hint = Some(hint.to_owned());
+        }
+        self
+    }
+
     /// The same answer with this error, which is said on standard error too.
     pub(crate) fn with_error(self, error: ErrorBody) -> Self {
         Self { refusal: Some(Refusal { error, is_in_text: false }), ..self }

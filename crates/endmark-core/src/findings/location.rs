@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::narrow::narrow;
+pub(super) use path::names_file;
 use path::{Which, path_in};
 
 mod path;

@@ -40,6 +40,8 @@ pub struct Merged {
     /// What is missing of each agent's findings.
     pub(super) losses: Vec<Loss>,
     pub(super) joined: usize,
+    /// How many of the agents are those of the team.
+    of_team: usize,
 }
 
 /// A finding of the whole team.
@@ -103,7 +105,9 @@ impl Merged {
                 agent.ended(Cut::Severe, Vec::new());
             }
         }
-        let mut merged = Self { handed, owners, agents, findings: Vec::new(), losses: Vec::new(), joined: 0 };
+        let of_team = team.agents.len();
+        let mut merged =
+            Self { handed, owners, agents, findings: Vec::new(), losses: Vec::new(), joined: 0, of_team };
         merged.join();
         merged
     }
@@ -179,6 +183,16 @@ impl Merged {
     pub fn not_attributed(&self) -> impl Iterator<Item = &Handed> {
         let nobodys = self.owners.iter().map(Option::is_none);
         self.handed.iter().zip(nobodys).filter_map(|(handed, is_nobodys)| is_nobodys.then_some(handed))
+    }
+
+    /// The results of agents that are not in the team, each with its agent; none where nobody is said to be in it.
+    pub fn not_in_team(&self) -> impl Iterator<Item = (&Handed, &str)> {
+        let of_others =
+            |owner: &Option<usize>| owner.filter(|owner| self.of_team > 0 && *owner >= self.of_team);
+        let owned = self.handed.iter().zip(self.owners.iter().map(of_others));
+        owned.filter_map(|(handed, owner)| {
+            Some((handed, self.agents.get(owner?)?.assignment().agent_id.as_str()))
+        })
     }
 
     /// Where the recovery of the agent at this place of `agents` stands (AR-6): recovered is only whose findings are all

@@ -6,6 +6,7 @@ mod sarif;
 
 use serde::Serialize;
 
+use super::finding::Field;
 use super::form::FindingForm;
 use super::location::Location;
 use super::merge::{Merged, MergedFinding};
@@ -65,6 +66,8 @@ pub struct ReportedFinding {
     pub finding: FindingForm,
     /// The files and lines that its location names.
     pub places: Vec<ReportedPlace>,
+    /// What a complete finding has and this one lacks.
+    pub missing: Vec<&'static str>,
     /// What it was called besides.
     pub also_titled: Vec<String>,
     /// Which agents have handed it over.
@@ -96,6 +99,7 @@ impl ReportedFinding {
                     end_line: place.lines.map(|lines| lines.end),
                 })
                 .collect(),
+            missing: merged.finding.missing().into_iter().map(Field::name).collect(),
             also_titled: merged.also_titled.clone(),
             reported_by: merged.reported_by.clone(),
         }

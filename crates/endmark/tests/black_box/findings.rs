@@ -767,6 +767,16 @@ fn what_is_wrong_with_a_team_is_said() {
             "line 2 column 39",
         ),
         ("{\"agents\": [", "EOF", "line 1 column 12"),
+        (
+            r#"{"agents": [{"agent_id": "x", "dimensions": ["session handling", "b", "Session-Handling"]}]}"#,
+            "the dimension `Session-Handling` twice",
+            "line 1 column 90",
+        ),
+        (
+            "{\"agents\": [{\"agent_id\": \"x\", \"dimensions\": [\"a\"]},\n{\"agent_id\": \"`x`\", \"dimensions\": [\"a\"]}]}",
+            "the agent ``x`` is named twice",
+            "line 2 column 41",
+        ),
     ] {
         let place = Place::new().with_file("team.json", team).with_file("a.txt", WHOLE);
         let run = place.run(&["findings", "plan", "--team", "team.json", "a.txt"]);
@@ -780,6 +790,62 @@ fn what_is_wrong_with_a_team_is_said() {
     assert_eq!(place.run(&["findings", "fit", "--budget-left", "-3"]).code, 2);
     let utf16 = place.run_with_input(&["findings", "check"], b"\xff\xfe=\0=\0");
     assert_eq!((utf16.code, utf16.errors.contains("iconv")), (2, true), "{}", utf16.errors);
+}
+
+/// AR-4: who is not in the team is planned for, and said.
+#[test]
+fn an_agent_that_is_not_in_the_team_is_said() {
+    let of = |agent: &str| format!(r#"{{"agents": [{{"agent_id": "{agent}", "dimensions": ["a"]}}]}}"#);
+    for command in ["plan", "merge", "report"] {
+        let place = Place::new().with_file("a.txt", WHOLE).with_file("other.json", of("other"));
+        let other = place.run(&["findings", command, "--team", "other.json", "a.txt"]);
+        assert!(other.errors.contains("a.txt: the agent `x` is not in the team"), "{}", other.errors);
+        let alone = place.run(&["findings", command, "a.txt"]);
+        let place = place.with_file("team.json", of("X_"));
+        let team = place.run(&["findings", command, "--team", "team.json", "a.txt"]);
+        for run in [alone, team] {
+            assert!(!run.errors.contains("not in the team"), "{}", run.errors);
+        }
+    }
+}
+
+/// EN-1: what is no says what to do next.
+#[test]
+fn a_result_that_is_not_whole_says_what_to_do() {
+    let short = WHOLE.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 3\n");
+    assert_ne!(short, WHOLE);
+    for text in [cut(), &short] {
+        let place = Place::new().with_file("a.txt", text);
+        let answer: Value =
+            serde_json::from_str(&place.run(&["findings", "check", "a.txt", "--json"]).output).unwrap();
+        let hint = answer["error"]["hint"].as_str().unwrap();
+        assert!(hint.contains("endmark findings plan"), "{answer}");
+    }
+}
+
+/// AR-6: no text of an agent is a link in a message of SARIF.
+#[test]
+fn no_text_of_an_agent_is_a_link_in_sarif() {
+    let title = "See [here](https://example.org) for {name}";
+    let first = WHOLE.lines().find(|line| line.starts_with("[F001]")).unwrap();
+    let text = WHOLE.replace(first, &format!("[F001] {title}"));
+    let sarif =
+        Place::new().with_file("a.txt", &text).run(&["findings", "report", "--to", "sarif", "a.txt"]).output;
+    let sarif: Value = serde_json::from_str(&sarif).unwrap();
+    let result = &sarif["runs"][0]["results"][0];
+    let message = result["message"]["text"].as_str().unwrap();
+    assert!(message.starts_with(r"See \[here\](https://example.org) for {{name}}"), "{message}");
+    assert_eq!(result["properties"]["title"], title);
+}
+
+/// AR-5: what a truncated finding lacks is said.
+#[test]
+fn the_report_says_what_a_finding_lacks() {
+    let text = WHOLE.replace("severity: High\n", "");
+    assert_ne!(text, WHOLE);
+    let report = Place::new().with_file("a.txt", &text).run(&["findings", "report", "a.txt"]).output;
+    assert!(report.contains("- **missing:** severity\n"), "{report}");
+    assert!(report.contains("- **originally_truncated:** true\n"), "{report}");
 }
 
 /// AR-3: a transcript is followed until its result is whole.

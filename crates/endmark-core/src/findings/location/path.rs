@@ -22,6 +22,142 @@ const BARE_NAMES: [&str; 18] = [
     "go.mod",
 ];
 
+/// What the names of files commonly end with: without lines and folders, `db.execute` and `req.body` are none.
+const EXTENSIONS: [&str; 96] = [
+    "asm",
+    "asp",
+    "aspx",
+    "astro",
+    "bash",
+    "bat",
+    "c",
+    "cc",
+    "cfg",
+    "cjs",
+    "clj",
+    "cmake",
+    "conf",
+    "cpp",
+    "cs",
+    "cshtml",
+    "css",
+    "csv",
+    "cts",
+    "cxx",
+    "dart",
+    "ejs",
+    "env",
+    "erb",
+    "erl",
+    "ex",
+    "exs",
+    "fs",
+    "go",
+    "gradle",
+    "graphql",
+    "groovy",
+    "h",
+    "haml",
+    "hbs",
+    "hcl",
+    "hpp",
+    "hs",
+    "html",
+    "ini",
+    "ipynb",
+    "j2",
+    "java",
+    "js",
+    "json",
+    "jsp",
+    "jsx",
+    "key",
+    "kt",
+    "kts",
+    "less",
+    "lock",
+    "lua",
+    "m",
+    "md",
+    "mjs",
+    "ml",
+    "mm",
+    "mod",
+    "mts",
+    "nix",
+    "pem",
+    "php",
+    "pl",
+    "plist",
+    "pm",
+    "properties",
+    "proto",
+    "ps1",
+    "py",
+    "pyi",
+    "r",
+    "rb",
+    "rs",
+    "sass",
+    "scala",
+    "scss",
+    "service",
+    "sh",
+    "sol",
+    "sql",
+    "svelte",
+    "swift",
+    "tf",
+    "tfvars",
+    "toml",
+    "tpl",
+    "ts",
+    "tsx",
+    "txt",
+    "vb",
+    "vue",
+    "xml",
+    "yaml",
+    "yml",
+    "zig",
+];
+
+/// Folders that code commonly lies in.
+const FOLDERS: [&str; 20] = [
+    "src", "lib", "app", "apps", "bin", "cmd", "config", "crates", "deploy", "docs", "internal", "packages",
+    "pkg", "public", "scripts", "test", "tests", "tools", "vendor", "web",
+];
+
+/// Whether a place that was read is a file or a folder beyond doubt, and no route, host, function or other word with a `/` or
+/// a full stop in it.
+pub(in crate::findings) fn names_file(file: &str, has_lines: bool) -> bool {
+    let (folders, name) = file.rsplit_once('/').unwrap_or(("", file));
+    let is_spaced = file.contains(char::is_whitespace);
+    let first = file.split('/').next().unwrap_or(file);
+    let is_route = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"].iter().any(|method| {
+        first.strip_prefix(method).is_some_and(|behind| behind.starts_with(char::is_whitespace))
+    });
+    let is_url = file
+        .split_once("://")
+        .is_some_and(|(scheme, _)| scheme.bytes().all(|byte| byte.is_ascii_alphabetic()));
+    if is_url || is_route {
+        return is_url;
+    }
+    if BARE_NAMES.contains(&name.to_ascii_lowercase().as_str()) || name.starts_with('.') && name.len() > 2 {
+        return true;
+    }
+    match name.rsplit_once('.') {
+        Some((_, extension)) if has_extension(name) => {
+            let is_known = EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str());
+            is_known || has_lines || !folders.is_empty() && !is_spaced
+        }
+        _ => {
+            !is_spaced
+                && (has_lines || !folders.is_empty() && (FOLDERS.contains(&first) || first.starts_with('.')))
+        }
+    }
+}
+
 /// What stands between a function and its file, and around a path.
 const BETWEEN: [&str; 6] = ["`", "\"", " in ", " at ", " of ", " from "];
 
@@ -102,6 +238,40 @@ fn has_extension(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_told_from_other_names_with_the_same_signs() {
+        for (file, has_lines) in [
+            ("src/a.rs", false),
+            ("a.py", false),
+            ("Dockerfile", false),
+            (".env", false),
+            ("bin/run", true),
+            ("src/handlers", false),
+            ("config/x.odd", false),
+            ("src/My Project/Login.cs", false),
+            ("x.odd", true),
+            ("https://github.com/o/r/blob/main/src/a", false),
+            ("C:/src/a.c", true),
+        ] {
+            assert!(names_file(file, has_lines), "{file}");
+        }
+        for (words, has_lines) in [
+            ("POST /login", false),
+            ("GET /a.php", false),
+            ("/login", false),
+            ("the /login", false),
+            ("client/server", false),
+            ("and/or", false),
+            ("db.execute", false),
+            ("req.body", false),
+            ("example.com", false),
+            ("example.com/login", false),
+            ("POST /login", true),
+        ] {
+            assert!(!names_file(words, has_lines), "{words}");
+        }
+    }
 
     #[test]
     fn a_path_is_told_from_the_words_around_it() {

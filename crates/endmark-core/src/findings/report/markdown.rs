@@ -159,6 +159,9 @@ fn write_finding(text: &mut String, reported: &ReportedFinding) {
             let _ = writeln!(text, "- **{name}:** {value}");
         }
     }
+    if !reported.missing.is_empty() {
+        let _ = writeln!(text, "- **missing:** {}", reported.missing.join(", "));
+    }
     if finding.originally_truncated {
         text.push_str("- **originally_truncated:** true\n");
     }

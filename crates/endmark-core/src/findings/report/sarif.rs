@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::markdown::number;
 use super::{FinalReport, ReportedFinding, ReportedPlace};
 use crate::findings::finding::Cwe;
+use crate::findings::location::names_file;
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -78,16 +79,19 @@ fn result(reported: &ReportedFinding, rule: &str, index: usize) -> Value {
         "ruleId": rule,
         "ruleIndex": index,
         "level": level(finding.severity.as_deref()),
-        "message": { "text": message },
-        "locations": reported.places.iter().map(|place| location(place, finding.evidence.as_deref())).collect::<Vec<_>>(),
+        "message": { "text": plain(&message) },
+        "locations": locations(reported),
         "properties": {
             "id": finding.id,
+            "title": finding.title,
             "severity": finding.severity,
             "cwe": finding.cwe,
+            "location": finding.location,
             "source": finding.source,
             "sink": finding.sink,
             "evidence": finding.evidence,
             "originally_truncated": finding.originally_truncated,
+            "missing": reported.missing,
             "reported_by": reported.reported_by,
             "also_titled": reported.also_titled,
         },
@@ -103,6 +107,44 @@ fn level(severity: Option<&str>) -> &'static str {
         Some("Critical" | "High") => "error",
         Some("Low" | "Info") => "note",
         _ => "warning",
+    }
+}
+
+/// A text of agents as a message: it is neither a link nor the place of an argument there, whatever stands in it.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len() + 16);
+    let mut backslashes = 0;
+    for sign in text.chars() {
+        match sign {
+            '[' | ']' => {
+                // Those before it would be escapes of each other, and not of the bracket.
+                plain.extend(std::iter::repeat_n('\\', backslashes + 1));
+                plain.push(sign);
+            }
+            '{' | '}' => plain.extend([sign, sign]),
+            _ => plain.push(sign),
+        }
+        backslashes = if sign == '\\' { backslashes + 1 } else { 0 };
+    }
+    plain
+}
+
+/// The files that a finding names, and as logical locations what else is said of where it is: a route, a function, words.
+fn locations(reported: &ReportedFinding) -> Vec<Value> {
+    let logical = |words: &str| json!({ "logicalLocations": [{ "fullyQualifiedName": words }] });
+    let places = &reported.places;
+    match &reported.finding.location {
+        Some(words) if places.is_empty() => vec![logical(words)],
+        _ => places
+            .iter()
+            .map(|place| {
+                if names_file(&place.file, place.start_line.is_some()) {
+                    location(place, reported.finding.evidence.as_deref())
+                } else {
+                    logical(&place.file)
+                }
+            })
+            .collect(),
     }
 }
 
@@ -177,7 +219,7 @@ fn code_flows(flow: &str) -> Value {
 
 fn steps(flow: &str) -> Vec<Value> {
     let steps = flow.split("->").map(str::trim).filter(|step| !step.is_empty());
-    steps.map(|step| json!({ "location": { "message": { "text": step } } })).collect()
+    steps.map(|step| json!({ "location": { "message": { "text": plain(step) } } })).collect()
 }
 
 /// One notification for each agent that was cut, and one for the whole.
@@ -210,5 +252,23 @@ fn notifications(report: &FinalReport) -> Vec<Value> {
 }
 
 fn notification(id: &str, text: &str) -> Value {
-    json!({ "descriptor": { "id": id }, "level": "warning", "message": { "text": text } })
+    json!({ "descriptor": { "id": id }, "level": "warning", "message": { "text": plain(text) } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn no_text_of_an_agent_is_a_link_or_an_argument() {
+        for (text, written) in [
+            ("SQL in `find_user`", "SQL in `find_user`"),
+            ("[here](https://example.org)", r"\[here\](https://example.org)"),
+            (r"\[here](1)", r"\\\[here\](1)"),
+            (r"C:\src", r"C:\src"),
+            ("where name = '{name}' {0}", "where name = '{{name}}' {{0}}"),
+        ] {
+            assert_eq!(plain(text), written);
+        }
+    }
 }

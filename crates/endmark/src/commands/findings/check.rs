@@ -122,12 +122,19 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
     let of_all = results.len();
     let answer = if cut > 0 {
         Answer::no_in_text(data, text, "truncated", format!("{cut} of {of_all} results are truncated"))
+            .with_hint(
+                "`endmark findings plan FILE…` says who does what again; what is complete can be used.",
+            )
     } else if short > 0 {
         Answer::no_in_text(
             data,
             text,
             "incomplete",
             format!("{short} of {of_all} results are whole, but not complete"),
+        )
+        .with_hint(
+            "Let the agent hand over again what is missing or needs a re-audit; `endmark findings plan FILE…` says where that \
+             is to be done.",
         )
     } else {
         Answer::yes(data, text)

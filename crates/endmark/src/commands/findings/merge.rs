@@ -121,9 +121,11 @@ fn merged(
     let sources = sources::read_all(context, &arguments.files)?;
     let team = team::read(context, arguments.team.as_deref(), arguments.running)?;
     let (remarks, omitted) = sources::remarks(&sources);
-    let said = warnings(&remarks, omitted);
+    let mut said = warnings(&remarks, omitted);
     let pages = pages(context, arguments, command, &team)?;
-    Ok((Merged::new(&team, sources::handed(sources)), said, pages))
+    let merged = Merged::new(&team, sources::handed(sources));
+    said.extend(team::not_in_team(&merged));
+    Ok((merged, said, pages))
 }
 
 /// The answer with what was cut as warnings; it is no where nothing at all could be used.

@@ -72,7 +72,8 @@ pub(super) fn run(context: &Context, arguments: &Plan) -> Result<Answer, Command
     let asked =
         Asked { command: "plan", files: &given.files, with: Some(&team), cursor: given.cursor.as_deref() };
     let pages = asked.in_pages(agents, context)?;
-    Ok(Answer::yes(to_data(&report)?, text).with_warnings(said).with_warnings(lost).with_pages(pages))
+    let answer = Answer::yes(to_data(&report)?, text).with_warnings(said).with_warnings(lost);
+    Ok(answer.with_warnings(team::not_in_team(&merged)).with_pages(pages))
 }
 
 impl<'a> Report<'a> {

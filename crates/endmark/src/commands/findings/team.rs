@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 
-use endmark_core::findings::{Assignment, RecoveryPolicy, Team};
+use endmark_core::findings::{Assignment, Merged, RecoveryPolicy, Team};
+use endmark_envelope::Warning;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 
@@ -56,7 +57,18 @@ fn dimensions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>,
     if dimensions.iter().any(|dimension| dimension.trim().is_empty()) {
         return Err(D::Error::custom("a dimension has no name"));
     }
+    let mut known = HashSet::new();
+    if let Some(twice) = dimensions.iter().find(|dimension| !known.insert(compared(dimension))) {
+        return Err(D::Error::custom(format_args!("an agent has the dimension `{twice}` twice")));
+    }
     Ok(dimensions)
+}
+
+/// A dimension as it is compared with what results name: without case and signs.
+fn compared(name: &str) -> String {
+    let letters: String =
+        name.chars().filter(|sign| sign.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    if letters.is_empty() { name.trim().to_owned() } else { letters }
 }
 
 fn turns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
@@ -92,7 +104,9 @@ fn members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Member>, D:
         fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Member>, A::Error> {
             let (mut members, mut known) = (Vec::new(), HashSet::new());
             while let Some(member) = list.next_element::<Member>()? {
-                if !known.insert(member.agent_id.trim().to_lowercase()) {
+                // What stands around a name makes no other one.
+                let is_ornament = |sign: char| sign.is_whitespace() || "`*\"'<>".contains(sign);
+                if !known.insert(member.agent_id.trim_matches(is_ornament).to_lowercase()) {
                     let id = &member.agent_id;
                     return Err(de::Error::custom(format_args!("the agent `{id}` is named twice")));
                 }
@@ -103,6 +117,18 @@ fn members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Member>, D:
     }
 
     deserializer.deserialize_seq(Members)
+}
+
+/// A warning for each result of somebody else than the agents of the team.
+pub(super) fn not_in_team(merged: &Merged) -> Vec<Warning> {
+    let of_others = merged.not_in_team().map(|(handed, agent)| {
+        let message = format!(
+            "{}: the agent `{agent}` is not in the team, and is taken for one more: correct its name, or name it in --team",
+            handed.origin
+        );
+        Warning::notice("NOT_IN_TEAM", message)
+    });
+    of_others.collect()
 }
 
 /// Reads the team's file; without one the team is whoever hands something over.
