@@ -12,8 +12,11 @@ use super::fence;
 use super::joint::Joint;
 
 mod pieces;
+mod usual;
 
 use pieces::Sums;
+
+pub(super) use usual::leaving_usually;
 
 /// A line that is longer than this is none of them, in bytes.
 pub(super) const LONGEST: usize = 400;
@@ -28,7 +31,7 @@ const SHORT_WORD: usize = 4;
 
 /// What speaks against an announcement that says the beginning in other words, in bits.
 const RESTATED: f64 = -8.0;
-/// What speaks against a remark that the text says elsewhere as well, in bits.
+/// What speaks against an announcement or a remark that the text says elsewhere as well, in bits.
 const SAID_BEFORE: f64 = -10.0;
 
 /// What a model can say about a text.
@@ -72,27 +75,12 @@ impl Around {
     /// The share of a line's longer words that stand before the seam or in this other text, 0 to 1; a half, where
     /// there are none.
     fn known(&self, line: &str, other: &str) -> f64 {
-        let line = line.to_ascii_lowercase();
-        let words = line.split(|sign: char| !sign.is_alphanumeric());
-        let mut words: Vec<&str> = words
-            .filter(|word| word.chars().count() >= SHORT_WORD && !word.contains(pieces::is_wide))
-            .collect();
-        words.sort_unstable();
-        words.dedup();
-        if words.is_empty() {
-            return 0.5;
-        }
-        let stands = |text: &str, word: &str| memmem::find(text.as_bytes(), word.as_bytes()).is_some();
-        let known = words.iter().filter(|word| stands(&self.before, word) || stands(other, word)).count();
-        let share = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
-        share(known) / share(words.len())
+        known(line, [&self.before, other])
     }
 
-    /// Whether a line that says something stands before the seam or in this other text as it is.
-    fn has(&self, line: &str, other: &str) -> bool {
-        let line = line.to_ascii_lowercase();
-        let stands = |text: &str| memmem::find(text.as_bytes(), line.as_bytes()).is_some();
-        line.len() >= SHORT && (stands(&self.before) || stands(other))
+    /// Whether a line that says something stands before the seam as it is.
+    fn has(&self, line: &str) -> bool {
+        has(line, [&self.before, ""])
     }
 
     /// What follows this place of the continuation.
@@ -104,6 +92,30 @@ impl Around {
     fn ahead(&self, at: usize) -> &str {
         self.tail.get(..at.saturating_sub(self.tail_start)).unwrap_or_default()
     }
+}
+
+/// The share of a line's longer words that stand in one of these texts, 0 to 1; a half, where there are none.
+fn known(line: &str, texts: [&str; 2]) -> f64 {
+    let line = line.to_ascii_lowercase();
+    let words = line.split(|sign: char| !sign.is_alphanumeric());
+    let mut words: Vec<&str> =
+        words.filter(|word| word.chars().count() >= SHORT_WORD && !word.contains(pieces::is_wide)).collect();
+    words.sort_unstable();
+    words.dedup();
+    if words.is_empty() {
+        return 0.5;
+    }
+    let stands =
+        |word: &&&str| texts.iter().any(|text| memmem::find(text.as_bytes(), word.as_bytes()).is_some());
+    let known = words.iter().filter(stands).count();
+    let share = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    share(known) / share(words.len())
+}
+
+/// Whether a line that says something stands in one of these texts as it is.
+fn has(line: &str, texts: [&str; 2]) -> bool {
+    let line = line.to_ascii_lowercase();
+    line.len() >= SHORT && texts.iter().any(|text| memmem::find(text.as_bytes(), line.as_bytes()).is_some())
 }
 
 /// How much the pieces of a line are those of a register rather than of texts, as the logarithm of the odds.
@@ -156,6 +168,7 @@ pub(super) fn announces(joint: &Joint<'_>, around: &Around, line: &str, end: usi
         + weight(text.contains(of_code), -1.41)
         + weight(["---\n", "***\n", "___\n"].iter().any(|rule| next.starts_with(rule)), 1.79)
         + weight(restates_beginning(joint.initial, text), RESTATED)
+        + weight(around.has(text), SAID_BEFORE)
 }
 
 /// Whether a line says in other words what the first part begins with, an announcement itself: that is another version
@@ -184,6 +197,12 @@ pub(super) fn likelier_announcing(line: &str) -> f64 {
 /// How much the last lines of a continuation are a remark about the text rather than of it, in bits; `before` is
 /// what precedes them in the continuation.
 pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part: &str) -> f64 {
+    let ahead = around.ahead(before.trim_end().len());
+    leaving(joint, before, part, [&around.before, ahead])
+}
+
+/// The same of any lines, behind what precedes them, by the words of these texts.
+fn leaving(joint: &Joint<'_>, before: &str, part: &str, texts: [&str; 2]) -> f64 {
     let text = part.trim();
     if !text.contains(char::is_alphabetic) || text.len() > LONGEST || text.lines().count() > 3 {
         return f64::NEG_INFINITY;
@@ -201,9 +220,8 @@ pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part
     let widely = breaks > 2 && !kept.contains("\n\n\n") && !joint.initial.contains("\n\n\n");
     let begins_with_sign =
         !text.starts_with(|sign: char| sign.is_alphanumeric() || matches!(sign, '¡' | '¿'));
-    let is_wide_around = around.is_wide || is_wide(around.ahead(kept.len()));
-    -0.16 + 1.29 * score(Register::Leaving, &Sums::of(text))
-        - 4.61 * around.known(text, around.ahead(kept.len()))
+    let is_wide_around = texts.into_iter().any(is_wide);
+    -0.16 + 1.29 * score(Register::Leaving, &Sums::of(text)) - 4.61 * known(text, texts)
         + weight(is_end_of_sentence(core), 6.59)
         + weight(core.ends_with([':', '：']), -1.0)
         + weight(is_bracketed(text), 5.93)
@@ -217,7 +235,7 @@ pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part
         + weight(text.chars().count() > LONG, -0.78)
         + weight(text.contains('\n'), -1.4)
         + weight(is_rule(last), 1.37)
-        + weight(around.has(text, around.ahead(kept.len())), SAID_BEFORE)
+        + weight(has(text, texts), SAID_BEFORE)
 }
 
 /// How much likelier a continuation begins as an answer of its own does than as the text goes on, in bits.
@@ -244,6 +262,13 @@ pub(super) fn answers_with(joint: &Joint<'_>, around: &Around, start: usize) -> 
         + weight(text.contains(of_code), -4.68);
     // In the pairs one half were answers; they are seldom.
     (bits - 1.5).clamp(-3.0, 16.0)
+}
+
+/// What a score says in bits. It is fitted where one half are what is looked for, and too flat for lines of texts: below
+/// this one it says more than it is.
+pub(super) fn steeper(score: f64, flat_below: f64) -> f64 {
+    const TIMES: f64 = 3.0;
+    score.min(flat_below - TIMES * (flat_below - score))
 }
 
 /// Whether a sign stands in code rather than in sentences.

@@ -59,20 +59,69 @@ fn leaves(path: &[u32], head: &[u32], text: &[u32]) -> bool {
     words >= 3 && places < 3
 }
 
-/// Where a continuation for the last time says something again that the first part said once: its beginning,
-/// or, where it was not asked for at the cut, its end. Behind the seam a model that goes on does not; one that
-/// begins anew after a remark, quotes what it was shown, or runs in circles, does.
-pub(super) fn said_again(initial: &str, continuation: &str, from: AskedFrom) -> Option<usize> {
+/// Something that the first part said once and that the continuation says again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SaidAgain {
+    /// Where in the continuation.
+    pub(super) at: usize,
+    /// How much of what stands around it is said again as well, 0 to 1.
+    pub(super) share: f64,
+}
+
+/// Where a continuation for the last time says something again, at `added` or behind it, that the first part said
+/// once: its beginning, or, where it was not asked for at the cut, its end. Behind the seam a model that goes on does
+/// not; one that begins anew after a remark, quotes what it was shown, or runs in circles, does. A sentence that a text
+/// has twice stands between other ones there.
+pub(super) fn said_again(
+    initial: &str,
+    continuation: &str,
+    added: usize,
+    from: AskedFrom,
+) -> Option<SaidAgain> {
     let text = initial.trim();
-    let beginning = &text[..text.floor_char_boundary(SAID_AGAIN)];
-    let end = &text[text.ceil_char_boundary(text.len().saturating_sub(SAID_AGAIN))..];
-    let ends = if from == AskedFrom::Cut { None } else { Some(end) };
-    std::iter::once(beginning)
-        .chain(ends)
-        .filter(|part| part.len() >= SAID_AGAIN - 4 && part.split_whitespace().count() >= 3)
-        .filter(|part| memmem::find_iter(text.as_bytes(), *part).take(2).count() == 1)
-        .filter_map(|part| memmem::rfind(continuation.as_bytes(), part.as_bytes()))
-        .max()
+    let (beginning, behind) = text.split_at(text.floor_char_boundary(SAID_AGAIN));
+    let (before, end) = text.split_at(text.ceil_char_boundary(text.len().saturating_sub(SAID_AGAIN)));
+    let is_telling = |part: &str| {
+        part.len() >= SAID_AGAIN - 4
+            && part.split_whitespace().count() >= 3
+            && memmem::find_iter(text.as_bytes(), part).take(2).count() == 1
+    };
+    let place = |part: &str| {
+        let found = memmem::rfind(continuation.as_bytes(), part.as_bytes());
+        found.filter(|at| *at >= added && is_telling(part))
+    };
+    // What runs in circles goes on behind its beginning as it did, and in front of its end as well.
+    let of_beginning = place(beginning).map(|at| {
+        let goes_on = [head(behind), head(&continuation[added..at])].concat();
+        SaidAgain { at, share: shared(head(&goes_on), head(&continuation[at + beginning.len()..])) }
+    });
+    let of_end = place(end).filter(|_| from != AskedFrom::Cut).map(|at| {
+        let ahead = shared(tail(before), tail(&continuation[..at]));
+        let behind = shared(head(&continuation[added..]), head(&continuation[at + end.len()..]));
+        SaidAgain { at, share: ahead.max(behind) }
+    });
+    [of_beginning, of_end].into_iter().flatten().max_by(|left, right| left.share.total_cmp(&right.share))
+}
+
+/// So much around what is said again is compared, in bytes, in pieces of so many.
+const AROUND: usize = 240;
+const PIECE: usize = 12;
+
+fn head(text: &str) -> &str {
+    &text[..text.floor_char_boundary(AROUND)]
+}
+
+fn tail(text: &str) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(AROUND))..]
+}
+
+/// How much of a text stands in another one, 0 to 1; all of it, where there is nothing of it.
+fn shared(text: &str, other: &str) -> f64 {
+    let pieces = text.as_bytes().chunks_exact(PIECE);
+    let all = pieces.len();
+    let found = pieces.filter(|piece| memmem::find(other.as_bytes(), piece).is_some()).count();
+    let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    if all == 0 { 1.0 } else { number(found) / number(all) }
 }
 
 /// Where in the continuation the first part ends, if the continuation says it all again with other whitespace.

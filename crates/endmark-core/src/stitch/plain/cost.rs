@@ -11,7 +11,7 @@ use super::nesting::Nesting;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 use crate::stitch::predict::surprise_of_going_round;
-use crate::stitch::seam::{AskedFrom, SeamStyle};
+use crate::stitch::seam::AskedFrom;
 use crate::stitch::units::{Reading, Units};
 
 /// So many characters behind a seam depend on what stands before it.
@@ -75,11 +75,11 @@ impl<'a> Scale<'a> {
     fn glued_words(&self, story: &Candidate) -> f64 {
         let left_out = &self.joint.continuation[..story.start];
         let rest = story.added(self.joint);
-        let kept_apart = story.opening == story.start
-            && story.style == SeamStyle::Whitespace
-            && story.glue.is_empty()
-            && !left_out.is_empty()
-            && left_out.trim().is_empty();
+        // Behind an announcement the space in its line is its own.
+        let ahead = left_out.trim_end_matches([' ', '\t']);
+        let in_line = ahead.len() < left_out.len() && ahead.ends_with('\n');
+        let alone = !left_out.is_empty() && left_out.trim().is_empty();
+        let kept_apart = story.opening == story.start && story.glue.is_empty() && (alone || in_line);
         let initial = self.joint.initial;
         if !kept_apart || !initial.ends_with(char::is_alphabetic) || !rest.starts_with(char::is_alphabetic) {
             return 0.0;

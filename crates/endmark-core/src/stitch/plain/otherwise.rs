@@ -8,7 +8,7 @@ use crate::stitch::joint::Joint;
 use crate::stitch::lines::is_sentence;
 use crate::stitch::preamble;
 use crate::stitch::register::{self, Around};
-use crate::stitch::restart;
+use crate::stitch::restart::{self, SaidAgain};
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::units::{Reading, Units};
 
@@ -44,9 +44,8 @@ pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidat
         AskedFrom::Token | AskedFrom::Unknown if joint.initial.ends_with('\n') => -answers,
         _ => -answers.max(0.0),
     };
-    if let Some(at) =
-        restart::said_again(joint.initial, continuation, joint.from).filter(|at| *at >= best.start)
-    {
+    let again = restart::said_again(joint.initial, continuation, best.start, joint.from);
+    if let Some(SaidAgain { at, share }) = again {
         let again = continuation[at..]
             .bytes()
             .zip(joint.initial.trim_start().bytes())
@@ -54,7 +53,9 @@ pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidat
         let most = if joint.from == AskedFrom::Cut && again.count() < 60 { 8.0 } else { 20.0 };
         // What runs in circles may begin by saying the end again.
         let of_end = if best.repeated > 0 { cost.min(0.0) } else { 0.0 };
-        bits += of_end - most * (1.0 - (4.0 * self_similarity(joint.initial)).min(1.0));
+        let likely = 1.0 - (4.0 * self_similarity(joint.initial)).min(1.0);
+        let telling = (2.5 * share).min(1.0);
+        bits += telling * (of_end - most * likely);
     }
     let head = &continuation[..continuation.floor_char_boundary(4_000)];
     let units = Units::read(head, Reading::Plain);

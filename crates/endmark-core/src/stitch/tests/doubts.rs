@@ -144,3 +144,50 @@ fn a_full_stop_alone_stands_directly_behind() {
         None
     );
 }
+
+#[test]
+fn a_last_paragraph_that_is_like_the_others_is_no_remark() {
+    let initial = concat!(
+        "## Compression\n\nTo set a level, append a digit to the mode when the file is opened. ",
+        "The for"
+    );
+    let rest = concat!(
+        "mat of the mode is that of `fopen`.\n\n",
+        "Returns the number of bytes that were written, or -1 if the file cannot be opened.\n"
+    );
+    is_whole(&Markdown, Unknown, initial, rest);
+    let initial = "La pequeña ciudad estaba vacía. El tren llegó con cuarenta minutos de retraso. Los campos";
+    let rest = concat!(
+        " estaban secos.\n\n",
+        "Nadie miraba los campos. El tren salió de la ciudad con otros cuarenta minutos de retraso.\n"
+    );
+    is_whole(&Text, Unknown, initial, rest);
+    let left = format!("{rest}\nThe whole text is complete now.\n");
+    assert_eq!(joined(&Text, Unknown, initial, &left), Some([initial, rest.trim_end()].concat()));
+}
+
+#[test]
+fn a_sentence_that_a_text_has_twice_begins_nothing_anew() {
+    let initial = "The ferry left the harbour twenty minutes early. Most passengers never noticed the diff";
+    let again = " never noticed the diff";
+    let rest = concat!(
+        "erence. Fog rolled in from the east and stayed. ",
+        "The ferry left the harbour twenty minutes early on Sundays, too.\n"
+    );
+    let expected = Some([initial, rest].concat());
+    assert_eq!(joined(&Text, Unknown, initial, &[again, rest].concat()), expected);
+    // It goes on behind the sentence as it did.
+    let circle = [again, "erence. ", initial, "erence.\n"].concat();
+    assert_eq!(joined(&Text, Unknown, initial, &circle), None);
+}
+
+#[test]
+fn a_heading_of_the_text_announces_no_other_version_of_it() {
+    let initial = concat!(
+        "## Ridge and orbit\n\nThe letters told of three countries. One day a chest of letters was found. ",
+        "Nobody could read them, and the mill stood still for years.\n\n> They said that the sea"
+    );
+    let version = initial.replace("three", "four") + "son would be bad.\n\nThe boats came back at noon.\n";
+    let found = merge_chunks(initial, &version, &Markdown, Unknown);
+    assert!(matches!(found, Err(MergeError::NoSeam { .. })), "{found:?}");
+}
