@@ -1,7 +1,9 @@
 //! What the lines behind a line tell of it.
 
+use std::borrow::Cow;
+
 use super::draft::Values;
-use super::evidence::{Around, Begins, Begun, Fence};
+use super::evidence::{Around, Begins, Begun, Fence, is_of_code};
 use super::header::Header;
 use super::heads::{self, Head, Shape};
 use super::lines::{Line, unquoted};
@@ -35,6 +37,12 @@ fn opens_code(text: &str) -> bool {
     })
 }
 
+/// Whether a line is nothing but `=` or `-`, at least three of them.
+fn is_underline(text: &str) -> bool {
+    let text = text.trim();
+    text.len() >= 3 && ['=', '-'].iter().any(|sign| text.chars().all(|other| other == *sign))
+}
+
 /// The lines from one on.
 #[derive(Clone, Copy)]
 pub(super) struct Ahead<'a, 'b> {
@@ -49,6 +57,36 @@ impl<'a> Ahead<'a, '_> {
         unquoted(&self.lines[self.at].text, self.quotes)
     }
 
+    /// The line as a heading, where Markdown has a line of `=` or `-` below it.
+    fn heading(&self) -> Cow<'a, str> {
+        self.heading_of(self.text())
+    }
+
+    /// The same of what is left of the line.
+    pub(super) fn heading_of<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.is_underlined() {
+            Cow::Owned(format!("## {}", text.trim_start()))
+        } else {
+            Cow::Borrowed(text)
+        }
+    }
+
+    /// Whether a line of `=` or `-` below it makes a heading of it: it is no field, no row and no such line itself.
+    fn is_underlined(&self) -> bool {
+        let text = self.text().trim();
+        let below = self.lines.get(self.at + 1).filter(|below| below.is_settled);
+        below.is_some_and(|below| is_underline(unquoted(&below.text, self.quotes)))
+            && !text.is_empty()
+            && !text.starts_with(['|', '#'])
+            && !is_underline(text)
+            && words::said(text).is_none_or(|said| said.key.is_none())
+    }
+
+    /// The same of the line of this number.
+    fn is_underlined_at(self, number: usize) -> bool {
+        Self { at: number - 1, ..self }.is_underlined()
+    }
+
     /// Whether the line before this one is blank.
     pub(super) fn is_behind_blank(&self) -> bool {
         let before = self.at.checked_sub(1).map(|before| unquoted(&self.lines[before].text, self.quotes));
@@ -57,11 +95,16 @@ impl<'a> Ahead<'a, '_> {
 
     /// The next lines with something in them.
     fn behind(&self) -> impl Iterator<Item = &'a str> {
+        self.numbered_behind().map(|(_, text)| text)
+    }
+
+    /// The same with their numbers.
+    fn numbered_behind(&self) -> impl Iterator<Item = (usize, &'a str)> {
         let quotes = self.quotes;
         // Blank lines are not waited out for ever.
         let lines = self.lines.iter().skip(self.at + 1).take(4 * LOOKAHEAD);
-        let texts = lines.map(move |line| unquoted(&line.text, quotes));
-        texts.filter(|text| !text.trim().is_empty()).take(LOOKAHEAD)
+        let texts = lines.map(move |line| (line.number, unquoted(&line.text, quotes)));
+        texts.filter(|(_, text)| !text.trim().is_empty()).take(LOOKAHEAD)
     }
 
     /// Whether the window of the next lines reaches the end of the text.
@@ -103,7 +146,7 @@ impl<'a> Ahead<'a, '_> {
     /// Whether at least two fields of a finding follow before another could begin; those of code do not count.
     pub(super) fn fields_follow(&self, most: usize, is_fence_end: bool) -> Begins {
         let mut keys: Vec<Key> = Vec::new();
-        for text in self.behind().take(most) {
+        for (number, text) in self.numbered_behind().take(most) {
             if words::marker(text) == Some(Marker::End) {
                 return Begins::No;
             }
@@ -116,7 +159,8 @@ impl<'a> Ahead<'a, '_> {
                 .filter_map(words::said)
                 .filter(|said| said.is_plain || is_fence_end);
             let known: Vec<Key> = known.filter_map(|said| said.key).collect();
-            if known.is_empty() && heads::possible_head(text).is_some_and(|head| head.shape.is_set_apart()) {
+            let is_set_apart = || heads::possible_head(text).is_some_and(|head| head.shape.is_set_apart());
+            if known.is_empty() && (is_set_apart() || self.is_underlined_at(number)) {
                 return Begins::No;
             }
             for key in known.into_iter().filter(|key| key.is_of_finding()) {
@@ -147,7 +191,7 @@ impl<'a> Ahead<'a, '_> {
         let mut looked_at = 0;
         for line in self.lines.iter().skip(first).take(4 * LOOKAHEAD) {
             let text = unquoted(&line.text, self.quotes);
-            if text.trim().is_empty() {
+            if text.trim().is_empty() || line.number == self.lines[self.at].number + 1 && is_underline(text) {
                 continue;
             }
             // What is cut may become anything.
@@ -159,7 +203,7 @@ impl<'a> Ahead<'a, '_> {
             let is_this = line.number == self.lines[self.at].number;
             let is_other = words::marker(text).is_some()
                 || Fence::of(text).is_some()
-                || !is_this && heads::head(text).is_some();
+                || !is_this && (heads::head(text).is_some() || self.is_underlined_at(line.number));
             if is_other || looked_at > LOOKAHEAD || !run.take(text, is_this, is_close) {
                 return run;
             }
@@ -225,7 +269,8 @@ impl Surroundings<'_, '_, '_> {
 impl Surroundings<'_, '_, '_> {
     /// Whether fields stand here, or behind this line at once, that say other things than the finding has said.
     fn begins_another(&self) -> Begins {
-        let text = self.ahead.text();
+        let heading = self.ahead.heading();
+        let text = &*heading;
         let said = words::said(text).filter(|said| said.is_plain);
         let is_field = said.is_some_and(|said| {
             said.key.is_some_and(|key| key.is_of_finding() || matches!(key, Key::Id | Key::Title))
@@ -289,7 +334,12 @@ impl Around for Surroundings<'_, '_, '_> {
     }
 
     fn begins_next_finding(&self) -> Begins {
-        let text = self.ahead.text();
+        // Of a finding, or of several: it is no code.
+        if self.ahead.is_behind_blank() && self.ahead.is_underlined() {
+            return Begins::Yes;
+        }
+        let heading = self.ahead.heading();
+        let text = &*heading;
         let head = heads::head(text)
             .or_else(|| heads::possible_head(text).filter(|head| self.shape == Some(head.shape)));
         match head {
@@ -303,6 +353,15 @@ impl Around for Surroundings<'_, '_, '_> {
             }
             Some(_) => self.ahead.fields_follow(LOOKAHEAD, true),
         }
+    }
+
+    fn is_between_code(&self) -> bool {
+        let follows = self.ahead.behind().find(|text| !is_of_code(text));
+        let is_heading =
+            |text: &str| heads::possible_head(text).is_some_and(|head| head.shape.is_set_apart());
+        heads::loose_head(self.ahead.text()).is_none()
+            && !self.ahead.behind().take_while(|text| is_of_code(text)).any(is_heading)
+            && follows.and_then(Fence::of).is_some()
     }
 
     fn is_new(&self, key: Key, is_after_blank: bool) -> bool {

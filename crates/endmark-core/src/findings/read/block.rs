@@ -260,7 +260,7 @@ impl Block {
             if let Some(draft) = &mut self.draft {
                 draft.is_ended_by_blank |= line.is_empty();
             }
-        } else if let Some((head, is_sure)) = self.head(line, text, ahead, remarks) {
+        } else if let Some((head, is_sure)) = self.head(line, &ahead.heading_of(text), ahead, remarks) {
             self.begin(head, is_sure, line, remarks);
         } else if self.table(line, text, remarks) {
             self.last = None;
@@ -361,8 +361,9 @@ impl Block {
         {
             (self.is_ignoring, self.above) = (false, None);
             // What was cut in the middle is not there; evidence alone is worth having in part.
+            let of_row = text.trim_start().starts_with('|').then(|| table::value_of_row(said.value));
             if line.is_settled {
-                self.set(key, said.value, depth, line, remarks);
+                self.set(key, of_row.as_deref().unwrap_or(said.value), depth, line, remarks);
             } else if key == Key::Of(Field::Evidence) {
                 self.set(key, without_cut_signs(said.value, field), depth, line, remarks);
             }

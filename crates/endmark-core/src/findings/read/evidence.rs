@@ -123,6 +123,8 @@ pub(super) trait Around {
     /// Whether a finding begins here that looks like the others and has the next number, or has some of its fields, or says
     /// others than the finding has.
     fn begins_next_finding(&self) -> Begins;
+    /// Whether more code follows behind texts about it alone.
+    fn is_between_code(&self) -> bool;
     /// Whether the finding lacks such a field, or the header does.
     fn is_new(&self, key: Key, is_after_blank: bool) -> bool;
 }
@@ -172,7 +174,8 @@ impl Collecting {
 
     /// Goes on with another piece of code.
     pub(super) fn reopen(&mut self, fence: Fence) {
-        if !self.lines.is_empty() && !self.is_stopped {
+        let is_behind_blank = self.lines.last().is_none_or(|last| last.trim().is_empty());
+        if !is_behind_blank && !self.is_stopped {
             self.lines.push(String::new());
         }
         self.fence = Some(fence);
@@ -245,6 +248,9 @@ impl Collecting {
             (Some(fence), _) => self.in_fence(line, text, is_deeper, fence, around),
             (None, Style::Indented) if is_deeper => self.taken(text),
             (None, Style::Between) if is_deeper => self.between(line, text),
+            (None, Style::Closed) if line.is_settled && is_of_code(text) && around.is_between_code() => {
+                self.behind_code(text)
+            }
             (None, Style::Fenced | Style::Closed | Style::Between | Style::Indented) => Step::NotEvidence,
             (None, Style::Inline) => self.behind_inline(line, text, is_deeper, around),
             (None, Style::Unset | Style::Flush) => self.flush(line, text, is_deeper, around),
@@ -254,8 +260,14 @@ impl Collecting {
     }
 
     fn blank(&mut self, line: &Line<'_>, text: &str) -> Step {
-        let is_kept = matches!(self.style, Style::Fenced | Style::Inline | Style::Indented | Style::Flush);
+        let is_kept = matches!(
+            self.style,
+            Style::Fenced | Style::Inline | Style::Indented | Style::Flush | Style::Between
+        ) || self.style == Style::Closed && self.lines.len() > self.closed_with;
         if is_kept {
+            // Behind the last line it is none of the evidence.
+            self.closed_with +=
+                usize::from(self.closed_with == self.lines.len() && self.fence.is_none() && !self.is_stopped);
             self.push(text);
         }
         // Spaces are a line of evidence in which nothing stands; nothing at all may be its end.
@@ -315,6 +327,14 @@ impl Collecting {
         }
         // What is cut in the middle may become one of these.
         if line.is_settled { self.taken(text) } else { Step::Unknown }
+    }
+
+    /// A text between two pieces of code, set apart from them as they are from each other.
+    fn behind_code(&mut self, text: &str) -> Step {
+        if self.closed_with == self.lines.len() && !self.is_stopped {
+            self.lines.push(String::new());
+        }
+        self.taken(text)
     }
 
     /// What follows text in the line of `evidence`: more of it where that is deeper or at once, or the code it speaks of.
@@ -409,6 +429,17 @@ impl Collecting {
 
 fn is_structure(text: &str) -> bool {
     words::marker(text).is_some() || heads::head(text).is_some()
+}
+
+/// Whether a line may be a text about code: it is no field, no marker, no finding, and speaks of no other code.
+pub(super) fn is_of_code(text: &str) -> bool {
+    let is_other = |said: words::Said<'_>| {
+        said.key.is_some() || !said.value.is_empty() || said.is_bold || names::is_of_remedy(said.name)
+    };
+    !is_structure(text)
+        && !is_other_field(text)
+        && !words::said(text).is_some_and(is_other)
+        && Fence::of(text).is_none()
 }
 
 /// Whether a line is a field that the finding lacks, and not code that happens to look like one.

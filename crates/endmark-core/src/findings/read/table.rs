@@ -64,13 +64,23 @@ impl Table {
                 }
                 Some(Key::Title) => cell.trim_matches(['*', '_']).clone_into(&mut row.title),
                 Some(key) if !cell.is_empty() => {
-                    row.values.push((*key, cell.replace("<br>", "\n").replace("<br/>", "\n")));
+                    row.values.push((*key, in_lines(cell)));
                 }
                 _ => {}
             }
         }
         Some(row)
     }
+}
+
+/// A cell with its lines.
+fn in_lines(cell: &str) -> String {
+    ["<br>", "<br/>", "<br />"].iter().fold(cell.to_owned(), |cell, end| cell.replace(end, "\n"))
+}
+
+/// What a cell says in a row that has the name of a field and its value.
+pub(super) fn value_of_row(cell: &str) -> String {
+    in_lines(&cell.replace("\\|", "|"))
 }
 
 /// What the columns are about of a table with what a result says of itself, which a line is the head of.

@@ -222,8 +222,13 @@ fn row(text: &str) -> Option<Said<'_>> {
     let name = name.trim_matches(is_ornament);
     let value = value.trim();
     let key = Key::named(name.trim_end_matches(':'))?;
-    // A row of three cells is of another kind of table.
-    (!value.replace("\\|", "").contains('|')).then_some(Said {
+    // A row of three cells is of another kind of table, unless it is code with a `|` that nobody has escaped.
+    let is_code = || {
+        matches!(key, Key::Of(Field::Evidence | Field::Source | Field::Sink | Field::Flow))
+            && value.split('|').all(|cell| Key::named(cell.trim().trim_end_matches(':')).is_none())
+            && value.contains(['(', '=', ';', '`', '{', '"', '\'', '<'])
+    };
+    (!value.replace("\\|", "").contains('|') || is_code()).then_some(Said {
         name,
         key: Some(key),
         value,
@@ -243,7 +248,11 @@ fn separator(text: &str) -> Option<(usize, &'static str)> {
             '：' => return Some((at, "：")),
             '＝' => return Some((at, "＝")),
             '=' if !rest.starts_with("==") && !rest.starts_with("=>") => return Some((at, "=")),
-            '-' | '–' | '—' if before.is_whitespace() && rest[character.len_utf8()..].starts_with(' ') => {
+            '-' | '–' | '—'
+                if before.is_whitespace()
+                    && (rest.len() == character.len_utf8()
+                        || rest[character.len_utf8()..].starts_with(' ')) =>
+            {
                 return Some((
                     at,
                     match character {
@@ -316,6 +325,8 @@ pub(super) fn without_lead(text: &str) -> (&str, Lead) {
             lead.is_bullet |= digits == 0;
             lead.number = rest[..digits].parse().ok().or(lead.number);
             rest = inner;
+        } else if let Some(inner) = task(rest).filter(|_| lead.is_item()) {
+            rest = inner;
         } else if let Some(inner) = without_picture(rest) {
             rest = inner;
         } else {
@@ -323,6 +334,11 @@ pub(super) fn without_lead(text: &str) -> (&str, Lead) {
         }
     }
     (rest, lead)
+}
+
+/// What stands behind the box of a task: `[ ]`, `[x]`.
+fn task(text: &str) -> Option<&str> {
+    ["[ ] ", "[x] ", "[X] "].iter().find_map(|sign| text.strip_prefix(sign)).map(str::trim_start)
 }
 
 /// What stands behind a picture such as 🔴 or ⚠️.

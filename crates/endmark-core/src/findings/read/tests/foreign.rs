@@ -409,8 +409,7 @@ foreign! {
     prose_before_code: r#"
         whole a-1 [sql] declared 2
           F001 complete | SQL injection | High | CWE-89 | src/a.py:10-12 | request.args | cursor.execute |  | "The handler concatenates:\nq = \"select \" + name\ncursor.execute(q)"
-          F002 complete | Two snippets | Low |  | src/b.py:1 | argv | os.system |  | "cmd = sys.argv[1]\n\nos.system(cmd)"
-        27:1 ignored_text
+          F002 complete | Two snippets | Low |  | src/b.py:1 | argv | os.system |  | "cmd = sys.argv[1]\n\nand then\n\nos.system(cmd)"
     "#;
     rules_between: r#"
         whole a-1 [sql, xss] declared 2
@@ -551,5 +550,29 @@ foreign! {
     values_that_go_on: r#"
         whole lists-1 [sql, xss, files] declared 1
           F001 complete | Name in a query | High | CWE-89, CWE-564 | src/a.py:10 src/b.py:3-9 | name | execute | login -> find -> execute | "execute(name)"
+    "#;
+    underlined_headings: r#"
+        whole setext-1 [sql, xss] declared 3
+          F001 complete | Name in a query | High | CWE-89 | src/a.py:10 | name | execute |  | "execute(name)"
+          F002 complete | Name in a page | Low |  | src/b.py:20 | name | render |  | "render(name)"
+          F003 complete | Redirect | Low |  | src/c.py:3 | next | redirect |  | "redirect(next)"
+        6:1 ignored_text
+        20:1 ignored_text
+    "#;
+    dashes_and_tasks: r#"
+        whole tasks-1 [sql, xss] declared 3
+          F001 complete | Name in a query | High |  | src/a.py:10 | name | execute |  | "  execute(name)"
+          F002 complete | Name in a page | Low |  | src/b.py:20 | name | render |  | "`render(name)`"
+          F003 complete | Redirect | Low |  | src/c.py:3 | next | redirect |  | "`redirect(next)`"
+    "#;
+    texts_between_code: r#"
+        whole between-1 [sql, xss] declared 4
+          F001 complete | Name in a query | High |  | src/a.py:10 | name | execute |  | "query = \"select \" + name\n\nwhich is run as it is:\n\nand without a check:\n\nexecute(query)"
+          F002 complete | Name in a page | Low |  | src/b.py:20 | name | render |  | "render(name)\nThe name is stored.\n\nIt is shown to others."
+          F003 complete | Name in a shell | High |  | src/c.py:3 | name | sh |  | "sh(\"cat \" + name + \" | sort\")\nlog(a | b)"
+          F004 complete | Fixed | Low |  | src/d.py:3 | key | sign |  | "sign(\"key\")"
+        37:1 ignored_text
+        54:1 unknown_field
+        55:1 ignored_text
     "#;
 }
