@@ -15,8 +15,9 @@ mod tokens;
 use endmark_core::findings::{Position, Remark};
 use endmark_envelope::Warning;
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::answer::Outcome;
+use crate::answer::{Outcome, to_data};
 use crate::context::Context;
 use crate::error::CommandError;
 use arguments::{Findings, FindingsCommand};
@@ -33,6 +34,14 @@ pub(crate) fn run(context: &Context, arguments: &Findings) -> Result<Outcome, Co
         FindingsCommand::Report(arguments) => merge::report(context, arguments),
     };
     answer.map(Outcome::from)
+}
+
+/// The data of an answer, which only `--json` shows: of a large list it takes a hundred times the room of its text.
+fn data<T: Serialize>(
+    context: &Context,
+    report: impl FnOnce() -> Result<T, CommandError>,
+) -> Result<Value, CommandError> {
+    if context.global.json { to_data(&report()?) } else { Ok(Value::Null) }
 }
 
 /// A place in a file.

@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::arguments::Check;
 use super::pages::{Asked, pieces};
 use super::sources::{self, Source};
-use super::{Place, warnings};
-use crate::answer::{Answer, to_data};
+use super::{Place, data, warnings};
+use crate::answer::Answer;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::terminal::{Paint, Painter, in_one_line};
@@ -103,15 +103,17 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
     let cursor = arguments.cursor.as_deref();
     let asked = Asked { command: "check", files: &arguments.files, with: None, cursor };
     let pages = asked.in_pages(list, context)?;
-    let mut items = Vec::new();
-    for (origin, result) in &results {
-        items.extend(ResultReport::of(origin, result)?);
-    }
-    let shown = remarks.iter().take(MOST_REMARKS);
-    let data = to_data(&Report {
-        results: items,
-        remarks: shown.map(|(origin, remark)| RemarkReport::of(origin, remark)).collect(),
-        remarks_omitted: remarks_omitted + remarks.len().saturating_sub(MOST_REMARKS),
+    let data = data(context, || {
+        let mut items = Vec::new();
+        for (origin, result) in &results {
+            items.extend(ResultReport::of(origin, result)?);
+        }
+        let shown = remarks.iter().take(MOST_REMARKS);
+        Ok(Report {
+            results: items,
+            remarks: shown.map(|(origin, remark)| RemarkReport::of(origin, remark)).collect(),
+            remarks_omitted: remarks_omitted + remarks.len().saturating_sub(MOST_REMARKS),
+        })
     })?;
     let mut text = String::new();
     for (origin, result) in &results {
@@ -151,6 +153,10 @@ impl<'a> ResultReport<'a> {
     /// The result, as one item where that is not too large.
     fn of(origin: &'a str, result: &'a AgentResult) -> Result<Vec<Self>, CommandError> {
         let pieces = pieces(result.findings.iter().map(FindingReport::of).collect())?;
+        let lost = result.lost();
+        let [complete, truncated_findings, needs_reaudit] =
+            [FindingState::Complete, FindingState::Truncated, FindingState::NeedsReaudit]
+                .map(|state| result.count(state));
         let item = |(findings_from, findings)| Self {
             origin,
             agent_id: result.agent_id.as_deref(),
@@ -160,14 +166,14 @@ impl<'a> ResultReport<'a> {
             truncated: !result.cut.is_whole(),
             begins: result.begins.map(Place::of),
             ends: Place::of(result.ends),
-            complete: result.count(FindingState::Complete),
-            truncated_findings: result.count(FindingState::Truncated),
-            needs_reaudit: result.count(FindingState::NeedsReaudit),
+            complete,
+            truncated_findings,
+            needs_reaudit,
             discarded: result.discarded,
             expected: result
                 .expected()
                 .map(|expected| ExpectedReport { findings: expected.findings, basis: expected.basis.name() }),
-            lost: result.lost(),
+            lost,
             findings,
             findings_from,
         };

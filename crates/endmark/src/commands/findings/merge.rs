@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::arguments::{Merge, Report, ReportForm, TeamArguments};
 use super::pages::{Asked, beside_pages};
-use super::{sources, team, warnings};
-use crate::answer::{Answer, ListInPages, to_data};
+use super::{data, sources, team, warnings};
+use crate::answer::{Answer, ListInPages};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -55,7 +55,7 @@ pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, Comm
     };
     let text = writing.text(merged.findings().iter().map(|merged| &merged.finding));
     let (shown, left_out) = beside_pages(&text, context);
-    let data = to_data(&MergeReport { text: shown, report: &report })?;
+    let data = data(context, || Ok(MergeReport { text: shown, report: &report }))?;
     Ok(answered(data, text, disclosure, &merged)
         .with_warnings(said)
         .with_warnings(left_out)
@@ -87,10 +87,12 @@ pub(super) fn report(context: &Context, arguments: &Report) -> Result<Answer, Co
         (None, None) => in_lines(&report)?,
     };
     let (shown, left_out) = beside_pages(&text, context);
-    let data = to_data(&FinalAnswer {
-        report: &report,
-        markdown: markdown.as_deref().and(shown),
-        sarif: sarif.as_ref().filter(|_| shown.is_some()),
+    let data = data(context, || {
+        Ok(FinalAnswer {
+            report: &report,
+            markdown: markdown.as_deref().and(shown),
+            sarif: sarif.as_ref().filter(|_| shown.is_some()),
+        })
     })?;
     let left_out = left_out.filter(|_| arguments.to != ReportForm::Json);
     let answer = answered(data, text, report.disclosure(), &merged);
