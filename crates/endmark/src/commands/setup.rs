@@ -25,7 +25,7 @@ use crate::terminal::{Paint, Painter, in_one_line};
 use clients::{Address, Client, Setting};
 use document::{Document, Syntax, Unfit};
 use file::ConfigurationFile;
-use revision::{Change, Keys, Left, Reversion, Revision};
+use revision::{Change, Keys, Left, Record, Reversion, Revision};
 
 /// What was done for a client, or is to be done.
 #[derive(Serialize)]
@@ -172,7 +172,7 @@ impl<'a> Task<'a> {
                 for note in self.client.notes {
                     let _ = writeln!(text, "{note}");
                 }
-                let mut warnings: Vec<Warning> = changes.iter().filter_map(was_elsewhere).collect();
+                let mut warnings = self.was_elsewhere(&record);
                 warnings.extend(self.overridden(&record.written));
                 let report = Report { backup, ..self.report("written", changes) };
                 Ok(Answer::yes(to_data(&report)?, text).with_warnings(warnings))
@@ -191,6 +191,25 @@ impl<'a> Task<'a> {
             self.client.title
         );
         Some(Warning::notice("SETUP", message))
+    }
+
+    /// Where a client went before Endmark is where Endmark has to go now.
+    fn was_elsewhere(&self, record: &Record) -> Vec<Warning> {
+        let parsed = |text: &str| Document::parse(self.syntax(), text).ok();
+        let original = record.original.as_deref().and_then(parsed);
+        let Some((original, written)) = original.zip(parsed(&record.written)) else { return Vec::new() };
+        let went_to = |setting: &Setting| {
+            let before = original.value(&setting.path()).filter(|before| before.starts_with("http"))?;
+            (written.value(&setting.path()).as_ref() != Some(&before)).then_some(before)
+        };
+        let warning = |before: String| {
+            let message = format!(
+                "it went to {} before: if replies are still to come from there, make that the `base_url` of an upstream of Endmark's",
+                in_one_line(&without_password(&before))
+            );
+            Warning::notice("SETUP", message)
+        };
+        self.settings.iter().filter_map(went_to).map(warning).collect()
     }
 
     fn undo(&self) -> Result<Answer, CommandError> {
@@ -244,10 +263,12 @@ impl<'a> Task<'a> {
             }
             Reversion::OwnKeys { text: restored, changes, left } => {
                 file.restore(Some(&restored))?;
-                let mut text = format!(
-                    "{} was changed since by somebody else. Only Endmark's keys were taken back:\n",
-                    file.path.display()
-                );
+                let why = match record {
+                    Some(_) => "was changed since by somebody else",
+                    None => "was written without a record of what it was before, or that is gone",
+                };
+                let path = file.path.display();
+                let mut text = format!("{path} {why}. Only Endmark's keys were taken back:\n");
                 text.push_str(&self.lines(&changes));
                 let answer = Answer::yes(to_data(&self.report("undone", changes))?, text);
                 Ok(answer.with_warnings(left_alone(&left)))
@@ -344,16 +365,6 @@ fn left_alone(left: &[Left]) -> Vec<Warning> {
         }
     };
     left.iter().map(|left| Warning::notice("SETUP", message(left))).collect()
-}
-
-/// Where a client went before is where Endmark has to go now.
-fn was_elsewhere(change: &Change) -> Option<Warning> {
-    let before = change.before.as_deref().filter(|before| before.starts_with("http"))?;
-    let message = format!(
-        "it went to {} before: if replies are still to come from there, make that the `base_url` of an upstream of Endmark's",
-        in_one_line(&without_password(before))
-    );
-    Some(Warning::notice("SETUP", message))
 }
 
 /// A value as it can be shown: without what stands before the `@` of an address.

@@ -182,6 +182,78 @@ fn of_a_file_that_somebody_changed_since_only_our_keys_go() {
 }
 
 #[test]
+fn a_file_that_was_edited_and_written_again_comes_back_with_the_edit() {
+    let place = opencode(OPENCODE);
+    assert_eq!(place.run(&OPENCODE_WRITE).code, 0);
+    let touched = text(&place, OPENCODE_FILE).replace("\"dark\"", "\"light\"");
+    let place = place.with_file(OPENCODE_FILE, &touched);
+    assert!(place.run(&OPENCODE_WRITE).output.contains("says it already"));
+    let moved = place.run(&[&OPENCODE_WRITE[..], &["--url", "http://127.0.0.1:4999"]].concat());
+    assert_eq!(moved.code, 0, "{}", moved.errors);
+    assert!(text(&place, OPENCODE_FILE).contains("http://127.0.0.1:4999/v1"));
+    assert!(!moved.errors.contains("it went to"), "that was Endmark itself: {}", moved.errors);
+    let undone = place.run(&["setup", "opencode", "--undo"]);
+    assert_eq!(undone.code, 0, "{}", undone.errors);
+    let edited = OPENCODE.replace("\"dark\"", "\"light\"");
+    let value = |text: &str| jsonc(text);
+    assert_eq!(value(&text(&place, OPENCODE_FILE)), value(&edited));
+    assert!(text(&place, OPENCODE_FILE).contains("// mine"));
+    assert_eq!(files(&place, ".config/opencode"), ["opencode.json"]);
+}
+
+/// The value of a file that is as [`OPENCODE`] is: one comment in a line of its own, and commas before closing signs.
+fn jsonc(text: &str) -> Value {
+    let lines: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let compact: String = lines.split_whitespace().collect();
+    serde_json::from_str(&compact.replace(",}", "}")).unwrap()
+}
+
+#[test]
+fn windows_line_ends_and_a_byte_order_mark_stay() {
+    for (client, file, original) in [
+        ("claude", ".claude/settings.json", "\u{feff}{\r\n  \"env\": {\r\n    \"A\": \"1\"\r\n  }\r\n}\r\n"),
+        ("codex", ".codex/config.toml", "\u{feff}# mine\r\nmodel = \"o3\"\r\n[a]\r\nb = 1\r\n"),
+    ] {
+        let place = Place::new();
+        fs::create_dir_all(place.path().join(file).parent().unwrap()).unwrap();
+        let place = place.with_file(file, original);
+        assert_eq!(place.run(&["setup", client, "--write"]).code, 0);
+        let written = text(&place, file);
+        assert!(written.starts_with('\u{feff}') && written.contains("127.0.0.1:4141"), "{written:?}");
+        assert!(!written.replace("\r\n", "").contains('\n'), "{written:?}");
+        assert_eq!(place.run(&["setup", client, "--undo"]).code, 0);
+        assert_eq!(text(&place, file), original);
+    }
+}
+
+#[test]
+fn of_a_key_that_stands_there_twice_the_one_that_counts_is_written() {
+    let twice = "{\n  \"env\": {\"A\": \"1\"},\n  \"env\": {\"ANTHROPIC_BASE_URL\": \"http://x\"}\n}\n";
+    let place = Place::new();
+    fs::create_dir_all(place.path().join(".claude")).unwrap();
+    let place = place.with_file(".claude/settings.json", twice);
+    let written = place.run(&["setup", "claude", "--write"]);
+    assert!(written.errors.contains("it went to http://x before"), "{}", written.errors);
+    let read: Value = serde_json::from_str(&text(&place, ".claude/settings.json")).unwrap();
+    assert_eq!(read["env"]["ANTHROPIC_BASE_URL"], "http://127.0.0.1:4141");
+    assert_eq!(place.run(&["setup", "claude", "--undo"]).code, 0);
+    assert_eq!(text(&place, ".claude/settings.json"), twice);
+}
+
+#[test]
+fn without_its_record_a_file_loses_what_is_just_as_endmark_writes_it() {
+    let place = opencode(OPENCODE);
+    assert_eq!(place.run(&OPENCODE_WRITE).code, 0);
+    for name in files(&place, ".config/opencode").iter().filter(|name| name.contains("endmark-")) {
+        fs::remove_file(place.path().join(".config/opencode").join(name)).unwrap();
+    }
+    let undone = place.run(&["setup", "opencode", "--undo", "--model", "local-model"]);
+    assert_eq!(undone.code, 0, "{}", undone.errors);
+    assert!(undone.output.contains("without a record"), "{}", undone.output);
+    assert_eq!(jsonc(&text(&place, OPENCODE_FILE)), jsonc(OPENCODE));
+}
+
+#[test]
 fn what_cannot_be_read_is_not_touched_and_the_next_step_is_said() {
     for (broken, place_of_it) in [("{\n  \"a\": nonsense\n}\n", "line 2"), ("[1, 2]\n", "no table"), ("", "")]
     {
