@@ -159,6 +159,26 @@ fn what_is_cut_off_is_told_to_its_clients_and_stands_in_the_ledger_before_the_en
     });
 }
 
+#[test]
+fn what_nobody_reads_on_its_way_never_ends_as_if_it_were_whole() {
+    in_runtime(async {
+        let upstream = flowing(Duration::from_millis(700)).await;
+        let place = Place::new();
+        let served =
+            Served::start(&place, &["--upstream", &upstream.base_url(), "--set", "limits.drain_seconds=1"]);
+        let off = chat(&served).header("x-endmark-resume", "off").send().await;
+        let other =
+            Request::post(served.address, "/v1/audio/speech").json(&json!({"model": "m"})).send().await;
+        let (code, said) = served.end("-TERM");
+        assert_eq!(code, Some(1), "{said}");
+        for open in [off, other] {
+            let reply = open.read().await;
+            assert!(reply.text().contains("word ") && !reply.text().contains("[DONE]"), "{}", reply.text());
+            assert!(!reply.complete || reply.text().contains("endmark_reply_cut"), "{}", reply.text());
+        }
+    });
+}
+
 /// The stream ends as one with an error of the gateway's, and not as a whole reply.
 fn is_cut_off(reply: &Reply) {
     let error = reply.json_events().last().map(|event| event["error"].clone()).unwrap_or_default();
