@@ -60,7 +60,7 @@ CASES = [
     Case("a JSON schema, cut by its limit", "document", "whole", max_tokens=14, direct="cut"),
     Case("a tool call, cut by its limit", "call", "whole", max_tokens=CUT_CALL_TOKENS, direct="cut"),
     Case("a connection that drops", "text", "whole", "drop:9", streams=STREAM, direct="broken"),
-    Case("a tool call in a connection that drops", "call", "whole", "drop:9", streams=STREAM, direct="broken"),
+    Case("a tool call in a connection that drops", "call", "whole", "drop:25", streams=STREAM, direct="broken"),
     Case("a stream that just ends", "text", "whole", "end:9", streams=STREAM, direct="broken"),
     Case("a stream that stalls", "text", "whole", "stall:12", streams=STREAM),
     Case("a stream that nobody can finish", "text", "error", "dead:9", streams=STREAM, direct="broken"),
