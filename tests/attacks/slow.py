@@ -5,6 +5,7 @@ holds has to be given up in time. `slowhttptest` is a package of Debian; the com
 ENDMARK names.
 """
 
+import contextlib
 import http.server
 import json
 import os
@@ -74,8 +75,12 @@ def asked(address, until):
 
 def sockets(process):
     """Connections that the process has open, beside those to its upstream and its own files."""
-    folder = f"/proc/{process.pid}/fd"
-    return sum(1 for name in os.listdir(folder) if os.readlink(f"{folder}/{name}").startswith("socket:"))
+    folder, count = f"/proc/{process.pid}/fd", 0
+    for name in os.listdir(folder):
+        # One that was listed can be closed by now.
+        with contextlib.suppress(FileNotFoundError):
+            count += os.readlink(f"{folder}/{name}").startswith("socket:")
+    return count
 
 
 def at(times, share):
