@@ -6,6 +6,7 @@
 mod choice;
 mod event;
 mod finish;
+mod growth;
 mod received;
 mod tool_call;
 mod usage;
@@ -13,6 +14,7 @@ mod usage;
 pub use choice::{Choice, Continuation};
 pub use event::{Delta, Event, EventError, Piece};
 pub use finish::Finish;
+pub(crate) use growth::append;
 pub use received::Received;
 pub use tool_call::ToolCall;
 pub use usage::Usage;

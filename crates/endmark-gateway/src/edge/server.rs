@@ -39,6 +39,11 @@ const SENT_AWAY_AT_ONCE: usize = 64;
 /// few that one who reads a kilobyte a second is heard of every minute or two.
 const SEND_BUFFER: u32 = 128 * 1024;
 
+/// How much of that may be there before the client's system is ready for it. What is on its way does not count, so that
+/// distance does not; but what waits for a slow reader is held here a second time, to be mended if it breaks off.
+#[cfg(target_os = "linux")]
+const NOT_SENT: u32 = 16 * 1024;
+
 /// Connections that the system keeps until they are accepted: what comes in a moment in which nothing is accepted.
 const BACKLOG: u32 = 1_024;
 
@@ -215,6 +220,9 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     // A process that follows another one takes its address over at once.
     socket.set_reuseaddr(true)?;
     socket.set_send_buffer_size(SEND_BUFFER)?;
+    // Each connection that is accepted has it from here.
+    #[cfg(target_os = "linux")]
+    socket2::SockRef::from(&socket).set_tcp_notsent_lowat(NOT_SENT)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }

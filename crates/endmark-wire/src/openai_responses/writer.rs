@@ -9,7 +9,7 @@ use super::stream::Place;
 use super::usage;
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
-use crate::reply::{Event, Piece, ToolCall};
+use crate::reply::{Event, Piece, ToolCall, append};
 use crate::sse::{Frame, event_frame};
 use crate::writer::{Closing, End, Held, StreamError, Writer};
 use known::{Known, write_known};
@@ -146,7 +146,7 @@ impl ResponseWriter {
             };
             let kept = self.keep(text);
             if let Some(position) = self.open(target) {
-                self.items[position].text.push_str(&kept);
+                append(&mut self.items[position].text, &kept);
             }
         }
     }
@@ -321,7 +321,7 @@ impl ResponseWriter {
         self.wrote = true;
         let at = self.part_place_of(&self.items[position]);
         let known = &mut self.items[position];
-        known.text.push_str(text);
+        append(&mut known.text, text);
         known.grown = true;
         format!("{at},\"delta\":{}", quoted(text))
     }

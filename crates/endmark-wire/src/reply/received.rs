@@ -2,6 +2,7 @@
 
 use endmark_core::Ending;
 
+use super::growth::append;
 use super::{Choice, Continuation, Delta, Event, EventError, Finish, Piece, ToolCall, Usage};
 
 /// More choices than a request can ask for; of others nothing is kept.
@@ -232,7 +233,7 @@ impl Choice {
         match piece {
             Piece::Text(text) => {
                 self.received += text.len();
-                self.text.push_str(if keep { text } else { "" });
+                append(&mut self.text, if keep { text } else { "" });
                 self.ends_in_thought &= text.is_empty();
             }
             Piece::Reasoning(_) => self.thinks(),
@@ -246,7 +247,7 @@ impl Choice {
                     if let Some(name) = name.as_ref().filter(|_| call.name.is_empty()) {
                         call.name.clone_from(name);
                     }
-                    call.arguments.push_str(arguments);
+                    append(&mut call.arguments, arguments);
                 }
             }
         }
