@@ -145,8 +145,8 @@ impl<'a> Task<'a> {
 
     fn write(&self) -> Result<Answer, CommandError> {
         let file = self.open()?;
-        let record = file.record()?;
         let others = clients::owned_by_others(self.arguments.client);
+        let record = self.record(&file, &others)?;
         let revision = revision::revise(
             self.syntax(),
             file.text.as_deref(),
@@ -214,8 +214,8 @@ impl<'a> Task<'a> {
 
     fn undo(&self) -> Result<Answer, CommandError> {
         let file = self.open()?;
-        let record = file.record()?;
         let others = clients::owned_by_others(self.arguments.client);
+        let record = self.record(&file, &others)?;
         let reversion = file.text.as_deref().map(|text| {
             revision::revert(self.syntax(), text, record.as_ref(), &self.settings, self.keys(&others))
                 .map_err(|error| self.unfit(&file, &error))
@@ -285,6 +285,20 @@ impl<'a> Task<'a> {
             ));
         };
         ConfigurationFile::open(path)
+    }
+
+    /// What is kept beside the file, if that is all there should be.
+    fn record(
+        &self,
+        file: &ConfigurationFile,
+        others: &[&'static [&'static str]],
+    ) -> Result<Option<revision::Record>, CommandError> {
+        let Some(record) = file.record()? else { return Ok(None) };
+        match record.has_lost_its_original(self.syntax(), self.keys(others)) {
+            Ok(true) => Err(file::lost(file)),
+            Ok(false) => Ok(Some(record)),
+            Err(error) => Err(self.unfit(file, &error)),
+        }
     }
 
     fn name(&self) -> &'static str {

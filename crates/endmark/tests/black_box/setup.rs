@@ -389,3 +389,79 @@ fn a_client_whose_format_no_upstream_speaks_is_told_what_is_missing() {
     );
     assert_eq!(place.run(&["setup", "claude"]).errors, "");
 }
+
+#[test]
+fn a_file_whose_backup_is_lost_is_neither_removed_nor_begun_anew() {
+    for next in
+        [&["setup", "opencode", "--undo"][..], &[&OPENCODE_WRITE[..], &["--url", "http://[::1]:9"]].concat()]
+    {
+        let place = opencode(OPENCODE);
+        assert_eq!(place.run(&OPENCODE_WRITE).code, 0);
+        let written = text(&place, OPENCODE_FILE);
+        fs::remove_file(place.path().join(format!("{OPENCODE_FILE}.endmark-backup"))).unwrap();
+        let run = place.run(next);
+        assert_eq!((run.code, run.output.as_str()), (2, ""), "{next:?}");
+        assert!(
+            run.errors.contains("endmark-backup` is gone") && run.errors.contains("hint: "),
+            "{}",
+            run.errors
+        );
+        assert_eq!(text(&place, OPENCODE_FILE), written, "{next:?}");
+    }
+}
+
+#[test]
+fn a_broken_record_stops_before_anything_is_changed() {
+    let place = opencode(OPENCODE);
+    assert_eq!(place.run(&OPENCODE_WRITE).code, 0);
+    let written = text(&place, OPENCODE_FILE);
+    for ending in ["backup", "written"] {
+        let path = place.path().join(format!("{OPENCODE_FILE}.endmark-{ending}"));
+        let kept = fs::read(&path).unwrap();
+        fs::write(&path, [0xff, 0xfe]).unwrap();
+        let run = place.run(&["setup", "opencode", "--undo"]);
+        assert!(run.code == 2 && run.errors.contains("hint: "), "{}", run.errors);
+        assert_eq!(text(&place, OPENCODE_FILE), written);
+        fs::write(&path, kept).unwrap();
+    }
+    assert_eq!(place.run(&["setup", "opencode", "--undo"]).code, 0);
+    assert_eq!(text(&place, OPENCODE_FILE), OPENCODE);
+}
+
+#[test]
+fn a_file_that_may_not_be_written_stays_as_it_is() {
+    let place = opencode(OPENCODE);
+    let path = place.path().join(OPENCODE_FILE);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    let run = place.run(&OPENCODE_WRITE);
+    assert_eq!((run.code, run.output.as_str()), (2, ""));
+    assert!(run.errors.contains("read-only") && run.errors.contains("hint: "), "{}", run.errors);
+    assert_eq!(text(&place, OPENCODE_FILE), OPENCODE);
+    assert_eq!(files(&place, ".config/opencode"), ["opencode.json"]);
+}
+
+#[test]
+fn ends_of_lines_and_a_mark_at_the_beginning_are_kept() {
+    let original = format!("\u{feff}{}", OPENCODE.replace('\n', "\r\n"));
+    let place = opencode(&original);
+    assert_eq!(place.run(&OPENCODE_WRITE).code, 0);
+    let after = text(&place, OPENCODE_FILE);
+    assert!(after.starts_with('\u{feff}') && after.contains("endmark"), "{after}");
+    assert_eq!(after.matches('\n').count(), after.matches("\r\n").count());
+    assert_eq!(place.run(&["setup", "opencode", "--undo"]).code, 0);
+    assert_eq!(text(&place, OPENCODE_FILE), original);
+}
+
+#[test]
+fn what_was_changed_between_two_writes_stays_behind_them() {
+    let place = opencode(OPENCODE);
+    assert_eq!(place.run(&OPENCODE_WRITE).code, 0);
+    let touched = text(&place, OPENCODE_FILE).replace("\"dark\"", "\"light\"");
+    let place = place.with_file(OPENCODE_FILE, &touched);
+    let second = [&OPENCODE_WRITE[..], &["--url", "http://[::1]:9"]].concat();
+    assert_eq!(place.run(&second).code, 0);
+    assert_eq!(place.run(&["setup", "opencode", "--undo"]).code, 0);
+    let left = text(&place, OPENCODE_FILE);
+    assert!(left.contains("\"light\"") && left.contains("// mine"), "{left}");
+    assert!(!left.contains("endmark"), "{left}");
+}

@@ -54,6 +54,7 @@ impl ConfigurationFile {
 
     /// Writes what is kept, then the file: at every moment there is the old one or the new one, and a way back.
     pub(super) fn write(&self, record: &Record) -> Result<(), CommandError> {
+        self.check_writable()?;
         match &record.original {
             Some(original) => self.replace(&self.backup(), original)?,
             None => remove(&self.backup())?,
@@ -65,6 +66,7 @@ impl ConfigurationFile {
 
     /// Gives it this text, or removes it, and forgets what was kept.
     pub(super) fn restore(&self, text: Option<&str>) -> Result<(), CommandError> {
+        self.check_writable()?;
         self.check_untouched()?;
         match text {
             Some(text) => self.replace(&self.path, text)?,
@@ -77,6 +79,18 @@ impl ConfigurationFile {
     pub(super) fn forget(&self) -> Result<(), CommandError> {
         remove(&self.written())?;
         remove(&self.backup())
+    }
+
+    /// Putting another file in its place would get around its rights, so they are asked for before.
+    fn check_writable(&self) -> Result<(), CommandError> {
+        match fs::metadata(&self.path) {
+            Ok(metadata) if metadata.permissions().readonly() => Err(CommandError::input(
+                "unwritable_file",
+                format!("`{}` is read-only", self.path.display()),
+                "Nothing was written. Whoever made it so may mean it; else allow it with `chmod u+w`, and run it again.",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Clients write their configuration, too: what was decided on must still stand there.
@@ -143,6 +157,19 @@ fn replace(path: &Path, text: &str, like: Option<&Metadata>) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// What is kept says what was written into a file that was there before, and not what it was before.
+pub(super) fn lost(file: &ConfigurationFile) -> CommandError {
+    let (backup, written) = (file.backup(), file.written());
+    CommandError::input(
+        "lost_backup",
+        format!("`{}` is gone, and with it what `{}` was before", backup.display(), file.path.display()),
+        format!(
+            "Nothing was written. Put it back, or remove `{}`: then `--undo` takes out only what Endmark would write.",
+            written.display()
+        ),
+    )
 }
 
 fn remove(path: &Path) -> Result<(), CommandError> {

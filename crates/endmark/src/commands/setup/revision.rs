@@ -12,6 +12,21 @@ pub(super) struct Record {
     pub(super) written: String,
 }
 
+impl Record {
+    /// Whether the file was there before, though nothing is kept of it: more was left than keys of Endmark's.
+    pub(super) fn has_lost_its_original(&self, syntax: Syntax, keys: Keys<'_>) -> Result<bool, Unfit> {
+        if self.original.is_some() {
+            return Ok(false);
+        }
+        let mut rest = Document::parse(syntax, &self.written)?;
+        let nothing = Document::parse(syntax, "")?;
+        for path in [keys.own, keys.others].concat() {
+            rest.take_from(&nothing, path)?;
+        }
+        Ok(rest.text().contains(|character: char| !character.is_whitespace() && !"{}".contains(character)))
+    }
+}
+
 /// One key, before and after.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
