@@ -4,6 +4,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::nesting::root;
 use super::opening::{DOUBTFUL, MOST_BITS, MOST_PARAGRAPHS};
 use crate::Format;
 use crate::detect::Detector;
@@ -156,34 +157,35 @@ fn without_line_end(text: &str) -> &str {
 
 /// The end of a document of tags behind which only prose follows, if all before it stands in tags: that is a remark.
 fn behind_root(joint: &Joint<'_>, body: &str) -> Option<usize> {
-    let first = joint.initial.trim_start().strip_prefix('<').filter(|_| joint.format == Format::Tags)?;
-    let length = first.find(|sign: char| !(sign.is_alphanumeric() || matches!(sign, '_' | '-' | ':')))?;
-    let closing = format!("</{}>", first.get(..length).filter(|name| !name.is_empty())?);
-    // A tag that a remark names stands in it as code.
-    let is_named =
-        |at: usize| body[..at].rsplit('\n').next().unwrap_or_default().matches('`').count() % 2 == 1;
-    let last = body.rmatch_indices("</").map(|(at, _)| at).take(4).find(|at| !is_named(*at))?;
-    let end = last + body[last..].find('>')? + 1;
-    let (kept, rest) = body.split_at(end);
-    // Text between two outermost tags is of the document, and so may be text behind the last one.
-    let has_text_outside = |text: &str| {
-        let others = text.split(closing.as_str()).skip(1).filter(|other| !other.trim().is_empty());
-        others.into_iter().any(|other| !other.trim_start().starts_with('<'))
-    };
-    // A fence that the continuation opened is closed there.
-    let closes = fence::lines(kept) % 2 == 1 && fence::lines(rest) > 0;
-    if closes
-        || rest.trim().is_empty()
-        || register::without_code(rest).contains('<')
-        || has_text_outside(&[joint.initial, kept].concat())
-    {
+    if joint.format != Format::Tags {
         return None;
     }
-    let mut state = joint.state_at(joint.initial.len());
-    state.push(kept.as_bytes());
+    let cut = joint.initial.len();
+    // The cut may go through the tag that closes the root, or stand before the one that opens it.
+    let text = [joint.initial, body].concat();
+    let closing = format!("</{}>", root(&text)?);
+    // A tag that a remark names stands in it as code.
+    let is_named =
+        |at: usize| text[..at].rsplit('\n').next().unwrap_or_default().matches('`').count() % 2 == 1;
+    let last = text.rmatch_indices("</").map(|(at, _)| at).take(4).find(|at| !is_named(*at))?;
+    let end = last + text[last..].find('>')? + 1;
+    let (kept, rest) = text.split_at(end);
+    let added = kept.get(cut..).filter(|added| !added.is_empty())?;
+    // Text between two outermost tags is of the document, and so may be text behind the last one.
+    let has_text_outside = || {
+        let mut others = kept.split(closing.as_str()).skip(1).filter(|other| !other.trim().is_empty());
+        others.any(|other| !other.trim_start().starts_with('<'))
+    };
+    // A fence that the continuation opened is closed there.
+    let closes = fence::lines(added) % 2 == 1 && fence::lines(rest) > 0;
+    if closes || rest.trim().is_empty() || register::without_code(rest).contains('<') || has_text_outside() {
+        return None;
+    }
+    let mut state = joint.state_at(cut);
+    state.push(added.as_bytes());
     let breaks = rest.len() - rest.trim_start_matches('\n').len();
     // The remark's own blank line belongs to it.
-    state.is_whole().then_some(end + breaks.saturating_sub(2))
+    state.is_whole().then_some(end - cut + breaks.saturating_sub(2))
 }
 
 /// The end of a wrapped text before its closing fence, where only remarks follow that.

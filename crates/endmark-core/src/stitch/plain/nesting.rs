@@ -109,6 +109,30 @@ impl Nesting {
     }
 }
 
+/// The name of the outermost element of a text, if that begins in it; before it a text may have declarations and
+/// comments.
+pub(super) fn root(text: &str) -> Option<&str> {
+    let mut rest = text.trim_start();
+    loop {
+        let end = match rest.strip_prefix('<')?.as_bytes() {
+            [b'?', ..] => "?>",
+            [b'!', b'-', b'-', ..] => "-->",
+            [b'!', ..] if has_subset(rest) => "]>",
+            [b'!', ..] => ">",
+            _ => break,
+        };
+        rest = rest[rest.find(end)? + end.len()..].trim_start();
+    }
+    let name = &rest[1..];
+    let length = name.find(|sign: char| !(sign.is_alphanumeric() || matches!(sign, '_' | '-' | ':')))?;
+    Some(&name[..length]).filter(|name| !name.is_empty())
+}
+
+/// Whether a document type that begins here has declarations of its own.
+fn has_subset(text: &str) -> bool {
+    text.split('>').next().is_some_and(|declared| declared.contains('['))
+}
+
 /// No name of an entity is longer, in bytes.
 const LONGEST_ENTITY: usize = 12;
 
@@ -131,7 +155,7 @@ fn breaks_entity(initial: &str, glue: &str, part: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Nesting;
+    use super::{Nesting, root};
 
     fn faults(text: &str) -> (u32, usize) {
         let mut nesting = Nesting::default();
@@ -147,6 +171,18 @@ mod tests {
         assert_eq!(faults("<a>\n <b at=\"x > y\"/>\n <!-- <c> --><c>d &lt; e</c></a>\n"), (0, 0));
         assert_eq!(faults("<a><b>c"), (0, 2));
         assert_eq!(faults("<a>b</a>\n<c>d</c>"), (0, 0));
+    }
+
+    #[test]
+    fn the_root_stands_behind_declarations_and_comments() {
+        assert_eq!(root("<feed>"), Some("feed"));
+        let declared =
+            "<?xml version=\"1.0\"?>\n<!DOCTYPE a [<!ENTITY b \"c\">]>\n<!-- > -->\n<x:a-b d=\"e\"";
+        assert_eq!(root(declared), Some("x:a-b"));
+        assert_eq!(root("<!DOCTYPE html>\n<html lang="), Some("html"));
+        for none in ["", "text", "<", "<fee", "<?xml version", "<!-- a", "< a>", "</a>"] {
+            assert_eq!(root(none), None, "{none}");
+        }
     }
 
     #[test]

@@ -61,7 +61,9 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     let cost = match (opening.is_bare(), joint.from) {
         (true, AskedFrom::Cut) => 9.0,
         (true, _) => 5.0,
-        // Behind an announcement or a fence whitespace is seldom wrong, but it can be.
+        // Behind an announcement or a fence whitespace is seldom wrong, but it can be; who has a line of its own adds no
+        // space to it.
+        (false, _) if opening.own_line && rest.starts_with([' ', '\t']) => 13.0,
         (false, _) => 8.0,
     };
     // Between two tags white space is ordinary.

@@ -1,6 +1,7 @@
 //! How unlikely it is that a continuation is none of the stories: an answer, another document, the same again.
 
 use super::cost::self_similarity;
+use super::nesting::root;
 use super::story::only_closes;
 use crate::Format;
 use crate::stitch::candidate::Candidate;
@@ -87,20 +88,16 @@ pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidat
 
 /// Whether the continuation begins a document of tags anew that the first part has the root of already.
 fn begins_root_again(joint: &Joint<'_>, story: &Candidate) -> bool {
-    let root = |text: &str| {
-        let name = text.trim_start().strip_prefix('<')?;
-        let length = name.find(|sign: char| !(sign.is_alphanumeric() || matches!(sign, '_' | '-' | ':')))?;
-        (length > 0).then(|| name[..length].to_owned())
-    };
     let Some(name) = root(joint.initial).filter(|_| joint.format == Format::Tags) else { return false };
     let opens = format!("<{name}");
     let is_name = |at: usize, text: &str| {
         text[at + opens.len()..].starts_with(|sign: char| sign == '>' || sign == '/' || sign.is_whitespace())
     };
-    let places = joint.initial.match_indices(&opens).filter(|(at, _)| is_name(*at, joint.initial));
-    story.repeated < joint.initial.len()
-        && places.take(2).count() == 1
-        && root(&joint.continuation[story.opening..]).as_ref() == Some(&name)
+    let mut places =
+        joint.initial.match_indices(&opens).map(|(at, _)| at).filter(|at| is_name(*at, joint.initial));
+    let (Some(place), None) = (places.next(), places.next()) else { return false };
+    // What says it all again from there on is a repetition like any other.
+    story.repeated < joint.initial.len() - place && root(&joint.continuation[story.opening..]) == Some(name)
 }
 
 /// Whether the first part is lines of markup, the last of which ends an element, and a sentence stands below them.

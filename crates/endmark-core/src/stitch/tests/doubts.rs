@@ -191,3 +191,37 @@ fn a_heading_of_the_text_announces_no_other_version_of_it() {
     let found = merge_chunks(initial, &version, &Markdown, Unknown);
     assert!(matches!(found, Err(MergeError::NoSeam { .. })), "{found:?}");
 }
+
+#[test]
+fn a_fence_that_closes_nothing_ends_a_document_with_declarations() {
+    let initial = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg width=\"16\">\n<path d=\"m 9.5 10\"";
+    let declared = |kind: &str| [kind, "<feed>\n<entry>one</entry>\n<ent"].concat();
+    let doctype = declared("<!DOCTYPE feed [<!ENTITY two \"2\">]>\n<!-- of > today -->\n");
+    for (initial, rest) in [
+        (initial, "/>\n</svg>\n"),
+        ("<?xml version=\"1.0\" enc", "oding=\"UTF-8\"?>\n<svg>\n<g/>\n</svg>\n"),
+        ("<?xml version=\"1.0\"?>\n<svg>\n<g/>\n<", "/svg>\n"),
+        (&doctype, "ry>two</entry>\n</feed>\n"),
+    ] {
+        let found = joined(&Tags, Cut, initial, &[rest, "```\n"].concat());
+        assert_eq!(found.as_deref(), Some([initial, rest].concat().trim_end()));
+    }
+}
+
+#[test]
+fn a_space_below_an_announcement_is_the_texts() {
+    let initial = "for file in pages/*.html; do\n    if [[ $file";
+    let rest = " == index.html ]]; then\n        echo \"$file\"\n    fi\ndone\n";
+    let announced = ["I stopped too early. Here is the rest:\n\n", rest].concat();
+    assert_eq!(joined(&Text, Unknown, initial, &announced), Some([initial, rest].concat()));
+}
+
+#[test]
+fn what_says_all_again_from_its_root_on_begins_no_other_document() {
+    let initial =
+        "<?xml version=\"1.0\"?>\n<svg width=\"16\" height=\"16\">\n<path d=\"m 9.5 10 c 0.27 0 0.5\"";
+    let again = &initial[initial.find("<svg").unwrap()..];
+    let rest = "/>\n<path d=\"m 1.5 2 h 8\"/>\n</svg>\n";
+    let expected = Some([initial, rest].concat());
+    assert_eq!(joined(&Tags, Unknown, initial, &[again, rest].concat()), expected);
+}
