@@ -15,8 +15,8 @@ pub(super) const MOST_BITS: f64 = 14.0;
 const MOST_SENTENCES: usize = 5;
 /// An announcement has at most so many paragraphs.
 pub(super) const MOST_PARAGRAPHS: usize = 3;
-/// Of a thousand lines of texts with scores from -8 to this one, none was an announcement.
-const NEVER_ANNOUNCING: f64 = 2.0;
+/// Below this score a line is hardly ever an announcement: of a thousand with scores from -8 to 1 one was.
+const HARDLY_ANNOUNCING: f64 = 2.0;
 
 /// All openings of a continuation, the bare one first.
 pub(super) fn openings(joint: &Joint<'_>, around: &Around) -> Vec<Opening> {
@@ -111,7 +111,7 @@ fn announced(joint: &Joint<'_>, around: &Around, bare: Opening, found: &mut Vec<
         let end = start + line.len();
         // What nothing follows announces nothing, and may be all that there is to say.
         let is_all = end + blank.len() == text.len();
-        let told = if is_all { bits } else { steeper(bits, NEVER_ANNOUNCING) };
+        let told = if is_all { bits } else { steeper(bits, HARDLY_ANNOUNCING) };
         let preamble = |skipped: usize, more: f64| Opening {
             own_line: true,
             announced: bits,
