@@ -412,7 +412,8 @@ impl Block {
                 draft.taking = Taking::Fields;
             }
         }
-        if said.is_none_or(|said| said.key.is_none()) && line.is_settled {
+        let is_rule = text.trim().chars().all(|character| "-*_=|: ".contains(character));
+        if said.is_none_or(|said| said.key.is_none()) && line.is_settled && !is_rule {
             self.above = Some((text.trim().to_owned(), line.begins()));
         }
         self.turns.of_header = None;
@@ -435,7 +436,6 @@ impl Block {
                 self.spoken_of.push((named, text.to_owned(), line.begins()));
             }
         }
-        let is_rule = text.trim().chars().all(|character| "-*_=|: ".contains(character));
         if !line.is_settled || was_ignoring && said.is_none() || is_rule {
             return;
         }

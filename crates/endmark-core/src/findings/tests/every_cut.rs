@@ -243,7 +243,8 @@ fn a_turn_that_ends_anywhere_makes_nothing_whole() {
         let text = written(&findings);
         for cut in (seed % step..=text.len()).step_by(step).filter(|cut| text.is_char_boundary(*cut)) {
             // A title or a value that looks like the beginning of a finding is none of it.
-            if text[cut..].trim_start().starts_with("[F") && !text[..cut].ends_with('\n') {
+            let rest = text[cut..].trim_start_matches(['*', ' ', '`']);
+            if rest.starts_with("[F") && !text[..cut].ends_with('\n') {
                 continue;
             }
             check_turn(&text, &findings, cut, BETWEEN_TURNS[(cut + seed) % BETWEEN_TURNS.len()]);

@@ -197,14 +197,22 @@ impl Block {
                 _ if key == Some(Key::Of(Field::Evidence)) => draft.forget_evidence(),
                 _ => draft.taking = Taking::MoreCode,
             },
-            // What is said of it follows, and all of that in one turn.
-            (LeftOpen::Name, _) => (is_settled, is_first) = (!is_structure, true),
+            (LeftOpen::Name, _) => is_first = true,
             (LeftOpen::Text, draft) => {
-                // Behind all of a finding it is a word about it, or the beginning of the next one.
-                if !is_structure {
+                // It may have been the heading of the fields that come.
+                let is_of_finding =
+                    key.is_some_and(|key| key.is_of_finding() || matches!(key, Key::Id | Key::Title));
+                let is_heading = !is_structure || !is_head && is_of_finding;
+                let is_all_there = draft.as_ref().is_none_or(Draft::is_all_there);
+                self.above = None;
+                if is_heading && is_all_there || !is_structure {
                     self.turns.next = Told::Interrupted;
                 }
-                is_settled = is_structure && draft.as_ref().is_none_or(Draft::is_all_there);
+                is_settled = is_all_there && !is_heading;
+                // Code that comes is no longer of the finding that has all, but of the next one.
+                if let Some(draft) = draft.as_mut().filter(|_| is_all_there) {
+                    draft.taking = Taking::Fields;
+                }
             }
             _ => {}
         }
