@@ -361,11 +361,13 @@ impl Block {
         {
             (self.is_ignoring, self.above) = (false, None);
             // What was cut in the middle is not there; evidence alone is worth having in part.
-            let of_row = text.trim_start().starts_with('|').then(|| table::value_of_row(said.value));
-            if line.is_settled {
-                self.set(key, of_row.as_deref().unwrap_or(said.value), depth, line, remarks);
-            } else if key == Key::Of(Field::Evidence) {
-                self.set(key, without_cut_signs(said.value, field), depth, line, remarks);
+            let of_row = text.trim_start().starts_with('|');
+            let value = if line.is_settled { said.value } else { without_cut_signs(said.value, field) };
+            // `a \|` is cut behind a sign of the code, and not at the end of the cell.
+            let value = if line.is_settled || !of_row { value } else { value.trim_end_matches('\\') };
+            let unescaped = of_row.then(|| table::value_of_row(value));
+            if line.is_settled || key == Key::Of(Field::Evidence) {
+                self.set(key, unescaped.as_deref().unwrap_or(value), depth, line, remarks);
             }
             return;
         }
