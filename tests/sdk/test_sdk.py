@@ -245,8 +245,9 @@ def main() -> int:
         folder = FOLDER / f"gateways-{os.getpid()}"
         results = {}
         with (
-            # The same prompt computed cold and from the cache can differ in the last bits, and with them a word.
-            ModelServer(installation, FOLDER, caches_prompts=False) as model,
+            # The same prompt computed cold and from the cache can differ in the last bits, and with them a word: where it is
+            # asked the same twice, that counts.
+            ModelServer(installation, FOLDER, caches_prompts=not given.all) as model,
             Mock() as mock,
             # What a model says at no temperature it would say again: but for the long figures it is asked once.
             Trouble(model.origin, remembers=not given.all) as trouble,
