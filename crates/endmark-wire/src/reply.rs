@@ -15,6 +15,7 @@ pub use choice::{Choice, Continuation};
 pub use event::{Delta, Event, EventError, Piece};
 pub use finish::Finish;
 pub(crate) use growth::append;
+pub(crate) use received::Fidelity;
 pub use received::Received;
 pub use tool_call::ToolCall;
 pub use usage::Usage;

@@ -239,6 +239,7 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         refused,
         finish,
         mendable,
+        exact,
         received,
         continuation: _,
         ends_in_thought: _,
@@ -247,7 +248,8 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
     } = choice;
     writeln!(
         out,
-        "choice {index}: {received} bytes, text {text:?}, reasoned {reasoned}, refused {refused}, mendable {mendable}"
+        "choice {index}: {received} bytes, text {text:?}, reasoned {reasoned}, refused {refused}, mendable {}",
+        *mendable && *exact
     )?;
     for call in tool_calls {
         let ToolCall { index, id, name, arguments, legacy, signature: _ } = call;

@@ -54,6 +54,7 @@ pub(crate) fn suspects(
             schema: exchange.schema.clone(),
             content_before: String::new(),
             calls_before: Vec::new(),
+            exact: choice.exact,
             fills_window,
             continuation: choice.continuation.clone(),
             judged: OnceLock::new(),
@@ -67,7 +68,7 @@ pub(crate) fn suspects(
         }
         let before = &choice.tool_calls[..position];
         let suspect = call_suspect(exchange, choice.index, call, reply, &choice.text, before);
-        Suspect { fills_window: fills_window && position == last, ..suspect }
+        Suspect { exact: choice.exact, fills_window: fills_window && position == last, ..suspect }
     };
     choice.tool_calls.iter().enumerate().map(of_call).collect()
 }
@@ -103,6 +104,7 @@ pub(crate) fn call_suspect(
         schema: schema.filter(|_| !without_arguments),
         content_before: content_before.to_owned(),
         calls_before: calls_before.to_vec(),
+        exact: true,
         fills_window: false,
         continuation: None,
         judged: OnceLock::new(),

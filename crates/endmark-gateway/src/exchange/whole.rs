@@ -106,7 +106,7 @@ fn anew(exchange: &Exchange, choices: &[(&Choice, Settled)]) -> Option<wire::Res
         return None;
     }
     let anew = exchange.request.response(settled.anew.as_ref()?).ok()?;
-    matches!(anew.reply().choices.as_slice(), [own] if own.mendable).then_some(anew)
+    matches!(anew.reply().choices.as_slice(), [own] if own.can_go_on()).then_some(anew)
 }
 
 /// The id to go on from, where it is another than the reply's own: after a text that of the last answer. A call's result

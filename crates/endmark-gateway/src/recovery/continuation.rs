@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::call::{CallFailure, send, while_alive};
 use super::expected::Expected;
 use super::flow::Flow;
+use super::mend::HALVED;
 use super::passing::Passing;
 use super::patience::Patience;
 use super::site::Site;
@@ -100,7 +101,7 @@ async fn whole(
     let Some(choice) = reply.choices.first() else {
         return Err(CallFailure::Unusable { why: "it has no choice in it".to_owned(), usage });
     };
-    if !choice.mendable {
+    if !choice.can_go_on() {
         return Err(CallFailure::Unusable { why: unmendable(choice, limits), usage });
     }
     let continuation = continuation(choice, Ending::Clean, reply.usage, reply.id.as_deref(), expected);
@@ -178,7 +179,7 @@ async fn streamed(
                 break 'reading Ending::OverCap;
             }
             // One that cannot be joined is read to its end all the same: that tells what it cost.
-            if choice.mendable {
+            if choice.can_go_on() {
                 passing.pass(expected.part_so_far(choice), flow).await?;
             }
         }
@@ -191,7 +192,9 @@ async fn streamed(
         ..CallEnd::new(ending)
     });
     match all.choices().first() {
-        Some(choice) if choice.mendable => Ok(continuation(choice, ending, all.usage(), all.id(), expected)),
+        Some(choice) if choice.can_go_on() => {
+            Ok(continuation(choice, ending, all.usage(), all.id(), expected))
+        }
         Some(choice) => Err(CallFailure::Unusable { why: unmendable(choice, limits), usage: all.usage() }),
         None => Err(CallFailure::Lost(format!(
             "the continuation's stream ended {} with nothing in it",
@@ -204,6 +207,8 @@ async fn streamed(
 fn unmendable(choice: &Choice, limits: &Limits) -> String {
     if choice.received > limits.reply_bytes {
         "it is over [limits] reply_bytes".to_owned()
+    } else if !choice.exact {
+        HALVED.to_owned()
     } else {
         "it has more in it than text and calls of functions, as a tool that the provider runs itself"
             .to_owned()

@@ -20,6 +20,8 @@ pub(crate) struct Suspect {
     pub(crate) content_before: String,
     /// The message's calls before a tool call.
     pub(crate) calls_before: Vec<ToolCall>,
+    /// Every character of it is one that came; see [`Choice::exact`](endmark_wire::reply::Choice::exact).
+    pub(crate) exact: bool,
     /// The provider says that the model's window is full behind it.
     pub(crate) fills_window: bool,
     /// The provider's own way to go on with a text.

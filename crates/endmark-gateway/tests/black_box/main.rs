@@ -16,6 +16,7 @@ mod failover_exam;
 mod fallback;
 mod fallback_paths;
 mod first_event;
+mod half_characters;
 mod history;
 mod last_words;
 mod ledger;

@@ -30,7 +30,7 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
     let at_limit = finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Limit));
     let (text, exact) = text_of(content);
     let last = content.items().last().filter(|block| block.says("type", "tool_use"));
-    let mut choice = Choice { text, last_part: last_part(content), mendable: exact, ..Choice::new(0) };
+    let mut choice = Choice { text, last_part: last_part(content), exact, ..Choice::new(0) };
     for (index, block) in (0..).zip(call_blocks(content)) {
         let input = block.field("input").and_then(|input| input.of_kind(Kind::Object));
         // What a server gives of a cut input is no beginning of it: nothing of the call has come.

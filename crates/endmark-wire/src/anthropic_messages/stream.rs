@@ -5,7 +5,7 @@ use super::error;
 use super::stop;
 use super::usage::Counts;
 use crate::json::{Fields, Kind, Value};
-use crate::reply::{Delta, Event, EventError, Piece, Received};
+use crate::reply::{Delta, Event, EventError, Fidelity, Piece, Received};
 use crate::sse::Frame;
 use crate::stream::{Data, Reader, data_of};
 
@@ -74,7 +74,7 @@ impl MessageReader {
                 self.count(root.field("usage"));
                 event.usage = self.counts.usage();
                 self.received.pieces(0, &[], false);
-                self.received.end(0, event.finishes.first().cloned(), true);
+                self.received.end(0, event.finishes.first().cloned(), Fidelity::Exact);
             }
             Some("message_stop") => event.done = true,
             Some("ping") => event.idle = true,
@@ -93,10 +93,10 @@ impl MessageReader {
 
     fn block_starts(&mut self, root: Value<'_>, event: &mut Event) {
         let Some(block) = root.field("content_block") else { return };
-        let mut exact = true;
+        let mut fidelity = Fidelity::Exact;
         let kind = match block.word("type").as_deref() {
             Some("text") => {
-                exact = push_text(event, block.field("text"), Piece::Text);
+                fidelity = push_text(event, block.field("text"), Piece::Text);
                 event.opens = block.filled("citations").is_none();
                 Block::Text
             }
@@ -125,7 +125,7 @@ impl MessageReader {
             Some("redacted_thinking") => Block::Other,
             // What no continuation can show, as what a tool of the server's found.
             _ => {
-                exact = false;
+                fidelity = Fidelity::Partial;
                 Block::Other
             }
         };
@@ -138,7 +138,7 @@ impl MessageReader {
         }
         self.note_text(event);
         self.received.pieces(0, &event.pieces, false);
-        self.received.end(0, None, exact);
+        self.received.end(0, None, fidelity);
         if block.word("type").is_some_and(|kind| kind.ends_with("thinking")) {
             self.received.reasoned(0);
         }
@@ -154,7 +154,7 @@ impl MessageReader {
         let number = fields.get("index").and_then(Value::as_u64);
         let block = self.open.iter().find(|(open, _)| Some(*open) == number).map(|(_, block)| *block);
         let Some(delta) = fields.get("delta").map(Fields::of) else { return };
-        let exact = match (delta.get("type").and_then(Value::text).as_deref(), block) {
+        let fidelity = match (delta.get("type").and_then(Value::text).as_deref(), block) {
             (Some("text_delta"), Some(Block::Text)) => push_text(event, delta.get("text"), Piece::Text),
             (Some("input_json_delta"), Some(Block::Call(index))) => {
                 push_text(event, delta.get("partial_json"), |arguments| Piece::ToolCall {
@@ -166,15 +166,17 @@ impl MessageReader {
             }
             (Some("thinking_delta"), _) => {
                 push_text(event, delta.get("thinking"), Piece::Reasoning);
-                true
+                Fidelity::Exact
             }
             // A piece of a block that never began, or of another kind: where it belongs is not known.
-            (Some("text_delta"), _) | (Some("input_json_delta"), None | Some(Block::Text)) => false,
-            _ => true,
+            (Some("text_delta"), _) | (Some("input_json_delta"), None | Some(Block::Text)) => {
+                Fidelity::Partial
+            }
+            _ => Fidelity::Exact,
         };
         self.note_text(event);
         self.received.pieces(0, &event.pieces, false);
-        self.received.end(0, None, exact);
+        self.received.end(0, None, fidelity);
     }
 
     fn note_text(&mut self, event: &Event) {
@@ -186,13 +188,13 @@ impl MessageReader {
     }
 }
 
-/// Adds a piece with this text, if it has any; answers whether it is exactly what was sent.
-fn push_text(event: &mut Event, text: Option<Value<'_>>, piece: impl FnOnce(String) -> Piece) -> bool {
-    let Some(text) = text.and_then(Value::decoded) else { return true };
+/// Adds a piece with this text, if it has any; answers how much of what was sent it says.
+fn push_text(event: &mut Event, text: Option<Value<'_>>, piece: impl FnOnce(String) -> Piece) -> Fidelity {
+    let Some(text) = text.and_then(Value::decoded) else { return Fidelity::Exact };
     if !text.text.is_empty() {
         event.pieces.push(Delta { choice: 0, piece: piece(text.text.into_owned()) });
     }
-    text.exact
+    Fidelity::of(text.exact)
 }
 
 impl Reader for MessageReader {

@@ -46,7 +46,7 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
         if let Some(text) = text_of(part).and_then(Value::decoded) {
             choice.signature = signature_of(part).or(choice.signature);
             choice.text.push_str(&text.text);
-            choice.mendable &= text.exact;
+            choice.exact &= text.exact;
             choice.ends_in_thought &= text.text.is_empty();
         } else if is_thought(part) {
             choice.thinks();

@@ -7,7 +7,7 @@ use super::error;
 use super::stop;
 use super::usage;
 use crate::json::{Fields, Value};
-use crate::reply::{Delta, Event, EventError, Piece, Received};
+use crate::reply::{Delta, Event, EventError, Fidelity, Piece, Received};
 use crate::sse::Frame;
 use crate::stream::{Data, Reader, data_of};
 
@@ -43,7 +43,7 @@ impl ContentReader {
         }
         if let Some(blocked) = fields.get("promptFeedback").and_then(|_| stop::blocked(root)) {
             self.received.pieces(0, &[], false);
-            self.received.end(0, Some(blocked.clone()), true);
+            self.received.end(0, Some(blocked.clone()), Fidelity::Exact);
             event.finishes.push(blocked);
         }
         event.usage = fields.get("usageMetadata").and_then(usage::counts);
@@ -61,21 +61,21 @@ impl ContentReader {
         let parts: Vec<Value<'_>> = parts.into_iter().flat_map(Value::items).collect();
         let (last, is_bare) = (parts.last().copied(), parts.is_empty());
         let before = event.pieces.len();
-        let (mut exact, mut thought) = (true, false);
+        let (mut fidelity, mut thought) = (Fidelity::Exact, false);
         let mut signatures = Vec::new();
         for part in parts {
-            exact &= !holds_more(part);
+            fidelity = fidelity.max(Fidelity::partial_if(holds_more(part)));
             let in_thought = is_thought(part);
             thought |= in_thought;
             let text = part.field("text").filter(|_| !in_thought);
             let signature = signature_of(part).filter(|_| !in_thought);
             let piece = if let Some(text) = text.and_then(Value::decoded) {
-                exact &= text.exact;
+                fidelity = fidelity.max(Fidelity::of(text.exact));
                 Piece::Text(text.text.into_owned())
             } else if in_thought {
                 Piece::Reasoning(part.word("text").unwrap_or_default())
             } else if let Some(call) = call_of(part) {
-                exact &= !is_in_pieces(call);
+                fidelity = fidelity.max(Fidelity::partial_if(is_in_pieces(call)));
                 Piece::ToolCall {
                     index: self.next_call(index),
                     id: call.word("id"),
@@ -106,7 +106,7 @@ impl ContentReader {
         if fields.get("continuationToken").is_some() {
             self.received.continuation(index, candidate.word("continuationToken"));
         }
-        self.received.end(index, finish.clone(), exact);
+        self.received.end(index, finish.clone(), fidelity);
         event.finishes.extend(finish);
         is_bare
     }

@@ -24,13 +24,14 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
     if let Some(message) = value.get("message").map(Fields::of) {
         if let Some(content) = message.get("content").and_then(text_of) {
             choice.text = content.text;
-            choice.mendable &= content.exact;
+            choice.exact &= content.exact;
         }
         // No continuation can show what was spoken.
         choice.mendable &= message.filled("audio").is_none();
         for (number, call) in (0..).zip(CallView::all(&message)) {
             let (arguments, exact) = call.arguments_text();
-            choice.mendable &= exact && call.of_function;
+            choice.exact &= exact;
+            choice.mendable &= call.of_function;
             choice.tool_calls.push(ToolCall {
                 index: number,
                 id: call.id,

@@ -10,7 +10,7 @@ use super::tool_call::CallView;
 use super::usage::read_usage;
 use super::{ChatRequest, Template};
 use crate::json::{Fields, Value};
-use crate::reply::{Choice, Delta, Event, EventError, Piece, Received, Usage};
+use crate::reply::{Choice, Delta, Event, EventError, Fidelity, Piece, Received, Usage};
 use crate::sse::Frame;
 use crate::stream::{Data, data_in, data_of};
 
@@ -154,12 +154,12 @@ impl ChatStream {
     fn choice(&mut self, value: &Fields<'_>, position: u32, event: &mut Event) -> bool {
         let index = index_of(value).unwrap_or(position);
         let pieces_before = event.pieces.len();
-        let (mut exact, mut legacy) = (true, false);
+        let (mut fidelity, mut legacy) = (Fidelity::Exact, false);
         let delta = value.get("delta").map(Fields::of);
         if let Some(delta) = &delta {
-            self.pieces(delta, index, &mut exact, &mut event.pieces);
+            self.pieces(delta, index, &mut fidelity, &mut event.pieces);
             // No continuation can show what was spoken.
-            exact &= delta.filled("audio").is_none();
+            fidelity = fidelity.max(Fidelity::partial_if(delta.filled("audio").is_some()));
             legacy = delta.get("function_call").is_some_and(|call| !call.is_null());
         }
         let pieces = event.pieces.get(pieces_before..).unwrap_or_default();
@@ -167,12 +167,12 @@ impl ChatStream {
         let refused = self.choice_at(index).is_some_and(|choice| choice.refused);
         let finish = read_finish(value, index, self.has_stop, refused);
         event.finishes.extend(finish.clone());
-        self.received.end(index, finish, exact);
+        self.received.end(index, finish, fidelity);
         is_bare(value, delta.as_ref())
     }
 
     /// What a delta holds. Content of several kinds comes in the order in which a model writes it.
-    fn pieces(&self, delta: &Fields<'_>, choice: u32, exact: &mut bool, pieces: &mut Vec<Delta>) {
+    fn pieces(&self, delta: &Fields<'_>, choice: u32, fidelity: &mut Fidelity, pieces: &mut Vec<Delta>) {
         let mut push = |piece| pieces.push(Delta { choice, piece });
         if let Some(reasoning) = reasoning_of(delta) {
             push(Piece::Reasoning(reasoning));
@@ -180,7 +180,7 @@ impl ChatStream {
         if let Some(content) =
             delta.get("content").and_then(text_of).filter(|content| !content.text.is_empty())
         {
-            *exact &= content.exact;
+            *fidelity = (*fidelity).max(Fidelity::of(content.exact));
             push(Piece::Text(content.text));
         }
         if let Some(refusal) = said(delta, "refusal") {
@@ -190,7 +190,8 @@ impl ChatStream {
         let mut last = known.last().map(|call| call.index);
         for call in CallView::all(delta) {
             let (arguments, arguments_exact) = call.arguments_text();
-            *exact &= arguments_exact && call.of_function;
+            *fidelity =
+                (*fidelity).max(Fidelity::of(arguments_exact)).max(Fidelity::partial_if(!call.of_function));
             // Without an index, an id or a name begins the next call, and anything else goes on with the last.
             let begins = call.id.is_some() || call.name.is_some();
             let next = || last.map_or(0, |last| if begins { last.saturating_add(1) } else { last });

@@ -33,7 +33,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
                 choice.ends_in_thought = false;
                 for text in texts(item).filter_map(Value::decoded) {
                     choice.text.push_str(&text.text);
-                    choice.mendable &= text.exact;
+                    choice.exact &= text.exact;
                 }
                 let mut parts = item.field("content").into_iter().flat_map(Value::items);
                 choice.refused |= parts.any(|part| refusal_of(part).is_some());
@@ -41,7 +41,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
             Item::Call => {
                 choice.ends_in_thought = false;
                 let arguments = item.field("arguments").and_then(Value::decoded);
-                choice.mendable &= arguments.as_ref().is_none_or(|arguments| arguments.exact);
+                choice.exact &= arguments.as_ref().is_none_or(|arguments| arguments.exact);
                 choice.tool_calls.push(ToolCall {
                     index: u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX),
                     id: item.word("call_id"),

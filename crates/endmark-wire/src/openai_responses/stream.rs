@@ -5,7 +5,7 @@ use super::item::{Item, refusal_of, texts};
 use super::stop;
 use super::usage;
 use crate::json::{Fields, Value};
-use crate::reply::{Delta, Event, EventError, Piece, Received};
+use crate::reply::{Delta, Event, EventError, Fidelity, Piece, Received};
 use crate::sse::Frame;
 use crate::stream::{Data, Reader, data_of};
 
@@ -71,20 +71,20 @@ impl ResponseReader {
             kind == "error" || ["error", "object", "response"].iter().any(|name| fields.get(name).is_some());
         let error = may_fail.then(|| error::read(root)).flatten();
         let mut event = Event { error, ..Event::default() };
-        let mut exact = true;
+        let mut fidelity = Fidelity::Exact;
         match kind.as_str() {
             "response.created" | "response.queued" | "response.in_progress" => {
                 event.opens =
                     fields.get("response").is_some_and(|response| response.filled("output").is_none());
             }
-            "response.output_item.added" => exact = self.item_begins(root, &mut event),
+            "response.output_item.added" => fidelity = self.item_begins(root, &mut event),
             "response.content_part.added" => {
                 event.opens = root
                     .field("part")
                     .is_some_and(|part| part.says("type", "output_text") && part.filled("text").is_none());
             }
-            "response.output_item.done" => exact = self.item_ends(root, &mut event),
-            "response.output_text.delta" => exact = self.piece(&fields, &mut event, Piece::Text),
+            "response.output_item.done" => fidelity = self.item_ends(root, &mut event),
+            "response.output_text.delta" => fidelity = self.piece(&fields, &mut event, Piece::Text),
             "response.refusal.delta" => {
                 self.piece(&fields, &mut event, Piece::Refusal);
             }
@@ -96,7 +96,7 @@ impl ResponseReader {
                 let call = self.open.iter().find(|open| open.place == place && open.item == Item::Call);
                 match call.map(|open| open.call) {
                     Some(index) => {
-                        exact = self.piece(&fields, &mut event, |arguments| Piece::ToolCall {
+                        fidelity = self.piece(&fields, &mut event, |arguments| Piece::ToolCall {
                             index,
                             id: None,
                             name: None,
@@ -104,7 +104,7 @@ impl ResponseReader {
                         });
                     }
                     // Which call it is of is not known.
-                    None => exact = false,
+                    None => fidelity = Fidelity::Partial,
                 }
             }
             "response.output_text.done"
@@ -127,7 +127,7 @@ impl ResponseReader {
         if begins {
             self.received.pieces(0, &event.pieces, false);
         }
-        self.received.end(0, event.finishes.first().cloned(), exact);
+        self.received.end(0, event.finishes.first().cloned(), fidelity);
         if kind == "response.output_item.added"
             && self
                 .open
@@ -147,9 +147,14 @@ impl ResponseReader {
         event
     }
 
-    /// Adds the event's delta as a piece; answers whether it is exactly what was sent.
-    fn piece(&mut self, fields: &Fields<'_>, event: &mut Event, piece: impl FnOnce(String) -> Piece) -> bool {
-        let Some(delta) = fields.get("delta").and_then(Value::decoded) else { return true };
+    /// Adds the event's delta as a piece; answers how much of what was sent it says.
+    fn piece(
+        &mut self,
+        fields: &Fields<'_>,
+        event: &mut Event,
+        piece: impl FnOnce(String) -> Piece,
+    ) -> Fidelity {
+        let Some(delta) = fields.get("delta").and_then(Value::decoded) else { return Fidelity::Exact };
         if !delta.text.is_empty() {
             let place = Place::among(fields);
             if let Some(open) = self.open.iter_mut().rfind(|open| open.place == place) {
@@ -157,14 +162,14 @@ impl ResponseReader {
             }
             event.pieces.push(Delta { choice: 0, piece: piece(delta.text.into_owned()) });
         }
-        delta.exact
+        Fidelity::of(delta.exact)
     }
 
-    fn item_begins(&mut self, root: Value<'_>, event: &mut Event) -> bool {
-        let Some(item) = root.field("item") else { return true };
+    fn item_begins(&mut self, root: Value<'_>, event: &mut Event) -> Fidelity {
+        let Some(item) = root.field("item") else { return Fidelity::Exact };
         let kind = Item::of(item);
         let mut open = Open { place: Place::of(root), item: kind, call: self.calls, came: false };
-        let mut exact = !matches!(kind, Item::OtherCall | Item::Other);
+        let mut fidelity = Fidelity::partial_if(matches!(kind, Item::OtherCall | Item::Other));
         event.opens = match kind {
             Item::Message => item.filled("content").is_none(),
             Item::Reasoning => {
@@ -177,27 +182,27 @@ impl ResponseReader {
             open.came = matches!(&begins, Piece::ToolCall { arguments, .. } if !arguments.is_empty());
             self.calls = self.calls.saturating_add(1);
             event.pieces.push(Delta { choice: 0, piece: begins });
-            exact = all;
+            fidelity = all;
         }
         if self.open.len() < MAX_OPEN_ITEMS {
             self.open.retain(|known| known.place != open.place);
             self.open.push(open);
         }
-        exact
+        fidelity
     }
 
     /// An item's end repeats what came. Where nothing came before it, it is all there is.
-    fn item_ends(&mut self, root: Value<'_>, event: &mut Event) -> bool {
+    fn item_ends(&mut self, root: Value<'_>, event: &mut Event) -> Fidelity {
         let place = Place::of(root);
         let known = self.open.iter().position(|open| open.place == place);
         let known = known.map(|position| self.open.remove(position));
-        let Some(item) = root.field("item") else { return true };
-        let mut exact = true;
+        let Some(item) = root.field("item") else { return Fidelity::Exact };
+        let mut fidelity = Fidelity::Exact;
         match (Item::of(item), &known) {
             (_, Some(open)) if open.came => {}
             (Item::Message, _) => {
                 for text in texts(item).filter_map(Value::decoded).filter(|text| !text.text.is_empty()) {
-                    exact &= text.exact;
+                    fidelity = fidelity.max(Fidelity::of(text.exact));
                     let piece = Piece::Text(text.text.into_owned());
                     event.pieces.push(Delta { choice: 0, piece });
                 }
@@ -211,27 +216,27 @@ impl ResponseReader {
                     self.calls = self.calls.saturating_add(1);
                 }
                 let (begins, all) = call_begins(item, index);
-                exact = all;
+                fidelity = all;
                 let is_news = known.is_none()
                     || matches!(&begins, Piece::ToolCall { arguments, .. } if !arguments.is_empty());
                 if is_news {
                     event.pieces.push(Delta { choice: 0, piece: begins });
                 }
             }
-            (Item::OtherCall | Item::Other, _) => exact = false,
+            (Item::OtherCall | Item::Other, _) => fidelity = Fidelity::Partial,
             (Item::Reasoning, _) => {}
         }
         event.closes = event.pieces.is_empty();
-        exact
+        fidelity
     }
 }
 
-/// A call as its item has it, and whether its arguments are exactly what was sent.
-fn call_begins(item: Value<'_>, index: u32) -> (Piece, bool) {
+/// A call as its item has it, and how much of what was sent its arguments say.
+fn call_begins(item: Value<'_>, index: u32) -> (Piece, Fidelity) {
     let arguments = item.field("arguments").and_then(Value::decoded);
-    let exact = arguments.as_ref().is_none_or(|arguments| arguments.exact);
+    let fidelity = Fidelity::of(arguments.as_ref().is_none_or(|arguments| arguments.exact));
     let arguments = arguments.map(|arguments| arguments.text.into_owned()).unwrap_or_default();
-    (Piece::ToolCall { index, id: item.word("call_id"), name: item.word("name"), arguments }, exact)
+    (Piece::ToolCall { index, id: item.word("call_id"), name: item.word("name"), arguments }, fidelity)
 }
 
 impl Reader for ResponseReader {

@@ -25,9 +25,12 @@ pub struct Choice {
     /// How it ended; none while it has not.
     pub finish: Option<Finish>,
     /// Whether `text` and `tool_calls` are all that was received, character for character. If not (too long
-    /// to be kept, a chunk that could not be read, half a surrogate pair, a call of another tool than a
-    /// function) the choice can only be passed on, and both may be empty.
+    /// to be kept, a chunk that could not be read, a call of another tool than a function) the choice can only be
+    /// passed on, and both may be empty.
     pub mendable: bool,
+    /// Whether every character of them is one that came. Half a surrogate pair is none, and stands as U+FFFD: such a
+    /// choice can be judged, and not gone on with.
+    pub exact: bool,
     /// The provider's own way to go on with it, if it gave one; of several the last.
     pub continuation: Option<Continuation>,
     /// What the provider signed the text with (Gemini's `thoughtSignature`); of several the last.
@@ -58,10 +61,16 @@ impl Choice {
             refused: false,
             finish: None,
             mendable: true,
+            exact: true,
             continuation: None,
             signature: None,
             received: 0,
         }
+    }
+
+    /// Whether more can be joined to it.
+    pub fn can_go_on(&self) -> bool {
+        self.mendable && self.exact
     }
 
     /// Notes that a thought came.

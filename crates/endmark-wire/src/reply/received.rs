@@ -21,6 +21,29 @@ enum State {
     Broken,
 }
 
+/// How much of what came the pieces of an event say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fidelity {
+    /// All of it, character for character.
+    Exact,
+    /// All of it, but that half a surrogate pair stands as U+FFFD.
+    Halved,
+    /// Not all of it.
+    Partial,
+}
+
+impl Fidelity {
+    /// That of a string.
+    pub(crate) fn of(is_exact: bool) -> Self {
+        if is_exact { Self::Exact } else { Self::Halved }
+    }
+
+    /// Not all of it, if this is more than pieces can say.
+    pub(crate) fn partial_if(is_more: bool) -> Self {
+        if is_more { Self::Partial } else { Self::Exact }
+    }
+}
+
 /// Puts a streamed reply together from the pieces that its format's reader finds (PC-9).
 ///
 /// At most `keep_bytes` of texts, names and arguments are kept: past that everything kept is dropped and no
@@ -163,10 +186,11 @@ impl Received {
         }
     }
 
-    /// Notes how a choice ended, if it did, and whether its pieces were exactly what was sent.
-    pub(crate) fn end(&mut self, index: u32, finish: Option<Finish>, exact: bool) {
+    /// Notes how a choice ended, if it did, and how much of what was sent its pieces say.
+    pub(crate) fn end(&mut self, index: u32, finish: Option<Finish>, fidelity: Fidelity) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
-            choice.mendable &= exact;
+            choice.mendable &= fidelity != Fidelity::Partial;
+            choice.exact &= fidelity != Fidelity::Halved;
             choice.end(finish);
         }
     }

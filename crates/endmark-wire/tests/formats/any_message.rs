@@ -220,7 +220,7 @@ proptest! {
                     writer.pass(&frame, &event, &mut client);
                 }
             }
-            for choice in reader.received().choices().iter().filter(|choice| choice.mendable) {
+            for choice in reader.received().choices().iter().filter(|choice| choice.can_go_on()) {
                 let texts = said.iter().filter(|(index, _)| *index == choice.index);
                 prop_assert_eq!(&choice.text, &texts.map(|(_, text)| text.as_str()).collect::<String>());
             }

@@ -21,7 +21,8 @@ fn whole_streams(name: &str) -> Vec<(String, Vec<u8>, Choice)> {
         let bytes = std::fs::read(&case).unwrap();
         let relayed = relay(&request, &bytes);
         let ended = |choice: &Choice| {
-            choice.mendable && choice.finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Normal))
+            choice.can_go_on()
+                && choice.finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Normal))
         };
         if let [choice] = relayed.reader.received().choices()
             && ended(choice)
@@ -123,7 +124,7 @@ fn a_stream_that_ended_goes_on_in_place_of_its_end() {
             let received = relayed.reader.received();
             let (choices, usage) = (received.choices().to_vec(), received.usage());
             let [had] = choices.as_slice() else { continue };
-            if !had.mendable
+            if !had.can_go_on()
                 || had.refused
                 || had.finish.is_none()
                 || !had.tool_calls.is_empty()

@@ -168,7 +168,8 @@ fn stream(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
     }
     let mut relayed = relay(&request, bytes);
     let received = relayed.reader.received();
-    let choices: Vec<Choice> = received.choices().iter().filter(|choice| choice.mendable).cloned().collect();
+    let choices: Vec<Choice> =
+        received.choices().iter().filter(|choice| choice.can_go_on()).cloned().collect();
     let usage = received.usage();
     writeln!(out, "\n== held\n{}", String::from_utf8(relayed.held).unwrap().trim_end())?;
     let mut written = Vec::new();
@@ -236,7 +237,8 @@ fn piece(piece: &Piece) -> String {
 }
 
 fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
-    let Choice { index, text, reasoned, refused, mendable, received, .. } = choice;
+    let Choice { index, text, reasoned, refused, received, .. } = choice;
+    let mendable = choice.can_go_on();
     writeln!(
         out,
         "choice {index}: {received} bytes, text {text:?}, reasoned {reasoned}, refused {refused}, mendable {mendable}"
