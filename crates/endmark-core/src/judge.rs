@@ -177,6 +177,12 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
     }
 }
 
+/// Whether a reply reached its limit: as the provider says, or as its tokens count where it says that it stopped
+/// normally.
+pub(crate) fn is_at_limit(evidence: &Evidence<'_>) -> bool {
+    matches!(says(evidence, &stream(evidence)), Says::Limit | Says::NormalAtLimit)
+}
+
 fn stream(evidence: &Evidence<'_>) -> Stream {
     match evidence.ending {
         Ending::Clean => Stream::Clean,

@@ -1,5 +1,6 @@
 //! What a driver feeds to the machines: replies as they were received, and calls that failed.
 
+use crate::judge::is_at_limit;
 use crate::{AskedFrom, Ending, Evidence, Stop, Verdict};
 
 /// One reply, or one continuation, as the driver received it.
@@ -35,6 +36,19 @@ impl Reply {
     /// A reply whose stream ended in another way, before the provider said why it stopped.
     pub fn broken(text: impl Into<String>, ending: Ending) -> Self {
         Self { text: text.into(), ending, stop: None, output_tokens: None, limit: None, reasoned: false }
+    }
+
+    /// Whether it reached its limit: as the provider says, or as its tokens count where it says that it stopped normally.
+    ///
+    /// ```
+    /// use endmark_core::{Reply, Stop};
+    ///
+    /// let counted = Reply { output_tokens: Some(20), ..Reply::stopped("{}", Stop::Normal) };
+    /// assert!(!counted.is_at_limit());
+    /// assert!(Reply { limit: Some(20), ..counted }.is_at_limit());
+    /// ```
+    pub fn is_at_limit(&self) -> bool {
+        is_at_limit(&self.evidence(None, false))
     }
 
     /// What this reply is judged by, with the verdict of the demanded grammar, if one is demanded (PC-8).

@@ -238,7 +238,10 @@ impl Closing<'_> {
     ) -> Result<Mended, ClientGone> {
         let had = self.sent(choice, part);
         let goes_on = match (&part.slot.part, had) {
-            (Part::ToolCall(call), Some(_)) => self.writer.goes_on(choice.index, call),
+            // Behind what the server made up nothing can stand.
+            (Part::ToolCall(call), Some(had)) => {
+                had <= part.reply.text.len() && self.writer.goes_on(choice.index, call)
+            }
             _ => true,
         };
         let mut flow = match had {

@@ -8,7 +8,7 @@ use endmark_wire::reply::{Choice, Finish, ToolCall};
 
 use super::Exchange;
 use super::slot::{Part, Slot};
-use crate::recovery::{Schema, Suspect, judgement};
+use crate::recovery::{Schema, Suspect, is_made_up, judgement};
 
 /// The parts of a choice that may be cut: its text, or, where it calls tools, the arguments of each call.
 ///
@@ -92,11 +92,17 @@ pub(crate) fn call_suspect(
     content_before: &str,
     calls_before: &[ToolCall],
 ) -> Suspect {
-    // A finished call without arguments has an empty text from some servers, and is whole.
-    let without_arguments = reply.text.is_empty() && reply.stop == Some(Stop::Normal);
-    // It is whole at any count of tokens, too.
-    let reply = if without_arguments { Reply { limit: None, ..reply } } else { reply };
     let schema = exchange.request.tool_schema(&call.name).and_then(|text| Schema::compile(&text).ok());
+    let is_made_up = is_made_up(&reply, schema.as_ref());
+    // A finished call without arguments has an empty text from some servers, and is whole.
+    let without_arguments = reply.text.is_empty() && reply.stop == Some(Stop::Normal) && !is_made_up;
+    let reply = match (is_made_up, without_arguments) {
+        // Nothing of the call has come.
+        (true, _) => Reply { text: String::new(), ..reply },
+        // It is whole at any count of tokens, too.
+        (_, true) => Reply { limit: None, ..reply },
+        _ => reply,
+    };
     Suspect {
         slot: Slot { choice, part: Part::ToolCall(call.clone()) },
         reply,

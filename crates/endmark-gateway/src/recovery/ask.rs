@@ -19,7 +19,7 @@ use super::continuation::{Continuation, call};
 use super::expected::Expected;
 use super::flow::{ClientGone, Flow};
 use super::site::Site;
-use super::suspect::{Following, Suspect};
+use super::suspect::{Following, Suspect, is_made_up};
 use crate::exchange::{Exchange, Part};
 use refusal::{Refused, is_about_the_limit, is_about_the_prefill};
 use showing::{call_so_far, expected_call, expecting, in_text, partial, terms, tool_prefill};
@@ -233,7 +233,11 @@ impl<'a> Asker<'a> {
         let expected = expecting(self.suspect, "", ask, None);
         let mut continuation = self.call((body, stream), limit, &expected, flow).await?;
         self.anew = continuation.body.take();
-        Ok((self.reply(continuation, carried), Join::Exact))
+        let mut reply = self.reply(continuation, carried);
+        if self.is_call() && is_made_up(&reply, self.suspect.schema.as_ref()) {
+            reply.text.clear();
+        }
+        Ok((reply, Join::Exact))
     }
 
     /// Lets the provider go on by its own token, where it gave one; none where it did not, or does not take it.

@@ -30,6 +30,11 @@ impl Schema {
             jsonschema::validator_for(&value).map_err(|error| SchemaError::Schema(error.to_string()))?;
         Ok(Self { validator: Arc::new(validator) })
     }
+
+    /// Whether this is JSON, and not as the schema demands.
+    pub(crate) fn refuses(&self, json: &str) -> bool {
+        serde_json::from_str(json).is_ok_and(|value: Value| !self.validator.is_valid(&value))
+    }
 }
 
 impl Validate for Schema {

@@ -39,3 +39,11 @@ pub(crate) struct Following {
     /// The text before them was the beginning of the call itself, not yet recognised as one.
     pub(crate) instead_of_text: bool,
 }
+
+/// Whether the arguments of a reply's last call are not the model's. Where the reply reached its limit, whole arguments
+/// that the function does not take are what a server made of a beginning that it could not read: in formats that have an
+/// object for them it has no other way to say it.
+pub(crate) fn is_made_up(reply: &Reply, schema: Option<&Schema>) -> bool {
+    let arguments = if reply.text.is_empty() { "{}" } else { &reply.text };
+    reply.is_at_limit() && schema.is_some_and(|schema| schema.refuses(arguments))
+}

@@ -1,0 +1,179 @@
+//! Calls that stand as whole JSON where a reply reached its limit, and lack what their function requires: where arguments are
+//! an object, a server gives what it could read of them.
+
+use serde_json::{Value, json};
+use testkit::{Answer, Dialect, Reply, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
+
+const HALF: Said<'static> = Said::Call("get_weather", r#"{"city":"Berlin"}"#);
+const NOTHING: Said<'static> = Said::Call("get_weather", "{}");
+const WHOLE: Said<'static> = Said::Call("get_weather", r#"{"city":"Berlin","unit":"celsius"}"#);
+
+const MESSAGES: Wire = Wire::Other(Dialect::Messages);
+const GEMINI: Wire = Wire::Other(Dialect::Gemini);
+
+/// A request whose functions require what `required` names.
+fn requiring(wire: Wire, required: &[&str], stream: bool) -> Value {
+    let mut body = wire.request(stream);
+    for tool in body["tools"].as_array_mut().into_iter().flatten() {
+        let schema = match wire {
+            Wire::Chat => &mut tool["function"]["parameters"],
+            Wire::Other(Dialect::Responses) => &mut tool["parameters"],
+            Wire::Other(Dialect::Messages) => &mut tool["input_schema"],
+            Wire::Other(Dialect::Gemini) => &mut tool["functionDeclarations"][0]["parametersJsonSchema"],
+        };
+        schema["required"] = json!(required);
+    }
+    body
+}
+
+/// The same with the limit that the replies of `spoken` reach.
+fn at_limit(wire: Wire, required: &[&str], stream: bool) -> Value {
+    let mut body = requiring(wire, required, stream);
+    match wire {
+        Wire::Chat | Wire::Other(Dialect::Messages) => body["max_tokens"] = json!(7),
+        Wire::Other(Dialect::Responses) => body["max_output_tokens"] = json!(7),
+        Wire::Other(Dialect::Gemini) => body["generationConfig"]["maxOutputTokens"] = json!(7),
+    }
+    body
+}
+
+fn calls(heard: &testkit::Heard) -> Vec<(&str, &str)> {
+    heard.calls.iter().map(|(name, made)| (name.as_str(), made.as_str())).collect()
+}
+
+fn told(reply: &Reply, heard: &testkit::Heard) -> Option<String> {
+    let in_stream = heard.endmark.as_ref().and_then(|told| told["outcome"].as_str().map(str::to_owned));
+    in_stream.or_else(|| reply.header("x-endmark-outcome").map(str::to_owned))
+}
+
+#[tokio::test]
+async fn a_call_without_what_its_function_requires_is_cut_where_the_reply_reached_its_limit() {
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let script = Script::new().then(wire.answer(&[HALF], End::Limit, stream)).otherwise(wire.answer(
+            &[WHOLE],
+            End::Calls,
+            false,
+        ));
+        let endmark = Endmark::start(script).await;
+        let body = requiring(wire, &["city", "unit"], stream);
+        let (reply, heard) = wire.ask(&endmark, &body, stream).await;
+        let what = format!("{wire:?} {stream}: {}", reply.text());
+        if stream && wire != GEMINI {
+            // The client has all of an object, behind which nothing can stand.
+            assert_eq!((told(&reply, &heard).as_deref(), endmark.calls()), (Some("cut"), 1), "{what}");
+            assert!(heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit)), "{what}");
+            continue;
+        }
+        assert_eq!(calls(&heard), [("get_weather", r#"{"city":"Berlin","unit":"celsius"}"#)], "{what}");
+        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Calls)), "{what}");
+        assert_eq!((told(&reply, &heard).as_deref(), endmark.calls()), (Some("resumed"), 2), "{what}");
+    }
+}
+
+/// Also where the schema is one of Gemini's own.
+#[tokio::test]
+async fn a_schema_in_capitals_requires_as_much() {
+    for stream in [false, true] {
+        let mut body = GEMINI.request(stream);
+        let parameters =
+            json!({"type": "OBJECT", "properties": {"unit": {"type": "STRING"}}, "required": ["unit"]});
+        body["tools"] =
+            json!([{"function_declarations": [{"name": "get_weather", "parameters": parameters}]}]);
+        let script = Script::new()
+            .then(GEMINI.answer(&[Said::Text("Let me look."), HALF], End::Limit, stream))
+            .otherwise(GEMINI.answer(&[Said::Text("Let me look."), WHOLE], End::Calls, false));
+        let endmark = Endmark::start(script).await;
+        let (reply, heard) = GEMINI.ask(&endmark, &body, stream).await;
+        let what = reply.text();
+        assert_eq!(calls(&heard), [("get_weather", r#"{"city":"Berlin","unit":"celsius"}"#)], "{what}");
+        assert_eq!((heard.stop.as_deref(), heard.text.as_str()), (Some("STOP"), "Let me look."), "{what}");
+        assert_eq!((told(&reply, &heard).as_deref(), endmark.calls()), (Some("resumed"), 2), "{what}");
+    }
+}
+
+/// Whatever comes for it, or does not.
+#[tokio::test]
+async fn a_call_that_lacks_what_its_function_requires_is_never_called_finished() {
+    let others: [&[Said<'_>]; 2] = [&[Said::Text("Sorry.")], &[HALF]];
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        for other in others {
+            let script = Script::new().then(wire.answer(&[HALF], End::Limit, stream)).otherwise(wire.answer(
+                other,
+                End::Limit,
+                false,
+            ));
+            let endmark = Endmark::start(script).await;
+            let body = requiring(wire, &["city", "unit"], stream);
+            let (reply, heard) = wire.ask(&endmark, &body, stream).await;
+            let what = format!("{wire:?} {stream}: {}", reply.text());
+            let told = told(&reply, &heard).unwrap();
+            assert!(["cut", "exhausted"].contains(&told.as_str()), "{what}");
+            assert!(heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit)), "{what}");
+        }
+    }
+}
+
+/// Some servers say `tool_use` of it.
+#[tokio::test]
+async fn a_call_that_lacks_its_arguments_is_cut_where_the_count_reaches_the_limit() {
+    for (wire, stream) in
+        [Wire::ALL.map(|wire| (wire, false)).as_slice(), &[(MESSAGES, true), (GEMINI, true)]].concat()
+    {
+        let said = if wire == MESSAGES && stream { Said::Call("get_weather", "") } else { NOTHING };
+        let first = wire.answer(&[said], End::Calls, stream);
+        let script = Script::new()
+            .then(first.clone())
+            .then(wire.answer(&[WHOLE], End::Calls, stream && wire == MESSAGES))
+            .otherwise(Answer::server_error());
+        let endmark = Endmark::start(script).await;
+        let mut body = at_limit(wire, &["city"], stream);
+        let (reply, heard) = wire.ask(&endmark, &body, stream).await;
+        let what = format!("{wire:?} {stream}: {}", reply.text());
+        assert_eq!(calls(&heard), [("get_weather", r#"{"city":"Berlin","unit":"celsius"}"#)], "{what}");
+        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Calls)), "{what}");
+        assert_eq!((told(&reply, &heard).as_deref(), endmark.calls()), (Some("resumed"), 2), "{what}");
+
+        // A function that requires nothing is called with nothing; and so is any whose reply had room for more.
+        let nothing_required = at_limit(wire, &[], stream);
+        for other in ["max_tokens", "max_output_tokens"] {
+            if body[other].is_u64() {
+                body[other] = json!(8192);
+            }
+        }
+        if wire == GEMINI {
+            body["generationConfig"]["maxOutputTokens"] = json!(8192);
+        }
+        for passes in [nothing_required, body.clone()] {
+            if passes == body && !(wire == MESSAGES && stream) {
+                // What else is wrong with its arguments, the validation says.
+                continue;
+            }
+            let endmark = Endmark::start(Script::new().otherwise(first.clone())).await;
+            let (reply, _) = wire.ask(&endmark, &passes, stream).await;
+            assert_eq!((reply.body, endmark.calls()), (first.body(), 1), "{wire:?} {stream}");
+        }
+    }
+}
+
+/// In vain, it is as little finished.
+#[tokio::test]
+async fn a_call_that_lacks_its_arguments_at_the_limit_is_not_called_finished() {
+    for (wire, stream) in
+        [Wire::ALL.map(|wire| (wire, false)).as_slice(), &[(MESSAGES, true), (GEMINI, true)]].concat()
+    {
+        let said = if wire == MESSAGES && stream { Said::Call("get_weather", "") } else { NOTHING };
+        let script = Script::new().then(wire.answer(&[said], End::Calls, stream)).otherwise(wire.answer(
+            &[Said::Text("Sorry.")],
+            End::Turn,
+            false,
+        ));
+        let endmark = Endmark::start(script).await;
+        let (reply, heard) = wire.ask(&endmark, &at_limit(wire, &["city"], stream), stream).await;
+        let what = format!("{wire:?} {stream}: {}", reply.text());
+        assert!(heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit)), "{what}");
+        assert_eq!(told(&reply, &heard).as_deref(), Some("exhausted"), "{what}");
+    }
+}
