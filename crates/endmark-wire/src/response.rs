@@ -75,9 +75,10 @@ pub trait ReplyEdit: fmt::Debug + Send + Sync {
     /// Adds calls after those the choice has.
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]);
 
-    /// Takes a call out that is cut, where the format has no way to show one: arguments are an object there, and
-    /// another one than the model was about to write would be taken for the model's.
-    fn remove_call(&mut self, _choice: u32, _call: u32) {}
+    /// Notes that a call stays cut, before how its choice ended is set. It is taken out where the format has no way to
+    /// show one: arguments are an object there, and another one than the model was about to write would be taken for the
+    /// model's.
+    fn leave_cut(&mut self, _choice: u32, _call: u32) {}
 
     /// Whether a call that is cut stands in a reply as far as it came.
     fn shows_cut_calls(&self) -> bool {

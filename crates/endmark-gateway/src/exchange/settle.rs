@@ -73,6 +73,8 @@ pub(crate) async fn add(
     }
     match mended.finish {
         Finish::AsItWas => {}
+        // Whole behind a call that stays cut, it does not make the reply whole.
+        Finish::Normal if !settled.cut_calls.is_empty() => {}
         Finish::Normal => settled.end = Some(normal_end(choice)),
         Finish::Cut => settled.end = Some(End::Cut),
     }
@@ -120,7 +122,9 @@ async fn followed(
 ) -> Result<(), ClientGone> {
     settled.text_became_call = following.instead_of_text;
     settled.new_calls_in.clone_from(&account.last_id);
-    settled.end = Some(End::ToolCalls);
+    if settled.cut_calls.is_empty() {
+        settled.end = Some(End::ToolCalls);
+    }
     let content_before = match &settled.text {
         _ if following.instead_of_text => String::new(),
         Some(text) => text.clone(),

@@ -134,7 +134,7 @@ fn write(exchange: &Exchange, edit: &mut dyn ReplyEdit, choice: &Choice, settled
         edit.set_arguments(choice.index, *call, arguments);
     }
     for call in &settled.cut_calls {
-        edit.remove_call(choice.index, *call);
+        edit.leave_cut(choice.index, *call);
     }
     if !settled.new_calls.is_empty() {
         if settled.text_became_call && left_out.is_none() {

@@ -26,6 +26,7 @@ mod limits;
 mod messages;
 mod metrics;
 mod other_paths;
+mod parallel_calls;
 mod responses;
 mod retries;
 mod signatures;

@@ -125,7 +125,7 @@ impl ReplyEdit for Edit<'_> {
         }
     }
 
-    fn remove_call(&mut self, choice: u32, call: u32) {
+    fn leave_cut(&mut self, choice: u32, call: u32) {
         let Some(content) = self.content(choice) else { return };
         let calls = content.items().enumerate().filter(|(_, block)| block.says("type", "tool_use"));
         if let Some((_, (position, _))) = (0..).zip(calls).find(|(index, _)| *index == call) {

@@ -167,7 +167,7 @@ impl ReplyEdit for Edit<'_> {
         }
     }
 
-    fn remove_call(&mut self, choice: u32, call: u32) {
+    fn leave_cut(&mut self, choice: u32, call: u32) {
         let parts = self.candidate(choice).and_then(|candidate| candidate.at("content.parts"));
         let Some(parts) = parts.filter(|parts| parts.kind() == Kind::Array) else { return };
         let calls = parts.items().enumerate().filter(|(_, part)| call_of(*part).is_some());

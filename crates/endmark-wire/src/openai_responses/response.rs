@@ -62,8 +62,8 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
     choice
 }
 
-/// Sets how a response ended, its last item with it.
-pub(super) fn write_end<'a>(edits: &mut Edits<'a>, response: Value<'a>, end: End) {
+/// Sets how a response ended, and with it the calls that stay cut; where there are none of those, its last item.
+pub(super) fn write_end<'a>(edits: &mut Edits<'a>, response: Value<'a>, end: End, cut: &[u32]) {
     let status = status_of(end);
     edits.set_field(response, "status", &quoted(status));
     match end {
@@ -73,17 +73,38 @@ pub(super) fn write_end<'a>(edits: &mut Edits<'a>, response: Value<'a>, end: End
             edits.set_field(response, "incomplete_details", "{\"reason\":\"max_output_tokens\"}");
         }
     }
-    let last = response.field("output").and_then(|output| output.items().last());
+    let items = || response.field("output").into_iter().flat_map(Value::items);
+    if !cut.is_empty() {
+        return write_cut(edits, items(), cut);
+    }
+    let last = items().last();
     if let Some(last) = last.filter(|last| last.field("status").is_some()) {
         edits.set_field(last, "status", &quoted(status));
     }
 }
 
+/// Lets these calls, by their number among those of the items, be incomplete, and all others complete; where there are
+/// none, all stay as they are.
+pub(super) fn write_cut<'a>(edits: &mut Edits<'a>, items: impl Iterator<Item = Value<'a>>, cut: &[u32]) {
+    if cut.is_empty() {
+        return;
+    }
+    for (call, item) in (0..).zip(items.filter(|item| Item::of(*item) == Item::Call)) {
+        if item.field("status").is_some() {
+            let status = if cut.contains(&call) { INCOMPLETE } else { COMPLETED };
+            edits.set_field(item, "status", &quoted(status));
+        }
+    }
+}
+
+pub(super) const COMPLETED: &str = "completed";
+pub(super) const INCOMPLETE: &str = "incomplete";
+
 /// The status of a response that ended so, and of its last item.
 pub(super) fn status_of(end: End) -> &'static str {
     match end {
-        End::Turn | End::ToolCalls => "completed",
-        End::Cut => "incomplete",
+        End::Turn | End::ToolCalls => COMPLETED,
+        End::Cut => INCOMPLETE,
     }
 }
 
@@ -117,11 +138,13 @@ pub(super) fn call_item(id: &str, status: &str, call: &ToolCall, arguments: &str
 #[derive(Debug)]
 pub(super) struct Edit<'a> {
     edits: Edits<'a>,
+    /// The calls that stay cut.
+    cut: Vec<u32>,
 }
 
 impl<'a> Edit<'a> {
     pub(super) fn new(root: Value<'a>) -> Self {
-        Self { edits: Edits::of(root) }
+        Self { edits: Edits::of(root), cut: Vec::new() }
     }
 
     fn output(&self, choice: u32) -> Option<Value<'a>> {
@@ -157,11 +180,20 @@ impl ReplyEdit for Edit<'_> {
             let mut calls = (0..).zip(output.items().filter(|item| Item::of(*item) == Item::Call));
             calls.find(|(index, _)| *index == call).map(|(_, item)| item)
         });
+        if let Some(item) = item.filter(|item| item.field("status").is_some()) {
+            self.edits.set_field(item, "status", &quoted(COMPLETED));
+        }
         match item.map(|item| (item, item.field("arguments"))) {
             Some((_, Some(held))) => self.edits.set_text(held, arguments),
             Some((item, None)) => self.edits.set_field(item, "arguments", &quoted(arguments)),
             None => {}
         }
+    }
+
+    fn leave_cut(&mut self, choice: u32, call: u32) {
+        let Some(output) = self.output(choice) else { return };
+        self.cut.push(call);
+        write_cut(&mut self.edits, output.items(), &self.cut);
     }
 
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]) {
@@ -175,7 +207,7 @@ impl ReplyEdit for Edit<'_> {
     fn set_end(&mut self, choice: u32, end: End) {
         if choice == 0 {
             let root = self.edits.original();
-            write_end(&mut self.edits, root, end);
+            write_end(&mut self.edits, root, end, &self.cut);
         }
     }
 

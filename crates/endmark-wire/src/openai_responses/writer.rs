@@ -1,18 +1,19 @@
 //! The client's side of a streamed response.
 
+mod end;
+mod held_call;
 mod known;
 
 use super::error;
 use super::item::Item;
-use super::response::{call_item, status_of, text_part, write_end};
+use super::response::{COMPLETED, INCOMPLETE, call_item, status_of, text_part};
 use super::stream::Place;
-use super::usage;
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::reply::{Event, Piece, ToolCall, append};
 use crate::sse::{Frame, event_frame};
-use crate::writer::{Closing, End, Held, StreamError, Writer};
-use known::{Known, write_known};
+use crate::writer::{Closing, CutCall, End, Held, StreamError, Writer};
+use known::Known;
 
 /// Writes a streamed response.
 #[derive(Debug)]
@@ -36,6 +37,10 @@ pub(super) struct ResponseWriter {
     wrote: bool,
     /// The id of the answer that a response is begun from here.
     id: Option<String>,
+    /// The calls that stay cut.
+    cut: Vec<u32>,
+    /// The items of which the client is given nothing, since others were written in their place.
+    left_out: Vec<Place>,
 }
 
 /// What is to go on.
@@ -59,6 +64,8 @@ impl ResponseWriter {
             unindexed: false,
             wrote: false,
             id: None,
+            cut: Vec::new(),
+            left_out: Vec::new(),
         }
     }
 
@@ -237,22 +244,20 @@ impl ResponseWriter {
         bytes
     }
 
-    /// Drops what is held back of items that the client has nothing of: what became of them is written in their place.
-    fn leave_unknown_out(&mut self) {
-        let mut held = self.held.take();
-        held.retain(|(frame, event)| {
-            let ends = !event.finishes.is_empty() || event.done || event.error.is_some();
-            let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
-            let Some(root) = root.filter(|_| !ends) else { return true };
-            let place = Place::of(root);
-            place == Place::Unsaid || self.items.iter().any(|known| known.place == place)
-        });
-        self.held.put_back(held);
+    /// The status of an item where the last one ends with this one; none where the item has its own.
+    fn status_in(&self, known: &Known, status: Option<&'static str>) -> Option<&'static str> {
+        let is_last = self.items.last().is_some_and(|last| last.place == known.place);
+        match known.kind {
+            Item::Call if self.cut.contains(&known.call) => Some(INCOMPLETE),
+            Item::Call if !self.cut.is_empty() => Some(COMPLETED),
+            _ if is_last => status,
+            _ => None,
+        }
     }
 
     /// Everything that is held back and is no end of the response: what says of an item that went on here that it is
     /// complete says all of it, and the last one ends with this status, where it is to.
-    fn pass_held(&mut self, status: &str, ends: bool) -> Vec<u8> {
+    fn pass_held(&mut self, status: &'static str, ends: bool) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut kept = Vec::new();
         for (frame, event) in self.held.take() {
@@ -266,14 +271,14 @@ impl ResponseWriter {
             };
             let place = Place::of(root);
             let mut edits = Edits::of(root);
-            let is_last = self.items.last().is_some_and(|last| last.place == place);
-            if let Some(known) = self.known(&place).filter(|known| known.grown) {
-                known.write_closing(&mut edits, root, status);
+            let known = self.items.iter().rfind(|known| known.place == place);
+            let own = known.and_then(|known| self.status_in(known, ends.then_some(status)));
+            if let Some(known) = known.filter(|known| known.grown) {
+                known.write_closing(&mut edits, root, own.unwrap_or(status));
             } else if let Some(item) = root.field("item").filter(|item| item.field("status").is_some())
-                && is_last
-                && ends
+                && let Some(own) = own
             {
-                edits.set_field(item, "status", &quoted(status));
+                edits.set_field(item, "status", &quoted(own));
             }
             let edited = self.renumbered(&frame, edits, None);
             let shown = Frame::read(edited.clone());
@@ -354,74 +359,6 @@ impl ResponseWriter {
         bytes
     }
 
-    /// The last event, as it was held back, with another end.
-    fn edited_end(&mut self, frame: &Frame, closing: &Closing<'_>) -> Option<Vec<u8>> {
-        let root = Value::parse_str(frame.data.as_deref()?).ok()?;
-        let response = root.field("response")?.of_kind(Kind::Object)?;
-        let mut edits = Edits::of(root);
-        let end = closing.choices.first().and_then(|end| end.end);
-        let output = response.field("output").and_then(|output| output.of_kind(Kind::Array));
-        let mut new = Vec::new();
-        for known in self.items.iter().filter(|known| known.grown) {
-            let item = output.and_then(|output| known.find_in(output));
-            match item {
-                Some(item) => write_known(&mut edits, item, known),
-                None => new.extend(known.done.clone()),
-            }
-        }
-        // The last item tells how the response ended; where one comes behind it, it is complete.
-        match end {
-            Some(end) if new.is_empty() => write_end(&mut edits, response, end),
-            Some(end) => {
-                for item in
-                    output.into_iter().flat_map(Value::items).filter(|item| item.field("status").is_some())
-                {
-                    edits.set_field(item, "status", "\"completed\"");
-                }
-                edits.set_field(response, "status", &quoted(status_of(end)));
-                if response.filled("incomplete_details").is_some() || end == End::Cut {
-                    let why = if end == End::Cut { "{\"reason\":\"max_output_tokens\"}" } else { "null" };
-                    edits.set_field(response, "incomplete_details", why);
-                }
-            }
-            None => {}
-        }
-        match output {
-            Some(output) => new.iter().for_each(|item| edits.push_item(output, item)),
-            None => edits.set_field(response, "output", &self.output()),
-        }
-        if let Some(counts) = &closing.usage {
-            usage::write(&mut edits, response, counts);
-        }
-        if let Some(endmark) = closing.choices.first().and_then(|end| end.endmark) {
-            edits.set_field(response, "endmark", endmark.get());
-        }
-        let name = end.map(name_of);
-        if let Some(name) = name {
-            edits.set_field(root, "type", &quoted(name));
-        }
-        let name = name.filter(|name| frame.event.as_deref() != Some(name));
-        Some(self.renumbered(frame, edits, name))
-    }
-
-    /// The last event where none came; none where nothing says how the response ended.
-    fn made_end(&mut self, closing: &Closing<'_>) -> Vec<u8> {
-        let Some(end) = closing.choices.first().and_then(|end| end.end) else { return Vec::new() };
-        let raw = self.response.clone().unwrap_or_else(|| self.bare_response());
-        let Ok(response) = Value::parse_str(&raw) else { return Vec::new() };
-        let mut edits = Edits::of(response);
-        edits.set_field(response, "output", &self.output());
-        write_end(&mut edits, response, end);
-        if let Some(counts) = &closing.usage {
-            usage::write(&mut edits, response, counts);
-        }
-        if let Some(endmark) = closing.choices.first().and_then(|end| end.endmark) {
-            edits.set_field(response, "endmark", endmark.get());
-        }
-        let response = String::from_utf8(edits.finish()).unwrap_or_default();
-        self.event(name_of(end), &format!("\"response\":{response}"))
-    }
-
     /// All items, as far as they are complete.
     fn output(&self) -> String {
         let items: Vec<&str> = self.items.iter().filter_map(|known| known.done.as_deref()).collect();
@@ -436,14 +373,6 @@ fn bare_message(id: &str) -> String {
     format!(
         "{{\"id\":{id},\"type\":\"message\",\"status\":\"in_progress\",\"role\":\"assistant\",\"content\":[]}}"
     )
-}
-
-/// The name of the event for an end.
-fn name_of(end: End) -> &'static str {
-    match end {
-        End::Turn | End::ToolCalls => "response.completed",
-        End::Cut => "response.incomplete",
-    }
 }
 
 impl Writer for ResponseWriter {
@@ -514,6 +443,9 @@ impl Writer for ResponseWriter {
     }
 
     fn tool_call(&mut self, _choice: u32, call: &ToolCall) -> Vec<u8> {
+        if let Some(bytes) = self.held_call(call) {
+            return bytes;
+        }
         // What stands before a call is complete.
         self.leave_unknown_out();
         let mut bytes = self.pass_held("completed", true);
@@ -528,6 +460,11 @@ impl Writer for ResponseWriter {
         let is_whole = Value::parse_str(&call.arguments).is_ok();
         bytes.extend(self.complete(position, if is_whole { "completed" } else { "incomplete" }));
         bytes
+    }
+
+    fn leave_cut(&mut self, _choice: u32, call: u32) -> CutCall {
+        self.cut.push(call);
+        CutCall::Shown
     }
 
     fn answered_by(&mut self, id: &str) {
@@ -561,9 +498,9 @@ impl Writer for ResponseWriter {
                 terminal = Some(frame);
             }
         }
-        let last = self.items.len().saturating_sub(1);
         for position in 0..self.items.len() {
-            bytes.extend(self.complete(position, if position == last { status } else { "completed" }));
+            let own = self.status_in(&self.items[position], Some(status));
+            bytes.extend(self.complete(position, own.unwrap_or(COMPLETED)));
         }
         let edited = terminal.and_then(|frame| self.edited_end(&frame, closing));
         bytes.extend(edited.unwrap_or_else(|| self.made_end(closing)));

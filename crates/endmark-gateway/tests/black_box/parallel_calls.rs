@@ -1,0 +1,127 @@
+//! Calls of one reply of which the first is cut, and the one behind it is whole.
+
+use serde_json::{Value, json};
+use testkit::{Dialect, Reply, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
+
+const CUT: Said<'static> = Said::Call("get_weather", r#"{"city":"Par"#);
+const WHOLE: Said<'static> = Said::Call("get_weather", r#"{"city":"Paris"}"#);
+const BEHIND: Said<'static> = Said::Call("get_time", r#"{"tz":"CET"}"#);
+const RESPONSES: Wire = Wire::Other(Dialect::Responses);
+
+/// Before an upstream that gives both, and this where it is asked for the rest of the first.
+async fn asked(wire: Wire, end: End, rest: &[Said<'_>], stream: bool, hold: bool) -> (Reply, testkit::Heard) {
+    let script = Script::new().then(wire.answer(&[CUT, BEHIND], end, stream)).otherwise(wire.answer(
+        rest,
+        End::Calls,
+        false,
+    ));
+    let endmark = Endmark::start_with(script, |settings| settings.hold_tool_calls = hold).await;
+    wire.ask(&endmark, &wire.request(stream), stream).await
+}
+
+/// The response at the end.
+fn response(reply: &Reply, stream: bool) -> Value {
+    if !stream {
+        return reply.json();
+    }
+    let last = reply.json_events().into_iter().rfind(|event| event["response"].is_object());
+    last.map(|event| event["response"].clone()).unwrap_or_default()
+}
+
+/// What each item of a response is called, has, and says of itself.
+fn items(response: &Value) -> Vec<(&str, &str, &str)> {
+    let output = response["output"].as_array().into_iter().flatten();
+    output
+        .map(|item| {
+            (
+                item["call_id"].as_str().unwrap_or_default(),
+                item["arguments"].as_str().unwrap_or_default(),
+                item["status"].as_str().unwrap_or_default(),
+            )
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn the_call_that_stays_cut_is_the_one_that_says_so() {
+    for (end, stream, hold) in [End::Calls, End::Limit]
+        .into_iter()
+        .flat_map(|end| [(end, false, false), (end, true, false), (end, true, true)])
+    {
+        let (reply, heard) = asked(RESPONSES, end, &[Said::Text("Sorry.")], stream, hold).await;
+        let what = format!("{end:?} {stream} {hold}: {}", reply.text());
+        assert_eq!(heard.stop.as_deref(), Some("incomplete"), "{what}");
+        let response = response(&reply, stream);
+        assert_eq!(response["incomplete_details"]["reason"], "max_output_tokens", "{what}");
+        assert_eq!(
+            items(&response),
+            [("call_0", r#"{"city":"Par"#, "incomplete"), ("call_1", r#"{"tz":"CET"}"#, "completed")],
+            "{what}"
+        );
+        let mut events = if stream { reply.json_events() } else { Vec::new() };
+        events.retain(|event| event["type"] == "response.output_item.done");
+        // The first is said to be complete before the second comes: only where calls are held can that be said otherwise.
+        for event in events.iter().filter(|event| event["item"]["name"] == "get_time" || hold) {
+            let is_cut = event["item"]["name"] == "get_weather";
+            assert_eq!(event["item"]["status"], if is_cut { "incomplete" } else { "completed" }, "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_call_that_was_made_whole_says_so_and_keeps_its_place() {
+    for (end, stream) in [(End::Calls, false), (End::Limit, false), (End::Calls, true), (End::Limit, true)] {
+        for marked in [false, true] {
+            let mut whole = RESPONSES.whole(&[CUT, BEHIND], RESPONSES.word(end));
+            if marked {
+                whole["output"][0]["status"] = json!("incomplete");
+            }
+            let first = if stream {
+                RESPONSES.answer(&[CUT, BEHIND], end, true)
+            } else {
+                testkit::Answer::json(200, &whole)
+            };
+            let script = Script::new().then(first).otherwise(RESPONSES.answer(&[WHOLE], End::Calls, false));
+            let endmark = Endmark::start_with(script, |settings| settings.hold_tool_calls = true).await;
+            let (reply, heard) = RESPONSES.ask(&endmark, &RESPONSES.request(stream), stream).await;
+            let what = format!("{end:?} {stream} {marked}: {}", reply.text());
+            assert_eq!(heard.stop.as_deref(), Some("completed"), "{what}");
+            assert_eq!(
+                items(&response(&reply, stream)),
+                [("call_0", r#"{"city":"Paris"}"#, "completed"), ("call_1", r#"{"tz":"CET"}"#, "completed")],
+                "{what}"
+            );
+            let ids: Vec<Value> = response(&reply, stream)["output"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|item| item["id"].clone())
+                .collect();
+            assert_eq!(ids, ["fc_0", "fc_1"], "{what}");
+            let events = if stream { reply.json_events() } else { Vec::new() };
+            let done = events.iter().filter(|event| event["type"] == "response.output_item.done");
+            for (at, event) in done.enumerate() {
+                let (id, status) = (&event["item"]["id"], &event["item"]["status"]);
+                assert_eq!((id, status), (&ids[at], &json!("completed")), "{what}");
+            }
+        }
+    }
+}
+
+/// However the call behind it ended.
+#[tokio::test]
+async fn a_reply_with_a_cut_call_in_it_is_not_called_finished() {
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let has_text = !matches!((wire, stream), (Wire::Other(Dialect::Messages), false))
+            && wire != Wire::Other(Dialect::Gemini);
+        for end in [End::Calls, End::Limit] {
+            let (reply, heard) = asked(wire, end, &[Said::Text("Sorry.")], stream, false).await;
+            let what = format!("{wire:?} {end:?} {stream}: {}", reply.text());
+            let is_said = heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit));
+            assert!(is_said || !has_text, "{what}");
+        }
+    }
+}

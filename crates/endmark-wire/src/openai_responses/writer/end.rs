@@ -1,0 +1,101 @@
+//! The last event of a streamed response.
+
+use super::ResponseWriter;
+use super::known::write_known;
+use crate::edit::Edits;
+use crate::json::{Kind, Value, quoted};
+use crate::openai_responses::item::Item;
+use crate::openai_responses::response::{COMPLETED, status_of, write_cut, write_end};
+use crate::openai_responses::usage;
+use crate::sse::Frame;
+use crate::writer::{Closing, End};
+
+impl ResponseWriter {
+    /// The last event, as it was held back, with another end.
+    pub(super) fn edited_end(&mut self, frame: &Frame, closing: &Closing<'_>) -> Option<Vec<u8>> {
+        let root = Value::parse_str(frame.data.as_deref()?).ok()?;
+        let response = root.field("response")?.of_kind(Kind::Object)?;
+        let mut edits = Edits::of(root);
+        let end = closing.choices.first().and_then(|end| end.end);
+        let output = response.field("output").and_then(|output| output.of_kind(Kind::Array));
+        let mut new = Vec::new();
+        for known in self.items.iter().filter(|known| known.grown) {
+            let item = output.and_then(|output| known.find_in(output));
+            match item {
+                Some(item) => {
+                    write_known(&mut edits, item, known);
+                    // It was called incomplete for what it lacked.
+                    if known.kind == Item::Call && item.field("status").is_some() {
+                        edits.set_field(item, "status", &quoted(COMPLETED));
+                    }
+                }
+                None => new.extend(known.done.clone()),
+            }
+        }
+        // The last item tells how the response ended; where one comes behind it, it is complete.
+        match end {
+            Some(end) if new.is_empty() => write_end(&mut edits, response, end, &self.cut),
+            Some(end) => {
+                for item in
+                    output.into_iter().flat_map(Value::items).filter(|item| item.field("status").is_some())
+                {
+                    edits.set_field(item, "status", &quoted(COMPLETED));
+                }
+                write_cut(&mut edits, output.into_iter().flat_map(Value::items), &self.cut);
+                edits.set_field(response, "status", &quoted(status_of(end)));
+                if response.filled("incomplete_details").is_some() || end == End::Cut {
+                    let why = if end == End::Cut { "{\"reason\":\"max_output_tokens\"}" } else { "null" };
+                    edits.set_field(response, "incomplete_details", why);
+                }
+            }
+            None => write_cut(&mut edits, output.into_iter().flat_map(Value::items), &self.cut),
+        }
+        match output {
+            Some(output) => {
+                self.without_left_out(&mut edits, output);
+                for item in &new {
+                    edits.push_item(output, item);
+                }
+            }
+            None => edits.set_field(response, "output", &self.output()),
+        }
+        if let Some(counts) = &closing.usage {
+            usage::write(&mut edits, response, counts);
+        }
+        if let Some(endmark) = closing.choices.first().and_then(|end| end.endmark) {
+            edits.set_field(response, "endmark", endmark.get());
+        }
+        let name = end.map(name_of);
+        if let Some(name) = name {
+            edits.set_field(root, "type", &quoted(name));
+        }
+        let name = name.filter(|name| frame.event.as_deref() != Some(name));
+        Some(self.renumbered(frame, edits, name))
+    }
+
+    /// The last event where none came; none where nothing says how the response ended.
+    pub(super) fn made_end(&mut self, closing: &Closing<'_>) -> Vec<u8> {
+        let Some(end) = closing.choices.first().and_then(|end| end.end) else { return Vec::new() };
+        let raw = self.response.clone().unwrap_or_else(|| self.bare_response());
+        let Ok(response) = Value::parse_str(&raw) else { return Vec::new() };
+        let mut edits = Edits::of(response);
+        edits.set_field(response, "output", &self.output());
+        write_end(&mut edits, response, end, &self.cut);
+        if let Some(counts) = &closing.usage {
+            usage::write(&mut edits, response, counts);
+        }
+        if let Some(endmark) = closing.choices.first().and_then(|end| end.endmark) {
+            edits.set_field(response, "endmark", endmark.get());
+        }
+        let response = String::from_utf8(edits.finish()).unwrap_or_default();
+        self.event(name_of(end), &format!("\"response\":{response}"))
+    }
+}
+
+/// The name of the event for an end.
+fn name_of(end: End) -> &'static str {
+    match end {
+        End::Turn | End::ToolCalls => "response.completed",
+        End::Cut => "response.incomplete",
+    }
+}

@@ -1,0 +1,117 @@
+//! Calls that are held back until they are whole: each is written where it stands, as the item that it is.
+
+use super::ResponseWriter;
+use crate::edit::Edits;
+use crate::json::{Kind, Value};
+use crate::openai_responses::item::Item;
+use crate::openai_responses::response::{COMPLETED, INCOMPLETE};
+use crate::openai_responses::stream::Place;
+use crate::reply::{Event, Piece, ToolCall};
+use crate::sse::Frame;
+
+impl ResponseWriter {
+    /// A call of which the client has nothing, and whose item is held back: with these arguments, and before it what is
+    /// held back in front of it. None where no item of it is held.
+    pub(super) fn held_call(&mut self, call: &ToolCall) -> Option<Vec<u8>> {
+        // Calls are numbered in their order, and the client has those before.
+        let number = usize::try_from(call.index.checked_sub(self.calls)?).ok()?;
+        let mut frames = self.held.take();
+        let mut begun = frames.iter().enumerate().filter(|(_, (frame, _))| begins_call(frame));
+        let found = begun.nth(number).map(|(position, (frame, _))| (position, place_of(frame)));
+        let Some((position, place)) = found.filter(|(_, place)| *place != Place::Unsaid) else {
+            self.held.put_back(frames);
+            return None;
+        };
+        let behind = frames.split_off(position);
+        self.held.put_back(frames);
+        let mut bytes = self.pass_held(COMPLETED, true);
+        for known in 0..self.items.len() {
+            bytes.extend(self.complete(known, COMPLETED));
+        }
+        let (mut own, rest): (Vec<_>, Vec<_>) =
+            behind.into_iter().partition(|(frame, event)| !ends(event) && place_of(frame) == place);
+        let came = own.iter().flat_map(|(_, event)| &event.pieces).filter_map(|delta| match &delta.piece {
+            Piece::ToolCall { index, arguments, .. } if *index == call.index => Some(arguments.as_str()),
+            _ => None,
+        });
+        if came.collect::<String>() == call.arguments {
+            self.held.put_back(own);
+            bytes.extend(self.pass_held(COMPLETED, false));
+        } else {
+            own.truncate(1);
+            for (frame, event) in own {
+                bytes.extend(self.begin_held(&frame, &event));
+            }
+            let at = self.items.len().saturating_sub(1);
+            let fields = self.grow(at, &call.arguments);
+            bytes.extend(self.event("response.function_call_arguments.delta", &fields));
+            let is_whole = Value::parse_str(&call.arguments).is_ok();
+            bytes.extend(self.complete(at, if is_whole { COMPLETED } else { INCOMPLETE }));
+        }
+        self.held.put_back(rest);
+        Some(bytes)
+    }
+
+    /// The beginning of a held call, without what came of its arguments.
+    fn begin_held(&mut self, frame: &Frame, event: &Event) -> Vec<u8> {
+        let Some(root) = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok()) else {
+            return frame.raw.clone();
+        };
+        let mut edits = Edits::of(root);
+        if let Some(arguments) = root.at("item.arguments") {
+            edits.replace(arguments, "\"\"");
+        }
+        let bytes = self.renumbered(frame, edits, None);
+        self.note(&Frame::read(bytes.clone()), event);
+        bytes
+    }
+
+    /// Drops what is held back of items that the client has nothing of: what became of them is written in their place.
+    pub(super) fn leave_unknown_out(&mut self) {
+        let mut held = self.held.take();
+        held.retain(|(frame, event)| {
+            let is_read = frame.data.as_deref().is_some_and(|data| Value::parse_str(data).is_ok());
+            if ends(event) || !is_read {
+                return true;
+            }
+            let place = place_of(frame);
+            let is_known = place == Place::Unsaid || self.items.iter().any(|known| known.place == place);
+            if !is_known && !self.left_out.contains(&place) {
+                self.left_out.push(place);
+            }
+            is_known
+        });
+        self.held.put_back(held);
+    }
+
+    /// Takes the items out of a response of which the client was given nothing.
+    pub(super) fn without_left_out<'a>(&self, edits: &mut Edits<'a>, output: Value<'a>) {
+        for (position, item) in output.items().enumerate() {
+            let is_it = |place: &Place| match place {
+                Place::Index(index) => u64::try_from(position).is_ok_and(|position| position == *index),
+                Place::Id(id) => item.says("id", id),
+                Place::Unsaid => false,
+            };
+            if self.left_out.iter().any(is_it) {
+                edits.remove_item(output, position);
+            }
+        }
+    }
+}
+
+/// Whether this event ends the response.
+fn ends(event: &Event) -> bool {
+    !event.finishes.is_empty() || event.done || event.error.is_some()
+}
+
+fn place_of(frame: &Frame) -> Place {
+    let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
+    root.map_or(Place::Unsaid, Place::of)
+}
+
+fn begins_call(frame: &Frame) -> bool {
+    let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
+    root.filter(|root| root.says("type", "response.output_item.added"))
+        .and_then(|root| root.field("item")?.of_kind(Kind::Object))
+        .is_some_and(|item| Item::of(item) == Item::Call)
+}
