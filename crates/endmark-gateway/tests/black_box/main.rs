@@ -6,6 +6,7 @@ mod asked_anew;
 mod bad_input;
 mod behind_a_call;
 mod calls_at_the_limit;
+mod citations;
 mod compression;
 mod conditions;
 mod early_answers;

@@ -77,6 +77,11 @@ pub(super) fn text_blocks(content: Value<'_>) -> impl Iterator<Item = Value<'_>>
     })
 }
 
+/// Whether the provider cites what a block says: that spans its text, and nothing behind it.
+pub(super) fn is_cited(block: Value<'_>) -> bool {
+    block.filled("citations").is_some()
+}
+
 /// The blocks by which the model calls the client's tools, in order.
 pub(super) fn call_blocks(content: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     content.items().filter(|block| block.says("type", "tool_use"))

@@ -3,7 +3,7 @@
 use endmark_core::Stop;
 use serde_json::value::RawValue;
 
-use super::content::{call_blocks, last_part, text_blocks, text_of};
+use super::content::{call_blocks, is_cited, last_part, text_blocks, text_of};
 use super::stop;
 use super::usage::{self, Counts};
 use crate::edit::Edits;
@@ -75,7 +75,8 @@ impl<'a> Edit<'a> {
 }
 
 impl ReplyEdit for Edit<'_> {
-    /// Where the text blocks before the last one stay, only that one changes; otherwise the first one holds all of it.
+    /// Where the text blocks before the last one stay, only that one changes; otherwise the first one holds all of it. What
+    /// goes on behind a block that is cited stands in one of its own, and of another text nothing is cited.
     fn set_text(&mut self, choice: u32, text: &str) {
         let Some(content) = self.content(choice) else { return };
         if text.is_empty() {
@@ -93,10 +94,10 @@ impl ReplyEdit for Edit<'_> {
             .filter(|(_, block)| block.says("type", "text") && block.field("text").is_some())
             .map(|(position, _)| position)
             .collect();
+        let cited = text_blocks(content).last().filter(|block| is_cited(*block));
         let blocks: Vec<Value<'_>> = text_blocks(content).filter_map(|block| block.field("text")).collect();
         let Some((last, before)) = blocks.split_last() else {
-            let block = format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text));
-            self.edits.push_item(content, &block);
+            self.edits.push_item(content, &text_block(text));
             return;
         };
         let earlier: String = before.iter().filter_map(|block| block.text()).collect();
@@ -105,10 +106,19 @@ impl ReplyEdit for Edit<'_> {
             (Some(""), Some(position)) => self.edits.remove_item(content, *position),
             (Some(own), _) => match own.strip_prefix(held.as_ref()) {
                 Some("") => {}
+                Some(rest) if cited.is_some() => self.edits.push_item(content, &text_block(rest)),
                 Some(rest) => self.edits.append_text(*last, rest),
-                None => self.edits.set_text(*last, own),
+                None => {
+                    self.edits.set_text(*last, own);
+                    if let Some(block) = cited {
+                        self.edits.set_field(block, "citations", "null");
+                    }
+                }
             },
             (None, _) => {
+                for block in text_blocks(content).filter(|block| is_cited(*block)) {
+                    self.edits.set_field(block, "citations", "null");
+                }
                 for (position, block) in blocks.iter().enumerate() {
                     self.edits.set_text(*block, if position == 0 { text } else { "" });
                 }
@@ -171,6 +181,11 @@ impl ReplyEdit for Edit<'_> {
 pub(super) fn object(arguments: &str) -> Option<&str> {
     let value = Value::parse_str(arguments).ok()?;
     (value.kind() == Kind::Object).then(|| value.raw())
+}
+
+/// A block with this text.
+fn text_block(text: &str) -> String {
+    format!("{{\"type\":\"text\",\"text\":{}}}", quoted(text))
 }
 
 /// What a `tool_use` block says of a call besides its input.

@@ -2,6 +2,7 @@
 
 use serde_json::value::RawValue;
 
+use super::content::is_cited;
 use super::error;
 use super::response::{call_fields, word_of};
 use super::usage;
@@ -37,6 +38,8 @@ pub(super) struct MessageWriter {
 struct Open {
     number: u64,
     kind: Kinds,
+    /// What stands in it is cited: the provider said so of that text, and of no other.
+    cited: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,8 +68,12 @@ impl MessageWriter {
     fn note(&mut self, frame: &Frame) {
         // Most frames, and they change nothing of what is known.
         if frame.event.as_deref() == Some("content_block_delta") {
-            let is_signed = |data: &str| data.contains("\"signature_delta\"");
-            self.unsigned &= !frame.data.as_deref().is_some_and(is_signed);
+            // A quote inside of a text is escaped.
+            let says = |kind: &str| frame.data.as_deref().is_some_and(|data| data.contains(kind));
+            self.unsigned &= !says("\"signature_delta\"");
+            if let Some(open) = self.open.as_mut().filter(|_| says("\"citations_delta\"")) {
+                open.cited = true;
+            }
             return;
         }
         let Some(root) = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok()) else { return };
@@ -84,7 +91,8 @@ impl MessageWriter {
                 };
                 let thought = root.field("content_block").filter(|block| block.says("type", "thinking"));
                 self.unsigned = thought.is_some_and(|block| block.filled("signature").is_none());
-                self.open = Some(Open { number, kind });
+                let cited = root.field("content_block").is_some_and(is_cited);
+                self.open = Some(Open { number, kind, cited });
                 self.next = self.next.max(number.saturating_add(1));
             }
             (Some("content_block_stop"), Some(number)) => {
@@ -106,13 +114,13 @@ impl MessageWriter {
     /// Makes this kind of block the open one, if it is not; with a beginning for a client that has nothing.
     fn begin(&mut self, kind: Kinds, block: &str) -> Vec<u8> {
         let mut bytes = self.begin_message();
-        if self.open.is_some_and(|open| open.kind == kind) {
+        if self.open.is_some_and(|open| open.kind == kind && !open.cited) {
             return bytes;
         }
         bytes.extend(self.end_block());
         let number = self.next;
         self.next = self.next.saturating_add(1);
-        self.open = Some(Open { number, kind });
+        self.open = Some(Open { number, kind, cited: false });
         let json =
             format!("{{\"type\":\"content_block_start\",\"index\":{number},\"content_block\":{block}}}");
         bytes.extend(event_frame("content_block_start", json.as_bytes()));

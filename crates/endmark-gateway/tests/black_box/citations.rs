@@ -1,0 +1,95 @@
+//! Messages: what a provider cites is what one block of text says, and nothing that was asked for later.
+
+use serde_json::{Value, json};
+use testkit::{Answer, Dialect, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
+
+const MESSAGES: Wire = Wire::Other(Dialect::Messages);
+
+fn citation() -> Value {
+    json!({"type": "char_location", "cited_text": "The harbour was quiet", "document_index": 0, "start_char_index": 0, "end_char_index": 21})
+}
+
+/// A reply that is cut in a cited block.
+fn cut() -> Value {
+    let mut whole = MESSAGES.whole(&[], "max_tokens");
+    whole["content"] = json!([
+        {"type": "text", "text": "As it says: "},
+        {"type": "text", "text": "the harbour was quiet", "citations": [citation()]},
+    ]);
+    whole
+}
+
+/// The same as a stream; the citation comes behind the text, before it, or with the block.
+fn cut_stream(place: &str) -> Answer {
+    let whole = cut();
+    let mut begun = whole.clone();
+    begun["content"] = json!([]);
+    begun["stop_reason"] = Value::Null;
+    let block = |at: usize| {
+        let cited = json!({"type": "content_block_delta", "index": at, "delta": {"type": "citations_delta", "citation": citation()}});
+        let text = json!({"type": "content_block_delta", "index": at,
+            "delta": {"type": "text_delta", "text": whole["content"][at]["text"]}});
+        let mut bare = json!({"type": "text", "text": ""});
+        if at == 1 {
+            bare["citations"] = if place == "with it" { json!([citation()]) } else { json!([]) };
+        }
+        let begins = json!({"type": "content_block_start", "index": at, "content_block": bare});
+        let ends = json!({"type": "content_block_stop", "index": at});
+        match place {
+            "behind" if at == 1 => vec![begins, text, cited, ends],
+            "before" if at == 1 => vec![begins, cited, text, ends],
+            _ => vec![begins, text, ends],
+        }
+    };
+    let events = [
+        vec![json!({"type": "message_start", "message": begun})],
+        block(0),
+        block(1),
+        vec![
+            json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 7}}),
+            json!({"type": "message_stop"}),
+        ],
+    ];
+    let frames = events
+        .concat()
+        .into_iter()
+        .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default()));
+    Answer::sse(frames.collect::<Vec<_>>())
+}
+
+#[tokio::test]
+async fn the_rest_of_a_cited_block_stands_in_one_of_its_own() {
+    let rest = MESSAGES.answer(&[Said::Text(" that morning.")], End::Turn, false);
+    let endmark = Endmark::resuming(Script::new().then(Answer::json(200, &cut())).otherwise(rest)).await;
+    let (reply, _) = MESSAGES.ask(&endmark, &MESSAGES.request(false), false).await;
+    let mut expected = cut()["content"].clone();
+    expected.as_array_mut().unwrap().push(json!({"type": "text", "text": " that morning."}));
+    assert_eq!(reply.json()["content"], expected, "{}", reply.text());
+}
+
+#[tokio::test]
+async fn so_it_does_in_a_stream() {
+    for place in ["behind", "before", "with it"] {
+        let rest = MESSAGES.answer(&[Said::Text(" that"), Said::Text(" morning.")], End::Turn, true);
+        let endmark = Endmark::resuming(Script::new().then(cut_stream(place)).otherwise(rest)).await;
+        let (reply, heard) = MESSAGES.ask(&endmark, &MESSAGES.request(true), true).await;
+        let what = format!("{place}: {}", reply.text());
+        assert_eq!(heard.text, "As it says: the harbour was quiet that morning.", "{what}");
+        let mut blocks = vec![String::new(); 4];
+        let mut begun = Vec::new();
+        for event in reply.json_events() {
+            let at = || usize::try_from(event["index"].as_u64().unwrap()).unwrap();
+            if event["type"] == "content_block_start" {
+                begun.push(at());
+            }
+            if event["delta"]["type"] == "text_delta" {
+                blocks[at()] += event["delta"]["text"].as_str().unwrap();
+            }
+        }
+        assert_eq!(blocks, ["As it says: ", "the harbour was quiet", " that morning.", ""], "{what}");
+        assert_eq!(begun, [0, 1, 2], "{what}");
+    }
+}
