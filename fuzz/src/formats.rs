@@ -93,8 +93,15 @@ fn response(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers
     let reply = response.reply();
     let Some(choice) = reply.choices.first() else { return };
     let text = *numbers.pick(TEXTS);
-    let usage =
-        Usage { prompt: 9, completion: 8, total: 17, written: None, cached: Some(7), reasoning: Some(1) };
+    let usage = Usage {
+        prompt: 9,
+        completion: 8,
+        total: 17,
+        written: None,
+        cached: Some(7),
+        reasoning: Some(1),
+        ..Usage::default()
+    };
     let mut edit = response.edit();
     edit.set_text(choice.index, text);
     edit.set_end(choice.index, *numbers.pick(&[End::Turn, End::ToolCalls, End::Cut]));

@@ -99,6 +99,7 @@ fn usage(response: &ChatResponse, root: Value<'_>, request: &ChatRequest, number
         written: None,
         cached: Some(count()),
         reasoning: Some(count()),
+        ..Usage::default()
     };
     let mut edit = response.edit();
     edit.set_usage(&usage);

@@ -95,7 +95,15 @@ fn made(template: &Template, request: &ChatRequest, numbers: &mut Numbers) {
         signature: None,
         legacy: numbers.flip(),
     };
-    let usage = Usage { prompt: 1, completion: 2, total: 3, written: None, cached: Some(1), reasoning: None };
+    let usage = Usage {
+        prompt: 1,
+        completion: 2,
+        total: 3,
+        written: None,
+        cached: Some(1),
+        reasoning: None,
+        ..Usage::default()
+    };
     let chunks = [
         template.text_chunk(choice, text),
         template.tool_call_chunk(choice, &call),
@@ -114,7 +122,7 @@ fn made(template: &Template, request: &ChatRequest, numbers: &mut Numbers) {
     assert_eq!(made.tool_calls.len(), 1);
     assert_eq!(made.tool_calls[0].arguments, format!("{{{text}"));
     assert_eq!(made.finish.as_ref().map(|finish| finish.word.as_str()), Some("stop"));
-    assert_eq!(stream.usage(), Some(usage));
+    assert_eq!(stream.usage(), Some(&usage));
 }
 
 /// An edited chunk is a chunk, and its other fields are as they were.

@@ -3,7 +3,9 @@
 //! A reply has [`Choice`]s, each with its text, its [`ToolCall`]s and its [`Finish`]. In a stream they come as
 //! [`Delta`]s in [`Event`]s, and [`Received`] puts them together.
 
+mod amount;
 mod choice;
+mod details;
 mod event;
 mod finish;
 mod growth;
@@ -12,6 +14,7 @@ mod tool_call;
 mod usage;
 
 pub use choice::{Choice, Continuation};
+pub use details::Details;
 pub use event::{Delta, Event, EventError, Piece};
 pub use finish::Finish;
 pub(crate) use growth::append;

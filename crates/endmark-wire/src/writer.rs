@@ -32,7 +32,7 @@ pub struct ChoiceEnd<'a> {
 }
 
 /// The end of a stream.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Closing<'a> {
     /// The choices that end otherwise than they were held back; of others what is held passes as it came.
     pub choices: &'a [ChoiceEnd<'a>],

@@ -143,8 +143,8 @@ fn response(bytes: &[u8]) -> Result<String, std::fmt::Error> {
         }
         edit.set_finish(choice.index, choice.normal_word());
     }
-    if let Some(usage) = response.usage {
-        edit.set_usage(&(usage + usage));
+    if let Some(usage) = &response.usage {
+        edit.set_usage(&(usage.clone() + usage.clone()));
     }
     let mended = edit.finish();
     serde_json::from_slice::<serde_json::Value>(&mended).unwrap();

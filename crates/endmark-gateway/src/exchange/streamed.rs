@@ -77,7 +77,7 @@ async fn relay(
     }
     let settings = &exchange.gateway.settings;
     let mut account = Account::new(settings.resume.max_extra_tokens, settings.limits.reconnect);
-    account.first = received.usage();
+    account.first = received.usage().cloned();
     let mut closing = Closing {
         exchange,
         received,
@@ -136,7 +136,7 @@ fn ended(received: &Received, ending: Ending, parts: &Parts<'_>) -> CallEnd {
     CallEnd {
         stop: received.choices().first().and_then(|choice| choice.finish.as_ref()?.stop),
         judged: worst(parts.iter().flat_map(|(_, parts)| parts)),
-        usage: received.usage(),
+        usage: received.usage().cloned(),
         model: received.model().map(str::to_owned),
         ..CallEnd::new(ending)
     }
@@ -413,7 +413,7 @@ impl Closing<'_> {
         if self.account.has_further_calls() {
             return self.account.total();
         }
-        self.account.first.filter(|_| self.ending != Ending::Clean)
+        self.account.first.clone().filter(|_| self.ending != Ending::Clean)
     }
 
     /// The client goes on from the id that its stream began with; its server has all of the reply under that of the last

@@ -58,7 +58,7 @@ pub(crate) async fn whole(
 
     let settings = &exchange.gateway.settings;
     let mut account = Account::new(settings.resume.max_extra_tokens, settings.limits.reconnect);
-    account.first = reply.usage;
+    account.first.clone_from(&reply.usage);
     let mut disclosure = Disclosure::new(&exchange);
     let mut choices = Vec::new();
     for (choice, parts) in reply.choices.iter().zip(&parts) {
@@ -215,7 +215,7 @@ fn settle(call: Option<Call>, end: CallEnd) {
 
 /// The parts of each choice that may be cut.
 fn parts(exchange: &Exchange, reply: &Reply) -> Vec<Vec<Suspect>> {
-    let output_tokens = reply.usage.map(|usage| usage.completion);
+    let output_tokens = reply.usage.as_ref().map(|usage| usage.completion);
     let of = |choice| suspects(exchange, choice, Ending::Clean, output_tokens, None);
     reply.choices.iter().map(of).collect()
 }
@@ -225,7 +225,7 @@ fn ended(reply: &Reply, parts: &[Vec<Suspect>]) -> CallEnd {
     CallEnd {
         stop: reply.choices.first().and_then(|choice| choice.finish.as_ref()?.stop),
         judged: worst(parts.iter().flatten()),
-        usage: reply.usage,
+        usage: reply.usage.clone(),
         model: Some(reply.model.clone()),
         ..CallEnd::new(Ending::Clean)
     }

@@ -93,18 +93,18 @@ async fn whole(
     let reply = response.reply();
     call.settle(CallEnd {
         stop: reply.choices.first().and_then(|choice| choice.finish.as_ref()?.stop),
-        usage: reply.usage,
+        usage: reply.usage.clone(),
         model: Some(reply.model.clone()),
         ..CallEnd::new(Ending::Clean)
     });
-    let usage = reply.usage;
+    let usage = reply.usage.clone();
     let Some(choice) = reply.choices.first() else {
         return Err(CallFailure::Unusable { why: "it has no choice in it".to_owned(), usage });
     };
     if !choice.can_go_on() {
         return Err(CallFailure::Unusable { why: unmendable(choice, limits), usage });
     }
-    let continuation = continuation(choice, Ending::Clean, reply.usage, reply.id.as_deref(), expected);
+    let continuation = continuation(choice, Ending::Clean, usage, reply.id.as_deref(), expected);
     Ok(Continuation { body: Some(body), ..continuation })
 }
 
@@ -187,15 +187,17 @@ async fn streamed(
     let all = stream.received();
     call.settle(CallEnd {
         stop: all.choices().first().and_then(|choice| choice.finish.as_ref()?.stop),
-        usage: all.usage(),
+        usage: all.usage().cloned(),
         model: all.model().map(str::to_owned),
         ..CallEnd::new(ending)
     });
     match all.choices().first() {
         Some(choice) if choice.can_go_on() => {
-            Ok(continuation(choice, ending, all.usage(), all.id(), expected))
+            Ok(continuation(choice, ending, all.usage().cloned(), all.id(), expected))
         }
-        Some(choice) => Err(CallFailure::Unusable { why: unmendable(choice, limits), usage: all.usage() }),
+        Some(choice) => {
+            Err(CallFailure::Unusable { why: unmendable(choice, limits), usage: all.usage().cloned() })
+        }
         None => Err(CallFailure::Lost(format!(
             "the continuation's stream ended {} with nothing in it",
             ending.name()

@@ -258,14 +258,14 @@ async fn resumed(
     kind: CutKind,
     record: Record,
 ) -> Result<Mended, ClientGone> {
-    let before = account.extra.unwrap_or_default();
+    let before = account.extra.clone().unwrap_or_default();
     let mut asker = Asker::new(exchange, suspect, account, flow.is_live()).await;
     let outcome = drive(pipeline(exchange, suspect, flow), &mut asker, flow).await?;
     let (strategies, following, upstream) = (asker.strategies, asker.following, asker.other_upstream);
     let (anew, signature) = (asker.anew, asker.signature);
     let pieces = outcome.pieces.clone();
     let mended = Mended { upstream, signature, anew, ..mended(suspect, kind, outcome, following) };
-    let extra = account.extra.unwrap_or_default();
+    let extra = account.extra.clone().unwrap_or_default();
     let reason = mended.reason.clone().unwrap_or_else(|| "the rest was received and joined".to_owned());
     let outcome_word = mended.outcome.map_or("whole", Outcome::word);
     record

@@ -38,6 +38,7 @@ mod unread_answers;
 mod unshown;
 mod waiting_for_the_rest;
 mod ways_to_upstreams;
+mod what_is_counted;
 mod what_it_cost;
 mod whole_replies;
 mod whose_arguments;

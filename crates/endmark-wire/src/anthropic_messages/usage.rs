@@ -2,17 +2,22 @@
 
 use crate::edit::Edits;
 use crate::json::{Kind, Value};
-use crate::reply::Usage;
+use crate::reply::{Details, Usage};
 
 /// The counts of a `usage` object, each as far as it is there. A stream tells them in two: at its beginning
 /// those of the prompt, at its end those of the reply, and some servers all of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     input: Option<u64>,
     written: Option<u64>,
     read: Option<u64>,
     output: Option<u64>,
+    details: Details,
 }
+
+/// The counts that have a field of their own in [`Usage`].
+const KNOWN: [&str; 4] =
+    ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
 
 impl Counts {
     pub(super) fn read(usage: Value<'_>) -> Self {
@@ -22,6 +27,7 @@ impl Counts {
             written: count("cache_creation_input_tokens"),
             read: count("cache_read_input_tokens"),
             output: count("output_tokens"),
+            details: Details::read(usage, &KNOWN),
         }
     }
 
@@ -32,11 +38,12 @@ impl Counts {
             written: later.written.or(self.written),
             read: later.read.or(self.read),
             output: later.output.or(self.output),
+            details: self.details.then(later.details),
         }
     }
 
     /// The tokens of the whole reply; none if nothing was counted.
-    pub(super) fn usage(self) -> Option<Usage> {
+    pub(super) fn usage(&self) -> Option<Usage> {
         if self.input.is_none() && self.output.is_none() {
             return None;
         }
@@ -44,7 +51,15 @@ impl Counts {
         let prompt = parts.into_iter().flatten().fold(0, u64::saturating_add);
         let completion = self.output.unwrap_or(0);
         let total = prompt.saturating_add(completion);
-        Some(Usage { prompt, completion, total, written: self.written, cached: self.read, reasoning: None })
+        Some(Usage {
+            prompt,
+            completion,
+            total,
+            written: self.written,
+            cached: self.read,
+            reasoning: None,
+            details: self.details.clone(),
+        })
     }
 }
 
@@ -55,6 +70,7 @@ pub(super) fn write<'a>(edits: &mut Edits<'a>, object: Value<'a>, counts: &Usage
         edits.set_field(object, "usage", &json(counts));
         return;
     };
+    counts.details.write(edits, own);
     for (name, count) in named(counts) {
         if let Some(count) = count {
             edits.set_field(own, name, &count.to_string());
@@ -65,7 +81,7 @@ pub(super) fn write<'a>(edits: &mut Edits<'a>, object: Value<'a>, counts: &Usage
 /// The counts as a `usage` object.
 pub(super) fn json(counts: &Usage) -> String {
     let fields = named(counts).into_iter().filter_map(|(name, count)| Some(format!("\"{name}\":{}", count?)));
-    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+    counts.details.added_to(format!("{{{}}}", fields.collect::<Vec<_>>().join(",")))
 }
 
 /// The counts under their names. A client puts those of a stream's end over those of its beginning: all are said.
@@ -101,7 +117,8 @@ mod tests {
                 total: 37,
                 written: Some(3),
                 cached: Some(20),
-                reasoning: None
+                reasoning: None,
+                ..Usage::default()
             }
         );
         assert_eq!(read(&json(&whole)).usage().unwrap(), whole);
@@ -121,12 +138,13 @@ mod tests {
             written: Some(4),
             cached: Some(41),
             reasoning: None,
+            ..Usage::default()
         };
         let mut edits = Edits::of(root);
         write(&mut edits, root, &counts);
         let written = String::from_utf8(edits.finish()).unwrap();
         let usage = Value::parse_str(&written).unwrap().field("usage").unwrap();
-        assert_eq!(Counts::read(usage).usage(), Some(counts));
+        assert_eq!(Counts::read(usage).usage(), Some(counts.clone()));
         assert!(usage.says("service_tier", "standard"));
         // The end of a stream may count the output alone: what was written to a cache is counted once all the same.
         let end = r#"{"usage":{"output_tokens":1}}"#;
@@ -136,6 +154,6 @@ mod tests {
         let written = String::from_utf8(edits.finish()).unwrap();
         let usage = Value::parse_str(&written).unwrap().field("usage").unwrap();
         assert_eq!(usage.field("input_tokens").and_then(Value::as_u64), Some(15));
-        assert_eq!(Counts::read(usage).usage(), Some(counts));
+        assert_eq!(Counts::read(usage).usage(), Some(counts.clone()));
     }
 }

@@ -165,9 +165,8 @@ impl MessageWriter {
         edited.unwrap_or_else(|| {
             let word = word.map_or_else(|| "null".to_owned(), quoted);
             // Where nothing was counted the protocol still wants a count of the output.
-            let usage = closing
-                .usage
-                .map_or_else(|| "{\"output_tokens\":0}".to_owned(), |counts| usage::json(&counts));
+            let usage =
+                closing.usage.as_ref().map_or_else(|| "{\"output_tokens\":0}".to_owned(), usage::json);
             let json = format!(
                 "{{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":{word},\"stop_sequence\":null}},\
                  \"usage\":{}{}}}",

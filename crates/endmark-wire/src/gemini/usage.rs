@@ -5,7 +5,19 @@ use std::fmt::Write as _;
 
 use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value};
-use crate::reply::Usage;
+use crate::reply::{Details, Usage};
+
+/// The counts that have a field of their own in [`Usage`].
+const KNOWN: [&str; 5] = [
+    "promptTokenCount",
+    "candidatesTokenCount",
+    "totalTokenCount",
+    "cachedContentTokenCount",
+    "thoughtsTokenCount",
+];
+
+/// What tools added to the prompt.
+const BY_TOOLS: &str = "toolUsePromptTokenCount";
 
 /// The counts of a message; none if it counts nothing.
 pub(super) fn read(root: Value<'_>) -> Option<Usage> {
@@ -21,7 +33,7 @@ pub(super) fn counts(metadata: Value<'_>) -> Option<Usage> {
         return None;
     }
     let reasoning = count("thoughtsTokenCount");
-    let prompt = prompt.unwrap_or(0).saturating_add(count("toolUsePromptTokenCount").unwrap_or(0));
+    let prompt = prompt.unwrap_or(0).saturating_add(count(BY_TOOLS).unwrap_or(0));
     let completion = candidates.unwrap_or(0).saturating_add(reasoning.unwrap_or(0));
     Some(Usage {
         prompt,
@@ -30,6 +42,7 @@ pub(super) fn counts(metadata: Value<'_>) -> Option<Usage> {
         written: None,
         cached: count("cachedContentTokenCount"),
         reasoning,
+        details: Details::read(metadata, &KNOWN),
     })
 }
 
@@ -40,7 +53,9 @@ pub(super) fn write(edits: &mut Edits<'_>, counts: &Usage) {
         edits.set_field(root, "usageMetadata", &json(counts));
         return;
     };
-    let by_tools = own.field("toolUsePromptTokenCount").and_then(Value::as_u64).unwrap_or(0);
+    counts.details.write(edits, own);
+    let by_tools = counts.details.count(BY_TOOLS).or_else(|| own.field(BY_TOOLS).and_then(Value::as_u64));
+    let by_tools = by_tools.unwrap_or(0);
     let candidates = counts.completion.saturating_sub(counts.reasoning.unwrap_or(0));
     edits.set_field(own, "promptTokenCount", &counts.prompt.saturating_sub(by_tools).to_string());
     edits.set_field(own, "candidatesTokenCount", &candidates.to_string());
@@ -58,7 +73,8 @@ pub(super) fn json(counts: &Usage) -> String {
     let candidates = counts.completion.saturating_sub(counts.reasoning.unwrap_or(0));
     let mut json = format!(
         "{{\"promptTokenCount\":{},\"candidatesTokenCount\":{candidates},\"totalTokenCount\":{}",
-        counts.prompt, counts.total
+        counts.prompt.saturating_sub(counts.details.count(BY_TOOLS).unwrap_or(0)),
+        counts.total
     );
     // Writing to a string cannot fail.
     if let Some(cached) = counts.cached {
@@ -68,7 +84,7 @@ pub(super) fn json(counts: &Usage) -> String {
         let _ = write!(json, ",\"thoughtsTokenCount\":{reasoning}");
     }
     json.push('}');
-    json
+    counts.details.added_to(json)
 }
 
 #[cfg(test)]
@@ -86,10 +102,11 @@ mod tests {
             written: None,
             cached: None,
             reasoning: Some(302),
+            ..Usage::default()
         };
         assert_eq!(counts, expected);
         let again = format!("{{\"usageMetadata\":{}}}", json(&counts));
-        assert_eq!(read(Value::parse_str(&again).unwrap()), Some(counts));
+        assert_eq!(read(Value::parse_str(&again).unwrap()), Some(counts.clone()));
         for nothing in [r#"{"usageMetadata":{"trafficType":"ON_DEMAND"}}"#, "{}", r#"{"usageMetadata":[]}"#] {
             assert_eq!(read(Value::parse_str(nothing).unwrap()), None, "{nothing}");
         }
@@ -106,10 +123,13 @@ mod tests {
             written: None,
             cached: Some(5),
             reasoning: Some(3),
+            ..Usage::default()
         };
         write(&mut edits, &counts);
         let written = String::from_utf8(edits.finish()).unwrap();
-        assert_eq!(read(Value::parse_str(&written).unwrap()), Some(counts));
+        let read = read(Value::parse_str(&written).unwrap()).unwrap();
+        assert_eq!(read.details.count(BY_TOOLS), Some(4));
+        assert_eq!(Usage { details: Details::default(), ..read }, counts);
         assert!(written.contains("\"trafficType\":\"X\""));
     }
 }

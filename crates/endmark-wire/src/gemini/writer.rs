@@ -101,7 +101,7 @@ impl ContentWriter {
     /// A chunk that ends a choice, where none was held back.
     fn end(&self, end: &ChoiceEnd<'_>, closing: &Closing<'_>) -> Vec<u8> {
         let Some(word) = end.end.map(word_of) else { return Vec::new() };
-        let usage = closing.usage.map(|usage| format!(",\"usageMetadata\":{}", usage::json(&usage)));
+        let usage = closing.usage.as_ref().map(|usage| format!(",\"usageMetadata\":{}", usage::json(usage)));
         let json = format!(
             "{{\"candidates\":[{{\"content\":{{\"parts\":[],\"role\":\"model\"}},\"finishReason\":{},\"index\":{}}}]{}{}{}}}",
             quoted(word),

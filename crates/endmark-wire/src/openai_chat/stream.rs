@@ -126,7 +126,7 @@ impl ChatStream {
     }
 
     /// Tokens of the whole reply, once they were counted.
-    pub fn usage(&self) -> Option<Usage> {
+    pub fn usage(&self) -> Option<&Usage> {
         self.received.usage()
     }
 

@@ -102,7 +102,7 @@ proptest! {
                 edit.set_arguments(choice.index, call.index, "{}");
             }
         }
-        edit.set_usage(&Usage { prompt: 1, completion: 2, total: 3, written: None, cached: Some(4), reasoning: Some(5) });
+        edit.set_usage(&Usage { prompt: 1, completion: 2, total: 3, written: None, cached: Some(4), reasoning: Some(5), ..Usage::default() });
         let changed = ChatResponse::parse(&edit.finish(), &request).unwrap();
         prop_assert_eq!(changed.usage.unwrap().reasoning, Some(5));
         for (choice, before) in changed.choices.iter().zip(&choices) {

@@ -2,7 +2,16 @@
 
 use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value};
-use crate::reply::Usage;
+use crate::reply::{Details, Usage};
+
+/// The counts that have a field of their own in [`Usage`].
+const KNOWN: [&str; 5] = [
+    "prompt_tokens",
+    "completion_tokens",
+    "total_tokens",
+    "prompt_tokens_details.cached_tokens",
+    "completion_tokens_details.reasoning_tokens",
+];
 
 /// Reads a `usage` object; none if it counts nothing.
 pub(super) fn read_usage(value: Value<'_>) -> Option<Usage> {
@@ -21,6 +30,7 @@ pub(super) fn read_usage(value: Value<'_>) -> Option<Usage> {
         written: None,
         cached: detail("prompt_tokens_details", "cached_tokens").or_else(|| count("prompt_cache_hit_tokens")),
         reasoning: detail("completion_tokens_details", "reasoning_tokens"),
+        details: Details::read(value, &KNOWN),
     })
 }
 
@@ -39,7 +49,7 @@ pub(super) fn usage_json(usage: &Usage) -> String {
         let _ = write!(json, ",\"completion_tokens_details\":{{\"reasoning_tokens\":{reasoning}}}");
     }
     json.push('}');
-    json
+    usage.details.added_to(json)
 }
 
 /// Writes the counts over those of the document's `usage`, whose other details stay.
@@ -49,6 +59,7 @@ pub(super) fn write_usage(counts: &Usage, edits: &mut Edits<'_>) {
         edits.set_field(root, "usage", &usage_json(counts));
         return;
     };
+    counts.details.write(edits, usage);
     edits.set_field(usage, "prompt_tokens", &counts.prompt.to_string());
     edits.set_field(usage, "completion_tokens", &counts.completion.to_string());
     edits.set_field(usage, "total_tokens", &counts.total.to_string());
@@ -73,13 +84,10 @@ mod tests {
 
     #[test]
     fn counts_under_every_name() {
-        let counts =
-            Usage { prompt: 10, completion: 3, total: 13, written: None, cached: Some(8), reasoning: None };
-        assert_eq!(
-            read(r#"{"prompt_tokens":10,"completion_tokens":3,"prompt_cache_hit_tokens":8}"#),
-            Some(counts)
-        );
-        assert_eq!(read(&usage_json(&counts)), Some(counts));
+        let counts = Usage { prompt: 10, completion: 3, total: 13, cached: Some(8), ..Usage::default() };
+        let other = read(r#"{"prompt_tokens":10,"completion_tokens":3,"prompt_cache_hit_tokens":8}"#);
+        assert_eq!(other.map(|other| Usage { details: Details::default(), ..other }), Some(counts.clone()));
+        assert_eq!(read(&usage_json(&counts)), Some(counts.clone()));
         assert_eq!(read(r#"{"prompt_tokens":1}"#), Some(Usage { prompt: 1, total: 1, ..Usage::default() }));
         for nothing in ["null", "{}", "[]", r#"{"prompt_tokens":"many"}"#] {
             assert_eq!(read(nothing), None, "{nothing}");

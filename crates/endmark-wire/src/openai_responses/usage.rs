@@ -4,7 +4,16 @@ use std::fmt::Write as _;
 
 use crate::edit::Edits;
 use crate::json::{Kind, Value};
-use crate::reply::Usage;
+use crate::reply::{Details, Usage};
+
+/// The counts that have a field of their own in [`Usage`].
+const KNOWN: [&str; 5] = [
+    "input_tokens",
+    "output_tokens",
+    "total_tokens",
+    "input_tokens_details.cached_tokens",
+    "output_tokens_details.reasoning_tokens",
+];
 
 /// The counts of a response; none if it counts nothing.
 pub(super) fn read(response: Value<'_>) -> Option<Usage> {
@@ -22,6 +31,7 @@ pub(super) fn read(response: Value<'_>) -> Option<Usage> {
         written: None,
         cached: count("input_tokens_details.cached_tokens"),
         reasoning: count("output_tokens_details.reasoning_tokens"),
+        details: Details::read(usage, &KNOWN),
     })
 }
 
@@ -31,6 +41,7 @@ pub(super) fn write<'a>(edits: &mut Edits<'a>, response: Value<'a>, counts: &Usa
         edits.set_field(response, "usage", &json(counts));
         return;
     };
+    counts.details.write(edits, own);
     edits.set_field(own, "input_tokens", &counts.prompt.to_string());
     edits.set_field(own, "output_tokens", &counts.completion.to_string());
     edits.set_field(own, "total_tokens", &counts.total.to_string());
@@ -59,7 +70,7 @@ pub(super) fn json(counts: &Usage) -> String {
         let _ = write!(json, ",\"output_tokens_details\":{{\"reasoning_tokens\":{reasoning}}}");
     }
     json.push('}');
-    json
+    counts.details.added_to(json)
 }
 
 #[cfg(test)]
@@ -75,9 +86,10 @@ mod tests {
             written: None,
             cached: Some(5),
             reasoning: Some(3),
+            ..Usage::default()
         };
         let made = format!("{{\"usage\":{}}}", json(&counts));
-        assert_eq!(read(Value::parse_str(&made).unwrap()), Some(counts));
+        assert_eq!(read(Value::parse_str(&made).unwrap()), Some(counts.clone()));
         for own in [
             "{}",
             r#"{"usage":null}"#,
@@ -87,7 +99,7 @@ mod tests {
             let mut edits = Edits::of(root);
             write(&mut edits, root, &counts);
             let written = String::from_utf8(edits.finish()).unwrap();
-            assert_eq!(read(Value::parse_str(&written).unwrap()), Some(counts), "{own}");
+            assert_eq!(read(Value::parse_str(&written).unwrap()), Some(counts.clone()), "{own}");
         }
         assert_eq!(read(Value::parse_str(r#"{"usage":{}}"#).unwrap()), None);
     }

@@ -94,8 +94,8 @@ impl Received {
     }
 
     /// Tokens of the whole reply, once they were counted.
-    pub fn usage(&self) -> Option<Usage> {
-        self.usage
+    pub fn usage(&self) -> Option<&Usage> {
+        self.usage.as_ref()
     }
 
     /// Tokens that were generated, by the usage or by what else a server says. Of a reply with several choices
@@ -161,8 +161,10 @@ impl Received {
             self.state = State::Failed;
         }
         self.done |= event.done;
-        self.usage = event.usage.or(self.usage);
-        let counted = event.usage.map(|usage| usage.completion);
+        if let Some(usage) = &event.usage {
+            self.usage = Some(usage.clone());
+        }
+        let counted = event.usage.as_ref().map(|usage| usage.completion);
         self.output_tokens = counted.or(output_tokens).or(self.output_tokens);
     }
 

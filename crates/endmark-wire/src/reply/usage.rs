@@ -1,15 +1,17 @@
 //! How many tokens a call took, as the provider reports them.
 
+use super::Details;
+
 /// Tokens of one call, or of several together.
 ///
 /// ```
 /// use endmark_wire::reply::Usage;
-/// let first = Usage { prompt: 10, completion: 20, total: 30, written: None, cached: Some(8), reasoning: None };
-/// let second = Usage { prompt: 31, completion: 4, total: 35, written: None, cached: None, reasoning: None };
-/// let sum = Usage { prompt: 41, completion: 24, total: 65, written: None, cached: Some(8), reasoning: None };
+/// let first = Usage { prompt: 10, completion: 20, total: 30, cached: Some(8), ..Usage::default() };
+/// let second = Usage { prompt: 31, completion: 4, total: 35, ..Usage::default() };
+/// let sum = Usage { prompt: 41, completion: 24, total: 65, cached: Some(8), ..Usage::default() };
 /// assert_eq!(first + second, sum);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Usage {
     /// Tokens of the prompt, cached ones included.
     pub prompt: u64,
@@ -23,6 +25,8 @@ pub struct Usage {
     pub cached: Option<u64>,
     /// Generated tokens that were reasoning.
     pub reasoning: Option<u64>,
+    /// What the provider counts besides.
+    pub details: Details,
 }
 
 impl std::ops::Add for Usage {
@@ -40,6 +44,7 @@ impl std::ops::Add for Usage {
             written: both(self.written, other.written),
             cached: both(self.cached, other.cached),
             reasoning: both(self.reasoning, other.reasoning),
+            details: self.details.plus(other.details),
         }
     }
 }
@@ -54,10 +59,9 @@ mod tests {
             prompt: u64::MAX,
             completion: u64::MAX,
             total: u64::MAX,
-            written: None,
             cached: Some(u64::MAX),
-            reasoning: None,
+            ..Usage::default()
         };
-        assert_eq!(most + most, most);
+        assert_eq!(most.clone() + most.clone(), most);
     }
 }

@@ -180,7 +180,7 @@ proptest! {
                 let mut edit = response.edit();
                 edit.set_text(choice.index, &text);
                 edit.set_end(choice.index, End::Cut);
-                edit.set_usage(&Usage { prompt: 1, completion: 2, total: 3, written: None, cached: Some(1), reasoning: None });
+                edit.set_usage(&Usage { prompt: 1, completion: 2, total: 3, written: None, cached: Some(1), reasoning: None, ..Usage::default() });
                 edit.set_endmark(&serde_json::value::to_raw_value(&1).unwrap());
                 for call in &choice.tool_calls {
                     edit.set_arguments(choice.index, call.index, "{\"x\":1}");

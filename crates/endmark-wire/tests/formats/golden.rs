@@ -134,8 +134,8 @@ fn response(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
         }
         edit.set_end(choice.index, normal_end(choice));
     }
-    if let Some(usage) = reply.usage {
-        edit.set_usage(&(usage + usage));
+    if let Some(usage) = &reply.usage {
+        edit.set_usage(&(usage.clone() + usage.clone()));
     }
     edit.set_endmark(&endmark());
     let mended = edit.finish();
@@ -193,7 +193,7 @@ fn stream(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
             rewritten: false,
         })
         .collect();
-    let usage = usage.map(|usage| usage + usage);
+    let usage = usage.map(|usage| usage.clone() + usage.clone());
     written.extend(relayed.writer.close(&Closing { choices: &ends, usage, ..Closing::default() }));
     writeln!(out, "\n== written in its place\n{}", String::from_utf8(written).unwrap().trim_end())?;
     Ok(out)
@@ -216,7 +216,7 @@ fn event_line(event: &Event) -> String {
             .iter()
             .map(|finish| format!("{} ends: {} is {:?}", finish.choice, finish.word, finish.stop)),
     );
-    said.extend(event.usage.map(|usage| format!("{usage:?}")));
+    said.extend(event.usage.as_ref().map(|usage| format!("{usage:?}")));
     said.extend(event.error.as_ref().map(|error| format!("{error:?}")));
     for (is, word) in [(event.done, "done"), (event.closes, "closes"), (event.idle, "idle")] {
         said.extend(is.then(|| word.to_owned()));

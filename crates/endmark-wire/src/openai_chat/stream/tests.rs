@@ -161,8 +161,15 @@ fn what_a_template_makes_is_read_as_it_was_meant() {
         signature: None,
         legacy: false,
     };
-    let usage =
-        Usage { prompt: 1, completion: 2, total: 3, written: None, cached: Some(1), reasoning: Some(0) };
+    let usage = Usage {
+        prompt: 1,
+        completion: 2,
+        total: 3,
+        written: None,
+        cached: Some(1),
+        reasoning: Some(0),
+        ..Usage::default()
+    };
     let endmark = serde_json::value::to_raw_value(&serde_json::json!({"outcome": "resumed"})).unwrap();
     let made = [
         template.text_chunk(0, "Hi \u{0}\u{1f}\"\\\n"),
@@ -180,7 +187,7 @@ fn what_a_template_makes_is_read_as_it_was_meant() {
     assert_eq!(choice.text, "Hi \u{0}\u{1f}\"\\\n");
     assert_eq!(choice.tool_calls, [ToolCall { arguments: "{\"a\":1}".to_owned(), ..call }]);
     assert_eq!(choice.finish.as_ref().unwrap().stop, Some(Stop::Normal));
-    assert_eq!(second.usage(), Some(usage));
+    assert_eq!(second.usage(), Some(&usage));
     assert_eq!(second.template(), &template);
 }
 

@@ -1,0 +1,178 @@
+//! What providers count besides the tokens of a prompt and a reply, under names of their own: how long a cache keeps what
+//! was written to it, tokens by what they are of, what a call cost.
+
+use std::fmt;
+
+use super::amount::Amount;
+use crate::edit::Edits;
+use crate::json::{Kind, Value, quoted};
+
+/// More of them no provider has; of others nothing is kept.
+const MAX_DETAILS: usize = 64;
+
+/// No name is longer.
+const MAX_NAME_BYTES: usize = 64;
+
+/// The fields of an entry in a list of tokens by their kind.
+const KIND: &str = "modality";
+const COUNT: &str = "tokenCount";
+
+/// Where in a usage object a number stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    /// In a field.
+    Field(String),
+    /// In a field of an object.
+    Member(String, String),
+    /// In a list, as the tokens of this kind.
+    Kind(String, String),
+}
+
+/// Counts besides the tokens of a prompt and a reply. Numbers that are none, as tokens per second, are left alone.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Details(Vec<(Place, Amount)>);
+
+impl Details {
+    /// Those of a usage object, but for the ones that its format knows (`name`, or `object.name`).
+    pub(crate) fn read(usage: Value<'_>, known: &[&str]) -> Self {
+        let mut details = Self::default();
+        for field in usage.fields() {
+            let Some(name) = field.key.text().filter(|name| name.len() <= MAX_NAME_BYTES) else { continue };
+            match field.value.kind() {
+                Kind::Number if is_count(&name) && !known.contains(&&*name) => {
+                    details.note(Place::Field(name.into_owned()), field.value);
+                }
+                Kind::Object => {
+                    for inner in field.value.fields() {
+                        let own = inner.key.text().filter(|own| own.len() <= MAX_NAME_BYTES && is_count(own));
+                        let Some(own) = own.filter(|own| !known.contains(&&*format!("{name}.{own}"))) else {
+                            continue;
+                        };
+                        details.note(Place::Member(name.to_string(), own.into_owned()), inner.value);
+                    }
+                }
+                Kind::Array => {
+                    for entry in field.value.items() {
+                        let kind = entry.word(KIND).filter(|kind| kind.len() <= MAX_NAME_BYTES);
+                        if let (Some(kind), Some(count)) = (kind, entry.field(COUNT)) {
+                            details.note(Place::Kind(name.to_string(), kind), count);
+                        }
+                    }
+                }
+                Kind::Number | Kind::String | Kind::Bool | Kind::Null => {}
+            }
+        }
+        details
+    }
+
+    fn note(&mut self, place: Place, number: Value<'_>) {
+        let amount = number.of_kind(Kind::Number).and_then(|number| Amount::read(number.raw()));
+        if let Some(amount) = amount.filter(|_| self.0.len() < MAX_DETAILS) {
+            self.0.push((place, amount));
+        }
+    }
+
+    /// These, with what a later object counts in place of them.
+    pub(crate) fn then(mut self, later: Self) -> Self {
+        for (place, amount) in later.0 {
+            match self.0.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, known)) => *known = amount,
+                None => self.0.push((place, amount)),
+            }
+        }
+        self
+    }
+
+    /// Both together. What has more digits then than are kept is left as it stands.
+    pub(super) fn plus(mut self, other: Self) -> Self {
+        for (place, amount) in other.0 {
+            match self.0.iter().position(|(known, _)| *known == place) {
+                Some(at) => match self.0[at].1.plus(amount) {
+                    Some(sum) => self.0[at].1 = sum,
+                    None => {
+                        self.0.swap_remove(at);
+                    }
+                },
+                None => self.0.push((place, amount)),
+            }
+        }
+        self
+    }
+
+    /// The count in this field.
+    pub(crate) fn count(&self, name: &str) -> Option<u64> {
+        let is_it = |place: &Place| matches!(place, Place::Field(own) if own == name);
+        self.0.iter().find(|(place, _)| is_it(place)).and_then(|(_, amount)| amount.count())
+    }
+
+    /// Writes them over those of this usage object.
+    pub(crate) fn write<'a>(&self, edits: &mut Edits<'a>, usage: Value<'a>) {
+        let mut made: Vec<&str> = Vec::new();
+        for (place, amount) in &self.0 {
+            match place {
+                Place::Field(name) => edits.set_field(usage, name, &amount.to_string()),
+                Place::Member(object, name) => {
+                    match usage.field(object).and_then(|own| own.of_kind(Kind::Object)) {
+                        Some(own) => edits.set_field(own, name, &amount.to_string()),
+                        None if made.contains(&object.as_str()) => {}
+                        None => {
+                            made.push(object);
+                            edits.set_field(usage, object, &self.object(object));
+                        }
+                    }
+                }
+                Place::Kind(list, kind) => match usage.field(list).and_then(|own| own.of_kind(Kind::Array)) {
+                    Some(own) => match own.items().find(|entry| entry.says(KIND, kind)) {
+                        Some(entry) => edits.set_field(entry, COUNT, &amount.to_string()),
+                        None => edits.push_item(own, &entry(kind, *amount)),
+                    },
+                    None if made.contains(&list.as_str()) => {}
+                    None => {
+                        made.push(list);
+                        edits.set_field(usage, list, &self.list(list));
+                    }
+                },
+            }
+        }
+    }
+
+    /// A usage object, with these in it.
+    pub(crate) fn added_to(&self, json: String) -> String {
+        let Some(usage) = Value::parse_str(&json).ok().filter(|_| !self.0.is_empty()) else { return json };
+        let mut edits = Edits::of(usage);
+        self.write(&mut edits, usage);
+        String::from_utf8(edits.finish()).unwrap_or_default()
+    }
+
+    fn object(&self, object: &str) -> String {
+        let fields = self.0.iter().filter_map(|(place, amount)| match place {
+            Place::Member(own, name) if own == object => Some(format!("{}:{amount}", quoted(name))),
+            _ => None,
+        });
+        format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+    }
+
+    fn list(&self, list: &str) -> String {
+        let entries = self.0.iter().filter_map(|(place, amount)| match place {
+            Place::Kind(own, kind) if own == list => Some(entry(kind, *amount)),
+            _ => None,
+        });
+        format!("[{}]", entries.collect::<Vec<_>>().join(","))
+    }
+}
+
+impl fmt::Debug for Details {
+    /// As a usage object with nothing else in it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.added_to("{}".to_owned()))
+    }
+}
+
+fn entry(kind: &str, amount: Amount) -> String {
+    format!("{{\"{KIND}\":{},\"{COUNT}\":{amount}}}", quoted(kind))
+}
+
+/// Whether what stands under this name is a count of tokens or of requests, or a price: of two calls the sum is one, too.
+fn is_count(name: &str) -> bool {
+    ["tokens", "requests", "TokenCount", "cost"].iter().any(|end| name.ends_with(end))
+}
