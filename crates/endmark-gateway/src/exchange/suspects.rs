@@ -2,13 +2,13 @@
 
 use std::sync::OnceLock;
 
-use endmark_core::{Ending, Format, Judgement, Reply, Stop};
+use endmark_core::{CutKind, Ending, Format, Judgement, Reply, Stop};
 use endmark_wire::error::ProviderError;
 use endmark_wire::reply::{Choice, Finish, ToolCall};
 
 use super::Exchange;
 use super::slot::{Part, Slot};
-use crate::recovery::{Schema, Suspect, is_made_up, judgement};
+use crate::recovery::{HALVED, Schema, Suspect, UNSHOWN, is_made_up, judgement};
 
 /// The parts of a choice that may be cut: its text, or, where it calls tools, the arguments of each call.
 ///
@@ -21,9 +21,7 @@ pub(crate) fn suspects(
     error: Option<&ProviderError>,
 ) -> Vec<Suspect> {
     // Of a text with a thought behind it the rest is the thought's: a request could only show what stands before that.
-    if !choice.mendable || (choice.ends_in_thought && choice.tool_calls.is_empty()) {
-        return Vec::new();
-    }
+    let is_unshown = !choice.mendable || (choice.ends_in_thought && choice.tool_calls.is_empty());
     let stop = choice.finish.as_ref().and_then(|finish| finish.stop);
     // Some servers have a finish reason for "it went wrong".
     let went_wrong = choice.finish.is_some() && stop.is_none();
@@ -40,21 +38,40 @@ pub(crate) fn suspects(
         limit: exchange.limit_of_one_reply(),
         reasoned: choice.reasoned,
     };
+    let slot = || Slot { choice: choice.index, part: Part::Text };
+    if is_unshown {
+        // What came of it may not be all that there is: only how it ended tells anything.
+        let reply = Reply { reasoned: false, ..reply(choice.text.clone()) };
+        let suspect = Suspect {
+            slot: slot(),
+            demanded: None,
+            schema: None,
+            content_before: String::new(),
+            calls_before: Vec::new(),
+            hindrance: Some(UNSHOWN),
+            fills_window,
+            continuation: None,
+            judged: OnceLock::new(),
+            reply,
+        };
+        let is_at_end = matches!(judgement(&suspect), Judgement::Cut(CutKind::Limit | CutKind::Window));
+        return if is_at_end { vec![suspect] } else { Vec::new() };
+    }
+    let hindrance = (!choice.exact).then_some(HALVED);
     if choice.tool_calls.is_empty() {
         let before = before(exchange, choice);
         let reply = match before {
             "" => reply(with_lead(exchange, &choice.text)),
             before => reply(choice.text.strip_prefix(before).unwrap_or_default().to_owned()),
         };
-        let slot = Slot { choice: choice.index, part: Part::Text };
         return vec![Suspect {
-            slot,
+            slot: slot(),
             reply,
             demanded: exchange.demanded.clone(),
             schema: exchange.schema.clone(),
             content_before: String::new(),
             calls_before: Vec::new(),
-            exact: choice.exact,
+            hindrance,
             fills_window,
             continuation: choice.continuation.clone(),
             judged: OnceLock::new(),
@@ -68,7 +85,7 @@ pub(crate) fn suspects(
         }
         let before = &choice.tool_calls[..position];
         let suspect = call_suspect(exchange, choice.index, call, reply, &choice.text, before);
-        Suspect { exact: choice.exact, fills_window: fills_window && position == last, ..suspect }
+        Suspect { hindrance, fills_window: fills_window && position == last, ..suspect }
     };
     choice.tool_calls.iter().enumerate().map(of_call).collect()
 }
@@ -110,7 +127,7 @@ pub(crate) fn call_suspect(
         schema: schema.filter(|_| !without_arguments),
         content_before: content_before.to_owned(),
         calls_before: calls_before.to_vec(),
-        exact: true,
+        hindrance: None,
         fills_window: false,
         continuation: None,
         judged: OnceLock::new(),

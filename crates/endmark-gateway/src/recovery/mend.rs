@@ -95,13 +95,10 @@ pub(crate) async fn mend(
                     Ok(disclosed(exchange, record, suspect, kind, FULL).await)
                 }
                 Action::Disclose => Ok(disclosed(exchange, record, suspect, kind, LEFT).await),
-                Action::Resume if !suspect.exact => {
-                    Ok(disclosed(exchange, record, suspect, kind, HALVED).await)
-                }
-                Action::Resume if !flow.is_open() => {
-                    Ok(disclosed(exchange, record, suspect, kind, CLOSED).await)
-                }
-                Action::Resume => Box::pin(resumed(exchange, suspect, account, flow, kind, record)).await,
+                Action::Resume => match suspect.hindrance.or((!flow.is_open()).then_some(CLOSED)) {
+                    Some(why) => Ok(disclosed(exchange, record, suspect, kind, why).await),
+                    None => Box::pin(resumed(exchange, suspect, account, flow, kind, record)).await,
+                },
             }
         }
     }
@@ -213,9 +210,6 @@ const FULL: &str = "the model's context window is full: compact the conversation
 /// Nothing can be said behind what the client has.
 const CLOSED: &str = "the client has the beginning of something that only its own server can complete";
 
-/// A request could only show another text than the client has.
-pub(super) const HALVED: &str = "half a surrogate pair stands in it, which no request can show";
-
 /// A cut part that is left as it is.
 async fn disclosed(
     exchange: &Exchange,
@@ -302,7 +296,7 @@ fn pipeline(exchange: &Exchange, suspect: &Suspect, flow: &Flow<'_>) -> Pipeline
 /// What was sent cannot be corrected any more, and a call of which nothing came would be made up.
 fn corrections(exchange: &Exchange, suspect: &Suspect, flow: &Flow<'_>) -> u32 {
     let is_made_up = matches!(suspect.slot.part, Part::ToolCall(_)) && suspect.reply.text.trim().is_empty();
-    if flow.sent() == 0 && !is_made_up && suspect.exact {
+    if flow.sent() == 0 && !is_made_up && suspect.hindrance.is_none() {
         exchange.gateway.settings.max_corrections
     } else {
         0

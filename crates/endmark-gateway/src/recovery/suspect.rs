@@ -20,8 +20,8 @@ pub(crate) struct Suspect {
     pub(crate) content_before: String,
     /// The message's calls before a tool call.
     pub(crate) calls_before: Vec<ToolCall>,
-    /// Every character of it is one that came; see [`Choice::exact`](endmark_wire::reply::Choice::exact).
-    pub(crate) exact: bool,
+    /// Why no request can go on with it, where none can.
+    pub(crate) hindrance: Option<&'static str>,
     /// The provider says that the model's window is full behind it.
     pub(crate) fills_window: bool,
     /// The provider's own way to go on with a text.
@@ -39,6 +39,12 @@ pub(crate) struct Following {
     /// The text before them was the beginning of the call itself, not yet recognised as one.
     pub(crate) instead_of_text: bool,
 }
+
+/// A request could only show another text than the client has; see [`Choice::exact`](endmark_wire::reply::Choice::exact).
+pub(crate) const HALVED: &str = "half a surrogate pair stands in it, which no request can show";
+
+/// What stands next to the text, or in it; see [`Choice::mendable`](endmark_wire::reply::Choice::mendable).
+pub(crate) const UNSHOWN: &str = "it holds more than text and calls of functions, ends in a thought behind a text, or was not read as a whole, which no request can show";
 
 /// Whether the arguments of a reply's last call are not the model's. Where the reply reached its limit, whole arguments
 /// that the function does not take are what a server made of a beginning that it could not read: in formats that have an

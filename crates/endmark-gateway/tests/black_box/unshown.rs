@@ -1,7 +1,8 @@
-//! Replies that hold what no request for the rest can show: they are never gone on with, and lose nothing.
+//! Replies that hold what no request for the rest can show: they are never gone on with, lose nothing, and are told to be
+//! cut.
 
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Script};
+use testkit::{Answer, Dialect, Reply, Script};
 
 use crate::support::Endmark;
 use crate::support::spoken::Wire;
@@ -19,6 +20,47 @@ fn response(output: &Value) -> Value {
 fn candidate(parts: &Value) -> Value {
     json!({"responseId": "g", "modelVersion": "m",
            "candidates": [{"index": 0, "finishReason": "MAX_TOKENS", "content": {"role": "model", "parts": parts}}]})
+}
+
+/// A candidate of which a search says where it is from.
+fn grounded() -> Value {
+    let mut reply = candidate(&json!([{"text": "The harbour was quiet"}]));
+    let support = json!({"segment": {"startIndex": 0, "endIndex": 21}, "groundingChunkIndices": [0]});
+    reply["candidates"][0]["groundingMetadata"] = json!({"webSearchQueries": ["harbour"],
+        "groundingChunks": [{"web": {"uri": "https://example.com", "title": "t"}}], "groundingSupports": [support]});
+    reply
+}
+
+/// What is told of a reply that no request could go on with.
+fn is_told(reply: &Reply, what: &str) {
+    let streams = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+    let told = if streams {
+        let events = reply.json_events();
+        let told = |event: &Value| [&event["endmark"], &event["response"]["endmark"]].map(Clone::clone);
+        let told = events.iter().flat_map(told).find(Value::is_object).unwrap_or_default();
+        let reason = told["reason"].as_str().unwrap_or_default();
+        assert!(reason.contains("no request can show"), "{what}: {told}");
+        ["outcome", "cut"].map(|name| told[name].as_str().map(str::to_owned))
+    } else {
+        ["outcome", "cut"].map(|name| reply.header(&format!("x-endmark-{name}")).map(str::to_owned))
+    };
+    assert_eq!(
+        told.each_ref().map(Option::as_deref),
+        [Some("cut"), Some("limit")],
+        "{what}: {}",
+        reply.text()
+    );
+}
+
+/// A stream without what Endmark says in it.
+fn without_endmark(reply: &Reply) -> Vec<Value> {
+    let mut events = reply.json_events();
+    for event in &mut events {
+        if let Some(event) = event.as_object_mut() {
+            event.remove("endmark");
+        }
+    }
+    events
 }
 
 /// The kinds in which each format's content may hold more, cut at the limit.
@@ -42,6 +84,14 @@ fn replies() -> Vec<(Wire, Value, &'static str)> {
         (responses, response(&json!([looked, said])), "output"),
         (gemini, candidate(&json!([{"text": "Code:"}, {"executableCode": {"code": "pri"}}])), "candidates"),
         (gemini, candidate(&json!([{"inlineData": {"data": "AA"}}, {"text": "A ha"}])), "candidates"),
+        (
+            gemini,
+            candidate(
+                &json!([{"functionCall": {"name": "f", "partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}], "willContinue": true}}]),
+            ),
+            "candidates",
+        ),
+        (gemini, grounded(), "candidates"),
         (Wire::Chat, audio, "choices"),
     ]
 }
@@ -53,6 +103,13 @@ async fn a_reply_that_comes_as_a_whole_keeps_it() {
         let (answer, _) = wire.ask(&endmark, &wire.request(false), false).await;
         assert_eq!(endmark.calls(), 1, "{wire:?} {reply}");
         assert_eq!(answer.json()[content], reply[content], "{wire:?}");
+        is_told(&answer, &format!("{wire:?} {reply}"));
+        // The client's own limit is as little a secret.
+        let mut limited = wire.request(false);
+        limited["max_tokens"] = json!(5);
+        let endmark = Endmark::start(Script::new().then(Answer::json(200, &reply))).await;
+        let (answer, _) = wire.ask(&endmark, &limited, false).await;
+        assert_eq!((answer.header("x-endmark-outcome"), answer.json()), (Some("cut"), reply), "{wire:?}");
     }
 }
 
@@ -77,8 +134,42 @@ async fn a_streamed_message_is_not_gone_on_with_behind_it() {
         .collect();
     let wire = Wire::Other(Dialect::Messages);
     let endmark = Endmark::resuming(Script::new().then(Answer::sse(frames))).await;
-    let (_, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+    let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
     assert_eq!((endmark.calls(), heard.stop.as_deref()), (1, Some("max_tokens")));
+    is_told(&reply, "a search");
+}
+
+#[tokio::test]
+async fn a_stream_of_gemini_is_not_gone_on_with_behind_it() {
+    let wire = Wire::Other(Dialect::Gemini);
+    for (_, reply, _) in replies().into_iter().filter(|(other, ..)| *other == wire) {
+        let endmark = Endmark::resuming(
+            Script::new()
+                .then(Answer::sse([format!("data: {reply}\r\n\r\n")]))
+                .otherwise(Answer::server_error()),
+        );
+        let endmark = endmark.await;
+        let (answer, _) = wire.ask(&endmark, &wire.request(true), true).await;
+        assert_eq!((endmark.calls(), without_endmark(&answer)), (1, vec![reply.clone()]), "{reply}");
+        is_told(&answer, &reply.to_string());
+    }
+}
+
+/// What a search found for the rest belongs to the rest: joined, it would be lost.
+#[tokio::test]
+async fn a_rest_that_says_where_it_is_from_is_not_joined_without_that() {
+    let wire = Wire::Other(Dialect::Gemini);
+    let mut rest = grounded();
+    rest["candidates"][0]["finishReason"] = json!("STOP");
+    rest["candidates"][0]["content"]["parts"][0]["text"] = json!(" there was a harbour.");
+    let mut whole = candidate(&json!([{"text": "Once upon a time"}]));
+    // Nothing was found, and so nothing is said.
+    whole["candidates"][0]["groundingMetadata"] = json!({});
+    let script = Script::new().then(Answer::json(200, &whole)).otherwise(Answer::json(200, &rest));
+    let endmark = Endmark::resuming(script).await;
+    let (answer, heard) = wire.ask(&endmark, &wire.request(false), false).await;
+    assert_eq!((heard.text.as_str(), heard.stop.as_deref()), ("Once upon a time", Some("MAX_TOKENS")));
+    assert_eq!(answer.header("x-endmark-outcome"), Some("exhausted"), "{}", answer.text());
 }
 
 /// A chunk of Chat Completions.
@@ -98,10 +189,12 @@ async fn a_stream_of_speech_is_not_gone_on_with() {
         chunk(&json!({}), Some("length")),
         "data: [DONE]\n\n".to_owned(),
     ];
-    let bytes = frames.concat();
+    let events: Vec<Value> =
+        frames.iter().filter_map(|frame| serde_json::from_str(frame.get(6..)?).ok()).collect();
     let endmark = Endmark::resuming(Script::new().then(Answer::sse(frames))).await;
     let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
-    assert_eq!((endmark.calls(), reply.text()), (1, bytes));
+    assert_eq!((endmark.calls(), without_endmark(&reply)), (1, events));
+    is_told(&reply, "speech");
 }
 
 /// The rest would be the thought's: behind the text alone the model would go on otherwise.
@@ -113,10 +206,12 @@ async fn a_reply_that_ends_in_a_thought_behind_a_text_is_not_gone_on_with() {
         chunk(&json!({}), Some("length")),
         "data: [DONE]\n\n".to_owned(),
     ];
-    let bytes = frames.concat();
+    let events: Vec<Value> =
+        frames.iter().filter_map(|frame| serde_json::from_str(frame.get(6..)?).ok()).collect();
     let endmark = Endmark::resuming(Script::new().then(Answer::sse(frames))).await;
     let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
-    assert_eq!((endmark.calls(), reply.text()), (1, bytes));
+    assert_eq!((endmark.calls(), without_endmark(&reply)), (1, events));
+    is_told(&reply, "a thought");
 
     let thought = json!({"type": "thinking", "thinking": "Let me", "signature": ""});
     let text = json!({"type": "text", "text": "The answer is "});
@@ -133,5 +228,6 @@ async fn a_reply_that_ends_in_a_thought_behind_a_text_is_not_gone_on_with() {
         let wire = Wire::Other(dialect);
         let (answer, _) = wire.ask(&endmark, &wire.request(false), false).await;
         assert_eq!((endmark.calls(), answer.json()), (1, reply), "{wire:?}");
+        is_told(&answer, "a thought");
     }
 }

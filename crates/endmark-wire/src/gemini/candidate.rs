@@ -45,6 +45,14 @@ pub(super) fn holds_more(part: Value<'_>) -> bool {
     part.fields().any(|field| !shown().any(|name| field.is(name)))
 }
 
+/// Whether a candidate says where its text is from, as what a search found: that belongs to this text alone, and the rest
+/// would come without it.
+pub(super) fn is_grounded(candidate: Value<'_>) -> bool {
+    let says_any = |found: Value<'_>| found.fields().any(|field| !field.value.is_blank());
+    let found = ["groundingMetadata", "urlContextMetadata"];
+    found.into_iter().filter_map(|name| candidate.field(name)).any(says_any)
+}
+
 /// Whether a part is a thought.
 pub(super) fn is_thought(part: Value<'_>) -> bool {
     part.field("thought").and_then(Value::as_bool) == Some(true)

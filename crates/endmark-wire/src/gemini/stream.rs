@@ -2,7 +2,9 @@
 
 use endmark_core::Stop;
 
-use super::candidate::{arguments_of, call_of, holds_more, is_in_pieces, is_thought, number, signature_of};
+use super::candidate::{
+    arguments_of, call_of, holds_more, is_grounded, is_in_pieces, is_thought, number, signature_of,
+};
 use super::error;
 use super::stop;
 use super::usage;
@@ -61,7 +63,7 @@ impl ContentReader {
         let parts: Vec<Value<'_>> = parts.into_iter().flat_map(Value::items).collect();
         let (last, is_bare) = (parts.last().copied(), parts.is_empty());
         let before = event.pieces.len();
-        let (mut fidelity, mut thought) = (Fidelity::Exact, false);
+        let (mut fidelity, mut thought) = (Fidelity::partial_if(is_grounded(candidate)), false);
         let mut signatures = Vec::new();
         for part in parts {
             fidelity = fidelity.max(Fidelity::partial_if(holds_more(part)));
