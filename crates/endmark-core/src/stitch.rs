@@ -10,6 +10,7 @@ mod batch;
 mod candidate;
 mod chain;
 mod ellipsis;
+mod escape;
 mod evidence;
 mod fence;
 mod foreword;

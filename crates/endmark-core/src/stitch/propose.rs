@@ -3,6 +3,7 @@
 use crate::Format;
 
 use super::candidate::Candidate;
+use super::escape;
 use super::joint::{Joint, Readings};
 use super::opening::Opening;
 use super::openings::openings;
@@ -71,6 +72,7 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
             && (joint.initial.contains('\n') || joint.continuation.contains('\n'))
             && joint.continuation[opening.start..].trim_start().starts_with(['{', '[']);
         let odd = odd + if breaks_row { 6.0 } else { 0.0 } + if joins_rows { 12.0 } else { 0.0 };
+        let odd = odd + lost_character(joint, opening, at_cut);
         let exact = if at_cut { SeamStyle::Exact } else { SeamStyle::Token };
         let plain = Candidate {
             keep,
@@ -102,6 +104,17 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
         }
         found.push(plain);
     }
+}
+
+/// What it costs that a character is lost whose escape the cut went through: who saw it begun goes on with it, or writes the
+/// character.
+fn lost_character(joint: &Joint<'_>, opening: Opening, at_cut: bool) -> f64 {
+    let is_lost = if at_cut {
+        escape::stays_half(joint, opening.start)
+    } else {
+        joint.from != AskedFrom::Token && escape::is_begun(joint) && !writes_anew(joint, opening.start)
+    };
+    if is_lost { 24.0 } else { 0.0 }
 }
 
 /// Whether both sides of the seam are without whitespace, so that some may have been lost.
@@ -216,7 +229,7 @@ fn repetition(
 fn writes_anew(joint: &Joint<'_>, start: usize) -> bool {
     let rest = &joint.continuation[start..];
     let rest = if joint.in_text { rest } else { rest.trim_start() };
-    rest.starts_with(&joint.initial[joint.settled..])
+    rest.starts_with(&joint.initial[joint.settled..]) || escape::is_written_out(joint, start)
 }
 
 /// Whether an open object, array or string begins at this unit.

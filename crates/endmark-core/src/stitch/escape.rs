@@ -1,0 +1,89 @@
+//! Escapes in a string of JSON that the cut went through: what the continuation makes of them.
+//!
+//! A model that goes on with its own message finishes the escape: the digits that it lacks come next. Asked in another way
+//! it may write the character itself, and then what was begun of the escape says which one it can be.
+
+use super::joint::Joint;
+
+/// Signs of ASCII that are escaped by their number, where a document may stand in HTML.
+const ESCAPED: [char; 4] = ['<', '>', '&', '\''];
+
+/// Whether the cut went through an escape, and the continuation has, from this place on, the very character that it may be.
+pub(super) fn is_written_out(joint: &Joint<'_>, start: usize) -> bool {
+    let (Some(begun), Some(sign)) = (begun(joint), joint.continuation[start..].chars().next()) else {
+        return false;
+    };
+    let is_escaped = !sign.is_ascii() || ESCAPED.contains(&sign);
+    let units =
+        sign.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect::<Vec<_>>();
+    is_escaped && units.concat().starts_with(&begun.to_ascii_lowercase())
+}
+
+/// Whether the cut went through an escape.
+pub(super) fn is_begun(joint: &Joint<'_>) -> bool {
+    begun(joint).is_some()
+}
+
+/// Whether half a character stays behind, where this follows the cut: the other half is no escape that comes next.
+pub(super) fn stays_half(joint: &Joint<'_>, start: usize) -> bool {
+    let is_half = |begun: &str| begun.len() == "\\ud83d".len();
+    begun(joint).is_some_and(is_half) && !joint.continuation[start..].starts_with('\\')
+}
+
+/// What there is of the escape.
+fn begun<'a>(joint: &Joint<'a>) -> Option<&'a str> {
+    let begun = joint.initial.get(joint.settled..).filter(|_| joint.in_text && joint.has_grammar())?;
+    begun.starts_with('\\').then_some(begun)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Format;
+    use crate::stitch::{AskedFrom, MergeError, Merged, merge_chunks};
+
+    const BEFORE: &str = r#"{"title": "A day at the sea", "text": "We had a coffee at the caf"#;
+    const BEHIND: &str = r#" and went home."}"#;
+    const NOT_ASKED_BEHIND_IT: [AskedFrom; 2] = [AskedFrom::Cut, AskedFrom::Unknown];
+
+    fn merged(first: &str, rest: &str, from: AskedFrom) -> Result<Merged, MergeError> {
+        merge_chunks(first, rest, &Format::Json, from)
+    }
+
+    #[test]
+    fn an_escape_is_finished_by_its_digits_or_by_the_character_itself() {
+        for (escape, letter) in
+            [(r"\u00e9", "é"), (r"\u20AC", "€"), (r"\ud83d\ude00", "😀"), (r"\u003c", "<")]
+        {
+            for at in 1..escape.len() {
+                let (begun, digits) = escape.split_at(at);
+                let first = [BEFORE, begun].concat();
+                for from in NOT_ASKED_BEHIND_IT {
+                    let joined = merged(&first, &[digits, BEHIND].concat(), from).unwrap().text;
+                    assert_eq!(joined, [BEFORE, escape, BEHIND].concat(), "{begun} {from:?}");
+                    if letter == "<" && at < 3 {
+                        // There are shorter ways to escape a sign of ASCII.
+                        continue;
+                    }
+                    let joined = merged(&first, &[letter, BEHIND].concat(), from).unwrap().text;
+                    assert_eq!(joined, [BEFORE, letter, BEHIND].concat(), "{begun} {from:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_character_is_lost_whose_escape_was_begun() {
+        for begun in [r"\", r"\u", r"\u00", r"\ud83d", r"\ud83d\ude"] {
+            for from in NOT_ASKED_BEHIND_IT {
+                let joined = merged(&[BEFORE, begun].concat(), BEHIND, from);
+                assert!(joined.is_err(), "{begun} {from:?}: {joined:?}");
+            }
+        }
+        // Another character than was begun.
+        for (begun, letter) in [(r"\u20", "é"), (r"\u00e8", "é"), (r"\ud83d", "𝄞")] {
+            let joined = merged(&[BEFORE, begun].concat(), &[letter, BEHIND].concat(), AskedFrom::Cut);
+            // `è` was not only begun, but is all there.
+            assert_eq!(joined.is_ok(), begun == r"\u00e8", "{begun}: {joined:?}");
+        }
+    }
+}
