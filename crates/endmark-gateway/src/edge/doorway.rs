@@ -266,6 +266,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let write = Pin::new(&mut this.stream).poll_write(context, bytes);
+        if let Poll::Ready(Ok(bytes)) = write {
+            this.presence.is_written(bytes);
+        }
         this.written(context, write)
     }
 
@@ -276,6 +279,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let write = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
+        if let Poll::Ready(Ok(bytes)) = write {
+            this.presence.is_written(bytes);
+        }
         this.written(context, write)
     }
 
@@ -285,6 +291,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        // It is flushed only where nothing is left to be written.
+        this.presence.is_all_written();
         let flush = Pin::new(&mut this.stream).poll_flush(context);
         this.written(context, flush)
     }

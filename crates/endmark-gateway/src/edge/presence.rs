@@ -1,12 +1,16 @@
 //! What one connection is doing, as far as others have to know it.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use endmark_wire::http1::Fault;
 use tokio::sync::Notify;
+
+/// Bytes of a reply that may wait in the HTTP library for a client that does not read. It would take as many as a head may
+/// have, and of what it has taken a copy is kept, to be mended.
+const UNWRITTEN: usize = 8 * 1024;
 
 /// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +49,8 @@ pub(super) struct Presence {
     is_under_way: AtomicBool,
     has_to_go: AtomicBool,
     pub(super) going: Notify,
+    /// Bytes of the reply that the HTTP library has taken, and not written; about, since how it frames them is its own.
+    unwritten: AtomicUsize,
     wakers: Mutex<Wakers>,
 }
 
@@ -56,6 +62,8 @@ struct Wakers {
     body: Option<Waker>,
     /// The reader of the next request, for the end of the one under way.
     next: Option<Waker>,
+    /// The maker of the reply, for what it made to be written.
+    reply: Option<Waker>,
 }
 
 impl Presence {
@@ -67,6 +75,7 @@ impl Presence {
             is_under_way: AtomicBool::new(false),
             has_to_go: AtomicBool::new(false),
             going: Notify::new(),
+            unwritten: AtomicUsize::new(0),
             wakers: Mutex::default(),
         })
     }
@@ -130,6 +139,45 @@ impl Presence {
         waits
     }
 
+    /// A part of the reply is taken by the HTTP library.
+    pub(super) fn is_given(&self, bytes: usize) {
+        self.unwritten.fetch_add(bytes, Ordering::AcqRel);
+    }
+
+    /// Whether the HTTP library may take more of the reply; if not the maker is woken once it may.
+    pub(super) fn has_room(&self, maker: &Waker) -> bool {
+        if self.unwritten.load(Ordering::Acquire) < UNWRITTEN {
+            return true;
+        }
+        self.wakers().reply = Some(maker.clone());
+        // It may have been written meanwhile.
+        self.unwritten.load(Ordering::Acquire) < UNWRITTEN
+    }
+
+    /// The HTTP library has written so many bytes to the client.
+    pub(super) fn is_written(&self, bytes: usize) {
+        let rest = |unwritten: usize| Some(unwritten.saturating_sub(bytes));
+        let before =
+            self.unwritten.fetch_update(Ordering::AcqRel, Ordering::Acquire, rest).unwrap_or_default();
+        self.wakes_maker(before);
+    }
+
+    /// The HTTP library has written all that it had.
+    pub(super) fn is_all_written(&self) {
+        let before = self.unwritten.swap(0, Ordering::AcqRel);
+        self.wakes_maker(before);
+    }
+
+    /// Wakes the maker where there was no room for it, and is now.
+    fn wakes_maker(&self, before: usize) {
+        if before >= UNWRITTEN
+            && self.unwritten.load(Ordering::Acquire) < UNWRITTEN
+            && let Some(maker) = self.wakers().reply.take()
+        {
+            maker.wake();
+        }
+    }
+
     fn wakers(&self) -> MutexGuard<'_, Wakers> {
         // It is whole after every operation, so a panic elsewhere cannot have spoilt it.
         self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
@@ -148,6 +196,13 @@ impl Presence {
 
 /// A request under way.
 pub(super) struct UnderWay(Arc<Presence>);
+
+impl UnderWay {
+    /// The connection that it came over.
+    pub(super) fn presence(&self) -> &Presence {
+        &self.0
+    }
+}
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
@@ -169,6 +224,33 @@ mod tests {
         for doing in Doing::ALL {
             presence.does(doing);
             assert_eq!(presence.doing().0, doing);
+        }
+    }
+
+    #[test]
+    fn a_reply_waits_for_room_and_is_woken_when_there_is_some() {
+        let presence = Presence::new();
+        let wakes = Arc::new(Wakes::default());
+        let maker = Waker::from(Arc::clone(&wakes));
+        assert!(presence.has_room(&maker));
+        presence.is_given(UNWRITTEN + 10);
+        assert!(!presence.has_room(&maker));
+        presence.is_written(10);
+        assert_eq!((wakes.0.load(Ordering::Relaxed), presence.has_room(&maker)), (0, false));
+        presence.is_written(1);
+        assert_eq!((wakes.0.load(Ordering::Relaxed), presence.has_room(&maker)), (1, true));
+        presence.is_given(2 * UNWRITTEN);
+        assert!(!presence.has_room(&maker));
+        presence.is_all_written();
+        assert_eq!((wakes.0.load(Ordering::Relaxed), presence.has_room(&maker)), (2, true));
+    }
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl std::task::Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

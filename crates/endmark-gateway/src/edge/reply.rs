@@ -14,6 +14,9 @@ use super::presence::UnderWay;
 use crate::alarm::Alarm;
 use crate::body::{AnyBody, BodyError};
 
+/// What HTTP writes around a part of a stream, in bytes: its length in digits, and the ends of two lines.
+const FRAMING: usize = 8;
+
 /// A reply is broken off.
 #[derive(Debug, thiserror::Error)]
 #[error("the request took longer than [limits] total_seconds allows ({0:?})")]
@@ -27,7 +30,7 @@ pub(super) struct Reply {
     deadline: Instant,
     alarm: Alarm,
     _permit: Option<Arc<Permit>>,
-    _under_way: UnderWay,
+    under_way: UnderWay,
 }
 
 impl Reply {
@@ -38,7 +41,7 @@ impl Reply {
         permit: Option<Arc<Permit>>,
         under_way: UnderWay,
     ) -> Self {
-        Self { body, total, deadline, alarm: Alarm::default(), _permit: permit, _under_way: under_way }
+        Self { body, total, deadline, alarm: Alarm::default(), _permit: permit, under_way }
     }
 }
 
@@ -51,7 +54,15 @@ impl Body for Reply {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
-        let next = Pin::new(&mut this.body).poll_frame(context);
+        // What a slow client does not read is made no sooner.
+        let next = if this.under_way.presence().has_room(context.waker()) {
+            Pin::new(&mut this.body).poll_frame(context)
+        } else {
+            Poll::Pending
+        };
+        if let Poll::Ready(Some(Ok(frame))) = &next {
+            this.under_way.presence().is_given(frame.data_ref().map_or(0, |part| part.len() + FRAMING));
+        }
         let is_late = match next {
             Poll::Pending => this.alarm.poll(context, this.deadline).is_ready(),
             // A body that is always ready has to end, too.

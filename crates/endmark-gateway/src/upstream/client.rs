@@ -25,7 +25,7 @@ const POOL_IDLE: Duration = Duration::from_secs(55);
 /// The longest head of an answer, in bytes.
 const HEAD: u32 = 32 * 1024;
 
-/// Bytes of an answer that may have come and wait for a client that does not read; a head has to fit.
+/// Bytes of an answer that the HTTP library may hold; a head has to fit. Of a body it holds less, see the link.
 const HTTP1_BUFFER: usize = HEAD as usize;
 
 /// The most fields of an answer's head. Proxies add some to what a provider says, hundreds are a fault.

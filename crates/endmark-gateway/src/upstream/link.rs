@@ -4,14 +4,19 @@
 //! whoever gives up because the rest of the request cannot be sent never reads it.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 
 use super::connector::Path;
+
+/// Taken from the system at once. The HTTP library reads into buffers of 8 KiB, and into larger ones as soon as one was
+/// filled: of these each stream whose client is slow would hold two.
+const READ: usize = 8 * 1024 - 1;
 
 /// A connection to an upstream.
 pub struct Link {
@@ -56,9 +61,16 @@ impl Read for Link {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
+        mut buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        if buffer.remaining() <= READ {
+            return Pin::new(&mut self.stream).poll_read(context, buffer);
+        }
+        let mut bytes = [MaybeUninit::uninit(); READ];
+        let mut came = ReadBuf::uninit(&mut bytes);
+        ready!(Pin::new(&mut self.stream).poll_read(context, came.unfilled()))?;
+        buffer.put_slice(came.filled());
+        Poll::Ready(Ok(()))
     }
 }
 

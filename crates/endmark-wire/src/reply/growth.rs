@@ -2,7 +2,7 @@
 
 /// Bytes beyond which a text is given room by eighths. A string by itself doubles: a thousand replies that each wait for
 /// a slow client would hold twice what has come of them.
-const DOUBLED: usize = 64 * 1024;
+const DOUBLED: usize = 16 * 1024;
 
 /// Appends to a text that is kept until its reply ends. Each byte is moved eight times at most, on the average.
 pub(crate) fn append(text: &mut String, more: &str) {
