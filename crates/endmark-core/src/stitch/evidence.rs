@@ -69,7 +69,8 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
     let share_against_one = weight(least) / (weight(least) + rival);
     let best = likeliest_story(survivors, &identities, best);
     let as_asked = survivors[best].candidate.is_asked(joint) && joint.from == AskedFrom::Cut;
-    let shortened = grammar::shortens_what_is_whole(joint, survivors, &survivors[best]);
+    let shortened = grammar::shortens_what_is_whole(joint, survivors, &survivors[best])
+        || grammar::says_one_more_round(joint, &survivors[best]);
     let neighbours = grammar::may_be_neighbours(joint, survivors);
     let needed = if as_asked && !neighbours { SETTLED_AS_ASKED } else { SETTLED };
     let needed = grammar::needed(joint, survivors, &identities, best, needed);

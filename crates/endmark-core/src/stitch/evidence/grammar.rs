@@ -292,6 +292,17 @@ pub(super) fn shortens_what_is_whole(joint: &Joint<'_>, survivors: &[Survivor], 
     asked_is_whole && !own.is_asked(joint) && says_again && own.repeated < LONG_REPETITION
 }
 
+/// Whether the likeliest survivor leaves out all that the continuation says, for a row that the first part ends with
+/// more than once: it may as well be the next of them.
+pub(super) fn says_one_more_round(joint: &Joint<'_>, best: &Survivor) -> bool {
+    let own = &best.candidate;
+    let added = &joint.continuation[own.start.min(own.end)..own.end];
+    let before = &joint.initial[..own.keep - own.repeated];
+    // What parts two rows belongs to the round.
+    let gap = before.len() - before.trim_end().len();
+    own.repeated > 0 && !joint.in_text && added.trim().is_empty() && joint.goes_round(own.repeated + gap)
+}
+
 /// The share that settles a survivor other than a clean one: more where little speaks for it and the text would be
 /// whole as it stands.
 pub(super) fn needed(

@@ -225,3 +225,17 @@ fn what_says_all_again_from_its_root_on_begins_no_other_document() {
     let expected = Some([initial, rest].concat());
     assert_eq!(joined(&Tags, Unknown, initial, &[again, rest].concat()), expected);
 }
+
+#[test]
+fn one_row_more_of_rows_all_alike_may_be_the_next_of_them() {
+    let row = r#"{"id": "north", "kept": true, "state": "open"}"#;
+    let alike = [row, "\n", row, "\n", row].concat();
+    let again = [row, "\n"].concat();
+    assert_eq!(joined(&Jsonl, Token, &alike, &again), None);
+    // Of a row that stands there once it is known that it was said again.
+    let other = r#"{"id": "south", "kept": true, "state": "shut"}"#;
+    let single = [other, "\n", row].concat();
+    let rest = [row, "\n", other, "\n"].concat();
+    let expected = Some([single.as_str(), "\n", other, "\n"].concat());
+    assert_eq!(joined(&Jsonl, Token, &single, &rest), expected);
+}
