@@ -58,6 +58,11 @@ impl Location {
         (!text.is_empty()).then(|| Self { text: text.to_owned(), places: places_in_any_width(text) })
     }
 
+    /// Whether it says which lines, at least of one file.
+    pub(super) fn has_lines(&self) -> bool {
+        self.places.iter().any(|place| place.lines.is_some())
+    }
+
     /// The location that names these places.
     pub fn of_places(places: Vec<Place>) -> Option<Self> {
         let text = places.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

@@ -2,6 +2,7 @@
 
 mod beginnings;
 mod breaks;
+mod last;
 mod turns;
 
 use std::collections::HashSet;
@@ -19,11 +20,12 @@ use super::draft::{Draft, Finished, Taking};
 use super::evidence::{Begins, Fence, Step};
 use super::header::Header;
 use super::heads::{self, Shape};
-use super::lines::{Line, indent, unquoted};
+use super::lines::{Line, unquoted};
 use super::names::{Key, is_of_remedy};
 use super::signs::{Named, Paragraph};
 use super::table::{self, Table, told_once};
 use super::words::{self, Marker, Said, item};
+use last::{Last, Name, is_broken, is_place};
 use turns::{Heard, Turns};
 
 /// A result that has begun.
@@ -74,17 +76,6 @@ pub(super) struct Block {
     /// Texts that speak of a finding, where there are others.
     spoken_of: Vec<(Named, String, Position)>,
     turns: Turns,
-}
-
-/// The field that came last.
-#[derive(Debug, Clone, Copy)]
-struct Last {
-    key: Key,
-    indent: usize,
-    /// Nothing has been said of it yet, so that the next line says it, however far it is indented.
-    is_open: bool,
-    /// It ends with a comma or an arrow, so that the next line goes on with it.
-    is_broken: bool,
 }
 
 /// What a line did to a result.
@@ -286,7 +277,7 @@ impl Block {
             }
             if let Some(said) = table::header_row(text, &columns) {
                 for (key, value) in said.into_iter().filter(|(_, value)| !value.is_empty()) {
-                    self.set(key, &value, 0, line, remarks);
+                    self.set(key, &value, Name::OF_CELL, line, remarks);
                 }
                 self.last = None;
                 return true;
@@ -353,13 +344,13 @@ impl Block {
         ahead: Ahead<'_, '_>,
         remarks: &mut Remarks,
     ) {
-        let depth = indent(text);
         let said = words::said(field);
         let key = said.and_then(|said| said.key).filter(|key| self.is_asked_for(*key));
         if let (Some(said), Some(key)) = (said, key)
             && self.has_place_for(said, key, line, ahead, remarks)
         {
             (self.is_ignoring, self.above) = (false, None);
+            self.paragraph = Paragraph::default();
             // What was cut in the middle is not there; evidence alone is worth having in part.
             let of_row = text.trim_start().starts_with('|');
             let value = if line.is_settled { said.value } else { without_cut_signs(said.value, field) };
@@ -367,26 +358,17 @@ impl Block {
             let value = if line.is_settled || !of_row { value } else { value.trim_end_matches('\\') };
             let unescaped = of_row.then(|| table::value_of_row(value));
             if line.is_settled || key == Key::Of(Field::Evidence) {
-                self.set(key, unescaped.as_deref().unwrap_or(value), depth, line, remarks);
+                self.set(key, unescaped.as_deref().unwrap_or(value), Name::of(text), line, remarks);
             }
             return;
         }
         let said = said.filter(|_| key.is_none());
-        if let Some(last) = self.last {
+        if let Some(last) = self.last.filter(|last| last.goes_on_in(text, field)) {
             let inner = item(field);
-            let is_step = || {
-                last.key == Key::Of(Field::Flow) && STEPS.iter().any(|step| field.trim().starts_with(step))
-            };
-            let is_more = depth > last.indent
-                || said.is_none() && (last.is_broken || is_step())
-                || last.is_open && said.is_none_or(|said| said.key.is_none())
-                || inner.is_some() && said.is_none_or(|said| said.key.is_none()) && depth == last.indent;
-            if is_more {
-                if line.is_settled {
-                    self.go_on(last.key, inner.unwrap_or(field).trim(), inner.is_some());
-                }
-                return;
+            if line.is_settled {
+                self.go_on(last.key, inner.unwrap_or(field).trim(), inner.is_some());
             }
+            return;
         }
         self.last = None;
         self.ignore(line, field, said, remarks);
@@ -414,12 +396,16 @@ impl Block {
                 draft.taking = Taking::Fields;
             }
         }
-        let is_rule = text.trim().chars().all(|character| "-*_=|: ".contains(character));
+        let is_rule = words::is_rule(text);
         if said.is_none_or(|said| said.key.is_none()) && line.is_settled && !is_rule {
             self.above = Some((text.trim().to_owned(), line.begins()));
         }
         self.turns.of_header = None;
         let was_ignoring = std::mem::replace(&mut self.is_ignoring, said.is_none());
+        // Of a finding that is open, each label says something else.
+        if self.draft.is_some() && item(text).is_some() && words::is_labelled(text) {
+            self.paragraph = Paragraph::default();
+        }
         let is_sign = line.is_settled && self.paragraph.takes(text);
         if is_sign && self.draft.is_none() && self.findings.is_empty() {
             self.unread += 1;
@@ -431,7 +417,7 @@ impl Block {
         }
         if is_sign {
             // What is said of a finding under a name of its own, as an impact, is more of that one.
-            // The colon in `a hole in src/b.rs:20` makes no name of what stands before it.
+            // `a hole in src/b.rs:20` is no name, either.
             let is_named = said.is_some_and(|said| !is_place(said));
             let named = if is_named { Named::of(text) } else { self.paragraph.named().clone() };
             if named.is_precise() || !is_named && named.has_place() {
@@ -445,9 +431,9 @@ impl Block {
         remarks.add(kind, text, line.begins());
     }
 
-    fn set(&mut self, key: Key, value: &str, depth: usize, line: &Line<'_>, remarks: &mut Remarks) {
+    fn set(&mut self, key: Key, value: &str, name: Name, line: &Line<'_>, remarks: &mut Remarks) {
         let is_broken = is_broken(value);
-        self.last = Some(Last { key, indent: depth, is_open: value.trim().is_empty(), is_broken });
+        self.last = Some(Last { key, name, is_open: value.trim().is_empty(), is_list: false, is_broken });
         let position = line.begins();
         let mut repeated = || remarks.add(RemarkKind::RepeatedField, &line.text, position);
         if key.is_of_header() {
@@ -469,7 +455,7 @@ impl Block {
             }
             Key::Of(Field::Evidence) => {
                 self.last = None;
-                draft.collect(depth, value);
+                draft.collect(name.indent, name.is_item, value);
             }
             key => {
                 draft.set(key, value, position);
@@ -482,6 +468,7 @@ impl Block {
 
     fn go_on(&mut self, key: Key, more: &str, is_item: bool) {
         if let Some(last) = &mut self.last {
+            last.is_list |= last.is_open && is_item;
             (last.is_open, last.is_broken) = (false, is_broken(more));
         }
         match (key, &mut self.draft) {
@@ -577,21 +564,6 @@ fn without_cut_signs<'a>(value: &'a str, field: &str) -> &'a str {
     let value = if is_quoted { value.strip_prefix('"').unwrap_or(value) } else { value };
     let is_begun = value.chars().all(|sign| "*_`~\"".contains(sign));
     if is_begun { "" } else { value }
-}
-
-/// Whether what looks like a name and its value is a file and a line of it.
-fn is_place(said: Said<'_>) -> bool {
-    let file = said.name.rsplit(' ').next().unwrap_or(said.name);
-    said.key.is_none() && file.contains('.') && said.value.starts_with(|sign: char| sign.is_ascii_digit())
-}
-
-/// What stands between the steps of a flow.
-const STEPS: [&str; 4] = ["->", "→", "=>", "⇒"];
-
-/// Whether a value goes on in the next line: a list or a flow that ends with what stands between its items.
-fn is_broken(value: &str) -> bool {
-    let value = value.trim_end();
-    value.ends_with([',', '，', '、', ';', '；']) || STEPS.iter().any(|step| value.ends_with(step))
 }
 
 /// How many lines behind the beginning of a finding are looked at where code is open.

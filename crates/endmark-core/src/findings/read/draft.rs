@@ -85,9 +85,7 @@ impl Values<'_> {
     /// Whether the location says which lines.
     fn has_lines(self) -> bool {
         let location = self.said.iter().find(|(key, ..)| *key == Key::Of(Field::Location));
-        location
-            .and_then(|(_, value, _)| Location::read(value))
-            .is_some_and(|location| location.places().iter().any(|place| place.lines.is_some()))
+        location.and_then(|(_, value, _)| Location::read(value)).is_some_and(|location| location.has_lines())
     }
 
     /// Whether the fields that follow are of another finding, since this one has them already and says another place, source
@@ -258,12 +256,12 @@ impl Draft {
     }
 
     /// Begins to take evidence.
-    pub(super) fn collect(&mut self, key_indent: usize, inline: &str) {
+    pub(super) fn collect(&mut self, key_indent: usize, is_item: bool, inline: &str) {
         self.is_ended_by_blank = false;
         self.taking = Taking::Evidence;
         self.growing = None;
         self.latest = None;
-        self.evidence = Some(Collecting::new(key_indent, inline));
+        self.evidence = Some(Collecting::new(key_indent, is_item, inline));
     }
 
     /// Takes evidence that is there in one piece.
@@ -344,7 +342,7 @@ impl Draft {
                 continue;
             }
             match key {
-                Key::Lines => lines = Some(text),
+                Key::Lines => lines = Some((text, position)),
                 Key::Of(Field::Location) => location = Some(text),
                 Key::Of(Field::Source) => finding.source = Some(text),
                 Key::Of(Field::Sink) => finding.sink = Some(text),
@@ -377,10 +375,16 @@ impl Draft {
         }
         // `severity: High (CWE-89)`
         Cwe::add_new(&mut finding.cwe, beside_severity);
-        finding.location = location.and_then(|file| match lines {
-            Some(lines) => Location::read(&format!("{}:{lines}", file.trim_matches('`'))),
-            None => Location::read(&file),
-        });
+        finding.location = location.as_deref().and_then(Location::read);
+        match (location, lines) {
+            (Some(file), Some((lines, _))) if !finding.location.as_ref().is_some_and(Location::has_lines) => {
+                finding.location = Location::read(&format!("{}:{lines}", file.trim_matches('`')));
+            }
+            (Some(_), Some((lines, position))) => {
+                remarks.push((RemarkKind::RepeatedField, lines, position));
+            }
+            (None, _) | (_, None) => {}
+        }
         let evidence = self.evidence.and_then(Collecting::finish);
         finding.evidence = evidence.filter(|text| !says_nothing(Field::Evidence, text.as_str()));
         finding

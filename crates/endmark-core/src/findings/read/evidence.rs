@@ -64,6 +64,8 @@ enum Style {
 #[derive(Debug)]
 pub(super) struct Collecting {
     key_indent: usize,
+    /// The word `evidence` is an item of a list.
+    is_item: bool,
     style: Style,
     fence: Option<Fence>,
     lines: Vec<String>,
@@ -131,9 +133,10 @@ pub(super) trait Around {
 
 impl Collecting {
     /// Begins behind the word `evidence`, which is indented so far, with what stands in its line.
-    pub(super) fn new(key_indent: usize, inline: &str) -> Self {
+    pub(super) fn new(key_indent: usize, is_item: bool, inline: &str) -> Self {
         let mut new = Self {
             key_indent,
+            is_item,
             style: Style::Unset,
             fence: None,
             lines: Vec::new(),
@@ -161,6 +164,7 @@ impl Collecting {
         let lines = text.lines().map(str::to_owned).collect();
         Self {
             key_indent: 0,
+            is_item: false,
             style: Style::Closed,
             fence: None,
             lines,
@@ -358,7 +362,8 @@ impl Collecting {
             self.style = Style::Indented;
             return self.taken(text);
         }
-        if is_structure(text) || !is_at_once {
+        let is_next_item = self.is_item && words::item(text).is_some();
+        if is_structure(text) || is_next_item || !is_at_once {
             return Step::NotEvidence;
         }
         if !line.is_settled {
@@ -450,7 +455,10 @@ fn is_field(text: &str, is_after_blank: bool, around: &impl Around) -> bool {
 
 /// Whether a line is a field that no finding has: its name is bold, or one that often follows evidence.
 fn is_other_field(text: &str) -> bool {
-    words::said(text).is_some_and(|said| {
-        said.key.is_none() && said.is_named && (said.is_bold || names::is_other_label(said.name))
-    })
+    match words::said(text) {
+        Some(said) => {
+            said.key.is_none() && said.is_named && (said.is_bold || names::is_other_label(said.name))
+        }
+        None => words::has_emphasised_name(text),
+    }
 }

@@ -122,6 +122,28 @@ fn label<'a>(inner: &'a str, opened: &str, lead: Lead) -> Option<Said<'a>> {
     })
 }
 
+/// Whether a line begins with the name of something, known or not: `Impact: x`, `**Source → Sink:** x`, `*CVSS 3.1* — 9.8`.
+pub(super) fn is_labelled(text: &str) -> bool {
+    said(text).is_some() || has_emphasised_name(text)
+}
+
+/// The same of a name in emphasis, whatever its signs are.
+pub(super) fn has_emphasised_name(text: &str) -> bool {
+    let text = without_lead(text).0;
+    let inner = text.trim_start_matches(['*', '_']);
+    let opened = &text[..text.len() - inner.len()];
+    let Some((name, behind)) = inner.split_once(opened).filter(|_| !opened.is_empty()) else { return false };
+    let is_separated = name.ends_with([':', '：'])
+        || behind.starts_with([':', '：'])
+        || behind.starts_with(' ') && behind.trim_start().starts_with(['-', '–', '—']);
+    is_separated && name.starts_with(char::is_alphanumeric)
+}
+
+/// Whether a line is nothing but signs, as what parts two findings: `* * *`, `---`.
+pub(super) fn is_rule(text: &str) -> bool {
+    text.trim().chars().all(|character| "-*_=|: ".contains(character))
+}
+
 /// The fields of one line: `**Severity:** High | **CWE:** CWE-89`. Where the names are not bold, only what is behind a
 /// severity or a weakness is a field of its own: the others are texts with signs of all kinds.
 pub(super) fn fields(text: &str) -> Vec<&str> {

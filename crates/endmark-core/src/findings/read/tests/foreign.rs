@@ -367,6 +367,7 @@ foreign! {
         whole a-1 [sql, xss]
           F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "- `execute(name)`"
           F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "`render(q)`"
+        7:3 ignored_text
         10:3 ignored_text
     "#;
     no_findings_in_prose: r"
@@ -387,6 +388,26 @@ foreign! {
         whole a-1 [sql, xss]
           F001 complete | SQL injection in login | High |  | src/a.py:10 | name | execute |  | "execute(name)"
           F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
+    "#;
+    other_labels: r#"
+        whole sql-1 [sql, xss]
+          F001 complete | SQL built in the login | High | CWE-89 | src/login.py:10 | `request.form["name"]` | `cursor.execute` | login -> find | "`cursor.execute(\"…\" + name)`"
+          F002 complete | Template that escapes nothing | Medium | CWE-79 | src/page.py:5 src/page.py:9 | the comment | render |  | "render(comment)"
+        4:1 unknown_field
+        8:1 unknown_field
+        10:1 unknown_field
+        11:3 ignored_text
+        12:1 repeated_field
+        14:1 ignored_text
+        17:1 unknown_field
+        19:1 ignored_text
+        21:1 ignored_text
+        23:1 ignored_text
+        28:1 unknown_field
+        32:1 unknown_field
+        34:1 unknown_field
+        36:1 ignored_text
+        39:1 unknown_field
     "#;
     other_ids: r#"
         whole a-1 [sql, xss]
