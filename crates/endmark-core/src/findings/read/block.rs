@@ -53,6 +53,8 @@ pub(super) struct Block {
     unread: u32,
     /// How much JSON in it could not be read to its end.
     broken: u32,
+    /// The last JSON in it has ended behind a finding that was all there: another one may have been to come.
+    is_json_open: bool,
     draft: Option<Draft>,
     table: Option<Table>,
     /// A table with what the result says of itself has begun: what its columns are about.
@@ -108,6 +110,7 @@ impl Block {
             templates: 0,
             unread: 0,
             broken: 0,
+            is_json_open: false,
             draft: None,
             table: None,
             header_columns: None,
@@ -158,13 +161,15 @@ impl Block {
         // What is cut in the middle of a finding is that one.
         let is_in_finding =
             result.findings.last().is_some_and(|read| read.state == FindingState::NeedsReaudit);
-        self.broken += result.unread + u32::from(result.cut != Cut::Whole && !is_in_finding);
+        self.broken += result.unread;
         for finding in result.findings {
             self.push(finding, false);
         }
+        self.is_json_open = result.cut != Cut::Whole && !is_in_finding;
     }
 
     fn push(&mut self, finding: ReadFinding, of_table: bool) {
+        self.broken += u32::from(std::mem::take(&mut self.is_json_open));
         let number = finding.finding.id.number();
         self.ids.add(number);
         self.highest = self.highest.max(number.unwrap_or(0));
@@ -531,6 +536,9 @@ impl Block {
         self.header.unescape(&mut self.findings);
         let header = self.header;
         let is_whole = is_whole && self.turns.cut_at.is_none();
+        // Where the result is cut as well, it was cut there, and what was to come is not known to have been a finding.
+        let is_all_there = header.declared.is_some_and(|declared| self.findings.len() >= declared as usize);
+        self.broken += u32::from(self.is_json_open && is_whole && !is_all_there);
         let cut = match (is_whole, &header.agent_id) {
             (true, _) => Cut::Whole,
             (false, Some(_)) => Cut::Mild,

@@ -250,8 +250,13 @@ fn write_result(text: &mut String, origin: &str, result: &AgentResult, painter: 
     if result.discarded > 0 {
         let _ = writeln!(text, "  {} findings discarded", result.discarded);
     }
-    if let Some(expected) = result.expected().filter(|_| result.lost() > 0) {
+    let lost = result.lost();
+    if let Some(expected) = result.expected().filter(|_| lost > 0) {
         let (of, by) = (expected.findings, expected.basis.name());
-        let _ = writeln!(text, "  {} of {of} findings are not there (by {by})", result.lost());
+        let _ = if lost <= of as usize {
+            writeln!(text, "  {lost} of {of} findings are not there (by {by})")
+        } else {
+            writeln!(text, "  {lost} to be looked at again, though there are {of} (by {by})")
+        };
     }
 }

@@ -347,6 +347,18 @@ foreign! {
           2 needs_reaudit | XSS | Low | CWE-79 | src/b.py:1 |  |  |  |  | lacks source sink evidence
         7:95 broken_json
     "#;
+    json_cut_between_findings: r#"
+        mild j-1 [sql, xss] declared 2
+          F001 complete | A | High | CWE-89 | a.py:3 | x | y |  | "e()"
+          F002 complete | B | Low | CWE-79 | b.py:4 | r | send |  | "send(r)"
+        5:143 broken_json
+    "#;
+    json_cut_and_ended: r#"
+        whole j-1 [sql, xss] unread 1
+          F001 complete | A | High | CWE-89 | a.py:3 | x | y |  | "e()"
+          F002 complete | B | Low | CWE-79 | b.py:4 | r | send |  | "send(r)"
+        6:1 broken_json
+    "#;
     json_in_a_fence: r#"
         whole a-1 [sql] declared 2
           SQLI-1 complete | SQL | High | CWE-89, CWE-564 | src/a.py:10-12 | name | execute |  | "a()\nb()"
