@@ -328,6 +328,7 @@ impl Cwe {
         let lower = text.to_ascii_lowercase();
         let behind = lower.match_indices("cwe").map(|(at, word)| &lower[at + word.len()..]);
         let numbers = behind.filter_map(|rest| {
+            let rest = rest.strip_prefix(".mitre.org/data/definitions/").unwrap_or(rest);
             digits(rest.trim_start_matches([' ', '-', '_', ':', '#', '–', '\u{2011}'])).parse().ok()
         });
         numbers.filter(|number| *number > 0).map(Self).collect()

@@ -57,16 +57,19 @@ fn joined_field(members: &[&Member], field: impl Fn(&Finding) -> Option<&str>) -
 /// Lines of a file, and which member has them.
 type PlaceOfMember = (Option<LineRange>, usize);
 
+/// A weakness, a file, and what of it is named without lines.
+type Spot<'a> = (u32, &'a str, Option<String>);
+
 /// The members in groups of the same finding: with a weakness in common and overlapping places; or of several results of one
 /// agent, with the same source, sink and place, where one names no weakness and was cut or is called alike.
 pub(super) fn groups(members: &[Member]) -> Vec<Vec<usize>> {
     let mut sets = Sets::new(members.len());
-    let mut by_cwe: BTreeMap<(u32, &str), Vec<PlaceOfMember>> = BTreeMap::new();
+    let mut by_cwe: BTreeMap<Spot<'_>, Vec<PlaceOfMember>> = BTreeMap::new();
     for (at, member) in members.iter().enumerate() {
         for place in member.places() {
             let item = (place.lines, at);
             for cwe in &member.finding.cwe {
-                by_cwe.entry((cwe.0, &place.file)).or_default().push(item);
+                by_cwe.entry((cwe.0, &place.file, place.part_in_letters())).or_default().push(item);
             }
         }
     }
@@ -143,18 +146,9 @@ fn attach(members: &[Member], sets: &mut Sets) {
     }
 }
 
-/// Whether two findings have lines of a file in common, or name the same file without lines.
+/// Whether two findings have lines of a file in common, or name the same of a file without lines.
 pub(super) fn overlap(one: &[Place], other: &[Place]) -> bool {
-    one.iter().any(|one| {
-        other.iter().any(|other| {
-            one.file == other.file
-                && match (one.lines, other.lines) {
-                    (None, None) => true,
-                    (Some(one), Some(other)) => one.start <= other.end && other.start <= one.end,
-                    _ => false,
-                }
-        })
-    })
+    one.iter().any(|one| other.iter().any(|other| one.overlaps(other)))
 }
 
 /// Sets that can be joined.
@@ -252,12 +246,12 @@ fn location(members: &[&Member]) -> Option<Location> {
         return Some(first.clone());
     }
     let mut places: Vec<Place> = members.iter().flat_map(|member| member.places()).cloned().collect();
-    places.sort_unstable();
+    places.sort_by_cached_key(|place| (place.file.clone(), place.lines, place.part_in_letters()));
     let mut merged: Vec<Place> = Vec::new();
     for place in places {
         match (merged.last_mut(), place.lines) {
-            (Some(last), None) if last.file == place.file && last.lines.is_none() => {}
-            (Some(Place { file, lines: Some(last) }), Some(lines))
+            (Some(last), None) if last.lines.is_none() && last.overlaps(&place) => {}
+            (Some(Place { file, lines: Some(last), .. }), Some(lines))
                 if *file == place.file && lines.start <= last.end =>
             {
                 *last = last.with(lines);

@@ -4,9 +4,12 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::narrow::narrow;
+use super::transcript::letters;
+use part::{beside, words_of};
 pub(super) use path::names_file;
 use path::{Which, path_in};
 
+mod part;
 mod path;
 
 /// Where a finding is, as it was written, and the places that this names.
@@ -23,6 +26,8 @@ pub struct Place {
     pub file: String,
     /// Which lines; none means that none is named.
     pub lines: Option<LineRange>,
+    /// What of the file is named in words where no lines are: `login` of `src/a.rs (login)`.
+    pub part: Option<String>,
 }
 
 /// Lines of a file, from 1, both ends included.
@@ -99,12 +104,51 @@ impl LineRange {
     }
 }
 
+impl Place {
+    /// These lines of a file, or all of it.
+    pub fn of_file(file: String, lines: Option<LineRange>) -> Self {
+        Self { file, lines, part: None }
+    }
+
+    /// Whether they have a line in common; without lines, whether the same of the same file is named.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        self.file == other.file
+            && match (self.lines, other.lines) {
+                (None, None) => self.part_in_letters() == other.part_in_letters(),
+                (Some(one), Some(other)) => one.start <= other.end && other.start <= one.end,
+                (None, Some(_)) | (Some(_), None) => false,
+            }
+    }
+
+    /// The part without what only sets its words apart.
+    pub(super) fn part_in_letters(&self) -> Option<String> {
+        self.part.as_deref().map(letters)
+    }
+
+    /// Adds words of its location that name a part of it.
+    fn add_words(&mut self, words: &str) {
+        if self.lines.is_some() || words.is_empty() {
+            return;
+        }
+        match &mut self.part {
+            None => self.part = Some(words.to_owned()),
+            Some(part) => {
+                part.push_str(", ");
+                part.push_str(words);
+            }
+        }
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.lines {
-            None => formatter.write_str(&self.file),
-            Some(LineRange { start, end }) if start == end => write!(formatter, "{}:{start}", self.file),
-            Some(LineRange { start, end }) => write!(formatter, "{}:{start}-{end}", self.file),
+        match (self.lines, &self.part) {
+            (None, None) => formatter.write_str(&self.file),
+            (None, Some(part)) => write!(formatter, "{} ({part})", self.file),
+            (Some(LineRange { start, end }), _) if start == end => {
+                write!(formatter, "{}:{start}", self.file)
+            }
+            (Some(LineRange { start, end }), _) => write!(formatter, "{}:{start}-{end}", self.file),
         }
     }
 }
@@ -120,22 +164,32 @@ fn places_in_any_width(text: &str) -> Vec<Place> {
 
 fn places(text: &str) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
+    // Words before the first file are of that one: `login, in src/a.rs`.
+    let mut words_before = String::new();
     for part in items(text).into_iter().flat_map(split_further).take(MOST_PLACES) {
         let part =
             part.trim_matches(|character: char| character.is_whitespace() || "`*\"'".contains(character));
         match named(part) {
             // Lines alone, or of a function, are of the file before them.
             Named::Lines(lines) => match places.last_mut() {
-                Some(last) if last.lines.is_none() => last.lines = Some(lines),
+                Some(last) if last.lines.is_none() => (last.lines, last.part) = (Some(lines), None),
                 Some(last) => {
                     let file = last.file.clone();
-                    places.push(Place { file, lines: Some(lines) });
+                    places.push(Place::of_file(file, Some(lines)));
                 }
                 None => {}
             },
-            Named::Place(place) => places.push(place),
+            Named::Place(mut place) => {
+                let own = place.part.take().unwrap_or_default();
+                place.add_words(&std::mem::take(&mut words_before));
+                place.add_words(&own);
+                places.push(place);
+            }
             // `etc.`, `function get`
-            Named::Words => {}
+            Named::Words => match places.last_mut() {
+                Some(last) => last.add_words(&words_of(part)),
+                None => words_before = words_of(part),
+            },
         }
     }
     places
@@ -209,17 +263,22 @@ fn named(part: &str) -> Named {
                 compiler_lines(rest).or_else(|| range_after_word(rest))
             }
             '(' | '[' => range_after_word(rest),
-            _ if sign.is_whitespace() => range_after_word(rest.trim_start_matches(['(', '[', '@', ' ', '-'])),
+            _ if sign.is_whitespace() => range_after_word(rest.trim_start_matches(['(', '[', '@', ' ', '-']))
+                .or_else(|| range(rest).filter(|_| rest.starts_with('~'))),
             _ => None,
         };
         let Some(lines) = lines else { continue };
         if let Some(file) = path_in(&part[..at], Which::Last) {
-            return Named::Place(Place { file, lines: Some(lines) });
+            return Named::Place(Place::of_file(file, Some(lines)));
         }
         of_words = of_words.or(Some(lines));
     }
     match path_in(part, Which::First) {
-        Some(file) => Named::Place(Place { file, lines: None }),
+        Some(file) => {
+            let mut place = Place::of_file(file, None);
+            place.add_words(&words_of(&beside(part, &place.file)));
+            Named::Place(place)
+        }
         None => of_words.map_or(Named::Words, Named::Lines),
     }
 }
@@ -261,7 +320,19 @@ fn without_word(text: &str) -> Option<&str> {
     let letters = text.find(|character: char| !character.is_alphabetic()).unwrap_or(text.len());
     let (word, rest) = text.split_at(letters);
     let is_lines = ["line", "lines", "l", "ln", "ll"].iter().any(|known| word.eq_ignore_ascii_case(known));
-    is_lines.then(|| rest.trim_start_matches(['.', ':', ' ', '#', '：']))
+    is_lines.then(|| without_about(rest.trim_start_matches(['.', ':', ' ', '#', '：'])))
+}
+
+/// What stands behind a word that says that the lines are about right.
+fn without_about(text: &str) -> &str {
+    let behind =
+        |word: &&str| text.get(word.len()..).filter(|_| text[..word.len()].eq_ignore_ascii_case(word));
+    let words = ["approximately ", "approx. ", "approx ", "about ", "around ", "circa ", "ca. ", "near "];
+    words
+        .iter()
+        .find_map(|word| text.is_char_boundary(word.len()).then(|| behind(word))?)
+        .unwrap_or(text)
+        .trim_start()
 }
 
 fn range(text: &str) -> Option<LineRange> {
@@ -285,8 +356,9 @@ fn split_range(text: &str) -> Option<(LineRange, &str)> {
     Some((LineRange::new(start, start)?, rest))
 }
 
-/// A number that may have the `L` of a link to a line.
+/// A number that may have the `L` of a link to a line, or a sign that it is about right.
 fn number(text: &str) -> Option<(u32, &str)> {
+    let text = text.trim_start_matches(['~', '≈', '∼']);
     let text = text.strip_prefix(['L', 'l']).unwrap_or(text);
     let end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     let rest = &text[end..];
@@ -336,7 +408,19 @@ mod tests {
             ("https://git.example:8443/o/r/src/a.rs", "https://git.example:8443/o/r/src/a.rs"),
             ("https://git.example:8443/o/a.rs?plain=1#L3", "https://git.example:8443/o/a.rs?plain=1:3"),
             ("https://bitbucket.org/o/r/src/1/a.rs#lines-3:9", "https://bitbucket.org/o/r/src/1/a.rs:3-9"),
-            ("src/a.rs in `find_user`", "src/a.rs"),
+            ("src/a.rs in `find_user`", "src/a.rs (find_user)"),
+            ("src/a.rs (login)", "src/a.rs (login)"),
+            ("src/a.rs, login()", "src/a.rs (login)"),
+            ("src/a.rs::login", "src/a.rs (login)"),
+            ("fn login in src\\a.rs", "src/a.rs (login)"),
+            ("`login`, in `./src/a.rs`", "src/a.rs (login)"),
+            ("src/a.rs (login, delete_user)", "src/a.rs (login, delete_user)"),
+            ("src/a.rs — class `Users`, method `get`; src/b.rs", "src/a.rs (Users, get) src/b.rs"),
+            ("src/a.rs:~12", "src/a.rs:12"),
+            ("src/a.rs, line ~12", "src/a.rs:12"),
+            ("src/a.rs, around line 12", "src/a.rs:12"),
+            ("src/a.rs (lines approx. 12-20)", "src/a.rs:12-20"),
+            ("src/a.rs ~L400", "src/a.rs:400"),
             ("my files/a.rs:3", "my files/a.rs:3"),
             ("src/a.rs:0", "src/a.rs:0"),
             ("the login form", ""),
@@ -345,7 +429,7 @@ mod tests {
             ("a.html:12, etc.", "a.html:12"),
             ("x.ts:9 and :22", "x.ts:9 x.ts:22"),
             ("x.ts:9, and others", "x.ts:9"),
-            ("x.rs, `handler`", "x.rs"),
+            ("x.rs, `handler`", "x.rs (handler)"),
             ("File \"src/a.py\", line 12, in run", "src/a.py:12"),
             ("`find_user` in `src/a.rs:41`", "src/a.rs:41"),
             ("find_user (src/a.rs:41-58)", "src/a.rs:41-58"),

@@ -361,7 +361,7 @@ impl Block {
             let value = if line.is_settled { said.value } else { without_cut_signs(said.value, field) };
             // `a \|` is cut behind a sign of the code, and not at the end of the cell.
             let value = if line.is_settled || !of_row { value } else { value.trim_end_matches('\\') };
-            let unescaped = of_row.then(|| table::value_of_row(value));
+            let unescaped = of_row.then(|| table::value_of_row(value, key));
             if line.is_settled || key == Key::Of(Field::Evidence) {
                 self.set(key, unescaped.as_deref().unwrap_or(value), Name::of(text), line, remarks);
             }

@@ -139,13 +139,13 @@ pub(super) fn loose_head(text: &str) -> Option<Head<'_>> {
     }
     let (inner, opened, lead) = opened(text);
     let shape = Shape::of(lead, opened, false);
-    let inner = without_tag(inner).trim_start_matches(AROUND);
+    let inner = without_tags(inner).trim_start_matches(AROUND);
     let (id, behind) = match numbered(inner) {
         Some((id, behind)) => (Some(id), behind),
         None => (None, inner),
     };
     let is_set_apart = shape.is_set_apart() || text.trim_start().starts_with('<');
-    let title = title(without_tag(behind), opened).trim_matches(AROUND).to_owned();
+    let title = title(without_tags(behind), opened).trim_matches(AROUND).to_owned();
     (id.is_some() || is_set_apart && !title.is_empty()).then_some(Head {
         id,
         title: Cow::Owned(title),
@@ -158,18 +158,43 @@ pub(super) fn named(text: &str) -> Option<FindingId> {
     // `| F2 | SQL |` stands in no table that is known.
     let text = text.trim_start();
     let (inner, ..) = opened(text.strip_prefix('|').unwrap_or(text));
-    let (name, _) = up_to_number(without_tag(inner).trim_start_matches(AROUND))?;
+    let (name, _) = up_to_number(without_tags(inner).trim_start_matches(AROUND))?;
     FindingId::read(name).filter(|_| !name.starts_with(|sign: char| sign.is_ascii_digit()))
 }
 
 /// Signs that can stand around a heading.
 const AROUND: [char; 12] = ['=', '-', '~', '(', ')', '{', '}', '"', '\'', '#', '<', ' '];
 
-/// `<b>[F2]</b> SQL` without the first tag.
-fn without_tag(text: &str) -> &str {
+/// `<summary><b>[F2]</b> SQL` without the tags that it begins with.
+fn without_tags(text: &str) -> &str {
+    let mut rest = text;
+    while let Some((_, behind)) = tag(rest) {
+        rest = behind;
+    }
+    rest
+}
+
+/// The tag that a text begins with, and what stands behind it.
+fn tag(text: &str) -> Option<(&str, &str)> {
     let is_of_tag = |sign: char| sign.is_ascii_alphanumeric() || "/ ".contains(sign);
     let inner = text.trim_start().strip_prefix('<').and_then(|inner| inner.split_once('>'));
-    inner.filter(|(tag, _)| tag.chars().all(is_of_tag)).map_or(text, |(_, behind)| behind)
+    inner.filter(|(tag, _)| tag.chars().all(is_of_tag))
+}
+
+/// A title without the ends of the tags that its line begins with: `<summary>[F001] SQL</summary>`.
+pub(super) fn without_closing_tags<'t>(title: &'t str, line: &str) -> &'t str {
+    let mut opened = Vec::new();
+    let mut rest = line;
+    while let Some((tag, behind)) = tag(rest) {
+        opened.push(tag.split_whitespace().next().unwrap_or(tag));
+        rest = behind;
+    }
+    let mut title = title.trim_end();
+    for tag in opened {
+        let inner = title.strip_suffix('>').and_then(|inner| inner.strip_suffix(tag)?.strip_suffix("</"));
+        title = inner.map_or(title, str::trim_end);
+    }
+    title
 }
 
 /// The number that a text begins with, behind a few words at most, and what stands behind it.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::findings::{Field, FindingId, FindingState, ReadFinding};
 
+use super::heads::{self, Head};
 use super::names::{Key, folded};
 
 /// A table that has begun: what its columns are about.
@@ -54,7 +55,7 @@ impl Table {
         for ((cell, _), column) in cells.iter().zip(&self.columns) {
             let cell = cell.trim();
             match column {
-                Some(Key::Id) => row.id = FindingId::named(cell.trim_matches(|sign| "[]*`_ ".contains(sign))),
+                Some(Key::Id) => (row.id, row.title) = self.id_and_title(cell),
                 // A column of this name may have the ids as well.
                 Some(Key::Title)
                     if row.id.is_none()
@@ -64,23 +65,39 @@ impl Table {
                 }
                 Some(Key::Title) => cell.trim_matches(['*', '_']).clone_into(&mut row.title),
                 Some(key) if !cell.is_empty() => {
-                    row.values.push((*key, in_lines(cell)));
+                    row.values.push((*key, in_lines(cell, *key)));
                 }
                 _ => {}
             }
         }
         Some(row)
     }
+
+    /// What a cell of ids says, and the title that stands in it too where there is no column of titles: `F001 Log injection`.
+    fn id_and_title(&self, cell: &str) -> (Option<FindingId>, String) {
+        let has_titles = self.columns.contains(&Some(Key::Title));
+        match heads::loose_head(cell).filter(|head| !has_titles && !head.title.is_empty()) {
+            Some(Head { id: Some(id), title, .. }) => (Some(id), title.into_owned()),
+            _ => (FindingId::named(cell.trim_matches(|sign| "[]*`_ ".contains(sign))), String::new()),
+        }
+    }
 }
 
-/// A cell with its lines.
-fn in_lines(cell: &str) -> String {
-    ["<br>", "<br/>", "<br />"].iter().fold(cell.to_owned(), |cell, end| cell.replace(end, "\n"))
+/// A cell with its lines, which are lines of code in evidence and places of their own in a location.
+fn in_lines(cell: &str, key: Key) -> String {
+    let ends = ["<br>", "<br/>", "<br />"];
+    let lines = ends.iter().fold(cell.to_owned(), |cell, end| cell.replace(end, "\n"));
+    if key == Key::Of(Field::Evidence) {
+        return lines;
+    }
+    let lines =
+        lines.lines().map(|line| line.trim().trim_end_matches([',', ';'])).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(if key == Key::Of(Field::Location) { ", " } else { " " })
 }
 
 /// What a cell says in a row that has the name of a field and its value.
-pub(super) fn value_of_row(cell: &str) -> String {
-    in_lines(&cell.replace("\\|", "|"))
+pub(super) fn value_of_row(cell: &str, key: Key) -> String {
+    in_lines(&cell.replace("\\|", "|"), key)
 }
 
 /// What the columns are about of a table with what a result says of itself, which a line is the head of.

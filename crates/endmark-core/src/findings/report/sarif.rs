@@ -141,7 +141,12 @@ fn locations(reported: &ReportedFinding) -> Vec<Value> {
                 if names_file(&place.file, place.start_line.is_some()) {
                     location(place, reported.finding.evidence.as_deref())
                 } else {
-                    logical(&place.file)
+                    logical(
+                        &place
+                            .part
+                            .as_ref()
+                            .map_or_else(|| place.file.clone(), |part| format!("{} ({part})", place.file)),
+                    )
                 }
             })
             .collect(),
@@ -159,7 +164,12 @@ fn location(place: &ReportedPlace, evidence: Option<&str>) -> Value {
         }
         object.insert("region".to_owned(), region);
     }
-    json!({ "physicalLocation": physical })
+    match &place.part {
+        None => json!({ "physicalLocation": physical }),
+        Some(part) => {
+            json!({ "physicalLocation": physical, "logicalLocations": [{ "fullyQualifiedName": part }] })
+        }
+    }
 }
 
 /// A path as a relative reference: what has a meaning in one is escaped. A URL stays one.

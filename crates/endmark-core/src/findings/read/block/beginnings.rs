@@ -143,7 +143,8 @@ impl Block {
             && self.findings.is_empty()
             && head.title.starts_with('<')
             && !head.title.contains('>');
-        let title = if is_cut_template { "…" } else { &head.title };
+        let title =
+            if is_cut_template { "…" } else { heads::without_closing_tags(&head.title, &line.text) };
         let mut draft = Draft::new(id, title, line.begins());
         draft.told = std::mem::take(&mut self.turns.next);
         self.draft = Some(draft);

@@ -401,6 +401,19 @@ foreign! {
           F001 complete | SQL injection in login | High |  | src/a.py:10 | name | execute |  | "execute(name)"
           F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
     "#;
+    titles_in_the_column_of_ids: r#"
+        whole log-1 [logging] declared 2
+          F001 complete | Forged lines | High | CWE-117 | a.js:3 b.js:7-9 | header | `log.info` |  | "`log.info(h)`\n`log.warn(h)`"
+          F002 complete | Addresses in logs | Low | CWE-532 | c.js:9 d.js | email of the customer | `log.debug` |  | "`log.debug(user.email)`"
+    "#;
+    summaries_of_details: r#"
+        whole web-1 [xss] declared 2
+          F001 complete | Comment that closes </b> | High | CWE-79 | page.js:4 | the comment | render |  | "render(\"<b>\" + comment + \"</b>\")"
+          F002 complete | Script that ends with </script> | High | CWE-79 | page.js:9 | the name | render |  | "`render(name)`"
+        6:1 ignored_text
+        20:1 ignored_text
+        31:1 ignored_text
+    "#;
     other_labels: r#"
         whole sql-1 [sql, xss]
           F001 complete | SQL built in the login | High | CWE-89 | src/login.py:10 | `request.form["name"]` | `cursor.execute` | login -> find | "`cursor.execute(\"…\" + name)`"
