@@ -53,8 +53,7 @@ pub(super) struct Block {
     unread: u32,
     /// How much JSON in it could not be read to its end.
     broken: u32,
-    /// The last JSON in it has ended behind a finding that was all there: another one may have been to come.
-    is_json_open: bool,
+    json: JsonEnd,
     draft: Option<Draft>,
     table: Option<Table>,
     /// A table with what the result says of itself has begun: what its columns are about.
@@ -78,6 +77,16 @@ pub(super) struct Block {
     /// Texts that speak of a finding, where there are others.
     spoken_of: Vec<(Named, String, Position)>,
     turns: Turns,
+}
+
+/// How the JSON has ended that came last in a result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum JsonEnd {
+    /// There was none, or it was closed, or cut in the middle of a finding.
+    #[default]
+    Closed,
+    /// Behind a finding that was all there: another one may have been to come.
+    Open,
 }
 
 /// What a line did to a result.
@@ -110,7 +119,7 @@ impl Block {
             templates: 0,
             unread: 0,
             broken: 0,
-            is_json_open: false,
+            json: JsonEnd::Closed,
             draft: None,
             table: None,
             header_columns: None,
@@ -165,11 +174,13 @@ impl Block {
         for finding in result.findings {
             self.push(finding, false);
         }
-        self.is_json_open = result.cut != Cut::Whole && !is_in_finding;
+        if result.cut != Cut::Whole && !is_in_finding {
+            self.json = JsonEnd::Open;
+        }
     }
 
     fn push(&mut self, finding: ReadFinding, of_table: bool) {
-        self.broken += u32::from(std::mem::take(&mut self.is_json_open));
+        self.broken += u32::from(std::mem::take(&mut self.json) == JsonEnd::Open);
         let number = finding.finding.id.number();
         self.ids.add(number);
         self.highest = self.highest.max(number.unwrap_or(0));
@@ -538,7 +549,7 @@ impl Block {
         let is_whole = is_whole && self.turns.cut_at.is_none();
         // Where the result is cut as well, it was cut there, and what was to come is not known to have been a finding.
         let is_all_there = header.declared.is_some_and(|declared| self.findings.len() >= declared as usize);
-        self.broken += u32::from(self.is_json_open && is_whole && !is_all_there);
+        self.broken += u32::from(self.json == JsonEnd::Open && is_whole && !is_all_there);
         let cut = match (is_whole, &header.agent_id) {
             (true, _) => Cut::Whole,
             (false, Some(_)) => Cut::Mild,
