@@ -6,7 +6,7 @@ use super::finding::{Finding, FindingId};
 use super::join::{Member, groups, joined};
 use super::loss::{Loss, New, count_new};
 use super::named_run::{NamedRun, in_order_of_runs, named_for};
-use super::recovery::{Assignment, Recovery, RecoveryPolicy, RecoveryState};
+use super::recovery::{Assignment, Recovery, RecoveryPolicy, RecoveryState, Run};
 use super::transcript::{AgentResult, Cut, FindingState, letters};
 
 /// A result, and where it came from.
@@ -60,7 +60,8 @@ impl Merged {
     /// (AR-4, AR-5). Origins in one folder that are named for the runs of one agent are brought into the order of these.
     ///
     /// A result that does not say whose it is belongs to the agent of the team that its origin is named for
-    /// (`auth-2.txt`, `auth-2.retry.txt`), or to none; of whom only a later run is there, the first one has brought nothing.
+    /// (`auth-2.txt`, `auth-2.retry.txt`), or to none; of whom only a later run is there, the first one has brought nothing, and
+    /// where only the retry of a later round is there (`auth-2.2.retry.txt`), its supplement.
     /// Names are compared without case and without a note about the run (`auth-2 (retry 1)`), those of the team also without
     /// signs, where only one is like that. What stands twice behind one another in one transcript counts once.
     pub fn new(team: &Team, handed: Vec<Handed>) -> Self {
@@ -91,9 +92,10 @@ impl Merged {
                 })
             });
             if let Some(agent) = owner.and_then(|owner| agents.get_mut(owner)) {
-                // Of whom there is only a later run, the first one has brought nothing.
+                // Of whom there is only a later run, the one before has brought nothing.
                 let named = NamedRun::of(origin, &agent.assignment().agent_id);
-                if agent.past().is_empty() && named.is_some_and(NamedRun::is_later) {
+                let is_behind = |run: &Run| named.is_some_and(|named| named.is_behind(run));
+                if agent.next().is_some_and(is_behind) {
                     agent.ended(Cut::Severe, Vec::new());
                 }
                 agent.handed_over(result);

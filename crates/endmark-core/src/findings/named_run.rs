@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::merge::{Handed, folded};
-use super::recovery::Assignment;
+use super::recovery::{Assignment, Run, RunKind};
 
 /// The run that a file is named for; runs are made in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,9 +34,14 @@ impl NamedRun {
         Some(run)
     }
 
-    /// Whether it is another one than the agent's first.
-    pub(super) fn is_later(self) -> bool {
-        self.round > 1 || self.is_retry
+    /// Whether it comes behind a run that was to be made, so that this one has brought nothing: behind an agent's first one, or
+    /// as the retry of a supplement.
+    pub(super) fn is_behind(self, run: &Run) -> bool {
+        match run.kind {
+            RunKind::First => self.round > 1 || self.is_retry,
+            RunKind::Supplement => self.is_retry && self.round == run.round,
+            RunKind::Retry | RunKind::Emergency | RunKind::Unasked => false,
+        }
     }
 }
 
