@@ -16,6 +16,7 @@ mod slot;
 mod streamed;
 mod suspects;
 mod typed;
+mod waiting;
 mod whole;
 
 pub(crate) use admit::admit;

@@ -91,6 +91,12 @@ pub trait Writer: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// Whether the arguments of a call come all at once, as an object. A client that runs calls as they come must not have
+    /// one before it is known that it is not cut.
+    fn calls_come_whole(&self) -> bool {
+        false
+    }
+
     /// Whether a call that is cut can be written by [`Writer::tool_call`]: how the reply ends tells that it is.
     fn shows_cut_calls(&self) -> bool {
         true

@@ -17,6 +17,7 @@ use endmark_wire::writer::Writer;
 use super::Exchange;
 use super::client::ClientStream;
 use super::suspects::suspects;
+use super::waiting::Waiting;
 use crate::body::{AnyBody, Patient};
 use crate::held::Holding;
 use crate::recovery::{ClientGone, judgement};
@@ -50,6 +51,12 @@ impl Sent {
     /// None of a call that the client has nothing of.
     pub(super) fn of(&self, choice: u32, call: Option<u32>) -> Option<usize> {
         self.0.get(&(choice, call)).copied()
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (part, length) in other.0 {
+            *self.0.entry(part).or_default() += length;
+        }
     }
 
     fn add(&mut self, event: &Event) {
@@ -99,7 +106,11 @@ struct Observer<'a> {
     holds_end: bool,
     /// Calls are held back until they are whole, and with them all that follows.
     holds_calls: bool,
+    /// Calls that wait for what follows them.
+    waiting: Waiting,
     sent: Sent,
+    /// What waits with them.
+    unsent: Sent,
     outgoing: Vec<u8>,
     unread: bool,
     error: Option<ProviderError>,
@@ -116,7 +127,9 @@ impl<'a> Observer<'a> {
             writer: exchange.request.writer(cap),
             holds_end: false,
             holds_calls: false,
+            waiting: Waiting::default(),
             sent: Sent::default(),
+            unsent: Sent::default(),
             outgoing: Vec::new(),
             unread: false,
             error: None,
@@ -169,8 +182,14 @@ impl<'a> Observer<'a> {
             (None, false) => None,
         };
         if self.is_held_back(&event) {
+            if !self.holds_calls && !self.waiting.is_over() {
+                self.unsent.add(&event);
+            }
             self.writer.hold(frame, &event);
         } else {
+            if !event.idle {
+                self.sent.merge(std::mem::take(&mut self.unsent));
+            }
             self.sent.add(&event);
             self.writer.pass(&frame, &event, &mut self.outgoing);
         }
@@ -187,7 +206,12 @@ impl<'a> Observer<'a> {
             && event.pieces.iter().any(|delta| matches!(delta.piece, Piece::ToolCall { .. }));
         let is_end = event.error.is_some() || self.ends_in_doubt(event);
         self.holds_end |= is_end;
-        self.holds_calls || is_end || event.closes || (self.holds_end && event.pieces.is_empty())
+        let had_waited = !self.waiting.is_over();
+        let waits =
+            self.writer.calls_come_whole() && self.waiting.next(self.exchange, self.reader.received(), event);
+        // What waited may be cut. Nothing may overtake it any more.
+        self.holds_calls |= had_waited && is_end;
+        self.holds_calls || is_end || event.closes || waits || (self.holds_end && event.pieces.is_empty())
     }
 
     /// Whether an event says of a reply that it ended, and that is in doubt.

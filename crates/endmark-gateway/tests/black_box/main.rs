@@ -19,6 +19,7 @@ mod fallback;
 mod fallback_paths;
 mod first_event;
 mod half_characters;
+mod half_read_calls;
 mod history;
 mod last_words;
 mod ledger;

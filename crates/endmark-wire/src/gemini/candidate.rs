@@ -33,6 +33,11 @@ pub(super) fn parts(candidate: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     candidate.at("content.parts").into_iter().flat_map(Value::items)
 }
 
+/// The last part that says anything: servers send an empty text behind a call, for its signature or for nothing.
+pub(super) fn last_said<'a>(parts: impl Iterator<Item = Value<'a>>) -> Option<Value<'a>> {
+    parts.filter(|part| text_of(*part).is_none_or(|text| !text.is_blank())).last()
+}
+
 /// The text of a part that is no thought.
 pub(super) fn text_of(part: Value<'_>) -> Option<Value<'_>> {
     part.field("text").filter(|text| text.kind() == Kind::String && !is_thought(part))

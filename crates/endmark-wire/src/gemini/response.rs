@@ -4,8 +4,8 @@ use endmark_core::Stop;
 use serde_json::value::RawValue;
 
 use super::candidate::{
-    arguments_of, call_of, candidate, candidates, holds_more, is_grounded, is_in_pieces, is_thought, parts,
-    signature_of, text_of,
+    arguments_of, call_of, candidate, candidates, holds_more, is_grounded, is_in_pieces, is_thought,
+    last_said, parts, signature_of, text_of,
 };
 use super::stop;
 use super::usage;
@@ -39,7 +39,7 @@ pub(super) fn reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseEr
 fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
     let finish = stop::read(candidate, index, has_stop);
     let at_limit = finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Limit));
-    let last = parts(candidate).last();
+    let last = last_said(parts(candidate));
     let mut choice = Choice::new(index);
     choice.mendable = !is_grounded(candidate);
     for part in parts(candidate) {

@@ -3,7 +3,7 @@
 use endmark_core::Stop;
 
 use super::candidate::{
-    arguments_of, call_of, holds_more, is_grounded, is_in_pieces, is_thought, number, signature_of,
+    arguments_of, call_of, holds_more, is_grounded, is_in_pieces, is_thought, last_said, number, signature_of,
 };
 use super::error;
 use super::stop;
@@ -23,11 +23,13 @@ pub(super) struct ContentReader {
     received: Received,
     /// How many calls each candidate has made.
     calls: Vec<(u32, u32)>,
+    /// The candidates that said last that they call a function with nothing.
+    empty: Vec<u32>,
 }
 
 impl ContentReader {
     pub(super) fn new(has_stop: bool, keep_bytes: usize) -> Self {
-        Self { has_stop, received: Received::new(keep_bytes), calls: Vec::new() }
+        Self { has_stop, received: Received::new(keep_bytes), calls: Vec::new(), empty: Vec::new() }
     }
 
     fn event(&mut self, root: Value<'_>) -> Event {
@@ -61,7 +63,7 @@ impl ContentReader {
         let at_limit = finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Limit));
         let parts = fields.get("content").and_then(|content| content.field("parts"));
         let parts: Vec<Value<'_>> = parts.into_iter().flat_map(Value::items).collect();
-        let (last, is_bare) = (parts.last().copied(), parts.is_empty());
+        let (last, is_bare) = (last_said(parts.iter().copied()), parts.is_empty());
         let before = event.pieces.len();
         let (mut fidelity, mut thought) = (Fidelity::partial_if(is_grounded(candidate)), false);
         let mut signatures = Vec::new();
@@ -101,7 +103,19 @@ impl ContentReader {
             self.received.pieces(index, &[], false);
             self.received.reasoned(index);
         }
-        self.received.pieces(index, event.pieces.get(before..).unwrap_or_default(), false);
+        let pieces = event.pieces.get(before..).unwrap_or_default();
+        let ended_empty = self.empty.contains(&index);
+        if let Some(last) = pieces.last() {
+            self.empty.retain(|candidate| *candidate != index);
+            if matches!(&last.piece, Piece::ToolCall { arguments, .. } if is_empty(arguments))
+                && self.empty.len() < MAX_CANDIDATES
+            {
+                self.empty.push(index);
+            }
+        } else if at_limit && ended_empty {
+            self.received.last_call_unread(index);
+        }
+        self.received.pieces(index, pieces, false);
         for (call, signature) in signatures {
             self.received.signed(index, call, signature);
         }
@@ -125,6 +139,11 @@ impl ContentReader {
         self.calls[position].1 = next.saturating_add(1);
         next
     }
+}
+
+/// Whether an object of arguments has none.
+fn is_empty(arguments: &str) -> bool {
+    Value::parse_str(arguments).is_ok_and(|object| object.fields().next().is_none())
 }
 
 impl Reader for ContentReader {

@@ -1,6 +1,6 @@
 //! The client's side of a streamed reply.
 
-use super::candidate::{call_of, candidate, parts, text_of};
+use super::candidate::{call_of, candidate, candidates, parts, text_of};
 use super::error;
 use super::response::{call_part, object, signed_part, word_of};
 use super::standing::{Standing, take_out};
@@ -9,7 +9,7 @@ use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::reply::{Event, Piece, ToolCall};
 use crate::sse::{Frame, data_frame};
-use crate::writer::{ChoiceEnd, Closing, End, Held, StreamError, Writer, endmark_field};
+use crate::writer::{ChoiceEnd, Closing, CutCall, End, Held, StreamError, Writer, endmark_field};
 
 /// Fields that are the same in every chunk of a stream.
 const ENVELOPE: [&str; 3] = ["modelVersion", "responseId", "createTime"];
@@ -33,6 +33,8 @@ pub(super) struct ContentWriter {
     standing: Vec<Standing>,
     /// Parts that belong behind the calls of a candidate that are held back.
     behind: Vec<(u32, String)>,
+    /// Calls that are held back and stay cut, by candidate and call.
+    cut: Vec<(u32, u32)>,
 }
 
 impl ContentWriter {
@@ -46,6 +48,7 @@ impl ContentWriter {
             standing: Vec::new(),
             arguments: Vec::new(),
             behind: Vec::new(),
+            cut: Vec::new(),
         }
     }
 
@@ -113,6 +116,34 @@ impl ContentWriter {
         data_frame(json.as_bytes())
     }
 
+    /// What waited for something to follow it, now that it has: all that is held back and has no end of its candidate's.
+    fn send_waiting(&mut self, client: &mut Vec<u8>) {
+        let held = self.held.take();
+        let ends = |event: &Event| !event.finishes.is_empty() || event.error.is_some();
+        let any_ended = held.iter().any(|(_, event)| ends(event));
+        let (kept, waiting) =
+            held.into_iter().partition(|(_, event)| ends(event) || (any_ended && event.pieces.is_empty()));
+        self.held.put_back(kept);
+        let waiting: Vec<(Frame, Event)> = waiting;
+        client.extend(waiting.into_iter().flat_map(|(frame, _)| frame.raw));
+    }
+
+    /// Takes calls that stay cut out of a chunk that was held back.
+    fn take_cut_calls_out<'a>(&self, edits: &mut Edits<'a>, root: Value<'a>, event: &Event) {
+        for (choice, candidate) in candidates(root) {
+            let Some(array) = candidate.at("content.parts").and_then(|parts| parts.of_kind(Kind::Array))
+            else {
+                continue;
+            };
+            let calls = array.items().enumerate().filter(|(_, part)| call_of(*part).is_some());
+            for (number, (position, _)) in calls_in(event, choice).zip(calls) {
+                if self.cut.contains(&(choice, number)) {
+                    edits.remove_item(array, position);
+                }
+            }
+        }
+    }
+
     fn write_arguments<'a>(&self, edits: &mut Edits<'a>, candidate: Value<'a>, choice: u32, event: &Event) {
         for (number, call) in calls_in(event, choice).zip(parts(candidate).filter_map(call_of)) {
             let known = self.arguments.iter().rfind(|known| (known.0, known.1) == (choice, number));
@@ -155,6 +186,7 @@ impl ContentWriter {
     ) -> Option<Vec<u8>> {
         let root = Value::parse_str(frame.data.as_deref()?).ok()?;
         let mut edits = Edits::of(root);
+        self.take_cut_calls_out(&mut edits, root, event);
         for end in closing.choices {
             let Some(candidate) = candidate(root, end.choice) else { continue };
             if end.rewritten || self.wrote.contains(&end.choice) {
@@ -211,8 +243,11 @@ fn without_content<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
 }
 
 impl Writer for ContentWriter {
-    fn pass(&mut self, frame: &Frame, _event: &Event, client: &mut Vec<u8>) {
-        // What is held back is the end of one candidate: others go on past it.
+    fn pass(&mut self, frame: &Frame, event: &Event, client: &mut Vec<u8>) {
+        // Where the end of one candidate is held back, others go on past it.
+        if !event.idle {
+            self.send_waiting(client);
+        }
         self.note(frame);
         client.extend_from_slice(&frame.raw);
     }
@@ -257,6 +292,24 @@ impl Writer for ContentWriter {
     fn goes_on(&self, _choice: u32, _call: &ToolCall) -> bool {
         // Arguments come all at once.
         false
+    }
+
+    fn calls_come_whole(&self) -> bool {
+        true
+    }
+
+    fn shows_cut_calls(&self) -> bool {
+        // An object says nothing of what is missing in it.
+        false
+    }
+
+    fn leave_cut(&mut self, choice: u32, call: u32) -> CutCall {
+        if self.held.events().any(|event| calls_in(event, choice).any(|held| held == call)) {
+            self.cut.push((choice, call));
+            return CutCall::LeftOut;
+        }
+        // It was followed by more of the reply, and is as the model wrote it.
+        CutCall::Shown
     }
 
     fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8> {

@@ -211,6 +211,14 @@ impl Received {
         }
     }
 
+    /// Notes that the server could read nothing of the arguments of a choice's last call, though it gave an object for them.
+    pub(crate) fn last_call_unread(&mut self, index: u32) {
+        let choice = self.choices.iter_mut().find(|choice| choice.index == index);
+        if let Some(call) = choice.and_then(|choice| choice.tool_calls.last_mut()) {
+            call.arguments = String::new();
+        }
+    }
+
     /// Notes the token by which the provider goes on with a choice from where it is now.
     pub(crate) fn continuation(&mut self, index: u32, token: Option<String>) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index)

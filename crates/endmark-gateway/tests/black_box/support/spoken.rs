@@ -13,7 +13,7 @@ pub(crate) enum Wire {
 }
 
 /// A part of a reply.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Said<'a> {
     Text(&'a str),
     /// A call of a function: its name, and its arguments as far as they came.
