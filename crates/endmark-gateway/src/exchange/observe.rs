@@ -211,7 +211,17 @@ impl<'a> Observer<'a> {
             self.writer.calls_come_whole() && self.waiting.next(self.exchange, self.reader.received(), event);
         // What waited may be cut. Nothing may overtake it any more.
         self.holds_calls |= had_waited && is_end;
+        // Only as long as its end is not told can it go on.
+        self.holds_calls |= event.closed_call.is_some_and(|call| self.is_cut(call));
         self.holds_calls || is_end || event.closes || waits || (self.holds_end && event.pieces.is_empty())
+    }
+
+    /// Whether a call that is said to be complete is not: its arguments have begun, and are no JSON.
+    fn is_cut(&self, call: u32) -> bool {
+        let mut calls = self.reader.received().choices().iter().flat_map(|choice| &choice.tool_calls);
+        let arguments = calls.find(|known| known.index == call).map(|known| known.arguments.trim());
+        let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+        arguments.is_some_and(|arguments| !arguments.is_empty() && !is_json(arguments))
     }
 
     /// Whether an event says of a reply that it ended, and that is in doubt.

@@ -34,6 +34,12 @@ enum Block {
     Other,
 }
 
+impl Block {
+    fn call(self) -> Option<u32> {
+        if let Self::Call(call) = self { Some(call) } else { None }
+    }
+}
+
 impl MessageReader {
     pub(super) fn new(keep_bytes: usize) -> Self {
         Self {
@@ -66,6 +72,8 @@ impl MessageReader {
             Some("content_block_delta") => self.block_goes_on(&fields, &mut event),
             Some("content_block_stop") => {
                 let number = root.field("index").and_then(Value::as_u64);
+                let closed = self.open.iter().find(|(open, _)| Some(*open) == number);
+                event.closed_call = closed.and_then(|(_, block)| block.call());
                 self.open.retain(|(open, _)| Some(*open) != number);
                 event.closes = true;
             }

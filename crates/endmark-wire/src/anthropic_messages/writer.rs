@@ -1,5 +1,7 @@
 //! The client's side of a streamed message.
 
+mod held;
+
 use serde_json::value::RawValue;
 
 use super::content::is_cited;
@@ -29,6 +31,8 @@ pub(super) struct MessageWriter {
     calls: u32,
     /// Whether anything was written that did not come.
     wrote: bool,
+    /// The numbers of blocks that were held back, and those that the client has, once they may differ.
+    numbers: Option<Vec<(u64, u64)>>,
     /// The id of the answer that a message is begun from here.
     id: Option<String>,
 }
@@ -60,6 +64,7 @@ impl MessageWriter {
             next: 0,
             calls: 0,
             wrote: false,
+            numbers: None,
             id: None,
         }
     }
@@ -105,8 +110,7 @@ impl MessageWriter {
     fn send_held(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (frame, _) in self.held.take() {
-            self.note(&frame);
-            bytes.extend_from_slice(&frame.raw);
+            bytes.extend(self.pass_held(&frame));
         }
         bytes
     }
@@ -120,6 +124,7 @@ impl MessageWriter {
         bytes.extend(self.end_block());
         let number = self.next;
         self.next = self.next.saturating_add(1);
+        self.numbers.get_or_insert_default();
         self.open = Some(Open { number, kind, cited: false });
         let json =
             format!("{{\"type\":\"content_block_start\",\"index\":{number},\"content_block\":{block}}}");
@@ -145,6 +150,19 @@ impl MessageWriter {
         let Some(open) = self.open.take() else { return Vec::new() };
         let json = format!("{{\"type\":\"content_block_stop\",\"index\":{}}}", open.number);
         event_frame("content_block_stop", json.as_bytes())
+    }
+
+    /// The beginning of a call's block, with all of its arguments.
+    fn begin_call(&mut self, call: &ToolCall) -> Vec<u8> {
+        let block = format!("{{{},\"input\":{{}}}}", call_fields(call));
+        let kind = Kinds::Call(self.calls);
+        self.calls = self.calls.saturating_add(1);
+        let mut bytes = self.begin(kind, &block);
+        bytes.extend(self.delta(&format!(
+            "{{\"type\":\"input_json_delta\",\"partial_json\":{}}}",
+            quoted(&call.arguments)
+        )));
+        bytes
     }
 
     fn delta(&mut self, delta: &str) -> Vec<u8> {
@@ -252,15 +270,17 @@ impl Writer for MessageWriter {
     }
 
     fn tool_call(&mut self, _choice: u32, call: &ToolCall) -> Vec<u8> {
-        let block = format!("{{{},\"input\":{{}}}}", call_fields(call));
-        let kind = Kinds::Call(self.calls);
-        self.calls = self.calls.saturating_add(1);
-        let mut bytes = self.begin(kind, &block);
-        bytes.extend(self.delta(&format!(
-            "{{\"type\":\"input_json_delta\",\"partial_json\":{}}}",
-            quoted(&call.arguments)
-        )));
-        bytes.extend(self.end_block());
+        if let Some(bytes) = self.held_call(call) {
+            return bytes;
+        }
+        let held = self.held.take();
+        let mut bytes = Vec::new();
+        if held.iter().any(|(frame, _)| held::begins_block(frame)) {
+            bytes.extend(self.end_block());
+            bytes.extend(self.pass_blocks(&held));
+        }
+        self.held.put_back(held.into_iter().filter(|(frame, _)| held::block_of(frame).is_none()).collect());
+        bytes.extend(self.written_call(call));
         bytes
     }
 
@@ -275,27 +295,16 @@ impl Writer for MessageWriter {
 
     /// Whatever the stop reason, libraries put an input together from what came of it, and of nothing make `{}`.
     fn leave_cut(&mut self, _choice: u32, call: u32) -> CutCall {
-        let begun = self.open.filter(|open| open.kind == Kinds::Call(call)).map(|open| open.number);
-        let mut calls = self.calls;
-        let mut number = begun;
-        let mut kept = Vec::new();
-        for (frame, event) in self.held.take() {
-            let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
-            let block = root.and_then(|root| root.field("index")).and_then(Value::as_u64);
-            let begins = root.is_some_and(|root| {
-                root.says("type", "content_block_start")
-                    && root.field("content_block").is_some_and(|block| block.says("type", "tool_use"))
-            });
-            if begins {
-                number = if calls == call { block } else { number.filter(|own| Some(*own) != block) };
-                calls = calls.saturating_add(1);
-            }
-            if number.is_none() || number != block {
-                kept.push((frame, event));
-            }
+        if let Some(begun) = self.open.filter(|open| open.kind == Kinds::Call(call)) {
+            // Some run a call as soon as its block is closed.
+            self.take_block_out(begun.number);
+            CutCall::Begun
+        } else if self.take_call_out(call) {
+            CutCall::LeftOut
+        } else {
+            // It was followed by more of the reply, and is as the model wrote it.
+            CutCall::Shown
         }
-        self.held.put_back(kept);
-        if begun.is_some() { CutCall::Begun } else { CutCall::LeftOut }
     }
 
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {
@@ -314,12 +323,12 @@ impl Writer for MessageWriter {
         let mut bytes = Vec::new();
         if self.wrote {
             bytes.extend(self.end_block());
+            bytes.extend(self.pass_blocks(&held));
         } else {
             // Nothing was added: all that came before the end passes as it is.
             for (frame, event) in &held {
                 if event.finishes.is_empty() && !event.done && event.error.is_none() {
-                    self.note(frame);
-                    bytes.extend_from_slice(&frame.raw);
+                    bytes.extend(self.pass_held(frame));
                 }
             }
             bytes.extend(self.end_block());
@@ -338,7 +347,7 @@ impl Writer for MessageWriter {
         let mut bytes = Vec::new();
         for (frame, event) in self.held.take() {
             if !self.wrote && event.finishes.is_empty() && !event.done && event.error.is_none() {
-                bytes.extend(frame.raw);
+                bytes.extend(self.pass_held(&frame));
             }
         }
         let told = own.as_ref().and_then(|frame| {

@@ -92,9 +92,7 @@ impl ResponseReader {
                 self.piece(&fields, &mut event, Piece::Reasoning);
             }
             "response.function_call_arguments.delta" => {
-                let place = Place::among(&fields);
-                let call = self.open.iter().find(|open| open.place == place && open.item == Item::Call);
-                match call.map(|open| open.call) {
+                match self.open_call(&fields) {
                     Some(index) => {
                         fidelity = self.piece(&fields, &mut event, |arguments| Piece::ToolCall {
                             index,
@@ -113,7 +111,10 @@ impl ResponseReader {
             | "response.function_call_arguments.done"
             | "response.reasoning_text.done"
             | "response.reasoning_summary_text.done"
-            | "response.reasoning_summary_part.done" => event.closes = true,
+            | "response.reasoning_summary_part.done" => {
+                event.closes = true;
+                event.closed_call = self.open_call(&fields);
+            }
             _ => {}
         }
         let response = fields.get("response").filter(|_| kind.starts_with("response."));
@@ -145,6 +146,13 @@ impl ResponseReader {
         }
         event.no_choices = event.pieces.is_empty() && event.finishes.is_empty() && !event.closes;
         event
+    }
+
+    /// The call that an event is of, as long as its item is open.
+    fn open_call(&self, fields: &Fields<'_>) -> Option<u32> {
+        let place = Place::among(fields);
+        let call = self.open.iter().find(|open| open.place == place && open.item == Item::Call);
+        call.map(|open| open.call)
     }
 
     /// Adds the event's delta as a piece; answers how much of what was sent it says.
@@ -196,6 +204,7 @@ impl ResponseReader {
         let place = Place::of(root);
         let known = self.open.iter().position(|open| open.place == place);
         let known = known.map(|position| self.open.remove(position));
+        event.closed_call = known.as_ref().filter(|open| open.item == Item::Call).map(|open| open.call);
         let Some(item) = root.field("item") else { return Fidelity::Exact };
         let mut fidelity = Fidelity::Exact;
         match (Item::of(item), &known) {

@@ -238,6 +238,9 @@ impl ResponseWriter {
             } else if self.known(&place).is_some() || place == Place::Unsaid {
                 bytes.extend(self.renumbered(&frame, Edits::of(root), None));
                 self.note(&frame, &event);
+            } else if matches!(target, Some(Target::Call(_))) {
+                // It stands behind the call that goes on.
+                kept.push((frame, event));
             }
         }
         self.held.put_back(kept);

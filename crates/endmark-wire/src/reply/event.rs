@@ -51,6 +51,8 @@ pub struct Event {
     /// The event says that a part of the reply is complete, and nothing more: what comes next tells whether
     /// the reply goes on behind it.
     pub closes: bool,
+    /// The number of the call that it says so of.
+    pub closed_call: Option<u32>,
     /// The event opens a reply or a part of one, and has nothing of it yet, not even that it ends: as long as no other
     /// came, the reply of another call can stand in its place.
     pub opens: bool,
