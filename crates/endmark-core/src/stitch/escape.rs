@@ -8,6 +8,9 @@ use super::joint::Joint;
 /// Signs of ASCII that are escaped by their number, where a document may stand in HTML.
 const ESCAPED: [char; 4] = ['<', '>', '&', '\''];
 
+/// Words of many languages that are two digits, or one.
+const SHORT: [&str; 5] = ["a", "ad", "be", "da", "de"];
+
 /// Whether the cut went through an escape, and the continuation has, from this place on, the very character that it may be.
 pub(super) fn is_written_out(joint: &Joint<'_>, start: usize) -> bool {
     let (Some(begun), Some(sign)) = (begun(joint), joint.continuation[start..].chars().next()) else {
@@ -28,6 +31,29 @@ pub(super) fn is_begun(joint: &Joint<'_>) -> bool {
 pub(super) fn stays_half(joint: &Joint<'_>, start: usize) -> bool {
     let is_half = |begun: &str| begun.len() == "\\ud83d".len();
     begun(joint).is_some_and(is_half) && !joint.continuation[start..].starts_with('\\')
+}
+
+/// Whether what follows the cut, from this place on, is as well a word as the digits that an escape lacks: `Cafe` behind `\u00`.
+pub(super) fn may_be_a_word(joint: &Joint<'_>, start: usize) -> bool {
+    let tail = begun(joint).and_then(|begun| begun.get(begun.rfind('\\')?..)).unwrap_or_default();
+    let lacking = "\\u00e9".len().saturating_sub(tail.len());
+    let rest = &joint.continuation[start..];
+    let word = rest.split(|sign: char| !sign.is_alphabetic()).next().unwrap_or_default();
+    let Some(digits) = word.get(..lacking).filter(|_| tail.starts_with("\\u") && lacking > 0) else {
+        return false;
+    };
+    if !digits.chars().all(|sign| sign.is_ascii_hexdigit()) {
+        return false;
+    }
+    if word.len() == lacking {
+        return lacking > 2 || SHORT.contains(&word.to_ascii_lowercase().as_str());
+    }
+    // Who escapes a sign writes its letters alike; and two of these consonants begin no word.
+    let is_mixed = digits.contains(|sign: char| sign.is_ascii_uppercase())
+        && digits.contains(|sign: char| sign.is_ascii_lowercase());
+    let mut signs = word.chars().map(|sign| sign.to_ascii_lowercase());
+    let opens = matches!((signs.next(), signs.next()), (Some('b' | 'c' | 'd' | 'f'), Some(sign)) if !"aeiouylrh".contains(sign));
+    is_mixed || !opens
 }
 
 /// What there is of the escape.
@@ -67,6 +93,35 @@ mod tests {
                     let joined = merged(&first, &[letter, BEHIND].concat(), from).unwrap().text;
                     assert_eq!(joined, [BEFORE, letter, BEHIND].concat(), "{begun} {from:?}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_word_that_may_be_digits_decides_nothing() {
+        for (begun, word) in [
+            (r"\u00", "Cafe"),
+            (r"\u00", "eat"),
+            (r"\u00", "be"),
+            (r"\u00e", "and"),
+            (r"\u0", "added"),
+            (r"\u", "face"),
+            (r"\u", "Decades"),
+            (r"\ud83d\u", "faced"),
+        ] {
+            let (first, rest) = ([BEFORE, begun].concat(), [word, BEHIND].concat());
+            for from in NOT_ASKED_BEHIND_IT {
+                let joined = merged(&first, &rest, from);
+                assert!(joined.is_err(), "{begun} {word} {from:?}: {joined:?}");
+            }
+        }
+        // Digits that no word begins with.
+        for (begun, rest) in
+            [(r"\u00", "fcber"), (r"\u00", "e9 and"), (r"\u00e", "4gypten"), (r"\u00", "ea"), (r"\u", "00df")]
+        {
+            for from in NOT_ASKED_BEHIND_IT {
+                let joined = merged(&[BEFORE, begun].concat(), &[rest, BEHIND].concat(), from).unwrap().text;
+                assert_eq!(joined, [BEFORE, begun, rest, BEHIND].concat(), "{from:?}");
             }
         }
     }

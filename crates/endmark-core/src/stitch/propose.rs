@@ -72,7 +72,7 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
             && (joint.initial.contains('\n') || joint.continuation.contains('\n'))
             && joint.continuation[opening.start..].trim_start().starts_with(['{', '[']);
         let odd = odd + if breaks_row { 6.0 } else { 0.0 } + if joins_rows { 12.0 } else { 0.0 };
-        let odd = odd + lost_character(joint, opening, at_cut);
+        let odd = odd + lost_character(joint, opening.start, at_cut);
         let exact = if at_cut { SeamStyle::Exact } else { SeamStyle::Token };
         let plain = Candidate {
             keep,
@@ -107,12 +107,13 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
 }
 
 /// What it costs that a character is lost whose escape the cut went through: who saw it begun goes on with it, or writes the
-/// character.
-fn lost_character(joint: &Joint<'_>, opening: Opening, at_cut: bool) -> f64 {
+/// character. Digits that are a word may be the one or the other.
+fn lost_character(joint: &Joint<'_>, start: usize, at_cut: bool) -> f64 {
     let is_lost = if at_cut {
-        escape::stays_half(joint, opening.start)
+        escape::stays_half(joint, start)
+            || (joint.from != AskedFrom::Token && escape::may_be_a_word(joint, start))
     } else {
-        joint.from != AskedFrom::Token && escape::is_begun(joint) && !writes_anew(joint, opening.start)
+        joint.from != AskedFrom::Token && escape::is_begun(joint) && !writes_anew(joint, start)
     };
     if is_lost { 24.0 } else { 0.0 }
 }
@@ -188,6 +189,7 @@ fn repetition(
     if keep < joint.initial.len() && !joint.in_text && !writes_anew(joint, start) {
         cost += 20.0;
     }
+    cost += lost_character(joint, start, keep == joint.initial.len());
     // The layout between tokens is no letter.
     let few = (keep - beginning).min(if joint.in_text { usize::MAX } else { count }) < FEW;
     cost += match joint.from {
