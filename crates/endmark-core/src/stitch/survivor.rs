@@ -135,6 +135,7 @@ fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, end: End) -> Opti
     let rejected = end.err()??;
     // The remark's own white space belongs to it, so that it can be told from a broken document.
     let body = joint.continuation.get(candidate.start..rejected)?;
+    let body = if joint.format == Format::Jsonl { before_bracketed(joint, body, rejected) } else { body };
     let end = candidate.start + body.trim_end().len();
     let rest = joint.continuation.get(end..candidate.end)?;
     // What has rows in it is no remark about rows.
@@ -144,6 +145,23 @@ fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, end: End) -> Opti
             .map(str::trim)
             .any(|line| line.starts_with(['{', '[']) && preamble::begins_json(line));
     (end < candidate.end && preamble::is_remark(rest) && !has_rows).then_some(end)
+}
+
+/// What stands before the line in which a text is rejected, where that line looks like the beginning of a row and is none:
+/// `[End of output]`, `---`.
+fn before_bracketed<'t>(joint: &'t Joint<'_>, body: &'t str, rejected: usize) -> &'t str {
+    let Some((before, begun)) = body.rsplit_once('\n').filter(|(_, begun)| !begun.trim().is_empty()) else {
+        return body;
+    };
+    let rest = joint.continuation.get(rejected - begun.len()..).unwrap_or_default();
+    let line = rest.lines().next().unwrap_or_default().trim();
+    let words = line.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
+    let is_words = |words: &str| {
+        words.starts_with(|sign: char| sign.is_alphabetic() || sign == '/')
+            && !words.contains(['"', ',', '[', '{'])
+    };
+    let is_rule = line.len() >= 3 && line.bytes().all(|byte| byte == b'-');
+    if words.is_some_and(is_words) || is_rule { before } else { body }
 }
 
 /// The joined text of a candidate.

@@ -11,6 +11,9 @@ const HELD: usize = plain::MOST_LEFT_OUT;
 /// The line break, the indentation and the signs of a closing fence that came apart stand in so many bytes.
 const FENCE: usize = 64;
 
+/// Behind so many bytes a value is told from a remark in brackets: no literal is longer.
+const WORD: usize = 6;
+
 /// Reads on behind the seam, and knows how far the text is certain.
 #[derive(Debug, Clone)]
 pub(super) struct Tail {
@@ -27,8 +30,8 @@ enum Rule {
     /// Whole after every value or element: what follows one is certain when the next one has begun.
     EndsOften {
         detector: Detector,
-        /// Whether a value that cannot be the beginning of a remark has begun since.
-        begun: bool,
+        /// The value that came last.
+        last: Last,
     },
     /// No grammar: the last paragraphs may be remarks, a last fence the end of a wrapper.
     Prose {
@@ -40,12 +43,26 @@ enum Rule {
     },
 }
 
+/// What came last where the grammar does not say where the text ends.
+#[derive(Debug, Clone, Copy)]
+enum Last {
+    /// Nothing that can be a value.
+    NoValue,
+    /// A value, or the beginning of one.
+    Value,
+    /// A bracket at this byte: the beginning of a list, or of a note.
+    Bracket(usize),
+}
+
 impl Tail {
     /// Behind a seam at which the detector is in this state.
     pub(super) fn new(format: &Format, state: Detector, fenced: bool) -> Self {
         let rule = match format {
             Format::Json => Rule::Ends(state),
-            Format::Jsonl | Format::Tags => Rule::EndsOften { begun: !state.is_whole(), detector: state },
+            Format::Jsonl | Format::Tags => {
+                let last = if state.is_whole() { Last::NoValue } else { Last::Value };
+                Rule::EndsOften { last, detector: state }
+            }
             Format::Text | Format::Markdown | Format::Marker(_) | Format::Auto => {
                 Rule::Prose { fenced, closing: None, end: 0 }
             }
@@ -73,18 +90,29 @@ impl Tail {
                     }
                 }
             }
-            Rule::EndsOften { detector, begun } => {
+            Rule::EndsOften { detector, last } => {
                 for (at, character) in fresh.char_indices() {
                     if detector.is_malformed() {
                         break;
                     }
                     let was_whole = detector.is_whole();
                     push(detector, character);
+                    let here = self.read + at;
                     if !character.is_whitespace() && was_whole {
-                        *begun = matches!(character, '{' | '[' | '"' | '<');
+                        *last = match character {
+                            '{' | '"' | '<' => Last::Value,
+                            '[' => Last::Bracket(here),
+                            _ => Last::NoValue,
+                        };
                     }
-                    // Behind a value only what begins another one is no remark, whatever its first letter.
-                    let is_of_value = *begun && (!detector.is_whole() || !character.is_whitespace());
+                    // Behind a value only what begins another one is no remark, whatever its first letter: `[End of output]`
+                    // is one, and read as no value once its first word is there.
+                    let is_told = match *last {
+                        Last::NoValue => false,
+                        Last::Value => true,
+                        Last::Bracket(begun) => here - begun >= WORD || detector.is_whole(),
+                    };
+                    let is_of_value = is_told && (!detector.is_whole() || !character.is_whitespace());
                     if is_of_value && !detector.is_malformed() {
                         self.certain = self.read + at + character.len_utf8();
                     }

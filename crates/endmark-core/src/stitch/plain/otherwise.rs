@@ -45,7 +45,10 @@ pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidat
         AskedFrom::Token | AskedFrom::Unknown if joint.initial.ends_with('\n') => -answers,
         _ => -answers.max(0.0),
     };
-    let again = restart::said_again(joint.initial, continuation, best.start, joint.from);
+    // What has begun anew at the beginning runs in circles only if it comes to the beginning once more.
+    let is_restart = best.repeated == joint.initial.len();
+    let of_end_too = if is_restart { AskedFrom::Cut } else { joint.from };
+    let again = restart::said_again(joint.initial, continuation, best.start, of_end_too);
     if let Some(SaidAgain { at, share }) = again {
         let again = continuation[at..]
             .bytes()

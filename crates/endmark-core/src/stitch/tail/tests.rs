@@ -49,6 +49,15 @@ fn behind_a_row_only_what_begins_another_is_certain() {
 }
 
 #[test]
+fn a_bracket_behind_a_row_is_certain_once_it_is_no_note() {
+    let certain_of = |rest: &'static str| certain(&Format::Jsonl, "[1", rest, false);
+    assert_eq!(certain_of("]\n[End of output]"), "]");
+    assert_eq!(certain_of("]\n[true"), "]");
+    assert_eq!(certain_of("]\n[true, 1"), "]\n[true, 1");
+    assert_eq!(certain_of("]\n[2]"), "]\n[2]");
+}
+
+#[test]
 fn behind_the_outermost_tag_only_what_begins_another_is_certain() {
     let tags = |initial, rest| certain(&Format::Tags, initial, rest, false);
     assert_eq!(tags("<a><b>one", " two</b></a>"), " two</b></a>");
