@@ -16,6 +16,7 @@ mod presence;
 mod reply;
 mod server;
 mod service;
+mod socket;
 mod tls;
 
 pub(crate) use companion::BesideConnections;

@@ -18,6 +18,7 @@ use super::last_words::last_words;
 use super::presence::{Doing, Presence};
 use super::server::Server;
 use super::service;
+use super::socket::Socket;
 use crate::rescue::Refusal;
 use crate::stopping::Stage;
 
@@ -32,6 +33,7 @@ const SENT_AWAY: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends.
 pub(super) async fn run(server: Arc<Server>, stream: TcpStream, seat: Seat) {
+    let stream = Socket::new(stream, Arc::clone(&seat.presence));
     let gateway = server.gateway();
     let Some(acceptor) = &gateway.tls else {
         return serve(server, stream, &seat.presence).await;

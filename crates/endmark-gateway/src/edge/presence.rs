@@ -48,6 +48,8 @@ pub(super) struct Presence {
     /// A request is under way: its head has passed, and its reply is not over.
     is_under_way: AtomicBool,
     has_to_go: AtomicBool,
+    /// It is sending a reply that ends where the connection does.
+    ends_by_closing: AtomicBool,
     pub(super) going: Notify,
     /// Bytes of the reply that the HTTP library has taken, and not written; about, since how it frames them is its own.
     unwritten: AtomicUsize,
@@ -74,6 +76,7 @@ impl Presence {
             since: AtomicU64::new(0),
             is_under_way: AtomicBool::new(false),
             has_to_go: AtomicBool::new(false),
+            ends_by_closing: AtomicBool::new(false),
             going: Notify::new(),
             unwritten: AtomicUsize::new(0),
             wakers: Mutex::default(),
@@ -118,6 +121,16 @@ impl Presence {
 
     pub(super) fn has_to_go(&self) -> bool {
         self.has_to_go.load(Ordering::Acquire)
+    }
+
+    /// Whether a reply is not over that ends where the connection does.
+    pub(super) fn ends_by_closing(&self) -> bool {
+        self.ends_by_closing.load(Ordering::Acquire)
+    }
+
+    /// Such a reply has begun, or is over.
+    pub(super) fn is_to_end_by_closing(&self, is_so: bool) {
+        self.ends_by_closing.store(is_so, Ordering::Release);
     }
 
     /// The body that it sends cannot be read any further.

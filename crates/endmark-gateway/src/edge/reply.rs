@@ -31,6 +31,8 @@ pub(super) struct Reply {
     alarm: Alarm,
     _permit: Option<Arc<Permit>>,
     under_way: UnderWay,
+    /// It has no other end than that of the connection.
+    ends_by_closing: bool,
 }
 
 impl Reply {
@@ -41,7 +43,13 @@ impl Reply {
         permit: Option<Arc<Permit>>,
         under_way: UnderWay,
     ) -> Self {
-        Self { body, total, deadline, alarm: Alarm::default(), _permit: permit, under_way }
+        let alarm = Alarm::default();
+        Self { body, total, deadline, alarm, _permit: permit, under_way, ends_by_closing: false }
+    }
+
+    /// The same, for a client to whom only the end of the connection says where it ends.
+    pub(super) fn ending_by_closing(self) -> Self {
+        Self { ends_by_closing: true, ..self }
     }
 }
 
@@ -62,6 +70,12 @@ impl Body for Reply {
         };
         if let Poll::Ready(Some(Ok(frame))) = &next {
             this.under_way.presence().is_given(frame.data_ref().map_or(0, |part| part.len() + FRAMING));
+        }
+        if this.ends_by_closing
+            && let Poll::Ready(Some(Ok(_)) | None) = &next
+        {
+            let is_over = matches!(next, Poll::Ready(None)) || this.body.is_end_stream();
+            this.under_way.presence().is_to_end_by_closing(!is_over);
         }
         let is_late = match next {
             Poll::Pending => this.alarm.poll(context, this.deadline).is_ready(),

@@ -4,9 +4,9 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use http::{HeaderValue, Request, Response, header};
+use http::{HeaderValue, Request, Response, Version, header};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use tokio::time::{Instant, timeout_at};
 
 use super::body::ClientBody;
@@ -37,6 +37,8 @@ pub(super) async fn answer(
     let began = Instant::now();
     let deadline = began + limits.total;
     let format = route::format_of(request.uri(), request.headers());
+    // Its replies have no frame.
+    let is_old = request.version() < Version::HTTP_11;
     let failure = Arc::new(OnceLock::new());
     let admitted = server.stopping.unless_interrupted(pin!(admit(server, &gateway, &request))).await;
     let (permit, answered) = match admitted.unwrap_or(Err(Refusal::Draining)) {
@@ -69,7 +71,12 @@ pub(super) async fn answer(
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     let times = (limits.total, deadline + LAST_EVENT);
-    response.map(|body| Reply::new(body, times, permit, under_way).boxed_unsync())
+    let has_length = response.headers().contains_key(header::CONTENT_LENGTH)
+        || response.body().size_hint().exact().is_some();
+    response.map(|body| {
+        let reply = Reply::new(body, times, permit, under_way);
+        if is_old && !has_length { reply.ending_by_closing() } else { reply }.boxed_unsync()
+    })
 }
 
 /// Whether the request may be answered now. The gateway's own pages need no permit: they tell how it is, also

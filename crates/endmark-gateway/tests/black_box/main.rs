@@ -27,6 +27,7 @@ mod lies;
 mod limits;
 mod messages;
 mod metrics;
+mod old_clients;
 mod other_paths;
 mod parallel_calls;
 mod responses;

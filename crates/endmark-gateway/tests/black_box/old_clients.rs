@@ -1,0 +1,100 @@
+//! Clients of HTTP/1.0: only the end of the connection says where a reply ends, so one that is cut must not end like a whole one.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use serde_json::json;
+use testkit::{Answer, Fault, Script};
+use tokio::io::AsyncReadExt;
+
+use crate::support::Endmark;
+use crate::support::raw::Raw;
+use crate::support::spoken::{End, Said, Wire};
+
+/// What comes until the connection ends, and whether it was reset.
+async fn heard(mut client: Raw) -> (String, bool) {
+    let mut bytes = Vec::new();
+    let ended =
+        tokio::time::timeout(Duration::from_secs(30), client.0.read_to_end(&mut bytes)).await.unwrap();
+    let is_reset = ended.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset);
+    (String::from_utf8_lossy(&bytes).into_owned(), is_reset)
+}
+
+async fn asked(endmark: &Endmark, path: &str, mode: &str) -> Raw {
+    let body =
+        json!({"model": "scripted", "stream": true, "max_tokens": 50, "contents": [], "input": "Tell.",
+        "messages": [{"role": "user", "content": "Tell."}]})
+        .to_string();
+    let mut client = Raw::connect(endmark.address).await;
+    let request = format!(
+        "POST {path} HTTP/1.0\r\nx-endmark-resume: {mode}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    client.send(request).await;
+    client
+}
+
+/// Before an upstream that falls silent in mid-stream, and that is not waited for at the end of the gateway.
+async fn before_silence(wire: Wire) -> Endmark {
+    let frames = wire.frames(&[Said::Text("The harbour was quiet"), Said::Text(" and the")], None);
+    let length = frames.concat().len();
+    let answer = Answer::sse(frames).chunked().fault(length, Fault::Stall);
+    Endmark::start_with(Script::new().otherwise(answer), |settings| {
+        settings.limits.drain = Duration::from_millis(1);
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_stream_that_the_end_of_a_drain_cuts_says_so() {
+    for wire in Wire::ALL {
+        let endmark = before_silence(wire).await;
+        let mut client = asked(&endmark, wire.path(true), "auto").await;
+        let head = client.until("quiet").await;
+        assert!(!head.to_lowercase().contains("transfer-encoding"), "{head}");
+        endmark.stop().await;
+        let (rest, is_reset) = heard(client).await;
+        assert!(rest.contains("endmark_reply_cut") && !is_reset, "{wire:?}: {is_reset} {rest}");
+    }
+}
+
+#[tokio::test]
+async fn what_passes_unread_is_broken_off_and_not_ended() {
+    for (path, mode) in [("/v1/files/1/content", "auto"), ("/v1/chat/completions", "off")] {
+        // Cut by the end of a drain.
+        let endmark = before_silence(Wire::Chat).await;
+        let mut client = asked(&endmark, path, mode).await;
+        client.until("quiet").await;
+        endmark.stop().await;
+        let (rest, is_reset) = heard(client).await;
+        assert!(is_reset, "{path} {mode}: {rest}");
+        // Cut by the upstream.
+        for fault in [Fault::Reset, Fault::Close] {
+            let frames = Wire::Chat.frames(&[Said::Text("The harbour was quiet")], None);
+            let length = frames.concat().len();
+            let answer = Answer::sse(frames).chunked().fault(length, fault);
+            let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+            let (rest, is_reset) = heard(asked(&endmark, path, mode).await).await;
+            assert!(is_reset, "{path} {mode} {fault:?}: {rest}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_whole_ends_in_order() {
+    let frames = Wire::Chat.frames(&[Said::Text("The harbour was quiet.")], Some(End::Turn));
+    for (path, mode) in
+        [("/v1/files/1/content", "auto"), ("/v1/chat/completions", "off"), ("/v1/chat/completions", "auto")]
+    {
+        for answer in [
+            Answer::sse(frames.clone()).chunked(),
+            Answer::sse(frames.clone()).until_close(),
+            Answer::sse(frames.clone()),
+        ] {
+            let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+            let (rest, is_reset) = heard(asked(&endmark, path, mode).await).await;
+            assert!(rest.ends_with(&frames.concat()) && !is_reset, "{path} {mode}: {rest}");
+        }
+    }
+}
