@@ -3,6 +3,7 @@
 mod outlet;
 mod patient;
 mod unbroken;
+mod unreset;
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,6 +17,7 @@ use hyper::body::{Body, Frame, SizeHint};
 pub(crate) use outlet::{Outlet, made};
 pub(crate) use patient::Patient;
 use unbroken::Unbroken;
+pub(crate) use unreset::Unreset;
 
 /// What a body can fail with, on either side.
 pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;

@@ -12,7 +12,7 @@ use hyper_util::client::legacy;
 use hyper_util::rt::TokioTimer;
 
 use super::connector::{ClientError, Connector, SystemAuthorities};
-use crate::body::{AnyBody, BodyError, passing};
+use crate::body::{AnyBody, BodyError, Unreset, passing};
 use crate::causes::with_causes;
 use crate::edge::BesideConnections;
 use crate::held::Holding;
@@ -110,9 +110,12 @@ impl Client {
                 )))
             }
             Ok(Ok(mut response)) => {
+                let is_refusal = !response.status().is_success();
                 // What goes to the client is an answer of the gateway's, and framed as one.
-                *response.version_mut() = Version::HTTP_11;
-                Ok(response.map(passing))
+                match std::mem::replace(response.version_mut(), Version::HTTP_11) {
+                    Version::HTTP_2 => Ok(response.map(|body| Unreset::new(body, is_refusal).boxed_unsync())),
+                    _ => Ok(response.map(passing)),
+                }
             }
             Ok(Err(error)) => Err(failure(&error)),
             Err(_) => Err(UpstreamError::Silent(first_byte)),

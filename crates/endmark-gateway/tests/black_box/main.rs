@@ -21,6 +21,7 @@ mod first_event;
 mod half_characters;
 mod half_read_calls;
 mod history;
+mod http2_streams;
 mod last_words;
 mod ledger;
 mod lies;

@@ -17,13 +17,13 @@ use tokio_rustls::TlsAcceptor;
 use crate::support::{Endmark, request, stream_request, streamed, text};
 
 /// An authority of our own, and what a server for 127.0.0.1 shows that it certified.
-struct Certified {
-    authority: String,
+pub(crate) struct Certified {
+    pub(crate) authority: String,
     chain: Vec<rustls::pki_types::CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 }
 
-fn certified() -> Certified {
+pub(crate) fn certified() -> Certified {
     let authority_key = rcgen::KeyPair::generate().unwrap();
     let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -40,7 +40,7 @@ fn certified() -> Certified {
 }
 
 /// Which protocols a server speaks over its TLS.
-fn acceptor(certified: &Certified, protocols: &[&str]) -> TlsAcceptor {
+pub(crate) fn acceptor(certified: &Certified, protocols: &[&str]) -> TlsAcceptor {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

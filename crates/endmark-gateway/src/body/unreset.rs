@@ -1,0 +1,59 @@
+//! A body over HTTP/2, which has an end only where its sender said so.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+
+use super::BodyError;
+
+/// A body that fails where its stream is reset before its end. The HTTP library takes some of the reasons that a server can
+/// give for an end.
+pub(crate) struct Unreset {
+    body: Incoming,
+    /// An answer to a request that was not wanted to its end may be reset right behind its own end. A refusal is
+    /// such a one.
+    may_be_early: bool,
+}
+
+impl Unreset {
+    pub(crate) fn new(body: Incoming, may_be_early: bool) -> Self {
+        Self { body, may_be_early }
+    }
+
+    /// Whether something is missing, where nothing comes any more.
+    fn is_cut(&self) -> bool {
+        match self.body.size_hint().exact() {
+            _ if self.body.is_end_stream() => false,
+            Some(missing) => missing > 0,
+            None => !self.may_be_early,
+        }
+    }
+}
+
+impl Body for Unreset {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = self.get_mut();
+        match Pin::new(&mut this.body).poll_frame(context) {
+            Poll::Ready(None) if this.is_cut() => {
+                Poll::Ready(Some(Err("its stream was reset before its end".into())))
+            }
+            next => next.map(|next| next.map(|frame| frame.map_err(Into::into))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,248 @@
+//! Many replies over one HTTP/2 connection: each is judged by its own ending.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use endmark_gateway::{Authorities, Mode, Upstream as Target};
+use h2::Reason;
+use h2::server::SendResponse;
+use http::Response;
+use testkit::{Request, Script};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::support::{Endmark, stream_request, streamed};
+use crate::ways_to_upstreams::{Certified, acceptor, certified};
+
+/// How the server ends a stream, by the header `x-ends`.
+const ENDS: [&str; 6] = ["whole", "internal", "cancel", "no_error", "silent", "refused"];
+
+struct Server {
+    address: SocketAddr,
+    /// Connections that were made.
+    connections: Arc<AtomicUsize>,
+    /// Requests that were taken.
+    taken: Arc<AtomicUsize>,
+    /// Said to all connections: go away in order, or at once.
+    last_word: watch::Sender<Option<bool>>,
+}
+
+fn frames() -> Vec<String> {
+    testkit::chat_stream(&["one", " two", " three"], "stop")
+}
+
+/// A real HTTP/2 server.
+async fn server(certified: &Certified) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let acceptor = acceptor(certified, &["h2"]);
+    let (connections, taken) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (made, count) = (Arc::clone(&connections), Arc::clone(&taken));
+    let (last_word, heard) = watch::channel(None);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            made.fetch_add(1, Ordering::SeqCst);
+            let (acceptor, count, mut heard) = (acceptor.clone(), Arc::clone(&count), heard.clone());
+            tokio::spawn(async move {
+                let Ok(stream) = acceptor.accept(stream).await else { return };
+                let mut connection = h2::server::handshake(stream).await.unwrap();
+                loop {
+                    tokio::select! {
+                        next = connection.accept() => {
+                            let Some(Ok((asked, respond))) = next else { return };
+                            count.fetch_add(1, Ordering::SeqCst);
+                            let ends = asked.headers().get("x-ends").map(|ends| ends.to_str().unwrap().to_owned());
+                            tokio::spawn(answer(respond, ends.unwrap_or_default(), heard.clone()));
+                        }
+                        Ok(()) = heard.changed() => {
+                            match *heard.borrow_and_update() {
+                                Some(true) => connection.graceful_shutdown(),
+                                Some(false) => connection.abrupt_shutdown(Reason::INTERNAL_ERROR),
+                                None => {}
+                            }
+                        }
+                    }
+                }
+            });
+        }
+    });
+    Server { address, connections, taken, last_word }
+}
+
+async fn answer(mut respond: SendResponse<Bytes>, ends: String, mut heard: watch::Receiver<Option<bool>>) {
+    if ends == "refused" {
+        respond.send_reset(Reason::REFUSED_STREAM);
+        return;
+    }
+    let begins = Response::builder().header("content-type", "text/event-stream").body(()).unwrap();
+    let mut send = respond.send_response(begins, false).unwrap();
+    let frames = frames();
+    let (first, rest) = frames.split_at(2);
+    let _ = send.send_data(first.concat().into(), false);
+    // The other streams have begun, too.
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    match ends.as_str() {
+        "internal" => send.send_reset(Reason::INTERNAL_ERROR),
+        "cancel" => send.send_reset(Reason::CANCEL),
+        "no_error" => send.send_reset(Reason::NO_ERROR),
+        "silent" => {
+            let _ = heard.wait_for(|word| *word == Some(false)).await;
+        }
+        "waits" => {
+            let _ = heard.wait_for(Option::is_some).await;
+            let _ = send.send_data(rest.concat().into(), true);
+        }
+        "large" => {
+            for _ in 0..200 {
+                let event = format!(": {}\n\n", "x".repeat(10_000));
+                let _ = send.send_data(event.into(), false);
+            }
+            let _ = send.send_data(rest.concat().into(), true);
+        }
+        _ => {
+            let _ = send.send_data(rest.concat().into(), true);
+        }
+    }
+}
+
+async fn before(server: &Server, certified: &Certified, mode: Mode) -> Endmark {
+    let authorities = Authorities::from_pem(certified.authority.as_bytes()).unwrap();
+    Endmark::start_with(Script::new(), |settings| {
+        let base_url = format!("https://{}/v1", server.address).parse().unwrap();
+        settings.upstreams = vec![Target { authorities, ..Target::new("secure", base_url) }];
+        settings.resume.mode = mode;
+        settings.limits.idle = std::time::Duration::from_secs(2);
+    })
+    .await
+}
+
+fn asked(endmark: &Endmark, path: &str, ends: &str) -> Request {
+    let body = stream_request(50);
+    Request::post(endmark.address, path)
+        .header("authorization", "Bearer key")
+        .header("x-ends", ends)
+        .json(&body)
+}
+
+#[tokio::test]
+async fn each_stream_is_judged_by_its_own_ending() {
+    let certified = certified();
+    let server = server(&certified).await;
+    let endmark = before(&server, &certified, Mode::Warn).await;
+    // The connection is there before many ask at once.
+    asked(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
+    let mut replies = Vec::new();
+    for ends in ENDS.into_iter().cycle().take(60) {
+        for path in ["/v1/chat/completions", "/v1/other"] {
+            let request = asked(&endmark, path, ends);
+            let reply = async move { Some(request.try_send().await.ok()?.read().await) };
+            replies.push((ends, path, tokio::spawn(reply)));
+        }
+    }
+    let mut seen: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (ends, path, reply) in replies {
+        *seen.entry((ends, path)).or_default() += 1;
+        let Some(reply) = reply.await.unwrap() else {
+            // Broken off before its head was sent.
+            assert!(path == "/v1/other" && !["whole", "refused"].contains(&ends), "{ends} {path}");
+            continue;
+        };
+        let what = format!("{ends} {path}: {} {} {}", reply.status, reply.complete, reply.text());
+        let whole = frames().concat();
+        match (ends, path) {
+            ("whole", _) => assert_eq!((reply.text(), reply.complete), (whole, true), "{what}"),
+            // Nothing of it was worked on; it is refused again and again.
+            ("refused", _) => assert_eq!(reply.status, 502, "{what}"),
+            (_, "/v1/chat/completions") => {
+                let heard = streamed(&reply);
+                assert_eq!((heard.finish, heard.done), (None, false), "{what}");
+                assert!(reply.text().contains("endmark_reply_cut"), "{what}");
+                assert!("one two three".starts_with(&heard.text), "{what}");
+            }
+            _ => assert!(!reply.complete, "{what}"),
+        }
+    }
+    assert!(seen.values().all(|count| *count == 10), "{seen:?}");
+    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_stream_that_goes_on_behind_goaway_is_whole_and_the_next_takes_another_connection() {
+    let certified = certified();
+    let server = server(&certified).await;
+    let endmark = before(&server, &certified, Mode::Auto).await;
+    asked(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
+    let under_way: Vec<_> = (0..20)
+        .map(|_| {
+            let request = asked(&endmark, "/v1/chat/completions", "waits");
+            tokio::spawn(async move { request.send().await.read().await })
+        })
+        .collect();
+    while server.taken.load(Ordering::SeqCst) < 21 {
+        tokio::task::yield_now().await;
+    }
+    server.last_word.send(Some(true)).unwrap();
+    for reply in under_way {
+        let reply = reply.await.unwrap();
+        assert_eq!((reply.text(), reply.complete), (frames().concat(), true));
+    }
+    let next = asked(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
+    assert_eq!((next.text(), next.complete), (frames().concat(), true));
+    assert_eq!(server.taken.load(Ordering::SeqCst), 22, "nothing was sent twice");
+    assert_eq!(server.connections.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn streams_that_a_connection_takes_with_it_are_all_told() {
+    let certified = certified();
+    let server = server(&certified).await;
+    let endmark = before(&server, &certified, Mode::Warn).await;
+    asked(&endmark, "/v1/chat/completions", "whole").send().await.read().await;
+    let mut under_way = Vec::new();
+    for path in ["/v1/chat/completions", "/v1/other"] {
+        for _ in 0..20 {
+            let mut open = asked(&endmark, path, "silent").send().await;
+            open.next_bytes().await.unwrap();
+            under_way.push((path, open));
+        }
+    }
+    server.last_word.send(Some(false)).unwrap();
+    for (path, open) in under_way {
+        let reply = open.read().await;
+        let what = format!("{path}: {}", reply.text());
+        if path == "/v1/other" {
+            assert!(!reply.complete, "{what}");
+        } else {
+            assert!(reply.text().contains("endmark_reply_cut") && !streamed(&reply).done, "{what}");
+        }
+    }
+    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+}
+
+/// Its window is full, and those of the others are not.
+#[tokio::test]
+async fn a_client_that_does_not_read_holds_up_no_other_stream() {
+    let certified = certified();
+    let server = server(&certified).await;
+    let endmark = before(&server, &certified, Mode::Auto).await;
+    let mut idle = Vec::new();
+    for path in ["/v1/chat/completions", "/v1/other", "/v1/chat/completions", "/v1/other"] {
+        idle.push(asked(&endmark, path, "large").send().await);
+    }
+    for path in ["/v1/chat/completions", "/v1/other"] {
+        for _ in 0..5 {
+            let reply = asked(&endmark, path, "large").send().await.read().await;
+            assert!(reply.complete && streamed(&reply).done && reply.body.len() > 2_000_000, "{path}");
+        }
+    }
+    // They were waited for, and get all of it.
+    for open in idle {
+        let reply = open.read().await;
+        assert!(reply.complete && streamed(&reply).done && reply.body.len() > 2_000_000);
+    }
+    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+}
