@@ -245,6 +245,7 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         ends_in_thought: _,
         last_part: _,
         signature: _,
+        unfinished: _,
     } = choice;
     writeln!(
         out,

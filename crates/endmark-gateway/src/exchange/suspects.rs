@@ -40,11 +40,13 @@ pub(crate) fn suspects(
     };
     let slot = || Slot { choice: choice.index, part: Part::Text };
     if is_unshown {
-        // What came of it may not be all that there is: only how it ended tells anything.
-        let reply = Reply { reasoned: false, ..reply(choice.text.clone()) };
+        // What came of it may not be all that there is: only how it ended tells anything, and a call that is said to go on.
+        let (text, demanded) =
+            if choice.unfinished { ("{", Some(Format::Json)) } else { (choice.text.as_str(), None) };
+        let reply = Reply { reasoned: false, ..reply(text.to_owned()) };
         let suspect = Suspect {
             slot: slot(),
-            demanded: None,
+            demanded,
             schema: None,
             content_before: String::new(),
             calls_before: Vec::new(),
@@ -54,8 +56,12 @@ pub(crate) fn suspects(
             judged: OnceLock::new(),
             reply,
         };
-        let is_at_end = matches!(judgement(&suspect), Judgement::Cut(CutKind::Limit | CutKind::Window));
-        return if is_at_end { vec![suspect] } else { Vec::new() };
+        let is_told = match judgement(&suspect) {
+            Judgement::Cut(CutKind::Limit | CutKind::Window) => true,
+            Judgement::Cut(CutKind::Format) => choice.unfinished,
+            _ => false,
+        };
+        return if is_told { vec![suspect] } else { Vec::new() };
     }
     let hindrance = (!choice.exact).then_some(HALVED);
     if choice.tool_calls.is_empty() {

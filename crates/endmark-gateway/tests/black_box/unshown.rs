@@ -231,3 +231,65 @@ async fn a_reply_that_ends_in_a_thought_behind_a_text_is_not_gone_on_with() {
         is_told(&answer, "a thought");
     }
 }
+
+/// A call of another tool than a function, or of one that the server runs: its end is the server's to say.
+#[tokio::test]
+async fn an_item_that_its_server_left_open_is_not_closed() {
+    let wire = Wire::Other(Dialect::Responses);
+    for (kind, delta) in [
+        ("custom_tool_call", "response.custom_tool_call_input.delta"),
+        ("mcp_call", "response.mcp_call_arguments.delta"),
+        ("image_generation_call", "response.image_generation_call.generating"),
+    ] {
+        let mut frames = wire.frames(&[], None);
+        let item = json!({"id": "i", "type": kind, "status": "in_progress", "call_id": "c", "name": "f", "input": ""});
+        let ended = json!({"id": "resp_1", "object": "response", "status": "incomplete", "error": null,
+            "incomplete_details": {"reason": "max_output_tokens"}, "output": [], "model": "m", "usage": null});
+        for event in [
+            json!({"type": "response.output_item.added", "output_index": 0, "item": item}),
+            json!({"type": delta, "output_index": 0, "item_id": "i", "delta": "rm -r"}),
+            json!({"type": "response.incomplete", "response": ended}),
+        ] {
+            frames.push(format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()));
+        }
+        let endmark = Endmark::resuming(Script::new().then(Answer::sse(frames))).await;
+        let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+        let what = format!("{kind}: {}", reply.text());
+        assert_eq!((endmark.calls(), heard.stop.as_deref()), (1, Some("incomplete")), "{what}");
+        assert!(!what.contains("output_item.done") && !what.contains("\"completed\""), "{what}");
+        is_told(&reply, &what);
+    }
+}
+
+/// Whatever the provider calls the end of it.
+#[tokio::test]
+async fn a_call_in_pieces_that_lacks_the_last_is_cut() {
+    let wire = Wire::Other(Dialect::Gemini);
+    let begins = json!({"functionCall": {"name": "f", "willContinue": true}});
+    let piece = json!({"functionCall": {"partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}], "willContinue": true}});
+    let last = json!({"functionCall": {}});
+    for (parts, is_cut) in [(vec![&begins, &piece], true), (vec![&begins, &piece, &last], false)] {
+        for word in ["STOP", "MAX_TOKENS"] {
+            let chunks = parts
+                .iter()
+                .map(|part| json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]}));
+            let end = json!({"candidates": [{"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": word}]});
+            let frames: Vec<String> =
+                chunks.chain([end]).map(|chunk| format!("data: {chunk}\r\n\r\n")).collect();
+            let sent = frames.concat();
+            let endmark = Endmark::start(Script::new().then(Answer::sse(frames))).await;
+            let reply = wire.ask_unheard(&endmark, &wire.request(true), true).await;
+            let what = format!("{word} {is_cut}: {}", reply.text());
+            let is_limit = is_cut || word == "MAX_TOKENS";
+            let last = reply.json_events().pop().unwrap_or_default();
+            let expected = if is_limit { "MAX_TOKENS" } else { "STOP" };
+            assert_eq!(last["candidates"][0]["finishReason"], expected, "{what}");
+            assert_eq!(endmark.calls(), 1, "{what}");
+            if is_limit {
+                assert!(what.contains("\"outcome\":\"cut\""), "{what}");
+            } else {
+                assert_eq!(reply.text(), sent, "{what}");
+            }
+        }
+    }
+}

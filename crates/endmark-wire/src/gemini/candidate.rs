@@ -75,9 +75,12 @@ pub(super) fn signature_of(part: Value<'_>) -> Option<String> {
 
 /// Whether a call comes in pieces, which name places in its arguments and are no text of them.
 pub(super) fn is_in_pieces(call: Value<'_>) -> bool {
-    either(call, PARTIAL).is_some()
-        || either(call, WILL_CONTINUE).and_then(|(_, more)| more.as_bool()) == Some(true)
-        || call.fields().next().is_none()
+    either(call, PARTIAL).is_some() || will_continue(call) || call.fields().next().is_none()
+}
+
+/// Whether more of a call is to come.
+pub(super) fn will_continue(call: Value<'_>) -> bool {
+    either(call, WILL_CONTINUE).and_then(|(_, more)| more.as_bool()) == Some(true)
 }
 
 /// The source of a call's arguments. Without any it is called with none; but where the reply is cut right

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::candidate::{
     arguments_of, call_of, candidate, candidates, holds_more, is_grounded, is_in_pieces, is_thought,
-    last_said, parts, signature_of, text_of,
+    last_said, parts, signature_of, text_of, will_continue,
 };
 use super::stop;
 use super::usage;
@@ -54,6 +54,7 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
         } else if let Some(call) = call_of(part) {
             choice.ends_in_thought = false;
             choice.mendable &= !is_in_pieces(call);
+            choice.unfinished = will_continue(call);
             choice.tool_calls.push(ToolCall {
                 index: u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX),
                 id: call.word("id"),

@@ -3,7 +3,8 @@
 use endmark_core::Stop;
 
 use super::candidate::{
-    arguments_of, call_of, holds_more, is_grounded, is_in_pieces, is_thought, last_said, number, signature_of,
+    arguments_of, call_of, holds_more, is_grounded, is_in_pieces, is_thought, last_said, number,
+    signature_of, will_continue,
 };
 use super::error;
 use super::stop;
@@ -66,7 +67,7 @@ impl ContentReader {
         let (last, is_bare) = (last_said(parts.iter().copied()), parts.is_empty());
         let before = event.pieces.len();
         let (mut fidelity, mut thought) = (Fidelity::partial_if(is_grounded(candidate)), false);
-        let mut signatures = Vec::new();
+        let (mut signatures, mut more) = (Vec::new(), None);
         for part in parts {
             fidelity = fidelity.max(Fidelity::partial_if(holds_more(part)));
             let in_thought = is_thought(part);
@@ -80,6 +81,7 @@ impl ContentReader {
                 Piece::Reasoning(part.word("text").unwrap_or_default())
             } else if let Some(call) = call_of(part) {
                 fidelity = fidelity.max(Fidelity::partial_if(is_in_pieces(call)));
+                more = Some(will_continue(call));
                 Piece::ToolCall {
                     index: self.next_call(index),
                     id: call.word("id"),
@@ -116,6 +118,9 @@ impl ContentReader {
             self.received.last_call_unread(index);
         }
         self.received.pieces(index, pieces, false);
+        if let Some(more) = more {
+            self.received.will_continue(index, more);
+        }
         for (call, signature) in signatures {
             self.received.signed(index, call, signature);
         }

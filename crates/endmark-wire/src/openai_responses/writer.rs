@@ -334,9 +334,12 @@ impl ResponseWriter {
         format!("{at},\"delta\":{}", quoted(text))
     }
 
-    /// Everything that says of an item that it is complete, and was not said before.
+    /// Everything that says of an item that it is complete, and was not said before. Of items of other kinds, as a call of
+    /// another tool than a function, it is not known what they would be.
     fn complete(&mut self, position: usize, status: &str) -> Vec<u8> {
-        let Some(known) = self.items.get(position).filter(|known| known.done.is_none()).cloned() else {
+        let can_be =
+            |known: &&Known| known.done.is_none() && !matches!(known.kind, Item::OtherCall | Item::Other);
+        let Some(known) = self.items.get(position).filter(can_be).cloned() else {
             return Vec::new();
         };
         let at = self.part_place_of(&known);

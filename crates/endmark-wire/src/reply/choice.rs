@@ -31,6 +31,8 @@ pub struct Choice {
     /// Whether every character of them is one that came. Half a surrogate pair is none, and stands as U+FFFD: such a
     /// choice can be judged, and not gone on with.
     pub exact: bool,
+    /// Whether it says itself that more of a call was to come, in formats whose calls can come in pieces.
+    pub unfinished: bool,
     /// The provider's own way to go on with it, if it gave one; of several the last.
     pub continuation: Option<Continuation>,
     /// What the provider signed the text with (Gemini's `thoughtSignature`); of several the last.
@@ -62,6 +64,7 @@ impl Choice {
             finish: None,
             mendable: true,
             exact: true,
+            unfinished: false,
             continuation: None,
             signature: None,
             received: 0,

@@ -211,6 +211,13 @@ impl Received {
         }
     }
 
+    /// Notes whether more of a choice's call is to come.
+    pub(crate) fn will_continue(&mut self, index: u32, will: bool) {
+        if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
+            choice.unfinished = will;
+        }
+    }
+
     /// Notes that the server could read nothing of the arguments of a choice's last call, though it gave an object for them.
     pub(crate) fn last_call_unread(&mut self, index: u32) {
         let choice = self.choices.iter_mut().find(|choice| choice.index == index);
