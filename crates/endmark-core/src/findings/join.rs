@@ -238,14 +238,29 @@ pub(super) fn joined(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)
     Some((finding, titles))
 }
 
-/// All places, with overlapping ones as one; the words of the first where all say the same.
+/// All places, with overlapping ones as one; as it was written where all say the same, or say more than places.
 fn location(members: &[&Member]) -> Option<Location> {
-    let mut all = members.iter().filter_map(|member| member.finding.location.as_ref());
-    let first = all.next()?;
-    if all.all(|other| other == first) {
-        return Some(first.clone());
+    let mut known = HashSet::new();
+    let all = members.iter().filter_map(|member| member.finding.location.as_ref());
+    let distinct: Vec<&Location> = all.filter(|location| known.insert(location.as_str())).collect();
+    if let [only] = distinct[..] {
+        return Some(only.clone());
     }
-    let mut places: Vec<Place> = members.iter().flat_map(|member| member.places()).cloned().collect();
+    let (in_words, others): (Vec<&Location>, Vec<&Location>) =
+        distinct.into_iter().partition(|location| location.says_more_than_places());
+    let said: HashSet<&Place> = in_words.iter().flat_map(|location| location.places()).collect();
+    let others = others.iter().flat_map(|location| location.places());
+    let others = of_places(others.filter(|place| !said.contains(place)));
+    if in_words.is_empty() {
+        return others;
+    }
+    let texts = in_words.into_iter().chain(&others).map(Location::as_str);
+    Location::read(&texts.collect::<Vec<_>>().join("; "))
+}
+
+/// The places, with overlapping ones as one.
+fn of_places<'a>(places: impl Iterator<Item = &'a Place>) -> Option<Location> {
+    let mut places: Vec<Place> = places.cloned().collect();
     places.sort_by_cached_key(|place| (place.file.clone(), place.lines, place.part_in_letters()));
     let mut merged: Vec<Place> = Vec::new();
     for place in places {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::narrow::narrow;
 use super::transcript::letters;
-use part::{beside, words_of};
+use part::{beside, says_more, words_of};
 pub(super) use path::names_file;
 use path::{Which, path_in};
 
@@ -72,6 +72,15 @@ impl Location {
     pub fn of_places(places: Vec<Place>) -> Option<Self> {
         let text = places.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         (!text.is_empty()).then_some(Self { text, places })
+    }
+
+    /// Whether it has words that its places do not: the route in `POST /login (a.rs:10)`.
+    pub(super) fn says_more_than_places(&self) -> bool {
+        let named = |place: &'_ Place| [Some(place.file.clone()), place.part.clone()];
+        let mut named: Vec<String> = self.places.iter().flat_map(named).flatten().collect();
+        // `src/a.rs` before the `a` of `a.rs`.
+        named.sort_unstable_by_key(|name| std::cmp::Reverse(name.len()));
+        says_more(&self.text, named.iter().map(String::as_str))
     }
 
     /// As it was written.
@@ -447,5 +456,25 @@ mod tests {
             assert_eq!(found.join(" "), expected, "{text}");
         }
         assert_eq!(Location::read(" `` "), None);
+    }
+
+    #[test]
+    fn words_beside_lines_are_told_from_lines() {
+        for (text, expected) in [
+            ("src/a.rs:10 (login)", true),
+            ("POST /login (src/a.rs:10)", true),
+            ("the login form", true),
+            ("src/a.rs:10:login", true),
+            ("src/a.py, function get, lines 41-58", true),
+            ("src/a.rs:10 (login), src/b.rs", true),
+            ("src/a.rs:10", false),
+            ("./src\\a.rs (lines 10 to 12) and `b.rs#L3-L9`", false),
+            ("around line ~12 of src/a.rs, 40", false),
+            ("src/a.rs(3,9)", false),
+            // Its place has them.
+            ("src/a.rs, fn login()", false),
+        ] {
+            assert_eq!(Location::read(text).unwrap().says_more_than_places(), expected, "{text}");
+        }
     }
 }

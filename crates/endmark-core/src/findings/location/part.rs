@@ -1,4 +1,4 @@
-//! The part of a file that words name where no lines are: a function, a class, a handler. (AR-5)
+//! What words in a location say besides files and lines: a function, a class, a handler. (AR-5)
 
 /// The words that name a part of a file, without those that say nothing of which one, and without the signs around them.
 pub(super) fn words_of(text: &str) -> String {
@@ -44,3 +44,33 @@ pub(super) fn beside(part: &str, file: &str) -> String {
         format!("{before} {behind}")
     })
 }
+
+/// Whether a text has words besides these files and parts of them, lines, and what only stands around names.
+pub(super) fn says_more<'a>(text: &str, named: impl Iterator<Item = &'a str>) -> bool {
+    let without = |text: String, named: &str| text.replace(named, " ");
+    let text = named.fold(text.replace('\\', "/"), without);
+    let mut words = text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.any(|word| {
+        let word = word.to_ascii_lowercase();
+        // `12`, `L12`
+        let is_line = word.trim_start_matches('l').chars().all(|sign| sign.is_ascii_digit());
+        !is_line && !OF_LINES.contains(&word.as_str()) && !OF_NO_PART.contains(&word.as_str())
+    })
+}
+
+/// Words around the numbers of lines.
+const OF_LINES: [&str; 13] = [
+    "line",
+    "lines",
+    "ln",
+    "to",
+    "bis",
+    "col",
+    "column",
+    "approximately",
+    "approx",
+    "about",
+    "around",
+    "circa",
+    "near",
+];
