@@ -3,7 +3,7 @@
 //! A later round is to bring what an earlier one lost: what it brings is taken off that, and what it loses itself is the
 //! same findings again, not more of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use super::expected::Basis;
@@ -53,6 +53,11 @@ impl Loss {
                 .max(result.unread as usize);
             let missing = own.as_ref().map_or(0, |own| short(*own.start())).max(seen);
             let perhaps = own.as_ref().map_or(0, |own| short(*own.end())).max(seen);
+            let (missing, perhaps) = match run_again(at, results) {
+                None => (missing, perhaps),
+                Some(RunAgain::Anew) => (0, 0),
+                Some(RunAgain::WithEarlier) => (0, perhaps),
+            };
             loss.count = loss.count.saturating_sub(new.certain + new.doubtful).max(missing);
             most = most.saturating_sub(new.certain).max(perhaps);
             if is_made_again(result, *new, &results[..at]) {
@@ -161,16 +166,59 @@ fn is_stopped_in(result: &AgentResult, read: &ReadFinding) -> bool {
     result.cut != Cut::Whole && result.findings.last().is_some_and(|last| std::ptr::eq(last, read))
 }
 
-/// Whether a result is whole and says, about all that the earlier ones looked into, as many findings as each of them was to
+/// Whether a result is whole and says, about all that each of the earlier ones looked into, as many findings as that was to
 /// have: it has been made anew, and nothing of them is missing.
 fn is_made_again(result: &AgentResult, new: New, earlier: &[(&AgentResult, New)]) -> bool {
+    is_thorough(result) && earlier.iter().all(|(before, _)| is_as_much(result, new, before))
+}
+
+/// Whether a result has its end, and lacks nothing.
+fn is_thorough(result: &AgentResult) -> bool {
+    result.cut == Cut::Whole && result.lost() == 0
+}
+
+/// Whether a result says, about all that an earlier one looked into, as many findings as that was to have.
+fn is_as_much(result: &AgentResult, new: New, before: &AgentResult) -> bool {
     let said = result.kept().count().saturating_sub(new.doubtful);
-    let is_within = |before: &AgentResult| {
-        let is_said = |dimension: &String| is_named(dimension, &result.dimensions);
-        let is_covered = result.dimensions.is_empty() || before.dimensions.iter().all(is_said);
-        is_covered && before.expected().is_some_and(|expected| expected.findings as usize <= said)
-    };
-    result.cut == Cut::Whole && result.lost() == 0 && earlier.iter().all(|(before, _)| is_within(before))
+    let is_said = |dimension: &String| is_named(dimension, &result.dimensions);
+    let is_covered = result.dimensions.is_empty() || before.dimensions.iter().all(is_said);
+    is_covered && before.expected().is_some_and(|expected| expected.findings as usize <= said)
+}
+
+/// A cut run that a later, whole one makes again: it says as many findings, and all of those that had begun.
+enum RunAgain {
+    /// None of what it says was whole before that run.
+    Anew,
+    /// Some of it was, and may stand in the place of what that run did not come to.
+    WithEarlier,
+}
+
+/// How the run at this place is made again, if it is.
+fn run_again(at: usize, results: &[(&AgentResult, New)]) -> Option<RunAgain> {
+    let (earlier, rest) = results.split_at_checked(at)?;
+    let ((result, _), later) = rest.split_first()?;
+    // What could not be read is not known to be said again.
+    if result.cut.is_whole() || result.unread > 0 {
+        return None;
+    }
+    let title = |read: &ReadFinding| letters(&read.finding.title);
+    later.iter().find_map(|(again, new)| {
+        if !is_thorough(again) || !is_as_much(again, *new, result) {
+            return None;
+        }
+        let titles: HashSet<String> = again.kept().map(title).filter(|title| !title.is_empty()).collect();
+        let is_said = |read: &ReadFinding| titles.contains(&title(read));
+        let is_begun = |read: &ReadFinding| {
+            let begun = title(read);
+            begun.is_empty()
+                || is_stopped_in(result, read) && titles.iter().any(|title| title.starts_with(&begun))
+        };
+        let is_half = |read: &ReadFinding| read.state == FindingState::NeedsReaudit;
+        let is_all = result.findings.iter().all(|read| is_said(read) || is_half(read) && is_begun(read));
+        let mut whole = earlier.iter().flat_map(|(earlier, _)| earlier.kept());
+        let is_anew = !whole.any(|read| read.state == FindingState::Complete && is_said(read));
+        is_all.then_some(if is_anew { RunAgain::Anew } else { RunAgain::WithEarlier })
+    })
 }
 
 /// How many findings without source or sink no other round speaks of.

@@ -163,6 +163,36 @@ fn what_is_made_again_in_full_is_not_missing() {
     assert_eq!(at_least(vec![whole(), more, whole()]), (2, true));
 }
 
+/// What a supplement lost is not missing where the emergency run brings it: they were asked for the same.
+#[test]
+fn what_a_cut_supplement_was_to_bring_is_not_missing_where_it_is_run_again() {
+    let (a, b, c) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"), ("C", "CWE-22", "c.c:1"));
+    let declaring = |findings: &[(&str, &str, &str)], end: &str, declared: Option<u32>| {
+        let mut handed = result("x", findings, end);
+        handed.result.declared_findings = declared;
+        handed
+    };
+    let unrecovered = |handed: Vec<Handed>| {
+        let merged = Merged::new(&Team::default(), handed);
+        let report = merged.report();
+        let unrecovered = report.disclosure().unrecovered();
+        (merged.recovery_state(0), unrecovered.count, unrecovered.at_least)
+    };
+    let begun =
+        "\n[F002] B\nseverity: Medium\ncwe: CWE-79\nlocation: b.c:1\nsource: s\nsink: k\nflow: s -> m";
+    let first = || declaring(&[a], begun, Some(3));
+    let nothing = || declaring(&[], "\n[F001]", Some(2));
+    let rest = || declaring(&[b, c], END, Some(2));
+    assert_eq!(unrecovered(vec![first(), nothing(), rest()]), (RecoveryState::Recovered, 0, false));
+    // It has begun something that the last one does not say.
+    let other = declaring(&[], "\n[F001] D\nseverity: High\n", Some(2));
+    assert_ne!(unrecovered(vec![first(), other, rest()]).0, RecoveryState::Recovered);
+    // What the last one says was there before: the supplement may have been about to say other things.
+    let whole = declaring(&[a, b, c], "\n", None);
+    let again = declaring(&[a, b], END, Some(2));
+    assert_eq!(unrecovered(vec![whole, nothing(), again]), (RecoveryState::NotRecovered, 0, true));
+}
+
 /// Whatever happens, it ends: at most three runs a round, and the emergency agent.
 #[test]
 fn every_recovery_ends() {
