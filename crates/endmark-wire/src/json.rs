@@ -147,6 +147,12 @@ impl<'a> Value<'a> {
         (self.kind() == Kind::String).then(|| string::decode(self.inside()))
     }
 
+    /// The same for a piece of a text that is sent in several, behind the first half of a character; and the half that waits
+    /// for the next piece.
+    pub(crate) fn decoded_behind(self, half: Option<u32>) -> Option<(Decoded<'a>, Option<u32>)> {
+        (self.kind() == Kind::String).then(|| string::decode_piece(half, self.inside()))
+    }
+
     /// The value of the last field of this name; none where this is no object.
     pub fn field(self, name: &str) -> Option<Value<'a>> {
         self.fields().filter(|field| field.is(name)).last().map(|field| field.value)

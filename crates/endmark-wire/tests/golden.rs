@@ -246,11 +246,12 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         last_part: _,
         signature: _,
         unfinished: _,
+        half_open,
     } = choice;
     writeln!(
         out,
         "choice {index}: {received} bytes, text {text:?}, reasoned {reasoned}, refused {refused}, mendable {}",
-        *mendable && *exact
+        *mendable && *exact && !*half_open
     )?;
     for call in tool_calls {
         let ToolCall { index, id, name, arguments, legacy, signature: _ } = call;

@@ -63,7 +63,7 @@ pub(crate) fn suspects(
         };
         return if is_told { vec![suspect] } else { Vec::new() };
     }
-    let hindrance = (!choice.exact).then_some(HALVED);
+    let hindrance = (!choice.is_exact()).then_some(HALVED);
     if choice.tool_calls.is_empty() {
         let before = before(exchange, choice);
         let reply = match before {

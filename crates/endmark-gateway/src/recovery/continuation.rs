@@ -209,7 +209,7 @@ async fn streamed(
 fn unmendable(choice: &Choice, limits: &Limits) -> String {
     if choice.received > limits.reply_bytes {
         "it is over [limits] reply_bytes".to_owned()
-    } else if !choice.exact {
+    } else if !choice.is_exact() {
         HALVED.to_owned()
     } else {
         "it has more in it than text and calls of functions, as a tool that the provider runs itself"

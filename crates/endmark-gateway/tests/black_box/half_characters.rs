@@ -1,6 +1,6 @@
 //! Half a surrogate pair, as servers send that cut texts by UTF-16 units: what it stands in is judged all the same.
 
-use testkit::{Answer, Dialect, Script};
+use testkit::{Answer, Dialect, Heard, Reply, Script};
 
 use crate::support::Endmark;
 use crate::support::spoken::{End, Said, Wire};
@@ -65,4 +65,65 @@ async fn a_text_that_its_limit_cut_behind_half_a_character_is_told_and_not_gone_
         assert!(what.contains("half a surrogate pair"), "{wire:?}: {what}");
         assert_eq!(endmark.upstream.requests().len(), 1, "{what}");
     }
+}
+
+/// A stream that says this, with the halves of the character `#` in two pieces of it.
+fn split(wire: Wire, said: &[Said<'_>]) -> Answer {
+    let mut is_split = false;
+    let frames = wire.frames(said, None).into_iter().flat_map(|frame| {
+        if is_split || !frame.contains('#') {
+            return vec![frame.replace('#', "\\ud83d\\ude00")];
+        }
+        is_split = true;
+        let mut texts = said.iter().map(|said| match said {
+            Said::Text(text) | Said::Call(_, text) => *text,
+        });
+        let text = texts.find(|text| text.contains('#')).unwrap_or_default();
+        let text = serde_json::json!(text).to_string();
+        let (before, behind) = text.split_once('#').unwrap_or_default();
+        let first = frame.replace(&text, &format!("{before}\\ud83d\""));
+        let second = frame.replace(&text, &format!("\"\\ude00{behind}"));
+        vec![first, second]
+    });
+    Answer::sse(frames.collect::<Vec<_>>())
+}
+
+#[tokio::test]
+async fn a_text_whose_character_came_in_two_halves_is_gone_on_with() {
+    for wire in Wire::ALL {
+        let first = split(wire, &[Said::Text("Look # there, the har")]);
+        let rest = wire.answer(&[Said::Text("bour was quiet.")], End::Turn, true);
+        let endmark = Endmark::start(Script::new().then(first).otherwise(rest)).await;
+        let (reply, heard) = hear(wire, &wire.ask_unheard(&endmark, &wire.request(true), true).await);
+        assert_eq!(heard.text, "Look 😀 there, the harbour was quiet.", "{wire:?}: {reply}");
+        assert_eq!(
+            (heard.error, heard.stop.as_deref()),
+            (None, Some(wire.word(End::Turn))),
+            "{wire:?}: {reply}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_character_came_in_two_halves_is_gone_on_with() {
+    for wire in [Wire::Chat, Wire::Other(Dialect::Responses)] {
+        let first = split(wire, &[Said::Call("get_weather", r#"{"city":"Par#i"#)]);
+        let rest = wire.answer(&[Said::Call("get_weather", r#"{"city":"Par😀is"}"#)], End::Calls, true);
+        let endmark = Endmark::start(Script::new().then(first).otherwise(rest)).await;
+        let (reply, heard) = hear(wire, &wire.ask_unheard(&endmark, &wire.request(true), true).await);
+        let arguments: Vec<&str> = heard.calls.iter().map(|(_, arguments)| arguments.as_str()).collect();
+        assert_eq!(arguments, [r#"{"city":"Par😀is"}"#], "{wire:?}: {reply}");
+        assert_eq!(
+            (heard.error, heard.stop.as_deref()),
+            (None, Some(wire.word(End::Calls))),
+            "{wire:?}: {reply}"
+        );
+    }
+}
+
+/// What a client hears that joins halves, as those in JavaScript do.
+fn hear(wire: Wire, reply: &Reply) -> (String, Heard) {
+    let said = reply.text();
+    let joined = said.replace("\\ud83d\"", "😀\"").replace("\"\\ude00", "\"");
+    (said, wire.hear(&Reply { body: joined.into_bytes(), ..reply.clone() }))
 }

@@ -4,7 +4,7 @@ use super::content::Parts;
 use super::error;
 use super::stop;
 use super::usage::Counts;
-use crate::json::{Fields, Kind, Value};
+use crate::json::{Decoded, Fields, Kind, Value};
 use crate::reply::{Delta, Event, EventError, Fidelity, Piece, Received};
 use crate::sse::Frame;
 use crate::stream::{Data, Reader, data_of};
@@ -104,7 +104,8 @@ impl MessageReader {
         let mut fidelity = Fidelity::Exact;
         let kind = match block.word("type").as_deref() {
             Some("text") => {
-                fidelity = push_text(event, block.field("text"), Piece::Text);
+                let text = block.field("text").and_then(|text| self.received.decoded(0, None, text));
+                fidelity = push_text(event, text, Piece::Text);
                 event.opens = block.filled("citations").is_none();
                 Block::Text
             }
@@ -126,7 +127,7 @@ impl MessageReader {
                 Block::Call(index)
             }
             Some("thinking") => {
-                push_text(event, block.field("thinking"), Piece::Reasoning);
+                push_text(event, block.field("thinking").and_then(Value::decoded), Piece::Reasoning);
                 event.opens = block.filled("signature").is_none();
                 Block::Other
             }
@@ -163,17 +164,18 @@ impl MessageReader {
         let block = self.open.iter().find(|(open, _)| Some(*open) == number).map(|(_, block)| *block);
         let Some(delta) = fields.get("delta").map(Fields::of) else { return };
         let fidelity = match (delta.get("type").and_then(Value::text).as_deref(), block) {
-            (Some("text_delta"), Some(Block::Text)) => push_text(event, delta.get("text"), Piece::Text),
+            (Some("text_delta"), Some(Block::Text)) => {
+                let text = delta.get("text").and_then(|text| self.received.decoded(0, None, text));
+                push_text(event, text, Piece::Text)
+            }
             (Some("input_json_delta"), Some(Block::Call(index))) => {
-                push_text(event, delta.get("partial_json"), |arguments| Piece::ToolCall {
-                    index,
-                    id: None,
-                    name: None,
-                    arguments,
-                })
+                let json = delta.get("partial_json");
+                let json = json.and_then(|json| self.received.decoded(0, Some(index), json));
+                let call = |arguments| Piece::ToolCall { index, id: None, name: None, arguments };
+                push_text(event, json, call)
             }
             (Some("thinking_delta"), _) => {
-                push_text(event, delta.get("thinking"), Piece::Reasoning);
+                push_text(event, delta.get("thinking").and_then(Value::decoded), Piece::Reasoning);
                 Fidelity::Exact
             }
             // A piece of a block that never began, or of another kind: where it belongs is not known.
@@ -197,8 +199,8 @@ impl MessageReader {
 }
 
 /// Adds a piece with this text, if it has any; answers how much of what was sent it says.
-fn push_text(event: &mut Event, text: Option<Value<'_>>, piece: impl FnOnce(String) -> Piece) -> Fidelity {
-    let Some(text) = text.and_then(Value::decoded) else { return Fidelity::Exact };
+fn push_text(event: &mut Event, text: Option<Decoded<'_>>, piece: impl FnOnce(String) -> Piece) -> Fidelity {
+    let Some(text) = text else { return Fidelity::Exact };
     if !text.text.is_empty() {
         event.pieces.push(Delta { choice: 0, piece: piece(text.text.into_owned()) });
     }

@@ -74,7 +74,7 @@ impl ContentReader {
             thought |= in_thought;
             let text = part.field("text").filter(|_| !in_thought);
             let signature = signature_of(part).filter(|_| !in_thought);
-            let piece = if let Some(text) = text.and_then(Value::decoded) {
+            let piece = if let Some(text) = text.and_then(|text| self.received.decoded(index, None, text)) {
                 fidelity = fidelity.max(Fidelity::of(text.exact));
                 Piece::Text(text.text.into_owned())
             } else if in_thought {

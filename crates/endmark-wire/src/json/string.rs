@@ -40,6 +40,46 @@ pub(super) fn decode(inside: &str) -> Decoded<'_> {
     Decoded { text: Cow::Owned(text), exact }
 }
 
+/// The same for a piece of a text that is sent in several, behind the first half of a character that stood at the end of
+/// the one before. Such a half at the end of this one waits for the next, and is given besides.
+pub(super) fn decode_piece(half: Option<u32>, inside: &str) -> (Decoded<'_>, Option<u32>) {
+    let (inside, waiting) = split_half(inside);
+    let Some(half) = half else { return (decode(inside), waiting) };
+    let low = inside
+        .strip_prefix("\\u")
+        .and_then(code_unit)
+        .and_then(|(low, rest)| Some((joined(half, low)?, rest)));
+    let (character, rest) = match low {
+        _ if inside.is_empty() && waiting.is_none() => return (decode(inside), Some(half)),
+        Some((character, rest)) => (Some(character), rest),
+        None => (None, inside),
+    };
+    let behind = decode(rest);
+    let mut text = String::with_capacity(behind.text.len() + 4);
+    text.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
+    text.push_str(&behind.text);
+    (Decoded { text: Cow::Owned(text), exact: behind.exact && character.is_some() }, waiting)
+}
+
+/// What stands before the first half of a character at the end, and that half.
+fn split_half(inside: &str) -> (&str, Option<u32>) {
+    let at = inside.len().saturating_sub("\\ud83d".len());
+    let half = inside.get(at..).and_then(|tail| code_unit(tail.strip_prefix("\\u")?)).map(|(unit, _)| unit);
+    let before = inside.get(..at).unwrap_or_default();
+    let is_escaped = before.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1;
+    match half.filter(|unit| (0xD800..=0xDBFF).contains(unit) && !is_escaped) {
+        Some(half) => (before, Some(half)),
+        None => (inside, None),
+    }
+}
+
+/// The character of two halves.
+fn joined(high: u32, low: u32) -> Option<char> {
+    let is_low = (0xDC00..=0xDFFF).contains(&low);
+    let offset = high.checked_sub(0xD800).filter(|_| is_low)?;
+    char::from_u32(0x1_0000 + (offset << 10) + (low - 0xDC00))
+}
+
 /// The character of the `\u` escape whose digits begin here, and what stands after it; none for half a pair.
 fn unicode(rest: &str) -> (Option<char>, &str) {
     let Some((unit, after)) = code_unit(rest) else { return (None, "") };
@@ -48,9 +88,7 @@ fn unicode(rest: &str) -> (Option<char>, &str) {
     }
     let low = after.strip_prefix("\\u").and_then(code_unit);
     match low {
-        Some((low @ 0xDC00..=0xDFFF, after_both)) if unit < 0xDC00 => {
-            (char::from_u32(0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00)), after_both)
-        }
+        Some((low @ 0xDC00..=0xDFFF, after_both)) if unit < 0xDC00 => (joined(unit, low), after_both),
         _ => (None, after),
     }
 }

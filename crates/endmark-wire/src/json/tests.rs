@@ -128,6 +128,35 @@ fn half_a_surrogate_pair_is_said() {
     }
 }
 
+#[test]
+fn halves_of_a_character_are_joined_over_pieces() {
+    let whole = |pieces: &[&str]| {
+        let (mut text, mut exact, mut half) = (String::new(), true, None);
+        for piece in pieces {
+            let json = format!("\"{piece}\"");
+            let (decoded, waits) = value(&json).decoded_behind(half).unwrap();
+            text.push_str(&decoded.text);
+            (exact, half) = (exact && decoded.exact, waits);
+        }
+        (text, exact, half)
+    };
+    for (pieces, text, exact, half) in [
+        (&[r"Hi \ud83d", r"\ude00 there"][..], "Hi 😀 there", true, None),
+        (&[r"\ud83d", "", r"\ude00"], "😀", true, None),
+        (&[r"\ud83d", r"\ude00\ud83d", r"\ude00"], "😀😀", true, None),
+        (&[r"\ud83d", r"\ud83d", r"\ude00"], "\u{FFFD}😀", false, None),
+        (&[r"a\ud83d", "b"], "a\u{FFFD}b", false, None),
+        (&[r"a\ud83d", "é"], "a\u{FFFD}é", false, None),
+        (&[r"a\ud83d", r"\n"], "a\u{FFFD}\n", false, None),
+        (&[r"a\\ud83d", r"\ude00"], "a\\ud83d\u{FFFD}", false, None),
+        (&[r"a\\\ud83d", r"\ude00"], "a\\😀", true, None),
+        (&[r"a\ud83d"], "a", true, Some(0xD83D)),
+        (&["é", r"\ude00"], "é\u{FFFD}", false, None),
+    ] {
+        assert_eq!(whole(pieces), (text.to_owned(), exact, half), "{pieces:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

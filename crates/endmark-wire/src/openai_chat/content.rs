@@ -1,6 +1,6 @@
 //! The content of a message: a string, or parts of which some are text.
 
-use crate::json::{Kind, Value};
+use crate::json::{Decoded, Kind, Value};
 
 /// A message's text, and whether its characters are exactly those that were sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -10,12 +10,16 @@ pub(super) struct Text {
     pub(super) exact: bool,
 }
 
+impl From<Decoded<'_>> for Text {
+    fn from(decoded: Decoded<'_>) -> Self {
+        Self { text: decoded.text.into_owned(), exact: decoded.exact }
+    }
+}
+
 /// The text of a `content` value; parts of other kinds count as nothing. None for null and other kinds.
 pub(super) fn text_of(content: Value<'_>) -> Option<Text> {
     match content.kind() {
-        Kind::String => {
-            content.decoded().map(|decoded| Text { text: decoded.text.into_owned(), exact: decoded.exact })
-        }
+        Kind::String => content.decoded().map(Text::from),
         Kind::Array => {
             let mut whole = Text { text: String::new(), exact: true };
             for part in text_parts(content).filter_map(Value::decoded) {

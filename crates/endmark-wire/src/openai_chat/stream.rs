@@ -172,16 +172,20 @@ impl ChatStream {
     }
 
     /// What a delta holds. Content of several kinds comes in the order in which a model writes it.
-    fn pieces(&self, delta: &Fields<'_>, choice: u32, fidelity: &mut Fidelity, pieces: &mut Vec<Delta>) {
+    fn pieces(&mut self, delta: &Fields<'_>, choice: u32, fidelity: &mut Fidelity, pieces: &mut Vec<Delta>) {
         let mut push = |piece| pieces.push(Delta { choice, piece });
         if let Some(reasoning) = reasoning_of(delta) {
             push(Piece::Reasoning(reasoning));
         }
-        if let Some(content) =
-            delta.get("content").and_then(text_of).filter(|content| !content.text.is_empty())
-        {
+        let content = delta.get("content").and_then(|content| {
+            let piece = self.received.decoded(choice, None, content);
+            piece.map_or_else(|| text_of(content), |piece| Some(piece.into()))
+        });
+        if let Some(content) = content {
             *fidelity = (*fidelity).max(Fidelity::of(content.exact));
-            push(Piece::Text(content.text));
+            if !content.text.is_empty() {
+                push(Piece::Text(content.text));
+            }
         }
         if let Some(refusal) = said(delta, "refusal") {
             push(Piece::Refusal(refusal));
@@ -189,14 +193,16 @@ impl ChatStream {
         let known = self.choice_at(choice).map(|choice| choice.tool_calls.as_slice()).unwrap_or_default();
         let mut last = known.last().map(|call| call.index);
         for call in CallView::all(delta) {
-            let (arguments, arguments_exact) = call.arguments_text();
-            *fidelity =
-                (*fidelity).max(Fidelity::of(arguments_exact)).max(Fidelity::partial_if(!call.of_function));
             // Without an index, an id or a name begins the next call, and anything else goes on with the last.
             let begins = call.id.is_some() || call.name.is_some();
             let next = || last.map_or(0, |last| if begins { last.saturating_add(1) } else { last });
             let index = call.index.unwrap_or_else(next);
             last = Some(index);
+            let piece = call.arguments.and_then(|piece| self.received.decoded(choice, Some(index), piece));
+            let piece = piece.map(|piece| (piece.text.into_owned(), piece.exact));
+            let (arguments, arguments_exact) = piece.unwrap_or_else(|| call.arguments_text());
+            *fidelity =
+                (*fidelity).max(Fidelity::of(arguments_exact)).max(Fidelity::partial_if(!call.of_function));
             push(Piece::ToolCall { index, id: call.id, name: call.name, arguments });
         }
     }

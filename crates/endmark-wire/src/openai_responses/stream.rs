@@ -84,23 +84,16 @@ impl ResponseReader {
                     .is_some_and(|part| part.says("type", "output_text") && part.filled("text").is_none());
             }
             "response.output_item.done" => fidelity = self.item_ends(root, &mut event),
-            "response.output_text.delta" => fidelity = self.piece(&fields, &mut event, Piece::Text),
+            "response.output_text.delta" => fidelity = self.piece(&fields, &mut event, None),
             "response.refusal.delta" => {
-                self.piece(&fields, &mut event, Piece::Refusal);
+                self.said(&fields, &mut event, Piece::Refusal);
             }
             "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => {
-                self.piece(&fields, &mut event, Piece::Reasoning);
+                self.said(&fields, &mut event, Piece::Reasoning);
             }
             "response.function_call_arguments.delta" => {
                 match self.open_call(&fields) {
-                    Some(index) => {
-                        fidelity = self.piece(&fields, &mut event, |arguments| Piece::ToolCall {
-                            index,
-                            id: None,
-                            name: None,
-                            arguments,
-                        });
-                    }
+                    Some(index) => fidelity = self.piece(&fields, &mut event, Some(index)),
                     // Which call it is of is not known.
                     None => fidelity = Fidelity::Partial,
                 }
@@ -155,22 +148,44 @@ impl ResponseReader {
         call.map(|open| open.call)
     }
 
-    /// Adds the event's delta as a piece; answers how much of what was sent it says.
-    fn piece(
-        &mut self,
-        fields: &Fields<'_>,
-        event: &mut Event,
-        piece: impl FnOnce(String) -> Piece,
-    ) -> Fidelity {
-        let Some(delta) = fields.get("delta").and_then(Value::decoded) else { return Fidelity::Exact };
-        if !delta.text.is_empty() {
-            let place = Place::among(fields);
-            if let Some(open) = self.open.iter_mut().rfind(|open| open.place == place) {
-                open.came = true;
-            }
-            event.pieces.push(Delta { choice: 0, piece: piece(delta.text.into_owned()) });
-        }
+    /// Adds the event's delta as a piece of the text, or of the arguments of this call; answers how much of what was sent it
+    /// says.
+    fn piece(&mut self, fields: &Fields<'_>, event: &mut Event, call: Option<u32>) -> Fidelity {
+        let delta = fields.get("delta").and_then(|delta| self.received.decoded(0, call, delta));
+        let Some(delta) = delta else { return Fidelity::Exact };
+        let text = delta.text.into_owned();
+        self.add(
+            fields,
+            event,
+            match call {
+                Some(index) => Piece::ToolCall { index, id: None, name: None, arguments: text },
+                None => Piece::Text(text),
+            },
+        );
         Fidelity::of(delta.exact)
+    }
+
+    /// Adds the event's delta as a piece of what is no part of the reply itself.
+    fn said(&mut self, fields: &Fields<'_>, event: &mut Event, piece: impl FnOnce(String) -> Piece) {
+        if let Some(delta) = fields.get("delta").and_then(Value::text) {
+            self.add(fields, event, piece(delta.into_owned()));
+        }
+    }
+
+    /// Adds a piece, if there is anything in it.
+    fn add(&mut self, fields: &Fields<'_>, event: &mut Event, piece: Piece) {
+        let (Piece::Text(text)
+        | Piece::Reasoning(text)
+        | Piece::Refusal(text)
+        | Piece::ToolCall { arguments: text, .. }) = &piece;
+        if text.is_empty() {
+            return;
+        }
+        let place = Place::among(fields);
+        if let Some(open) = self.open.iter_mut().rfind(|open| open.place == place) {
+            open.came = true;
+        }
+        event.pieces.push(Delta { choice: 0, piece });
     }
 
     fn item_begins(&mut self, root: Value<'_>, event: &mut Event) -> Fidelity {

@@ -31,6 +31,8 @@ pub struct Choice {
     /// Whether every character of them is one that came. Half a surrogate pair is none, and stands as U+FFFD: such a
     /// choice can be judged, and not gone on with.
     pub exact: bool,
+    /// Half a character came last of it, and is no part of the text: the other half may come in the next piece.
+    pub half_open: bool,
     /// Whether it says itself that more of a call was to come, in formats whose calls can come in pieces.
     pub unfinished: bool,
     /// The provider's own way to go on with it, if it gave one; of several the last.
@@ -64,6 +66,7 @@ impl Choice {
             finish: None,
             mendable: true,
             exact: true,
+            half_open: false,
             unfinished: false,
             continuation: None,
             signature: None,
@@ -73,7 +76,12 @@ impl Choice {
 
     /// Whether more can be joined to it.
     pub fn can_go_on(&self) -> bool {
-        self.mendable && self.exact
+        self.mendable && self.is_exact()
+    }
+
+    /// Whether a client that has all of it has these very characters, and not half a one.
+    pub fn is_exact(&self) -> bool {
+        self.exact && !self.half_open
     }
 
     /// Notes that a thought came.

@@ -3,6 +3,8 @@
 use endmark_core::Ending;
 
 use super::growth::append;
+use crate::json::{Decoded, Value};
+
 use super::{Choice, Continuation, Delta, Event, EventError, Finish, Piece, ToolCall, Usage};
 
 /// More choices than a request can ask for; of others nothing is kept.
@@ -66,6 +68,8 @@ pub struct Received {
     done: bool,
     model: Option<String>,
     id: Option<String>,
+    /// First halves of characters that wait for the others, by choice and call.
+    halves: Vec<((u32, Option<u32>), u32)>,
 }
 
 impl Received {
@@ -80,6 +84,7 @@ impl Received {
             done: false,
             model: None,
             id: None,
+            halves: Vec::new(),
         }
     }
 
@@ -168,6 +173,31 @@ impl Received {
         self.output_tokens = counted.or(output_tokens).or(self.output_tokens);
     }
 
+    /// The next characters of a choice's text, or of the arguments of this call: halves of a character that come in two
+    /// pieces are one.
+    pub(crate) fn decoded<'a>(
+        &mut self,
+        choice: u32,
+        call: Option<u32>,
+        piece: Value<'a>,
+    ) -> Option<Decoded<'a>> {
+        let known = self.halves.iter().position(|(of, _)| *of == (choice, call));
+        let half = known.map(|known| self.halves[known].1);
+        let (mut decoded, waits) = piece.decoded_behind(half)?;
+        if let Some(known) = known {
+            self.halves.swap_remove(known);
+        }
+        match waits {
+            Some(half) if self.halves.len() < MAX_CHOICES => self.halves.push(((choice, call), half)),
+            Some(_) => {
+                decoded.text.to_mut().push(char::REPLACEMENT_CHARACTER);
+                decoded.exact = false;
+            }
+            None => {}
+        }
+        Some(decoded)
+    }
+
     /// Adds pieces of one choice; `legacy` is the form of a tool call among them.
     pub(crate) fn pieces(&mut self, index: u32, pieces: &[Delta], legacy: bool) {
         let known = self.choice_at(index);
@@ -190,7 +220,9 @@ impl Received {
 
     /// Notes how a choice ended, if it did, and how much of what was sent its pieces say.
     pub(crate) fn end(&mut self, index: u32, finish: Option<Finish>, fidelity: Fidelity) {
+        let half_open = self.halves.iter().any(|((choice, _), _)| *choice == index);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
+            choice.half_open = half_open;
             choice.mendable &= fidelity != Fidelity::Partial;
             choice.exact &= fidelity != Fidelity::Halved;
             choice.end(finish);
