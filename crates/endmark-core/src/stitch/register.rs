@@ -201,6 +201,11 @@ pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part
     leaving(joint, before, part, [&around.before, ahead])
 }
 
+/// What words that no remark has say beyond their score: a sentence that stands by itself is none for that, unless it calls or
+/// asks. Of 600 last sentences of documents that no fit has seen, 22 % read like remarks without it and 4 % with it; of 45
+/// remarks as many are told.
+const WORDS_OF_TEXTS: f64 = 1.0;
+
 /// The same of any lines, behind what precedes them, by the words of these texts.
 fn leaving(joint: &Joint<'_>, before: &str, part: &str, texts: [&str; 2]) -> f64 {
     let text = part.trim();
@@ -221,7 +226,9 @@ fn leaving(joint: &Joint<'_>, before: &str, part: &str, texts: [&str; 2]) -> f64
     let begins_with_sign =
         !text.starts_with(|sign: char| sign.is_alphanumeric() || matches!(sign, '¡' | '¿'));
     let is_wide_around = texts.into_iter().any(is_wide);
-    -0.16 + 1.29 * score(Register::Leaving, &Sums::of(text)) - 4.61 * known(text, texts)
+    let score = score(Register::Leaving, &Sums::of(text));
+    -0.16 + 1.29 * score - 4.61 * known(text, texts)
+        + weight(!core.ends_with(['!', '?', '！', '？']), WORDS_OF_TEXTS * score.min(0.0))
         + weight(is_end_of_sentence(core), 6.59)
         + weight(core.ends_with([':', '：']), -1.0)
         + weight(is_bracketed(text), 5.93)
