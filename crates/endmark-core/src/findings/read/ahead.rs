@@ -6,7 +6,7 @@ use super::draft::Values;
 use super::evidence::{Around, Begins, Begun, Fence, is_of_code};
 use super::header::Header;
 use super::heads::{self, Head, Shape};
-use super::lines::{Line, unquoted};
+use super::lines::{Line, indent, unquoted};
 use super::names::{self, Key};
 use super::words::{self, Marker};
 use crate::findings::Field;
@@ -91,6 +91,11 @@ impl<'a> Ahead<'a, '_> {
     pub(super) fn is_behind_blank(&self) -> bool {
         let before = self.at.checked_sub(1).map(|before| unquoted(&self.lines[before].text, self.quotes));
         before.is_some_and(|text| text.trim().is_empty())
+    }
+
+    /// Whether the next line stands deeper than this one.
+    pub(super) fn goes_deeper(&self) -> bool {
+        self.behind().next().is_some_and(|text| indent(text) > indent(self.text()))
     }
 
     /// The next lines with something in them.
@@ -194,8 +199,8 @@ impl<'a> Ahead<'a, '_> {
             if text.trim().is_empty() || line.number == self.lines[self.at].number + 1 && is_underline(text) {
                 continue;
             }
-            // What is cut may become anything.
-            if !line.is_settled {
+            // What is cut may become anything, but for the end.
+            if !line.is_settled && words::marker(text) != Some(Marker::End) {
                 run.is_open = true;
                 return run;
             }

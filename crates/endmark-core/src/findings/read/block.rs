@@ -19,7 +19,7 @@ use super::draft::{Draft, Taking};
 use super::evidence::{Begins, Fence, Step};
 use super::header::Header;
 use super::heads::{self, Shape};
-use super::lines::{Line, unquoted};
+use super::lines::{Line, indent, unquoted};
 use super::names::{Key, is_of_remedy};
 use super::signs::{Named, Paragraph};
 use super::table::{self, Table};
@@ -67,6 +67,8 @@ pub(super) struct Block {
     is_ignoring: bool,
     /// It is open whose the fields are that come: they are nobody's until a finding begins.
     is_disowned: bool,
+    /// How far the name that is not known is indented whose text is to come: what stands deeper is said of that.
+    unknown_at: Option<usize>,
     /// The text that was ignored last, while nothing else has come: it may be the heading of fields.
     above: Option<(String, Position)>,
     /// Ids that begin a line which looks otherwise than the findings, and has no fields: a finding, or a word about one.
@@ -127,6 +129,7 @@ impl Block {
             last: None,
             is_ignoring: false,
             is_disowned: false,
+            unknown_at: None,
             above: None,
             mentioned: Vec::new(),
             paragraph: Paragraph::default(),
@@ -261,6 +264,12 @@ impl Block {
         }
         if text.trim().is_empty() {
             self.paragraph = Paragraph::default();
+            if let (Some(last), Some(draft)) = (self.last, &mut self.draft)
+                && !line.is_settled
+                && indent(text) > last.name.indent
+            {
+                draft.grows(last.key);
+            }
             // A name that stands alone has its value behind the blank line, too.
             self.last = self.last.filter(|last| last.is_open);
             if let Some(draft) = &mut self.draft {
@@ -359,6 +368,7 @@ impl Block {
         ahead: Ahead<'_, '_>,
         remarks: &mut Remarks,
     ) {
+        self.unknown_at = self.unknown_at.filter(|depth| indent(text) > *depth);
         let said = words::said(field);
         let key = said.and_then(|said| said.key).filter(|key| self.is_asked_for(*key));
         if let (Some(said), Some(key)) = (said, key)
@@ -382,6 +392,8 @@ impl Block {
             let inner = item(field);
             if line.is_settled {
                 self.go_on(last.key, inner.unwrap_or(field).trim(), inner.is_some());
+            } else if let Some(draft) = &mut self.draft {
+                draft.grows(last.key);
             }
             return;
         }
@@ -416,7 +428,11 @@ impl Block {
             self.above = Some((text.trim().to_owned(), line.begins()));
         }
         self.turns.of_header = None;
-        let was_ignoring = std::mem::replace(&mut self.is_ignoring, said.is_none());
+        // What stands behind a line that parts is told for itself.
+        let was_ignoring = std::mem::replace(&mut self.is_ignoring, said.is_none() && !is_rule);
+        if self.draft.is_some() && line.is_settled && words::is_label_alone(text) {
+            self.unknown_at = Some(indent(text));
+        }
         // Of a finding that is open, each label says something else.
         if self.draft.is_some() && item(text).is_some() && words::is_labelled(text) {
             self.paragraph = Paragraph::default();

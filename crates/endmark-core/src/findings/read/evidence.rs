@@ -264,6 +264,10 @@ impl Collecting {
     }
 
     fn blank(&mut self, line: &Line<'_>, text: &str) -> Step {
+        // The text stops in spaces, or within its next sign.
+        if !line.is_settled {
+            return Step::Unknown;
+        }
         let is_kept = matches!(
             self.style,
             Style::Fenced | Style::Inline | Style::Indented | Style::Flush | Style::Between

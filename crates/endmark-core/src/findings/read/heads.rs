@@ -1,5 +1,7 @@
 //! The beginning of a finding: `[F001] What is wrong`, and how else models write it.
 
+mod inner_id;
+
 use std::borrow::Cow;
 
 use crate::findings::FindingId;
@@ -107,6 +109,12 @@ pub(super) fn possible_head(text: &str) -> Option<Head<'_>> {
         return None;
     }
     let (inner, opened, lead) = opened(text);
+    if inner.contains("](#")
+        && let Some((id, title)) = inner_id::within(inner, opened)
+    {
+        let shape = Shape::of(lead, opened, false);
+        return Some(Head { id: Some(id), title: Cow::Owned(title), shape });
+    }
     if let Some((name, behind)) = bracketed(inner) {
         let title = title(behind, opened);
         let is_id = name.chars().count() <= 32 && name.chars().any(|character| character.is_ascii_digit());
@@ -121,6 +129,9 @@ pub(super) fn possible_head(text: &str) -> Option<Head<'_>> {
     }
     let is_bold = shape.is_bold && text.trim_end_matches([':', ' ']).ends_with(['*', '_']);
     let is_set_apart = lead.hashes > 0 || is_bold || lead.number.is_some();
+    if is_set_apart && let Some((id, title)) = inner_id::within(inner, opened) {
+        return Some(Head { id: Some(id), title: Cow::Owned(title), shape });
+    }
     let title = title(inner, opened);
     (is_set_apart && !title.is_empty()).then(|| Head {
         id: lead.number.or_else(|| number_before_colon(inner)).map(FindingId::numbered),

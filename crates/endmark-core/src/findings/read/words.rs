@@ -127,7 +127,13 @@ pub(super) fn is_labelled(text: &str) -> bool {
     said(text).is_some() || has_emphasised_name(text)
 }
 
-/// The same of a name in emphasis, whatever its signs are.
+/// Whether a line is nothing but such a name, and what is said of it comes in the next lines: `- **Impact:**`.
+pub(super) fn is_label_alone(text: &str) -> bool {
+    let ends = text.trim_end_matches(|sign: char| sign.is_whitespace() || EMPHASIS.contains(&sign));
+    is_labelled(text) && ends.ends_with([':', '：'])
+}
+
+/// Whether a line begins with a name in emphasis, whatever its signs are.
 pub(super) fn has_emphasised_name(text: &str) -> bool {
     let text = without_lead(text).0;
     let inner = text.trim_start_matches(['*', '_']);
@@ -144,8 +150,9 @@ pub(super) fn is_rule(text: &str) -> bool {
     text.trim().chars().all(|character| "-*_=|: ".contains(character))
 }
 
-/// The fields of one line: `**Severity:** High | **CWE:** CWE-89`. Where the names are not bold, only what is behind a
-/// severity or a weakness is a field of its own: the others are texts with signs of all kinds.
+/// The fields of one line: `**Severity:** High | **CWE:** CWE-89`. Where the names are not bold, what is behind a severity or a
+/// weakness is a field of its own whatever its name is; the others are texts with signs of all kinds, behind which a field
+/// has the name that the form gives it.
 pub(super) fn fields(text: &str) -> Vec<&str> {
     if let Some(fields) = header_fields(text) {
         return fields;
@@ -155,32 +162,57 @@ pub(super) fn fields(text: &str) -> Vec<&str> {
     while let Some(first) =
         said(rest).filter(|_| fields.len() < MOST_FIELDS && !rest.trim_start().starts_with('|'))
     {
-        let is_of_word = matches!(first.key, Some(Key::Of(Field::Severity | Field::Cwe)));
-        if !is_of_word && !first.is_bold {
-            break;
-        }
-        let begins = rest.find(first.name).map_or(0, |at| at + first.name.len());
-        let looked_at = rest.get(..MOST_LOOKED_AT).unwrap_or(rest);
-        let next = looked_at.match_indices([' ', '|', '·', '•']).find(|(at, sign)| {
-            let behind = rest[at + sign.len()..].trim_start();
-            let bold =
-                behind.strip_prefix("**").is_some_and(|inner| inner.starts_with(char::is_alphanumeric));
-            *at > begins
-                && (bold && first.is_bold || *sign != " " && (is_of_word || first.is_bold))
-                && said(behind).is_some_and(|said| said.key.is_some() && said.is_named)
-        });
-        let is_evidence = first.key == Some(Key::Of(Field::Evidence));
-        match next.filter(|_| first.key.is_some() && !is_evidence) {
-            None => break,
-            Some((at, sign)) => {
-                let is_between = |character: char| character.is_whitespace() || "|·•,;→".contains(character);
-                fields.push(rest[..at].trim_end_matches(is_between));
-                rest = rest[at + sign.len()..].trim_start();
-            }
-        }
+        let Some(at) = first.key.and_then(|key| next_field(rest, first, key)) else { break };
+        let is_between = |character: char| character.is_whitespace() || "|·•,;→".contains(character);
+        fields.push(rest[..at].trim_end_matches(is_between));
+        rest = rest[at..].trim_start_matches(is_between);
     }
     fields.push(rest);
     fields
+}
+
+/// Where in a line another field begins behind this one.
+fn next_field(text: &str, first: Said<'_>, key: Key) -> Option<usize> {
+    let is_of_word = matches!(key, Key::Of(Field::Severity | Field::Cwe));
+    let is_text = !is_of_word && !first.is_bold;
+    // `flow: source: name; sink: execute`
+    let is_of_several = is_text && (has_own_name(first.value) || key.is_of_header());
+    if is_of_several || key == Key::Of(Field::Evidence) {
+        return None;
+    }
+    let begins = text.find(first.name).map_or(0, |at| at + first.name.len());
+    let value = begins + text[begins..].find(first.value).unwrap_or(0);
+    let looked_at = text.get(..MOST_LOOKED_AT).unwrap_or(text);
+    let is_in_code =
+        |at: usize| ['`', '"'].iter().any(|sign| text[value.min(at)..at].matches(*sign).count() % 2 == 1);
+    let is_field = |(at, sign): &(usize, &str)| {
+        let behind = text[at + sign.len()..].trim_start();
+        let is_bold = || {
+            first.is_bold
+                && behind.strip_prefix("**").is_some_and(|inner| inner.starts_with(char::is_alphanumeric))
+        };
+        let is_own = || is_text && has_own_name(behind) && !is_in_code(*at);
+        let is_apart = match *sign {
+            " " => is_bold(),
+            "," => is_of_word || is_bold(),
+            ";" | "\t" => is_of_word || is_bold() || is_own(),
+            _ => !is_text || is_own(),
+        };
+        *at > begins && is_apart && said(behind).is_some_and(|said| said.key.is_some() && said.is_named)
+    };
+    looked_at.match_indices([' ', '|', '·', '•', ';', '\t', ',']).find(is_field).map(|(at, _)| at)
+}
+
+/// Whether a text is a field with the name that the form has for it, and with a value.
+fn has_own_name(text: &str) -> bool {
+    said(text).is_some_and(|said| {
+        let is_own = match said.key {
+            Some(Key::Of(field)) => [field.name(), "file"].contains(&folded(said.name).as_ref()),
+            Some(Key::Lines) => true,
+            _ => false,
+        };
+        is_own && said.is_named && !said.value.is_empty()
+    })
 }
 
 /// The fields of a header that stand in one line: `agent_id: a-1 | dimensions: a, b | declared_findings: 3`. None if there is one at

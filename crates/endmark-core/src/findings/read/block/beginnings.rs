@@ -68,6 +68,11 @@ impl Block {
         if possible.is_some() {
             return possible.map(|head| (head, false));
         }
+        // Of `Impact:`, a severity and a place may be told that are no other finding's.
+        let is_name = self.draft.is_some() && words::is_label_alone(text) && ahead.goes_deeper();
+        if is_name && !ahead.run(false, false).is_finding() {
+            return None;
+        }
         let loose = heads::loose_head(text).filter(|head| self.is_new_finding(head, ahead));
         let Some(mut loose) = loose else {
             return self.plain_head(line, text, ahead, remarks).map(|head| (head, false));
@@ -132,6 +137,7 @@ impl Block {
     pub(super) fn begin(&mut self, head: Head<'_>, is_sure: bool, line: &Line<'_>, remarks: &mut Remarks) {
         self.finish_draft(true, remarks);
         (self.is_ignoring, self.last, self.table, self.above) = (false, None, None, None);
+        self.unknown_at = None;
         // The findings look as the first behind their overview does.
         let is_behind_overview = head.id.as_ref().is_some_and(|id| self.bare.contains(id));
         if self.shape.is_none() || is_sure && (!self.is_shape_sure || is_behind_overview) {
@@ -170,6 +176,11 @@ impl Block {
         }
         let id = FindingId::read(said.value.trim_matches(['"', '`', '*', ' ', '[', ']']))
             .filter(|_| key == Key::Id);
+        let is_said_below_name = self.unknown_at.is_some() && !matches!(key, Key::Id | Key::Title);
+        // What is said of `Impact:` is no other finding, either.
+        if self.draft.is_some() && is_said_below_name && !ahead.run(true, false).is_finding() {
+            return !self.is_disowned;
+        }
         let is_next = match &self.draft {
             None => true,
             Some(_) if self.is_disowned && key != Key::Id => return false,
