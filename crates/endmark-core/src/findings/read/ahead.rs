@@ -289,8 +289,8 @@ impl Surroundings<'_, '_, '_> {
         let is_enough = |run: &Run<'_>| {
             !is_field || run.is_finding() && run.said.iter().any(|(key, _)| *key == Key::Of(Field::Location))
         };
-        if is_field && !run.is_open && !is_enough(&run) {
-            return Begins::No;
+        if is_field && !is_enough(&run) {
+            return if run.is_open { Begins::Unknown } else { Begins::No };
         }
         let is_numbered = head.and_then(|head| head.id).is_some_and(|id| id.number() == self.next_number);
         if self.values.are_of_another(&run.said, !is_field)
