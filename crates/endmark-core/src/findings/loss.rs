@@ -95,14 +95,21 @@ struct Before<'a> {
     kept: Vec<&'a ReadFinding>,
     /// How many of them are others.
     distinct: usize,
+    /// Of those that were whole.
     highest: Option<u32>,
+    highest_begun: Option<u32>,
 }
 
 impl<'a> Before<'a> {
     fn add(&mut self, result: &'a AgentResult, new: New) {
         self.kept.extend(result.kept());
         self.distinct += new.certain + new.doubtful;
-        self.highest = self.highest.max(result.kept().filter_map(|read| read.finding.id.number()).max());
+        let highest = |kept: &mut dyn Iterator<Item = &ReadFinding>| {
+            kept.filter_map(|read| read.finding.id.number()).max()
+        };
+        let is_whole = |read: &&ReadFinding| read.state == FindingState::Complete;
+        self.highest = self.highest.max(highest(&mut result.kept().filter(is_whole)));
+        self.highest_begun = self.highest_begun.max(highest(&mut result.kept()));
     }
 
     /// How many findings a result itself must have had, at least and at most: one that goes on with the numbers of an
@@ -113,7 +120,11 @@ impl<'a> Before<'a> {
         let lowest = result.numbers.lowest();
         let is_total =
             expected.basis == Basis::HighestId || result.numbers.highest() == Some(expected.findings);
-        let goes_on = self.highest.filter(|kept| is_total && lowest.is_some_and(|lowest| lowest > *kept));
+        // Numbers before its own are those of others; what stopped it says again itself.
+        let goes_on =
+            self.highest_begun.zip(lowest).filter(|(_, lowest)| is_total && self.highest < Some(*lowest));
+        let goes_on =
+            goes_on.map(|(begun, lowest)| begun.min(lowest.saturating_sub(1))).filter(|before| *before > 0);
         let (most, least) = match goes_on {
             Some(before) => (before, before),
             None if self.is_told_again(result, new) => {

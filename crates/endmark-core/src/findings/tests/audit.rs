@@ -193,6 +193,30 @@ fn what_a_cut_supplement_was_to_bring_is_not_missing_where_it_is_run_again() {
     assert_eq!(unrecovered(vec![whole, nothing(), again]), (RecoveryState::NotRecovered, 0, true));
 }
 
+/// A supplement that begins with the number of what stopped does not have the findings before it.
+#[test]
+fn what_goes_on_from_the_finding_that_stopped_has_none_of_those_before_it() {
+    let numbered = |from: u32, findings: &[(&str, &str, &str)], end: &str| {
+        let mut text = "===AGENT_RESULT===\nagent_id: x\ndimensions: a, b\n".to_owned();
+        for ((title, cwe, location), number) in findings.iter().zip(from..) {
+            let _ = write!(
+                text,
+                "\n[F{number:03}] {title}\nseverity: Medium\ncwe: {cwe}\nlocation: {location}\nsource: s\nsink: k\n\
+                 evidence:\n  of {title}\n"
+            );
+        }
+        text.push_str(end);
+        Handed { origin: "x.txt".into(), result: read(text.as_bytes()).results.remove(0) }
+    };
+    let (a, b, c) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"), ("C", "CWE-22", "c.c:1"));
+    let d = ("D", "CWE-22", "d.c:1");
+    let first = numbered(1, &[a, b], "");
+    let supplement = numbered(2, &[b, c], "\n[F004]");
+    let emergency = numbered(4, &[d], END);
+    let merged = Merged::new(&Team::default(), vec![first, supplement, emergency]);
+    assert_eq!(merged.report().disclosure().unrecovered().count, 0);
+}
+
 /// Whatever happens, it ends: at most three runs a round, and the emergency agent.
 #[test]
 fn every_recovery_ends() {
