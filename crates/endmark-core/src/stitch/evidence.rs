@@ -27,6 +27,9 @@ pub(super) const IN_DOUBT: f64 = 0.15;
 const ASKED_AT_CUT: f64 = 3.0;
 const ASKED_AT_TOKEN: f64 = 1.5;
 
+/// What speaks against it that who was told where to go on says once more what the text goes round with, in bits.
+const ROUND: f64 = 10.0;
+
 /// The value that the evidence speaks for.
 pub(super) struct Weighed {
     /// The index of its likeliest survivor.
@@ -74,6 +77,11 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
     let neighbours = grammar::may_be_neighbours(joint, survivors);
     let needed = if as_asked && !neighbours { SETTLED_AS_ASKED } else { SETTLED };
     let needed = grammar::needed(joint, survivors, &identities, best, needed);
+    let needed = if values.len() == 1 && survivors[best].standing.is_whole() {
+        needed.min(1.0 - IN_DOUBT)
+    } else {
+        needed
+    };
     let reached = if as_asked { share_against_one } else { share };
     Some(Weighed {
         best,
@@ -121,6 +129,9 @@ fn costs(joint: &Joint<'_>, compared: &grammar::Compared<'_>, survivors: &[Survi
             }
             if survivor.left_out_remark {
                 cost += 1.0;
+            }
+            if grammar::says_told_round(joint, survivor, survivors) {
+                cost += ROUND;
             }
             cost + grammar::form(survivor, survivors)
         })

@@ -153,11 +153,11 @@ impl<'a> Joint<'a> {
 
     /// The ways to read text in this format, at a place where it is not known what is open.
     pub(super) fn readings(&self) -> &'static [Reading] {
-        match (self.has_grammar(), self.in_text) {
-            // Letter by letter as well: what is repeated in a string may begin in the middle of an escape.
-            (true, true) => &[Reading::Structure, Reading::Content, Reading::Plain],
-            (true, false) => &[Reading::Structure, Reading::Content],
-            (false, _) => &[Reading::Plain],
+        if self.has_grammar() {
+            // Letter by letter as well: what is repeated may begin in the middle of an escape.
+            &[Reading::Structure, Reading::Content, Reading::Plain]
+        } else {
+            &[Reading::Plain]
         }
     }
 

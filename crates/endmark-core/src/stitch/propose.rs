@@ -194,7 +194,7 @@ fn repetition(
     let few = (keep - beginning).min(if joint.in_text { usize::MAX } else { count }) < FEW;
     cost += match joint.from {
         // Two numbers and a comma are not said twice either.
-        AskedFrom::Unknown if few && !joint.in_text && letters < 3 => 4.5,
+        AskedFrom::Unknown if few && !joint.in_text && letters < 3 => 8.0,
         AskedFrom::Unknown => 1.5,
         // Where it was said where to go on, a few letters are not said twice, least of all by a model that goes on
         // with its own message.

@@ -225,7 +225,7 @@ pub(in crate::stitch) const NOT_AT_ITS_END: f64 = 5.0;
 /// The same where another survivor is at its end.
 const NOT_AT_ITS_END_BUT_OTHERS: f64 = 10.0;
 /// The share that settles a seam that leaves out or adds so little that it may be meant.
-const SETTLED_SLIGHTLY: f64 = 0.995;
+pub(in crate::stitch) const SETTLED_SLIGHTLY: f64 = 0.995;
 /// The share that settles a seam that dots tell, and one that a fence does.
 const SETTLED_BY_DOTS: f64 = 0.985;
 const SETTLED_BY_FENCE: f64 = 0.9;
@@ -235,8 +235,8 @@ const SETTLED_NOT_ASKED: f64 = 0.97;
 /// So many bytes are little.
 const LITTLE: usize = 16;
 /// The same for a letter or two: digits and doubled letters are everywhere.
-const SETTLED_BY_A_HAIR: f64 = 0.9995;
-const HAIR: usize = 4;
+pub(in crate::stitch) const SETTLED_BY_A_HAIR: f64 = 0.9995;
+pub(in crate::stitch) const HAIR: usize = 4;
 /// Words in front that are none of the usual ones are as unlikely in front of something else, in bits.
 const UNUSUAL_WORDS: f64 = 5.0;
 /// A repetition is no coincidence from so many bytes on, even where a clean continuation was asked for.
@@ -301,6 +301,27 @@ pub(super) fn says_one_more_round(joint: &Joint<'_>, best: &Survivor) -> bool {
     // What parts two rows belongs to the round.
     let gap = before.len() - before.trim_end().len();
     own.repeated > 0 && !joint.in_text && added.trim().is_empty() && joint.goes_round(own.repeated + gap)
+}
+
+/// Whether a survivor takes for repeated what the rows before it say over and over, though it was told where to go on and
+/// the continuation fits there as well as it stands.
+pub(super) fn says_told_round(joint: &Joint<'_>, survivor: &Survivor, survivors: &[Survivor]) -> bool {
+    let own = &survivor.candidate;
+    let fits = |other: &Survivor| {
+        let candidate = &other.candidate;
+        candidate.opening == own.opening
+            && candidate.start == own.opening
+            && candidate.glue.is_empty()
+            && (other.standing.is_whole() || !survivor.standing.is_whole())
+    };
+    // What is repeated may be a part of what the rows go round with; at its beginning a document has none yet.
+    let rows = (own.repeated * 4).min(own.repeated.max(joint.initial.len() / 2));
+    joint.from != AskedFrom::Unknown
+        && !joint.in_text
+        && own.repeated > 0
+        && own.repeated < joint.initial.len()
+        && joint.period_of_end(rows) * 2 <= rows
+        && survivors.iter().any(fits)
 }
 
 /// The share that settles a survivor other than a clean one: more where little speaks for it and the text would be

@@ -1,6 +1,6 @@
 //! What nothing tells is refused, and what a careful reader sees at once is not taken for the text.
 
-use crate::Format::{self, Auto, Jsonl, Markdown, Tags, Text};
+use crate::Format::{self, Auto, Json, Jsonl, Markdown, Tags, Text};
 use crate::stitch::AskedFrom::{self, Cut, Token, Unknown};
 use crate::stitch::{MergeError, Outcome, merge_chunks, stitch};
 
@@ -238,4 +238,30 @@ fn one_row_more_of_rows_all_alike_may_be_the_next_of_them() {
     let rest = [row, "\n", other, "\n"].concat();
     let expected = Some([single.as_str(), "\n", other, "\n"].concat());
     assert_eq!(joined(&Jsonl, Token, &single, &rest), expected);
+}
+
+#[test]
+fn who_was_told_where_to_go_on_does_not_say_the_row_before_again() {
+    let row = r#"{"id": 0.36, "name": "quick_can"}, "#;
+    let initial = format!("[{}{{\"id\": ", row.repeat(20));
+    let rest = format!("0.36, \"name\": \"quick_can\"}}, {}{}]", row.repeat(19), row.trim_end_matches(", "));
+    let expected = Some([initial.as_str(), &rest].concat());
+    assert_eq!(joined(&Json, Token, &initial, &rest), expected);
+    let announced = format!("Desculpe pela interrupção. Segue o restante:\n\n{rest}");
+    assert_eq!(joined(&Json, Token, &initial, &announced), expected);
+    assert_eq!(joined(&Json, Unknown, &initial, &rest), None, "nothing tells how many there were to be");
+}
+
+#[test]
+fn a_number_or_two_are_not_said_twice_in_a_row_of_them() {
+    let initial = "[[0, 0, 86, 0], [0, 11, 0, 0], [15, 0, 59, 0], [0, 0,";
+    is_whole(&Json, Unknown, initial, " 0, 78], [0, 32, 0, 0]]");
+}
+
+#[test]
+fn letters_of_an_escape_are_compared_also_behind_a_string() {
+    let initial = r#"[{"id": 348, "name": "Field as f\u00fcr quiet und possible from reads!","#;
+    let rest = r#" "other": "Last"}, {"id": 349, "name": "x", "other": ""}]"#;
+    let again = format!("fcr quiet und possible from reads!\",{rest}");
+    assert_eq!(joined(&Json, Unknown, initial, &again), Some([initial, rest].concat()));
 }
