@@ -5,7 +5,7 @@
 
 use crate::{Format, Verdict};
 
-use super::evidence::grammar::NOT_AT_ITS_END;
+use super::evidence::grammar::{HAIR, NOT_AT_ITS_END, SETTLED_BY_A_HAIR, SETTLED_SLIGHTLY};
 use super::evidence::{IN_DOUBT, SETTLED_AS_ASKED, weight};
 use super::identity::identity_of_text;
 use super::joint::Joint;
@@ -38,10 +38,12 @@ struct Path {
     cost: f64,
     /// Whether every continuation was joined where it was asked for, nothing undone.
     as_asked: bool,
-    /// Whether whitespace was added of which the text does not say what it was.
+    /// Whether a seam is a guess, however likely it is, or, in a text, its continuation likelier something else.
     guessed: bool,
-    /// Whether a continuation was likelier something else than any of its stories.
-    doubted: bool,
+    /// The share of the evidence that settles its most doubtful seam.
+    needed: f64,
+    /// Whether a continuation was taken for something else, and left out.
+    left_out: bool,
 }
 
 /// What all the parts come to.
@@ -67,11 +69,10 @@ pub(super) fn follow(
         cost: 0.0,
         as_asked: true,
         guessed: false,
-        doubted: false,
+        needed: 0.0,
+        left_out: false,
     };
     let mut paths = vec![first];
-    // What speaks for it that a continuation is something else, in weight.
-    let mut nothing = 0.0;
     for (index, continuation) in continuations.iter().enumerate() {
         let is_last = index + 1 == continuations.len();
         if continuation.trim().is_empty() {
@@ -81,16 +82,20 @@ pub(super) fn follow(
             continue;
         }
         let mut next = Vec::new();
-        let mut least_nothing = f64::INFINITY;
-        let mut fresh = 0.0;
         for path in paths {
             let joint = Joint::new(&path.text, continuation, format, from);
             if joint.lost_character || matches!(joint.verdict, Verdict::Malformed { .. }) {
                 return None;
             }
             let Some((survivors, weighed)) = super::weighed(&joint) else { continue };
-            least_nothing = least_nothing.min(weighed.nothing);
-            fresh += weight(path.cost + weighed.nothing);
+            // It may also be something else; what comes next then goes on from the same place. In a text nearly all that
+            // comes may go on from there, so that what follows something else is taken for something else again.
+            let left_out =
+                Path { cost: path.cost + weighed.nothing, as_asked: false, left_out: true, ..path.clone() };
+            next.push(left_out);
+            if path.left_out && !joint.has_grammar() {
+                continue;
+            }
             let cheapest = weighed.costs.iter().copied().fold(f64::INFINITY, f64::min);
             let is_settled = |index: usize| weighed.settled && weighed.best == index;
             for (index, (survivor, cost)) in survivors.iter().zip(&weighed.costs).enumerate() {
@@ -108,46 +113,79 @@ pub(super) fn follow(
                     seams,
                     cost: path.cost + cost - if is_last || is_at_an_end { 0.0 } else { NOT_AT_ITS_END },
                     as_asked: path.as_asked && asked,
-                    doubted: path.doubted || weighed.something_else,
-                    guessed: path.guessed || is_guessed(&joint, survivor, is_settled(index)),
+                    needed: path.needed.max(needed(&joint, survivor)),
+                    left_out: path.left_out,
+                    guessed: path.guessed
+                        || is_guessed(&joint, survivor, is_settled(index))
+                        || !joint.has_grammar() && weighed.something_else,
                 });
             }
         }
-        // What was something else before is again something else.
-        nothing = nothing * weight(least_nothing) + fresh;
         paths = likeliest(next, format);
-        if paths.is_empty() {
+        if paths.iter().all(|path| path.left_out) {
             return None;
         }
     }
-    decide(paths, nothing, format, from)
+    decide(paths, format, from)
 }
 
-/// Whether a join of text adds whitespace that nothing tells, or takes it away where that is not settled by itself.
+/// Whether a join of text adds whitespace that nothing tells, or takes it away where that is not settled by itself,
+/// takes for repeated what the text goes round with, or leaves out all that came.
 fn is_guessed(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool) -> bool {
-    let by_space = survivor.candidate.style == SeamStyle::Whitespace && !is_settled;
-    !joint.has_grammar() && (by_space || plain::is_guessed(joint, &survivor.candidate))
+    let candidate = &survivor.candidate;
+    let by_space = candidate.style == SeamStyle::Whitespace && !is_settled;
+    !joint.has_grammar()
+        && (by_space
+            || plain::is_guessed(joint, candidate)
+            || joint.goes_round(candidate.repeated)
+            || plain::says_nothing_new(joint, survivor))
 }
 
-/// The paths that are worth following, the likeliest first; of those with the same value the cheapest.
+/// The share that settles a chain with this seam. A letter or two that a string loses for repeated, or whitespace that
+/// it gets, may be meant: what comes next says nothing about it.
+fn needed(joint: &Joint<'_>, survivor: &Survivor) -> f64 {
+    let own = &survivor.candidate;
+    let begins_anew = joint.initial[own.keep - own.repeated..].starts_with('"');
+    match own.repeated {
+        _ if !joint.has_grammar() => SETTLED,
+        0 if joint.in_text && !own.glue.is_empty() => SETTLED_SLIGHTLY,
+        1..HAIR if joint.in_text && !begins_anew => SETTLED_BY_A_HAIR,
+        _ => SETTLED_BY_GRAMMAR,
+    }
+}
+
+/// The paths that are worth following, the likeliest first; of those with the same value the cheapest. Where one of
+/// them leaves nothing out, it does not matter what another one took for something else.
 fn likeliest(mut paths: Vec<Path>, format: &Format) -> Vec<Path> {
     let reading =
         if matches!(format, Format::Json | Format::Jsonl) { Reading::Structure } else { Reading::Plain };
     paths.sort_by(|left, right| left.cost.total_cmp(&right.cost));
     let least = paths.first().map_or(0.0, |path| path.cost);
     let mut known = Vec::new();
-    paths.retain(|path| {
+    let mut found: Vec<Path> = Vec::new();
+    for path in paths.into_iter().take_while(|path| path.cost <= least + GIVEN_UP) {
         let value = identity_of_text(&path.text, reading);
-        let is_new = !known.contains(&value);
-        known.push(value);
-        is_new && path.cost <= least + GIVEN_UP
-    });
-    paths.truncate(MOST);
-    paths
+        match known.iter().position(|other| *other == value) {
+            Some(same) if found[same].left_out && !path.left_out => {
+                found[same] = Path { cost: found[same].cost, ..path };
+            }
+            Some(_) => {}
+            None => {
+                known.push(value);
+                found.push(path);
+            }
+        }
+    }
+    found.truncate(MOST);
+    found
 }
 
-fn decide(mut paths: Vec<Path>, nothing: f64, format: &Format, from: AskedFrom) -> Option<Chained> {
-    let total = paths.iter().map(|path| weight(path.cost)).sum::<f64>() + nothing;
+fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<Chained> {
+    let weight_of = |paths: &[Path]| paths.iter().map(|path| weight(path.cost)).sum::<f64>();
+    let total = weight_of(&paths);
+    let (left_out, mut paths): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.left_out);
+    let nothing = weight_of(&left_out);
+    let has_grammar = matches!(format, Format::Json | Format::Jsonl);
     let asked_is_whole =
         from == AskedFrom::Cut && paths.iter().skip(1).any(|path| path.as_asked && path.verdict.is_whole());
     let alternatives = paths.len().saturating_sub(1);
@@ -156,20 +194,21 @@ fn decide(mut paths: Vec<Path>, nothing: f64, format: &Format, from: AskedFrom) 
     }
     let mut best = paths.swap_remove(0);
     let share = weight(best.cost) / total;
-    let needed = match format {
-        _ if best.as_asked && from == AskedFrom::Cut => SETTLED_AS_ASKED,
-        Format::Json | Format::Jsonl => SETTLED_BY_GRAMMAR,
-        _ => SETTLED,
+    // Without a grammar every text is whole; there words around it are no matter of ties, but what was left out of it is.
+    let is_wrapper = |style| {
+        matches!(style, SeamStyle::Exact | SeamStyle::Preamble | SeamStyle::Fence | SeamStyle::Remark)
     };
+    let is_shortened = !best.seams.iter().all(|seam| is_wrapper(seam.style));
+    let is_asked = best.as_asked && from == AskedFrom::Cut;
+    let needed = if is_asked { SETTLED_AS_ASKED } else { best.needed };
     for seam in &mut best.seams {
         (seam.confidence, seam.alternatives) = (share, alternatives);
     }
     Some(Chained {
         settled: share >= needed
             && nothing <= IN_DOUBT * total
-            && !asked_is_whole
-            && !best.guessed
-            && !best.doubted,
+            && !(asked_is_whole && (has_grammar || is_shortened))
+            && !best.guessed,
         text: best.text,
         verdict: best.verdict,
         seams: best.seams,

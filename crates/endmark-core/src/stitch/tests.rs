@@ -1,3 +1,4 @@
+mod chains;
 mod doubts;
 mod generator;
 mod properties;

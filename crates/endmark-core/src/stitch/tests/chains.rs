@@ -1,0 +1,83 @@
+//! Several continuations in a row: what one of them leaves open the next decides, and what none tells is refused.
+
+use crate::Format::{self, Json, Jsonl, Text};
+use crate::stitch::AskedFrom::{self, Cut, Unknown};
+use crate::stitch::{Outcome, stitch};
+
+fn joined(format: &Format, from: AskedFrom, parts: &[&str]) -> Option<String> {
+    let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+    let stitched = stitch(&parts, format, from);
+    (stitched.outcome == Outcome::Whole).then_some(stitched.text)
+}
+
+#[test]
+fn what_alone_may_be_something_else_is_settled_by_what_follows() {
+    let initial = "{\n  \"name\": \"write_file\",\n  \"content\": \"Of response small harbour returns what a harbour writes. \
+                   Splits other writes";
+    let rest = " without result as there sends field closes method to result garden station large there.\",\n  \
+                \"overwrite\": true,\n  \"mode\": 689\n}";
+    let all = [initial, rest].concat();
+    let first = format!("Claro, aquí está el resto:\n\n…\n{}", &rest[..rest.find("verwrite").unwrap()]);
+    assert_eq!(joined(&Json, Unknown, &[initial, &first, &all]).as_ref(), Some(&all));
+    let initial =
+        "{\"items\": [{\"id\": 1, \"late\": \"the harbour\"}, {\"id\": 2, \"late\": \"a small letter finds";
+    let parts = [
+        "…\n\\n\", \"one\": \"a bridge although simple\"}, {\"id\": 3, \"late\":",
+        " \"quiet\", \"one\": \"i",
+        "t is open\"}]}",
+    ];
+    let expected = [initial, &parts[0]["…\n".len()..], parts[1], parts[2]].concat();
+    assert_eq!(joined(&Json, Cut, &[initial, parts[0], parts[1], parts[2]]), Some(expected));
+}
+
+#[test]
+fn behind_a_part_that_is_something_else_the_text_goes_on_from_where_it_was() {
+    let initial = "{\"report\": \"The harbour was quiet and the";
+    let rest = " ships lay at anchor until the morning.\", \"pages\": 3}";
+    for other in [
+        "I'm sorry, but I can't help with that request. Please tell me what else I can do.",
+        "What would you like me to do next?",
+    ] {
+        for from in [Cut, Unknown] {
+            assert_eq!(joined(&Json, from, &[initial, other, rest]), None, "{other}");
+        }
+    }
+}
+
+#[test]
+fn a_letter_that_a_string_loses_is_not_told_by_what_follows() {
+    let initial = "{\"n\": 1, \"text\": \"# Package of the tests\"}\n{\"n\": 2, \"text\": \"# X";
+    let first = "I am sorry, the response was cut short. Continuing from there:\n\n```jsonl\nXX These should not be \
+                 documented or public.\"}\n{\"n\": 3, \"text\": \"#";
+    let rest = "\"}\n{\"n\": 4, \"text\": \"# end of it\"}\n";
+    assert_eq!(joined(&Jsonl, Unknown, &[initial, first, rest]), None);
+}
+
+#[test]
+fn a_space_that_a_string_gets_is_not_told_by_what_follows() {
+    let initial = "{\"path\": \"a.py\", \"content\": \"        self.assertEqual(optional(1,2), (1,2))\\n        with \
+                   self.assertRaisesRegex(Type";
+    let first = "Error, expected):\\n            optional(a=1,b=2)\\n\\n        self.assert";
+    let rest = "Equal(defaults(), (1,2))\\n\", \"mode\": 342}";
+    let answer = joined(&Json, Unknown, &[initial, first, rest]);
+    let expected = [initial, first, rest].concat();
+    assert!(answer.as_ref().is_none_or(|answer| *answer == expected), "{answer:?}");
+}
+
+#[test]
+fn a_text_that_goes_round_is_not_shortened_on_the_way() {
+    let zeros = "0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,\r\n".repeat(20);
+    let initial = format!("{zeros}0, 0, 0, 0");
+    let first = format!("{zeros}{zeros}0, 0, 0, ");
+    let rest = format!("```rust\n0, 0, 0, 0, 0, 0, 0, 0, 0, 0,\r\n{zeros}```");
+    assert_eq!(joined(&Text, Unknown, &[&initial, &first, &rest]), None);
+}
+
+#[test]
+fn words_around_a_part_are_left_out_also_where_every_text_is_whole() {
+    let initial = "The ships are late today. The harbour is quiet, and nobody has seen a sail since the";
+    let first = " morning. Until the letter comes each of them waits, and the";
+    let rest = "Продолжаю с того места, где остановился:\n\n next winter is long for all of the people in the town.\n";
+    let expected = [initial, first, &rest[rest.find(" next").unwrap()..]].concat();
+    assert_eq!(joined(&Text, Cut, &[initial, first, rest]), Some(expected));
+}
