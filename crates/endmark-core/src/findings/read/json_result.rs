@@ -447,23 +447,34 @@ fn scalar(node: &Node) -> Option<String> {
     }
 }
 
-/// A place as text, or as an object: `{"file": "a.c", "start_line": 3, "end_line": 9}`; several with commas between.
+/// A place as text, or as an object: `{"file": "a.c", "start_line": 3, "end_line": 9}`, `{"uri": "a.c", "region": {"startLine": 3}}`,
+/// `{"file": "a.c", "function": "get"}`; several with commas between.
 fn location(node: &Node) -> Option<String> {
     let place = |node: &Node| {
-        let said = |wanted: &[&str]| {
+        let mut said = Vec::new();
+        leaves(node, "", DEEPEST, &mut said);
+        let file = said.iter().position(|(name, _)| FILE_NAMES.iter().any(|file| is_last(name, file)))?;
+        let (_, file) = said.remove(file);
+        let (lines, words): (Vec<_>, Vec<_>) = said.into_iter().partition(|(name, value)| {
+            value.starts_with(|sign: char| sign.is_ascii_digit())
+                && IN_LINES.iter().any(|word| name.contains(word))
+        });
+        // Columns and offsets are beside the lines, and name none.
+        let is_line = |name: &str| !["col", "offset", "char", "byte"].iter().any(|word| name.contains(word));
+        let of = |is_end: bool| {
             let mut fitting =
-                node.members().iter().filter(|(name, _)| wanted.contains(&folded(name).as_ref()));
-            fitting.find_map(|(_, value)| text(value, "-"))
+                lines.iter().filter(|(name, _)| is_line(name) && name.contains("end") == is_end);
+            fitting.next().map(|(_, value)| value.as_str())
         };
-        let file = said(&["file", "path", "file_path", "filename", "filepath", "uri"])?;
-        let start =
-            said(&["line", "lines", "start_line", "startline", "line_start", "line_number", "line_range"]);
-        let end = said(&["end_line", "endline", "line_end"]);
-        Some(match (start, end) {
-            (Some(start), Some(end)) => format!("{file}:{start}-{end}"),
-            (Some(start), None) => format!("{file}:{start}"),
-            (None, _) => file,
-        })
+        let lines = match (of(false), of(true)) {
+            (Some("0") | None, _) => String::new(),
+            (Some(start), Some(end)) => format!(":{start}-{end}"),
+            (Some(start), None) => format!(":{start}"),
+        };
+        let words: Vec<String> =
+            words.into_iter().map(|(_, value)| value).filter(|value| is_word(value)).collect();
+        let words = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
+        Some(format!("{file}{lines}{words}"))
     };
     let one = |node: &Node| {
         if node.members().is_empty() { scalar(node) } else { place(node).or_else(|| text(node, ", ")) }
@@ -473,5 +484,33 @@ fn location(node: &Node) -> Option<String> {
             Some(items.iter().filter_map(one).collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
         }
         None => one(node),
+    }
+}
+
+/// What an object calls the file of a place.
+const FILE_NAMES: [&str; 6] = ["file", "path", "file_path", "filename", "filepath", "uri"];
+
+/// What is in the names of its lines.
+const IN_LINES: [&str; 5] = ["line", "start", "end", "region", "range"];
+
+/// Whether the last of the names that lead to a value is this one.
+fn is_last(names: &str, wanted: &str) -> bool {
+    names.rsplit('/').next() == Some(wanted)
+}
+
+/// Whether a value says something besides numbers: a function, a class, words.
+fn is_word(value: &str) -> bool {
+    value.contains(char::is_alphabetic) && !matches!(value, "true" | "false")
+}
+
+/// The texts and numbers in an object, each with the names that lead to it.
+fn leaves(node: &Node, names: &str, depth: usize, found: &mut Vec<(String, String)>) {
+    for (name, value) in node.members().iter().filter(|_| depth > 0) {
+        let names = format!("{names}/{}", folded(name));
+        match scalar(value) {
+            Some(text) => found.extend(Some((names, text)).filter(|(_, text)| !text.trim().is_empty())),
+            None if value.items().is_some() => found.extend(text(value, "-").map(|text| (names, text))),
+            None => leaves(value, &names, depth.saturating_sub(1), found),
+        }
     }
 }

@@ -359,6 +359,17 @@ foreign! {
           F002 complete | B | Low | CWE-79 | b.py:4 | r | send |  | "send(r)"
         6:1 broken_json
     "#;
+    json_places: r#"
+        whole j-1 [access] declared 8
+          F001 complete | T1 | High | CWE-862 | src/a.rs (login) | p | q |  | "e1()"
+          F002 complete | T2 | High | CWE-862 | src/a.rs (delete, Users) | p | q |  | "e2()"
+          F003 complete | T3 | High | CWE-862 | src/a.rs:3-5 | p | q |  | "e3()"
+          F004 complete | T4 | High | CWE-862 | src/a.rs:30-39 | p | q |  | "e4()"
+          F005 complete | T5 | High | CWE-862 | src/a.rs:50-60 | p | q |  | "e5()"
+          F006 complete | T6 | High | CWE-862 | src/a.rs:70 | p | q |  | "e6()"
+          F007 complete | T7 | High | CWE-862 | src/a.rs | p | q |  | "e7()"
+          F008 complete | T8 | High | CWE-862 | src/a.rs:80-82 src/b.rs:9-12 | p | q |  | "e8()"
+    "#;
     json_in_a_fence: r#"
         whole a-1 [sql] declared 2
           SQLI-1 complete | SQL | High | CWE-89, CWE-564 | src/a.py:10-12 | name | execute |  | "a()\nb()"
