@@ -1,7 +1,8 @@
 //! Tables with a finding in each row.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
+use crate::findings::transcript::letters;
 use crate::findings::{Field, FindingId, FindingState, ReadFinding};
 
 use super::heads::{self, Head};
@@ -76,10 +77,16 @@ impl Table {
     /// What a cell of ids says, and the title that stands in it too where there is no column of titles: `F001 Log injection`.
     fn id_and_title(&self, cell: &str) -> (Option<FindingId>, String) {
         let has_titles = self.columns.contains(&Some(Key::Title));
-        match heads::loose_head(cell).filter(|head| !has_titles && !head.title.is_empty()) {
-            Some(Head { id: Some(id), title, .. }) => (Some(id), title.into_owned()),
-            _ => (FindingId::named(cell.trim_matches(|sign| "[]*`_ ".contains(sign))), String::new()),
+        if let Some(Head { id: Some(id), title, .. }) = heads::loose_head(cell)
+            && !has_titles
+            && !title.is_empty()
+        {
+            return (Some(id), title.into_owned());
         }
+        let name = cell.trim_matches(|sign| "[]*`_ ".contains(sign));
+        // A row that is counted is the finding of that number.
+        let counted = name.parse().ok().map(FindingId::numbered);
+        (counted.or_else(|| FindingId::named(name)), String::new())
     }
 }
 
@@ -151,19 +158,26 @@ fn cells(text: &str, least: usize) -> Option<Vec<(String, bool)>> {
     (cells.len() >= least).then_some(cells)
 }
 
-/// The findings without the rows of a table that are told in full elsewhere, in their order in the text.
+/// The findings without the rows of a table that are told elsewhere, in their order in the text: a row that says little is an
+/// overview of what has its id, or, one for one, its title; one that says enough gives way to what says as much.
 pub(super) fn told_once(findings: Vec<ReadFinding>, of_table: &[bool]) -> Vec<ReadFinding> {
-    let told: HashSet<FindingId> = findings
-        .iter()
-        .zip(of_table)
-        .filter(|(read, of_table)| !**of_table && read.state != FindingState::NeedsReaudit)
-        .map(|(read, _)| read.finding.id.clone())
-        .collect();
-    let is_told = |read: &ReadFinding| told.contains(&read.finding.id);
-    findings
-        .into_iter()
-        .zip(of_table)
-        .filter(|(read, of_table)| !**of_table || !is_told(read))
-        .map(|(read, _)| read)
-        .collect()
+    let mut told: HashMap<FindingId, bool> = HashMap::new();
+    let mut titles: HashMap<String, usize> = HashMap::new();
+    for (read, _) in findings.iter().zip(of_table).filter(|(_, of_table)| !**of_table) {
+        let is_enough = read.state != FindingState::NeedsReaudit;
+        *told.entry(read.finding.id.clone()).or_default() |= is_enough;
+        *titles.entry(letters(&read.finding.title)).or_default() += 1;
+    }
+    let mut is_told = |read: &ReadFinding| {
+        let by_id = told.get(&read.finding.id);
+        if read.state != FindingState::NeedsReaudit {
+            return by_id.is_some_and(|is_enough| *is_enough);
+        }
+        let title = letters(&read.finding.title);
+        let of_title = titles.get_mut(&title).filter(|count| !title.is_empty() && **count > 0);
+        let by_title = of_title.map(|count| *count -= 1).is_some();
+        by_id.is_some() || by_title
+    };
+    let kept = findings.into_iter().zip(of_table).filter(|(read, of_table)| !**of_table || !is_told(read));
+    kept.map(|(read, _)| read).collect()
 }

@@ -450,6 +450,17 @@ foreign! {
           SQLI-1 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "execute(name)"
           XSS-1 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
     "#;
+    overview_with_numbers: r#"
+        whole web-1 [web] declared 3
+          F003 needs_reaudit | Cookie for every page | Low |  |  |  |  |  |  | lacks location source sink evidence
+          F001 complete | Link that leads anywhere | High | CWE-601 | go.ts:7 | next | redirect() |  | "`redirect(next)`"
+          F002 complete | Cookie for every page | Low | CWE-614 | cookie.ts:3 | network | cookie() |  | "`cookie(id)`"
+    "#;
+    overview_before_a_cut: r#"
+        mild web-1 [web] declared 2
+          F001 complete | Link that leads anywhere | High | CWE-601 | go.ts:7 | next | redirect() |  | "`redirect(next)`"
+          F002 needs_reaudit | Cookie for every page | Low | CWE-614 |  |  |  |  |  | lacks location source sink evidence
+    "#;
     paragraphs_between: r#"
         whole a-1 [sql, xss]
           F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "execute(name)"
@@ -510,8 +521,8 @@ foreign! {
     "#;
     table_of_findings: r#"
         whole a-1 [sql, xss]
-          1 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "`execute(a | b)`"
-          2 complete | XSS | Low | CWE-79 | src/b.py:1-3 | q | render |  | "`render(q)`"
+          F001 complete | SQL injection | High | CWE-89 | src/a.py:10 | name | execute |  | "`execute(a | b)`"
+          F002 complete | XSS | Low | CWE-79 | src/b.py:1-3 | q | render |  | "`render(q)`"
     "#;
     table_then_details: r#"
         whole a-1 [sql, xss]
