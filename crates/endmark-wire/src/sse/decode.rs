@@ -4,6 +4,9 @@ use std::collections::VecDeque;
 
 use super::Frame;
 
+/// Room that is kept for the next frames, in bytes: mostly one fits. What more came at once is rare, and a stream waits long.
+const KEPT: usize = 2 * 1024;
+
 /// A frame grew over the decoder's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a frame of the event stream is longer than {limit} bytes")]
@@ -111,8 +114,16 @@ impl Decoder {
             self.scanned -= end;
             self.line -= end;
             self.taken = 0;
+            if self.buffer.capacity() > KEPT {
+                self.buffer.shrink_to(KEPT);
+            }
         }
         Some(Frame::at(raw, std::mem::replace(&mut self.first_frame, false)))
+    }
+
+    /// How many bytes the finished frames have that were not taken yet.
+    pub fn finished(&self) -> usize {
+        self.frame_start() - self.taken
     }
 
     /// How many bytes are held at the moment.
@@ -170,5 +181,26 @@ impl Decoder {
 
     fn frame_start(&self) -> usize {
         self.ends.back().copied().unwrap_or(self.taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_for_frames_that_came_at_once_is_given_back() -> Result<(), FrameTooLong> {
+        let mut decoder = Decoder::new(1 << 20);
+        let frame = [b"data: ".as_slice(), &[b'x'; 3_000], b"\n\n"].concat();
+        decoder.push(&frame.repeat(10))?;
+        decoder.push(b"data: rest")?;
+        assert_eq!(decoder.finished(), 10 * frame.len());
+        for left in (0..10).rev() {
+            assert!(decoder.next_frame().is_some_and(|taken| taken.raw == frame));
+            assert_eq!(decoder.finished(), left * frame.len());
+        }
+        assert!(decoder.buffer.capacity() <= KEPT, "{}", decoder.buffer.capacity());
+        assert_eq!(decoder.finish(), Tail::Residue(b"data: rest".to_vec()));
+        Ok(())
     }
 }
