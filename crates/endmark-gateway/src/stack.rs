@@ -107,7 +107,7 @@ async fn reply_to(
 }
 
 /// The reply to a request that was admitted.
-async fn reply(mut exchange: Exchange) -> Result<Response<AnyBody>, Refusal> {
+async fn reply(mut exchange: Box<Exchange>) -> Result<Response<AnyBody>, Refusal> {
     let watch = Arc::clone(&exchange.calls.watch);
     let answer = exchange::deliver(&mut exchange).await.inspect_err(|_| watch.end(Ended::Failed))?;
     if exchange.mode == Mode::Off {

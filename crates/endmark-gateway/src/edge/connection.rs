@@ -73,7 +73,10 @@ where
             TokioIo::new(doorway),
             service_fn(move |request| {
                 let (server, presence) = (Arc::clone(&server), Arc::clone(&for_service));
-                async move { Ok::<_, Infallible>(service::answer(&server, &presence, request).await) }
+                // The library keeps room for it as long as the connection lives.
+                Box::pin(
+                    async move { Ok::<_, Infallible>(service::answer(&server, &presence, request).await) },
+                )
             }),
         );
     let mut connection = Again::new(connection);

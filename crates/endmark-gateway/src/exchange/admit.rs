@@ -24,13 +24,15 @@ use crate::settings::{Mode, Upstream};
 use crate::upstream::{for_fallback, for_upstream, of_changed_body};
 
 /// Reads a request to the end of its body and decides what is to be done with its reply.
+///
+/// It is on the heap, since it is handed on from step to step.
 pub(crate) async fn admit(
     gateway: &Arc<Gateway>,
     target: &Target<'_>,
     found: Found,
     request: Request<Incoming>,
     rehearsal: Arc<Rehearsal>,
-) -> Result<Exchange, Refusal> {
+) -> Result<Box<Exchange>, Refusal> {
     let (mut head, body) = request.into_parts();
     let limits = &gateway.settings.limits;
     let (body, holding) = body.read(&head.headers, limits, &gateway.held).await?;
@@ -76,7 +78,7 @@ pub(crate) async fn admit(
         view.stream,
         &head.headers,
     );
-    Ok(Exchange {
+    Ok(Box::new(Exchange {
         calls: Calls::new(gateway.store.clone(), watch, id.clone(), session, credential, mode, found.format),
         call: None,
         id,
@@ -99,7 +101,7 @@ pub(crate) async fn admit(
         _permit: head.extensions.remove::<Arc<Permit>>(),
         _holding: holding,
         gateway: Arc::clone(gateway),
-    })
+    }))
 }
 
 /// The upstream that the request is for.

@@ -17,7 +17,7 @@ const MAX_ERROR_BYTES: usize = 1024 * 1024;
 /// Passes an upstream's error on: a JSON error byte for byte, anything else (a proxy's HTML page) in the
 /// provider's shape, with the same status and `Retry-After`.
 pub(crate) async fn refused(
-    mut exchange: Exchange,
+    mut exchange: Box<Exchange>,
     answer: Response<AnyBody>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let (head, body) = answer.into_parts();

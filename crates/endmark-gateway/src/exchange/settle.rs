@@ -101,7 +101,8 @@ pub(crate) async fn add(
         }
     };
     if let Some(following) = mended.following.filter(|_| is_last) {
-        followed(exchange, choice, following, account, disclosure, settled).await?;
+        // On the heap: hardly any reply needs it.
+        Box::pin(followed(exchange, choice, following, account, disclosure, settled)).await?;
     }
     Ok(())
 }

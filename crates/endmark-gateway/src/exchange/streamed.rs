@@ -26,7 +26,7 @@ use crate::stopping::Interrupted;
 use crate::upstream::of_another_body;
 
 /// Answers with the stream's head at once; the rest follows as it comes.
-pub(crate) fn streamed(mut exchange: Exchange, answer: Response<AnyBody>) -> Response<AnyBody> {
+pub(crate) fn streamed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Response<AnyBody> {
     let call = exchange.call.take();
     let (mut head, upstream) = answer.into_parts();
     // How it ends is not known yet, so nothing can be said of it as a whole.

@@ -21,7 +21,7 @@ use crate::upstream::{Read, ReadError, of_another_body, read_up_to};
 
 /// Answers with the whole reply; one that needs nothing is passed byte for byte.
 pub(crate) async fn whole(
-    mut exchange: Exchange,
+    mut exchange: Box<Exchange>,
     answer: Response<AnyBody>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let (mut head, body) = answer.into_parts();

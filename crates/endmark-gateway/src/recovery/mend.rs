@@ -81,26 +81,34 @@ pub(crate) async fn mend(
     account: &mut Account,
     flow: &mut Flow<'_>,
 ) -> Result<Mended, ClientGone> {
-    let Judged { judgement, settled, by_format } = *judged(suspect);
-    match judgement {
+    match judgement(suspect) {
         Judgement::Passed => Ok(Mended::untouched()),
         Judgement::Whole { disclosed: false } if suspect.schema.is_none() => Ok(Mended::untouched()),
         // On the heap from here on: most replies need none of it, and would carry the room for it along.
         Judgement::Whole { disclosed } => Box::pin(whole(exchange, suspect, account, flow, disclosed)).await,
-        Judgement::Cut(kind) => {
-            let set_limit = exchange.sets_limit();
-            let record = Record::open(exchange, &suspect.slot, kind, settled, suspect.reply.text.len()).await;
-            match action(exchange.mode, kind, set_limit, by_format) {
-                Action::Disclose if kind == CutKind::Window => {
-                    Ok(disclosed(exchange, record, suspect, kind, FULL).await)
-                }
-                Action::Disclose => Ok(disclosed(exchange, record, suspect, kind, LEFT).await),
-                Action::Resume => match suspect.hindrance.or((!flow.is_open()).then_some(CLOSED)) {
-                    Some(why) => Ok(disclosed(exchange, record, suspect, kind, why).await),
-                    None => Box::pin(resumed(exchange, suspect, account, flow, kind, record)).await,
-                },
-            }
+        Judgement::Cut(kind) => Box::pin(cut(exchange, suspect, account, flow, kind)).await,
+    }
+}
+
+/// A part that is cut: resumed where that is wanted and can be, else told of.
+async fn cut(
+    exchange: &Exchange,
+    suspect: &Suspect,
+    account: &mut Account,
+    flow: &mut Flow<'_>,
+    kind: CutKind,
+) -> Result<Mended, ClientGone> {
+    let Judged { settled, by_format, .. } = *judged(suspect);
+    let record = Record::open(exchange, &suspect.slot, kind, settled, suspect.reply.text.len()).await;
+    match action(exchange.mode, kind, exchange.sets_limit(), by_format) {
+        Action::Disclose if kind == CutKind::Window => {
+            Ok(disclosed(exchange, record, suspect, kind, FULL).await)
         }
+        Action::Disclose => Ok(disclosed(exchange, record, suspect, kind, LEFT).await),
+        Action::Resume => match suspect.hindrance.or((!flow.is_open()).then_some(CLOSED)) {
+            Some(why) => Ok(disclosed(exchange, record, suspect, kind, why).await),
+            None => Box::pin(resumed(exchange, suspect, account, flow, kind, record)).await,
+        },
     }
 }
 
