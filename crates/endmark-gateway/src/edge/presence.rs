@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 /// Bytes of a reply that may wait in the HTTP library for a client that does not read. It would take as many as a head may
 /// have, and of what it has taken a copy is kept, to be mended.
-const UNWRITTEN: usize = 8 * 1024;
+const UNWRITTEN: usize = 2 * 1024;
 
 /// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

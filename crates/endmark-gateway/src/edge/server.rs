@@ -42,7 +42,7 @@ const SEND_BUFFER: u32 = 128 * 1024;
 /// How much of that may be there before the client's system is ready for it. What is on its way does not count, so that
 /// distance does not; but what waits for a slow reader is held here a second time, to be mended if it breaks off.
 #[cfg(target_os = "linux")]
-const NOT_SENT: u32 = 16 * 1024;
+const NOT_SENT: u32 = 4 * 1024;
 
 /// Connections that the system keeps until they are accepted: what comes in a moment in which nothing is accepted.
 const BACKLOG: u32 = 1_024;

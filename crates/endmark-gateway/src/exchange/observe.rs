@@ -145,6 +145,8 @@ impl<'a> Observer<'a> {
         }
         let has_room = self.holding.grow(data.len());
         let too_long = self.decoder.push(data).is_err() || !has_room;
+        // Mostly all of it passes as it came.
+        self.outgoing.reserve_exact(self.decoder.finished());
         while let Some(frame) = self.decoder.next_frame() {
             if let Some(ending) = self.frame(frame) {
                 return Some(ending);

@@ -64,7 +64,7 @@ impl Default for Limits {
             body_bytes: 64 * 1024 * 1024,
             upload_bytes: 1024 * 1024 * 1024,
             reply_bytes: 16 * 1024 * 1024,
-            stream_bytes: 16 * 1024,
+            stream_bytes: 4 * 1024,
             held_bytes: 512 * 1024 * 1024,
             connections: 4_096,
             requests: 1_024,

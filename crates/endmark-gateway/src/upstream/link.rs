@@ -15,8 +15,8 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 use super::connector::Path;
 
 /// Taken from the system at once. The HTTP library reads into buffers of 8 KiB, and into larger ones as soon as one was
-/// filled: of these each stream whose client is slow would hold two.
-const READ: usize = 8 * 1024 - 1;
+/// filled; it reads twice before it is asked for more, so that of a stream whose client is slow two of these are held.
+const READ: usize = 4 * 1024;
 
 /// A connection to an upstream.
 pub struct Link {
