@@ -140,10 +140,10 @@ impl<'a> Before<'a> {
     }
 
     /// Whether all that has come of a result was handed over before under the same numbers, so that what it says of how
-    /// many there are counts those of the earlier rounds.
+    /// many there are may count those of the earlier rounds; also where none of its findings has come.
     fn is_told_again(&self, result: &AgentResult, new: New) -> bool {
         let is_known = |read: &ReadFinding| self.same(read, is_stopped_in(result, read)).is_some();
-        new.certain + new.doubtful == 0 && !result.findings.is_empty() && result.findings.iter().all(is_known)
+        new.certain + new.doubtful == 0 && result.findings.iter().all(is_known)
     }
 
     /// How many findings of the earlier rounds a result does not repeat.
@@ -178,9 +178,14 @@ fn is_stopped_in(result: &AgentResult, read: &ReadFinding) -> bool {
 }
 
 /// Whether a result is whole and says, about all that each of the earlier ones looked into, as many findings as that was to
-/// have: it has been made anew, and nothing of them is missing.
+/// have: it has been made anew, and nothing of them is missing. An earlier one of which nothing says that it had more has
+/// lost nothing that is known.
 fn is_made_again(result: &AgentResult, new: New, earlier: &[(&AgentResult, New)]) -> bool {
-    is_thorough(result) && earlier.iter().all(|(before, _)| is_as_much(result, new, before))
+    let is_covered = |before: &AgentResult| {
+        before.expected().is_none() && before.lost() == 0 && before.discarded == 0
+            || is_as_much(result, new, before)
+    };
+    is_thorough(result) && earlier.iter().all(|(before, _)| is_covered(before))
 }
 
 /// Whether a result has its end, and lacks nothing.

@@ -193,6 +193,43 @@ fn what_a_cut_supplement_was_to_bring_is_not_missing_where_it_is_run_again() {
     assert_eq!(unrecovered(vec![whole, nothing(), again]), (RecoveryState::NotRecovered, 0, true));
 }
 
+/// An emergency run brings all, whatever else was cut: also what was cut before it said how many there were.
+#[test]
+fn what_an_emergency_run_brings_is_not_missing_where_another_cut_says_nothing() {
+    let (a, b) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"));
+    let (c, d) = (("C", "CWE-22", "c.c:1"), ("D", "CWE-78", "d.c:1"));
+    let handed = |findings: &[(&str, &str, &str)], end: &str, declared: Option<u32>| {
+        let mut handed = result("x", findings, end);
+        handed.result.declared_findings = declared;
+        handed
+    };
+    let nothing = handed(&[], "", None);
+    let second = handed(&[a], "\n[F002] B\nseverity: High\n", Some(2));
+    let third = handed(&[c], "\n[F002] D\nseverity: High\n", Some(4));
+    let state = |emergency: Handed| {
+        let merged =
+            Merged::new(&Team::default(), vec![nothing.clone(), second.clone(), third.clone(), emergency]);
+        (merged.recovery_state(0), merged.report().disclosure().has_gaps())
+    };
+    assert_eq!(state(handed(&[c, d, a, b], END, Some(4))), (RecoveryState::Recovered, false));
+    // With fewer than the third had.
+    assert_eq!(state(handed(&[c, a, b], END, Some(3))), (RecoveryState::NotRecovered, true));
+}
+
+/// A supplement of which no finding has come may have been about to say all of it again, or as many others.
+#[test]
+fn how_many_a_supplement_had_that_brought_nothing_is_not_known_for_sure() {
+    let handed = |findings: &[(&str, &str, &str)]| {
+        let mut handed = result("x", findings, "\n");
+        handed.result.declared_findings = Some(3);
+        handed
+    };
+    let first = handed(&[("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1")]);
+    let report = Merged::new(&Team::default(), vec![first, handed(&[])]).report();
+    let unrecovered = report.disclosure().unrecovered();
+    assert_eq!((unrecovered.count, unrecovered.at_least), (1, true));
+}
+
 /// A supplement that begins with the number of what stopped does not have the findings before it.
 #[test]
 fn what_goes_on_from_the_finding_that_stopped_has_none_of_those_before_it() {
