@@ -31,6 +31,20 @@ impl Member {
         is_cut(self) || is_cut(other) || letters(&self.finding.title) == letters(&other.finding.title)
     }
 
+    /// Whether it was cut before lines or words that may have followed its place.
+    fn may_lack_words(&self) -> bool {
+        self.state == FindingState::Truncated && self.places().iter().all(|place| place.lines.is_none())
+    }
+
+    /// Whether it was cut before it could say of its place all that the other says, which is called alike.
+    fn may_have_been_about(&self, other: &Self) -> bool {
+        let begins = |place: &Place| other.places().iter().any(|other| place.may_begin(other));
+        self.may_lack_words()
+            && letters(&self.finding.title) == letters(&other.finding.title)
+            && !self.places().is_empty()
+            && self.places().iter().all(begins)
+    }
+
     fn places(&self) -> &[Place] {
         self.finding.location.as_ref().map(Location::places).unwrap_or_default()
     }
@@ -116,8 +130,8 @@ fn join_without_cwe(members: &[Member], sets: &mut Sets) {
 /// Among so many findings of one source and sink the same one is looked for.
 const MOST_CANDIDATES: usize = 64;
 
-/// Puts what lacks a weakness or a place to the one that it was cut from: of another result of the same agent, with the same source and
-/// sink, and with nothing that contradicts it. It never joins two others.
+/// Puts what lacks a weakness or a place, or the words and lines of one, to the one that it was cut from: of another result of
+/// the same agent, with the same source and sink, and with nothing that contradicts it. It never joins two others.
 fn attach(members: &[Member], sets: &mut Sets) {
     let lacks = |member: &Member| member.finding.cwe.is_empty() || member.places().is_empty();
     let mut whole: HashMap<Flow<'_>, Vec<usize>> = HashMap::new();
@@ -126,7 +140,9 @@ fn attach(members: &[Member], sets: &mut Sets) {
             whole.entry(flow).or_default().push(at);
         }
     }
-    for (at, member) in members.iter().enumerate().filter(|(_, member)| lacks(member)) {
+    let alone = sets.alone();
+    let may_lack = |at: usize, member: &Member| lacks(member) || alone[at] && member.may_lack_words();
+    for (at, member) in members.iter().enumerate().filter(|(at, member)| may_lack(*at, member)) {
         let candidates = flow(member).and_then(|flow| whole.get(&flow));
         let fits = |other: &&usize| {
             let other = &members[**other];
@@ -136,7 +152,9 @@ fn attach(members: &[Member], sets: &mut Sets) {
             member.result != other.result
                 && member.may_be(other)
                 && is_cwe
-                && (member.places().is_empty() || overlap(member.places(), other.places()))
+                && (member.places().is_empty()
+                    || overlap(member.places(), other.places())
+                    || member.may_have_been_about(other))
         };
         // More candidates than these are no longer told apart.
         let found = candidates.and_then(|candidates| candidates.iter().take(MOST_CANDIDATES).find(fits));
@@ -173,6 +191,14 @@ impl Sets {
         let (one, other) = (self.root(one), self.root(other));
         // The earlier one stays, so that the order of the groups is that of their first members.
         self.parents[one.max(other)] = one.min(other);
+    }
+
+    /// Which are joined with no other.
+    fn alone(&mut self) -> Vec<bool> {
+        let roots: Vec<usize> = (0..self.parents.len()).map(|at| self.root(at)).collect();
+        let mut sizes = vec![0_usize; roots.len()];
+        roots.iter().for_each(|root| sizes[*root] += 1);
+        roots.iter().map(|root| sizes[*root] == 1).collect()
     }
 
     /// Joins those of one file that overlap. A file without lines overlaps only with the same.
@@ -241,7 +267,14 @@ pub(super) fn joined(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)
 /// All places, with overlapping ones as one; as it was written where all say the same, or say more than places.
 fn location(members: &[&Member]) -> Option<Location> {
     let mut known = HashSet::new();
-    let all = members.iter().filter_map(|member| member.finding.location.as_ref());
+    // What was cut is not repeated as the beginning of what it was cut from.
+    let is_beginning = |member: &Member| {
+        let says_more =
+            |other: &&Member| member.may_have_been_about(other) && !overlap(member.places(), other.places());
+        members.iter().any(says_more)
+    };
+    let left = members.iter().filter(|member| !is_beginning(member));
+    let all = left.filter_map(|member| member.finding.location.as_ref());
     let distinct: Vec<&Location> = all.filter(|location| known.insert(location.as_str())).collect();
     if let [only] = distinct[..] {
         return Some(only.clone());

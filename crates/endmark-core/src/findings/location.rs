@@ -129,6 +129,14 @@ impl Place {
             }
     }
 
+    /// Whether the other is this with more said of it: lines, or more words.
+    pub(super) fn may_begin(&self, other: &Self) -> bool {
+        let begun = self.part_in_letters().unwrap_or_default();
+        self.file == other.file
+            && self.lines.is_none()
+            && other.part_in_letters().unwrap_or_default().starts_with(&begun)
+    }
+
     /// The part without what only sets its words apart.
     pub(super) fn part_in_letters(&self) -> Option<String> {
         self.part.as_deref().map(letters)

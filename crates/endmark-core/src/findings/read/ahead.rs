@@ -371,7 +371,7 @@ impl Around for Surroundings<'_, '_, '_> {
 
     fn is_new(&self, key: Key, is_after_blank: bool) -> bool {
         match key {
-            Key::Id | Key::Title | Key::Of(Field::Evidence) => false,
+            Key::Id | Key::Title | Key::Part | Key::Of(Field::Evidence) => false,
             key if key.is_of_header() => is_after_blank && self.header.lacks().contains(&key),
             key => self.values.lacks(key),
         }

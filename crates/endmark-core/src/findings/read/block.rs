@@ -371,6 +371,10 @@ impl Block {
         self.unknown_at = self.unknown_at.filter(|depth| indent(text) > *depth);
         let said = words::said(field);
         let key = said.and_then(|said| said.key).filter(|key| self.is_asked_for(*key));
+        // `Method: by hand`, behind a finding, is none of its fields.
+        let is_close = || self.draft.as_ref().is_some_and(|draft| !draft.is_ended_by_blank);
+        let is_set_apart = || said.is_some_and(|said| said.is_bold) || item(field).is_some();
+        let key = key.filter(|key| *key != Key::Part || is_close() || is_set_apart());
         if let (Some(said), Some(key)) = (said, key)
             && self.has_place_for(said, key, line, ahead, remarks)
         {
@@ -406,7 +410,7 @@ impl Block {
         match (key.is_of_header(), &self.draft) {
             (true, Some(draft)) => draft.is_ended_by_blank && self.header.lacks().contains(&key),
             (true, None) | (false, Some(_)) => true,
-            (false, None) => key != Key::Lines,
+            (false, None) => !matches!(key, Key::Lines | Key::Part),
         }
     }
 
@@ -424,7 +428,9 @@ impl Block {
             }
         }
         let is_rule = words::is_rule(text);
-        if said.is_none_or(|said| said.key.is_none()) && line.is_settled && !is_rule {
+        // The head of a table is no title of what is in it.
+        let is_title = !is_rule && !text.trim_start().starts_with('|');
+        if said.is_none_or(|said| said.key.is_none()) && line.is_settled && is_title {
             self.above = Some((text.trim().to_owned(), line.begins()));
         }
         self.turns.of_header = None;

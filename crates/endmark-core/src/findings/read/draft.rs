@@ -79,7 +79,8 @@ impl Values<'_> {
     /// Whether nothing has been said yet about a field of one line.
     pub(super) fn lacks(self, key: Key) -> bool {
         let is_said = self.said.iter().any(|(known, value, _)| *known == key && !value.is_empty());
-        !is_said && (key != Key::Lines || !self.has_lines())
+        // A place may have several: a class, and a method of it.
+        key == Key::Part || !is_said && (key != Key::Lines || !self.has_lines())
     }
 
     /// Whether the location says which lines.
@@ -227,7 +228,9 @@ impl Draft {
         self.taking = Taking::Fields;
         self.growing = None;
         self.latest = Some(key);
-        self.values.retain(|(known, ..)| *known != key);
+        if key != Key::Part {
+            self.values.retain(|(known, ..)| *known != key);
+        }
         self.values.push((key, value.to_owned(), position));
     }
 
@@ -241,7 +244,7 @@ impl Draft {
         self.is_ended_by_blank = false;
         self.growing = Some(key);
         self.latest = Some(key);
-        if let Some((_, value, _)) = self.values.iter_mut().find(|(known, ..)| *known == key) {
+        if let Some((_, value, _)) = self.values.iter_mut().rfind(|(known, ..)| *known == key) {
             let between = match key {
                 _ if value.is_empty() => "",
                 // Steps in a list are the steps of a flow.
@@ -331,6 +334,7 @@ impl Draft {
     fn into_finding(self, remarks: &mut Vec<(RemarkKind, String, Position)>) -> Finding {
         let mut finding = Finding { id: self.id, title: self.title, ..Finding::default() };
         let (mut location, mut lines) = (None, None);
+        let mut parts = Vec::new();
         let mut beside_severity = Vec::new();
         for (key, value, position) in self.values {
             let text = Some(value.trim().to_owned()).filter(|text| !text.is_empty());
@@ -343,6 +347,7 @@ impl Draft {
             }
             match key {
                 Key::Lines => lines = Some((text, position)),
+                Key::Part => parts.push(text),
                 Key::Of(Field::Location) => location = Some(text),
                 Key::Of(Field::Source) => finding.source = Some(text),
                 Key::Of(Field::Sink) => finding.sink = Some(text),
@@ -385,8 +390,26 @@ impl Draft {
             }
             (None, _) | (_, None) => {}
         }
+        finding.location = with_parts(finding.location, &parts);
         let evidence = self.evidence.and_then(Collecting::finish);
         finding.evidence = evidence.filter(|text| !says_nothing(Field::Evidence, text.as_str()));
         finding
+    }
+}
+
+/// A location and what of it other fields name, where it does not say that itself: `src/a.rs (login)`.
+fn with_parts(location: Option<Location>, parts: &[String]) -> Option<Location> {
+    let places = location.as_ref().map(Location::places).unwrap_or_default();
+    let is_said = |part: &&str| {
+        let part = letters(part);
+        places.iter().filter_map(|place| place.part.as_deref()).any(|known| letters(known).contains(&part))
+    };
+    let parts = parts.iter().map(|part| part.trim_matches(['`', ' ']));
+    let parts: Vec<&str> =
+        parts.filter(|part| !says_nothing(Field::Location, part) && !is_said(part)).collect();
+    match location {
+        _ if parts.is_empty() => location,
+        None => Location::read(&parts.join(", ")),
+        Some(location) => Location::read(&format!("{} ({})", location.as_str(), parts.join(", "))),
     }
 }

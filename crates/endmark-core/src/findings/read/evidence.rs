@@ -328,7 +328,7 @@ impl Collecting {
     /// What follows code within what is indented: a text about it, but for a field, and more code, which is opened anew.
     fn between(&mut self, line: &Line<'_>, text: &str) -> Step {
         let is_label =
-            |said: words::Said<'_>| said.is_plain && said.key.is_some() || names::is_of_remedy(said.name);
+            |said: words::Said<'_>| said.is_plain && is_known(said) || names::is_of_remedy(said.name);
         let is_labelled = words::said(text).is_some_and(is_label) || is_other_field(text);
         if is_labelled || is_structure(text) || Fence::of(text).is_some() {
             return Step::NotEvidence;
@@ -347,8 +347,8 @@ impl Collecting {
 
     /// What follows text in the line of `evidence`: more of it where that is deeper or at once, or the code it speaks of.
     fn behind_inline(&mut self, line: &Line<'_>, text: &str, is_deeper: bool, around: &impl Around) -> Step {
-        let is_known = |said: words::Said<'_>| said.is_plain && said.key.is_some();
-        let is_labelled = words::said(text).is_some_and(is_known) || is_other_field(text);
+        let is_label = |said: words::Said<'_>| said.is_plain && is_known(said);
+        let is_labelled = words::said(text).is_some_and(is_label) || is_other_field(text);
         if is_labelled && (!is_deeper || words::said(text).is_some_and(|said| said.is_bold)) {
             return Step::NotEvidence;
         }
@@ -443,7 +443,7 @@ fn is_structure(text: &str) -> bool {
 /// Whether a line may be a text about code: it is no field, no marker, no finding, and speaks of no other code.
 pub(super) fn is_of_code(text: &str) -> bool {
     let is_other = |said: words::Said<'_>| {
-        said.key.is_some() || !said.value.is_empty() || said.is_bold || names::is_of_remedy(said.name)
+        is_known(said) || !said.value.is_empty() || said.is_bold || names::is_of_remedy(said.name)
     };
     !is_structure(text)
         && !is_other_field(text)
@@ -457,12 +457,15 @@ fn is_field(text: &str, is_after_blank: bool, around: &impl Around) -> bool {
         .is_some_and(|said| said.is_plain && said.key.is_some_and(|key| around.is_new(key, is_after_blank)))
 }
 
+/// Whether a name ends evidence: `method: "POST"` may be code.
+fn is_known(said: words::Said<'_>) -> bool {
+    said.key.is_some_and(|key| key != Key::Part)
+}
+
 /// Whether a line is a field that no finding has: its name is bold, or one that often follows evidence.
 fn is_other_field(text: &str) -> bool {
     match words::said(text) {
-        Some(said) => {
-            said.key.is_none() && said.is_named && (said.is_bold || names::is_other_label(said.name))
-        }
+        Some(said) => !is_known(said) && said.is_named && (said.is_bold || names::is_other_label(said.name)),
         None => words::has_emphasised_name(text),
     }
 }

@@ -327,7 +327,8 @@ impl First {
         let known = self.0.iter().find(|(known, _)| *known == key).map(|(_, said)| said);
         let is_new = known.is_none();
         if let Some(said) = text(value, ", ").filter(|_| value.is_whole()) {
-            if known.is_some_and(|known| *known != said) {
+            // A place may have several: a class, and a method of it.
+            if key != Key::Part && known.is_some_and(|known| *known != said) {
                 let member = format!("{name}: {said}");
                 remarks.add(RemarkKind::RepeatedField, &member, position(lines, value.begins));
             } else if is_new {
@@ -371,6 +372,7 @@ fn finding(
     };
     let id = said(Key::Id).or_else(|| name.map(str::to_owned)).and_then(|id| FindingId::named(&id));
     let id = id.unwrap_or_else(|| FindingId::numbered(next));
+    let is_taken = |key: Key| key.is_of_finding() || key == Key::Part;
     let title = said(Key::Title).unwrap_or_default();
     let mut draft = Draft::new(id, title.trim(), position(lines, node.begins));
     for (key, value) in &members {
@@ -382,7 +384,7 @@ fn finding(
                 }
             }
             // What was cut in the middle is not there.
-            _ if !value.is_whole() || !key.is_of_finding() || !draft.is_new(*key) => {}
+            _ if !value.is_whole() || !is_taken(*key) || !draft.is_new(*key) => {}
             Key::Of(Field::Location) => {
                 if let Some(location) = location(value) {
                     draft.set(*key, &location, place);

@@ -19,6 +19,8 @@ pub(super) enum Key {
     Title,
     /// Lines of the file that `location` names.
     Lines,
+    /// What of the file that `location` names: a function, a class, a route. Code in evidence says such names as well.
+    Part,
     Of(Field),
 }
 
@@ -53,6 +55,21 @@ impl Key {
             "id" | "finding_id" | "findingid" => Self::Id,
             "title" | "name" | "finding_title" | "vulnerability" | "issue" => Self::Title,
             "line" | "lines" | "line_number" | "line_numbers" | "line_range" | "linenumber" => Self::Lines,
+            "function"
+            | "functions"
+            | "function_name"
+            | "affected_function"
+            | "vulnerable_function"
+            | "method"
+            | "method_name"
+            | "affected_method"
+            | "class"
+            | "class_name"
+            | "symbol"
+            | "procedure"
+            | "routine"
+            | "endpoint"
+            | "route" => Self::Part,
             "severity" | "severity_level" | "severity_rating" | "risk" | "risk_level" | "risk_rating" => {
                 Self::Of(Field::Severity)
             }

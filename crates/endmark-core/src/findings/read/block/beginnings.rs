@@ -189,7 +189,9 @@ impl Block {
                 id.as_ref().is_some_and(|id| *id != draft.id) && !(draft.is_bare() && draft.is_headless)
             }
             // Where all is there, what follows at once may say other things: then all of it is another one's.
-            Some(draft) if draft.is_all_there() && draft.is_new(key) && key != Key::Title => {
+            Some(draft)
+                if draft.is_all_there() && draft.is_new(key) && !matches!(key, Key::Title | Key::Part) =>
+            {
                 let run = ahead.run(true, true);
                 let is_another = draft.values().are_of_another(&run.said, false);
                 let is_apart = draft.is_ended_by_blank || self.above.is_some();

@@ -360,7 +360,7 @@ foreign! {
         6:1 broken_json
     "#;
     json_places: r#"
-        whole j-1 [access] declared 8
+        whole j-1 [access] declared 9
           F001 complete | T1 | High | CWE-862 | src/a.rs (login) | p | q |  | "e1()"
           F002 complete | T2 | High | CWE-862 | src/a.rs (delete, Users) | p | q |  | "e2()"
           F003 complete | T3 | High | CWE-862 | src/a.rs:3-5 | p | q |  | "e3()"
@@ -369,6 +369,19 @@ foreign! {
           F006 complete | T6 | High | CWE-862 | src/a.rs:70 | p | q |  | "e6()"
           F007 complete | T7 | High | CWE-862 | src/a.rs | p | q |  | "e7()"
           F008 complete | T8 | High | CWE-862 | src/a.rs:80-82 src/b.rs:9-12 | p | q |  | "e8()"
+          F009 complete | T9 | High | CWE-862 | src/a.rs (logout, Users) | p | q |  | "e9()"
+    "#;
+    functions_beside: r#"
+        whole fn-1 [access] declared 6
+          F001 complete | No check in login | High | CWE-862 | src/a.rs (login) | p | q |  | "one()"
+          F002 complete | No check in delete | High | CWE-862 | src/a.rs (Users, delete, delete_all) | p | q |  | "`two()`"
+          F003 complete |  | High | CWE-862 | src/a.rs (POST users) | p | q |  | "three()"
+          F004 complete | Code that looks like it | High | CWE-862 | src/a.rs:7 | p | q |  | "fetch(url, {\nmethod: \"POST\",\nroute: here,\n})"
+          F005 complete | Said already | High | CWE-862 | src/a.rs (send) | p | q |  | "five()"
+          F006 complete | Nowhere else | Low | CWE-20 | src/z.rs | r | t |  | "`six()`"
+        27:1 ignored_text
+        60:1 unknown_field
+        70:1 unknown_field
     "#;
     json_in_a_fence: r#"
         whole a-1 [sql] declared 2
