@@ -18,6 +18,8 @@ import time
 import urllib.request
 
 CONNECTIONS = int(os.environ.get("ATTACKERS", "2000"))
+# Each has a reply under way, of which there are 1,024 at most: who holds them all keeps others waiting.
+READERS = min(CONNECTIONS, 1000)
 SECONDS = int(os.environ.get("ATTACK_SECONDS", "30"))
 # How long a socket may be held after the attack has stopped sending: the longest of the limits, and some slack.
 GIVEN_UP = 30 + 15
@@ -50,6 +52,15 @@ class Upstream(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    # By itself it would keep five connections until they are accepted, and those beyond would wait for seconds.
+    request_queue_size = 4096
+
+    def handle_error(self, *_):
+        """Attackers go away in the middle."""
 
 
 def ask(address):
@@ -90,8 +101,7 @@ def at(times, share):
 def main():
     if not shutil.which("slowhttptest"):
         sys.exit("slowhttptest is not installed: apt-get install slowhttptest")
-    upstream = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
-    upstream.daemon_threads = True
+    upstream = Server(("127.0.0.1", 0), Upstream)
     threading.Thread(target=upstream.serve_forever, daemon=True).start()
     command = os.path.abspath(os.environ.get("ENDMARK", "target/release/endmark"))
     bad = []
@@ -106,8 +116,9 @@ def main():
             before = sockets(gateway)
             print(f"calm: {len(calm)} requests, p50 {at(calm, 0.5):.1f} ms, p99 {at(calm, 0.99):.1f} ms")
             for name, options in ATTACKS.items():
-                path = "/v1/files/large" if name == "slow readers" else "/v1/chat/completions"
-                attack = ["slowhttptest", *options, "-c", str(CONNECTIONS), "-r", "500", "-l", str(SECONDS), "-p", "3"]
+                reads = name == "slow readers"
+                path, count = ("/v1/files/large", READERS) if reads else ("/v1/chat/completions", CONNECTIONS)
+                attack = ["slowhttptest", *options, "-c", str(count), "-r", "500", "-l", str(SECONDS), "-p", "3"]
                 attack += ["-u", f"http://{address}{path}"]
                 running = subprocess.Popen(attack, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 most = [0]
@@ -122,7 +133,7 @@ def main():
                     time.sleep(0.2)
                 left = max(0, sockets(gateway) - before - 4)
                 print(
-                    f"{name}: {CONNECTIONS} sockets, {most[0]} open at most; {len(times)} honest requests served, {failed} not; "
+                    f"{name}: {count} sockets, {most[0]} open at most; {len(times)} honest requests served, {failed} not; "
                     f"p50 {at(times, 0.5):.1f} ms, p99 {at(times, 0.99):.1f} ms; {left} sockets left over"
                 )
                 if failed > len(times) // 100 or left:

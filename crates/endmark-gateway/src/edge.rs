@@ -20,7 +20,7 @@ mod socket;
 mod tls;
 
 pub(crate) use companion::BesideConnections;
-pub(crate) use permits::Permit;
+pub(crate) use permits::Claim;
 pub use server::{ServeError, Server, listen, serve};
 pub use tls::TlsError;
 pub(crate) use tls::acceptor;

@@ -37,7 +37,7 @@ use http::{HeaderMap, Uri};
 use tokio::time::Instant;
 
 use crate::body::{AnyBody, unbroken};
-use crate::edge::Permit;
+use crate::edge::Claim;
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
 use crate::held::Holding;
@@ -107,7 +107,7 @@ pub(crate) struct Exchange {
     /// Until when the whole of it may take.
     pub(crate) deadline: Instant,
     /// It may be served for as long as anything of it goes on, also where its client is gone.
-    pub(super) _permit: Option<Arc<Permit>>,
+    pub(super) _claim: Option<Arc<Claim>>,
     /// The room that its body takes.
     pub(super) _holding: Holding,
 }

@@ -11,6 +11,7 @@ use http::{Request, Response, header};
 use tracing::Instrument as _;
 
 use crate::body::{AnyBody, unbroken};
+use crate::edge::Claim;
 use crate::exchange::{self, Exchange};
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
@@ -76,6 +77,9 @@ async fn pass_through(
     let (head, body) = request.into_parts();
     let (body, changed) = exchange::change_passing(gateway, target, &head.headers, body).await?;
     let (body, _holding) = body.unchanged();
+    if let Some(claim) = head.extensions.get::<Arc<Claim>>() {
+        claim.take().await?;
+    }
     let mut onward = Request::new(body);
     *onward.method_mut() = head.method;
     *onward.uri_mut() = target.without_credential().locate()?;

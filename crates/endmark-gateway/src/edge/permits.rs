@@ -1,11 +1,15 @@
 //! How many requests are served at once, and who waits for a place.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::timeout;
+
+use crate::rescue::Refusal;
+use crate::settings::Limits;
+use crate::stopping::{Stage, Stopping};
 
 /// The requests that are served, and those that wait, in the order in which they came.
 #[derive(Default)]
@@ -19,23 +23,22 @@ struct State {
 
 /// A request has to come again later.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct NoPermit;
+struct NoPermit;
 
 impl Permits {
     /// A permit, at once or after others have ended: at most `served` have one, at most `waiting` wait for one, and
     /// no longer than `patience`.
-    pub(super) async fn get(
+    async fn get(
         self: &Arc<Self>,
         served: usize,
         waiting: usize,
         patience: Duration,
     ) -> Result<Permit, NoPermit> {
+        if let Some(permit) = self.at_once(served) {
+            return Ok(permit);
+        }
         let turn = {
             let mut state = self.lock();
-            if state.served < served {
-                state.served += 1;
-                return Ok(Permit(Arc::clone(self)));
-            }
             state.waiting.retain(|waiting| !waiting.is_closed());
             if state.waiting.len() >= waiting {
                 return Err(NoPermit);
@@ -49,6 +52,16 @@ impl Permits {
             Ok(Ok(())) => Ok(Permit(Arc::clone(self))),
             Ok(Err(_)) | Err(_) => Err(NoPermit),
         }
+    }
+
+    /// A permit, if fewer than `served` have one.
+    fn at_once(self: &Arc<Self>, served: usize) -> Option<Permit> {
+        let mut state = self.lock();
+        if state.served >= served {
+            return None;
+        }
+        state.served += 1;
+        Some(Permit(Arc::clone(self)))
     }
 
     /// Passes a permit on to the next who waits, or takes it back.
@@ -83,8 +96,50 @@ impl Drop for Turn<'_> {
     }
 }
 
+/// The permit of one request, which it takes when there is something to be served: who only sends a body has none, and
+/// keeps nobody waiting.
+pub(crate) struct Claim {
+    permits: Arc<Permits>,
+    stopping: Arc<Stopping>,
+    served: usize,
+    waiting: usize,
+    patience: Duration,
+    permit: OnceLock<Permit>,
+}
+
+impl Claim {
+    pub(super) fn new(permits: &Arc<Permits>, stopping: &Arc<Stopping>, limits: &Limits) -> Arc<Self> {
+        Arc::new(Self {
+            permits: Arc::clone(permits),
+            stopping: Arc::clone(stopping),
+            served: limits.requests,
+            waiting: limits.queue,
+            patience: limits.queue_wait,
+            permit: OnceLock::new(),
+        })
+    }
+
+    /// Waits for the permit, which is given back once the claim is dropped. Who is still waiting when the gateway stops
+    /// comes too late.
+    pub(crate) async fn take(&self) -> Result<(), Refusal> {
+        let permit = match self.permits.at_once(self.served) {
+            Some(permit) => permit,
+            None => match self.permits.get(self.served, self.waiting, self.patience).await {
+                Ok(permit) if !self.stopping.has_reached(Stage::Draining) => permit,
+                Ok(_) => return Err(Refusal::Draining),
+                Err(NoPermit) => {
+                    return Err(Refusal::TooManyRequests { served: self.served, queue: self.waiting });
+                }
+            },
+        };
+        // A second one would go back at once.
+        let _ = self.permit.set(permit);
+        Ok(())
+    }
+}
+
 /// A request may be served until this is dropped.
-pub(crate) struct Permit(Arc<Permits>);
+struct Permit(Arc<Permits>);
 
 impl Drop for Permit {
     fn drop(&mut self) {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
 
-use super::permits::Permit;
+use super::permits::Claim;
 use super::presence::UnderWay;
 use crate::alarm::Alarm;
 use crate::body::{AnyBody, BodyError};
@@ -22,14 +22,14 @@ const FRAMING: usize = 8;
 #[error("the request took longer than [limits] total_seconds allows ({0:?})")]
 struct TookTooLong(Duration);
 
-/// The body of a reply. Its request is under way, and has its permit, until this is dropped: at the end of the
+/// The body of a reply. Its request is under way, and keeps its permit, until this is dropped: at the end of the
 /// body, on an error, or because the client is gone.
 pub(super) struct Reply {
     body: AnyBody,
     total: Duration,
     deadline: Instant,
     alarm: Alarm,
-    _permit: Option<Arc<Permit>>,
+    _claim: Option<Arc<Claim>>,
     under_way: UnderWay,
     /// It has no other end than that of the connection.
     ends_by_closing: bool,
@@ -40,11 +40,11 @@ impl Reply {
     pub(super) fn new(
         body: AnyBody,
         (total, deadline): (Duration, Instant),
-        permit: Option<Arc<Permit>>,
+        claim: Option<Arc<Claim>>,
         under_way: UnderWay,
     ) -> Self {
         let alarm = Alarm::default();
-        Self { body, total, deadline, alarm, _permit: permit, under_way, ends_by_closing: false }
+        Self { body, total, deadline, alarm, _claim: claim, under_way, ends_by_closing: false }
     }
 
     /// The same, for a client to whom only the end of the connection says where it ends.

@@ -10,7 +10,7 @@ use hyper::body::{Body as _, Incoming};
 use tokio::time::{Instant, timeout_at};
 
 use super::body::ClientBody;
-use super::permits::Permit;
+use super::permits::Claim;
 use super::presence::Presence;
 use super::reply::Reply;
 use super::server::Server;
@@ -40,22 +40,21 @@ pub(super) async fn answer(
     // Its replies have no frame.
     let is_old = request.version() < Version::HTTP_11;
     let failure = Arc::new(OnceLock::new());
-    let admitted = server.stopping.unless_interrupted(pin!(admit(server, &gateway, &request))).await;
-    let (permit, answered) = match admitted.unwrap_or(Err(Refusal::Draining)) {
+    let (claim, answered) = match admit(server, &gateway, &request) {
         Err(refusal) => (None, Err(refusal)),
-        Ok(permit) => {
+        Ok(claim) => {
             let mut request = request.map(|body| {
                 ClientBody::new(body, Arc::clone(presence), limits, Arc::clone(&failure)).boxed_unsync()
             });
-            if let Some(permit) = &permit {
-                request.extensions_mut().insert(Arc::clone(permit));
+            if let Some(claim) = &claim {
+                request.extensions_mut().insert(Arc::clone(claim));
             }
             let response = pin!(timeout_at(deadline, stack::respond(Arc::clone(&gateway), request, format)));
             let answered = match server.stopping.unless_interrupted(response).await {
                 Ok(answered) => answered.map_err(|_| Refusal::TookTooLong(limits.total)),
                 Err(Interrupted) => Err(Refusal::Interrupted),
             };
-            (permit, answered)
+            (claim, answered)
         }
     };
     let mut response = match (failure.get(), answered) {
@@ -74,18 +73,18 @@ pub(super) async fn answer(
     let has_length = response.headers().contains_key(header::CONTENT_LENGTH)
         || response.body().size_hint().exact().is_some();
     response.map(|body| {
-        let reply = Reply::new(body, times, permit, under_way);
+        let reply = Reply::new(body, times, claim, under_way);
         if is_old && !has_length { reply.ending_by_closing() } else { reply }.boxed_unsync()
     })
 }
 
-/// Whether the request may be answered now. The gateway's own pages need no permit: they tell how it is, also
-/// while it is full, and while it stops.
-async fn admit(
+/// Whether the request may be answered now, and with which claim to be served. The gateway's own pages need none: they tell
+/// how it is, also while it is full, and while it stops.
+fn admit(
     server: &Arc<Server>,
     gateway: &Gateway,
     request: &Request<Incoming>,
-) -> Result<Option<Arc<Permit>>, Refusal> {
+) -> Result<Option<Arc<Claim>>, Refusal> {
     let headers = request.headers();
     let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
     let origin = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
@@ -96,11 +95,5 @@ async fn admit(
     if server.is_draining() {
         return Err(Refusal::Draining);
     }
-    let limits = &gateway.settings.limits;
-    let permit = server.permits.get(limits.requests, limits.queue, limits.queue_wait).await;
-    match permit {
-        Ok(permit) if !server.is_draining() => Ok(Some(Arc::new(permit))),
-        Ok(_) => Err(Refusal::Draining),
-        Err(_) => Err(Refusal::TooManyRequests { served: limits.requests, queue: limits.queue }),
-    }
+    Ok(Some(Claim::new(&server.permits, &server.stopping, &gateway.settings.limits)))
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::history::change;
 use super::identity;
 use super::{Destination, Exchange};
-use crate::edge::Permit;
+use crate::edge::Claim;
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
 use crate::ledger::{Calls, Watch};
@@ -36,6 +36,10 @@ pub(crate) async fn admit(
     let (mut head, body) = request.into_parts();
     let limits = &gateway.settings.limits;
     let (body, holding) = body.read(&head.headers, limits, &gateway.held).await?;
+    let claim = head.extensions.remove::<Arc<Claim>>();
+    if let Some(claim) = &claim {
+        claim.take().await?;
+    }
     let parsed = wire::Request::parse(found.format, &body.plain, &found.address);
     let mut request = parsed.map_err(|error| {
         let kind = found.format.name();
@@ -98,7 +102,7 @@ pub(crate) async fn admit(
         encoded: body.encoded.filter(|_| !changed.is_any()),
         changed,
         deadline: Instant::now() + limits.total,
-        _permit: head.extensions.remove::<Arc<Permit>>(),
+        _claim: claim,
         _holding: holding,
         gateway: Arc::clone(gateway),
     }))

@@ -24,7 +24,8 @@ pub struct Limits {
     pub held_bytes: usize,
     /// Connections at once; where all of them are busy the next is sent away.
     pub connections: usize,
-    /// Requests served at once, each with one call to an upstream at a time; further ones wait.
+    /// Requests served at once, each with one call to an upstream at a time, from the end of a body that is read; further
+    /// ones wait.
     pub requests: usize,
     /// Requests that wait for another to end; further ones are sent away.
     pub queue: usize,

@@ -151,6 +151,28 @@ async fn who_waits_too_long_for_its_turn_is_429() {
     assert_eq!(endmark.ask(&request(5)).await.status, 429);
 }
 
+/// A thousand clients that drip a body each would otherwise keep all others waiting.
+#[tokio::test]
+async fn who_only_sends_a_body_keeps_nobody_waiting() {
+    let endmark = Endmark::start_with(ScriptedModel::new("Hello"), |settings| {
+        settings.limits.requests = 1;
+        settings.limits.queue = 0;
+    })
+    .await;
+    let body = request(50).to_string();
+    let (begun, rest) = body.split_at(body.len() / 2);
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut slow = Raw::connect(endmark.address).await;
+    slow.send(head + begun).await;
+    tokio::time::sleep(SHORT).await;
+    assert_eq!(endmark.ask(&request(50)).await.status, 200);
+    let said = slow.send(rest.to_owned()).await.until("}}").await;
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+}
+
 #[tokio::test]
 async fn a_permit_is_free_again_after_an_end_an_error_and_a_client_that_went_away() {
     let script = Script::new()
