@@ -197,7 +197,9 @@ impl Sets {
     fn alone(&mut self) -> Vec<bool> {
         let roots: Vec<usize> = (0..self.parents.len()).map(|at| self.root(at)).collect();
         let mut sizes = vec![0_usize; roots.len()];
-        roots.iter().for_each(|root| sizes[*root] += 1);
+        for root in &roots {
+            sizes[*root] += 1;
+        }
         roots.iter().map(|root| sizes[*root] == 1).collect()
     }
 
