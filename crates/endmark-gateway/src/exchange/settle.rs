@@ -149,6 +149,7 @@ async fn followed(
         } else {
             (Ending::Clean, Some(Stop::Normal))
         };
+        give_own_id(&mut call, own_calls.iter().chain(&settled.new_calls));
         let reply = Reply {
             text: call.arguments.clone(),
             ending,
@@ -172,4 +173,13 @@ async fn followed(
         settled.new_calls.push(call);
     }
     Ok(())
+}
+
+/// Gives a call another id where its own is that of a call before it: some servers count their calls anew in each answer, and
+/// a result would go to the wrong one.
+fn give_own_id<'a>(call: &mut ToolCall, before: impl Iterator<Item = &'a ToolCall> + Clone) {
+    let Some(id) = call.id.clone() else { return };
+    let is_taken = |id: &str| before.clone().any(|known| known.id.as_deref() == Some(id));
+    let others = (2_u32..).map(|number| format!("{id}_{number}"));
+    call.id = std::iter::once(id.clone()).chain(others).find(|id| !is_taken(id));
 }

@@ -1,6 +1,7 @@
 //! What is told of a reply that ended right behind a whole call: of further calls nothing is known.
 
-use testkit::{Answer, Dialect, Fault, Script};
+use serde_json::json;
+use testkit::{Answer, Dialect, Fault, Request, Script};
 
 use crate::support::Endmark;
 use crate::support::spoken::{End, Said, Wire};
@@ -185,6 +186,58 @@ async fn a_call_behind_the_rest_of_the_one_that_was_cut_is_not_lost() {
         {
             let begun = [Said::Call("get_weather", r#"{"city":"Par"#)];
             becomes(wire, stream, &begun, &[Said::Text(text), next]).await;
+        }
+    }
+}
+
+/// Some servers count their calls anew in each answer: a result must not go to the wrong one.
+#[tokio::test]
+async fn a_call_that_is_added_has_an_id_of_its_own() {
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let has_ids = wire != Wire::Other(Dialect::Gemini);
+        // Not streamed, Messages has nothing of what came of the second call.
+        if !has_ids || !stream && wire == Wire::Other(Dialect::Messages) {
+            continue;
+        }
+        let first = wire.answer(&[PARIS, Said::Call("get_time", r#"{"tz":"C"#)], End::Limit, stream);
+        let (time, rome) = (r#"{"tz":"CET"}"#, r#"{"city":"Rome"}"#);
+        let calls = [Said::Call("get_time", time), Said::Call("get_weather", rome)];
+        let rest = wire.answer(&calls, End::Calls, stream);
+        let endmark = Endmark::start(Script::new().then(first).otherwise(rest)).await;
+        let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
+        let what = format!("{wire:?} {stream}: {}", reply.text());
+        let arguments: Vec<&str> = heard.calls.iter().map(|(_, arguments)| arguments.as_str()).collect();
+        assert_eq!(arguments, [r#"{"city":"Paris"}"#, time, rome], "{what}");
+        let is_there = |id: &str| reply.text().contains(&format!("\"{id}\""));
+        assert!(is_there("call_0") && is_there("call_1") && is_there("call_1_2"), "{what}");
+    }
+}
+
+/// OpenRouter says so that a provider failed in the middle of a stream.
+#[tokio::test]
+async fn an_error_in_the_chunk_with_the_finish_reason_reaches_the_client() {
+    let failed = |word: &str| {
+        let chunk = json!({
+            "id": "chatcmpl", "object": "chat.completion.chunk", "created": 1, "model": "scripted",
+            "error": {"code": "server_error", "message": "Provider disconnected unexpectedly"},
+            "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": word}],
+        });
+        format!("data: {chunk}\n\n")
+    };
+    let wire = Wire::Chat;
+    for (said, word) in
+        [(Said::Text("The harb"), "error"), (PARIS, "error"), (Said::Text("The harb"), "stop")]
+    {
+        for mode in ["on", "warn"] {
+            let mut frames = wire.frames(&[said], None);
+            frames.extend([failed(word), "data: [DONE]\n\n".to_owned()]);
+            let endmark = before(Answer::sse(frames)).await;
+            let request = Request::post(endmark.address, wire.path(true)).header("x-endmark-resume", mode);
+            let reply = request.json(&wire.request(true)).send().await.read().await;
+            let what = format!("{said:?} {word} {mode}: {}", reply.text());
+            assert!(wire.hear(&reply).error.is_some(), "{what}");
+            assert!(reply.text().contains("Provider disconnected unexpectedly"), "{what}");
+            assert!(!reply.text().contains("[DONE]"), "{what}");
         }
     }
 }

@@ -165,7 +165,8 @@ impl ChatStream {
         let pieces = event.pieces.get(pieces_before..).unwrap_or_default();
         self.received.pieces(index, pieces, legacy);
         let refused = self.choice_at(index).is_some_and(|choice| choice.refused);
-        let finish = read_finish(value, index, self.has_stop, refused);
+        // Beside an error it says nothing else than that: `"error": {…}, "choices": [{"finish_reason": "error"}]`.
+        let finish = read_finish(value, index, self.has_stop, refused).filter(|_| event.error.is_none());
         event.finishes.extend(finish.clone());
         self.received.end(index, finish, fidelity);
         is_bare(value, delta.as_ref())
