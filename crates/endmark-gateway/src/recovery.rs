@@ -22,4 +22,4 @@ pub(crate) use capabilities::Capabilities;
 pub(crate) use flow::{ClientGone, Flow};
 pub(crate) use mend::{Finish, Mended, judgement, mend};
 pub(crate) use schema::{Schema, SchemaError};
-pub(crate) use suspect::{Following, HALVED, Suspect, UNSHOWN, is_made_up};
+pub(crate) use suspect::{BEHIND_CALLS, Following, HALVED, Suspect, UNSHOWN, is_made_up};

@@ -242,16 +242,18 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         exact,
         received,
         continuation: _,
-        ends_in_thought: _,
+        ends_unshown: _,
         last_part: _,
         signature: _,
         unfinished: _,
         half_open,
+        last_call_at: _,
+        beside,
     } = choice;
     writeln!(
         out,
         "choice {index}: {received} bytes, text {text:?}, reasoned {reasoned}, refused {refused}, mendable {}",
-        *mendable && *exact && !*half_open
+        *mendable && !*beside && *exact && !*half_open
     )?;
     for call in tool_calls {
         let ToolCall { index, id, name, arguments, legacy, signature: _ } = call;

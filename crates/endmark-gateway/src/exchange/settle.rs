@@ -149,7 +149,7 @@ async fn followed(
         } else {
             (Ending::Clean, Some(Stop::Normal))
         };
-        give_own_id(&mut call, own_calls.iter().chain(&settled.new_calls));
+        give_own_id(&mut call, &[&own_calls, &settled.new_calls]);
         let reply = Reply {
             text: call.arguments.clone(),
             ending,
@@ -177,9 +177,9 @@ async fn followed(
 
 /// Gives a call another id where its own is that of a call before it: some servers count their calls anew in each answer, and
 /// a result would go to the wrong one.
-fn give_own_id<'a>(call: &mut ToolCall, before: impl Iterator<Item = &'a ToolCall> + Clone) {
+fn give_own_id(call: &mut ToolCall, before: &[&[ToolCall]]) {
     let Some(id) = call.id.clone() else { return };
-    let is_taken = |id: &str| before.clone().any(|known| known.id.as_deref() == Some(id));
+    let is_taken = |id: &str| before.iter().copied().flatten().any(|known| known.id.as_deref() == Some(id));
     let others = (2_u32..).map(|number| format!("{id}_{number}"));
     call.id = std::iter::once(id.clone()).chain(others).find(|id| !is_taken(id));
 }

@@ -8,11 +8,12 @@ use endmark_wire::reply::{Choice, Finish, ToolCall};
 
 use super::Exchange;
 use super::slot::{Part, Slot};
-use crate::recovery::{HALVED, Schema, Suspect, UNSHOWN, is_made_up, judgement};
+use crate::recovery::{BEHIND_CALLS, HALVED, Schema, Suspect, UNSHOWN, is_made_up, judgement};
 
-/// The parts of a choice that may be cut: its text, or, where it calls tools, the arguments of each call.
+/// The parts of a choice that may be cut: its text, or, where it calls tools, the arguments of each call and what stands
+/// behind the last.
 ///
-/// Text before a call is complete, and so is every call but the last: the model went on after it.
+/// Text before a call is complete, and so is every call that something follows: the model went on after it.
 pub(crate) fn suspects(
     exchange: &Exchange,
     choice: &Choice,
@@ -20,8 +21,6 @@ pub(crate) fn suspects(
     output_tokens: Option<u64>,
     error: Option<&ProviderError>,
 ) -> Vec<Suspect> {
-    // Of a text with a thought behind it the rest is the thought's: a request could only show what stands before that.
-    let is_unshown = !choice.mendable || (choice.ends_in_thought && choice.tool_calls.is_empty());
     let stop = choice.finish.as_ref().and_then(|finish| finish.stop);
     // Some servers have a finish reason for "it went wrong".
     let went_wrong = choice.finish.is_some() && stop.is_none();
@@ -30,70 +29,76 @@ pub(crate) fn suspects(
     let fills_window = choice.finish.as_ref().is_some_and(Finish::fills_window);
     let refused = choice.refused || stands || error.is_some_and(ProviderError::is_final);
     let stop = if refused { Some(Stop::Refused) } else { stop };
-    let reply = |text: String| Reply {
-        text,
+    let reply = |text: &str| Reply {
+        text: text.to_owned(),
         ending,
         stop,
         output_tokens,
         limit: exchange.limit_of_one_reply(),
         reasoned: choice.reasoned,
     };
-    let slot = || Slot { choice: choice.index, part: Part::Text };
-    if is_unshown {
+    let text = |reply: Reply| Suspect {
+        slot: Slot { choice: choice.index, part: Part::Text },
+        demanded: exchange.demanded.clone(),
+        schema: None,
+        content_before: String::new(),
+        calls_before: Vec::new(),
+        hindrance: None,
+        fills_window,
+        continuation: None,
+        judged: OnceLock::new(),
+        reply,
+    };
+    let unshown = || {
         // What came of it may not be all that there is: only how it ended tells anything, and a call that is said to go on.
-        let (text, demanded) =
+        let (said, demanded) =
             if choice.unfinished { ("{", Some(Format::Json)) } else { (choice.text.as_str(), None) };
-        let reply = Reply { reasoned: false, ..reply(text.to_owned()) };
-        let suspect = Suspect {
-            slot: slot(),
-            demanded,
-            schema: None,
-            content_before: String::new(),
-            calls_before: Vec::new(),
-            hindrance: Some(UNSHOWN),
-            fills_window,
-            continuation: None,
-            judged: OnceLock::new(),
-            reply,
-        };
+        let reply = Reply { reasoned: false, ..reply(said) };
+        let suspect = Suspect { demanded, hindrance: Some(UNSHOWN), ..text(reply) };
         let is_told = match judgement(&suspect) {
             Judgement::Cut(CutKind::Limit | CutKind::Window) => true,
             Judgement::Cut(CutKind::Format) => choice.unfinished,
             _ => false,
         };
-        return if is_told { vec![suspect] } else { Vec::new() };
+        is_told.then_some(suspect)
+    };
+    let hindrance = if choice.beside { Some(UNSHOWN) } else { (!choice.is_exact()).then_some(HALVED) };
+    if !choice.mendable {
+        return unshown().into_iter().collect();
     }
-    let hindrance = (!choice.is_exact()).then_some(HALVED);
     if choice.tool_calls.is_empty() {
-        let before = before(exchange, choice);
-        let reply = match before {
-            "" => reply(with_lead(exchange, &choice.text)),
-            before => reply(choice.text.strip_prefix(before).unwrap_or_default().to_owned()),
+        // Of a text with a thought behind it, or a part of the server's, the rest is that of those: a request could only show
+        // what stands before.
+        if choice.ends_unshown {
+            return unshown().into_iter().collect();
+        }
+        let reply = match before(exchange, choice) {
+            "" => reply(&with_lead(exchange, &choice.text)),
+            before => reply(choice.text.strip_prefix(before).unwrap_or_default()),
         };
-        return vec![Suspect {
-            slot: slot(),
-            reply,
-            demanded: exchange.demanded.clone(),
-            schema: exchange.schema.clone(),
-            content_before: String::new(),
-            calls_before: Vec::new(),
-            hindrance,
-            fills_window,
-            continuation: choice.continuation.clone(),
-            judged: OnceLock::new(),
-        }];
+        let schema = exchange.schema.clone().filter(|_| !choice.beside);
+        let continuation = choice.continuation.clone();
+        return vec![Suspect { schema, hindrance, continuation, ..text(reply) }];
     }
+    let behind = if choice.ends_unshown {
+        unshown()
+    } else {
+        let of_text = |said: &str| Suspect { hindrance: Some(BEHIND_CALLS), ..text(reply(said)) };
+        choice.behind_calls().map(of_text)
+    };
+    let went_on = choice.ends_unshown || behind.is_some();
     let last = choice.tool_calls.len() - 1;
     let of_call = |(position, call): (usize, &ToolCall)| {
-        let mut reply = reply(call.arguments.clone());
-        if position < last {
+        let mut reply = reply(&call.arguments);
+        let is_last = position == last && !went_on;
+        if !is_last {
             (reply.ending, reply.stop, reply.output_tokens) = (Ending::Clean, Some(Stop::Normal), None);
         }
         let before = &choice.tool_calls[..position];
         let suspect = call_suspect(exchange, choice.index, call, reply, &choice.text, before);
-        Suspect { hindrance, fills_window: fills_window && position == last, ..suspect }
+        Suspect { hindrance, fills_window: fills_window && is_last, ..suspect }
     };
-    choice.tool_calls.iter().enumerate().map(of_call).collect()
+    choice.tool_calls.iter().enumerate().map(of_call).chain(behind).collect()
 }
 
 /// The judgement of a reply: that of its worst part.

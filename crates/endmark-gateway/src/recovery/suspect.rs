@@ -43,8 +43,13 @@ pub(crate) struct Following {
 /// A request could only show another text than the client has; see [`Choice::exact`](endmark_wire::reply::Choice::exact).
 pub(crate) const HALVED: &str = "half a surrogate pair stands in it, which no request can show";
 
-/// What stands next to the text, or in it; see [`Choice::mendable`](endmark_wire::reply::Choice::mendable).
-pub(crate) const UNSHOWN: &str = "it holds more than text and calls of functions, ends in a thought behind a text, or was not read as a whole, which no request can show";
+/// What stands next to the text, or in it; see [`Choice::mendable`](endmark_wire::reply::Choice::mendable) and
+/// [`Choice::beside`](endmark_wire::reply::Choice::beside).
+pub(crate) const UNSHOWN: &str = "it holds more than text and calls of functions, ends in a thought, or was not read as a whole, which no request can show";
+
+/// What the model said behind a call; see [`Choice::behind_calls`](endmark_wire::reply::Choice::behind_calls).
+pub(crate) const BEHIND_CALLS: &str =
+    "it stands behind a call, of which the model would first have to know the result";
 
 /// Whether the arguments of a reply's last call are not the model's. Where the reply reached its limit, whole arguments
 /// that the function does not take are what a server made of a beginning that it could not read: in formats that have an

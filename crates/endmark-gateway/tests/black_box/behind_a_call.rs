@@ -64,6 +64,73 @@ async fn a_limit_right_behind_a_whole_call_is_told() {
     }
 }
 
+/// What stands last is what is cut: that the call before it is whole says nothing of it.
+#[tokio::test]
+async fn a_text_behind_a_whole_call_that_is_cut_is_not_called_whole() {
+    let said = [PARIS, Said::Text("Now the harb")];
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        if !stream && wire == Wire::Chat {
+            // Here a message does not say which came first.
+            continue;
+        }
+        let endmark = before(wire.answer(&said, End::Limit, stream)).await;
+        let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
+        let what = format!("{wire:?} {stream}: {}", reply.text());
+        assert_eq!((heard.stop.as_deref(), heard.error), (Some(wire.word(End::Limit)), None), "{what}");
+        assert_eq!((heard.text.as_str(), heard.calls.len()), ("Now the harb", 1), "{what}");
+        let told = heard.endmark.unwrap_or_default();
+        let outcome = told["outcome"].as_str().or_else(|| reply.header("x-endmark-outcome"));
+        assert_eq!(outcome, Some("cut"), "{what}");
+        assert_eq!(endmark.calls(), 1, "nothing can go on with it");
+
+        let whole = wire.answer(&said, End::Calls, stream);
+        let bytes = whole.body();
+        let endmark = before(whole).await;
+        let (reply, _) = wire.ask(&endmark, &wire.request(stream), stream).await;
+        assert_eq!(reply.body, bytes, "{wire:?} {stream}: {}", reply.text());
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_in_a_text_behind_a_whole_call_ends_in_an_error() {
+    for wire in Wire::ALL {
+        for fault in [None, Some(Fault::Reset)] {
+            let mut frames = wire.frames(&[PARIS, Said::Text("Now the harb")], None);
+            if wire != Wire::Chat && wire != Wire::Other(Dialect::Gemini) {
+                // The end of the text's own part has not come.
+                frames.pop();
+            }
+            let length = frames.concat().len();
+            let answer = Answer::sse(frames);
+            let answer = match fault {
+                Some(fault) => answer.fault(length, fault),
+                None => answer,
+            };
+            let endmark = before(answer).await;
+            let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+            let what = format!("{wire:?} {fault:?}: {}", reply.text());
+            assert!(heard.error.is_some(), "{what}");
+            assert_eq!((heard.stop, endmark.calls()), (None, 1), "{what}");
+        }
+    }
+}
+
+/// A thought without its signature is refused where a client sends it back.
+#[tokio::test]
+async fn a_stream_that_breaks_off_in_a_thought_behind_a_whole_call_ends_in_an_error() {
+    let wire = Wire::Other(Dialect::Messages);
+    let mut frames = wire.frames(&[PARIS], None);
+    for event in [
+        json!({"type": "content_block_start", "index": 1, "content_block": {"type": "thinking", "thinking": "", "signature": ""}}),
+        json!({"type": "content_block_delta", "index": 1, "delta": {"type": "thinking_delta", "thinking": "Now the harb"}}),
+    ] {
+        frames.push(format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()));
+    }
+    let endmark = before(Answer::sse(frames)).await;
+    let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+    assert!(heard.error.is_some() && heard.stop.is_none(), "{}", reply.text());
+}
+
 #[tokio::test]
 async fn an_error_of_the_upstream_behind_a_whole_call_reaches_the_client() {
     for wire in Wire::ALL {
@@ -213,7 +280,7 @@ async fn a_call_that_is_added_has_an_id_of_its_own() {
     }
 }
 
-/// OpenRouter says so that a provider failed in the middle of a stream.
+/// A router says so that its provider failed in the middle of a stream.
 #[tokio::test]
 async fn an_error_in_the_chunk_with_the_finish_reason_reaches_the_client() {
     let failed = |word: &str| {

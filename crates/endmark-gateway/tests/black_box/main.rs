@@ -5,6 +5,7 @@
 mod asked_anew;
 mod bad_input;
 mod behind_a_call;
+mod beside_a_search;
 mod calls_at_the_limit;
 mod citations;
 mod compression;

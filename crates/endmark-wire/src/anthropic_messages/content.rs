@@ -35,6 +35,19 @@ pub(super) fn last_part(content: Value<'_>) -> usize {
     parts.last
 }
 
+/// Where in the text of a `content` array its last call stands.
+pub(super) fn last_call_at(content: Value<'_>) -> usize {
+    let (mut length, mut at) = (0, 0);
+    for block in content.items() {
+        if block.says("type", "tool_use") {
+            at = length;
+        } else if block.says("type", "text") {
+            length += block.field("text").and_then(Value::decoded).map_or(0, |text| text.text.len());
+        }
+    }
+    at
+}
+
 /// The parts of a text, as its blocks come.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parts {

@@ -3,7 +3,7 @@
 use endmark_core::Stop;
 use serde_json::value::RawValue;
 
-use super::content::{call_blocks, is_cited, last_part, text_blocks, text_of};
+use super::content::{call_blocks, is_cited, last_call_at, last_part, text_blocks, text_of};
 use super::stop;
 use super::usage::{self, Counts};
 use crate::edit::Edits;
@@ -30,7 +30,8 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
     let at_limit = finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Limit));
     let (text, exact) = text_of(content);
     let last = content.items().last().filter(|block| block.says("type", "tool_use"));
-    let mut choice = Choice { text, last_part: last_part(content), exact, ..Choice::new(0) };
+    let (last_part, last_call_at) = (last_part(content), last_call_at(content));
+    let mut choice = Choice { text, last_part, last_call_at, exact, ..Choice::new(0) };
     for (index, block) in (0..).zip(call_blocks(content)) {
         let input = block.field("input").and_then(|input| input.of_kind(Kind::Object));
         // What a server gives of a cut input is no beginning of it: nothing of the call has come.
@@ -48,9 +49,10 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
         |block: Value<'_>| block.says("type", "thinking") || block.says("type", "redacted_thinking");
     let is_said = |block: Value<'_>| block.says("type", "text") || block.says("type", "tool_use");
     // What no continuation can show, as what a tool of the server's found: the rest would not fit it.
-    choice.mendable &= content.items().all(|block| is_said(block) || is_thought(block));
+    choice.beside = !content.items().all(|block| is_said(block) || is_thought(block));
     choice.reasoned = content.items().any(is_thought);
-    choice.ends_in_thought = content.items().last().is_some_and(is_thought) && !choice.text.trim().is_empty();
+    let is_behind = choice.beside || !choice.text.trim().is_empty() || !choice.tool_calls.is_empty();
+    choice.ends_unshown = is_behind && content.items().last().is_some_and(|block| !is_said(block));
     let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());
     choice.received = choice.text.len() + arguments.sum::<usize>();
     choice.end(finish);

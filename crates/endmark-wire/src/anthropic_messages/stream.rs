@@ -134,7 +134,7 @@ impl MessageReader {
             Some("redacted_thinking") => Block::Other,
             // What no continuation can show, as what a tool of the server's found.
             _ => {
-                fidelity = Fidelity::Partial;
+                self.received.beside(0);
                 Block::Other
             }
         };

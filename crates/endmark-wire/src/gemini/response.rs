@@ -41,18 +41,21 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
     let at_limit = finish.as_ref().is_some_and(|finish| finish.stop == Some(Stop::Limit));
     let last = last_said(parts(candidate));
     let mut choice = Choice::new(index);
-    choice.mendable = !is_grounded(candidate);
+    choice.beside = is_grounded(candidate);
     for part in parts(candidate) {
-        choice.mendable &= !holds_more(part);
+        if holds_more(part) {
+            choice.shows_no_more();
+        }
         if let Some(text) = text_of(part).and_then(Value::decoded) {
             choice.signature = signature_of(part).or(choice.signature);
             choice.text.push_str(&text.text);
             choice.exact &= text.exact;
-            choice.ends_in_thought &= text.text.is_empty();
+            choice.ends_unshown &= text.text.is_empty();
         } else if is_thought(part) {
             choice.thinks();
         } else if let Some(call) = call_of(part) {
-            choice.ends_in_thought = false;
+            choice.ends_unshown = false;
+            choice.last_call_at = choice.text.len();
             choice.mendable &= !is_in_pieces(call);
             choice.unfinished = will_continue(call);
             choice.tool_calls.push(ToolCall {

@@ -4,7 +4,7 @@ use endmark_core::Stop;
 
 use super::candidate::{
     arguments_of, call_of, holds_more, is_grounded, is_in_pieces, is_thought, last_said, number,
-    signature_of, will_continue,
+    signature_of, text_of, will_continue,
 };
 use super::error;
 use super::stop;
@@ -65,11 +65,14 @@ impl ContentReader {
         let parts = fields.get("content").and_then(|content| content.field("parts"));
         let parts: Vec<Value<'_>> = parts.into_iter().flat_map(Value::items).collect();
         let (last, is_bare) = (last_said(parts.iter().copied()), parts.is_empty());
+        let is_unsaid =
+            |part: Value<'_>| holds_more(part) && text_of(part).is_none() && call_of(part).is_none();
+        let ends_unsaid = last.is_some_and(is_unsaid);
+        let is_beside = is_grounded(candidate) || parts.iter().any(|part| holds_more(*part));
         let before = event.pieces.len();
-        let (mut fidelity, mut thought) = (Fidelity::partial_if(is_grounded(candidate)), false);
+        let (mut fidelity, mut thought) = (Fidelity::Exact, false);
         let (mut signatures, mut more) = (Vec::new(), None);
         for part in parts {
-            fidelity = fidelity.max(Fidelity::partial_if(holds_more(part)));
             let in_thought = is_thought(part);
             thought |= in_thought;
             let text = part.field("text").filter(|_| !in_thought);
@@ -118,6 +121,11 @@ impl ContentReader {
             self.received.last_call_unread(index);
         }
         self.received.pieces(index, pieces, false);
+        if ends_unsaid {
+            self.received.beside(index);
+        } else if is_beside {
+            self.received.explained(index);
+        }
         if let Some(more) = more {
             self.received.will_continue(index, more);
         }

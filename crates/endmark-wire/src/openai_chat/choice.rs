@@ -29,9 +29,13 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
         // No continuation can show what was spoken.
         choice.mendable &= message.filled("audio").is_none();
         for (number, call) in (0..).zip(CallView::all(&message)) {
+            if !call.of_function {
+                choice.shows_no_more();
+                continue;
+            }
+            choice.ends_unshown = false;
             let (arguments, exact) = call.arguments_text();
             choice.exact &= exact;
-            choice.mendable &= call.of_function;
             choice.tool_calls.push(ToolCall {
                 index: number,
                 id: call.id,
@@ -44,6 +48,8 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
         choice.reasoned = reasoning_of(&message).is_some();
         choice.refused = said(&message, "refusal").is_some();
     }
+    // A message does not say which came first; a model speaks before it calls.
+    choice.last_call_at = choice.text.len();
     let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());
     choice.received = choice.text.len() + arguments.sum::<usize>();
     choice.end(read_finish(&value, choice.index, has_stop, choice.refused));

@@ -199,11 +199,14 @@ impl ChatStream {
             let next = || last.map_or(0, |last| if begins { last.saturating_add(1) } else { last });
             let index = call.index.unwrap_or_else(next);
             last = Some(index);
+            if !call.of_function {
+                self.received.beside(choice);
+                continue;
+            }
             let piece = call.arguments.and_then(|piece| self.received.decoded(choice, Some(index), piece));
             let piece = piece.map(|piece| (piece.text.into_owned(), piece.exact));
             let (arguments, arguments_exact) = piece.unwrap_or_else(|| call.arguments_text());
-            *fidelity =
-                (*fidelity).max(Fidelity::of(arguments_exact)).max(Fidelity::partial_if(!call.of_function));
+            *fidelity = (*fidelity).max(Fidelity::of(arguments_exact));
             push(Piece::ToolCall { index, id: call.id, name: call.name, arguments });
         }
     }

@@ -30,7 +30,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
         match Item::of(item) {
             Item::Message => {
                 choice.last_part = choice.text.len();
-                choice.ends_in_thought = false;
+                choice.ends_unshown = false;
                 for text in texts(item).filter_map(Value::decoded) {
                     choice.text.push_str(&text.text);
                     choice.exact &= text.exact;
@@ -39,7 +39,8 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
                 choice.refused |= parts.any(|part| refusal_of(part).is_some());
             }
             Item::Call => {
-                choice.ends_in_thought = false;
+                choice.ends_unshown = false;
+                choice.last_call_at = choice.text.len();
                 let arguments = item.field("arguments").and_then(Value::decoded);
                 choice.exact &= arguments.as_ref().is_none_or(|arguments| arguments.exact);
                 choice.tool_calls.push(ToolCall {
@@ -52,7 +53,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
                 });
             }
             // What no continuation can show: the rest would not fit it.
-            Item::OtherCall | Item::Other => choice.mendable = false,
+            Item::OtherCall | Item::Other => choice.shows_no_more(),
             Item::Reasoning => choice.thinks(),
         }
     }

@@ -131,6 +131,11 @@ impl ResponseReader {
             let length = self.received.choice_at(0).map_or(0, |choice| choice.text.len());
             self.received.part_begins(0, length);
         }
+        // Some servers send nothing of it but its end.
+        let item = root.field("item").filter(|_| kind.starts_with("response.output_item."));
+        if item.is_some_and(|item| matches!(Item::of(item), Item::OtherCall | Item::Other)) {
+            self.received.beside(0);
+        }
         if let Some(open) = self.open.last().filter(|open| open.item == Item::Reasoning)
             && kind == "response.output_item.added"
             && open.place == Place::of(root)
@@ -192,7 +197,7 @@ impl ResponseReader {
         let Some(item) = root.field("item") else { return Fidelity::Exact };
         let kind = Item::of(item);
         let mut open = Open { place: Place::of(root), item: kind, call: self.calls, came: false };
-        let mut fidelity = Fidelity::partial_if(matches!(kind, Item::OtherCall | Item::Other));
+        let mut fidelity = Fidelity::Exact;
         event.opens = match kind {
             Item::Message => item.filled("content").is_none(),
             Item::Reasoning => {
@@ -247,8 +252,7 @@ impl ResponseReader {
                     event.pieces.push(Delta { choice: 0, piece: begins });
                 }
             }
-            (Item::OtherCall | Item::Other, _) => fidelity = Fidelity::Partial,
-            (Item::Reasoning, _) => {}
+            (Item::OtherCall | Item::Other | Item::Reasoning, _) => {}
         }
         event.closes = event.pieces.is_empty();
         fidelity

@@ -15,18 +15,23 @@ pub struct Choice {
     pub last_part: usize,
     /// The tool calls, in the order in which they began.
     pub tool_calls: Vec<ToolCall>,
+    /// Where in the text the last of them stands, in formats that tell the order.
+    pub last_call_at: usize,
     /// Whether reasoning came with it.
     pub reasoned: bool,
-    /// Whether the last thing that came is a thought behind a text: the rest of the reply is the thought's, which no request
-    /// can show.
-    pub ends_in_thought: bool,
+    /// Whether a part of the server's own stands in it, as what a search of its found, or a call of another tool than a
+    /// function. What the choice says beside can be judged, and not gone on with: no request can show such a part.
+    pub beside: bool,
+    /// Whether the last thing that came is one of those, or a thought behind a text or a call: the rest of the reply is that
+    /// of what no request can show.
+    pub ends_unshown: bool,
     /// Whether the model refused, in a field of its own or by its stop reason.
     pub refused: bool,
     /// How it ended; none while it has not.
     pub finish: Option<Finish>,
-    /// Whether `text` and `tool_calls` are all that was received, character for character. If not (too long
-    /// to be kept, a chunk that could not be read, a call of another tool than a function) the choice can only be
-    /// passed on, and both may be empty.
+    /// Whether `text` and `tool_calls` are all that was received of them, character for character. If not (too long
+    /// to be kept, a chunk that could not be read, a call in pieces) the choice can only be passed on, and both may be
+    /// empty.
     pub mendable: bool,
     /// Whether every character of them is one that came. Half a surrogate pair is none, and stands as U+FFFD: such a
     /// choice can be judged, and not gone on with.
@@ -60,8 +65,10 @@ impl Choice {
             text: String::new(),
             last_part: 0,
             tool_calls: Vec::new(),
+            last_call_at: 0,
             reasoned: false,
-            ends_in_thought: false,
+            beside: false,
+            ends_unshown: false,
             refused: false,
             finish: None,
             mendable: true,
@@ -76,7 +83,7 @@ impl Choice {
 
     /// Whether more can be joined to it.
     pub fn can_go_on(&self) -> bool {
-        self.mendable && self.is_exact()
+        self.mendable && !self.beside && self.is_exact()
     }
 
     /// Whether a client that has all of it has these very characters, and not half a one.
@@ -84,10 +91,30 @@ impl Choice {
         self.exact && !self.half_open
     }
 
+    /// The text behind the last call, if there is any: the model went on after the call, so that one is complete.
+    ///
+    /// ```
+    /// use endmark_wire::reply::{Choice, ToolCall};
+    ///
+    /// let mut choice = Choice { text: "I look. Now".into(), last_call_at: 7, ..Choice::new(0) };
+    /// assert_eq!(choice.behind_calls(), None);
+    /// choice.tool_calls.push(ToolCall::default());
+    /// assert_eq!(choice.behind_calls(), Some(" Now"));
+    /// ```
+    pub fn behind_calls(&self) -> Option<&str> {
+        let behind = self.text.get(self.last_call_at..).filter(|_| !self.tool_calls.is_empty());
+        behind.filter(|text| !text.trim().is_empty())
+    }
+
     /// Notes that a thought came.
     pub(crate) fn thinks(&mut self) {
         self.reasoned = true;
-        self.ends_in_thought = !self.text.trim().is_empty();
+        self.ends_unshown = self.beside || !self.text.trim().is_empty() || !self.tool_calls.is_empty();
+    }
+
+    /// Notes that a part came that no request can show.
+    pub(crate) fn shows_no_more(&mut self) {
+        (self.beside, self.ends_unshown) = (true, true);
     }
 
     /// Notes how the choice ended.

@@ -236,6 +236,22 @@ impl Received {
         }
     }
 
+    /// Notes that a choice has a part that no request can show; see [`Choice::beside`].
+    pub(crate) fn beside(&mut self, index: u32) {
+        self.pieces(index, &[], false);
+        if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
+            choice.shows_no_more();
+        }
+    }
+
+    /// Notes that a choice has more than a request can show, though that is not what came last.
+    pub(crate) fn explained(&mut self, index: u32) {
+        self.pieces(index, &[], false);
+        if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
+            choice.beside = true;
+        }
+    }
+
     /// Notes that the model reasoned, where it shows nothing of it.
     pub(crate) fn reasoned(&mut self, index: u32) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
@@ -295,6 +311,7 @@ impl Received {
             choice.mendable = false;
             choice.text = String::new();
             choice.last_part = 0;
+            choice.last_call_at = 0;
             choice.tool_calls = Vec::new();
         }
     }
@@ -307,14 +324,15 @@ impl Choice {
             Piece::Text(text) => {
                 self.received += text.len();
                 append(&mut self.text, if keep { text } else { "" });
-                self.ends_in_thought &= text.is_empty();
+                self.ends_unshown &= text.is_empty();
             }
             Piece::Reasoning(_) => self.thinks(),
             Piece::Refusal(_) => self.refused = true,
             Piece::ToolCall { index, id, name, arguments } => {
-                self.ends_in_thought = false;
+                self.ends_unshown = false;
                 self.received += arguments.len();
                 if keep {
+                    self.last_call_at = self.text.len();
                     let call = self.call(*index, legacy);
                     call.id = call.id.take().or_else(|| id.clone());
                     if let Some(name) = name.as_ref().filter(|_| call.name.is_empty()) {

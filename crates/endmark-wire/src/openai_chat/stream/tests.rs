@@ -91,7 +91,7 @@ fn a_stream_with_a_blank_finish_on_every_chunk_has_not_ended() {
 }
 
 #[test]
-fn a_choice_that_calls_another_tool_than_a_function_is_not_mendable() {
+fn a_choice_that_calls_another_tool_than_a_function_cannot_be_gone_on_with() {
     let chunk = |index: u32, call: &str| {
         format!("{{\"choices\":[{{\"index\":{index},\"delta\":{{\"tool_calls\":[{call}]}}}}]}}")
     };
@@ -99,14 +99,14 @@ fn a_choice_that_calls_another_tool_than_a_function_is_not_mendable() {
     stream.chunk(&text(0, "Let me see.")).unwrap();
     let begin = r#"{"index":0,"id":"c","type":"custom","custom":{"name":"sh","input":""}}"#;
     stream.chunk(&chunk(0, begin)).unwrap();
-    assert!(!stream.choices()[0].mendable);
+    assert!(!stream.choices()[0].can_go_on());
     stream.chunk(&chunk(0, r#"{"index":0,"custom":{"input":"ls"}}"#)).unwrap();
     let call = r#"{"index":1,"id":"d","type":"function","function":{"name":"f","arguments":"{"}}"#;
     stream.chunk(&chunk(0, call)).unwrap();
     stream.chunk(&chunk(1, call)).unwrap();
     stream.chunk(&chunk(1, r#"{"index":1,"type":"","function":{"arguments":"}"}}"#)).unwrap();
-    let mendable: Vec<bool> = stream.choices().iter().map(|choice| choice.mendable).collect();
-    assert_eq!(mendable, [false, true]);
+    let can_go_on: Vec<bool> = stream.choices().iter().map(Choice::can_go_on).collect();
+    assert_eq!(can_go_on, [false, true]);
     assert_eq!(stream.choices()[1].tool_calls[0].arguments, "{}");
 }
 

@@ -1,0 +1,132 @@
+//! Replies in which a part of the server's own stands, as what its search found: nothing can go on with them, and what is cut
+//! of them is told all the same.
+
+use serde_json::{Value, json};
+use testkit::{Answer, Dialect, Heard, Reply, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
+
+const MESSAGES: Wire = Wire::Other(Dialect::Messages);
+const RESPONSES: Wire = Wire::Other(Dialect::Responses);
+const GEMINI: Wire = Wire::Other(Dialect::Gemini);
+
+/// What the server's search found, as a part before all others of a reply.
+fn found(wire: Wire) -> Value {
+    match wire {
+        MESSAGES => json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}),
+        RESPONSES => {
+            json!({"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {"type": "search"}})
+        }
+        _ => json!({"executableCode": {"language": "PYTHON", "code": "1"}}),
+    }
+}
+
+/// An answer that says this behind a search.
+fn answer(wire: Wire, said: Said<'_>, end: End, stream: bool) -> Answer {
+    let mut whole = wire.whole(&[said], wire.word(end));
+    let parts = match wire {
+        MESSAGES => &mut whole["content"],
+        RESPONSES => &mut whole["output"],
+        _ => &mut whole["candidates"][0]["content"]["parts"],
+    };
+    if let Value::Array(parts) = parts {
+        parts.insert(0, found(wire));
+    }
+    if !stream {
+        return Answer::json(200, &whole);
+    }
+    let mut frames = wire.frames(&[said], Some(end));
+    let event =
+        |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default());
+    let shifted = |frame: &String| {
+        frame.replace("\"index\":0", "\"index\":1").replace("\"output_index\":0", "\"output_index\":1")
+    };
+    match wire {
+        MESSAGES => {
+            frames = frames.iter().map(shifted).collect();
+            frames.insert(
+                1,
+                event(&json!({"type": "content_block_start", "index": 0, "content_block": found(wire)})),
+            );
+            frames.insert(2, event(&json!({"type": "content_block_stop", "index": 0})));
+        }
+        RESPONSES => {
+            frames = frames.iter().map(shifted).collect();
+            frames.insert(
+                1,
+                event(&json!({"type": "response.output_item.added", "output_index": 0, "item": found(wire)})),
+            );
+            frames.insert(
+                2,
+                event(&json!({"type": "response.output_item.done", "output_index": 0, "item": found(wire)})),
+            );
+            frames.pop();
+            frames.push(event(&json!({"type": format!("response.{}", wire.word(end)), "response": whole})));
+        }
+        _ => {
+            let content = json!({"role": "model", "parts": [found(wire)]});
+            let event = json!({"candidates": [{"index": 0, "content": content}], "modelVersion": "scripted"});
+            frames.insert(0, format!("data: {event}\r\n\r\n"));
+        }
+    }
+    Answer::sse(frames)
+}
+
+async fn heard(wire: Wire, answer: Answer, request: &Value, stream: bool) -> (Reply, Heard) {
+    let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+    let heard = wire.ask(&endmark, request, stream).await;
+    assert_eq!(endmark.calls(), 1, "nothing can go on with it");
+    heard
+}
+
+fn all() -> impl Iterator<Item = (Wire, bool)> {
+    [MESSAGES, RESPONSES, GEMINI].into_iter().flat_map(|wire| [(wire, false), (wire, true)])
+}
+
+#[tokio::test]
+async fn no_client_takes_a_cut_call_behind_a_search_for_a_whole_one() {
+    for (wire, stream) in all() {
+        for arguments in ["", r#"{"city":"Par"#] {
+            let cut = answer(wire, Said::Call("get_weather", arguments), End::Limit, stream);
+            let (reply, heard) = heard(wire, cut, &wire.request(stream), stream).await;
+            let what = format!("{wire:?} {stream} {arguments:?}: {}", reply.text());
+            let is_said = heard.error.is_some() || heard.stop.as_deref() == Some(wire.word(End::Limit));
+            assert!(is_said, "{what}");
+            match wire {
+                // The call is there, and is said to be incomplete.
+                RESPONSES => assert!(reply.text().contains("incomplete"), "{what}"),
+                // Its client has begun to read it.
+                MESSAGES if stream => assert!(heard.error.is_some() && heard.stop.is_none(), "{what}"),
+                _ => assert_eq!(heard.calls, [], "{what}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reply_behind_a_search_does_not_keep_a_word_that_is_a_lie() {
+    for (wire, stream) in all() {
+        let mut request = wire.request(stream);
+        match wire {
+            RESPONSES => request["text"] = json!({"format": {"type": "json_object"}}),
+            GEMINI => request["generationConfig"]["responseMimeType"] = json!("application/json"),
+            _ => {
+                let format = json!({"type": "json_schema", "schema": {"type": "object"}});
+                request["output_config"] = json!({"format": format});
+            }
+        }
+        let lie = answer(wire, Said::Text(r#"{"a": [1, "#), End::Turn, stream);
+        let (reply, heard) = heard(wire, lie, &request, stream).await;
+        let what = format!("{wire:?} {stream}: {}", reply.text());
+        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{what}");
+
+        // And what is whole passes as it came.
+        for said in [Said::Text(r#"{"a": [1]}"#), Said::Call("get_weather", r#"{"city":"Paris"}"#)] {
+            let whole = answer(wire, said, End::Calls, stream);
+            let bytes = whole.body();
+            let (reply, _) = self::heard(wire, whole, &request, stream).await;
+            assert_eq!(reply.body, bytes, "{wire:?} {stream} {said:?}: {}", reply.text());
+        }
+    }
+}
