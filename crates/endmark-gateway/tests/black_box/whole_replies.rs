@@ -4,13 +4,21 @@ use endmark_core::OnAmbiguous;
 use endmark_gateway::Mode;
 use endmark_store::FinalStatus;
 use serde_json::json;
-use testkit::{Answer, Dialect, Prefill, Prompted, Script, ScriptedModel, chat_reply, chat_tool_reply};
+use testkit::{
+    Answer, Dialect, Prefill, Prompted, Received, Script, ScriptedModel, chat_reply, chat_tool_reply,
+};
 
 use crate::support::spoken::{End, Said, Wire};
 use crate::support::{Endmark, finish, request, text};
 
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats. \
 Mira counted the nets twice, because her father had taught her to count everything twice.";
+
+/// Who speaks last in a request.
+fn last_role(request: &Received) -> String {
+    let messages = request.json()["messages"].as_array().cloned().unwrap_or_default();
+    messages.last().and_then(|message| message["role"].as_str()).unwrap_or_default().to_owned()
+}
 
 #[tokio::test]
 async fn a_cut_text_is_continued_by_prefill_and_its_echo_is_stripped() {
@@ -53,18 +61,32 @@ async fn what_an_upstream_does_with_a_prefill_is_tried_once_and_remembered() {
         assert_eq!(text(&reply), r#"{"city": "Lyon", "rivers": ["Rhone", "Saone"]}"#);
         assert_eq!(reply.header("x-endmark-attempts"), Some("1"), "a refused prefill is no attempt");
     }
-    let last_roles: Vec<String> = endmark
-        .upstream
-        .requests()
-        .iter()
-        .map(|request| {
-            request.json()["messages"].as_array().unwrap().last().unwrap()["role"]
-                .as_str()
-                .unwrap()
-                .to_owned()
-        })
-        .collect();
+    let last_roles: Vec<String> = endmark.upstream.requests().iter().map(last_role).collect();
     assert_eq!(last_roles, ["user", "assistant", "user", "user", "user"]);
+}
+
+/// An error that passes says nothing of what comes next; llama.cpp's 500 on a prefill does.
+#[tokio::test]
+async fn an_error_of_the_server_on_a_prefill_is_remembered_only_where_it_speaks_of_that() {
+    let document = r#"{"city": "Lyon", "rivers": ["Rhone", "Saone"]}"#;
+    let (begun, rest) = document.split_at(20);
+    for (message, second) in [
+        ("internal error", "assistant"),
+        ("Assistant response prefill is incompatible with enable_thinking.", "user"),
+    ] {
+        let cut = || Answer::json(200, &chat_reply(begun, "length", (5, 5)));
+        let whole = || Answer::json(200, &chat_reply(rest, "stop", (5, 5)));
+        let failed = Answer::error(500, "server_error", None, message);
+        let script = Script::new().then(cut()).then(failed).then(whole()).then(cut()).otherwise(whole());
+        let endmark = Endmark::resuming(script).await;
+        let mut body = request(5);
+        body["response_format"] = json!({"type": "json_object"});
+        for _ in 0..2 {
+            assert_eq!(text(&endmark.ask(&body).await), document, "{message}");
+        }
+        let roles: Vec<String> = endmark.upstream.requests().iter().map(last_role).collect();
+        assert_eq!(roles, ["user", "assistant", "user", "user", second], "{message}");
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Errors in OpenAI's shape: those Endmark raises, and those a provider answers.
 
 use crate::error::ProviderError;
-use crate::json::{Fields, Value, quoted};
+use crate::json::{Fields, Kind, Value, quoted};
 
 /// An error's body in OpenAI's shape, so that client libraries raise their own exceptions.
 ///
@@ -29,6 +29,7 @@ pub fn error_body(message: &str, kind: &str, code: Option<&str>, param: Option<&
 /// let error = read_error(br#"{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}"#);
 /// assert_eq!(error.and_then(|error| error.code).as_deref(), Some("401"));
 /// assert_eq!(read_error(b"<html>Bad Gateway</html>"), None);
+/// assert_eq!(read_error(br#"{"error":{},"choices":[]}"#), None);
 /// ```
 pub fn read_error(body: &[u8]) -> Option<ProviderError> {
     read_error_field(Value::parse(body).ok()?)
@@ -43,8 +44,12 @@ pub(crate) fn read_error_field(root: Value<'_>) -> Option<ProviderError> {
 /// The same for an object whose fields are known.
 pub(super) fn read_error_among(root: Value<'_>, fields: &Fields<'_>) -> Option<ProviderError> {
     let is_error = || fields.get("object").and_then(Value::text).as_deref() == Some("error");
-    let error =
-        fields.get("error").filter(|error| !error.is_null()).or_else(|| is_error().then_some(root))?;
+    // Some servers have the field in every chunk, with nothing in it.
+    let says_any = |error: &Value<'_>| {
+        let is_empty = error.kind() == Kind::Object && error.fields().next().is_none();
+        !error.is_blank() && !is_empty && error.as_bool() != Some(false)
+    };
+    let error = fields.get("error").filter(says_any).or_else(|| is_error().then_some(root))?;
     let message = error.text().map(std::borrow::Cow::into_owned).or_else(|| error.word_or_number("message"));
     Some(ProviderError {
         message: message.unwrap_or_else(|| error.raw().to_owned()),

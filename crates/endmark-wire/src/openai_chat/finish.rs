@@ -7,12 +7,13 @@ use crate::reply::Finish;
 
 /// What a choice object says of its end; none while it has no `finish_reason`, or a blank one.
 ///
-/// Some servers write `""` where others write null, on every chunk: read as an end, it would make a dropped
+/// Some servers write `""` or `"null"` where others write null, on every chunk: read as an end, it would make a dropped
 /// stream a whole reply.
 ///
 /// `refused` is whether the choice carries a refusal, which counts whatever the word is.
 pub(super) fn read_finish(choice: &Fields<'_>, index: u32, has_stop: bool, refused: bool) -> Option<Finish> {
-    let word = choice.get("finish_reason")?.text().filter(|word| !word.trim().is_empty())?.into_owned();
+    let says_nothing = |word: &str| matches!(word.trim(), "" | "null" | "None");
+    let word = choice.get("finish_reason")?.text().filter(|word| !says_nothing(word))?.into_owned();
     let stop = if refused { Some(Stop::Refused) } else { finish_of(&word, stopped_by(choice), has_stop) };
     Some(Finish { choice: index, stop, word })
 }
@@ -102,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_blank_word_is_no_finish() {
-        for word in [r#""""#, r#"" ""#, r#""\n\t""#, "null", "0"] {
+        for word in [r#""""#, r#"" ""#, r#""\n\t""#, r#""null""#, r#""None""#, "null", "0"] {
             let choice = format!("{{\"finish_reason\":{word},\"stop_reason\":null}}");
             let choice = Fields::of(Value::parse_str(&choice).unwrap());
             assert_eq!(read_finish(&choice, 0, false, false), None, "{word}");

@@ -8,6 +8,8 @@ use http::StatusCode;
 pub(super) struct Refused {
     /// To go on with an unfinished message.
     pub(super) prefill: bool,
+    /// The same, as it will the next time: an error of the server's may have had another reason.
+    pub(super) prefill_for_good: bool,
     /// A limit that the client had not set.
     pub(super) limit: bool,
     /// Whoever asks, whatever is asked.
@@ -22,6 +24,13 @@ pub(super) fn is_about_the_prefill(status: StatusCode, error: &ProviderError) ->
         StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::INTERNAL_SERVER_ERROR
     ) && !error.is_context_length()
         && !error.is_about_the_account()
+}
+
+/// Whether a refusal that can have the prefill for its reason has it: the request is what the upstream minds, or it says so.
+/// llama.cpp answers 500.
+pub(super) fn is_of_the_prefill(status: StatusCode, error: &ProviderError) -> bool {
+    let message = error.message.to_ascii_lowercase();
+    status.is_client_error() || ["prefill", "assistant"].iter().any(|word| message.contains(word))
 }
 
 /// Whether a refusal minds the limit of output tokens, or that prompt and limit together are too long.
