@@ -72,6 +72,9 @@ pub trait ReplyEdit: fmt::Debug + Send + Sync {
     /// Sets what the provider signed the rest of a choice's text with, where clients send that back.
     fn set_signature(&mut self, _choice: u32, _signature: &str) {}
 
+    /// Says which of the client's stop sequences a choice ends at, in formats that have a field for it.
+    fn set_stop_sequence(&mut self, _choice: u32, _sequence: &str) {}
+
     /// Adds calls after those the choice has.
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]);
 

@@ -91,6 +91,9 @@ pub trait Writer: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// Notes which of the client's stop sequences a choice ends at, for formats that have a field for it.
+    fn stops_at(&mut self, _choice: u32, _sequence: &str) {}
+
     /// Whether the arguments of a call come all at once, as an object. A client that runs calls as they come must not have
     /// one before it is known that it is not cut.
     fn calls_come_whole(&self) -> bool {

@@ -25,6 +25,8 @@ pub(crate) struct Settled {
     pub(crate) last_new_call_is_cut: bool,
     /// What the provider signed the rest of the text with.
     pub(crate) signature: Option<String>,
+    /// Which of the client's stop sequences the rest of the text ends at.
+    pub(crate) sequence: Option<String>,
     /// The id of the answer that those came in, if it has one.
     pub(crate) new_calls_in: Option<String>,
     /// The text was the beginning of a call, and is none.
@@ -86,6 +88,7 @@ pub(crate) async fn add(
     }
     if mended.text.is_some() && matches!(suspect.slot.part, Part::Text) {
         settled.signature = mended.signature;
+        settled.sequence = mended.sequence.filter(|_| matches!(mended.finish, Finish::Normal));
     }
     match (&suspect.slot.part, mended.text) {
         (_, None) => {}

@@ -317,6 +317,9 @@ impl Closing<'_> {
             let bytes = self.writer.signature(choice.index, signature);
             self.client.send(bytes).await?;
         }
+        if let Some(sequence) = settled.sequence.as_ref().filter(|_| settled.end == Some(ReplyEnd::Turn)) {
+            self.writer.stops_at(choice.index, sequence);
+        }
         if let Some(id) = &settled.new_calls_in {
             self.writer.answered_by(id);
         }

@@ -148,6 +148,9 @@ fn write(exchange: &Exchange, edit: &mut dyn ReplyEdit, choice: &Choice, settled
     if let Some(end) = settled.end {
         edit.set_end(choice.index, end);
     }
+    if let Some(sequence) = settled.sequence.as_ref().filter(|_| settled.end == Some(End::Turn)) {
+        edit.set_stop_sequence(choice.index, sequence);
+    }
 }
 
 /// Writes what is more than this into the reply that was given when the request was asked again.

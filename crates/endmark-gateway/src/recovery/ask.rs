@@ -53,6 +53,8 @@ pub(super) struct Asker<'a> {
     pub(super) following: Option<Following>,
     /// What the provider signed the last answer's text with.
     pub(super) signature: Option<String>,
+    /// Which of the client's stop sequences the last answer ends at.
+    pub(super) sequence: Option<String>,
     /// The answer to the request that was asked again last, if it came as a whole.
     pub(super) anew: Option<Bytes>,
 }
@@ -94,6 +96,7 @@ impl<'a> Asker<'a> {
             other_upstream: None,
             following: None,
             signature: None,
+            sequence: None,
             anew: None,
         };
         let is_down = exchange.gateway.standing.is_down(asker.site.name());
@@ -408,7 +411,7 @@ impl<'a> Asker<'a> {
                 instead_of_text,
             });
         }
-        self.signature = continuation.signature;
+        (self.signature, self.sequence) = (continuation.signature, continuation.sequence);
         Reply {
             text: continuation.text,
             ending,

@@ -39,6 +39,8 @@ pub(super) struct Continuation {
     pub(super) further: Option<Further>,
     /// What the provider signed its text with.
     pub(super) signature: Option<String>,
+    /// Which of the client's stop sequences it ends at.
+    pub(super) sequence: Option<String>,
     /// The answer as it came, where it came as a whole.
     pub(super) body: Option<Bytes>,
 }
@@ -132,6 +134,7 @@ fn continuation(
         id: id.map(str::to_owned),
         further: choice.continuation.clone(),
         signature: choice.signature.clone(),
+        sequence: choice.finish.as_ref().and_then(|finish| finish.sequence.clone()),
         body: None,
     }
 }

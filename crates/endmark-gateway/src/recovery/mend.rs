@@ -49,6 +49,8 @@ pub(crate) struct Mended {
     pub(crate) following: Option<Following>,
     /// What the provider signed the rest of the text with.
     pub(crate) signature: Option<String>,
+    /// Which of the client's stop sequences the rest of the text ends at.
+    pub(crate) sequence: Option<String>,
     /// The reply that stands in the place of one of which no text came, as it came.
     pub(crate) anew: Option<Bytes>,
 }
@@ -66,6 +68,7 @@ impl Mended {
             invalid: false,
             following: None,
             signature: None,
+            sequence: None,
             anew: None,
         }
     }
@@ -264,9 +267,9 @@ async fn resumed(
     let mut asker = Asker::new(exchange, suspect, account, flow.is_live()).await;
     let outcome = drive(pipeline(exchange, suspect, flow), &mut asker, flow).await?;
     let (strategies, following, upstream) = (asker.strategies, asker.following, asker.other_upstream);
-    let (anew, signature) = (asker.anew, asker.signature);
+    let (anew, signature, sequence) = (asker.anew, asker.signature, asker.sequence);
     let pieces = outcome.pieces.clone();
-    let mended = Mended { upstream, signature, anew, ..mended(suspect, kind, outcome, following) };
+    let mended = Mended { upstream, signature, sequence, anew, ..mended(suspect, kind, outcome, following) };
     let extra = account.extra.clone().unwrap_or_default();
     let reason = mended.reason.clone().unwrap_or_else(|| "the rest was received and joined".to_owned());
     let outcome_word = mended.outcome.map_or("whole", Outcome::word);

@@ -147,3 +147,35 @@ async fn a_paused_turn_is_the_clients_whatever_was_demanded() {
         }
     }
 }
+
+/// Who branches on the stop sequence must not miss it where the rest had to be asked for.
+#[tokio::test]
+async fn a_stop_sequence_that_the_rest_met_is_named() {
+    let wire = Wire::Other(Dialect::Messages);
+    for stream in [false, true] {
+        let first = wire.answer(&[Said::Text("The harbour was qu")], End::Limit, stream);
+        let rest = if stream {
+            let met = |frame: String| {
+                let frame =
+                    frame.replace("\"stop_reason\":\"end_turn\"", "\"stop_reason\":\"stop_sequence\"");
+                frame.replace("\"stop_sequence\":null}", "\"stop_sequence\":\"END\"}")
+            };
+            Answer::sse(wire.frames(&[Said::Text("iet.")], Some(End::Turn)).into_iter().map(met))
+        } else {
+            let mut rest = wire.whole(&[Said::Text("iet.")], "stop_sequence");
+            rest["stop_sequence"] = json!("END");
+            Answer::json(200, &rest)
+        };
+        let endmark = Endmark::start(Script::new().then(first).otherwise(rest)).await;
+        let mut request = wire.request(stream);
+        request["stop_sequences"] = json!(["END"]);
+        let (reply, heard) = wire.ask(&endmark, &request, stream).await;
+        let what = format!("{stream}: {}", reply.text());
+        assert_eq!(
+            (heard.text.as_str(), heard.stop.as_deref()),
+            ("The harbour was quiet.", Some("stop_sequence")),
+            "{what}"
+        );
+        assert!(reply.text().contains("\"stop_sequence\":\"END\""), "{what}");
+    }
+}

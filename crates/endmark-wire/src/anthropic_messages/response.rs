@@ -161,13 +161,21 @@ impl ReplyEdit for Edit<'_> {
 
     fn set_end(&mut self, choice: u32, end: End) {
         if choice == 0 {
-            self.edits.set_field(self.edits.original(), "stop_reason", &quoted(word_of(end)));
+            self.edits.set_field(self.edits.original(), "stop_reason", &quoted(stop::word_of(end, None)));
         }
     }
 
     fn set_usage(&mut self, counts: &Usage) {
         let root = self.edits.original();
         usage::write(&mut self.edits, root, counts);
+    }
+
+    fn set_stop_sequence(&mut self, choice: u32, sequence: &str) {
+        if choice == 0 {
+            let root = self.edits.original();
+            self.edits.set_field(root, "stop_reason", &quoted(stop::word_of(End::Turn, Some(sequence))));
+            self.edits.set_field(root, "stop_sequence", &quoted(sequence));
+        }
     }
 
     fn set_endmark(&mut self, endmark: &RawValue) {
@@ -195,13 +203,4 @@ pub(super) fn call_fields(call: &ToolCall) -> String {
     // An id is what the tool's result refers to: there must be one.
     let id = call.id.clone().unwrap_or_else(|| format!("toolu_endmark_{}", call.index));
     format!("\"type\":\"tool_use\",\"id\":{},\"name\":{}", quoted(&id), quoted(&call.name))
-}
-
-/// The word for an end.
-pub(super) fn word_of(end: End) -> &'static str {
-    match end {
-        End::Turn => "end_turn",
-        End::ToolCalls => "tool_use",
-        End::Cut => "max_tokens",
-    }
 }

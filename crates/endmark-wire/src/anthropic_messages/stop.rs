@@ -4,6 +4,7 @@ use endmark_core::Stop;
 
 use crate::json::Value;
 use crate::reply::Finish;
+use crate::writer::End;
 
 /// What a `stop_reason` means (PC-8).
 ///
@@ -33,7 +34,18 @@ pub fn stop_of(word: &str) -> Stop {
 /// The end that an object with a `stop_reason` tells; none while it has none, or a blank one.
 pub(super) fn read(object: Value<'_>) -> Option<Finish> {
     let word = object.word("stop_reason").filter(|word| !word.trim().is_empty())?;
-    Some(Finish { choice: 0, stop: Some(stop_of(&word)), word })
+    let sequence = object.word("stop_sequence").filter(|_| stop_of(&word) == Stop::Sequence);
+    Some(Finish { choice: 0, stop: Some(stop_of(&word)), word, sequence })
+}
+
+/// The word for an end at which the model may have met a stop sequence of the client's.
+pub(super) fn word_of(end: End, sequence: Option<&str>) -> &'static str {
+    match (end, sequence) {
+        (End::Turn, Some(_)) => "stop_sequence",
+        (End::Turn, None) => "end_turn",
+        (End::ToolCalls, _) => "tool_use",
+        (End::Cut, _) => "max_tokens",
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 
 use super::content::is_cited;
 use super::error;
-use super::response::{call_fields, word_of};
+use super::response::call_fields;
+use super::stop::word_of;
 use super::usage;
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
@@ -35,6 +36,8 @@ pub(super) struct MessageWriter {
     numbers: Option<Vec<(u64, u64)>>,
     /// The id of the answer that a message is begun from here.
     id: Option<String>,
+    /// The client's stop sequence that the rest has met.
+    sequence: Option<String>,
 }
 
 /// A block that the client has the beginning of, and not the end.
@@ -66,6 +69,7 @@ impl MessageWriter {
             wrote: false,
             numbers: None,
             id: None,
+            sequence: None,
         }
     }
 
@@ -174,19 +178,20 @@ impl MessageWriter {
 
     /// The held event that tells the end, with another end, tokens and what Endmark has to say; made anew
     /// where there is none.
-    fn message_delta(own: Option<&Frame>, word: Option<&str>, closing: &Closing<'_>) -> Vec<u8> {
+    fn message_delta(own: Option<&Frame>, word: Option<Word<'_>>, closing: &Closing<'_>) -> Vec<u8> {
         let endmark = closing.choices.first().and_then(|end| end.endmark);
         let edited = own.and_then(|frame| {
             let root = Value::parse_str(frame.data.as_deref()?).ok()?;
             Some(frame.with_data(&edited(root, word, closing.usage.as_ref(), endmark)))
         });
         edited.unwrap_or_else(|| {
-            let word = word.map_or_else(|| "null".to_owned(), quoted);
+            let or_null = |text: Option<&str>| text.map_or_else(|| "null".to_owned(), quoted);
+            let (word, sequence) = (or_null(word.map(|(word, _)| word)), or_null(word.and_then(|(_, at)| at)));
             // Where nothing was counted the protocol still wants a count of the output.
             let usage =
                 closing.usage.as_ref().map_or_else(|| "{\"output_tokens\":0}".to_owned(), usage::json);
             let json = format!(
-                "{{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":{word},\"stop_sequence\":null}},\
+                "{{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":{word},\"stop_sequence\":{sequence}}},\
                  \"usage\":{}{}}}",
                 usage,
                 endmark_field(endmark)
@@ -196,17 +201,23 @@ impl MessageWriter {
     }
 }
 
+/// The word for an end, and the stop sequence that was met there.
+type Word<'a> = (&'static str, Option<&'a str>);
+
 fn edited(
     root: Value<'_>,
-    word: Option<&str>,
+    word: Option<Word<'_>>,
     counts: Option<&Usage>,
     endmark: Option<&RawValue>,
 ) -> Vec<u8> {
     let mut edits = Edits::of(root);
-    if let (Some(word), Some(delta)) =
+    if let (Some((word, sequence)), Some(delta)) =
         (word, root.field("delta").and_then(|delta| delta.of_kind(Kind::Object)))
     {
         edits.set_field(delta, "stop_reason", &quoted(word));
+        if let Some(sequence) = sequence {
+            edits.set_field(delta, "stop_sequence", &quoted(sequence));
+        }
     }
     if let Some(counts) = counts {
         usage::write(&mut edits, root, counts);
@@ -333,13 +344,19 @@ impl Writer for MessageWriter {
             }
             bytes.extend(self.end_block());
         }
-        let word = closing.choices.first().and_then(|end| end.end).map(word_of);
+        let sequence = self.sequence.take();
+        let end = closing.choices.first().and_then(|end| end.end);
+        let word = end.map(|end| (word_of(end, sequence.as_deref()), sequence.as_deref()));
         bytes.extend(Self::message_delta(own, word, closing));
         match find(|event| event.done) {
             Some(done) => bytes.extend_from_slice(&done.raw),
             None => bytes.extend(message_stop()),
         }
         bytes
+    }
+
+    fn stops_at(&mut self, _choice: u32, sequence: &str) {
+        self.sequence = Some(sequence.to_owned());
     }
 
     fn error(&mut self, error: &StreamError<'_>) -> Vec<u8> {

@@ -44,13 +44,13 @@ pub fn stop_of(word: &str, has_stop: bool) -> Option<Stop> {
 pub(super) fn read(candidate: Value<'_>, choice: u32, has_stop: bool) -> Option<Finish> {
     let unsaid = |word: &String| word.trim().is_empty() || word == "FINISH_REASON_UNSPECIFIED";
     let word = candidate.word("finishReason").filter(|word| !unsaid(word))?;
-    Some(Finish { choice, stop: stop_of(&word, has_stop), word })
+    Some(Finish { choice, stop: stop_of(&word, has_stop), word, sequence: None })
 }
 
 /// The refusal of a prompt, which has no candidate.
 pub(super) fn blocked(root: Value<'_>) -> Option<Finish> {
     let word = root.field("promptFeedback")?.word("blockReason")?;
-    Some(Finish { choice: 0, stop: Some(Stop::Refused), word })
+    Some(Finish { choice: 0, stop: Some(Stop::Refused), word, sequence: None })
 }
 
 #[cfg(test)]

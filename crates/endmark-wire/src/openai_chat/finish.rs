@@ -15,7 +15,7 @@ pub(super) fn read_finish(choice: &Fields<'_>, index: u32, has_stop: bool, refus
     let says_nothing = |word: &str| matches!(word.trim(), "" | "null" | "None");
     let word = choice.get("finish_reason")?.text().filter(|word| !says_nothing(word))?.into_owned();
     let stop = if refused { Some(Stop::Refused) } else { finish_of(&word, stopped_by(choice), has_stop) };
-    Some(Finish { choice: index, stop, word })
+    Some(Finish { choice: index, stop, word, sequence: None })
 }
 
 /// What a server says, next to the word, about what made the model stop.

@@ -22,7 +22,7 @@ pub(super) fn read(response: Value<'_>, has_stop: bool) -> Option<Finish> {
         "failed" | "cancelled" => (None, status),
         _ => (Some(if has_stop { Stop::Sequence } else { Stop::Normal }), status),
     };
-    Some(Finish { choice: 0, stop, word })
+    Some(Finish { choice: 0, stop, word, sequence: None })
 }
 
 /// Why a response is incomplete. Of a reason that is not known, as of those by which the server hands over to

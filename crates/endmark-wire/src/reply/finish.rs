@@ -12,6 +12,8 @@ pub struct Finish {
     pub stop: Option<Stop>,
     /// The server's word, as `stop` or `length`.
     pub word: String,
+    /// Which of the client's stop sequences it met, where the server says that.
+    pub sequence: Option<String>,
 }
 
 impl Finish {
@@ -21,7 +23,7 @@ impl Finish {
     /// ```
     /// use endmark_wire::reply::Finish;
     ///
-    /// let finish = |word: &str| Finish { choice: 0, stop: None, word: word.to_owned() };
+    /// let finish = |word: &str| Finish { choice: 0, stop: None, word: word.to_owned(), sequence: None };
     /// assert!(finish("cancelled").is_last_word());
     /// assert!(!finish("length").is_last_word());
     /// ```
