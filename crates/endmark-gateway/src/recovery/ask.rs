@@ -21,7 +21,7 @@ use super::flow::{ClientGone, Flow};
 use super::site::Site;
 use super::suspect::{Following, Suspect, is_made_up};
 use crate::exchange::{Exchange, Part};
-use refusal::{Refused, is_about_the_limit, is_about_the_prefill, is_of_the_prefill};
+use refusal::{For, Refused, for_how_long, is_about_the_limit, is_about_the_prefill};
 use showing::{call_so_far, expected_call, expecting, in_text, partial, terms, tool_prefill};
 
 /// The log's word for a call that goes on with the unfinished message itself.
@@ -191,7 +191,7 @@ impl<'a> Asker<'a> {
         let tool = tool_prefill(rest);
         if self.is_call() && self.shown_as != tool {
             // Who refuses the one may take the other.
-            (self.shown_as, self.refused.prefill, self.refused.prefill_for_good) = (tool, false, false);
+            (self.shown_as, self.refused.prefill) = (tool, None);
             self.settle_in().await;
         }
         let prefill = self
@@ -206,7 +206,7 @@ impl<'a> Asker<'a> {
         let asked = asked.ok_or_else(cannot_be_asked)?;
         let expected = in_text(expecting(self.suspect, "", ask, Some(ask.from)));
         let continuation = self.call((asked.body, terms.stream), limit, &expected, flow).await?;
-        if self.refused.prefill_for_good && self.capability == Capability::Unknown {
+        if self.refused.prefill == Some(For::Good) && self.capability == Capability::Unknown {
             // The same request in another form was taken: it was the prefill that was refused.
             self.found(Capability::None).await;
         }
@@ -310,7 +310,7 @@ impl<'a> Asker<'a> {
                 None if self.became_calls(&continuation) => {}
                 None => {
                     // The model went on otherwise than it had: of that nothing fits behind what is there.
-                    self.refused.prefill = true;
+                    self.refused.prefill = Some(For::Good);
                     let why = "the model did not go on behind the whitespace that it had written";
                     return Err(Unanswered::Failed(AskFailure::Unfit(why.to_owned())));
                 }
@@ -384,8 +384,7 @@ impl<'a> Asker<'a> {
                 if is_about_the_limit(&error) && !self.refused.limit {
                     self.refused.limit = true;
                 } else if self.asked_by_prefill() && is_about_the_prefill(status, &error) {
-                    self.refused.prefill = true;
-                    self.refused.prefill_for_good |= is_of_the_prefill(status, &error);
+                    self.refused.prefill = Some(for_how_long(status, &error));
                 } else {
                     // Asked the same way again, it would be refused again.
                     return Err(Unanswered::Failed(AskFailure::Final(why)));

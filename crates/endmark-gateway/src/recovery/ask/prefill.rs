@@ -23,7 +23,7 @@ impl Asker<'_> {
 
     /// The way to prefill, unless the upstream is known not to take one.
     pub(super) fn prefill(&self) -> Option<PrefillVariant> {
-        if self.refused.prefill {
+        if self.refused.prefill.is_some() {
             return None;
         }
         match self.site.destination.upstream.prefill {

@@ -7,13 +7,19 @@ use http::StatusCode;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Refused {
     /// To go on with an unfinished message.
-    pub(super) prefill: bool,
-    /// The same, as it will the next time: an error of the server's may have had another reason.
-    pub(super) prefill_for_good: bool,
+    pub(super) prefill: Option<For>,
     /// A limit that the client had not set.
     pub(super) limit: bool,
     /// Whoever asks, whatever is asked.
     pub(super) whoever_asks: bool,
+}
+
+/// For how long a refusal counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum For {
+    /// An error of the server's may have had another reason.
+    ThisReply,
+    Good,
 }
 
 /// Whether a refusal can have the prefill for its reason, and another way of asking may be taken: not where
@@ -26,11 +32,12 @@ pub(super) fn is_about_the_prefill(status: StatusCode, error: &ProviderError) ->
         && !error.is_about_the_account()
 }
 
-/// Whether a refusal that can have the prefill for its reason has it: the request is what the upstream minds, or it says so.
-/// llama.cpp answers 500.
-pub(super) fn is_of_the_prefill(status: StatusCode, error: &ProviderError) -> bool {
+/// For how long a refusal counts that can have the prefill for its reason: for good where the request is what the upstream
+/// minds, or where it says so. llama.cpp answers 500.
+pub(super) fn for_how_long(status: StatusCode, error: &ProviderError) -> For {
     let message = error.message.to_ascii_lowercase();
-    status.is_client_error() || ["prefill", "assistant"].iter().any(|word| message.contains(word))
+    let is_said = ["prefill", "assistant"].iter().any(|word| message.contains(word));
+    if status.is_client_error() || is_said { For::Good } else { For::ThisReply }
 }
 
 /// Whether a refusal minds the limit of output tokens, or that prompt and limit together are too long.
