@@ -201,19 +201,11 @@ impl Merged {
     /// there, as far as anybody knows.
     pub fn recovery_state(&self, agent: usize) -> RecoveryState {
         let state = self.agents.get(agent).map_or(RecoveryState::NotNeeded, Recovery::state);
-        let is_short = self.losses.get(agent).is_some_and(|loss| loss.count > 0 || loss.is_doubtful)
-            || !self.capped(agent).is_empty();
+        let is_short = self.losses.get(agent).is_some_and(|loss| loss.count > 0 || loss.is_doubtful);
         match state {
             RecoveryState::NotNeeded | RecoveryState::Recovered if is_short => RecoveryState::NotRecovered,
             state => state,
         }
-    }
-
-    /// Dimensions of the agent at this place of `agents` of which there may be more findings than a run was allowed to bring;
-    /// none where it is known how many there are, and all of them are there.
-    pub(super) fn capped(&self, agent: usize) -> &[String] {
-        let is_known = self.losses.get(agent).is_some_and(|loss| loss.is_known && loss.count == 0);
-        self.agents.get(agent).filter(|_| !is_known).map(Recovery::capped).unwrap_or_default()
     }
 
     /// How many findings were joined with one that was there already.

@@ -123,8 +123,8 @@ pub struct Recovery {
     /// What was retried, and is not retried again.
     retried: Vec<String>,
     gaps: Vec<String>,
-    /// Of these a run has brought as many findings as it may have: there may be more.
-    capped: Vec<String>,
+    /// How many findings the last result says there are.
+    declared: Option<u32>,
 }
 
 impl Recovery {
@@ -151,7 +151,7 @@ impl Recovery {
             waiting: Vec::new(),
             retried: Vec::new(),
             gaps: Vec::new(),
-            capped: Vec::new(),
+            declared: None,
         }
     }
 
@@ -178,11 +178,6 @@ impl Recovery {
     /// What stays open when no run is left.
     pub fn gaps(&self) -> &[String] {
         &self.gaps
-    }
-
-    /// Dimensions of which a run has brought as many findings as it may have, and no later one all there are.
-    pub fn capped(&self) -> &[String] {
-        &self.capped
     }
 
     /// Where it stands.
@@ -215,25 +210,22 @@ impl Recovery {
             max_turns: None,
             max_findings: None,
         });
-        let remaining = left_open(run, result);
-        // A retry that has all the findings it may have says nothing of more than it was asked for.
-        let is_full = run.max_findings.is_some_and(|most| result.findings.len() >= most as usize);
-        let is_thorough = !is_full && result.cut.is_whole() && result.lost() == 0;
-        if is_thorough {
+        let is_full = is_full(run, result, self.declared);
+        let remaining = if is_full { run.dimensions.clone() } else { left_open(run, result) };
+        if !is_full && result.cut.is_whole() && result.lost() == 0 {
             let asked_for = run.dimensions.clone();
             let is_open = |dimension: &String| !is_covered(dimension, result, &asked_for);
             self.waiting.retain(is_open);
             self.gaps.retain(is_open);
-            self.capped.retain(is_open);
-        } else if is_full && result.cut.is_whole() {
-            add_missing(&mut self.capped, run.dimensions.iter().cloned());
         }
         self.ended(result.cut, remaining);
+        self.declared = result.declared_findings;
     }
 
     /// Takes how the run that was to be made has ended, and what a mild cut leaves open: all of it if nothing is said.
     pub fn ended(&mut self, cut: Cut, remaining: Vec<String>) {
         let Some(run) = self.run.take() else { return };
+        self.declared = None;
         let remaining = match cut {
             Cut::Whole => remaining,
             Cut::Mild if !remaining.is_empty() => remaining,
@@ -321,6 +313,14 @@ fn is_covered(dimension: &String, result: &AgentResult, asked_for: &[String]) ->
     *dimension == NOT_NAMED
         || is_named(dimension, &result.dimensions)
         || result.dimensions.is_empty() && asked_for.contains(dimension)
+}
+
+/// Whether a run has brought as many findings as it may, so that there may be more of what it looked into: unless the cut
+/// one before it says that there are no more.
+fn is_full(run: &Run, result: &AgentResult, declared: Option<u32>) -> bool {
+    let count = result.findings.len();
+    let is_all = declared.is_some_and(|declared| declared as usize <= count);
+    result.cut.is_whole() && run.max_findings.is_some_and(|most| count >= most as usize) && !is_all
 }
 
 /// What a run has left open of what it was to look into; nothing also where a cut says nothing.

@@ -193,8 +193,7 @@ fn of_agent(
         return None;
     }
     let loss = merged.losses.get(at).cloned().unwrap_or_default();
-    let capped = merged.capped(at);
-    let is_open = agent.state() != RecoveryState::Recovered || !capped.is_empty();
+    let is_open = agent.state() != RecoveryState::Recovered;
     let unrecovered = Unrecovered {
         count: loss.count,
         at_least: loss.is_doubtful || is_open && (!loss.is_known || handed.is_empty()),
@@ -203,8 +202,6 @@ fn of_agent(
     let mut gaps = agent.gaps().to_vec();
     gaps.extend(agent.next().into_iter().flat_map(|run| run.dimensions.iter().cloned()));
     gaps.extend(agent.waiting().iter().filter(|waits| !agent.gaps().contains(waits)).cloned());
-    let capped: Vec<String> = capped.iter().filter(|dimension| !gaps.contains(dimension)).cloned().collect();
-    gaps.extend(capped);
     if gaps.is_empty() && (unrecovered.count > 0 || unrecovered.at_least) {
         // What was found and then lost may be of any of them.
         gaps.clone_from(&agent.assignment().dimensions);
