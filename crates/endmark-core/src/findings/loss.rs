@@ -7,9 +7,12 @@ use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use super::expected::Basis;
-use super::join::{Member, overlap};
-use super::location::{Location, Place};
+use super::finding::Finding;
+use super::join::Member;
 use super::transcript::{AgentResult, Cut, FindingState, ReadFinding, is_named, letters};
+use begun::{begun_and_never_told, is_again};
+
+mod begun;
 
 /// How many findings of a result its agent had not handed over before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,11 +51,12 @@ impl Loss {
             let again = before.halves_again(result);
             let there = result.kept().count() + again;
             let short = |expected: u32| (expected as usize).saturating_sub(there);
-            let seen = (result.count(FindingState::NeedsReaudit) - again)
-                .max(result.discarded as usize)
-                .max(result.unread as usize);
-            let missing = own.as_ref().map_or(0, |own| short(*own.start())).max(seen);
-            let perhaps = own.as_ref().map_or(0, |own| short(*own.end())).max(seen);
+            let halves = result.count(FindingState::NeedsReaudit) - again;
+            let unread = result.discarded.max(result.unread) as usize;
+            let perhaps_known = usize::from(before.may_stop_in_known(result, *new));
+            let missing = own.as_ref().map_or(0, |own| short(*own.start()));
+            let missing = missing.max(halves.saturating_sub(perhaps_known)).max(unread);
+            let perhaps = own.as_ref().map_or(0, |own| short(*own.end())).max(halves).max(unread);
             let (missing, perhaps) = match run_again(at, results) {
                 None => (missing, perhaps),
                 Some(RunAgain::Anew) => (0, 0),
@@ -72,6 +76,7 @@ impl Loss {
             }
             before.add(result, *new);
         }
+        most = most.max(begun_and_never_told(results));
         loss.is_doubtful |= most > loss.count;
         // A checkpoint and an id tell of those that were there; where all of them are kept, more may have been to come.
         loss.is_known = if loss.count > 0 {
@@ -98,6 +103,8 @@ struct Before<'a> {
     /// Of those that were whole.
     highest: Option<u32>,
     highest_begun: Option<u32>,
+    /// The most that one of them declares.
+    declared: Option<u32>,
 }
 
 impl<'a> Before<'a> {
@@ -110,6 +117,7 @@ impl<'a> Before<'a> {
         let is_whole = |read: &&ReadFinding| read.state == FindingState::Complete;
         self.highest = self.highest.max(highest(&mut result.kept().filter(is_whole)));
         self.highest_begun = self.highest_begun.max(highest(&mut result.kept()));
+        self.declared = self.declared.max(result.declared_findings);
     }
 
     /// How many findings a result itself must have had, at least and at most: one that goes on with the numbers of an
@@ -118,19 +126,25 @@ impl<'a> Before<'a> {
     fn own_expected(&self, result: &AgentResult, new: New) -> Option<(RangeInclusive<u32>, Basis)> {
         let expected = result.expected()?;
         let lowest = result.numbers.lowest();
-        let is_total =
-            expected.basis == Basis::HighestId || result.numbers.highest() == Some(expected.findings);
-        // Numbers before its own are those of others; what stopped it says again itself.
-        let goes_on =
-            self.highest_begun.zip(lowest).filter(|(_, lowest)| is_total && self.highest < Some(*lowest));
-        let goes_on =
-            goes_on.map(|(begun, lowest)| begun.min(lowest.saturating_sub(1))).filter(|before| *before > 0);
+        // Where its numbers go on behind those of others, and beyond what it declares, it declares its own.
+        let goes_beyond =
+            expected.basis == Basis::HighestId && lowest > Some(1) && self.highest_begun.is_some();
+        if let Some(declared) = result.declared_findings.filter(|_| goes_beyond) {
+            return Some((declared..=declared, Basis::Declared));
+        }
+        // As many as its highest number are all there are, unless another round has declared more.
+        let is_total = expected.basis == Basis::HighestId
+            || result.numbers.highest() == Some(expected.findings)
+                && self.declared <= Some(expected.findings);
+        let others = u32::try_from(self.others(result, new)).unwrap_or(u32::MAX);
+        // Numbers before its own are those of others.
+        let passed = lowest.map_or(0, |lowest| lowest.saturating_sub(1));
+        // What stopped it says again itself; rounds that count from one have more than their highest number.
+        let goes_on = self.highest_begun.filter(|_| is_total && passed > 0 && self.highest <= Some(passed));
+        let goes_on = goes_on.map(|begun| begun.max(others).min(passed));
         let (most, least) = match goes_on {
             Some(before) => (before, before),
             None if self.is_told_again(result, new) => {
-                let others = u32::try_from(self.others(result, new)).unwrap_or(u32::MAX);
-                // Numbers before its own are those of others.
-                let passed = lowest.map_or(0, |lowest| lowest.saturating_sub(1));
                 (others, if is_total { others.min(passed) } else { 0 })
             }
             None => (0, 0),
@@ -140,10 +154,30 @@ impl<'a> Before<'a> {
     }
 
     /// Whether all that has come of a result was handed over before under the same numbers, so that what it says of how
-    /// many there are may count those of the earlier rounds; also where none of its findings has come.
+    /// many there are may count those of the earlier rounds; also where none of its findings has come, or too little of the
+    /// last one.
     fn is_told_again(&self, result: &AgentResult, new: New) -> bool {
-        let is_known = |read: &ReadFinding| self.same(read, is_stopped_in(result, read)).is_some();
+        let is_known = |read: &ReadFinding| {
+            let is_cut = is_stopped_in(result, read);
+            self.same(read, is_cut).is_some() || is_cut && self.may_be_known(read)
+        };
         new.certain + new.doubtful == 0 && result.findings.iter().all(is_known)
+    }
+
+    /// Whether a result tells all again up to a finding of which too little has come to say that it is another one.
+    fn may_stop_in_known(&self, result: &AgentResult, new: New) -> bool {
+        let last = result.findings.last().filter(|last| is_stopped_in(result, last));
+        last.is_some_and(|last| self.may_be_known(last) && self.same(last, true).is_none())
+            && self.is_told_again(result, new)
+    }
+
+    /// Whether a finding that stops may be that of an earlier round with its number, in other words: it says no place, and
+    /// no other weakness.
+    fn may_be_known(&self, read: &ReadFinding) -> bool {
+        let (id, cwe) = (&read.finding.id, &read.finding.cwe);
+        let is_like = |known: &Finding| cwe.is_empty() || cwe.iter().any(|cwe| known.cwe.contains(cwe));
+        let is_known = |known: &&ReadFinding| known.finding.id == *id && is_like(&known.finding);
+        read.finding.location.is_none() && self.kept.iter().any(is_known)
     }
 
     /// How many findings of the earlier rounds a result does not repeat.
@@ -162,11 +196,12 @@ impl<'a> Before<'a> {
     /// What an earlier round has under the number of a finding that says the same of it, as far as it goes.
     fn same(&self, read: &ReadFinding, is_cut: bool) -> Option<&ReadFinding> {
         let is_same = |known: &&&ReadFinding| {
-            let is_named = letters(&read.finding.title).is_empty() && read.finding.is_bare();
             let is_id = known.finding.id == read.finding.id;
-            // Nothing but the number of what was cut: that it goes on with.
-            let goes_on = is_cut && is_named && known.state == FindingState::Truncated;
-            is_id && (goes_on || is_again(read, known, is_cut))
+            let is_open = known.state == FindingState::Truncated;
+            let is_again = is_again(read, known, is_cut);
+            // What was cut may be numbered anew; where there is nothing but a number, it goes on with that.
+            let goes_on = is_cut && is_open && if is_only_numbered(read) { is_id } else { is_again };
+            goes_on || is_id && is_again
         };
         self.kept.iter().find(is_same).copied()
     }
@@ -175,6 +210,11 @@ impl<'a> Before<'a> {
 /// Whether a result stops in this finding.
 fn is_stopped_in(result: &AgentResult, read: &ReadFinding) -> bool {
     result.cut != Cut::Whole && result.findings.last().is_some_and(|last| std::ptr::eq(last, read))
+}
+
+/// Whether nothing but the number of a finding is there.
+fn is_only_numbered(read: &ReadFinding) -> bool {
+    letters(&read.finding.title).is_empty() && read.finding.is_bare()
 }
 
 /// Whether a result is whole and says, about all that each of the earlier ones looked into, as many findings as that was to
@@ -252,18 +292,6 @@ fn unresolved(results: &[(&AgentResult, New)]) -> usize {
         before.add(result, *new);
     }
     count
-}
-
-/// Whether a finding is what an earlier round has begun with: under its title, or at its place and with its weakness.
-fn is_again(half: &ReadFinding, again: &ReadFinding, is_cut: bool) -> bool {
-    let (half, again) = (&half.finding, &again.finding);
-    let (begun, title) = (letters(&half.title), letters(&again.title));
-    let is_title = !begun.is_empty() && (begun == title || is_cut && title.starts_with(&begun));
-    let is_weakness = half.cwe.is_empty() || half.cwe.iter().any(|cwe| again.cwe.contains(cwe));
-    let places = |location: &Option<Location>| -> Vec<Place> {
-        location.as_ref().map(Location::places).unwrap_or_default().to_vec()
-    };
-    is_title || is_weakness && overlap(&places(&half.location), &places(&again.location))
 }
 
 /// What is new in each result among the members of one group: findings of one weakness at one place, in the order of

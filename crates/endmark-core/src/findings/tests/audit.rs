@@ -256,6 +256,99 @@ fn what_a_retry_may_not_hand_over_is_left_to_the_next_round() {
     );
 }
 
+/// A finding of which a title was seen, and of which no later round speaks, may be missing, however many there were to be.
+#[test]
+fn what_has_begun_under_a_title_and_never_comes_is_said() {
+    let (a, b) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"));
+    let handed = |findings: &[(&str, &str, &str)], end: &str, declared: Option<u32>| {
+        let mut handed = result("x", findings, end);
+        handed.result.declared_findings = declared;
+        handed
+    };
+    let said = |handed: Vec<Handed>| {
+        let report = Merged::new(&Team::default(), handed).report();
+        let unrecovered = report.disclosure().unrecovered();
+        (unrecovered.count, unrecovered.at_least, report.disclosure().needs_reaudit())
+    };
+    let half = |number: u32, title: &str| format!("\n[F{number:03}] {title}\nseverity: High\n");
+    let both = || handed(&[a, b], "\n", Some(2));
+    let again = || handed(&[a, b], END, Some(2));
+    // What is run again in full says all, but not that.
+    assert_eq!(said(vec![both(), handed(&[], &half(1, "C"), None), again()]), (0, true, 1));
+    // It says it, under its title, or something new that may be it.
+    let third = |title: &'static str| handed(&[a, b, (title, "CWE-22", "c.c:1")], END, Some(3));
+    for title in ["C", "In other words"] {
+        assert_eq!(said(vec![both(), handed(&[], &half(1, "C"), None), third(title)]), (0, false, 0));
+    }
+    // Two have begun, and one has come.
+    let first = || handed(&[a], &half(2, "B"), None);
+    let second = || handed(&[], &half(1, "C"), None);
+    assert_eq!(said(vec![first(), second()]), (1, true, 2));
+    assert_eq!(said(vec![first(), second(), handed(&[("D", "CWE-22", "d.c:1")], END, None)]), (0, true, 1));
+    // The same title in another file is another one.
+    let elsewhere = "\n[F001] A\nseverity: High\nlocation: z.c:7\n";
+    assert_eq!(said(vec![both(), handed(&[], elsewhere, None), again()]), (0, true, 1));
+}
+
+/// A supplement that begins with what was cut has it, whatever number it gives it; and one that stops behind the number of
+/// what is there may be telling it again.
+#[test]
+fn what_stops_in_what_is_there_already_lacks_nothing_for_sure() {
+    let (a, b) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"));
+    let said =
+        |first: (&[(&str, &str, &str)], &str), second: (&[(&str, &str, &str)], &str), declared: [u32; 2]| {
+            let handed = [first, second].into_iter().zip(declared).map(|((findings, end), declared)| {
+                let mut handed = result("x", findings, end);
+                handed.result.declared_findings = Some(declared);
+                handed
+            });
+            let report = Merged::new(&Team::default(), handed.collect()).report();
+            let unrecovered = report.disclosure().unrecovered();
+            (unrecovered.count, unrecovered.at_least)
+        };
+    let cut = "\n[F003] C\nseverity: High\ncwe: CWE-22\nlocation: c.c:1\nsource: s\nsink: k\n";
+    assert_eq!(said((&[a, b], cut), (&[], "\n[F001] C\nseverity: High\n"), [3, 1]), (0, false));
+    let renamed = "\n[F001] In other words\nseverity: High\ncwe: CWE-22\nlocation: c.c:1\n";
+    assert_eq!(said((&[a, b], cut), (&[], renamed), [3, 1]), (0, false));
+    assert_eq!(said((&[a, b], cut), (&[], "\n[F001] In other words\nseverity: High\n"), [3, 1]), (0, true));
+    assert_eq!(said((&[a, b], cut), (&[], "\n[F001] D\nseverity: High\ncwe: CWE-1\n"), [3, 1]), (1, false));
+    assert_eq!(said((&[a, b], "\n"), (&[], "\n[F001]"), [2, 2]), (0, true));
+    assert_eq!(said((&[a, b], "\n"), (&[a], "\n[F002]"), [2, 2]), (0, true));
+    assert_eq!(said((&[a, b], "\n"), (&[a], "\n[F002] In other wo"), [2, 2]), (0, true));
+}
+
+/// What declares one finding and numbers it the sixth has one, however the rounds before it have counted theirs.
+#[test]
+fn numbers_beyond_what_is_declared_are_those_of_others() {
+    let places = ["a", "b", "c", "d", "e"].map(|file| format!("{file}.c:1"));
+    let of = |at: &[usize]| -> Vec<(&str, &str, &str)> {
+        at.iter().filter_map(|at| Some(("", "CWE-89", places.get(*at)?.as_str()))).collect()
+    };
+    let handed = |findings: &[usize], end: &str, declared: Option<u32>| {
+        let mut handed = result("x", &of(findings), end);
+        handed.result.declared_findings = declared;
+        handed
+    };
+    let unrecovered = |mut rounds: Vec<Handed>, last: Handed| {
+        rounds.push(last);
+        let report = Merged::new(&Team::default(), rounds).report();
+        let unrecovered = report.disclosure().unrecovered();
+        (unrecovered.count, unrecovered.at_least)
+    };
+    let begun = |number: u32, declared: Option<u32>| {
+        let begun = format!("\n[F{number:03}] Last\nseverity: High\ncwe: CWE-22\nlocation: f.c:1\n");
+        handed(&[], &begun, declared)
+    };
+    let twice = || vec![handed(&[0, 1, 2], "\n", Some(5)), handed(&[3, 4], "\n", Some(3))];
+    assert_eq!(unrecovered(twice(), begun(6, Some(1))), (1, false));
+    // Also where it declares none.
+    assert_eq!(unrecovered(twice(), begun(6, None)), (1, false));
+    // With fewer than were declared before, what it declares is no total.
+    let once = |declared: u32| vec![handed(&[0, 1, 2], "\n", Some(declared))];
+    assert_eq!(unrecovered(once(5), begun(4, Some(4))), (4, false));
+    assert_eq!(unrecovered(once(4), begun(4, Some(4))), (1, false));
+}
+
 /// A supplement that begins with the number of what stopped does not have the findings before it.
 #[test]
 fn what_goes_on_from_the_finding_that_stopped_has_none_of_those_before_it() {
