@@ -410,7 +410,7 @@ impl Block {
         match (key.is_of_header(), &self.draft) {
             (true, Some(draft)) => draft.is_ended_by_blank && self.header.lacks().contains(&key),
             (true, None) | (false, Some(_)) => true,
-            (false, None) => !matches!(key, Key::Lines | Key::Part),
+            (false, None) => !matches!(key, Key::Lines | Key::LastLine | Key::Part),
         }
     }
 

@@ -80,7 +80,8 @@ impl Values<'_> {
     pub(super) fn lacks(self, key: Key) -> bool {
         let is_said = self.said.iter().any(|(known, value, _)| *known == key && !value.is_empty());
         // A place may have several: a class, and a method of it.
-        key == Key::Part || !is_said && (key != Key::Lines || !self.has_lines())
+        let is_of_lines = matches!(key, Key::Lines | Key::LastLine);
+        key == Key::Part || !(is_said || is_of_lines && self.has_lines())
     }
 
     /// Whether the location says which lines.
@@ -333,7 +334,7 @@ impl Draft {
 
     fn into_finding(self, remarks: &mut Vec<(RemarkKind, String, Position)>) -> Finding {
         let mut finding = Finding { id: self.id, title: self.title, ..Finding::default() };
-        let (mut location, mut lines) = (None, None);
+        let (mut location, mut lines, mut last) = (None, None, None);
         let mut parts = Vec::new();
         let mut beside_severity = Vec::new();
         for (key, value, position) in self.values {
@@ -347,6 +348,7 @@ impl Draft {
             }
             match key {
                 Key::Lines => lines = Some((text, position)),
+                Key::LastLine => last = Some((text, position)),
                 Key::Part => parts.push(text),
                 Key::Of(Field::Location) => location = Some(text),
                 Key::Of(Field::Source) => finding.source = Some(text),
@@ -381,6 +383,16 @@ impl Draft {
         // `severity: High (CWE-89)`
         Cwe::add_new(&mut finding.cwe, beside_severity);
         finding.location = location.as_deref().and_then(Location::read);
+        let lines = match (lines, last) {
+            (Some((first, position)), Some((last, of_last))) => {
+                let whole = up_to(&first, &last);
+                if whole.is_none() {
+                    remarks.push((RemarkKind::RepeatedField, last, of_last));
+                }
+                Some((whole.unwrap_or(first), position))
+            }
+            (lines, last) => lines.or(last),
+        };
         match (location, lines) {
             (Some(file), Some((lines, _))) if !finding.location.as_ref().is_some_and(Location::has_lines) => {
                 finding.location = Location::read(&format!("{}:{lines}", file.trim_matches('`')));
@@ -395,6 +407,12 @@ impl Draft {
         finding.evidence = evidence.filter(|text| !says_nothing(Field::Evidence, text.as_str()));
         finding
     }
+}
+
+/// Lines up to the last of them: `3` and `9` are `3-9`; none where the first say already how far they go.
+fn up_to(first: &str, last: &str) -> Option<String> {
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(first) && is_number(last)).then(|| format!("{first}-{last}"))
 }
 
 /// A location and what of it other fields name, where it does not say that itself: `src/a.rs (login)`.

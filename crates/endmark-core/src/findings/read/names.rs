@@ -19,6 +19,8 @@ pub(super) enum Key {
     Title,
     /// Lines of the file that `location` names.
     Lines,
+    /// The last of these lines, where that is a field of its own.
+    LastLine,
     /// What of the file that `location` names: a function, a class, a route. Code in evidence says such names as well.
     Part,
     Of(Field),
@@ -32,7 +34,7 @@ impl Key {
 
     /// Whether it says something of a finding besides its name and title.
     pub(super) fn is_of_finding(self) -> bool {
-        matches!(self, Self::Lines | Self::Of(_))
+        matches!(self, Self::Lines | Self::LastLine | Self::Of(_))
     }
 
     /// The field of this name.
@@ -54,7 +56,9 @@ impl Key {
             "escapes" => Self::Escapes,
             "id" | "finding_id" | "findingid" => Self::Id,
             "title" | "name" | "finding_title" | "vulnerability" | "issue" => Self::Title,
-            "line" | "lines" | "line_number" | "line_numbers" | "line_range" | "linenumber" => Self::Lines,
+            "line" | "lines" | "line_number" | "line_numbers" | "line_range" | "linenumber"
+            | "start_line" | "startline" | "line_start" | "linestart" | "first_line" => Self::Lines,
+            "end_line" | "endline" | "line_end" | "lineend" | "last_line" => Self::LastLine,
             "function"
             | "functions"
             | "function_name"

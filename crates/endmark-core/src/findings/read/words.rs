@@ -209,7 +209,7 @@ fn has_own_name(text: &str) -> bool {
     said(text).is_some_and(|said| {
         let is_own = match said.key {
             Some(Key::Of(field)) => [field.name(), "file"].contains(&folded(said.name).as_ref()),
-            Some(Key::Lines) => true,
+            Some(Key::Lines | Key::LastLine) => true,
             _ => false,
         };
         is_own && said.is_named && !said.value.is_empty()

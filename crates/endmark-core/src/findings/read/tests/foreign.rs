@@ -360,7 +360,7 @@ foreign! {
         6:1 broken_json
     "#;
     json_places: r#"
-        whole j-1 [access] declared 9
+        whole j-1 [access] declared 10
           F001 complete | T1 | High | CWE-862 | src/a.rs (login) | p | q |  | "e1()"
           F002 complete | T2 | High | CWE-862 | src/a.rs (delete, Users) | p | q |  | "e2()"
           F003 complete | T3 | High | CWE-862 | src/a.rs:3-5 | p | q |  | "e3()"
@@ -370,6 +370,7 @@ foreign! {
           F007 complete | T7 | High | CWE-862 | src/a.rs | p | q |  | "e7()"
           F008 complete | T8 | High | CWE-862 | src/a.rs:80-82 src/b.rs:9-12 | p | q |  | "e8()"
           F009 complete | T9 | High | CWE-862 | src/a.rs (logout, Users) | p | q |  | "e9()"
+          F010 complete | T10 | High | CWE-862 | src/a.rs:90-95 | p | q |  | "e10()"
     "#;
     functions_beside: r#"
         whole fn-1 [access] declared 6
@@ -382,6 +383,14 @@ foreign! {
         27:1 ignored_text
         60:1 unknown_field
         70:1 unknown_field
+    "#;
+    lines_beside: r#"
+        whole ln-1 [access] declared 4
+          F001 complete | No check in login | High | CWE-862 | src/a.rs:3-9 | p | q |  | "one()"
+          F002 complete | No check in delete | High | CWE-862 | src/a.rs:50-60 | p | q |  | "`two()`"
+          F003 complete | Lines that say it already | High | CWE-862 | src/b.rs:3-9 | p | q |  | "three()"
+          F004 complete | Only the last one | High | CWE-862 | src/c.rs:9 | p | q |  | "four()"
+        32:1 repeated_field
     "#;
     json_in_a_fence: r#"
         whole a-1 [sql] declared 2
