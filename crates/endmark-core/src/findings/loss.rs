@@ -243,7 +243,7 @@ fn is_as_much(result: &AgentResult, new: New, before: &AgentResult) -> bool {
 
 /// A cut run that a later, whole one makes again: it says as many findings, and all of those that had begun.
 enum RunAgain {
-    /// None of what it says was whole before that run.
+    /// None of what it says was whole before that run, or that run had begun to say just this.
     Anew,
     /// Some of it was, and may stand in the place of what that run did not come to.
     WithEarlier,
@@ -272,9 +272,20 @@ fn run_again(at: usize, results: &[(&AgentResult, New)]) -> Option<RunAgain> {
         let is_half = |read: &ReadFinding| read.state == FindingState::NeedsReaudit;
         let is_all = result.findings.iter().all(|read| is_said(read) || is_half(read) && is_begun(read));
         let mut whole = earlier.iter().flat_map(|(earlier, _)| earlier.kept());
-        let is_anew = !whole.any(|read| read.state == FindingState::Complete && is_said(read));
+        let is_anew = is_beginning_of(result, again)
+            || !whole.any(|read| read.state == FindingState::Complete && is_said(read));
         is_all.then_some(if is_anew { RunAgain::Anew } else { RunAgain::WithEarlier })
     })
+}
+
+/// Whether a run has begun to say what another says: it declares as many, and has the same titles under the same numbers.
+fn is_beginning_of(begun: &AgentResult, whole: &AgentResult) -> bool {
+    let name = |read: &ReadFinding| (read.finding.id.number(), letters(&read.finding.title));
+    let names: HashSet<_> = whole.kept().map(name).collect();
+    begun.declared_findings.is_some()
+        && begun.declared_findings == whole.declared_findings
+        && begun.kept().next().is_some()
+        && begun.kept().all(|read| names.contains(&name(read)))
 }
 
 /// How many findings without source or sink no other round speaks of.

@@ -188,9 +188,13 @@ fn what_a_cut_supplement_was_to_bring_is_not_missing_where_it_is_run_again() {
     let other = declaring(&[], "\n[F001] D\nseverity: High\n", Some(2));
     assert_ne!(unrecovered(vec![first(), other, rest()]).0, RecoveryState::Recovered);
     // What the last one says was there before: the supplement may have been about to say other things.
-    let whole = declaring(&[a, b, c], "\n", None);
-    let again = declaring(&[a, b], END, Some(2));
-    assert_eq!(unrecovered(vec![whole, nothing(), again]), (RecoveryState::NotRecovered, 0, true));
+    let whole = || declaring(&[a, b, c], "\n", None);
+    let again = || declaring(&[a, b], END, Some(2));
+    assert_eq!(unrecovered(vec![whole(), nothing(), again()]), (RecoveryState::NotRecovered, 0, true));
+    // But not where it has begun to say just that.
+    let begun = |finding| declaring(&[finding], "\n", Some(2));
+    assert_eq!(unrecovered(vec![whole(), begun(a), again()]), (RecoveryState::Recovered, 0, false));
+    assert_eq!(unrecovered(vec![whole(), begun(b), again()]), (RecoveryState::NotRecovered, 0, true));
 }
 
 /// An emergency run brings all, whatever else was cut: also what was cut before it said how many there were.
