@@ -95,7 +95,7 @@ impl MessageReader {
 
     fn count(&mut self, usage: Option<Value<'_>>) {
         if let Some(usage) = usage {
-            self.counts = std::mem::take(&mut self.counts).then(Counts::read(usage));
+            self.counts = std::mem::take(&mut self.counts).then(&Counts::read(usage));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Tokens in Anthropic's `usage`: what was read from a cache, or written to one, is not in `input_tokens`.
 
 use crate::edit::Edits;
-use crate::json::{Kind, Value};
+use crate::json::{Fields, Kind, Value};
 use crate::reply::{Details, Usage};
 
 /// The counts of a `usage` object, each as far as it is there. A stream tells them in two: at its beginning
@@ -21,24 +21,25 @@ const KNOWN: [&str; 4] =
 
 impl Counts {
     pub(super) fn read(usage: Value<'_>) -> Self {
-        let count = |name| usage.field(name).and_then(Value::as_u64);
+        let fields = Fields::of(usage);
+        let count = |name| fields.get(name).and_then(Value::as_u64);
         Self {
             input: count("input_tokens"),
             written: count("cache_creation_input_tokens"),
             read: count("cache_read_input_tokens"),
             output: count("output_tokens"),
-            details: Details::read(usage, &KNOWN),
+            details: Details::read(&fields, &KNOWN),
         }
     }
 
     /// These, with what a later object counts in place of them.
-    pub(super) fn then(self, later: Self) -> Self {
+    pub(super) fn then(self, later: &Self) -> Self {
         Self {
             input: later.input.or(self.input),
             written: later.written.or(self.written),
             read: later.read.or(self.read),
             output: later.output.or(self.output),
-            details: self.details.then(later.details),
+            details: self.details.then(&later.details),
         }
     }
 
@@ -108,7 +109,7 @@ mod tests {
         let start = read(
             r#"{"input_tokens":5,"cache_creation_input_tokens":3,"cache_read_input_tokens":20,"output_tokens":1}"#,
         );
-        let whole = start.then(read(r#"{"output_tokens":9}"#)).usage().unwrap();
+        let whole = start.then(&read(r#"{"output_tokens":9}"#)).usage().unwrap();
         assert_eq!(
             whole,
             Usage {

@@ -42,7 +42,7 @@ pub(super) fn counts(metadata: Value<'_>) -> Option<Usage> {
         written: None,
         cached: count("cachedContentTokenCount"),
         reasoning,
-        details: Details::read(metadata, &KNOWN),
+        details: Details::read(&fields, &KNOWN),
     })
 }
 

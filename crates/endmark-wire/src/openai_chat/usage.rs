@@ -30,7 +30,7 @@ pub(super) fn read_usage(value: Value<'_>) -> Option<Usage> {
         written: None,
         cached: detail("prompt_tokens_details", "cached_tokens").or_else(|| count("prompt_cache_hit_tokens")),
         reasoning: detail("completion_tokens_details", "reasoning_tokens"),
-        details: Details::read(value, &KNOWN),
+        details: Details::read(&fields, &KNOWN),
     })
 }
 

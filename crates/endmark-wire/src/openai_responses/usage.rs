@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::edit::Edits;
-use crate::json::{Kind, Value};
+use crate::json::{Fields, Kind, Value};
 use crate::reply::{Details, Usage};
 
 /// The counts that have a field of their own in [`Usage`].
@@ -31,7 +31,7 @@ pub(super) fn read(response: Value<'_>) -> Option<Usage> {
         written: None,
         cached: count("input_tokens_details.cached_tokens"),
         reasoning: count("output_tokens_details.reasoning_tokens"),
-        details: Details::read(usage, &KNOWN),
+        details: Details::read(&Fields::of(usage), &KNOWN),
     })
 }
 

@@ -17,6 +17,10 @@ pub(crate) struct Amount {
 impl Amount {
     /// The number that JSON writes so; none where it has more digits than are kept.
     pub(crate) fn read(json: &str) -> Option<Self> {
+        // Nearly all of them are counts.
+        if let Ok(count) = json.parse::<u64>() {
+            return Some(Self { digits: count.into(), decimals: 0 });
+        }
         let (mantissa, exponent) = json.split_once(['e', 'E']).unwrap_or((json, "0"));
         let (before, behind) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let digits: i128 = format!("{before}{behind}").parse().ok()?;

@@ -2,10 +2,11 @@
 //! was written to it, tokens by what they are of, what a call cost.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::amount::Amount;
 use crate::edit::Edits;
-use crate::json::{Kind, Value, quoted};
+use crate::json::{Fields, Kind, Value, quoted};
 
 /// More of them no provider has; of others nothing is kept.
 const MAX_DETAILS: usize = 64;
@@ -29,74 +30,71 @@ enum Place {
 }
 
 /// Counts besides the tokens of a prompt and a reply. Numbers that are none, as tokens per second, are left alone.
+///
+/// All who count a call share them, and hardly any call has others added to its own.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Details(Vec<(Place, Amount)>);
+pub struct Details(Arc<[(Place, Amount)]>);
 
 impl Details {
     /// Those of a usage object, but for the ones that its format knows (`name`, or `object.name`).
-    pub(crate) fn read(usage: Value<'_>, known: &[&str]) -> Self {
-        let mut details = Self::default();
-        for field in usage.fields() {
+    pub(crate) fn read(usage: &Fields<'_>, known: &[&str]) -> Self {
+        let mut details = Vec::new();
+        for field in usage.iter() {
             let Some(name) = field.key.text().filter(|name| name.len() <= MAX_NAME_BYTES) else { continue };
             match field.value.kind() {
                 Kind::Number if is_count(&name) && !known.contains(&&*name) => {
-                    details.note(Place::Field(name.into_owned()), field.value);
+                    note(&mut details, Place::Field(name.into_owned()), field.value);
                 }
                 Kind::Object => {
                     for inner in field.value.fields() {
                         let own = inner.key.text().filter(|own| own.len() <= MAX_NAME_BYTES && is_count(own));
-                        let Some(own) = own.filter(|own| !known.contains(&&*format!("{name}.{own}"))) else {
-                            continue;
-                        };
-                        details.note(Place::Member(name.to_string(), own.into_owned()), inner.value);
+                        let is_known =
+                            |own: &str| known.iter().any(|path| path.split_once('.') == Some((&*name, own)));
+                        let Some(own) = own.filter(|own| !is_known(own)) else { continue };
+                        note(&mut details, Place::Member(name.to_string(), own.into_owned()), inner.value);
                     }
                 }
                 Kind::Array => {
                     for entry in field.value.items() {
                         let kind = entry.word(KIND).filter(|kind| kind.len() <= MAX_NAME_BYTES);
                         if let (Some(kind), Some(count)) = (kind, entry.field(COUNT)) {
-                            details.note(Place::Kind(name.to_string(), kind), count);
+                            note(&mut details, Place::Kind(name.to_string(), kind), count);
                         }
                     }
                 }
                 Kind::Number | Kind::String | Kind::Bool | Kind::Null => {}
             }
         }
-        details
-    }
-
-    fn note(&mut self, place: Place, number: Value<'_>) {
-        let amount = number.of_kind(Kind::Number).and_then(|number| Amount::read(number.raw()));
-        if let Some(amount) = amount.filter(|_| self.0.len() < MAX_DETAILS) {
-            self.0.push((place, amount));
-        }
+        Self(details.into())
     }
 
     /// These, with what a later object counts in place of them.
-    pub(crate) fn then(mut self, later: Self) -> Self {
-        for (place, amount) in later.0 {
-            match self.0.iter_mut().find(|(known, _)| *known == place) {
-                Some((_, known)) => *known = amount,
-                None => self.0.push((place, amount)),
+    pub(crate) fn then(&self, later: &Self) -> Self {
+        let mut both = self.0.to_vec();
+        for (place, amount) in &*later.0 {
+            match both.iter_mut().find(|(known, _)| known == place) {
+                Some((_, known)) => *known = *amount,
+                None => both.push((place.clone(), *amount)),
             }
         }
-        self
+        Self(both.into())
     }
 
     /// Both together. What has more digits then than are kept is left as it stands.
-    pub(super) fn plus(mut self, other: Self) -> Self {
-        for (place, amount) in other.0 {
-            match self.0.iter().position(|(known, _)| *known == place) {
-                Some(at) => match self.0[at].1.plus(amount) {
-                    Some(sum) => self.0[at].1 = sum,
+    pub(super) fn plus(&self, other: &Self) -> Self {
+        let mut both = self.0.to_vec();
+        for (place, amount) in &*other.0 {
+            match both.iter().position(|(known, _)| known == place) {
+                Some(at) => match both[at].1.plus(*amount) {
+                    Some(sum) => both[at].1 = sum,
                     None => {
-                        self.0.swap_remove(at);
+                        both.swap_remove(at);
                     }
                 },
-                None => self.0.push((place, amount)),
+                None => both.push((place.clone(), *amount)),
             }
         }
-        self
+        Self(both.into())
     }
 
     /// The count in this field.
@@ -108,7 +106,7 @@ impl Details {
     /// Writes them over those of this usage object.
     pub(crate) fn write<'a>(&self, edits: &mut Edits<'a>, usage: Value<'a>) {
         let mut made: Vec<&str> = Vec::new();
-        for (place, amount) in &self.0 {
+        for (place, amount) in &*self.0 {
             match place {
                 Place::Field(name) => edits.set_field(usage, name, &amount.to_string()),
                 Place::Member(object, name) => {
@@ -165,6 +163,13 @@ impl fmt::Debug for Details {
     /// As a usage object with nothing else in it.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.added_to("{}".to_owned()))
+    }
+}
+
+fn note(details: &mut Vec<(Place, Amount)>, place: Place, number: Value<'_>) {
+    let amount = number.of_kind(Kind::Number).and_then(|number| Amount::read(number.raw()));
+    if let Some(amount) = amount.filter(|_| details.len() < MAX_DETAILS) {
+        details.push((place, amount));
     }
 }
 

@@ -44,7 +44,7 @@ impl std::ops::Add for Usage {
             written: both(self.written, other.written),
             cached: both(self.cached, other.cached),
             reasoning: both(self.reasoning, other.reasoning),
-            details: self.details.plus(other.details),
+            details: self.details.plus(&other.details),
         }
     }
 }
