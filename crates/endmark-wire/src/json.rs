@@ -263,7 +263,10 @@ impl<'a> Fields<'a> {
             let name = field.key.inside();
             Named { name, is_escaped: name.bytes().any(|byte| byte == b'\\'), field }
         };
-        Self(object.fields().map(named).collect())
+        // As many as most objects have: to find room again and again costs more than to find the fields.
+        let mut all = Vec::with_capacity(8);
+        all.extend(object.fields().map(named));
+        Self(all)
     }
 
     /// The value of the last field of this name.

@@ -143,7 +143,8 @@ impl Request {
 
     /// The tools it offers, in their order.
     pub fn tools(&self) -> Vec<Tool> {
-        self.format.tools(self.root())
+        // Whoever looks for them has to walk over the whole conversation.
+        if self.view.has_tools { self.format.tools(self.root()) } else { Vec::new() }
     }
 
     /// The JSON Schema of a tool's arguments; none for a tool the request does not name.
