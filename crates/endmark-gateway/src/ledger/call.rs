@@ -86,8 +86,7 @@ impl Calls {
                 credential: self.credential.clone(),
                 upstream: upstream.to_owned(),
                 format: Cow::Borrowed(self.format.name()),
-                // A name is outside data, and may be as long as a request.
-                model: model.chars().take(MODEL_CHARACTERS).collect(),
+                model: clipped_model(model).to_owned(),
                 streamed,
                 mode: Cow::Borrowed(self.mode.word()),
                 started_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
@@ -106,7 +105,13 @@ impl Calls {
 }
 
 /// More than any model's name has.
-pub(crate) const MODEL_CHARACTERS: usize = 128;
+const MODEL_CHARACTERS: usize = 128;
+
+/// As much of a model's name as is kept: it is outside data, and may be as long as a request.
+pub(crate) fn clipped_model(name: &str) -> &str {
+    let end = name.char_indices().nth(MODEL_CHARACTERS).map(|(end, _)| end);
+    end.and_then(|end| name.get(..end)).unwrap_or(name)
+}
 
 /// A call under way. If it is dropped before it is settled, nobody waits for its answer any more, and that is
 /// written.
@@ -186,7 +191,7 @@ impl Call {
             answered_model: end
                 .model
                 .filter(|model| !model.is_empty())
-                .map(|model| model.chars().take(MODEL_CHARACTERS).collect()),
+                .map(|model| clipped_model(&model).to_owned()),
             http_status: self.status.map(|status| status.as_u16()),
             ending: Cow::Borrowed(end.ending.name()),
             stop: end.stop.map(|stop| Cow::Borrowed(stop.name())),

@@ -9,17 +9,6 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use crate::settings::Upstream;
 
-/// Headers that belong to one connection and not to the message (RFC 9110, section 7.6.1).
-const HOP_BY_HOP: [HeaderName; 7] = [
-    header::CONNECTION,
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-];
-
 /// Where a client's credentials for some provider may stand; they go only to the host they were meant for.
 pub(crate) const CREDENTIALS: [&str; 5] =
     ["authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"];
@@ -78,13 +67,7 @@ const BEARER: Credential = ("authorization", "Bearer ");
 /// the client's own stood; without either where the upstream's provider has it.
 pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Option<Credential>) -> HeaderMap {
     let mut headers = end_to_end(client.clone());
-    headers.remove(header::HOST);
-    headers.remove(header::EXPECT);
-    let own: Vec<HeaderName> =
-        headers.keys().filter(|name| name.as_str().starts_with(OWN)).cloned().collect();
-    for name in own {
-        headers.remove(name);
-    }
+    remove(&mut headers, |name| matches!(name, "host" | "expect") || name.starts_with(OWN));
     for (name, value) in &mut headers {
         if CREDENTIALS.contains(&name.as_str()) {
             // No formatter prints them, and HTTP/2 never keeps them in its table.
@@ -202,13 +185,34 @@ fn end_to_end(mut passing: HeaderMap) -> HeaderMap {
     for name in named_by_connection {
         passing.remove(name.as_str());
     }
-    for name in HOP_BY_HOP {
-        passing.remove(name);
-    }
-    for name in ["keep-alive", "proxy-connection", "proxy-authentication-info", "http2-settings"] {
-        passing.remove(name);
-    }
+    remove(&mut passing, is_hop_by_hop);
     passing
+}
+
+/// Whether a header belongs to one connection and not to the message (RFC 9110, section 7.6.1).
+fn is_hop_by_hop(name: &str) -> bool {
+    matches!(
+        name,
+        "connection"
+            | "http2-settings"
+            | "keep-alive"
+            | "proxy-authenticate"
+            | "proxy-authentication-info"
+            | "proxy-authorization"
+            | "proxy-connection"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
+    )
+}
+
+/// Removes the headers that go: hardly any is there, and to look for each by its name would cost more.
+fn remove(headers: &mut HeaderMap, goes: impl Fn(&str) -> bool) {
+    let going: Vec<HeaderName> = headers.keys().filter(|name| goes(name.as_str())).cloned().collect();
+    for name in going {
+        headers.remove(name);
+    }
 }
 
 #[cfg(test)]
