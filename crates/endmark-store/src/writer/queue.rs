@@ -19,8 +19,9 @@ const BATCH: usize = 256;
 /// The most rows in one transaction, for the same reasons; a row is simpler.
 const ROWS: usize = 2_048;
 
-/// How long a row may wait for others to be committed with: nobody waits for it, since it stands on the slate.
-const LINGER: Duration = Duration::from_millis(5);
+/// How long a row may wait for others to be committed with: nobody waits for it, since it stands on the slate, and a
+/// transaction costs as much as the rows of many requests. No reader of the ledger notices it.
+const LINGER: Duration = Duration::from_millis(50);
 
 /// How long rows rest after a transaction failed.
 const REST: Duration = Duration::from_millis(500);
