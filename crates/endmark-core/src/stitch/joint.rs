@@ -8,6 +8,7 @@ use crate::{Format, Verdict};
 
 use super::fence;
 use super::overlap::Ends;
+use super::register::of_code;
 use super::seam::AskedFrom;
 use super::texture;
 use super::units::{Reading, Units};
@@ -172,7 +173,14 @@ impl<'a> Joint<'a> {
     pub(super) fn looks_wrapped(&self) -> bool {
         let Some(length) = fence::opening(self.continuation) else { return false };
         let closed = fence::is_closed(&self.continuation[length..]);
-        closed && fence::lines(self.initial) == 0 && !self.initial.trim_end().ends_with(':')
+        closed && fence::lines(self.initial) == 0 && !self.announces_block()
+    }
+
+    /// Whether the first part announces a block: with a colon that ends no line of code.
+    pub(super) fn announces_block(&self) -> bool {
+        let line = self.initial.trim_end().lines().next_back().unwrap_or_default();
+        let behind = fence::opening(self.continuation).map_or("", |length| &self.continuation[length..]);
+        line.ends_with(':') && !line.contains(of_code) && !behind.starts_with([' ', '\t'])
     }
 }
 

@@ -6,6 +6,7 @@
 //! is counted, in bits, is how much likelier or unlikelier than that a story makes what was received.
 
 mod cost;
+mod elements;
 mod ending;
 mod form;
 mod indent;
@@ -13,6 +14,7 @@ mod likeness;
 mod nesting;
 mod opening;
 mod otherwise;
+mod rows;
 mod story;
 mod weigh;
 
@@ -27,10 +29,17 @@ use super::survivor::{Standing, Survivor};
 pub(super) const MOST_LEFT_OUT: usize = opening::MOST_PARAGRAPHS * super::register::LONGEST;
 
 /// Whether a continuation says nothing: of whitespace alone only a line's end is a part of the text, where it was asked
-/// for.
+/// for and a text can end there.
 pub(super) fn is_empty(joint: &Joint<'_>) -> bool {
     let is_blank = joint.continuation.trim().is_empty();
-    is_blank && (joint.from != AskedFrom::Cut || !joint.continuation.contains('\n'))
+    let ends_line = joint.from == AskedFrom::Cut && joint.continuation.contains('\n');
+    is_blank && (!ends_line || expects_more(joint.initial))
+}
+
+/// Whether no text ends so: behind a colon or a comma, or with more brackets opened than closed.
+fn expects_more(text: &str) -> bool {
+    let count = |signs: [char; 3]| text.matches(signs).count();
+    text.trim_end().ends_with([':', ',']) || count(['(', '[', '{']) > count([')', ']', '}'])
 }
 
 /// Whether a survivor adds nothing to the first part, though the continuation says something.

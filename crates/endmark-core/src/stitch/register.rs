@@ -171,14 +171,15 @@ pub(super) fn announces(joint: &Joint<'_>, around: &Around, line: &str, end: usi
         + weight(around.has(text), SAID_BEFORE)
 }
 
-/// Whether a line says in other words what the first part begins with, an announcement itself: that is another version
-/// of it, not the rest.
+/// Whether a line says in other words what the first part begins with, an announcement itself, or nearly in the same: that is
+/// another version of it, not the rest.
 fn restates_beginning(initial: &str, line: &str) -> bool {
     const LEAST: usize = 4;
     let first = initial.trim_start().lines().next().unwrap_or_default().trim_end();
-    if !first.ends_with([':', '：']) || !line.ends_with([':', '：']) || first.len() > LONGEST {
+    if first.len() > LONGEST {
         return false;
     }
+    let both_announce = first.ends_with([':', '：']) && line.ends_with([':', '：']);
     let words = |text: &str| -> Vec<String> {
         let lower = text.to_lowercase();
         let words = lower.split(|sign: char| !sign.is_alphanumeric());
@@ -186,7 +187,8 @@ fn restates_beginning(initial: &str, line: &str) -> bool {
     };
     let (said, known) = (words(line), words(first));
     let shared = said.iter().filter(|word| known.contains(word)).count();
-    shared >= LEAST && shared * 2 > said.len()
+    let most = if both_announce { said.len() / 2 } else { said.len() * 3 / 4 };
+    shared >= LEAST && shared > most
 }
 
 /// How much likelier a line is as an announcement than in the text, in bits, however long it is.

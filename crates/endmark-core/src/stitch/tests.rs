@@ -1,5 +1,6 @@
 mod chains;
 mod doubts;
+mod form;
 mod generator;
 mod properties;
 mod streamed;

@@ -4,10 +4,12 @@ use std::cell::OnceCell;
 
 use memchr::memmem;
 
+use super::elements::Elements;
 use super::form::form;
 use super::indent::Indents;
 use super::likeness::{Likeness, is_common};
 use super::nesting::Nesting;
+use super::rows::rows;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 use crate::stitch::predict::surprise_of_going_round;
@@ -45,6 +47,7 @@ pub(super) struct Scale<'a> {
     similarity: f64,
     before: Vec<char>,
     nesting: Option<Nesting>,
+    elements: Elements,
     stories: &'a [Candidate],
     likely: OnceCell<Vec<f64>>,
 }
@@ -55,16 +58,20 @@ impl<'a> Scale<'a> {
         before.reverse();
         let indents = Indents::of(joint.initial, joint.continuation);
         let similarity = self_similarity(joint.initial);
-        let nesting = Nesting::of(joint);
-        Self { joint, likeness, indents, similarity, before, nesting, stories, likely: OnceCell::new() }
+        let (nesting, elements) = (Nesting::of(joint), Elements::of(joint));
+        let likely = OnceCell::new();
+        Self { joint, likeness, indents, similarity, before, nesting, elements, stories, likely }
     }
 
     /// How much unlikelier a story makes the continuation than a text of its own does, in bits.
     pub(super) fn cost(&self, story: &Candidate) -> f64 {
         let seam = self.seam(story, story.start).min(self.coincidence(story)).min(self.most(story));
+        let seam = seam.max(self.same_lines(story));
         let nesting = self.nesting.as_ref().map_or(0.0, |nesting| nesting.bits(self.joint, story));
         story.cost + seam - self.repeated(story)
             + form(self.joint, &self.before, story)
+            + rows(self.joint, story)
+            + self.elements.bits(self.joint, story)
             + self.broken_word(story)
             + self.broken_compound(story)
             + self.glued_words(story)
@@ -229,6 +236,22 @@ impl<'a> Scale<'a> {
         both.fold(f64::INFINITY, f64::min)
     }
 
+    /// The least that the seam costs of a story that says whole lines twice in a row, which the text never did.
+    fn same_lines(&self, story: &Candidate) -> f64 {
+        let explains = |other: &&Candidate| {
+            other.opening == story.opening
+                && other.repeated > 0
+                && story.repeated == 0
+                && story.glue.is_empty()
+        };
+        let others = self.stories.iter().filter(explains);
+        let told = others.filter_map(|other| {
+            let surprise = surprise_of_same_lines(self.joint.initial, other.repeated)?;
+            Some(surprise - self.own_bits(story.start, other.start) + self.seam(story, other.start))
+        });
+        told.fold(f64::NEG_INFINITY, f64::max)
+    }
+
     /// What each story costs, if no repetition is a coincidence.
     fn likely(&self) -> &[f64] {
         self.likely.get_or_init(|| {
@@ -300,6 +323,27 @@ pub(super) fn self_similarity(text: &str) -> f64 {
         .filter(|sample| memmem::find_iter(text, sample).take(2).count() > 1)
         .count();
     f64::from(u32::try_from(twice).unwrap_or(0)) / f64::from(u32::try_from(SAMPLES).unwrap_or(1))
+}
+
+/// How unlikely it is, in bits, that a text says its last lines again, which take `length` bytes; none where it did say
+/// as many twice in a row, or where these are no whole lines that say something.
+fn surprise_of_same_lines(text: &str, length: usize) -> Option<f64> {
+    const LEAST: usize = 20;
+    const MOST_LINES: usize = 8;
+    const REACH: usize = 200;
+    const NEVER: f64 = 12.0;
+    let (before, repeated) = text.split_at(text.floor_char_boundary(text.len() - length));
+    let is_whole = repeated.ends_with('\n') && (before.is_empty() || before.ends_with('\n'));
+    let count = repeated.lines().take(MOST_LINES + 1).count();
+    if !is_whole || repeated.trim().len() < LEAST || count > MOST_LINES {
+        return None;
+    }
+    let lines: Vec<&str> = text.lines().rev().take(REACH).collect();
+    let mut pairs = lines.windows(count * 2).map(|lines| lines.split_at(count));
+    let checked = f64::from(u32::try_from(pairs.len()).unwrap_or(u32::MAX));
+    let says_something = |lines: &[&str]| lines.iter().any(|line| line.trim().len() > 2);
+    let has_same = pairs.any(|(below, above)| below == above && says_something(below));
+    (!has_same).then(|| NEVER + (checked + 1.0).log2())
 }
 
 /// How unlikely it is, in bits, that a text says its own last `length` bytes again, judged by whether it said

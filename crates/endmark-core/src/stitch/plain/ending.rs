@@ -63,7 +63,9 @@ pub(super) fn ends(
     }
     found.extend(tails.remarks.iter().filter(|remark| remark.at > start));
     let last = found.last().map_or(text.len(), |end| end.at);
-    if let Some(at) = tails.closes_nothing(text, start..last.max(start)) {
+    // Nor does it open anything where one opens the text.
+    let opens = !joint.fence_is_open && fence::opening(body).is_some();
+    if !opens && let Some(at) = tails.closes_nothing(text, start..last.max(start)) {
         let cost = found.last().map_or(0.0, |end| end.cost) - CLOSES_NOTHING;
         found.push(End { at: start + at, cost, left_out: true });
     }

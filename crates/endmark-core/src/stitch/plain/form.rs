@@ -1,5 +1,6 @@
 //! Form: fences, headings, dots and scripts that a text would not have at a seam.
 
+use super::story::closes_directly;
 use crate::Format;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
@@ -17,9 +18,10 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64
     let line = joint.initial.rsplit('\n').next().unwrap_or_default();
     let in_line = !story.glue.contains('\n') && !line.trim().is_empty();
     let mut bits = broken_fence(line, story.glue, part);
-    // A block that was just opened is not empty.
+    // A block that was just opened is not empty, nor does it begin with another one.
     let opened = last_line(joint.initial).trim_start().starts_with("```") && joint.fence_is_open;
-    bits += weight_of(opened && line.is_empty() && closes_block(part), 14.0);
+    let begins_fence = closes_block(part) || part.starts_with(['`', '~']) && fence::opening(part).is_some();
+    bits += weight_of(opened && line.is_empty() && begins_fence, 14.0);
     let stands = line.trim_matches(['`', '~', ' ', '>']).is_empty();
     if in_line
         && !stands
@@ -32,6 +34,7 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64
         bits -= 6.0;
     }
     bits += omission(joint, part, glued);
+    bits += weight_of(stands_apart(joint.initial, part), 10.0);
     if story.fenced && joint.format != Format::Tags {
         // A wrapper whose fence is closed in the middle of what it holds is none.
         let lines = fence::lines(part) + usize::from(joint.fence_is_open);
@@ -90,6 +93,12 @@ fn unlikely_block(joint: &Joint<'_>, part: &str) -> f64 {
         + weight_of(fence::opening(rest).is_some(), 6.0)
         // Nor does one begin in a line that is cut.
         + weight_of(wrapped && part.starts_with('\n') && !part.starts_with("\n\n"), 4.0)
+}
+
+/// Whether a sign that ends a sentence, or a part of one, stands behind a space, as none does in the first part.
+fn stands_apart(initial: &str, part: &str) -> bool {
+    let signs = part.strip_prefix(' ').unwrap_or_default();
+    closes_directly(initial, signs)
 }
 
 fn weight_of(holds: bool, bits: f64) -> f64 {

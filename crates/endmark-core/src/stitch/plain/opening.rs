@@ -74,7 +74,9 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     let mut ends = vec![first, breaks, spaces];
     ends.sort_unstable();
     ends.dedup();
-    for end in ends.into_iter().filter(|end| *end > 0) {
+    // Who has a line of its own leaves no indentation out behind a line break.
+    let is_kept = |end: usize| opening.own_line && breaks > 0 && end > breaks;
+    for end in ends.into_iter().filter(|end| *end > 0 && !is_kept(*end)) {
         // One space is added, or a line break or two: nobody adds an indentation.
         let added = &rest[..end];
         let unusual = if matches!(added, " " | "\n" | "\n\n" | "\r\n") { 0 } else { added.len().min(6) };
@@ -125,7 +127,8 @@ fn announced(joint: &Joint<'_>, around: &Around, bare: Opening, found: &mut Vec<
             found.push(preamble(blank.len(), 3.0));
         }
         if two > one {
-            found.push(preamble(one, 6.0));
+            // Behind more than one blank line one is the text's own.
+            found.push(preamble(one, if blank.len() > two { 3.0 } else { 6.0 }));
         }
         start = end + blank.len();
     }
@@ -193,7 +196,7 @@ fn fence_cost(joint: &Joint<'_>, opening: Opening) -> f64 {
     let gives_up =
         is_bare && rest[line.len()..].trim_start_matches(['\n', '\r']).len() + 2 <= rest.len() - line.len();
     // A block of the text's own stands behind a blank line or a colon.
-    let announced = joint.initial.ends_with("\n\n") || joint.initial.trim_end().ends_with(':');
+    let announced = joint.initial.ends_with("\n\n") || joint.announces_block();
     match (joint.fence_is_open, joint.fence_stands_alone()) {
         // Here a bare fence line closes the block that is open, and one with a name opens none.
         (true, true) if is_bare => prior + 8.0,

@@ -117,7 +117,7 @@ pub(super) fn only_closes(text: &str) -> bool {
 
 /// Whether a part begins with a sign that can only stand directly behind what is there: no whitespace was lost in front of it.
 /// Not in a text that has whitespace there, as French has.
-fn closes_directly(initial: &str, rest: &str) -> bool {
+pub(super) fn closes_directly(initial: &str, rest: &str) -> bool {
     let mut signs = rest.chars();
     let Some(sign) = signs.next().filter(|sign| is_closing(*sign)) else { return false };
     let is_alone = signs.next().is_none_or(char::is_whitespace);

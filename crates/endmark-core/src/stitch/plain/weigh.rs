@@ -100,9 +100,11 @@ pub(super) fn weigh(
     let best = asked
         .filter(|clean| share(*clean) >= least_share(&stories[best]) && nothing < total / 2.0)
         .unwrap_or(best);
+    let is_slight = (1..TELLING).contains(&stories[best].repeated);
     let needed = match (stories[best].is_clean, joint.from, stories[best].style) {
         (true, AskedFrom::Cut | AskedFrom::Token, _) => SETTLED_AS_ASKED,
-        (_, _, SeamStyle::Fence) => SETTLED_BY_FENCE,
+        (_, _, SeamStyle::Fence) if !is_slight => SETTLED_BY_FENCE,
+        (_, _, SeamStyle::Preamble) if is_spaced(joint, &stories[best]) => SETTLED_BY_WHITESPACE,
         (_, _, SeamStyle::Restart) => SETTLED_BY_RESTART,
         (_, _, SeamStyle::Whitespace) => SETTLED_BY_WHITESPACE,
         (_, _, SeamStyle::Ellipsis) => SETTLED_BY_DOTS,
@@ -161,6 +163,15 @@ fn may_go_round(
         AskedFrom::Cut | AskedFrom::Token => goes_on,
     };
     own.repeated < joint.initial.len() && !asked && has_rivals()
+}
+
+/// Whether more than one blank line stands around the place where the text begins behind an announcement: which of them is
+/// the text's own only white space tells.
+fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
+    let ahead = joint.continuation[..story.opening].trim_end().len();
+    let rest = &joint.continuation[ahead..];
+    let blank = &rest[..rest.len() - rest.trim_start().len()];
+    story.repeated == 0 && blank.matches('\n').count() > 2
 }
 
 /// Whether a story takes a few words from what was asked for at the cut: two equal neighbours are ordinary.
