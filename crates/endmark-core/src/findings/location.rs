@@ -5,10 +5,14 @@ use std::fmt;
 
 use super::narrow::narrow;
 use super::transcript::letters;
+use lines::{bare, in_brackets, in_parentheses, of_compiler, of_fragment, range, range_after_word};
+use link::unlinked;
 use part::{beside, says_more, words_of};
 pub(super) use path::names_file;
 use path::{Which, path_in};
 
+mod lines;
+mod link;
 mod part;
 mod path;
 
@@ -180,36 +184,72 @@ fn places_in_any_width(text: &str) -> Vec<Place> {
 }
 
 fn places(text: &str) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
-    // Words before the first file are of that one: `login, in src/a.rs`.
-    let mut words_before = String::new();
-    for part in items(text).into_iter().flat_map(split_further).take(MOST_PLACES) {
+    let text = unlinked(text);
+    let mut read = Places::default();
+    for part in items(&text).into_iter().flat_map(split_further).take(MOST_PLACES) {
+        read.part(part);
+    }
+    read.places
+}
+
+/// What the parts of a location name, one after the other.
+#[derive(Default)]
+struct Places {
+    places: Vec<Place>,
+    /// Words before the first file are of that one: `login, in src/a.rs`.
+    words_before: String,
+    /// So are lines: `lines 3-9, src/a.rs`.
+    lines_before: Vec<LineRange>,
+}
+
+impl Places {
+    fn part(&mut self, part: &str) {
         let part =
             part.trim_matches(|character: char| character.is_whitespace() || "`*\"'".contains(character));
         match named(part) {
             // Lines alone, or of a function, are of the file before them.
-            Named::Lines(lines) => match places.last_mut() {
+            Named::Lines(lines) => match self.places.last_mut() {
                 Some(last) if last.lines.is_none() => (last.lines, last.part) = (Some(lines), None),
                 Some(last) => {
                     let file = last.file.clone();
-                    places.push(Place::of_file(file, Some(lines)));
+                    self.places.push(Place::of_file(file, Some(lines)));
                 }
-                None => {}
+                None => self.lines_before.push(lines),
             },
-            Named::Place(mut place) => {
-                let own = place.part.take().unwrap_or_default();
-                place.add_words(&std::mem::take(&mut words_before));
-                place.add_words(&own);
-                places.push(place);
+            Named::Place(place, behind) => {
+                self.push(place);
+                if let Some(next) = next_place(behind) {
+                    self.part(next);
+                }
             }
             // `etc.`, `function get`
-            Named::Words => match places.last_mut() {
+            Named::Words => match self.places.last_mut() {
                 Some(last) => last.add_words(&words_of(part)),
-                None => words_before = words_of(part),
+                None => self.words_before = words_of(part),
             },
         }
     }
-    places
+
+    fn push(&mut self, mut place: Place) {
+        let before = std::mem::take(&mut self.lines_before);
+        self.places.extend(before.iter().map(|lines| Place::of_file(place.file.clone(), Some(*lines))));
+        if !before.is_empty() && place.lines.is_none() {
+            return;
+        }
+        let own = place.part.take().unwrap_or_default();
+        place.add_words(&std::mem::take(&mut self.words_before));
+        place.add_words(&own);
+        self.places.push(place);
+    }
+}
+
+/// What stands behind a place with lines, if it begins with a file that has lines as well: `src/a.rs:3 src/b.rs:9`.
+fn next_place(behind: &str) -> Option<&str> {
+    let next = behind.trim_start_matches(|sign: char| sign.is_whitespace() || "`)]/|+".contains(sign));
+    let Named::Place(place, _) = named(next) else { return None };
+    let is_apart = behind[..behind.len() - next.len()].contains(char::is_whitespace);
+    let begins = next.trim_start_matches('`').trim_start_matches("./").replace('\\', "/");
+    (is_apart && place.lines.is_some() && begins.starts_with(&place.file)).then_some(next)
 }
 
 /// What stands between two places in one item.
@@ -239,65 +279,61 @@ fn items(text: &str) -> Vec<&str> {
     items
 }
 
-/// The numbers, and what is between them, that stand before a parenthesis closes.
-fn in_parentheses(rest: &str) -> Option<&str> {
-    let (inner, _) = rest.split_once(')')?;
-    let is_of_numbers = |sign: char| sign.is_ascii_digit() || ",-–: ".contains(sign);
-    (inner.starts_with(|sign: char| sign.is_ascii_digit()) && inner.chars().all(is_of_numbers))
-        .then_some(inner)
-}
-
-/// Lines as compilers write them: `3`, `3-9`, `3,9` (line and column), `3,9,4,1` (from there to there).
-fn compiler_lines(rest: &str) -> Option<LineRange> {
-    let numbers: Vec<&str> = in_parentheses(rest)?.split(',').map(str::trim).collect();
-    let first = range(numbers.first()?)?;
-    match numbers.as_slice() {
-        [_] | [_, _] => Some(first),
-        [_, _, last, _] => Some(first.with(range(last)?)),
-        _ => None,
-    }
-}
-
 /// What a part of a location names.
-enum Named {
-    Place(Place),
+enum Named<'a> {
+    /// A place, and what stands behind its lines.
+    Place(Place, &'a str),
     Lines(LineRange),
     Words,
 }
 
-fn named(part: &str) -> Named {
-    if let Some(lines) = bare_lines(part.trim_start_matches([':', '#'])) {
+fn named(part: &str) -> Named<'_> {
+    if let Some(lines) = bare(part.trim_start_matches([':', '#'])) {
         return Named::Lines(lines);
     }
-    let part = unlinked(part);
     let host = host(part);
-    let mut of_words = None;
+    // Lines before which no file is named.
+    let mut alone = range_after_word(part);
     for (at, sign) in part.char_indices().filter(|(at, _)| *at >= host) {
         let rest = &part[at + sign.len_utf8()..];
         let lines = match sign {
-            ':' | '#' | '：' => range(rest.trim_start()).or_else(|| lines_of_fragment(rest)),
+            ':' | '#' | '：' => range(rest.trim_start())
+                .or_else(|| of_fragment(rest))
+                .or_else(|| in_brackets(rest.trim_start().strip_prefix('[')?)),
             '(' if part[..at].contains(['.', '/', '\\']) => {
-                compiler_lines(rest).or_else(|| range_after_word(rest))
+                of_compiler(rest).or_else(|| range_after_word(rest))
             }
-            '(' | '[' => range_after_word(rest),
+            '(' => range_after_word(rest),
+            '[' => range_after_word(rest).or_else(|| in_brackets(rest)),
             _ if sign.is_whitespace() => range_after_word(rest.trim_start_matches(['(', '[', '@', ' ', '-']))
                 .or_else(|| range(rest).filter(|_| rest.starts_with('~'))),
             _ => None,
         };
-        let Some(lines) = lines else { continue };
+        let Some((lines, behind)) = lines else { continue };
         if let Some(file) = path_in(&part[..at], Which::Last) {
-            return Named::Place(Place::of_file(file, Some(lines)));
+            return Named::Place(Place::of_file(file, Some(lines)), behind);
         }
-        of_words = of_words.or(Some(lines));
+        alone = alone.or(Some((lines, behind)));
     }
-    match path_in(part, Which::First) {
-        Some(file) => {
-            let mut place = Place::of_file(file, None);
-            place.add_words(&words_of(&beside(part, &place.file)));
-            Named::Place(place)
-        }
-        None => of_words.map_or(Named::Words, Named::Lines),
+    let Some(file) = path_in(part, Which::First) else {
+        return alone.map_or(Named::Words, |(lines, _)| Named::Lines(lines));
+    };
+    // `lines 3-9 of src/a.rs`
+    if let Some((lines, behind)) = alone.or_else(|| range(part))
+        && says_nothing_before(behind, &file)
+    {
+        return Named::Place(Place::of_file(file, Some(lines)), "");
     }
+    let mut place = Place::of_file(file, None);
+    place.add_words(&words_of(&beside(part, &place.file)));
+    Named::Place(place, "")
+}
+
+/// Whether the file is the next that a text names.
+fn says_nothing_before(text: &str, file: &str) -> bool {
+    let text = text.replace('\\', "/");
+    text.starts_with(char::is_whitespace)
+        && text.split_once(file).is_some_and(|(before, _)| words_of(before).is_empty())
 }
 
 /// Where the path of a URL begins, in bytes; 0 where there is none. What stands before it has no lines, but a port.
@@ -308,181 +344,5 @@ fn host(part: &str) -> usize {
     if is_scheme { part.len() - behind.len() + host } else { 0 }
 }
 
-/// `lines-3:9`, as some hosts of code write it behind the `#`.
-fn lines_of_fragment(rest: &str) -> Option<LineRange> {
-    let lines = rest.strip_prefix("lines-")?;
-    let (start, end) = lines.split_once(':').unwrap_or((lines, lines));
-    Some(range(start)?.with(range(end)?))
-}
-
-/// The text of a Markdown link, in place of the link.
-fn unlinked(part: &str) -> &str {
-    let inner = part.strip_prefix('[').and_then(|rest| rest.split_once("](")).map(|(text, _)| text);
-    inner.unwrap_or(part)
-}
-
-/// `lines 41-58`, `L41` or `41-58`, and nothing else.
-fn bare_lines(part: &str) -> Option<LineRange> {
-    let (lines, rest) = split_range(without_word(part).unwrap_or(part))?;
-    rest.trim_matches([')', ']', ' ', '.']).is_empty().then_some(lines)
-}
-
-fn range_after_word(rest: &str) -> Option<LineRange> {
-    range(without_word(rest)?)
-}
-
-/// What stands behind the word for lines.
-fn without_word(text: &str) -> Option<&str> {
-    let text = text.trim_start();
-    let letters = text.find(|character: char| !character.is_alphabetic()).unwrap_or(text.len());
-    let (word, rest) = text.split_at(letters);
-    let is_lines = ["line", "lines", "l", "ln", "ll"].iter().any(|known| word.eq_ignore_ascii_case(known));
-    is_lines.then(|| without_about(rest.trim_start_matches(['.', ':', ' ', '#', '：'])))
-}
-
-/// What stands behind a word that says that the lines are about right.
-fn without_about(text: &str) -> &str {
-    let behind =
-        |word: &&str| text.get(word.len()..).filter(|_| text[..word.len()].eq_ignore_ascii_case(word));
-    let words = ["approximately ", "approx. ", "approx ", "about ", "around ", "circa ", "ca. ", "near "];
-    words
-        .iter()
-        .find_map(|word| text.is_char_boundary(word.len()).then(|| behind(word))?)
-        .unwrap_or(text)
-        .trim_start()
-}
-
-fn range(text: &str) -> Option<LineRange> {
-    split_range(text).map(|(lines, _)| lines)
-}
-
-/// `41`, `L41-L58`, `41:7` (line and column), `41–58`, `41..58`, `41 to 58`; and what stands behind it.
-fn split_range(text: &str) -> Option<(LineRange, &str)> {
-    let (start, rest) = number(text)?;
-    let behind = rest.trim_start();
-    let dashes = ["..=", "..", "-", "–", "—", "~", "to ", "bis "];
-    if let Some(more) = dashes.iter().find_map(|dash| behind.strip_prefix(dash))
-        && let Some((end, rest)) = number(more.trim_start())
-    {
-        return Some((LineRange::new(start, end)?, rest));
-    }
-    let rest = match rest.strip_prefix(':').and_then(number) {
-        Some((_, rest)) => rest,
-        None => rest,
-    };
-    Some((LineRange::new(start, start)?, rest))
-}
-
-/// A number that may have the `L` of a link to a line, or a sign that it is about right.
-fn number(text: &str) -> Option<(u32, &str)> {
-    let text = text.trim_start_matches(['~', '≈', '∼']);
-    let text = text.strip_prefix(['L', 'l']).unwrap_or(text);
-    let end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
-    let rest = &text[end..];
-    // `L12C5` is a column of it.
-    let column =
-        rest.strip_prefix(['C', 'c']).filter(|behind| behind.starts_with(|sign: char| sign.is_ascii_digit()));
-    let rest = column.map_or(rest, |column| column.trim_start_matches(|sign: char| sign.is_ascii_digit()));
-    // `12abc` is no line.
-    if rest.starts_with(|character: char| character.is_alphanumeric()) {
-        return None;
-    }
-    Some((text[..end].parse().ok()?, rest))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_are_recognised_in_the_spellings_of_models() {
-        for (text, expected) in [
-            ("src/db/user.rs:41-58", "src/db/user.rs:41-58"),
-            ("`src/db/user.rs:41`", "src/db/user.rs:41"),
-            ("./src/a.rs:41:7", "src/a.rs:41"),
-            ("src/a.rs#L41-L58", "src/a.rs:41-58"),
-            ("src/a.rs#L41C3-L58C1", "src/a.rs:41-58"),
-            ("src/a.rs(3,9)", "src/a.rs:3"),
-            ("src/a.rs(3,9): error, src/b.rs(7)", "src/a.rs:3 src/b.rs:7"),
-            ("src/a.rs(3,9,4,1) and b.c (5-6)", "src/a.rs:3-4 b.c:5-6"),
-            ("find(3,9)", ""),
-            ("ｓｒｃ／a.rs：４１－５８", "src/a.rs:41-58"),
-            ("src/a.rs (lines 41-58)", "src/a.rs:41-58"),
-            ("src/a.rs (line 41)", "src/a.rs:41"),
-            ("src/a.rs, lines 41–58", "src/a.rs:41-58"),
-            ("src/a.rs line 41 to 58", "src/a.rs:41-58"),
-            ("src/a.rs:L41..58", "src/a.rs:41-58"),
-            ("src/a.rs：41", "src/a.rs:41"),
-            ("src\\web\\a.cs:9", "src/web/a.cs:9"),
-            ("C:\\src\\a.c:9-3", "C:/src/a.c:3-9"),
-            ("src/a.rs:1, src/b.rs:2; src/c.rs", "src/a.rs:1 src/b.rs:2 src/c.rs"),
-            ("src/a.rs:1, 5-6 and 9", "src/a.rs:1 src/a.rs:5-6 src/a.rs:9"),
-            ("[src/a.rs:3](https://example.org/a#L3)", "src/a.rs:3"),
-            (
-                "https://github.com/o/r/blob/main/src/a.rs#L3-L9",
-                "https://github.com/o/r/blob/main/src/a.rs:3-9",
-            ),
-            ("https://git.example:8443/o/r/src/a.rs", "https://git.example:8443/o/r/src/a.rs"),
-            ("https://git.example:8443/o/a.rs?plain=1#L3", "https://git.example:8443/o/a.rs?plain=1:3"),
-            ("https://bitbucket.org/o/r/src/1/a.rs#lines-3:9", "https://bitbucket.org/o/r/src/1/a.rs:3-9"),
-            ("src/a.rs in `find_user`", "src/a.rs (find_user)"),
-            ("src/a.rs (login)", "src/a.rs (login)"),
-            ("src/a.rs, login()", "src/a.rs (login)"),
-            ("src/a.rs::login", "src/a.rs (login)"),
-            ("fn login in src\\a.rs", "src/a.rs (login)"),
-            ("`login`, in `./src/a.rs`", "src/a.rs (login)"),
-            ("src/a.rs (login, delete_user)", "src/a.rs (login, delete_user)"),
-            ("src/a.rs — class `Users`, method `get`; src/b.rs", "src/a.rs (Users, get) src/b.rs"),
-            ("src/a.rs:~12", "src/a.rs:12"),
-            ("src/a.rs, line ~12", "src/a.rs:12"),
-            ("src/a.rs, around line 12", "src/a.rs:12"),
-            ("src/a.rs (lines approx. 12-20)", "src/a.rs:12-20"),
-            ("src/a.rs ~L400", "src/a.rs:400"),
-            ("my files/a.rs:3", "my files/a.rs:3"),
-            ("src/a.rs:0", "src/a.rs:0"),
-            ("the login form", ""),
-            ("src/a.py, function get, lines 41-58", "src/a.py:41-58"),
-            ("get.go, ServeHTTP:30-44", "get.go:30-44"),
-            ("a.html:12, etc.", "a.html:12"),
-            ("x.ts:9 and :22", "x.ts:9 x.ts:22"),
-            ("x.ts:9, and others", "x.ts:9"),
-            ("x.rs, `handler`", "x.rs (handler)"),
-            ("File \"src/a.py\", line 12, in run", "src/a.py:12"),
-            ("`find_user` in `src/a.rs:41`", "src/a.rs:41"),
-            ("find_user (src/a.rs:41-58)", "src/a.rs:41-58"),
-            ("com.shop.X.login(X.java:120)", "X.java:120"),
-            ("a.ts:9 → b.ts:3", "a.ts:9 b.ts:3"),
-            ("src/My Project/Login.cs", "src/My Project/Login.cs"),
-            ("src/My Project/Login.cs:40", "src/My Project/Login.cs:40"),
-            ("app/(auth)/page.tsx:12", "app/(auth)/page.tsx:12"),
-            ("Dockerfile:3", "Dockerfile:3"),
-            ("Entire application", ""),
-            ("src/v2/a.rs", "src/v2/a.rs"),
-        ] {
-            let location = Location::read(text).unwrap();
-            let found: Vec<String> = location.places().iter().map(ToString::to_string).collect();
-            assert_eq!(found.join(" "), expected, "{text}");
-        }
-        assert_eq!(Location::read(" `` "), None);
-    }
-
-    #[test]
-    fn words_beside_lines_are_told_from_lines() {
-        for (text, expected) in [
-            ("src/a.rs:10 (login)", true),
-            ("POST /login (src/a.rs:10)", true),
-            ("the login form", true),
-            ("src/a.rs:10:login", true),
-            ("src/a.py, function get, lines 41-58", true),
-            ("src/a.rs:10 (login), src/b.rs", true),
-            ("src/a.rs:10", false),
-            ("./src\\a.rs (lines 10 to 12) and `b.rs#L3-L9`", false),
-            ("around line ~12 of src/a.rs, 40", false),
-            ("src/a.rs(3,9)", false),
-            // Its place has them.
-            ("src/a.rs, fn login()", false),
-        ] {
-            assert_eq!(Location::read(text).unwrap().says_more_than_places(), expected, "{text}");
-        }
-    }
-}
+mod tests;

@@ -4,7 +4,8 @@
 pub(super) fn words_of(text: &str) -> String {
     let words = text.split(|sign: char| sign.is_whitespace() || "()[]{}`\"'*<>".contains(sign));
     let words = words.map(|word| word.trim_matches(|sign: char| ":,;.#@-–—/\\".contains(sign)));
-    let is_said = |word: &&str| !word.is_empty() && !OF_NO_PART.contains(&word.to_ascii_lowercase().as_str());
+    let is_name = |word: &str| word.contains(char::is_alphabetic) || word.contains('_');
+    let is_said = |word: &&str| is_name(word) && !OF_NO_PART.contains(&word.to_ascii_lowercase().as_str());
     words.filter(is_said).collect::<Vec<_>>().join(" ")
 }
 

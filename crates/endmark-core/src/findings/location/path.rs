@@ -147,9 +147,8 @@ pub(in crate::findings) fn names_file(file: &str, has_lines: bool) -> bool {
         return true;
     }
     match name.rsplit_once('.') {
-        Some((_, extension)) if has_extension(name) => {
-            let is_known = EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str());
-            is_known || has_lines || !folders.is_empty() && !is_spaced
+        Some(_) if has_extension(name) => {
+            has_known_extension(name) || has_lines || !folders.is_empty() && !is_spaced
         }
         _ => {
             !is_spaced
@@ -200,9 +199,36 @@ fn path(text: &str) -> Option<String> {
     let text = trimmed(text);
     // `src/a.rs::find_user`
     let text = text.split_once("::").map_or(text, |(file, _)| file);
-    let text = trimmed(up_to_path(text)?).replace('\\', "/");
-    let text = text.strip_prefix("./").unwrap_or(&text);
+    let text = trimmed(without_introduction(trimmed(up_to_path(text)?))).replace('\\', "/");
+    let text = without_part(text.strip_prefix("./").unwrap_or(&text));
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// A path without what is named of the file behind it: `login` of `a.rs:login` and `a.rs#login`, `0` of `a.rs:0`.
+fn without_part(path: &str) -> &str {
+    let name = path.rfind('/').map_or(0, |at| at + 1);
+    let marks = path[name..].match_indices([':', '#', '[']).map(|(at, _)| name + at);
+    let is_file = |at: &usize| has_extension(&path[..*at]) && !has_known_extension(&path[*at..]);
+    marks.into_iter().find(is_file).map_or(path, |at| &path[..at])
+}
+
+fn has_known_extension(name: &str) -> bool {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    extension.is_some_and(|extension| EXTENSIONS.contains(&extension.as_str()))
+}
+
+/// Words with which a path is introduced.
+const INTRODUCTIONS: [&str; 9] = ["see", "also", "cf", "in", "at", "from", "of", "file", "path"];
+
+fn without_introduction(text: &str) -> &str {
+    match text.split_once(char::is_whitespace) {
+        Some((word, rest))
+            if INTRODUCTIONS.contains(&word.trim_end_matches([':', '.']).to_ascii_lowercase().as_str()) =>
+        {
+            without_introduction(rest.trim_start())
+        }
+        _ => text,
+    }
 }
 
 fn trimmed(text: &str) -> &str {
