@@ -397,6 +397,12 @@ foreign! {
           SQLI-1 complete | SQL | High | CWE-89, CWE-564 | src/a.py:10-12 | name | execute |  | "a()\nb()"
           2 complete | XSS | Low | CWE-79 | src/b.py:1 | q | render |  | "render(q)"
     "#;
+    json_evidence: r#"
+        whole j [auth] declared 3
+          F001 complete | No check in login | High | CWE-862 | src/a.rs:3 | p | q |  | "file: src/a.rs\nline: 3\none()\n  two()"
+          F002 complete | No check in delete | High | CWE-862 | src/a.rs:50 | r | s |  | "line: 50\ntwo()\nfrom: r\nto: s\nto: t\nseen by hand"
+          F003 complete | No check in list | Low | CWE-862 | src/a.rs:90 | r | s |  | "source: r()\nsink: s()"
+    "#;
     json_in_fence_and_markers: r#"
         whole a-1 [sql] declared 2
           SQLI-1 complete | SQL | High | CWE-89, CWE-564 | src/a.py:10-12 | name | execute |  | "a()\nb()"
