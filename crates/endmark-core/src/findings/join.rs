@@ -31,6 +31,18 @@ impl Member {
         is_cut(self) || is_cut(other) || letters(&self.finding.title) == letters(&other.finding.title)
     }
 
+    /// What its place is called where that names no file: a route, a form, a host.
+    fn words(&self) -> Option<String> {
+        let location = self.finding.location.as_ref().filter(|location| location.places().is_empty())?;
+        Some(letters(location.as_str())).filter(|words| !words.is_empty())
+    }
+
+    /// Whether both are at lines of a file in common, or name the same of it, or the same where no file is named.
+    fn is_where(&self, other: &Self) -> bool {
+        let is_called_alike = || self.words().is_some_and(|words| other.words() == Some(words));
+        overlap(self.places(), other.places()) || is_called_alike()
+    }
+
     /// Whether it was cut before lines or words that may have followed its place.
     fn may_lack_words(&self) -> bool {
         self.state == FindingState::Truncated && self.places().iter().all(|place| place.lines.is_none())
@@ -39,10 +51,11 @@ impl Member {
     /// Whether it was cut before it could say of its place all that the other says, which is called alike.
     fn may_have_been_about(&self, other: &Self) -> bool {
         let begins = |place: &Place| other.places().iter().any(|other| place.may_begin(other));
-        self.may_lack_words()
-            && letters(&self.finding.title) == letters(&other.finding.title)
-            && !self.places().is_empty()
-            && self.places().iter().all(begins)
+        let is_begun = match (self.words(), other.words()) {
+            (Some(begun), Some(words)) => words.starts_with(&begun),
+            _ => !self.places().is_empty() && self.places().iter().all(begins),
+        };
+        self.may_lack_words() && letters(&self.finding.title) == letters(&other.finding.title) && is_begun
     }
 
     fn places(&self) -> &[Place] {
@@ -71,19 +84,43 @@ fn joined_field(members: &[&Member], field: impl Fn(&Finding) -> Option<&str>) -
 /// Lines of a file, and which member has them.
 type PlaceOfMember = (Option<LineRange>, usize);
 
-/// A weakness, a file, and what of it is named without lines.
-type Spot<'a> = (u32, &'a str, Option<String>);
+/// Where a weakness is. Words alone are too little for the same place (`the whole application`): what is there has to be
+/// called alike, or to come from the same source to the same sink.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Spot<'a> {
+    /// A file, and what of it is named without lines.
+    File(&'a str, Option<String>),
+    /// Words, and a title.
+    Titled(String, String),
+    /// Words, a source and a sink.
+    Flowing(String, &'a str, &'a str),
+}
+
+/// Where a member is, with the lines of each.
+fn spots<'a>(member: &'a Member) -> Vec<(Spot<'a>, Option<LineRange>)> {
+    let of_file = |place: &'a Place| (Spot::File(&place.file, place.part_in_letters()), place.lines);
+    let mut spots: Vec<_> = member.places().iter().map(of_file).collect();
+    if let Some(words) = member.words() {
+        let title = letters(&member.finding.title);
+        if !title.is_empty() {
+            spots.push((Spot::Titled(words.clone(), title), None));
+        }
+        if let Some((_, source, sink)) = flow(member) {
+            spots.push((Spot::Flowing(words, source, sink), None));
+        }
+    }
+    spots
+}
 
 /// The members in groups of the same finding: with a weakness in common and overlapping places; or of several results of one
 /// agent, with the same source, sink and place, where one names no weakness and was cut or is called alike.
 pub(super) fn groups(members: &[Member]) -> Vec<Vec<usize>> {
     let mut sets = Sets::new(members.len());
-    let mut by_cwe: BTreeMap<Spot<'_>, Vec<PlaceOfMember>> = BTreeMap::new();
+    let mut by_cwe: BTreeMap<(u32, Spot<'_>), Vec<PlaceOfMember>> = BTreeMap::new();
     for (at, member) in members.iter().enumerate() {
-        for place in member.places() {
-            let item = (place.lines, at);
-            for cwe in &member.finding.cwe {
-                by_cwe.entry((cwe.0, &place.file, place.part_in_letters())).or_default().push(item);
+        for cwe in &member.finding.cwe {
+            for (spot, lines) in spots(member) {
+                by_cwe.entry((cwe.0, spot)).or_default().push((lines, at));
             }
         }
     }
@@ -113,9 +150,9 @@ fn join_without_cwe(members: &[Member], sets: &mut Sets) {
         let found = again.iter_mut().take(MOST_CANDIDATES).find(|same| {
             let is_other_result = same.iter().all(|other| members[*other].result != member.result);
             is_other_result
-                && same.iter().any(|other| {
-                    overlap(members[*other].places(), member.places()) && member.may_be(&members[*other])
-                })
+                && same
+                    .iter()
+                    .any(|other| member.is_where(&members[*other]) && member.may_be(&members[*other]))
         });
         match found {
             None => again.push(vec![at]),
@@ -133,7 +170,8 @@ const MOST_CANDIDATES: usize = 64;
 /// Puts what lacks a weakness or a place, or the words and lines of one, to the one that it was cut from: of another result of
 /// the same agent, with the same source and sink, and with nothing that contradicts it. It never joins two others.
 fn attach(members: &[Member], sets: &mut Sets) {
-    let lacks = |member: &Member| member.finding.cwe.is_empty() || member.places().is_empty();
+    let has_place = |member: &Member| !member.places().is_empty() || member.words().is_some();
+    let lacks = |member: &Member| member.finding.cwe.is_empty() || !has_place(member);
     let mut whole: HashMap<Flow<'_>, Vec<usize>> = HashMap::new();
     for (at, member) in members.iter().enumerate().filter(|(_, member)| !lacks(member)) {
         if let Some(flow) = flow(member) {
@@ -152,9 +190,7 @@ fn attach(members: &[Member], sets: &mut Sets) {
             member.result != other.result
                 && member.may_be(other)
                 && is_cwe
-                && (member.places().is_empty()
-                    || overlap(member.places(), other.places())
-                    || member.may_have_been_about(other))
+                && (!has_place(member) || member.is_where(other) || member.may_have_been_about(other))
         };
         // More candidates than these are no longer told apart.
         let found = candidates.and_then(|candidates| candidates.iter().take(MOST_CANDIDATES).find(fits));
@@ -271,13 +307,16 @@ fn location(members: &[&Member]) -> Option<Location> {
     let mut known = HashSet::new();
     // What was cut is not repeated as the beginning of what it was cut from.
     let is_beginning = |member: &Member| {
-        let says_more =
-            |other: &&Member| member.may_have_been_about(other) && !overlap(member.places(), other.places());
+        let says_more = |other: &&Member| member.may_have_been_about(other) && !member.is_where(other);
         members.iter().any(says_more)
     };
     let left = members.iter().filter(|member| !is_beginning(member));
     let all = left.filter_map(|member| member.finding.location.as_ref());
-    let distinct: Vec<&Location> = all.filter(|location| known.insert(location.as_str())).collect();
+    let spelt = |location: &Location| {
+        let text = location.as_str();
+        if location.places().is_empty() { letters(text) } else { text.to_owned() }
+    };
+    let distinct: Vec<&Location> = all.filter(|location| known.insert(spelt(location))).collect();
     if let [only] = distinct[..] {
         return Some(only.clone());
     }

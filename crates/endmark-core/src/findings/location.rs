@@ -185,17 +185,17 @@ fn places_in_any_width(text: &str) -> Vec<Place> {
 
 fn places(text: &str) -> Vec<Place> {
     let text = unlinked(text);
-    let mut read = Places::default();
+    let mut found = Places::default();
     for part in items(&text).into_iter().flat_map(split_further).take(MOST_PLACES) {
-        read.part(part);
+        found.part(part);
     }
-    read.places
+    found.named
 }
 
 /// What the parts of a location name, one after the other.
 #[derive(Default)]
 struct Places {
-    places: Vec<Place>,
+    named: Vec<Place>,
     /// Words before the first file are of that one: `login, in src/a.rs`.
     words_before: String,
     /// So are lines: `lines 3-9, src/a.rs`.
@@ -208,11 +208,11 @@ impl Places {
             part.trim_matches(|character: char| character.is_whitespace() || "`*\"'".contains(character));
         match named(part) {
             // Lines alone, or of a function, are of the file before them.
-            Named::Lines(lines) => match self.places.last_mut() {
+            Named::Lines(lines) => match self.named.last_mut() {
                 Some(last) if last.lines.is_none() => (last.lines, last.part) = (Some(lines), None),
                 Some(last) => {
                     let file = last.file.clone();
-                    self.places.push(Place::of_file(file, Some(lines)));
+                    self.named.push(Place::of_file(file, Some(lines)));
                 }
                 None => self.lines_before.push(lines),
             },
@@ -223,7 +223,7 @@ impl Places {
                 }
             }
             // `etc.`, `function get`
-            Named::Words => match self.places.last_mut() {
+            Named::Words => match self.named.last_mut() {
                 Some(last) => last.add_words(&words_of(part)),
                 None => self.words_before = words_of(part),
             },
@@ -232,14 +232,14 @@ impl Places {
 
     fn push(&mut self, mut place: Place) {
         let before = std::mem::take(&mut self.lines_before);
-        self.places.extend(before.iter().map(|lines| Place::of_file(place.file.clone(), Some(*lines))));
+        self.named.extend(before.iter().map(|lines| Place::of_file(place.file.clone(), Some(*lines))));
         if !before.is_empty() && place.lines.is_none() {
             return;
         }
         let own = place.part.take().unwrap_or_default();
         place.add_words(&std::mem::take(&mut self.words_before));
         place.add_words(&own);
-        self.places.push(place);
+        self.named.push(place);
     }
 }
 

@@ -1,5 +1,10 @@
 use super::*;
 
+fn read(text: &str) -> String {
+    let location = Location::read(text).unwrap();
+    location.places().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn places_are_recognised_in_the_spellings_of_models() {
     for (text, expected) in [
@@ -61,6 +66,15 @@ fn places_are_recognised_in_the_spellings_of_models() {
         ("Dockerfile:3", "Dockerfile:3"),
         ("Entire application", ""),
         ("src/v2/a.rs", "src/v2/a.rs"),
+    ] {
+        assert_eq!(read(text), expected, "{text}");
+    }
+    assert_eq!(Location::read(" `` "), None);
+}
+
+#[test]
+fn places_are_told_from_brackets_links_and_words_around_them() {
+    for (text, expected) in [
         ("src/my file (1).rs:7", "src/my file (1).rs:7"),
         ("src/my file (1).rs", "src/my file (1).rs"),
         ("src/my file (1).rs (lines 7-9)", "src/my file (1).rs:7-9"),
@@ -92,11 +106,8 @@ fn places_are_recognised_in_the_spellings_of_models() {
         ("app/users/[id]/route.ts", "app/users/[id]/route.ts"),
         ("lib/Foo@2.js:5", "lib/Foo@2.js:5"),
     ] {
-        let location = Location::read(text).unwrap();
-        let found: Vec<String> = location.places().iter().map(ToString::to_string).collect();
-        assert_eq!(found.join(" "), expected, "{text}");
+        assert_eq!(read(text), expected, "{text}");
     }
-    assert_eq!(Location::read(" `` "), None);
 }
 
 #[test]
