@@ -249,7 +249,7 @@ impl Draft {
             let between = match key {
                 _ if value.is_empty() => "",
                 // Steps in a list are the steps of a flow.
-                Key::Of(Field::Flow) if is_item => " -> ",
+                Key::Ends | Key::Of(Field::Flow) if is_item => " -> ",
                 Key::Of(Field::Location) if is_item => ", ",
                 _ if is_item => "; ",
                 _ => " ",
@@ -321,6 +321,10 @@ impl Draft {
         draft.values.retain(|(key, ..)| Some(*key) != growing);
         let is_ended = is_ended && draft.told == Told::InOne;
         let mut remarks = Vec::new();
+        if !is_ended {
+            // The fields that may have been to come say it better.
+            draft.values.retain(|(key, ..)| *key != Key::Ends);
+        }
         let finding = draft.into_finding(&mut remarks);
         Finished::Finding(Box::new(ReadFinding::new(finding, is_ended, position)), remarks)
     }
@@ -336,6 +340,7 @@ impl Draft {
         let mut finding = Finding { id: self.id, title: self.title, ..Finding::default() };
         let (mut location, mut lines, mut last) = (None, None, None);
         let mut parts = Vec::new();
+        let mut ends = None;
         let mut beside_severity = Vec::new();
         for (key, value, position) in self.values {
             let text = Some(value.trim().to_owned()).filter(|text| !text.is_empty());
@@ -350,6 +355,7 @@ impl Draft {
                 Key::Lines => lines = Some((text, position)),
                 Key::LastLine => last = Some((text, position)),
                 Key::Part => parts.push(text),
+                Key::Ends => ends = Some(text),
                 Key::Of(Field::Location) => location = Some(text),
                 Key::Of(Field::Source) => finding.source = Some(text),
                 Key::Of(Field::Sink) => finding.sink = Some(text),
@@ -379,6 +385,9 @@ impl Draft {
                 | Key::Id
                 | Key::Title => {}
             }
+        }
+        if let Some(ends) = ends {
+            between_ends(&mut finding, ends);
         }
         // `severity: High (CWE-89)`
         Cwe::add_new(&mut finding.cwe, beside_severity);
@@ -413,6 +422,26 @@ impl Draft {
 fn up_to(first: &str, last: &str) -> Option<String> {
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     (is_number(first) && is_number(last)).then(|| format!("{first}-{last}"))
+}
+
+/// Takes the source and the sink from both ends of a flow, where no other field names them; a flow of more steps is one.
+fn between_ends(finding: &mut Finding, ends: String) {
+    let steps = ["→", "⟶", "⇒", "->", "=>"].iter().fold(vec![ends.as_str()], |steps, arrow| {
+        steps.into_iter().flat_map(|step| step.split(arrow)).collect()
+    });
+    let steps: Vec<&str> = steps.into_iter().map(str::trim).collect();
+    if let [source, between @ .., sink] = steps.as_slice()
+        && !source.is_empty()
+        && !sink.is_empty()
+    {
+        let is_all_said = between.is_empty() && finding.source.is_none() && finding.sink.is_none();
+        finding.source.get_or_insert_with(|| (*source).to_owned());
+        finding.sink.get_or_insert_with(|| (*sink).to_owned());
+        if is_all_said {
+            return;
+        }
+    }
+    finding.flow.get_or_insert(ends);
 }
 
 /// A location and what of it other fields name, where it does not say that itself: `src/a.rs (login)`.

@@ -400,7 +400,8 @@ fn finding(
                 }
             }
             key => {
-                if let Some(text) = text(value, ", ") {
+                let between = if *key == Key::Ends { " -> " } else { ", " };
+                if let Some(text) = text(value, between) {
                     draft.set(*key, &text, place);
                 }
             }

@@ -23,6 +23,8 @@ pub(super) enum Key {
     LastLine,
     /// What of the file that `location` names: a function, a class, a route. Code in evidence says such names as well.
     Part,
+    /// The source and the sink, with an arrow between: `Source -> Sink`.
+    Ends,
     Of(Field),
 }
 
@@ -34,7 +36,7 @@ impl Key {
 
     /// Whether it says something of a finding besides its name and title.
     pub(super) fn is_of_finding(self) -> bool {
-        matches!(self, Self::Lines | Self::LastLine | Self::Of(_))
+        matches!(self, Self::Lines | Self::LastLine | Self::Ends | Self::Of(_))
     }
 
     /// The field of this name.
@@ -89,7 +91,8 @@ impl Key {
                 Self::Of(Field::Sink)
             }
             "flow" | "data_flow" | "dataflow" | "taint_flow" | "taint_path" | "flow_path" | "call_path"
-            | "call_chain" | "source_to_sink" => Self::Of(Field::Flow),
+            | "call_chain" => Self::Of(Field::Flow),
+            "source_to_sink" | "source_sink" | "source_and_sink" => Self::Ends,
             "evidence" | "code" | "code_snippet" | "snippet" | "vulnerable_code" | "affected_code"
             | "relevant_code" | "code_evidence" | "code_excerpt" | "proof" => Self::Of(Field::Evidence),
             "originally_truncated" => Self::Of(Field::OriginallyTruncated),

@@ -92,7 +92,8 @@ pub(super) fn said(text: &str) -> Option<Said<'_>> {
     let name =
         raw.trim_end_matches(|character: char| character.is_whitespace() || "*_`\"'".contains(character));
     let is_closed_before = !opened.is_empty() && raw[name.len()..].contains(opened);
-    if name.is_empty() || name.chars().count() > 40 || !name.chars().all(is_of_name) {
+    let is_name = || name.chars().all(is_of_name) || Key::named(name) == Some(Key::Ends);
+    if name.is_empty() || name.chars().count() > 40 || !is_name() {
         return None;
     }
     // `### Endpoint: POST /login` is what the findings below it are about.
@@ -279,7 +280,7 @@ fn row(text: &str) -> Option<Said<'_>> {
     let key = Key::named(name.trim_end_matches(':'))?;
     // A row of three cells is of another kind of table, unless it is code with a `|` that nobody has escaped.
     let is_code = || {
-        matches!(key, Key::Of(Field::Evidence | Field::Source | Field::Sink | Field::Flow))
+        matches!(key, Key::Ends | Key::Of(Field::Evidence | Field::Source | Field::Sink | Field::Flow))
             && value.split('|').all(|cell| Key::named(cell.trim().trim_end_matches(':')).is_none())
             && value.contains(['(', '=', ';', '`', '{', '"', '\'', '<'])
     };

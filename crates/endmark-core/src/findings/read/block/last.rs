@@ -32,8 +32,8 @@ impl Last {
         // The colon in `src/b.rs:20` makes no name of what stands before it.
         let is_labelled = words::is_labelled(field) && !words::said(field).is_some_and(is_place);
         if item(field).is_none() {
-            let is_step =
-                self.key == Key::Of(Field::Flow) && STEPS.iter().any(|step| field.trim().starts_with(step));
+            let is_step = matches!(self.key, Key::Ends | Key::Of(Field::Flow))
+                && STEPS.iter().any(|step| field.trim().starts_with(step));
             let is_beside = self.name.is_emphasised && words::has_emphasised_name(field);
             return (self.is_broken || is_step) && !is_labelled || self.is_open && !is_beside;
         }

@@ -397,6 +397,14 @@ foreign! {
           SQLI-1 complete | SQL | High | CWE-89, CWE-564 | src/a.py:10-12 | name | execute |  | "a()\nb()"
           2 complete | XSS | Low | CWE-79 | src/b.py:1 | q | render |  | "render(q)"
     "#;
+    source_to_sink: r#"
+        whole ends-1 [sql, hashes] declared 5
+          F001 complete | SQL injection in login | High | CWE-89 | src/a.rs:7 | name | query |  | "query(name)"
+          F002 complete | Weak hash | Medium |  | src/b.rs:7 | `password` | `md5` |  | "`md5(password)`"
+          F003 complete | Three steps | Medium |  | src/c.rs:7 | password | md5 | password -> hash -> md5 | "md5(hash(password))"
+          F004 complete | Said by other fields as well | Medium |  | src/d.rs:7 | the body | the log | body → log | "log(body)"
+          F005 needs_reaudit | No arrow | Medium |  | src/e.rs:7 |  |  | body | "log(body)" | lacks source sink
+    "#;
     json_evidence: r#"
         whole j [auth] declared 3
           F001 complete | No check in login | High | CWE-862 | src/a.rs:3 | p | q |  | "file: src/a.rs\nline: 3\none()\n  two()"
