@@ -69,6 +69,10 @@ pub trait ReplyEdit: fmt::Debug + Send + Sync {
     /// object for them, arguments that are none are not written.
     fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str);
 
+    /// Says what the provider signed one of a choice's calls with, where clients send that back: a signature is of no other call
+    /// than it came with.
+    fn sign_call(&mut self, _choice: u32, _call: u32, _signature: Option<&str>) {}
+
     /// Sets what the provider signed the rest of a choice's text with, where clients send that back.
     fn set_signature(&mut self, _choice: u32, _signature: &str) {}
 

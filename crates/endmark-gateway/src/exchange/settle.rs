@@ -17,8 +17,8 @@ use crate::settings::Mode;
 pub(crate) struct Settled {
     /// The message text, with the client's own beginning of it.
     pub(crate) text: Option<String>,
-    /// The arguments of calls that were received, by the call's index.
-    pub(crate) arguments: Vec<(u32, String)>,
+    /// Calls that were received, with other arguments.
+    pub(crate) calls: Vec<ToolCall>,
     /// Calls that were not received at first.
     pub(crate) new_calls: Vec<ToolCall>,
     /// The last of them is cut, and stays so.
@@ -55,7 +55,7 @@ impl Settled {
 
     /// Whether the client is given more than was received at first, or other.
     pub(crate) fn has_more(&self) -> bool {
-        self.went_on || self.text.is_some() || !self.arguments.is_empty() || !self.new_calls.is_empty()
+        self.went_on || self.text.is_some() || !self.calls.is_empty() || !self.new_calls.is_empty()
     }
 }
 
@@ -87,13 +87,15 @@ pub(crate) async fn add(
         settled.cut_calls.push(call.index);
     }
     if mended.text.is_some() && matches!(suspect.slot.part, Part::Text) {
-        settled.signature = mended.signature;
+        settled.signature.clone_from(&mended.signature);
         settled.sequence = mended.sequence.filter(|_| matches!(mended.finish, Finish::Normal));
     }
     match (&suspect.slot.part, mended.text) {
         (_, None) => {}
         (Part::Text, Some(text)) => settled.text = Some(text),
-        (Part::ToolCall(call), Some(arguments)) => settled.arguments.push((call.index, arguments)),
+        (Part::ToolCall(call), Some(arguments)) => {
+            settled.calls.push(with_arguments(call.clone(), arguments, mended.signature));
+        }
     }
     // Behind a call that others follow already, what came is those, once more.
     let is_last = match &suspect.slot.part {
@@ -134,11 +136,10 @@ async fn followed(
         Some(text) => text.clone(),
         None => choice.text.clone(),
     };
-    let own_calls = choice.tool_calls.iter().map(|call| {
-        let whole = settled.arguments.iter().rfind(|(index, _)| *index == call.index);
-        let arguments = whole.map_or_else(|| call.arguments.clone(), |(_, arguments)| arguments.clone());
-        ToolCall { arguments, ..call.clone() }
-    });
+    let own_calls = choice
+        .tool_calls
+        .iter()
+        .map(|call| settled.calls.iter().rfind(|whole| whole.index == call.index).unwrap_or(call).clone());
     let own_calls: Vec<ToolCall> = own_calls.collect();
     // A server that counts its calls otherwise must not be taken for going on with those before.
     let next = choice.tool_calls.iter().map(|call| call.index.saturating_add(1)).max().unwrap_or(0);
@@ -171,11 +172,17 @@ async fn followed(
             settled.last_new_call_is_cut = position == last;
         }
         if let Some(arguments) = mended.text {
-            call.arguments = arguments;
+            call = with_arguments(call, arguments, mended.signature);
         }
         settled.new_calls.push(call);
     }
     Ok(())
+}
+
+/// A call with the arguments that it has by now, and what those are signed with.
+fn with_arguments(call: ToolCall, arguments: String, signature: Option<String>) -> ToolCall {
+    let signature = if arguments == call.arguments { call.signature } else { signature };
+    ToolCall { arguments, signature, ..call }
 }
 
 /// Gives a call another id where its own is that of a call before it: some servers count their calls anew in each answer, and

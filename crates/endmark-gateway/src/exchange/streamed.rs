@@ -361,11 +361,8 @@ impl Closing<'_> {
             if self.sent.of(choice.index, Some(call.index)).is_some() || left_out.contains(&call.index) {
                 continue;
             }
-            let mut call = call.clone();
-            if let Some((_, arguments)) = settled.arguments.iter().find(|(index, _)| *index == call.index) {
-                call.arguments.clone_from(arguments);
-            }
-            let bytes = self.writer.tool_call(choice.index, &call);
+            let call = settled.calls.iter().find(|whole| whole.index == call.index).unwrap_or(call);
+            let bytes = self.writer.tool_call(choice.index, call);
             self.client.send(bytes).await?;
         }
         Ok(())

@@ -130,8 +130,9 @@ fn write(exchange: &Exchange, edit: &mut dyn ReplyEdit, choice: &Choice, settled
     if let Some(signature) = settled.signature.as_ref().filter(|_| !settled.text_became_call) {
         edit.set_signature(choice.index, signature);
     }
-    for (call, arguments) in &settled.arguments {
-        edit.set_arguments(choice.index, *call, arguments);
+    for call in &settled.calls {
+        edit.set_arguments(choice.index, call.index, &call.arguments);
+        edit.sign_call(choice.index, call.index, call.signature.as_deref());
     }
     for call in &settled.cut_calls {
         edit.leave_cut(choice.index, *call);
@@ -165,6 +166,7 @@ fn write_anew(edit: &mut dyn ReplyEdit, own: &Choice, lead: &str, settled: &Sett
     for (call, whole) in own.tool_calls.iter().zip(&settled.new_calls) {
         if call.arguments != whole.arguments {
             edit.set_arguments(own.index, call.index, &whole.arguments);
+            edit.sign_call(own.index, call.index, whole.signature.as_deref());
         }
     }
     let stop = own.finish.as_ref().and_then(|finish| finish.stop);

@@ -10,13 +10,13 @@ use bytes::Bytes;
 use endmark_core::{AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, Join, Reply, ResumeAsk, Stop};
 use endmark_store::Purpose;
 use endmark_wire::ask::{Ask, Asked, Terms, ToolPrefill};
-use endmark_wire::reply::Continuation as Further;
+use endmark_wire::reply::{Continuation as Further, ToolCall};
 
 use super::account::Account;
 use super::call::CallFailure;
 use super::capabilities::Capability;
 use super::continuation::{Continuation, call};
-use super::expected::Expected;
+use super::expected::{Expected, is_same_value};
 use super::flow::{ClientGone, Flow};
 use super::site::Site;
 use super::suspect::{Following, Suspect, is_made_up};
@@ -52,7 +52,9 @@ pub(super) struct Asker<'a> {
     pub(super) other_upstream: Option<String>,
     pub(super) following: Option<Following>,
     /// What the provider signed the last answer's text with.
-    pub(super) signature: Option<String>,
+    signature: Option<String>,
+    /// The call that the last answer has in the place of the cut one.
+    answered: Option<ToolCall>,
     /// Which of the client's stop sequences the last answer ends at.
     pub(super) sequence: Option<String>,
     /// The answer to the request that was asked again last, if it came as a whole.
@@ -96,6 +98,7 @@ impl<'a> Asker<'a> {
             other_upstream: None,
             following: None,
             signature: None,
+            answered: None,
             sequence: None,
             anew: None,
         };
@@ -349,6 +352,14 @@ impl<'a> Asker<'a> {
         Ok(self.reply(continuation, Some(limit)))
     }
 
+    /// What the provider signed the part with, now that it is `whole`: of a call the signature is of its very arguments.
+    pub(super) fn signature_of(&self, whole: &str) -> Option<String> {
+        if !self.is_call() {
+            return self.signature.clone();
+        }
+        self.answered.as_ref().filter(|call| is_same_value(&call.arguments, whole))?.signature.clone()
+    }
+
     fn is_call(&self) -> bool {
         matches!(self.suspect.slot.part, Part::ToolCall(_))
     }
@@ -411,6 +422,7 @@ impl<'a> Asker<'a> {
             });
         }
         (self.signature, self.sequence) = (continuation.signature, continuation.sequence);
+        self.answered = continuation.call;
         Reply {
             text: continuation.text,
             ending,

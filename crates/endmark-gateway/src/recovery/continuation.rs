@@ -39,6 +39,8 @@ pub(super) struct Continuation {
     pub(super) further: Option<Further>,
     /// What the provider signed its text with.
     pub(super) signature: Option<String>,
+    /// The call in it that stands in the place of the one that is gone on with.
+    pub(super) call: Option<ToolCall>,
     /// Which of the client's stop sequences it ends at.
     pub(super) sequence: Option<String>,
     /// The answer as it came, where it came as a whole.
@@ -118,15 +120,15 @@ fn continuation(
     id: Option<&str>,
     expected: &Expected<'_>,
 ) -> Continuation {
-    let (received, calls) = expected.part(choice);
-    let (text, echoed) = match received.strip_prefix(expected.echo) {
+    let answered = expected.part(choice);
+    let (text, echoed) = match answered.text.strip_prefix(expected.echo) {
         Some(rest) if !expected.echo.is_empty() => (rest, true),
-        _ => (received, false),
+        _ => (answered.text, false),
     };
     Continuation {
         text: text.to_owned(),
         echoed,
-        calls: calls.to_vec(),
+        calls: answered.behind.to_vec(),
         ending,
         stop: choice.finish.as_ref().and_then(|finish| finish.stop),
         usage,
@@ -134,6 +136,7 @@ fn continuation(
         id: id.map(str::to_owned),
         further: choice.continuation.clone(),
         signature: choice.signature.clone(),
+        call: answered.call.cloned(),
         sequence: choice.finish.as_ref().and_then(|finish| finish.sequence.clone()),
         body: None,
     }

@@ -26,6 +26,17 @@ pub(super) struct Expected<'a> {
     pub(super) call: Option<ExpectedCall<'a>>,
 }
 
+/// What an answer has of the part that it goes on with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Answered<'a> {
+    /// The text, or the arguments.
+    pub(super) text: &'a str,
+    /// The call in it that has those arguments, where it has them in one.
+    pub(super) call: Option<&'a ToolCall>,
+    /// The calls behind that.
+    pub(super) behind: &'a [ToolCall],
+}
+
 /// The cut call whose arguments an answer is to have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ExpectedCall<'a> {
@@ -41,14 +52,16 @@ impl Expected<'_> {
     /// What of an answer belongs to the part: its text, or the arguments of the call that is gone on with. Nothing
     /// where it calls another function, or stands behind other calls: what the model wants by now is another thing.
     /// What stands behind it comes with it.
-    pub(super) fn part<'a>(&self, choice: &'a Choice) -> (&'a str, &'a [ToolCall]) {
-        let Some(expected) = &self.call else { return (&choice.text, &choice.tool_calls) };
+    pub(super) fn part<'a>(&self, choice: &'a Choice) -> Answered<'a> {
+        let text = || Answered { text: &choice.text, call: None, behind: &choice.tool_calls };
+        let Some(expected) = &self.call else { return text() };
         if expected.as_text && (choice.tool_calls.is_empty() || self.is_completed_by(&choice.text)) {
-            return (&choice.text, &choice.tool_calls);
+            return text();
         }
         let found = expected.found_in(&choice.tool_calls);
         let found = found.or_else(|| expected.found_alone_in(&choice.tool_calls, self.so_far));
-        found.map_or(("", &[]), |(call, behind)| (&call.arguments, behind))
+        let Some((call, behind)) = found else { return Answered { text: "", call: None, behind: &[] } };
+        Answered { text: &call.arguments, call: Some(call), behind }
     }
 
     /// The same of an answer that is still coming, as far as nothing that may come can change it.
@@ -122,7 +135,8 @@ fn is_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
-fn is_same_value(one: &str, other: &str) -> bool {
+/// Whether these are the same arguments, whatever the whitespace in them; none at all are those of an empty object.
+pub(super) fn is_same_value(one: &str, other: &str) -> bool {
     let value =
         |text: &str| serde_json::from_str::<Value>(if text.trim().is_empty() { "{}" } else { text }).ok();
     value(one).is_some_and(|one| Some(one) == value(other))

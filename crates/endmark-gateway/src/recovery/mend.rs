@@ -47,7 +47,7 @@ pub(crate) struct Mended {
     pub(crate) invalid: bool,
     /// Tool calls that the rest of the text turned out to be.
     pub(crate) following: Option<Following>,
-    /// What the provider signed the rest of the text with.
+    /// What the provider signed the rest of the text with, or a call that was asked for anew.
     pub(crate) signature: Option<String>,
     /// Which of the client's stop sequences the rest of the text ends at.
     pub(crate) sequence: Option<String>,
@@ -193,6 +193,7 @@ async fn whole(
     let mut asker = Asker::new(exchange, suspect, account, flow.is_live()).await;
     let outcome = drive(pipeline(exchange, suspect, flow), &mut asker, flow).await?;
     if outcome.result == PipelineResult::Corrected {
+        mended.signature = asker.signature_of(&outcome.text);
         mended.text = Some(outcome.text);
         mended.outcome = Some(Outcome::Corrected);
         mended.invalid = false;
@@ -266,8 +267,9 @@ async fn resumed(
     let before = account.extra.clone().unwrap_or_default();
     let mut asker = Asker::new(exchange, suspect, account, flow.is_live()).await;
     let outcome = drive(pipeline(exchange, suspect, flow), &mut asker, flow).await?;
+    let signature = asker.signature_of(&outcome.text);
     let (strategies, following, upstream) = (asker.strategies, asker.following, asker.other_upstream);
-    let (anew, signature, sequence) = (asker.anew, asker.signature, asker.sequence);
+    let (anew, sequence) = (asker.anew, asker.sequence);
     let pieces = outcome.pieces.clone();
     let mended = Mended { upstream, signature, sequence, anew, ..mended(suspect, kind, outcome, following) };
     let extra = account.extra.clone().unwrap_or_default();

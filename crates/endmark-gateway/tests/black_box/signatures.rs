@@ -19,10 +19,16 @@ fn answer(stream: bool, parts: &Value, finish: &str) -> Answer {
 }
 
 async fn ask(script: Script, stream: bool) -> Reply {
+    ask_requiring(script, stream, &[]).await
+}
+
+/// The same with a function that requires these arguments.
+async fn ask_requiring(script: Script, stream: bool, required: &[&str]) -> Reply {
     let endmark = Endmark::resuming(script).await;
     let method = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
+    let parameters = json!({"type": "OBJECT", "required": required});
     let body = json!({"contents": [{"role": "user", "parts": [{"text": "Tell."}]}],
-        "tools": [{"functionDeclarations": [{"name": "f", "parameters": {"type": "OBJECT"}}]}]});
+        "tools": [{"functionDeclarations": [{"name": "f", "parameters": parameters}]}]});
     let request = Request::post(endmark.address, &format!("/v1beta/models/m:{method}")).json(&body);
     request.send().await.read().await
 }
@@ -132,5 +138,50 @@ async fn a_signed_part_stays_at_its_place_where_a_stream_goes_on() {
             told.extend([bracket, text, bracket, signature]);
         }
         assert_eq!(told, "The harbour ~I think.~wasAB quiet.C", "{name}: {}", reply.text());
+    }
+}
+
+/// A signature is of the call that it came with, and of no other.
+#[tokio::test]
+async fn a_call_that_is_asked_for_anew_has_the_signature_of_its_own_answer() {
+    for (stream, name) in [false, true]
+        .into_iter()
+        .flat_map(|stream| ["thoughtSignature", "thought_signature"].map(|name| (stream, name)))
+    {
+        for signature in [Some("NEW"), None] {
+            let mut half = json!([{"functionCall": {"name": "f", "args": {"a": 1}}}]);
+            half[0][name] = json!("OLD");
+            let mut whole = json!([{"functionCall": {"name": "f", "args": {"a": 1, "b": 2}}}]);
+            if let Some(signature) = signature {
+                whole[0][name] = json!(signature);
+            }
+            let script = Script::new()
+                .then(answer(stream, &half, "MAX_TOKENS"))
+                .otherwise(answer(false, &whole, "STOP"));
+            let reply = ask_requiring(script, stream, &["b"]).await;
+            let parts = parts(&reply, stream);
+            let call = parts.iter().find(|part| part["functionCall"].is_object()).unwrap();
+            assert_eq!(call["functionCall"]["args"], json!({"a": 1, "b": 2}), "{}", reply.text());
+            let signed = ["thoughtSignature", "thought_signature"].map(|name| call[name].as_str());
+            let signed: Vec<&str> = signed.into_iter().flatten().collect();
+            assert_eq!(signed, Vec::from_iter(signature), "{stream} {name}: {}", reply.text());
+        }
+    }
+}
+
+/// The same of a call that came behind the rest of a text, and is cut itself.
+#[tokio::test]
+async fn a_call_behind_the_rest_that_is_asked_for_anew_has_the_signature_of_its_own_answer() {
+    for stream in [false, true] {
+        let call = |args: Value, signature: &str| json!({"functionCall": {"name": "f", "args": args}, "thoughtSignature": signature});
+        let rest = json!([{"text": " now."}, call(json!({"a": 1}), "OLD")]);
+        let script = Script::new()
+            .then(answer(stream, &json!([{"text": "I look it up"}]), "MAX_TOKENS"))
+            .then(answer(stream, &rest, "MAX_TOKENS"))
+            .otherwise(answer(false, &json!([call(json!({"a": 1, "b": 2}), "NEW")]), "STOP"));
+        let reply = ask_requiring(script, stream, &["b"]).await;
+        let parts = parts(&reply, stream);
+        let found = parts.iter().find(|part| part["functionCall"].is_object()).unwrap();
+        assert_eq!(found, &call(json!({"a": 1, "b": 2}), "NEW"), "{}", reply.text());
     }
 }

@@ -4,8 +4,8 @@ use endmark_core::Stop;
 use serde_json::value::RawValue;
 
 use super::candidate::{
-    arguments_of, call_of, candidate, candidates, holds_more, is_grounded, is_in_pieces, is_thought,
-    last_said, parts, signature_of, text_of, will_continue,
+    SIGNATURE, arguments_of, call_of, candidate, candidates, holds_more, is_grounded, is_in_pieces,
+    is_thought, last_said, parts, signature_of, text_of, will_continue,
 };
 use super::stop;
 use super::usage;
@@ -112,6 +112,12 @@ impl<'a> Edit<'a> {
         candidate(self.edits.original(), choice)
     }
 
+    /// The part that holds the call of this number.
+    fn part_of_call(&self, choice: u32, call: u32) -> Option<Value<'a>> {
+        let mut calls = (0..).zip(parts(self.candidate(choice)?).filter(|part| call_of(*part).is_some()));
+        calls.find(|(index, _)| *index == call).map(|(_, part)| part)
+    }
+
     /// Adds a part, in whatever there is of a candidate.
     fn add_parts(&mut self, candidate: Value<'a>, new: &[String]) {
         let content = candidate.field("content").filter(|content| content.kind() == Kind::Object);
@@ -163,12 +169,15 @@ impl ReplyEdit for Edit<'_> {
     }
 
     fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str) {
-        let call = self.candidate(choice).and_then(|candidate| {
-            let mut calls = (0..).zip(parts(candidate).filter_map(call_of));
-            calls.find(|(index, _)| *index == call).map(|(_, call)| call)
-        });
+        let call = self.part_of_call(choice, call).and_then(call_of);
         if let (Some(call), Some(arguments)) = (call, object(arguments)) {
             self.edits.set_field(call, "args", arguments);
+        }
+    }
+
+    fn sign_call(&mut self, choice: u32, call: u32, signature: Option<&str>) {
+        if let Some(part) = self.part_of_call(choice, call) {
+            sign(&mut self.edits, part, signature);
         }
     }
 
@@ -234,6 +243,19 @@ pub(super) fn call_part(call: &ToolCall) -> Option<String> {
         quoted(&call.name),
         signature.unwrap_or_default()
     ))
+}
+
+/// Makes a part carry this signature, or none.
+pub(super) fn sign<'a>(edits: &mut Edits<'a>, part: Value<'a>, signature: Option<&str>) {
+    if signature_of(part).as_deref() == signature {
+        return;
+    }
+    for name in SIGNATURE {
+        edits.remove_field(part, name);
+    }
+    if let Some(signature) = signature {
+        edits.set_field(part, "thoughtSignature", &quoted(signature));
+    }
 }
 
 /// A part without text that carries a signature, as the provider itself sends it.

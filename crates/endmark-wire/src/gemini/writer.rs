@@ -2,7 +2,7 @@
 
 use super::candidate::{call_of, candidate, candidates, parts, text_of};
 use super::error;
-use super::response::{call_part, object, signed_part, word_of};
+use super::response::{call_part, object, sign, signed_part, word_of};
 use super::standing::{Standing, take_out};
 use super::usage;
 use crate::edit::Edits;
@@ -26,9 +26,8 @@ pub(super) struct ContentWriter {
     held: Held,
     /// The candidates of which something was written that did not come.
     wrote: Vec<u32>,
-    /// The arguments of calls that are held back, by candidate and call: they are changed where they stand, next
-    /// to the signature of the thought behind them.
-    arguments: Vec<(u32, u32, String)>,
+    /// Calls of candidates that are held back, as they are to be: they are changed where they stand.
+    calls: Vec<(u32, ToolCall)>,
     /// What is held back next to texts that were written, and keeps its place.
     standing: Vec<Standing>,
     /// Parts that belong behind the calls of a candidate that are held back.
@@ -46,7 +45,7 @@ impl ContentWriter {
             held: Held::default(),
             wrote: Vec::new(),
             standing: Vec::new(),
-            arguments: Vec::new(),
+            calls: Vec::new(),
             behind: Vec::new(),
             cut: Vec::new(),
         }
@@ -144,11 +143,15 @@ impl ContentWriter {
         }
     }
 
-    fn write_arguments<'a>(&self, edits: &mut Edits<'a>, candidate: Value<'a>, choice: u32, event: &Event) {
-        for (number, call) in calls_in(event, choice).zip(parts(candidate).filter_map(call_of)) {
-            let known = self.arguments.iter().rfind(|known| (known.0, known.1) == (choice, number));
-            if let Some(arguments) = known.and_then(|known| object(&known.2)) {
+    fn write_calls<'a>(&self, edits: &mut Edits<'a>, candidate: Value<'a>, choice: u32, event: &Event) {
+        let held = parts(candidate).filter_map(|part| Some((part, call_of(part)?)));
+        for (number, (part, call)) in calls_in(event, choice).zip(held) {
+            let mut known = self.calls.iter().rev().filter(|known| known.0 == choice).map(|known| &known.1);
+            let Some(known) = known.find(|known| known.index == number) else { continue };
+            let own = call.field("args").map(Value::raw);
+            if let Some(arguments) = object(&known.arguments).filter(|arguments| own != Some(arguments)) {
                 edits.set_field(call, "args", arguments);
+                sign(edits, part, known.signature.as_deref());
             }
         }
     }
@@ -195,7 +198,7 @@ impl ContentWriter {
                     take_out(&mut edits, candidate);
                 }
             }
-            self.write_arguments(&mut edits, candidate, end.choice, event);
+            self.write_calls(&mut edits, candidate, end.choice, event);
             let own = candidate.at("content.parts").and_then(|parts| parts.of_kind(Kind::Array));
             let behind = behind.iter().filter(|(choice, _)| *choice == end.choice);
             for (own, (_, part)) in own.into_iter().cycle().zip(behind) {
@@ -315,7 +318,7 @@ impl Writer for ContentWriter {
     fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8> {
         let is_held = self.held.events().any(|event| calls_in(event, choice).any(|held| held == call.index));
         if is_held {
-            self.arguments.push((choice, call.index, call.arguments.clone()));
+            self.calls.push((choice, call.clone()));
             return Vec::new();
         }
         // A call whose arguments are no object cannot be said here: the reply's end says that it is cut.
