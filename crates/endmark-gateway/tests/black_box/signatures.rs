@@ -185,3 +185,20 @@ async fn a_call_behind_the_rest_that_is_asked_for_anew_has_the_signature_of_its_
         assert_eq!(found, &call(json!({"a": 1, "b": 2}), "NEW"), "{}", reply.text());
     }
 }
+
+/// Wherever it stood: it goes on from a place in the middle.
+#[tokio::test]
+async fn no_token_stays_in_a_reply_that_was_gone_on_with() {
+    for (stream, at_the_top) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut cut = chunk(&json!([{"text": "The harbour was"}]), Some("MAX_TOKENS"));
+        let place = if at_the_top { &mut cut } else { &mut cut["candidates"][0] };
+        place["continuationToken"] = json!("TOKEN");
+        let cut =
+            if stream { Answer::sse([format!("data: {cut}\r\n\r\n")]) } else { Answer::json(200, &cut) };
+        let rest = answer(stream, &json!([{"text": " quiet."}]), "STOP");
+        let reply = ask(Script::new().then(cut).otherwise(rest), stream).await;
+        assert!(!reply.text().contains("TOKEN"), "{stream} {at_the_top}: {}", reply.text());
+        let text = |part: &Value| part["text"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(parts(&reply, stream).iter().map(text).collect::<String>(), "The harbour was quiet.");
+    }
+}

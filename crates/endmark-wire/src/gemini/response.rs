@@ -137,8 +137,7 @@ impl ReplyEdit for Edit<'_> {
     fn set_text(&mut self, choice: u32, text: &str) {
         self.add_rest(None);
         let Some(candidate) = self.candidate(choice) else { return };
-        // The provider's token goes on from where its own text ended.
-        self.edits.remove_field(candidate, "continuationToken");
+        without_token(&mut self.edits, candidate);
         // Nobody asks for those of a rest, and those of a beginning would be taken for all.
         for name in ["avgLogprobs", "logprobsResult"] {
             self.edits.remove_field(candidate, name);
@@ -206,7 +205,7 @@ impl ReplyEdit for Edit<'_> {
     fn set_end(&mut self, choice: u32, end: End) {
         if let Some(candidate) = self.candidate(choice) {
             if end != End::Cut {
-                self.edits.remove_field(candidate, "continuationToken");
+                without_token(&mut self.edits, candidate);
             }
             self.edits.set_field(candidate, "finishReason", &quoted(word_of(end)));
         }
@@ -243,6 +242,13 @@ pub(super) fn call_part(call: &ToolCall) -> Option<String> {
         quoted(&call.name),
         signature.unwrap_or_default()
     ))
+}
+
+/// Takes out the provider's token, wherever it stands: it goes on from where the provider's own text ended.
+pub(super) fn without_token<'a>(edits: &mut Edits<'a>, candidate: Value<'a>) {
+    for place in [candidate, edits.original()] {
+        edits.remove_field(place, "continuationToken");
+    }
 }
 
 /// Makes a part carry this signature, or none.

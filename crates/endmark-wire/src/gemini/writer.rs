@@ -2,7 +2,7 @@
 
 use super::candidate::{call_of, candidate, candidates, parts, text_of};
 use super::error;
-use super::response::{call_part, object, sign, signed_part, word_of};
+use super::response::{call_part, object, sign, signed_part, without_token, word_of};
 use super::standing::{Standing, take_out};
 use super::usage;
 use crate::edit::Edits;
@@ -205,8 +205,7 @@ impl ContentWriter {
                 edits.push_item(own, part);
             }
             if self.wrote.contains(&end.choice) || end.end.is_some_and(|end| end != End::Cut) {
-                // The provider's token goes on from where its own text ended.
-                edits.remove_field(candidate, "continuationToken");
+                without_token(&mut edits, candidate);
             }
             if let Some(end) = end.end
                 && candidate.filled("finishReason").is_some()
