@@ -93,6 +93,8 @@ fn replies() -> Vec<(Wire, Value, &'static str)> {
         ),
         (gemini, grounded(), "candidates"),
         (Wire::Chat, audio, "choices"),
+        (Wire::Chat, completion("images", &image()), "choices"),
+        (Wire::Chat, completion("executed_tools", &executed()), "choices"),
     ]
 }
 
@@ -170,6 +172,24 @@ async fn a_rest_that_says_where_it_is_from_is_not_joined_without_that() {
     let (answer, heard) = wire.ask(&endmark, &wire.request(false), false).await;
     assert_eq!((heard.text.as_str(), heard.stop.as_deref()), ("Once upon a time", Some("MAX_TOKENS")));
     assert_eq!(answer.header("x-endmark-outcome"), Some("exhausted"), "{}", answer.text());
+}
+
+/// A picture that the model drew, as it stands in Chat.
+fn image() -> Value {
+    json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}])
+}
+
+/// What a tool of the provider's did, as it stands in Chat.
+fn executed() -> Value {
+    json!([{"index": 0, "type": "search", "arguments": "{}", "output": "a harbour"}])
+}
+
+/// A reply of Chat Completions that has more in it than text.
+fn completion(name: &str, more: &Value) -> Value {
+    let mut message = json!({"role": "assistant", "content": "The harbour was"});
+    message[name] = more.clone();
+    json!({"id": "c", "object": "chat.completion", "model": "m",
+           "choices": [{"index": 0, "finish_reason": "length", "message": message}]})
 }
 
 /// A chunk of Chat Completions.
@@ -290,6 +310,29 @@ async fn a_call_in_pieces_that_lacks_the_last_is_cut() {
             } else {
                 assert_eq!(reply.text(), sent, "{what}");
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_of_chat_with_a_picture_or_a_tool_of_the_servers_is_not_gone_on_with() {
+    for (name, more) in [("images", image()), ("executed_tools", executed())] {
+        for before in [false, true] {
+            let text = chunk(&json!({"role": "assistant", "content": "The harbour was"}), None);
+            let mut beside = json!({"content": ""});
+            beside[name] = more.clone();
+            let mut frames = vec![text, chunk(&beside, None)];
+            if before {
+                frames.reverse();
+            }
+            frames.extend([chunk(&json!({}), Some("length")), "data: [DONE]\n\n".to_owned()]);
+            let events: Vec<Value> =
+                frames.iter().filter_map(|frame| serde_json::from_str(frame.get(6..)?).ok()).collect();
+            let rest = Wire::Chat.answer(&[], crate::support::spoken::End::Turn, false);
+            let endmark = Endmark::resuming(Script::new().then(Answer::sse(frames)).otherwise(rest)).await;
+            let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
+            assert_eq!((endmark.calls(), without_endmark(&reply)), (1, events), "{name} {before}");
+            is_told(&reply, name);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A choice in Chat Completions: an item of `choices`.
 
-use super::content::text_of;
+use super::content::{holds_more, text_of};
 use super::finish::read_finish;
 use super::tool_call::CallView;
 use crate::json::{Fields, Kind, Value};
@@ -28,6 +28,8 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
         }
         // No continuation can show what was spoken.
         choice.mendable &= message.filled("audio").is_none();
+        choice.beside = holds_more(&message);
+        choice.ends_unshown = choice.beside && choice.text.trim().is_empty();
         for (number, call) in (0..).zip(CallView::all(&message)) {
             if !call.of_function {
                 choice.shows_no_more();

@@ -1,6 +1,6 @@
 //! The content of a message: a string, or parts of which some are text.
 
-use crate::json::{Decoded, Kind, Value};
+use crate::json::{Decoded, Fields, Kind, Value};
 
 /// A message's text, and whether its characters are exactly those that were sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,6 +30,12 @@ pub(super) fn text_of(content: Value<'_>) -> Option<Text> {
         }
         Kind::Object | Kind::Number | Kind::Bool | Kind::Null => None,
     }
+}
+
+/// Whether a message or delta has more in it than a request can show: pictures that the model drew, or what tools of the
+/// server's did.
+pub(super) fn holds_more(message: &Fields<'_>) -> bool {
+    ["images", "executed_tools"].into_iter().any(|name| message.filled(name).is_some())
 }
 
 /// The strings of the text parts of a `content` array.

@@ -3,7 +3,7 @@
 use endmark_core::Ending;
 
 use super::choice::{index_of, reasoning_of, said};
-use super::content::text_of;
+use super::content::{holds_more, text_of};
 use super::error::read_error_among;
 use super::finish::read_finish;
 use super::tool_call::CallView;
@@ -161,6 +161,9 @@ impl ChatStream {
             // No continuation can show what was spoken.
             fidelity = fidelity.max(Fidelity::partial_if(delta.filled("audio").is_some()));
             legacy = delta.get("function_call").is_some_and(|call| !call.is_null());
+            if holds_more(delta) {
+                self.beside(index);
+            }
         }
         let pieces = event.pieces.get(pieces_before..).unwrap_or_default();
         self.received.pieces(index, pieces, legacy);
@@ -170,6 +173,15 @@ impl ChatStream {
         event.finishes.extend(finish.clone());
         self.received.end(index, finish, fidelity);
         is_bare(value, delta.as_ref())
+    }
+
+    /// Notes a part of the server's own. It says nothing of where in the text it stands: a text that came is the one to judge.
+    fn beside(&mut self, choice: u32) {
+        if self.choice_at(choice).is_some_and(|choice| !choice.text.trim().is_empty()) {
+            self.received.explained(choice);
+        } else {
+            self.received.beside(choice);
+        }
     }
 
     /// What a delta holds. Content of several kinds comes in the order in which a model writes it.
