@@ -230,6 +230,7 @@ impl Resume {
             (ExhaustedCause::Attempts, attempts) => {
                 format!("still not whole after {attempts} of {} attempts: {last}", self.policy.max_attempts)
             }
+            (_, 0) => format!("not resumed: {last}"),
             (_, attempts) => format!("not resumed further after {attempts} attempts: {last}"),
         };
         let (merged_raw, verified_len) = self.body.clone().into_merged_raw();

@@ -70,3 +70,18 @@ async fn an_answer_that_does_not_go_on_behind_the_whitespace_is_an_attempt() {
         assert_eq!(told(&reply, heard.endmark.as_ref(), "attempts"), "2", "{}", reply.text());
     }
 }
+
+#[tokio::test]
+async fn what_was_never_asked_for_is_not_told_as_tried() {
+    let first = Wire::Chat.answer(&[Said::Text("I'll wri")], End::Limit, true);
+    let cut = [Said::Text("te it."), Said::Call("get_weather", r#"{"city": "Ber"#)];
+    let script = Script::new()
+        .then(first)
+        .then(Wire::Chat.answer(&cut, End::Limit, true))
+        .otherwise(Answer::error(400, "invalid_request_error", None, "no more of it"));
+    let endmark = Endmark::resuming(script).await;
+    let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
+    let reason = told(&reply, heard.endmark.as_ref(), "reason");
+    assert!(reason.starts_with("not resumed: ") && reason.contains("no more of it"), "{reason}");
+    assert_eq!(told(&reply, heard.endmark.as_ref(), "attempts"), "1", "{}", reply.text());
+}
