@@ -9,6 +9,20 @@ use super::Exchange;
 use crate::recovery::{Account, Mended};
 use crate::rescue::REQUEST;
 
+/// What is told of counts that lack some.
+const AT_LEAST: &str = "at_least";
+
+/// What a client is told of the tokens of its reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    /// Nothing: it did not ask for them.
+    Untold,
+    /// Those of all calls.
+    Whole,
+    /// Those of the calls that counted them.
+    AtLeast,
+}
+
 /// How a reply ended up, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
@@ -57,6 +71,8 @@ pub(crate) struct Disclosure {
     limit_sent: Option<u64>,
     /// The upstream that was asked for the rest, where it is another than gave the beginning.
     upstream: Option<String>,
+    /// What the counts are that the client gets.
+    counts: Counts,
     /// Whether there is anything to tell.
     something: bool,
 }
@@ -64,6 +80,7 @@ pub(crate) struct Disclosure {
 impl Disclosure {
     /// Nothing was done yet.
     pub(crate) fn new(exchange: &Exchange) -> Self {
+        let view = exchange.request.view();
         Self {
             request: exchange.id.clone(),
             outcome: Outcome::Whole,
@@ -73,6 +90,7 @@ impl Disclosure {
             invalid: false,
             limit_sent: None,
             upstream: None,
+            counts: if !view.stream || view.include_usage { Counts::Whole } else { Counts::Untold },
             something: exchange.gateway.settings.disclose_always,
         }
     }
@@ -89,6 +107,9 @@ impl Disclosure {
         }
         self.invalid |= mended.invalid;
         self.limit_sent = account.limit_sent;
+        if self.counts == Counts::Whole && account.is_the_least() {
+            self.counts = Counts::AtLeast;
+        }
         if mended.upstream.is_some() {
             self.upstream.clone_from(&mended.upstream);
         }
@@ -135,6 +156,9 @@ impl Disclosure {
         if let Some(upstream) = &self.upstream {
             set("x-endmark-upstream", upstream.clone());
         }
+        if self.counts == Counts::AtLeast {
+            set("x-endmark-usage", AT_LEAST.to_owned());
+        }
         if let Some(reason) = self.reason.as_ref().filter(|_| self.outcome == Outcome::Whole) {
             set("x-endmark-reason", reason.clone());
         }
@@ -158,6 +182,9 @@ impl Disclosure {
         }
         if let Some(upstream) = &self.upstream {
             told["upstream"] = upstream.as_str().into();
+        }
+        if self.counts == Counts::AtLeast {
+            told["usage"] = AT_LEAST.into();
         }
         if let Some(reason) = &self.reason {
             told["reason"] = reason.as_str().into();

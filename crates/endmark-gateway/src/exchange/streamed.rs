@@ -77,7 +77,7 @@ async fn relay(
     }
     let settings = &exchange.gateway.settings;
     let mut account = Account::new(settings.resume.max_extra_tokens, settings.limits.reconnect);
-    account.first = received.usage().cloned();
+    account.open(received.usage(), ending);
     let mut closing = Closing {
         exchange,
         received,
@@ -413,7 +413,7 @@ impl Closing<'_> {
         if self.account.has_further_calls() {
             return self.account.total();
         }
-        self.account.first.clone().filter(|_| self.ending != Ending::Clean)
+        self.account.first().cloned().filter(|_| self.ending != Ending::Clean)
     }
 
     /// The client goes on from the id that its stream began with; its server has all of the reply under that of the last

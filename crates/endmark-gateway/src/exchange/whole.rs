@@ -58,7 +58,7 @@ pub(crate) async fn whole(
 
     let settings = &exchange.gateway.settings;
     let mut account = Account::new(settings.resume.max_extra_tokens, settings.limits.reconnect);
-    account.first.clone_from(&reply.usage);
+    account.open(reply.usage.as_ref(), Ending::Clean);
     let mut disclosure = Disclosure::new(&exchange);
     let mut choices = Vec::new();
     for (choice, parts) in reply.choices.iter().zip(&parts) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use endmark_core::Ending;
 use endmark_wire::reply::Usage;
 
 use super::patience::Patience;
@@ -10,9 +11,11 @@ use super::patience::Patience;
 #[derive(Debug)]
 pub(crate) struct Account {
     /// As the first call reported them, if it did.
-    pub(crate) first: Option<Usage>,
+    first: Option<Usage>,
     /// Of all further calls, as far as they reported any.
     pub(crate) extra: Option<Usage>,
+    /// A call cost what nobody counted.
+    lacks_some: bool,
     /// The output limit that the last further call carried.
     pub(crate) limit_sent: Option<u64>,
     /// The id of the last further call's answer.
@@ -31,6 +34,7 @@ impl Account {
         Self {
             first: None,
             extra: None,
+            lacks_some: false,
             limit_sent: None,
             last_id: None,
             last_upstream: None,
@@ -38,6 +42,12 @@ impl Account {
             allowance,
             further_calls: 0,
         }
+    }
+
+    /// Books the first call: what it reported, and how it ended. A stream counts at its end.
+    pub(crate) fn open(&mut self, usage: Option<&Usage>, ending: Ending) {
+        self.first = usage.cloned();
+        self.counted(usage, ending);
     }
 
     /// The output limit for the next call: `wanted`, or what is left of the allowance; none if nothing is.
@@ -50,12 +60,32 @@ impl Account {
         Some(limit)
     }
 
-    /// Books a further call: what it reported, or else all it was allowed.
-    pub(super) fn book(&mut self, usage: Option<&Usage>, limit: u64) {
+    /// Books a further call: what it reported, or else all it was allowed; and how it ended.
+    pub(super) fn book(&mut self, usage: Option<&Usage>, ending: Ending, limit: u64) {
+        self.counted(usage, ending);
         let spent = usage.map_or(limit, |usage| usage.completion);
         self.further_calls += 1;
         self.allowance = self.allowance.saturating_sub(spent);
         self.extra = sum(self.extra.take(), usage.cloned());
+    }
+
+    /// Notes an answer that was lost, with what it cost.
+    pub(super) fn lost(&mut self) {
+        self.lacks_some = true;
+    }
+
+    fn counted(&mut self, usage: Option<&Usage>, ending: Ending) {
+        self.lacks_some |= usage.is_none() || ending != Ending::Clean;
+    }
+
+    /// Whether the sum is the least that it can be: a call reported nothing, or not to its end.
+    pub(crate) fn is_the_least(&self) -> bool {
+        self.lacks_some && self.total().is_some()
+    }
+
+    /// What the first call reported.
+    pub(crate) fn first(&self) -> Option<&Usage> {
+        self.first.as_ref()
     }
 
     /// Whether there was any call but the first.
@@ -84,22 +114,41 @@ mod tests {
     fn further_calls_share_one_allowance() {
         let mut account = Account::new(100, Duration::ZERO);
         assert_eq!(account.limit(60), Some(60));
-        account.book(Some(&Usage { completion: 30, ..Usage::default() }), 60);
+        account.book(Some(&Usage { completion: 30, ..Usage::default() }), Ending::Clean, 60);
         assert_eq!(account.limit(90), Some(70));
-        account.book(None, 70);
+        account.book(None, Ending::Clean, 70);
         assert_eq!(account.limit(1), None);
     }
 
     #[test]
     fn what_nobody_counted_is_no_number() {
         let mut account = Account::new(100, Duration::ZERO);
-        account.book(None, 10);
-        assert_eq!(account.total(), None);
+        account.book(None, Ending::Clean, 10);
+        assert_eq!((account.total(), account.is_the_least()), (None, false));
         let counted = Usage { completion: 30, ..Usage::default() };
-        account.book(Some(&counted), 40);
-        account.book(None, 10);
+        account.book(Some(&counted), Ending::Clean, 40);
+        account.book(None, Ending::Clean, 10);
         assert_eq!(account.total().as_ref(), Some(&counted));
-        account.first = Some(counted.clone());
+        account.open(Some(&counted), Ending::Clean);
         assert_eq!(account.total(), Some(counted.clone() + counted));
+        assert!(account.is_the_least());
+    }
+
+    #[test]
+    fn a_sum_is_the_least_where_a_call_was_not_counted_to_its_end() {
+        let counted = Usage { completion: 30, ..Usage::default() };
+        let sum = |first: (Option<&Usage>, Ending), rest: (Option<&Usage>, Ending)| {
+            let mut account = Account::new(100, Duration::ZERO);
+            account.open(first.0, first.1);
+            account.book(rest.0, rest.1, 10);
+            account.is_the_least()
+        };
+        let (whole, broken) = ((Some(&counted), Ending::Clean), (Some(&counted), Ending::Dropped));
+        assert!(!sum(whole, whole));
+        for (first, rest) in
+            [(whole, broken), (broken, whole), (whole, (None, Ending::Clean)), ((None, Ending::Clean), whole)]
+        {
+            assert!(sum(first, rest), "{first:?} {rest:?}");
+        }
     }
 }

@@ -374,7 +374,7 @@ impl<'a> Asker<'a> {
         let patience = &mut self.account.patience;
         match call(self.exchange, &self.site, request, expected, patience, flow).await {
             Ok(continuation) => {
-                self.account.book(continuation.usage.as_ref(), limit);
+                self.account.book(continuation.usage.as_ref(), continuation.ending, limit);
                 self.account.last_id.clone_from(&continuation.id);
                 self.account.last_upstream = Some(self.site.name().to_owned());
                 flow.answered_by(continuation.id.as_deref());
@@ -383,9 +383,14 @@ impl<'a> Asker<'a> {
             }
             Err(CallFailure::ClientGone(_)) => Err(Unanswered::ClientGone),
             Err(CallFailure::Lost(why)) => Err(Unanswered::Failed(AskFailure::Lost(why))),
-            Err(CallFailure::Unusable { why, usage }) => {
-                if let Some(usage) = usage {
-                    self.account.book(Some(&usage), limit);
+            Err(CallFailure::AnswerLost(why)) => {
+                self.account.lost();
+                Err(Unanswered::Failed(AskFailure::Lost(why)))
+            }
+            Err(CallFailure::Unusable { why, usage, ending }) => {
+                match usage {
+                    Some(usage) => self.account.book(Some(&usage), ending, limit),
+                    None => self.account.lost(),
                 }
                 Err(Unanswered::Failed(AskFailure::Unusable(why)))
             }

@@ -32,15 +32,20 @@ pub(super) enum CallFailure {
     /// The upstream says that the request cannot be served as it is.
     #[error("the upstream refused with {status}: {}", .error.message)]
     Rejected { status: StatusCode, error: ProviderError },
-    /// The upstream is not there, or not able, or its answer was lost.
+    /// The upstream is not there, or not able.
     #[error("{0}")]
     Lost(String),
+    /// An answer began, and was lost with what it cost.
+    #[error("{0}")]
+    AnswerLost(String),
     /// An answer came, and holds what cannot be joined with the reply, or nothing.
     #[error("{why}")]
     Unusable {
         why: String,
         /// What it cost all the same, as far as that was counted.
         usage: Option<Usage>,
+        /// How the answer ended.
+        ending: Ending,
     },
     /// Nobody is left to answer.
     #[error(transparent)]

@@ -84,14 +84,14 @@ async fn whole(
                 ReadError::TooLong(_) => Ending::OverCap,
                 ReadError::Broken(_) | ReadError::CutShort(_) => Ending::Dropped,
             }));
-            return Err(CallFailure::Lost(format!("the continuation was lost: {error}")));
+            return Err(CallFailure::AnswerLost(format!("the continuation was lost: {error}")));
         }
     };
     let response = match site.request.response(&body) {
         Ok(response) => response,
         Err(error) => {
             call.settle(CallEnd::new(Ending::UpstreamError));
-            return Err(CallFailure::Lost(format!("the continuation cannot be read: {error}")));
+            return Err(CallFailure::AnswerLost(format!("the continuation cannot be read: {error}")));
         }
     };
     let reply = response.reply();
@@ -103,10 +103,12 @@ async fn whole(
     });
     let usage = reply.usage.clone();
     let Some(choice) = reply.choices.first() else {
-        return Err(CallFailure::Unusable { why: "it has no choice in it".to_owned(), usage });
+        let why = "it has no choice in it".to_owned();
+        return Err(CallFailure::Unusable { why, usage, ending: Ending::Clean });
     };
     if !choice.can_go_on() {
-        return Err(CallFailure::Unusable { why: unmendable(choice, limits), usage });
+        let why = unmendable(choice, limits);
+        return Err(CallFailure::Unusable { why, usage, ending: Ending::Clean });
     }
     let continuation = continuation(choice, Ending::Clean, usage, reply.id.as_deref(), expected);
     Ok(Continuation { body: Some(body), ..continuation })
@@ -202,9 +204,10 @@ async fn streamed(
             Ok(continuation(choice, ending, all.usage().cloned(), all.id(), expected))
         }
         Some(choice) => {
-            Err(CallFailure::Unusable { why: unmendable(choice, limits), usage: all.usage().cloned() })
+            let why = unmendable(choice, limits);
+            Err(CallFailure::Unusable { why, usage: all.usage().cloned(), ending })
         }
-        None => Err(CallFailure::Lost(format!(
+        None => Err(CallFailure::AnswerLost(format!(
             "the continuation's stream ended {} with nothing in it",
             ending.name()
         ))),

@@ -71,6 +71,52 @@ async fn an_answer_that_does_not_go_on_behind_the_whitespace_is_an_attempt() {
     }
 }
 
+/// The reply that says this, with what it cost or without.
+fn whole(wire: Wire, said: &[Said<'_>], end: End, is_counted: bool) -> Answer {
+    let mut whole = wire.whole(said, wire.word(end));
+    if !is_counted {
+        whole.as_object_mut().unwrap().retain(|name, _| !name.starts_with("usage"));
+    }
+    Answer::json(200, &whole)
+}
+
+#[tokio::test]
+async fn a_sum_that_lacks_a_call_is_told_as_the_least() {
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        for is_counted in [true, false] {
+            let first = wire.answer(&[Said::Text("The harbour was")], End::Limit, stream);
+            let rest = whole(wire, &[Said::Text(" quiet.")], End::Turn, is_counted);
+            let endmark = Endmark::resuming(Script::new().then(first).otherwise(rest)).await;
+            let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
+            let what = format!("{wire:?} {stream} {is_counted}: {}", reply.text());
+            // Of a stream of Chat whose client did not ask for it, nothing is counted.
+            let gets_counts = !stream || wire != Wire::Chat;
+            let is_told = !is_counted && gets_counts;
+            let said = told(&reply, heard.endmark.as_ref(), "usage");
+            assert_eq!(said == "at_least", is_told, "{what}");
+            assert_eq!(heard.text, "The harbour was quiet.", "{what}");
+        }
+    }
+}
+
+/// A stream that breaks off counts at its end, which never came.
+#[tokio::test]
+async fn a_stream_that_broke_off_counts_the_least() {
+    for wire in Wire::ALL {
+        let first = Answer::sse(wire.frames(&[Said::Text("The harbour was")], None));
+        let rest = whole(wire, &[Said::Text(" quiet.")], End::Turn, true);
+        let endmark = Endmark::resuming(Script::new().then(first).otherwise(rest)).await;
+        let mut body = wire.request(true);
+        if wire == Wire::Chat {
+            body["stream_options"] = json!({"include_usage": true});
+        }
+        let (reply, heard) = wire.ask(&endmark, &body, true).await;
+        let what = format!("{wire:?}: {}", reply.text());
+        assert_eq!(told(&reply, heard.endmark.as_ref(), "usage"), "at_least", "{what}");
+        assert_eq!(heard.text, "The harbour was quiet.", "{what}");
+    }
+}
+
 #[tokio::test]
 async fn what_was_never_asked_for_is_not_told_as_tried() {
     let first = Wire::Chat.answer(&[Said::Text("I'll wri")], End::Limit, true);

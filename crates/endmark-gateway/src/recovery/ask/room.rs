@@ -23,7 +23,7 @@ impl Asker<'_> {
         let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
         let wanted = own.map_or(u64::MAX, |own| self.wanted(own.saturating_mul(2).max(at_least)));
         let limit = self.limit(wanted)?;
-        let taken = self.account.first.as_ref().map_or(0, |usage| usage.completion);
+        let taken = self.account.first().map_or(0, |usage| usage.completion);
         if limit < taken.max(own.unwrap_or(0)) {
             let why = format!(
                 "the reply took {taken} tokens, and of [resume] max_extra_tokens no more than {limit} are left for it"
