@@ -36,6 +36,7 @@ pub(crate) struct Metrics {
     calls: Family<CallLabels, Counter>,
     cuts: Family<CutLabels, Counter>,
     repaired: Family<UpstreamLabels, Counter>,
+    lost_ends: Family<UpstreamLabels, Counter>,
     tokens: Family<TokenLabels, Counter>,
     first_byte: Family<UpstreamLabels, Histogram>,
     duration: Family<UpstreamLabels, Histogram>,
@@ -73,6 +74,7 @@ impl Metrics {
             calls: Family::default(),
             cuts: Family::default(),
             repaired: Family::default(),
+            lost_ends: Family::default(),
             tokens: Family::default(),
             first_byte: Family::new_with_constructor(latencies),
             duration: Family::new_with_constructor(latencies),
@@ -110,6 +112,11 @@ impl Metrics {
             "repaired_calls",
             "Calls in requests' conversations whose arguments were no JSON",
             self.repaired.clone(),
+        );
+        registry.register(
+            "lost_ends",
+            "Streams that broke off behind the end of their reply",
+            self.lost_ends.clone(),
         );
         registry.register("tokens", "Tokens, as upstreams report them", self.tokens.clone());
         let seconds = Unit::Seconds;
@@ -224,6 +231,11 @@ impl Metrics {
     /// Calls in a request's conversation were given arguments that servers can read.
     pub(crate) fn repaired(&self, upstream: &str, calls: u64) {
         self.repaired.get_or_create(&UpstreamLabels::of(upstream)).inc_by(calls);
+    }
+
+    /// A stream broke off behind the end of its reply.
+    pub(crate) fn end_lost(&self, upstream: &str) {
+        self.lost_ends.get_or_create(&UpstreamLabels::of(upstream)).inc();
     }
 
     /// Whether an upstream is taken for down.

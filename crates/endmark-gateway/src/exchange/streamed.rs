@@ -385,6 +385,10 @@ impl Closing<'_> {
         let lacks_end = self.exchange.request.format().wants_last_event()
             && !self.received.is_done()
             && residue.is_empty();
+        let end_lost = self.ending != Ending::Clean || lacks_end;
+        if end_lost && self.failed.is_none() {
+            self.note_lost_end();
+        }
         self.note_successor();
         let bytes = if let Some(disclosure) = &self.failed {
             self.writer.error(&StreamError {
@@ -394,11 +398,7 @@ impl Closing<'_> {
                 choices: &ends,
             })
         } else {
-            let mut bytes = self.writer.close(&Ends {
-                choices: &ends,
-                usage: self.usage(),
-                end_lost: self.ending != Ending::Clean || lacks_end,
-            });
+            let mut bytes = self.writer.close(&Ends { choices: &ends, usage: self.usage(), end_lost });
             if passes {
                 bytes.extend(residue);
             }
@@ -414,6 +414,21 @@ impl Closing<'_> {
             return self.account.total();
         }
         self.account.first().cloned().filter(|_| self.ending != Ending::Clean)
+    }
+
+    /// The reply is all there, and what its server was to say behind it is not: its last event, or what it counted.
+    fn note_lost_end(&self) {
+        let every_choice_ended = self.received.choices().iter().all(|choice| choice.finish.is_some());
+        if every_choice_ended {
+            let upstream = self.exchange.upstream_name();
+            tracing::info!(
+                request = self.exchange.id,
+                upstream,
+                ending = self.ending.name(),
+                "a stream broke off behind the end of its reply"
+            );
+            self.exchange.gateway.metrics.end_lost(upstream);
+        }
     }
 
     /// The client goes on from the id that its stream began with; its server has all of the reply under that of the last

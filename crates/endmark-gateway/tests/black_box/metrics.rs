@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use testkit::{Answer, Prefill, Request, Script, ScriptedModel, chat_stream};
+use testkit::{Answer, Dialect, Fault, Prefill, Request, Script, ScriptedModel, chat_stream};
 
 use crate::support::raw::{answer, refused};
+use crate::support::spoken::{End, Said, Wire};
 use crate::support::{Endmark, request, stream_request, streamed};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
@@ -183,4 +184,25 @@ async fn no_name_from_outside_becomes_a_label() {
     let samples = scrape(&endmark).await;
     assert!(samples.keys().all(|series| !series.contains("outside")));
     assert!(samples.len() < 150, "{}", samples.len());
+}
+
+/// A stream that breaks off behind the end of its reply gets the format's own end, and that is told.
+#[tokio::test]
+async fn an_end_that_was_lost_is_counted() {
+    let chat = Wire::Chat.frames(&[Said::Text(TEXT)], Some(End::Turn));
+    let messages = Wire::Other(Dialect::Messages).frames(&[Said::Text(TEXT)], Some(End::Turn));
+    for (wire, frames) in [(Wire::Chat, chat), (Wire::Other(Dialect::Messages), messages)] {
+        let all = frames.concat();
+        let without_last = all.len() - frames.last().unwrap().len();
+        for (fault, lost) in [(Some(Fault::Reset), Some(1.0)), (None, None)] {
+            let answer = Answer::sse(frames.clone());
+            let answer = fault.map_or(answer.clone(), |fault| answer.fault(without_last, fault));
+            let endmark = Endmark::start(Script::new().then(answer)).await;
+            let reply = wire.ask_unheard(&endmark, &wire.request(true), true).await;
+            assert_eq!(reply.text(), all, "{wire:?}");
+            let samples = when_all_is_counted(&endmark).await;
+            let counted = samples.get("endmark_lost_ends_total{upstream=\"scripted\"}").copied();
+            assert_eq!(counted, lost, "{wire:?}: {samples:?}");
+        }
+    }
 }
