@@ -429,3 +429,25 @@ async fn held_calls_of_a_kind_that_is_not_known_are_not_lost() {
     assert!(reply.text().contains("shell"), "{}", reply.text());
     assert!(streamed(&reply).error.is_some());
 }
+
+/// Whatever else its server says at the end of a reply is said there once more, also where the last of the text came with it.
+#[tokio::test]
+async fn what_a_server_says_at_the_end_stays_where_the_end_has_text_too() {
+    let last = r#"{"id":"c","x_root": {"a":1.0},"choices":[{"index":0,"x_choice":true,"logprobs":{"content":[]},"delta":{"content":" was","x_delta":1e2},"finish_reason":"length"}],"usage":{"prompt_tokens":5,"completion_tokens":7}}"#;
+    let first = ChatFrames::new().text("The harbour").raw(&format!("data: {last}\n\n")).done();
+    let rest = Answer::sse(ChatFrames::new().text(" quiet.").finish("stop").usage((9, 2)).done());
+    let endmark = Endmark::resuming(Script::new().then(Answer::sse(first)).otherwise(rest)).await;
+    let mut body = stream_request(7);
+    body["stream_options"] = json!({"include_usage": true});
+    let reply = endmark.ask(&body).await;
+    let read = streamed(&reply);
+    assert_eq!((read.text.as_str(), read.finish.as_deref()), ("The harbour was quiet.", Some("stop")));
+    let counted: Vec<u64> =
+        reply.json_events().iter().filter_map(|event| event["usage"]["completion_tokens"].as_u64()).collect();
+    assert_eq!(counted, [9], "the sum, and once: {}", reply.text());
+    assert_eq!((read.done, &read.endmark.unwrap()["outcome"]), (true, &json!("resumed")));
+    let end = reply.json_events().into_iter().find(|event| event["choices"][0]["finish_reason"].is_string());
+    let end = end.unwrap();
+    let choice = json!({"index": 0, "x_choice": true, "delta": {"x_delta": 100.0}, "finish_reason": "stop"});
+    assert_eq!((&end["x_root"], &end["choices"]), (&json!({"a": 1.0}), &json!([choice])), "{}", reply.text());
+}

@@ -155,6 +155,16 @@ impl<'a> ChunkEdit<'a> {
         }
     }
 
+    /// Leaves of what a choice says only how it ends, for a client that has its text and its calls from elsewhere. What is known
+    /// of the single tokens stood next to those.
+    pub(super) fn leave_end(&mut self, choice: u32, word: &str) {
+        self.take_out(choice, true, true);
+        self.set_finish(choice, Some(word));
+        if let Some(choice) = find_choice(self.edits.original(), choice) {
+            self.edits.remove_field(choice, "logprobs");
+        }
+    }
+
     /// Sets the counts of `usage`; its other details stay.
     pub fn set_usage(&mut self, usage: &Usage) {
         write_usage(usage, &mut self.edits);

@@ -137,11 +137,47 @@ impl ChatWriter {
         Some(frame.with_data(&edit.finish()))
     }
 
-    /// The chunk that ends a choice whose own end did not come, or says too little.
-    fn end(&self, end: &ChoiceEnd<'_>, own: Option<&str>) -> Vec<u8> {
-        let word = end.end.map(|word| self.word(end.choice, word)).or(own);
-        word.map(|word| data_frame(&self.template().finish_chunk(end.choice, word, end.endmark)))
-            .unwrap_or_default()
+    /// The chunk that ends a choice whose own end did not come, or was said before all was written; of its own end stays what
+    /// nobody else says.
+    fn end(
+        &self,
+        end: &ChoiceEnd<'_>,
+        said: Option<&str>,
+        own: Option<&(Frame, Event)>,
+        usage: Option<&Usage>,
+    ) -> Vec<u8> {
+        let Some(word) = end.end.map(|word| self.word(end.choice, word)).or(said) else { return Vec::new() };
+        let own = own.and_then(|(frame, event)| self.left_of(frame, event, end, word, usage));
+        own.unwrap_or_else(|| data_frame(&self.template().finish_chunk(end.choice, word, end.endmark)))
+    }
+
+    /// A chunk that was held back with the end of this choice, and of which only that end is left; none where it speaks of
+    /// others, too.
+    fn left_of(
+        &self,
+        frame: &Frame,
+        event: &Event,
+        end: &ChoiceEnd<'_>,
+        word: &str,
+        usage: Option<&Usage>,
+    ) -> Option<Vec<u8>> {
+        let data = frame.data.as_deref()?;
+        let choices = Value::parse_str(data).ok()?.field("choices")?;
+        if choices.items().count() != 1 {
+            return None;
+        }
+        let mut edit = ChunkEdit::new(data).ok()?;
+        edit.leave_end(end.choice, word);
+        if let Some(endmark) = end.endmark {
+            edit.set_endmark(endmark);
+        }
+        match usage.filter(|_| event.usage.is_some()) {
+            // It is told in a chunk of its own.
+            Some(_) if self.include_usage => edit.remove_usage(),
+            Some(usage) => edit.set_usage(usage),
+            None => {}
+        }
+        Some(frame.with_data(&edit.finish()))
     }
 
     /// What is held back of choices, with these ends in place of their own.
@@ -151,7 +187,9 @@ impl ChatWriter {
         }
         let mut bytes = Vec::new();
         let mut ended: Vec<u32> = Vec::new();
-        for (frame, event) in held {
+        let mut unwritten = Vec::new();
+        for own in held {
+            let (frame, event) = own;
             if event.done || event.error.is_some() || event.no_choices {
                 continue;
             }
@@ -159,12 +197,21 @@ impl ChatWriter {
                 let own = event.finishes.iter().map(|finish| finish.choice);
                 ended.extend(own.filter(|choice| self.wrote(*choice).is_none()));
                 bytes.extend(chunk);
+            } else {
+                unwritten.push(own);
             }
         }
         for end in ends.iter().filter(|end| !ended.contains(&end.choice)) {
-            let mut finishes = held.iter().flat_map(|(_, event)| &event.finishes);
-            let own = finishes.find(|finish| finish.choice == end.choice).map(|finish| finish.word.as_str());
-            bytes.extend(self.end(end, own));
+            let finish = |(_, event): &(Frame, Event)| {
+                event
+                    .finishes
+                    .iter()
+                    .find(|finish| finish.choice == end.choice)
+                    .map(|finish| finish.word.clone())
+            };
+            let said = held.iter().find_map(finish);
+            let own = unwritten.iter().find(|own| finish(own).is_some()).copied();
+            bytes.extend(self.end(end, said.as_deref(), own, usage));
         }
         bytes
     }
