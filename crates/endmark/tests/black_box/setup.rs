@@ -151,9 +151,11 @@ fn two_clients_share_a_file() {
         assert_eq!(place.run(&["setup", client, "--write"]).code, 0);
     }
     let both = text(&place, ".env");
-    for line in
-        ["OPENAI_BASE_URL=http://127.0.0.1:4141/v1\n", "ANTHROPIC_BASE_URL=http://127.0.0.1:4141\n", "X=1\n"]
-    {
+    for line in [
+        "export OPENAI_BASE_URL=http://127.0.0.1:4141/v1 # mine\n",
+        "ANTHROPIC_BASE_URL=http://127.0.0.1:4141\n",
+        "X=1\n",
+    ] {
         assert!(both.contains(line), "{line} in {both}");
     }
     let undone = place.run(&["setup", "openai", "--undo"]);
@@ -464,4 +466,72 @@ fn what_was_changed_between_two_writes_stays_behind_them() {
     let left = text(&place, OPENCODE_FILE);
     assert!(left.contains("\"light\"") && left.contains("// mine"), "{left}");
     assert!(!left.contains("endmark"), "{left}");
+}
+
+/// A line within quotes is no setting, whatever it looks like.
+#[test]
+fn a_value_of_several_lines_stays_whole() {
+    let url = "GOOGLE_GEMINI_BASE_URL";
+    for (original, written) in [
+        (
+            format!("K=\"line1\n{url}=no\n\"\nZ=1\n"),
+            format!("K=\"line1\n{url}=no\n\"\nZ=1\n{url}=http://127.0.0.1:4141\n"),
+        ),
+        (
+            format!("{url}=yes\nexport K='{{\n{url}=no\n}}' # why\nZ=1\n"),
+            format!("{url}=http://127.0.0.1:4141\nexport K='{{\n{url}=no\n}}' # why\nZ=1\n"),
+        ),
+        (
+            format!("A=1\n{url}=\"http://x\n/y\" # b\nZ=1"),
+            format!("A=1\n{url}=http://127.0.0.1:4141 # b\nZ=1"),
+        ),
+        (
+            format!("K=\"it \\\" is\n{url}=no\"\n"),
+            format!("K=\"it \\\" is\n{url}=no\"\n{url}=http://127.0.0.1:4141\n"),
+        ),
+    ] {
+        let place = Place::new().with_file(".env", &original);
+        let gemini = |action: &str| place.run(&["setup", "gemini", action, "--file", ".env"]);
+        assert_eq!(gemini("--write").code, 0, "{original}");
+        assert_eq!(text(&place, ".env"), written);
+        assert_eq!(gemini("--undo").code, 0, "{original}");
+        assert_eq!(text(&place, ".env"), original);
+        assert_eq!(files(&place, ""), [".env"]);
+        // Somebody else's edit in between is kept, and with it all that was there.
+        assert_eq!(gemini("--write").code, 0, "{original}");
+        let place = place.with_file(".env", format!("B=2\n{written}"));
+        assert_eq!(place.run(&["setup", "gemini", "--undo", "--file", ".env"]).code, 0, "{original}");
+        assert_eq!(text(&place, ".env"), format!("B=2\n{original}"));
+    }
+}
+
+#[test]
+fn a_comment_behind_a_value_stays() {
+    for (original, written) in [
+        ("export OPENAI_BASE_URL=http://a # c\n", "export OPENAI_BASE_URL=http://127.0.0.1:4141/v1 # c\n"),
+        ("OPENAI_BASE_URL='http://a#b'\t# \"c\n", "OPENAI_BASE_URL=http://127.0.0.1:4141/v1\t# \"c\n"),
+        ("OPENAI_BASE_URL= # c", "OPENAI_BASE_URL=http://127.0.0.1:4141/v1 # c\n"),
+        ("OPENAI_BASE_URL=http://a#b\n", "OPENAI_BASE_URL=http://127.0.0.1:4141/v1\n"),
+    ] {
+        let place = Place::new().with_file(".env", original);
+        assert_eq!(place.run(&["setup", "openai", "--write"]).code, 0);
+        assert_eq!(text(&place, ".env"), written);
+        assert!(place.run(&["setup", "openai", "--write"]).output.contains("says it already"));
+        assert_eq!(place.run(&["setup", "openai", "--undo"]).code, 0);
+        assert_eq!(text(&place, ".env"), original);
+    }
+}
+
+/// Readers differ in what such a file says.
+#[test]
+fn a_quote_that_is_never_closed_stops_before_anything_is_changed() {
+    for original in ["A=1\nK=\"line1\nOPENAI_BASE_URL=no\n", "A=1\nK='one\ntwo' three\nB=2\n"] {
+        let place = Place::new().with_file(".env", original);
+        let envelope = place.run(&["setup", "openai", "--write", "--json"]).envelope();
+        assert_eq!(envelope["error"]["code"], "unfit_file");
+        let message = envelope["error"]["message"].as_str().unwrap();
+        assert!(message.contains("line 2"), "{message}");
+        assert_eq!(text(&place, ".env"), original);
+        assert_eq!(files(&place, ""), [".env"]);
+    }
 }

@@ -90,7 +90,7 @@ impl Document {
         let inner = match syntax {
             Syntax::Jsonc => Inner::Jsonc(Jsonc::parse(&lines)?),
             Syntax::Toml => Inner::Toml(Box::new(Toml::parse(&lines)?)),
-            Syntax::Dotenv => Inner::Dotenv(Dotenv::parse(&lines)),
+            Syntax::Dotenv => Inner::Dotenv(Dotenv::parse(&lines)?),
         };
         let document = Self { inner, has_mark, has_carriage_returns };
         if document.text() == text { Ok(document) } else { Err(Unfit::Unfaithful) }

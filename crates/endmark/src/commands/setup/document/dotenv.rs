@@ -1,74 +1,178 @@
 //! Lines `NAME=value`, as shells and the many readers of `.env` know them.
 
-use super::Value;
+use super::{Unfit, Value};
 
 pub(super) struct Dotenv {
-    /// With their line breaks.
-    lines: Vec<String>,
+    /// Lines with their breaks; those of a value that goes over several, in quotes, together.
+    entries: Vec<String>,
 }
 
+/// In these a value may go over several lines.
+const QUOTES: [char; 3] = ['"', '\'', '`'];
+
 impl Dotenv {
-    pub(super) fn parse(text: &str) -> Self {
-        Self { lines: text.split_inclusive('\n').map(str::to_owned).collect() }
+    pub(super) fn parse(text: &str) -> Result<Self, Unfit> {
+        let mut entries = Vec::new();
+        let mut lines = (1..).zip(text.split_inclusive('\n'));
+        while let Some((number, line)) = lines.next() {
+            let mut entry = line.to_owned();
+            if let Some(quote) = left_open(line) {
+                // Where it ends, readers would not agree.
+                let unclear = || {
+                    Unfit::Unreadable(format!(
+                        "line {number}: it is not clear where the value ends that begins with {quote}"
+                    ))
+                };
+                loop {
+                    let (_, next) = lines.next().ok_or_else(unclear)?;
+                    entry.push_str(next);
+                    match closing(next, quote) {
+                        None => {}
+                        Some((_, behind)) if is_comment(behind) => break,
+                        Some(_) => return Err(unclear()),
+                    }
+                }
+            }
+            entries.push(entry);
+        }
+        Ok(Self { entries })
     }
 
     pub(super) fn text(&self) -> String {
-        self.lines.concat()
+        self.entries.concat()
     }
 
     pub(super) fn value(&self, path: &[&str]) -> Option<String> {
-        let line = self.lines.get(self.position(path)?)?;
-        let (_, value) = line.split_once('=')?;
-        let value = value.trim();
-        let quoted = ['"', '\''].into_iter().find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
-        // Behind a value that has no quotes may stand a comment.
-        let bare = || value.split(" #").next().unwrap_or(value).trim_end();
-        Some(quoted.unwrap_or_else(bare).to_owned())
+        Some(Setting::of(self.entry(path)?)?.value.to_owned())
     }
 
+    /// Sets a name, and keeps what stands around its value.
     pub(super) fn set(&mut self, path: &[&str], value: &Value) {
         let Some(name) = path.last() else { return };
         let text = match value {
             Value::Text(text) => text.as_str(),
             Value::Table => "",
         };
-        self.put(path, &format!("{name}={text}\n"));
+        let known = self.entry(path).and_then(Setting::of);
+        let exported = if known.as_ref().is_some_and(|known| known.is_exported) { "export " } else { "" };
+        let comment = known.map(|known| known.comment).unwrap_or_default();
+        // Without quotes it would belong to the value.
+        let gap = if comment.starts_with('#') { " " } else { "" };
+        let entry = format!("{exported}{name}={text}{gap}{comment}\n");
+        self.put(path, entry);
     }
 
     pub(super) fn take_from(&mut self, other: &Self, path: &[&str]) {
-        match other.position(path).and_then(|position| other.lines.get(position)) {
-            Some(line) => self.put(path, line),
+        match other.entry(path) {
+            Some(entry) => self.put(path, entry.to_owned()),
             None => {
                 if let Some(position) = self.position(path) {
-                    self.lines.remove(position);
+                    self.entries.remove(position);
                 }
             }
         }
     }
 
-    fn put(&mut self, path: &[&str], line: &str) {
-        if let Some(found) = self.position(path).and_then(|position| self.lines.get_mut(position)) {
-            let exported = if is_exported(found) && !is_exported(line) { "export " } else { "" };
-            *found = format!("{exported}{line}");
+    fn put(&mut self, path: &[&str], mut entry: String) {
+        let position = self.position(path).unwrap_or(self.entries.len());
+        let is_last = position + 1 >= self.entries.len();
+        if !is_last && !entry.ends_with('\n') {
+            entry.push('\n');
+        }
+        if let Some(found) = self.entries.get_mut(position) {
+            *found = entry;
             return;
         }
-        if let Some(last) = self.lines.last_mut().filter(|last| !last.ends_with('\n')) {
+        if let Some(last) = self.entries.last_mut().filter(|last| !last.ends_with('\n')) {
             last.push('\n');
         }
-        self.lines.push(line.to_owned());
+        self.entries.push(entry);
     }
 
-    /// Where a name is set: of several lines the last, as a shell takes it.
+    fn entry(&self, path: &[&str]) -> Option<&str> {
+        self.entries.get(self.position(path)?).map(String::as_str)
+    }
+
+    /// Where a name is set: of several places the last, as a shell takes it.
     fn position(&self, path: &[&str]) -> Option<usize> {
         let name = path.last()?;
-        self.lines.iter().rposition(|line| {
-            let line = line.trim_start();
-            let line = line.strip_prefix("export ").unwrap_or(line);
-            line.split_once('=').is_some_and(|(before, _)| before.trim() == *name)
-        })
+        self.entries.iter().rposition(|entry| Setting::of(entry).is_some_and(|setting| setting.name == *name))
     }
 }
 
-fn is_exported(line: &str) -> bool {
-    line.trim_start().starts_with("export ")
+/// What sets a name.
+struct Setting<'a> {
+    is_exported: bool,
+    name: &'a str,
+    /// Without its quotes.
+    value: &'a str,
+    /// What stands behind the value, with the blanks before it.
+    comment: &'a str,
+}
+
+impl<'a> Setting<'a> {
+    fn of(entry: &'a str) -> Option<Self> {
+        let (is_exported, name, text) = split(entry)?;
+        let (value, comment) = quoted(text).unwrap_or_else(|| bare(text));
+        Some(Self { is_exported, name, value, comment })
+    }
+}
+
+/// Whether a name is exported, the name, and all that stands behind the `=`.
+fn split(entry: &str) -> Option<(bool, &str, &str)> {
+    let line = entry.trim_start();
+    let exported = line.strip_prefix("export ");
+    let (name, text) = exported.unwrap_or(line).split_once('=')?;
+    let name = name.trim();
+    let is_name = name.chars().all(|sign| sign.is_alphanumeric() || matches!(sign, '_' | '.' | '-'));
+    (is_name && !name.is_empty()).then_some((exported.is_some(), name, text.trim_end()))
+}
+
+/// A value in quotes, and the comment behind it.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let (quote, inside) = begun(text)?;
+    let (value, behind) = closing(inside, quote).or_else(|| Some((inside.strip_suffix(quote)?, "")))?;
+    is_comment(behind).then_some((value, behind))
+}
+
+/// A value without quotes, and the comment behind it: what has a blank before it.
+fn bare(text: &str) -> (&str, &str) {
+    let mut signs = text.match_indices('#').map(|(at, _)| text.split_at(at).0);
+    let before = signs.find(|before| before.ends_with(char::is_whitespace)).unwrap_or(text);
+    let (value, comment) = text.split_at(before.trim_end().len());
+    (value.trim_start(), comment)
+}
+
+/// The quote that a line opens and does not close.
+fn left_open(line: &str) -> Option<char> {
+    let (quote, inside) = begun(split(line)?.2)?;
+    // A path of Windows may end in what looks like a quote that is escaped.
+    let is_closed = closing(inside, quote).is_some() || inside.ends_with(quote);
+    (!is_closed).then_some(quote)
+}
+
+/// The quote that a value begins with, and what follows it.
+fn begun(text: &str) -> Option<(char, &str)> {
+    let text = text.trim_start();
+    QUOTES.into_iter().find_map(|quote| Some((quote, text.strip_prefix(quote)?)))
+}
+
+/// What stands before the quote that closes a value, and what behind it.
+fn closing(text: &str, quote: char) -> Option<(&str, &str)> {
+    let mut signs = text.char_indices();
+    while let Some((at, sign)) = signs.next() {
+        if sign == quote {
+            return Some((text.get(..at)?, signs.as_str()));
+        }
+        if sign == '\\' && quote != '\'' {
+            signs.next();
+        }
+    }
+    None
+}
+
+/// Whether there is nothing behind a value, or a comment.
+fn is_comment(behind: &str) -> bool {
+    let behind = behind.trim_start();
+    behind.is_empty() || behind.starts_with('#')
 }
