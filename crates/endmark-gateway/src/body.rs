@@ -49,6 +49,25 @@ pub(crate) fn preceded(beginning: Bytes, rest: AnyBody) -> AnyBody {
     Preceded { beginning, rest }.boxed_unsync()
 }
 
+/// A body that fails at once.
+pub(crate) fn failing(error: BodyError) -> AnyBody {
+    Failing(Some(error)).boxed_unsync()
+}
+
+struct Failing(Option<BodyError>);
+
+impl Body for Failing {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        Poll::Ready(self.0.take().map(Err))
+    }
+}
+
 struct Preceded {
     beginning: Bytes,
     rest: AnyBody,

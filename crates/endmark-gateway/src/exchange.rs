@@ -15,7 +15,6 @@ mod settle;
 mod slot;
 mod streamed;
 mod suspects;
-mod typed;
 mod waiting;
 mod whole;
 

@@ -6,6 +6,7 @@ mod headers;
 mod link;
 mod plain;
 mod standing;
+mod typed;
 
 pub use connector::{ClientError, Connector};
 pub use link::Link;
@@ -17,3 +18,4 @@ pub(crate) use headers::{
 };
 pub(crate) use plain::plain;
 pub(crate) use standing::{Standing, random};
+pub(crate) use typed::typed;

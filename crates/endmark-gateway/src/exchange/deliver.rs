@@ -17,7 +17,6 @@ use tokio::time::{Instant, sleep};
 
 use super::Exchange;
 use super::beginning::{Beginning, beginning};
-use super::typed::typed;
 use crate::body::{AnyBody, full};
 use crate::ledger::{Call, CallEnd};
 use crate::rescue::Refusal;
@@ -25,7 +24,7 @@ use crate::scrub::Scrubber;
 use crate::settings::{Limits, Mode};
 use crate::upstream::{
     ReadError, UpstreamError, from_upstream, is_event_stream, of_another_body, plain, random, read_whole,
-    retry_after,
+    retry_after, typed,
 };
 
 /// An error body is read to its end to see what it is; no provider's error is longer.

@@ -19,7 +19,7 @@ use crate::body::AnyBody;
 use crate::exchange::Exchange;
 use crate::ledger::{Call, CallEnd};
 use crate::settings::Limits;
-use crate::upstream::{ReadError, is_event_stream, read_whole};
+use crate::upstream::{ReadError, is_event_stream, read_whole, typed};
 
 /// What a further call gave.
 pub(super) struct Continuation {
@@ -56,8 +56,16 @@ pub(super) async fn call(
     patience: &mut Patience,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
-    let (answer, call) =
+    let (mut answer, call) =
         send(exchange, site, Bytes::from(body), stream, expected.purpose, patience, flow).await?;
+    if stream {
+        let limits = &exchange.gateway.settings.limits;
+        let typed = while_alive(limits.heartbeat, flow, typed(answer, limits.idle)).await?;
+        answer = match typed {
+            Ok(answer) => answer,
+            Err(error) => return Err(lost(call, &error)),
+        };
+    }
     if is_event_stream(answer.headers()) {
         streamed(exchange, site, answer, call, expected, flow).await
     } else {
@@ -78,14 +86,7 @@ async fn whole(
     let read = read_whole(answer.into_body(), limits.reply_bytes, limits.idle);
     let body = match while_alive(limits.heartbeat, flow, read).await? {
         Ok(body) => body,
-        Err(error) => {
-            call.settle(CallEnd::new(match error {
-                ReadError::Stalled(_) => Ending::Stalled,
-                ReadError::TooLong(_) => Ending::OverCap,
-                ReadError::Broken(_) | ReadError::CutShort(_) => Ending::Dropped,
-            }));
-            return Err(CallFailure::AnswerLost(format!("the continuation was lost: {error}")));
-        }
+        Err(error) => return Err(lost(call, &error)),
     };
     let response = match site.request.response(&body) {
         Ok(response) => response,
@@ -112,6 +113,16 @@ async fn whole(
     }
     let continuation = continuation(choice, Ending::Clean, usage, reply.id.as_deref(), expected);
     Ok(Continuation { body: Some(body), ..continuation })
+}
+
+/// An answer that began, and cannot be read to its end.
+fn lost(call: Call, error: &ReadError) -> CallFailure {
+    call.settle(CallEnd::new(match error {
+        ReadError::Stalled(_) => Ending::Stalled,
+        ReadError::TooLong(_) => Ending::OverCap,
+        ReadError::Broken(_) | ReadError::CutShort(_) => Ending::Dropped,
+    }));
+    CallFailure::AnswerLost(format!("the continuation was lost: {error}"))
 }
 
 /// What a choice says about the part that is continued.

@@ -138,6 +138,44 @@ async fn a_stream_without_a_type_is_asked_for_once_more_too() {
     }
 }
 
+/// Libraries read it as the stream that they asked for, whatever it is called.
+#[tokio::test]
+async fn a_stream_that_is_called_something_else_is_one() {
+    for (wire, kind) in Wire::ALL.into_iter().flat_map(|wire| {
+        ["application/json", "application/json; charset=utf-8", "text/plain"].map(|kind| (wire, kind))
+    }) {
+        let called = |frames: &[String]| Answer::new(200, kind, frames.concat());
+        let whole = wire.frames(&[Said::Text(STORY)], Some(End::Turn));
+        let endmark = Endmark::start(Script::new().then(called(&whole))).await;
+        let (reply, _) = wire.ask(&endmark, &wire.request(true), true).await;
+        assert_eq!((reply.text(), reply.status), (whole.concat(), 200), "{wire:?} {kind}");
+        assert_eq!(reply.header("content-type"), Some("text/event-stream"), "{wire:?} {kind}");
+
+        let (first, rest) = STORY.split_at(15);
+        let cut = wire.frames(&[Said::Text(first)], Some(End::Limit));
+        let rest = wire.frames(&[Said::Text(rest)], Some(End::Turn));
+        let script = Script::new().then(called(&cut)).otherwise(called(&rest));
+        let endmark = Endmark::resuming(script).await;
+        let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+        assert_eq!((heard.text.as_str(), endmark.calls()), (STORY, 2), "{wire:?} {kind}: {}", reply.text());
+    }
+}
+
+/// Some servers do not stream what they are asked to.
+#[tokio::test]
+async fn a_reply_that_is_no_stream_passes_where_one_was_asked_for() {
+    for wire in Wire::ALL {
+        let whole = wire.whole(&[Said::Text(STORY)], wire.word(End::Turn));
+        let endmark = Endmark::start(Script::new().then(Answer::json(200, &whole))).await;
+        let reply = wire.ask_unheard(&endmark, &wire.request(true), true).await;
+        assert_eq!(
+            (reply.json(), reply.header("content-type")),
+            (whole, Some("application/json")),
+            "{wire:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn another_upstream_gives_it_where_there_is_one() {
     for (what, frames) in beginnings(Wire::Chat) {

@@ -1,14 +1,14 @@
-//! What an answer is whose upstream does not say it.
+//! What an answer is whose upstream does not say it, or says something else.
 
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderValue, Response, header};
+use http::{HeaderMap, HeaderValue, Response, header};
 use http_body_util::BodyExt;
 use tokio::time::timeout;
 
-use crate::body::{AnyBody, preceded};
-use crate::upstream::ReadError;
+use super::ReadError;
+use crate::body::{AnyBody, failing, preceded};
 
 /// Bytes after which an answer of blank lines is not waited for any more.
 const MOST: usize = 4096;
@@ -16,16 +16,21 @@ const MOST: usize = 4096;
 /// The names of an event's fields, as their lines begin; a comment has none.
 const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
 
-/// An answer without `Content-Type` to a request for a stream is called a stream of events where it begins as one.
-/// `patience` is for each part of it until that is known.
+/// What some servers call their streams. No JSON begins as a stream does.
+const MISNOMERS: [&str; 2] = ["application/json", "text/plain"];
+
+/// An answer to a request for a stream is called a stream of events where it begins as one, though its upstream says nothing
+/// of what it is, or calls it JSON or a text: libraries read it as what they asked for. `patience` is for each part of it until
+/// that is known.
 ///
 /// # Errors
-/// It breaks off or falls silent before that.
-pub(super) async fn typed(
+/// It falls silent before that, or it is called nothing and breaks off.
+pub(crate) async fn typed(
     answer: Response<AnyBody>,
     patience: Duration,
 ) -> Result<Response<AnyBody>, ReadError> {
-    if answer.headers().contains_key(header::CONTENT_TYPE) {
+    let is_called = answer.headers().contains_key(header::CONTENT_TYPE);
+    if is_called && !may_be_misnamed(answer.headers()) {
         return Ok(answer);
     }
     let (mut head, mut body) = answer.into_parts();
@@ -33,6 +38,12 @@ pub(super) async fn typed(
     while begins_events(&read).is_none() && read.len() < MOST {
         match timeout(patience, body.frame()).await {
             Ok(Some(Ok(frame))) => read.extend_from_slice(&frame.into_data().unwrap_or_default()),
+            // It is what it is called, as far as anybody can tell, and whoever reads it finds out how it ends.
+            Ok(None) if is_called => break,
+            Ok(Some(Err(error))) if is_called => {
+                body = failing(error);
+                break;
+            }
             // Nothing of anything came.
             Ok(None) if read.trim_ascii().is_empty() => {
                 return Err(ReadError::Broken("it ended before its first event".into()));
@@ -46,6 +57,13 @@ pub(super) async fn typed(
         head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     }
     Ok(Response::from_parts(head, preceded(Bytes::from(read), body)))
+}
+
+fn may_be_misnamed(headers: &HeaderMap) -> bool {
+    let called =
+        headers.get(header::CONTENT_TYPE).and_then(|called| called.to_str().ok()).unwrap_or_default();
+    let kind = called.split(';').next().unwrap_or_default().trim();
+    MISNOMERS.iter().any(|misnomer| kind.eq_ignore_ascii_case(misnomer))
 }
 
 /// Whether an answer that begins so is a stream of events; none as long as more of it has to say.
