@@ -28,13 +28,14 @@ impl Patience {
         self.is_over
     }
 
-    /// The wait before a further try, as long as the upstream asked for if it did; none where that is longer than
+    /// The wait before a further try, at least as long as the upstream asked for if it did; none where that is longer than
     /// what is left, and nothing is tried any more then. `random` is any number, evenly spread.
     pub(super) fn wait(&mut self, told: Option<Duration>, random: u32) -> Option<Duration> {
         self.tries = self.tries.saturating_add(1);
         let doublings = self.tries.saturating_sub(QUICK_TRIES).min(8);
-        let own = || pause(self.tries, random).saturating_mul(1 << doublings);
-        let wait = told.map_or_else(own, |told| wait_as_told(told, random));
+        let own = pause(self.tries, random).saturating_mul(1 << doublings);
+        // `Retry-After: 0` is no invitation to ask without end.
+        let wait = told.map_or(own, |told| wait_as_told(told, random).max(own));
         match self.left.checked_sub(wait) {
             Some(left) => self.left = left,
             None => self.is_over = true,
@@ -55,6 +56,11 @@ mod tests {
             assert!((4..=10).contains(&waits.len()), "{waits:?}");
             assert!(waits.iter().sum::<Duration>() <= Duration::from_secs(30), "{waits:?}");
             assert!(patience.is_over());
+            for told in [Duration::ZERO, Duration::from_secs(1)] {
+                let mut patience = Patience::new(Duration::from_secs(30));
+                let waits = std::iter::from_fn(|| patience.wait(Some(told), random)).count();
+                assert!((4..=10).contains(&waits), "{waits} waits of {told:?}");
+            }
         }
     }
 
