@@ -82,17 +82,31 @@ impl Format {
         self.has_grammar() || *self == Self::Markdown
     }
 
-    /// Whether this verdict counts as evidence where the format is demanded (PC-8). That a text is cut always
-    /// does; that it is whole only by a grammar that says where a text ends.
+    /// Whether this verdict on a text counts as evidence where the format is demanded (PC-8). That it is cut always
+    /// does; that it is whole only where nothing can follow: behind a JSON document, but not behind a number that stands
+    /// alone, and behind a marker. Of rows and elements more may be to come.
     ///
     /// ```
     /// use endmark_core::{Format, Verdict};
-    /// assert!(Format::Json.testifies(&Verdict::Whole));
-    /// assert!(!Format::Markdown.testifies(&Verdict::Whole));
+    /// assert!(Format::Json.testifies(&Verdict::Whole, "[12]"));
+    /// assert!(!Format::Json.testifies(&Verdict::Whole, "12"));
+    /// assert!(!Format::Jsonl.testifies(&Verdict::Whole, "{}\n"));
+    /// assert!(!Format::Markdown.testifies(&Verdict::Whole, "Done."));
     /// ```
-    pub fn testifies(&self, verdict: &Verdict) -> bool {
-        self.has_grammar() || self.can_be_demanded() && !verdict.is_whole()
+    pub fn testifies(&self, verdict: &Verdict, text: &str) -> bool {
+        let is_at_its_end = || match self {
+            Self::Json => !is_a_number_alone(text),
+            Self::Marker(_) => true,
+            Self::Jsonl | Self::Tags | Self::Markdown | Self::Text | Self::Auto => false,
+        };
+        self.can_be_demanded() && (!verdict.is_whole() || is_at_its_end())
     }
+}
+
+/// Whether a document is a number, which its last digit may not be the end of.
+fn is_a_number_alone(text: &str) -> bool {
+    text.ends_with(|sign: char| sign.is_ascii_digit())
+        && text.trim_start().chars().all(|sign| sign.is_ascii_digit() || "+-.eE".contains(sign))
 }
 
 impl fmt::Display for Format {
@@ -127,8 +141,8 @@ mod tests {
         let cut = Verdict::Truncated(Truncation::default());
         for (format, has_grammar, can_be_demanded, testifies_to_whole, testifies_to_cut) in [
             (Format::Json, true, true, true, true),
-            (Format::Jsonl, true, true, true, true),
-            (Format::Tags, true, true, true, true),
+            (Format::Jsonl, true, true, false, true),
+            (Format::Tags, true, true, false, true),
             (Format::Marker("END".to_owned()), true, true, true, true),
             (Format::Markdown, false, true, false, true),
             (Format::Text, false, false, false, false),
@@ -136,8 +150,8 @@ mod tests {
         ] {
             assert_eq!(format.has_grammar(), has_grammar, "{format}");
             assert_eq!(format.can_be_demanded(), can_be_demanded, "{format}");
-            assert_eq!(format.testifies(&whole), testifies_to_whole, "{format}");
-            assert_eq!(format.testifies(&cut), testifies_to_cut, "{format}");
+            assert_eq!(format.testifies(&whole, "{}"), testifies_to_whole, "{format}");
+            assert_eq!(format.testifies(&cut, "{"), testifies_to_cut, "{format}");
         }
     }
 }

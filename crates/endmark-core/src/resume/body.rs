@@ -99,9 +99,10 @@ impl Body {
         self.verdict = None;
     }
 
-    /// A verdict of the grammar on another text, if it has something to say.
-    pub(super) fn testimony<'v>(&self, verdict: &'v Verdict) -> Option<&'v Verdict> {
-        self.grammar.as_ref().filter(|format| format.testifies(verdict)).map(|_| verdict)
+    /// The verdict of the grammar on what was joined, if it has something to say.
+    pub(super) fn testimony<'v>(&self, merged: &'v Merged) -> Option<&'v Verdict> {
+        let verdict = &merged.verdict;
+        self.grammar.as_ref().filter(|format| format.testifies(verdict, &merged.text)).map(|_| verdict)
     }
 
     fn verdict_of(&self, text: &str) -> Option<Verdict> {
@@ -221,9 +222,9 @@ impl Body {
         for seam in &mut self.seams {
             seam.at = seam.at.min(merged.seam.at);
         }
+        self.verdict = self.testimony(&merged).cloned();
         self.seams.push(merged.seam);
         self.text = merged.text;
-        self.verdict = self.testimony(&merged.verdict).cloned();
         self.cut_character.clear();
         self.following = None;
     }
@@ -281,7 +282,7 @@ impl Body {
 
 /// What the grammar says of a text where that counts as evidence (PC-8).
 fn testimony(format: &Format, text: &str) -> Option<Verdict> {
-    Some(detect(text.as_bytes(), format).verdict).filter(|verdict| format.testifies(verdict))
+    Some(detect(text.as_bytes(), format).verdict).filter(|verdict| format.testifies(verdict, text))
 }
 
 /// A text without the replacement characters that stand at its end for a cut character.

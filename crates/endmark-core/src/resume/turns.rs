@@ -156,7 +156,7 @@ impl Resume {
         merged: Merged,
         repeats: bool,
     ) {
-        let verdict = self.body.testimony(&merged.verdict).cloned();
+        let verdict = self.body.testimony(&merged).cloned();
         let judged = judge(&reply.evidence(verdict.as_ref(), self.demands_marker()));
         let progress = self.body.is_progress(&merged);
         let stitched = matches!(join, Join::Stitched(_));

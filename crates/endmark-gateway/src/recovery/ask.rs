@@ -310,7 +310,7 @@ impl<'a> Asker<'a> {
         if !unshown.is_empty() {
             match continuation.text.strip_prefix(unshown) {
                 Some(rest) => continuation.text = rest.to_owned(),
-                None if self.became_calls(&continuation) => {}
+                None if self.is_of_calls_alone(&continuation) => {}
                 None => {
                     // The model went on otherwise than it had: of that nothing fits behind what is there.
                     self.refused.prefill = Some(For::Good);
@@ -413,7 +413,8 @@ impl<'a> Asker<'a> {
     /// The answer as the machine takes it. Tool calls after a text, or after the call that was cut, are kept for later:
     /// what stands before them is complete.
     fn reply(&mut self, continuation: Continuation, limit: Option<u64>) -> Reply {
-        let instead_of_text = self.became_calls(&continuation) && !continuation.echoed;
+        let instead_of_text =
+            self.is_of_calls_alone(&continuation) && self.may_be_a_call() && !continuation.echoed;
         let mut stop = continuation.stop;
         let mut ending = continuation.ending;
         let calls = continuation.calls;

@@ -143,8 +143,8 @@ fn judge_anew(suspect: &Suspect) -> Judged {
         Verdict::Whole => Some(suspect.reply.text.len()),
         Verdict::Malformed { .. } => None,
     };
-    let by_format = suspect.demanded.as_ref().is_some_and(|format| format.testifies(&verdict));
     let reply = &suspect.reply;
+    let by_format = suspect.demanded.as_ref().is_some_and(|format| format.testifies(&verdict, &reply.text));
     let judgement = judge(&Evidence {
         ending: reply.ending,
         stop: reply.stop,
@@ -343,7 +343,7 @@ fn mended(
         }
         PipelineResult::Exhausted(exhausted) => {
             // Text is missing in front of them: a client would act on a reply with a hole in it.
-            if outcome.pieces.iter().any(fitted_nowhere) {
+            if judged(suspect).by_format || outcome.pieces.iter().any(fitted_nowhere) {
                 mended.following = None;
             }
             mended.outcome = Some(Outcome::Exhausted);
@@ -351,6 +351,9 @@ fn mended(
             let verified = exhausted.merged_raw.get(..exhausted.verified_len).unwrap_or_default();
             if verified.len() > suspect.reply.text.len() && verified.starts_with(&suspect.reply.text) {
                 mended.text = Some(verified.to_owned());
+            } else if mended.following.as_ref().is_some_and(|following| !following.instead_of_text) {
+                // All of it stands before them, also what came together with its end.
+                mended.text = Some(suspect.reply.text.clone());
             }
             mended.reason = Some(exhausted.reason);
         }

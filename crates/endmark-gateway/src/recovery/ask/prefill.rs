@@ -44,7 +44,7 @@ impl Asker<'_> {
             }
             return Join::Exact;
         }
-        if self.became_calls(continuation) {
+        if self.is_of_calls_alone(continuation) && self.calls_end_the_text() {
             return Join::Exact;
         }
         match self.capability {
@@ -60,9 +60,23 @@ impl Asker<'_> {
         }
     }
 
-    /// Whether the upstream read the unfinished text as a tool call and finished that.
-    pub(super) fn became_calls(&self, continuation: &Continuation) -> bool {
+    /// Whether nothing came for the unfinished text but calls.
+    pub(super) fn is_of_calls_alone(&self, continuation: &Continuation) -> bool {
         !self.is_call() && !continuation.calls.is_empty() && continuation.text.is_empty()
+    }
+
+    /// Whether the unfinished text may be the beginning of a call that its server has not recognised: models write them as
+    /// JSON, or behind a sign of their own. What a format was demanded of is a text.
+    pub(super) fn may_be_a_call(&self) -> bool {
+        let text = self.suspect.reply.text.trim_start();
+        !self.is_call() && self.suspect.demanded.is_none() && text.starts_with(['{', '[', '<', '>'])
+    }
+
+    /// Whether calls are what the text was the beginning of, or stand behind a text that was at its end: a model that goes
+    /// on with its own message says so, and any other one is believed where no word is open.
+    fn calls_end_the_text(&self) -> bool {
+        let is_word_open = self.suspect.reply.text.ends_with(char::is_alphanumeric);
+        self.may_be_a_call() || self.capability == Capability::Continues || !is_word_open
     }
 
     /// What a capability is remembered for: tool calls are continued differently from text, and by how they are shown; one

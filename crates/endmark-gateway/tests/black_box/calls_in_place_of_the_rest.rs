@@ -1,0 +1,66 @@
+//! What is done with calls that come where the rest of a text was asked for.
+
+use testkit::{Heard, Request, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
+
+const CALL: Said<'static> = Said::Call("get_time", "{}");
+
+/// What a client hears that demands this format, of a text that reaches the limit and is followed by nothing but a call.
+async fn heard(wire: Wire, text: &str, format: Option<&str>, stream: bool) -> (Heard, String, String) {
+    let script = Script::new().then(wire.answer(&[Said::Text(text)], End::Limit, stream));
+    let script = script.otherwise(wire.answer(&[CALL], End::Calls, stream));
+    let endmark = Endmark::resuming(script).await;
+    let mut request = Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream));
+    if let Some(format) = format {
+        request = request.header("x-endmark-format", format);
+    }
+    let reply = request.send().await.read().await;
+    let heard = wire.hear(&reply);
+    let told = heard.endmark.clone().unwrap_or_default();
+    let outcome = told["outcome"].as_str().or_else(|| reply.header("x-endmark-outcome")).unwrap_or_default();
+    (heard, outcome.to_owned(), format!("{wire:?} {stream}: {}", reply.text()))
+}
+
+#[tokio::test]
+async fn no_call_stands_behind_a_demanded_document_with_a_hole_in_it() {
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let (heard, outcome, what) = heard(wire, r#"{"a": [1,"#, Some("json"), stream).await;
+        assert_eq!((heard.text.as_str(), heard.calls.len()), (r#"{"a": [1,"#, 0), "{what}");
+        assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{what}");
+        assert_eq!(outcome, "exhausted", "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_text_stays_in_front_of_the_call_that_follows_it() {
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let (heard, outcome, what) = heard(wire, "I look at the clock.", None, stream).await;
+        assert_eq!((heard.text.as_str(), heard.calls.len()), ("I look at the clock.", 1), "{what}");
+        assert_eq!(outcome, "resumed", "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_text_cut_in_a_word_is_not_taken_for_whole_since_a_call_follows_it() {
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let (heard, outcome, what) = heard(wire, "I look at the clo", None, stream).await;
+        assert_eq!((heard.text.as_str(), heard.calls.len()), ("I look at the clo", 1), "{what}");
+        assert_eq!(outcome, "exhausted", "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_number_alone_that_reached_the_limit_goes_on() {
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let script = Script::new().then(wire.answer(&[Said::Text("12")], End::Limit, stream));
+        let script = script.otherwise(wire.answer(&[Said::Text("34")], End::Turn, stream));
+        let endmark = Endmark::resuming(script).await;
+        let request = Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream));
+        let reply = request.header("x-endmark-format", "json").send().await.read().await;
+        let heard = wire.hear(&reply);
+        assert_eq!(endmark.calls(), 2, "{wire:?} {stream}: {}", reply.text());
+        assert_eq!(heard.text, "1234", "{wire:?} {stream}: {}", reply.text());
+    }
+}
