@@ -13,6 +13,7 @@ use endmark_wire::reply::{Choice, Event, Piece};
 use endmark_wire::sse::{Decoder, Frame, Tail};
 use endmark_wire::stream::Reader;
 use endmark_wire::writer::Writer;
+use tokio::time::Instant;
 
 use super::Exchange;
 use super::client::ClientStream;
@@ -114,6 +115,8 @@ struct Observer<'a> {
     outgoing: Vec<u8>,
     unread: bool,
     error: Option<ProviderError>,
+    /// Since when what only says that the stream lives waits behind what is held back.
+    idle_since: Option<Instant>,
     holding: Holding,
 }
 
@@ -133,6 +136,7 @@ impl<'a> Observer<'a> {
             outgoing: Vec::new(),
             unread: false,
             error: None,
+            idle_since: None,
             holding: exchange.gateway.held.part(exchange.gateway.settings.limits.held_bytes),
         }
     }
@@ -202,7 +206,7 @@ impl<'a> Observer<'a> {
     /// Whether the client must not have an event before it is known how its reply ends.
     fn is_held_back(&mut self, event: &Event) -> bool {
         if event.idle {
-            return false;
+            return self.is_held_back_while_idle();
         }
         self.holds_calls |= self.exchange.gateway.settings.hold_tool_calls
             && event.pieces.iter().any(|delta| matches!(delta.piece, Piece::ToolCall { .. }));
@@ -216,6 +220,16 @@ impl<'a> Observer<'a> {
         // Only as long as its end is not told can it go on.
         self.holds_calls |= event.closed_call.is_some_and(|call| self.is_cut(call));
         self.holds_calls || is_end || event.closes || waits || (self.holds_end && event.pieces.is_empty())
+    }
+
+    /// Whether a comment or a ping waits: it overtakes nothing, but for a client that would not hear anything for long.
+    fn is_held_back_while_idle(&mut self) -> bool {
+        if !self.writer.holds() {
+            self.idle_since = None;
+            return false;
+        }
+        let since = *self.idle_since.get_or_insert_with(Instant::now);
+        since.elapsed() < self.exchange.gateway.settings.limits.heartbeat
     }
 
     /// Whether a call that is said to be complete is not: its arguments have begun, and are no JSON.
@@ -260,10 +274,14 @@ impl<'a> Observer<'a> {
             })
     }
 
-    /// How a stream ended whose bytes just stopped: a finish reason for every choice is an end, too.
+    /// How a stream ended whose bytes just stopped: a finish reason for every choice is an end, too. Where the format has a
+    /// last event of its own that did not come, all choices have to be there that were asked for.
     fn ending_at_close(&self) -> Ending {
         let choices = self.reader.received().choices();
-        if !choices.is_empty() && choices.iter().all(|choice| choice.finish.is_some()) {
+        let request = &self.exchange.request;
+        let is_all = !request.format().wants_last_event()
+            || u32::try_from(choices.len()).is_ok_and(|count| count >= request.view().choices);
+        if is_all && !choices.is_empty() && choices.iter().all(|choice| choice.finish.is_some()) {
             Ending::Clean
         } else {
             Ending::Dropped

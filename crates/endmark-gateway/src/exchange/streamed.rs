@@ -90,6 +90,7 @@ async fn relay(
         ends: Vec::new(),
         failed: None,
         given_up: None,
+        is_told: error.is_some(),
     };
     let given_up = if Instant::now() < exchange.deadline {
         let choices = pin!(timeout_at(exchange.deadline, closing.choices(&parts)));
@@ -109,6 +110,9 @@ async fn relay(
     Ok(End::Orderly)
 }
 
+/// More choices than these are not missed: no provider gives as many.
+const MOST_CHOICES: u32 = 128;
+
 /// The choices of a stream, each with its parts that may be cut.
 type Parts<'a> = Vec<(Cow<'a, Choice>, Vec<Suspect>)>;
 
@@ -118,11 +122,13 @@ fn parts<'a>(
     ending: Ending,
     error: Option<&ProviderError>,
 ) -> Parts<'a> {
-    let choices: Vec<Cow<'a, Choice>> = match received.choices() {
-        // A stream that went wrong before anything came of it is one reply, cut before its first character.
-        [] if ending != Ending::Clean => vec![Cow::Owned(Choice::new(0))],
-        choices => choices.iter().map(Cow::Borrowed).collect(),
-    };
+    let mut choices: Vec<Cow<'a, Choice>> = received.choices().iter().map(Cow::Borrowed).collect();
+    if ending != Ending::Clean {
+        // What a stream that went wrong has nothing of is a reply, too, cut before its first character.
+        let asked_for = 0..exchange.request.view().choices.min(MOST_CHOICES);
+        let missing = asked_for.filter(|index| received.choice_at(*index).is_none());
+        choices.extend(missing.map(|index| Cow::Owned(Choice::new(index))));
+    }
     let of = |choice: Cow<'a, Choice>| {
         let ending = if choice.finish.is_some() { Ending::Clean } else { ending };
         let parts = suspects(exchange, &choice, ending, received.output_tokens(), error);
@@ -161,6 +167,8 @@ struct Closing<'a> {
     failed: Option<Disclosure>,
     /// Why nothing more was done for it.
     given_up: Option<GivenUp>,
+    /// The upstream has said by an error that its stream is over.
+    is_told: bool,
 }
 
 /// Why a reply is left as it is before all was done for it that could be.
@@ -385,7 +393,8 @@ impl Closing<'_> {
         let lacks_end = self.exchange.request.format().wants_last_event()
             && !self.received.is_done()
             && residue.is_empty();
-        let end_lost = self.ending != Ending::Clean || lacks_end;
+        // Behind an error that the client was told of nothing is made up.
+        let end_lost = !self.is_told && (self.ending != Ending::Clean || lacks_end);
         if end_lost && self.failed.is_none() {
             self.note_lost_end();
         }

@@ -1,0 +1,86 @@
+//! What looks like the end of a reply and is none, and what only lives beside it.
+
+use serde_json::json;
+use testkit::{Answer, Dialect, Fault, Request, Script};
+
+use crate::support::spoken::{End, Said, Wire};
+use crate::support::{Endmark, streamed};
+
+/// Rows and elements have no end of their own: behind the last one more may be to come.
+#[tokio::test]
+async fn rows_and_elements_that_reached_the_limit_go_on_behind_the_last_one() {
+    let rows = ("jsonl", "{\"id\":1}\n{\"id\":2}\n", "{\"id\":3}\n");
+    let elements = ("tags", "<row>1</row>\n<row>2</row>\n", "<row>3</row>\n");
+    for (format, begun, rest) in [rows, elements] {
+        for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+            let script = Script::new().then(wire.answer(&[Said::Text(begun)], End::Limit, stream));
+            let script = script.otherwise(wire.answer(&[Said::Text(rest)], End::Turn, stream));
+            let endmark = Endmark::resuming(script).await;
+            let request = Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream));
+            let reply = request.header("x-endmark-format", format).send().await.read().await;
+            let heard = wire.hear(&reply);
+            let what = format!("{format} {wire:?} {stream}: {}", reply.text());
+            assert!(endmark.calls() > 1, "{what}");
+            assert_eq!(heard.text, format!("{begun}{rest}"), "{what}");
+        }
+    }
+}
+
+/// The request says how many choices there are.
+#[tokio::test]
+async fn a_stream_that_breaks_off_before_a_choice_began_is_not_whole_without_it() {
+    let chunk = |delta: serde_json::Value, finish: Option<&str>| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+        let chunk = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "scripted", "choices": [choice]});
+        format!("data: {chunk}\n\n")
+    };
+    let frames = [chunk(json!({"content": "One."}), None), chunk(json!({}), Some("stop"))];
+    let length = frames.concat().len();
+    let refused = Answer::error(400, "invalid_request_error", None, "no");
+    for fault in [Fault::Close, Fault::Reset] {
+        let broken = Answer::sse(frames.clone()).fault(length, fault);
+        let endmark = Endmark::start(Script::new().then(broken).otherwise(refused.clone())).await;
+        let body = json!({"model": "scripted", "stream": true, "n": 2, "messages": [{"role": "user", "content": "Tell."}]});
+        let reply = endmark.ask(&body).await;
+        let heard = streamed(&reply);
+        assert!(heard.error.is_some() && !heard.done, "{}", reply.text());
+    }
+}
+
+/// What a server says of itself, and is still there.
+#[tokio::test]
+async fn a_whole_stream_passes_byte_for_byte_with_comments_and_pings_anywhere() {
+    let idle = [": still here\n\n", "event: ping\ndata: {\"type\": \"ping\"}\n\n"];
+    for wire in Wire::ALL {
+        let said = [Said::Text("The harbour."), Said::Call("get_time", "{}")];
+        let frames = wire.frames(&said, Some(End::Calls));
+        let pings = if wire == Wire::Other(Dialect::Messages) { &idle[..] } else { &idle[..1] };
+        for (idle, at) in pings.iter().flat_map(|idle| (0..frames.len()).map(move |at| (idle, at))) {
+            let mut frames = frames.clone();
+            frames.insert(at, (*idle).to_owned());
+            let answer = Answer::sse(frames);
+            let bytes = answer.body();
+            let endmark = Endmark::start(Script::new().then(answer)).await;
+            let reply = wire.ask_unheard(&endmark, &wire.request(true), true).await;
+            assert_eq!(reply.body, bytes, "{wire:?}, {idle:?} before {at}: {}", reply.text());
+        }
+    }
+}
+
+/// Whoever was told of an error is told of no end.
+#[tokio::test]
+async fn no_end_is_made_behind_an_error_that_stands_behind_the_word_for_one() {
+    for wire in Wire::ALL {
+        let mut frames = wire.frames(&[Said::Text("The harbour.")], Some(End::Turn));
+        // The last events of these two only say that the stream is over.
+        if matches!(wire, Wire::Chat | Wire::Other(Dialect::Messages)) {
+            frames.pop();
+        }
+        frames.push(wire.error_frame("overloaded_error", "no room"));
+        let answer = Answer::sse(frames);
+        let bytes = answer.body();
+        let endmark = Endmark::start(Script::new().then(answer)).await;
+        let reply = wire.ask_unheard(&endmark, &wire.request(true), true).await;
+        assert_eq!(reply.body, bytes, "{wire:?}: {}", reply.text());
+    }
+}
