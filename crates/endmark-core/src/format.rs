@@ -84,7 +84,7 @@ impl Format {
 
     /// Whether this verdict on a text counts as evidence where the format is demanded (PC-8). That it is cut always
     /// does; that it is whole only where nothing can follow: behind a JSON document, but not behind a number that stands
-    /// alone, and behind a marker. Of rows and elements more may be to come.
+    /// alone, behind one element that holds all others, and behind a marker. Of rows and elements more may be to come.
     ///
     /// ```
     /// use endmark_core::{Format, Verdict};
@@ -96,8 +96,9 @@ impl Format {
     pub fn testifies(&self, verdict: &Verdict, text: &str) -> bool {
         let is_at_its_end = || match self {
             Self::Json => !is_a_number_alone(text),
+            Self::Tags => is_one_element(text),
             Self::Marker(_) => true,
-            Self::Jsonl | Self::Tags | Self::Markdown | Self::Text | Self::Auto => false,
+            Self::Jsonl | Self::Markdown | Self::Text | Self::Auto => false,
         };
         self.can_be_demanded() && (!verdict.is_whole() || is_at_its_end())
     }
@@ -107,6 +108,38 @@ impl Format {
 fn is_a_number_alone(text: &str) -> bool {
     text.ends_with(|sign: char| sign.is_ascii_digit())
         && text.trim_start().chars().all(|sign| sign.is_ascii_digit() || "+-.eE".contains(sign))
+}
+
+/// Whether one element holds all of a text that is whole. Where its tags stand in comments as well, it counts as none.
+fn is_one_element(text: &str) -> bool {
+    let mut text = text.trim();
+    // `<?xml version="1.0"?>`, `<!DOCTYPE html>`
+    while text.starts_with("<?") || text.starts_with("<!") {
+        text = text.split_once('>').map_or("", |(_, rest)| rest.trim_start());
+    }
+    let Some(inner) = text.strip_prefix('<') else { return false };
+    let is_of_name = |sign: char| sign.is_alphanumeric() || "-_.:".contains(sign);
+    let name = &inner[..inner.find(|sign| !is_of_name(sign)).unwrap_or(inner.len())];
+    let mut open = 0_usize;
+    for (at, _) in text.match_indices(name) {
+        let behind = &text[at + name.len()..];
+        if name.is_empty() || behind.starts_with(is_of_name) {
+            continue;
+        }
+        let ends = behind.find('>');
+        let tag = ends.map_or("", |ends| &behind[..ends]);
+        if text[..at].ends_with("</") {
+            open = open.saturating_sub(1);
+        } else if text[..at].ends_with('<') && !tag.ends_with('/') {
+            open += 1;
+        } else {
+            continue;
+        }
+        if open == 0 {
+            return ends.is_some_and(|ends| behind[ends + 1..].is_empty());
+        }
+    }
+    false
 }
 
 impl fmt::Display for Format {
@@ -133,6 +166,23 @@ mod tests {
             assert_eq!(Format::parse("marker", none), Err(FormatError::NoMarker), "{none:?}");
         }
         assert_eq!(Format::parse("json", Some("")), Ok(Format::Json));
+    }
+
+    #[test]
+    fn one_element_that_holds_all_is_told_from_several() {
+        for whole in [
+            "<a>b</a>",
+            " <?xml version=\"1.0\"?>\n<a href=\"x\">\n<a>b</a><ab/></a>\n",
+            "<!DOCTYPE html><html><p>a</p></html>",
+            "<a><a/></a >",
+        ] {
+            assert!(is_one_element(whole), "{whole}");
+        }
+        for open in
+            ["<a>b</a><a>c</a>", "<a>b</a> and so", "<a/><b/>", "text", "", "<a>b</a>\n<b>c</b>", "<>x</>"]
+        {
+            assert!(!is_one_element(open), "{open}");
+        }
     }
 
     #[test]
