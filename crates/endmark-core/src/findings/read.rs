@@ -19,6 +19,7 @@ mod json_result;
 mod lines;
 mod names;
 mod number;
+mod section;
 mod signs;
 mod speakers;
 mod table;

@@ -8,6 +8,8 @@ use super::header::Header;
 use super::heads::{self, Head, Shape};
 use super::lines::{Line, indent, unquoted};
 use super::names::{self, Key};
+use super::section::Section;
+use super::table::Table;
 use super::words::{self, Marker};
 use crate::findings::Field;
 use crate::findings::stand_in::is_placeholder;
@@ -41,6 +43,11 @@ fn opens_code(text: &str) -> bool {
 fn is_underline(text: &str) -> bool {
     let text = text.trim();
     text.len() >= 3 && ['=', '-'].iter().any(|sign| text.chars().all(|other| other == *sign))
+}
+
+/// Whether a line is a heading below another one: a single `#` may as well begin a comment.
+fn is_subheading(text: &str) -> bool {
+    text.starts_with("##") && words::without_lead(text).1.hashes > 1
 }
 
 /// The lines from one on.
@@ -174,6 +181,27 @@ impl<'a> Ahead<'a, '_> {
                 }
             }
             if keys.len() >= FIELDS_OF_FINDING {
+                return Begins::Yes;
+            }
+        }
+        if self.is_at_end() { Begins::Unknown } else { Begins::No }
+    }
+}
+
+impl Ahead<'_, '_> {
+    /// Whether a finding begins behind this line before any field comes, so that the line can head it, and others.
+    pub(super) fn heads_findings(&self) -> Begins {
+        for (number, text) in self.numbered_behind() {
+            let line = Self { at: number - 1, ..*self };
+            let is_sure = heads::head(text).is_some_and(|head| head.id.is_some());
+            if is_sure || Table::of(text).is_some() {
+                return Begins::Yes;
+            }
+            let is_other = words::marker(text).is_some() || Fence::of(text).is_some();
+            if is_other || words::said(text).is_some_and(|said| said.key.is_some()) {
+                return Begins::No;
+            }
+            if heads::loose_head(text).is_some() && line.fields_follow(usize::MAX, false) == Begins::Yes {
                 return Begins::Yes;
             }
         }
@@ -345,6 +373,12 @@ impl Around for Surroundings<'_, '_, '_> {
         }
         let heading = self.ahead.heading();
         let text = &*heading;
+        if self.ahead.is_behind_blank() && (Section::of(text).is_some() || is_subheading(text)) {
+            match self.ahead.heads_findings() {
+                Begins::No => {}
+                begins => return begins,
+            }
+        }
         let head = heads::head(text)
             .or_else(|| heads::possible_head(text).filter(|head| self.shape == Some(head.shape)));
         match head {

@@ -4,6 +4,7 @@ mod beginnings;
 mod breaks;
 mod ending;
 mod last;
+mod sections;
 mod turns;
 
 use std::collections::HashSet;
@@ -21,6 +22,7 @@ use super::header::Header;
 use super::heads::{self, Shape};
 use super::lines::{Line, indent, unquoted};
 use super::names::{Key, is_of_remedy};
+use super::section::Section;
 use super::signs::{Named, Paragraph};
 use super::table::{self, Table};
 use super::words::{self, Marker, Said, item};
@@ -61,6 +63,9 @@ pub(super) struct Block {
     shape: Option<Shape>,
     /// Whether that is known by its id alone.
     is_shape_sure: bool,
+    /// How bad that is which the finding that is open stands under, and what the next one does.
+    section: Option<Section>,
+    next_section: Option<Section>,
     /// The field that the next line may go on with, and how far it is indented.
     last: Option<Last>,
     /// Whether the line before was ignored, so that one remark does for all of them.
@@ -126,6 +131,8 @@ impl Block {
             header_columns: None,
             shape: None,
             is_shape_sure: false,
+            section: None,
+            next_section: None,
             last: None,
             is_ignoring: false,
             is_disowned: false,
@@ -213,6 +220,7 @@ impl Block {
                 match evidence.step(line, text, &surroundings) {
                     Step::Taken => {
                         draft.is_ended_by_blank = false;
+                        self.leave_section(text);
                         return Closed::Open;
                     }
                     Step::TakenForEvidence => {
@@ -275,6 +283,8 @@ impl Block {
             if let Some(draft) = &mut self.draft {
                 draft.is_ended_by_blank |= line.is_empty();
             }
+        } else if self.section(line, text, ahead) {
+            (self.last, self.above) = (None, None);
         } else if let Some((head, is_sure)) = self.head(line, &ahead.heading_of(text), ahead, remarks) {
             self.begin(head, is_sure, line, remarks);
         } else if self.table(line, text, remarks) {
@@ -316,7 +326,7 @@ impl Block {
         if self.header_table(line, text, remarks) {
             return true;
         }
-        if let Some(table) = &self.table {
+        if let Some(table) = self.table.as_ref().filter(|_| Table::of(text).is_none()) {
             if table::is_rule(text) {
                 return true;
             }
@@ -324,6 +334,7 @@ impl Block {
                 let id = row.id.filter(|id| !id.as_str().is_empty()).unwrap_or_else(|| self.next_id());
                 if !self.has(&id) {
                     let mut draft = Draft::new(id, &row.title, line.begins());
+                    self.section.clone_from(&self.next_section);
                     for (key, value) in row.values {
                         match key {
                             Key::Of(Field::Evidence) => draft.collect_text(&value),

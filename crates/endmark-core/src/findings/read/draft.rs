@@ -235,6 +235,14 @@ impl Draft {
         self.values.push((key, value.to_owned(), position));
     }
 
+    /// Takes how bad it is from the heading that it stands under, where it does not say that itself.
+    pub(super) fn stands_under(&mut self, severity: &Severity) {
+        let key = Key::Of(Field::Severity);
+        if self.is_new(key) && !self.is_bare() {
+            self.values.push((key, severity.name().to_owned(), self.position));
+        }
+    }
+
     /// The value that was taken last goes on in the next line.
     pub(super) fn grows(&mut self, key: Key) {
         self.growing = Some(key);

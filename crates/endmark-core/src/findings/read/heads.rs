@@ -48,6 +48,11 @@ impl Shape {
         self.hashes > 0 || self.is_bold
     }
 
+    /// How many `#` of a heading.
+    pub(super) fn hashes(self) -> usize {
+        self.hashes
+    }
+
     /// Whether the id stands in brackets, as the form has it.
     pub(super) fn is_bracket(self) -> bool {
         self.is_bracket

@@ -136,6 +136,7 @@ impl Block {
     /// Begins a finding.
     pub(super) fn begin(&mut self, head: Head<'_>, is_sure: bool, line: &Line<'_>, remarks: &mut Remarks) {
         self.finish_draft(true, remarks);
+        self.section.clone_from(&self.next_section);
         (self.is_ignoring, self.last, self.table, self.above) = (false, None, None, None);
         self.unknown_at = None;
         // The findings look as the first behind their overview does.
@@ -214,6 +215,7 @@ impl Block {
         }
         let (title, begins) = self.title_above(line);
         self.finish_draft(true, remarks);
+        self.section.clone_from(&self.next_section);
         let id = id.unwrap_or_else(|| self.next_id());
         let mut draft = Draft::new(id, &title, begins);
         draft.is_headless = true;

@@ -19,7 +19,17 @@ impl Block {
     }
 
     /// Takes what a finding has come to.
-    pub(super) fn finished(&mut self, draft: Draft, is_ended: bool, of_table: bool, remarks: &mut Remarks) {
+    pub(super) fn finished(
+        &mut self,
+        mut draft: Draft,
+        is_ended: bool,
+        of_table: bool,
+        remarks: &mut Remarks,
+    ) {
+        // Where the text stops, the finding may have been to say another one.
+        if let Some(section) = self.section.as_ref().filter(|_| is_ended) {
+            draft.stands_under(&section.severity);
+        }
         match draft.finish(is_ended) {
             Finished::Template(position) => {
                 self.templates += 1;

@@ -324,12 +324,24 @@ foreign! {
           F001 complete | SQL Injection in `login` | High | CWE-89 | src/a.py:10-12 | `request.args["name"]` | `cursor.execute` |  | "cursor.execute(\"select \" + name)"
           F002 complete | Reflected XSS | Medium | CWE-79 | src/b.py:3 | query | render |  | "render(q)"
     "#;
+    severity_in_headings: r#"
+        whole auth-2 [a] declared 3
+          F001 complete | SQL | Critical |  | src/db/user.rs:41-58 | name | sqlx::query |  | "q(name)"
+          F002 complete | Session | Low |  | src/web/session.rs:12 | Session::id | Redirect::to |  | "Redirect::to(id)"
+          F003 complete | Other | High |  | src/web/other.rs:12 | x | y |  | "z(id)"
+          F004 truncated | In none | - |  | src/web/none.rs:12 | x | y |  | "z(id)" | lacks severity
+        6:1 ignored_text
+        39:1 ignored_text
+    "#;
+    severity_above_tables: r#"
+        whole auth-2 []
+          F001 complete | SQL | High |  | src/a.rs:3 | name | query |  | "`q(name)`"
+          F002 complete | Session | Low |  | src/b.rs:3 | id | redirect |  | "`r(id)`"
+    "#;
     headings_for_groups: r#"
         whole a-1 [sql, xss]
           F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "`x`"
           F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "`y`"
-        5:1 ignored_text
-        14:1 ignored_text
     "#;
     http_as_evidence: r#"
         whole a-1 [sql, xss]
