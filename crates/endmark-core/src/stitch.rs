@@ -15,6 +15,7 @@ mod evidence;
 mod fence;
 mod foreword;
 mod identity;
+mod indent;
 mod joint;
 mod lines;
 mod opening;

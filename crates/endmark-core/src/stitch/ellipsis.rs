@@ -1,5 +1,13 @@
 //! Dots of omission at the beginning of a continuation: "...and so on".
 
+/// The places behind dots of omission that a text begins with: of four the last may be the text's own.
+pub(super) fn places(text: &str) -> impl Iterator<Item = usize> {
+    let behind = after(text);
+    let signs = behind.map_or("", |end| text[..end].trim_start());
+    let three = behind.filter(|_| signs == "....").map(|end| end - 1);
+    behind.into_iter().chain(three)
+}
+
 /// The place behind dots of omission that a text begins with.
 pub(super) fn after(text: &str) -> Option<usize> {
     let rest = text.trim_start();

@@ -90,11 +90,14 @@ fn in_line(
     let line = reach[indent..].lines().next().unwrap_or_default();
     let line = preamble::head(line, REACH_IN_LINE);
     let first = found.len();
+    let is_marked = line.starts_with(['(', '[', '*']);
     let mut likelier = Vec::new();
     for (at, sign) in line.char_indices() {
         let wide = matches!(sign, '\u{ff1a}' | '\u{3002}' | '\u{ff01}');
         let behind = at + sign.len_utf8();
-        let closes = wide || matches!(sign, ':' | '.' | '!' | '\u{2026}' | '\u{2014}');
+        let closes = wide
+            || matches!(sign, ':' | '.' | '!' | '\u{2026}' | '\u{2014}')
+            || is_marked && matches!(sign, ')' | ']' | '*');
         if !closes || likelier.len() == MOST_IN_LINE || !wide && !line[behind..].starts_with(' ') {
             continue;
         }

@@ -32,7 +32,7 @@ pub(super) fn openings(joint: &Joint<'_>) -> Vec<Opening> {
         found.extend(found[index].behind_fence(text, 1.0));
     }
     for index in 0..found.len() {
-        if let Some(length) = ellipsis::after(&text[found[index].start..]) {
+        for length in ellipsis::places(&text[found[index].start..]) {
             let cost = if may_be_its_own(joint, found[index].start + length) { 10.0 } else { 5.0 };
             found.push(found[index].then(found[index].start + length, SeamStyle::Ellipsis, cost));
         }

@@ -9,7 +9,6 @@ mod cost;
 mod elements;
 mod ending;
 mod form;
-mod indent;
 mod likeness;
 mod nesting;
 mod opening;

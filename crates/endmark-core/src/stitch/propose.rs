@@ -42,8 +42,10 @@ fn place_cost(joint: &Joint<'_>, keep: usize) -> f64 {
         AskedFrom::Unknown if at_cut => 0.5,
         AskedFrom::Unknown => 1.5,
         AskedFrom::Cut if at_cut => 0.0,
+        // Least of all in a number.
+        AskedFrom::Cut if !joint.in_text => 8.0,
         AskedFrom::Cut => 6.0,
-        AskedFrom::Token if at_cut && joint.has_unsettled() => 6.0,
+        AskedFrom::Token if at_cut && joint.has_unsettled() => 6.5,
         AskedFrom::Token => 0.0,
     }
 }
@@ -191,7 +193,8 @@ fn repetition(
     }
     cost += lost_character(joint, start, keep == joint.initial.len());
     // The layout between tokens is no letter.
-    let few = (keep - beginning).min(if joint.in_text { usize::MAX } else { count }) < FEW;
+    let signs = || units.chars(first..units.len()).filter(|sign| !sign.is_whitespace()).take(FEW).count();
+    let few = keep - beginning < FEW || !joint.in_text && signs() < FEW;
     cost += match joint.from {
         // Two numbers and a comma are not said twice either.
         AskedFrom::Unknown if few && !joint.in_text && letters < 3 => 8.0,

@@ -129,9 +129,7 @@ pub(super) fn behind_reflowed_restart(initial: &str, continuation: &str) -> Opti
     const LEAST: usize = 40;
     if continuation.starts_with(initial) {
         let is_long = initial.chars().filter(|sign| !sign.is_whitespace()).take(LEAST).count() == LEAST;
-        let said = initial.trim_end().len();
-        let spaces = continuation[said..].len() - continuation[said..].trim_start().len();
-        return is_long.then_some(if said < initial.len() { said + spaces } else { said });
+        return is_long.then_some(initial.len());
     }
     let mut again = continuation.char_indices().filter(|(_, sign)| !sign.is_whitespace());
     let mut end = 0;

@@ -4,4 +4,5 @@ mod form;
 mod generator;
 mod properties;
 mod streamed;
+mod told;
 mod worked;

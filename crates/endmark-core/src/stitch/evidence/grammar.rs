@@ -3,6 +3,7 @@
 use memchr::memmem;
 
 use crate::Format;
+use crate::stitch::indent::Indents;
 use crate::stitch::joint::Joint;
 use crate::stitch::lines::begins_block;
 use crate::stitch::preamble::{self, NewTurn};
@@ -21,6 +22,8 @@ use super::looks::{self, NEAR, longest_repetition, shared_end};
 const BEHIND: usize = 6;
 /// A repetition longer than this is judged as a whole, in bytes.
 const LONG: usize = 8_192;
+/// What a capital letter in a word says against it near words that have some, in bits at most.
+const COMPOUND: f64 = 3.0;
 /// Of a part that a survivor does not explain, so many units are looked at.
 const MOST_UNEXPLAINED: usize = 512;
 
@@ -30,6 +33,8 @@ pub(super) struct Compared<'a> {
     predictor: Predictor,
     /// What is usual in words, where the cut goes through a string.
     texture: Option<Texture>,
+    /// How the lines of that string are indented, and what stands before the cut in it.
+    lines: Option<(Indents, String)>,
     /// The shape of the first part up to the cut, and up to its settled end.
     at_cut: Shape,
     at_settled: Shape,
@@ -50,13 +55,34 @@ impl<'a> Compared<'a> {
         let mut at_cut = at_settled.clone();
         at_cut.push(&joint.initial[joint.settled..]);
         let texture = joint.in_text.then(|| looks::words(joint));
-        Self { joint, predictor, texture, at_cut, at_settled }
+        let lines = joint.in_text.then(|| looks::lines(joint)).flatten();
+        Self { joint, predictor, texture, lines, at_cut, at_settled }
     }
 
     /// How unlikely it is that the text goes on as a survivor says, in bits.
     pub(super) fn cost(&self, survivor: &Survivor, survivors: &[Survivor]) -> f64 {
         let (unexplained, seam) = self.unexplained_and_seam(survivor, survivors);
-        unexplained + seam + self.shape(survivor)
+        unexplained + seam + self.shape(survivor) + self.indented(survivor).unwrap_or(0.0)
+    }
+
+    /// How unlikely the indentation is that a survivor gives to the line that the cut stands in, in bits; none where it
+    /// stands in no indentation.
+    fn indented(&self, survivor: &Survivor) -> Option<f64> {
+        let (indents, before) = self.lines.as_ref()?;
+        let own = &survivor.candidate;
+        let half = &self.joint.initial[self.joint.settled.min(own.keep)..own.keep];
+        let added = preamble::head(own.added(self.joint), predict::WINDOW_BEHIND);
+        let text = [half, own.glue, added].concat();
+        let added = Units::read(&text, Reading::Content);
+        let added: String = added.chars(0..added.len()).collect();
+        let (above, line) = before.split_at(before.rfind('\n')? + 1);
+        let text = added.trim_start_matches([' ', '\t']);
+        let indent = [line, &added[..added.len() - text.len()]].concat();
+        if !indent.trim().is_empty() || text.is_empty() || text.starts_with(['\n', '\r']) {
+            return None;
+        }
+        let above = above.lines().rev().find(|line| !line.trim().is_empty())?;
+        Some(indents.bits(above, &indent, text))
     }
 
     /// How unlikely it is that something else begins with just what a survivor takes for repeated, in bits.
@@ -108,7 +134,9 @@ impl<'a> Compared<'a> {
             let chars = |codes: &[u32]| codes.iter().map(|code| character(*code)).collect::<Vec<_>>();
             let left = chars(&before[before.len().saturating_sub(NEAR)..]);
             let after = [&unexplained[..unexplained.len().min(NEAR)], rest].concat();
-            seam += texture.words_at(&left, &chars(&after)) + texture.case_at(&left, &chars(&after));
+            let case = texture.case_at(&left, &chars(&after));
+            let case = if has_compounds(&left) { case.min(COMPOUND) } else { case };
+            seam += texture.words_at(&left, &chars(&after)) + case;
         }
         (surprise, seam)
     }
@@ -384,7 +412,12 @@ pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, survivor: &Survivor, before
         // A model that goes on writes the space before its first word; one that begins anew has none to write.
         let set_off = continuation.starts_with(char::is_whitespace);
         let behind_space = before.last().is_none_or(|last| last.is_whitespace());
-        let announced = announced(joint, &Around::of(joint));
+        // A capital letter goes on a word in a text that writes its words so.
+        let goes_on_word = before.last().is_some_and(|last| last.is_lowercase())
+            && continuation.starts_with(char::is_uppercase)
+            && has_compounds(before)
+            && !continuation.split(':').next().is_some_and(|name| name.contains(' '));
+        let announced = if goes_on_word { 0.0 } else { announced(joint, &Around::of(joint)) };
         cost += match announced {
             bits if !set_off => (2.0 * bits - 4.0).clamp(0.0, 18.0),
             bits if in_sentence => (bits - 2.0).clamp(0.0, 7.0),
@@ -416,6 +449,11 @@ pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, survivor: &Survivor, before
         cost += 14.0;
     }
     cost
+}
+
+/// Whether words are written in one here, each with a capital letter.
+fn has_compounds(text: &[char]) -> bool {
+    text.windows(2).any(|pair| pair[0].is_lowercase() && pair[1].is_uppercase())
 }
 
 /// How much the first sentence of a continuation, or its first line, reads as an announcement, in bits.

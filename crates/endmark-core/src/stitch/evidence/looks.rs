@@ -1,5 +1,6 @@
 //! The neighbourhood of a seam: its rivals, and the words around it.
 
+use crate::stitch::indent::Indents;
 use crate::stitch::joint::Joint;
 use crate::stitch::preamble;
 use crate::stitch::survivor::Survivor;
@@ -31,6 +32,16 @@ pub(super) fn longest_repetition(survivor: &Survivor, survivors: &[Survivor]) ->
         .max()
         .unwrap_or(0);
     longest.saturating_sub(own.repeated)
+}
+
+/// How the lines of a string that has several are indented, and what stands before the cut in it.
+pub(super) fn lines(joint: &Joint<'_>) -> Option<(Indents, String)> {
+    let units = &joint.settled_units;
+    let before: String = units.chars(units.len().saturating_sub(texture::WINDOW)..units.len()).collect();
+    before.rfind('\n').filter(|at| before[*at..].trim().is_empty())?;
+    let head = Units::read(preamble::head(joint.continuation, texture::WINDOW), Reading::Content);
+    let after: String = head.chars(0..head.len()).collect();
+    Some((Indents::of(&before, &after), before))
 }
 
 /// The words on both sides of a seam inside a string.

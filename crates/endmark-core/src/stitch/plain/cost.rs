@@ -6,11 +6,11 @@ use memchr::memmem;
 
 use super::elements::Elements;
 use super::form::form;
-use super::indent::Indents;
 use super::likeness::{Likeness, is_common};
 use super::nesting::Nesting;
 use super::rows::rows;
 use crate::stitch::candidate::Candidate;
+use crate::stitch::indent::Indents;
 use crate::stitch::joint::Joint;
 use crate::stitch::predict::surprise_of_going_round;
 use crate::stitch::seam::AskedFrom;
@@ -22,8 +22,6 @@ pub(super) const REACH: usize = 8;
 const BEFORE: usize = 64;
 /// A text that goes round already does it again for so many bits.
 const GOES_ROUND: f64 = 6.0;
-/// An indentation speaks no more than so many bits against a seam.
-const MOST_OF_INDENT: f64 = 9.0;
 /// What goes round is likely to do it again: at most so many bits of surprise, if it does so that often.
 const ROUND_AGAIN: f64 = 3.0;
 const ROUNDS: usize = 3;
@@ -37,6 +35,9 @@ const CONJUNCTIONS: [&str; 12] = ["and", "or", "to", "und", "oder", "bis", "et",
 const LONG_WORD: usize = 80;
 /// No coincidence counts for more than so many bits.
 const MOST_BITS: f64 = 80.0;
+
+/// What the first letters of an element's text say against it, where others begin as it does, in bits at most.
+const BEGINS: f64 = 4.0;
 
 /// What is needed to weigh a story.
 pub(super) struct Scale<'a> {
@@ -66,8 +67,8 @@ impl<'a> Scale<'a> {
     /// How much unlikelier a story makes the continuation than a text of its own does, in bits.
     pub(super) fn cost(&self, story: &Candidate) -> f64 {
         let seam = self.seam(story, story.start).min(self.coincidence(story)).min(self.most(story));
-        let seam = seam.max(self.same_lines(story));
-        let nesting = self.nesting.as_ref().map_or(0.0, |nesting| nesting.bits(self.joint, story));
+        let begins = story.glue.is_empty() && self.elements.begins(story.added(self.joint));
+        let seam = if begins { seam.min(BEGINS) } else { seam }.max(self.same_lines(story));
         story.cost + seam - self.repeated(story)
             + form(self.joint, &self.before, story)
             + rows(self.joint, story)
@@ -75,7 +76,12 @@ impl<'a> Scale<'a> {
             + self.broken_word(story)
             + self.broken_compound(story)
             + self.glued_words(story)
-            + nesting
+            + self.nesting(story)
+    }
+
+    /// What the tags that a story leaves badly nested speak against it.
+    pub(super) fn nesting(&self, story: &Candidate) -> f64 {
+        self.nesting.as_ref().map_or(0.0, |nesting| nesting.bits(self.joint, story))
     }
 
     /// What speaks against whitespace that is left out at the seam, where it keeps two words apart.
@@ -192,7 +198,7 @@ impl<'a> Scale<'a> {
         joined.extend(indent.chars());
         as_before.extend(line_before.chars().take_while(|sign| matches!(sign, ' ' | '\t')));
         let text_bits = self.likeness.bits(&joined, &shown).min(self.likeness.bits(&as_before, &shown));
-        let bits = self.indents.bits(line_before, &indent, text).min(MOST_OF_INDENT) + text_bits;
+        let bits = self.indents.bits(line_before, &indent, text) + text_bits;
         Some(bits - self.likeness.bits(&self.preceding(start), &rest))
     }
 
@@ -220,8 +226,13 @@ impl<'a> Scale<'a> {
     /// What the seam costs if a longer repeated part, which another story explains, is a coincidence: less than
     /// text of its own, where the text repeats itself anyway.
     fn coincidence(&self, story: &Candidate) -> f64 {
+        let initial = self.joint.initial;
         let explains = |other: &&Candidate| {
-            other.opening == story.opening && other.repeated > story.repeated + REACH && story.glue.is_empty()
+            other.opening == story.opening
+                && other.repeated > story.repeated + REACH
+                && story.glue.is_empty()
+                // How far a line is indented is judged by the lines around it.
+                && !initial[initial.len() - other.repeated..].trim().is_empty()
         };
         let others = || self.stories.iter().zip(self.likely()).filter(|(other, _)| explains(other));
         let longest = others().max_by_key(|(other, _)| other.repeated);
@@ -246,7 +257,8 @@ impl<'a> Scale<'a> {
         };
         let others = self.stories.iter().filter(explains);
         let told = others.filter_map(|other| {
-            let surprise = surprise_of_same_lines(self.joint.initial, other.repeated)?;
+            let rest = &self.joint.continuation[other.start..story.end.max(other.start)];
+            let surprise = surprise_of_same_lines(self.joint.initial, rest, other.repeated)?;
             Some(surprise - self.own_bits(story.start, other.start) + self.seam(story, other.start))
         });
         told.fold(f64::NEG_INFINITY, f64::max)
@@ -325,9 +337,9 @@ pub(super) fn self_similarity(text: &str) -> f64 {
     f64::from(u32::try_from(twice).unwrap_or(0)) / f64::from(u32::try_from(SAMPLES).unwrap_or(1))
 }
 
-/// How unlikely it is, in bits, that a text says its last lines again, which take `length` bytes; none where it did say
-/// as many twice in a row, or where these are no whole lines that say something.
-fn surprise_of_same_lines(text: &str, length: usize) -> Option<f64> {
+/// How unlikely it is, in bits, that a text says its last lines again, which take `length` bytes, before it goes on with
+/// `rest`; none where it says as many twice in a row, or where these are no whole lines that say something.
+fn surprise_of_same_lines(text: &str, rest: &str, length: usize) -> Option<f64> {
     const LEAST: usize = 20;
     const MOST_LINES: usize = 8;
     const REACH: usize = 200;
@@ -339,11 +351,12 @@ fn surprise_of_same_lines(text: &str, length: usize) -> Option<f64> {
         return None;
     }
     let lines: Vec<&str> = text.lines().rev().take(REACH).collect();
-    let mut pairs = lines.windows(count * 2).map(|lines| lines.split_at(count));
-    let checked = f64::from(u32::try_from(pairs.len()).unwrap_or(u32::MAX));
     let says_something = |lines: &[&str]| lines.iter().any(|line| line.trim().len() > 2);
-    let has_same = pairs.any(|(below, above)| below == above && says_something(below));
-    (!has_same).then(|| NEVER + (checked + 1.0).log2())
+    let is_twice = |lines: &[&str]| lines[..count] == lines[count..] && says_something(lines);
+    let below: Vec<&str> = repeated.lines().chain(rest.lines().take(REACH)).collect();
+    let pairs = || lines.windows(count * 2).chain(below.windows(count * 2));
+    let checked = f64::from(u32::try_from(pairs().count()).unwrap_or(u32::MAX));
+    (!pairs().any(is_twice)).then(|| NEVER + (checked + 1.0).log2())
 }
 
 /// How unlikely it is, in bits, that a text says its own last `length` bytes again, judged by whether it said

@@ -14,13 +14,22 @@ const FIRST: f64 = 6.0;
 const FURTHER: f64 = 2.0;
 const MOST_BITS: f64 = 10.0;
 
-/// What speaks against a line break in the text of the element that the cut stands in, in bits; 0 where nothing does.
-#[derive(Debug)]
-pub(super) struct Elements(f64);
+/// What speaks against a line break in the text of the element that the cut stands in, in bits, and whether it begins there
+/// as that of the others does, without white space.
+#[derive(Debug, Default)]
+pub(super) struct Elements {
+    broken: f64,
+    begins: bool,
+}
 
 impl Elements {
     pub(super) fn of(joint: &Joint<'_>) -> Self {
-        Self(against_line_breaks(joint).unwrap_or(0.0))
+        elements(joint).unwrap_or_default()
+    }
+
+    /// Whether the text of an element begins with a story as the texts of others do: with what letter is a matter of chance.
+    pub(super) fn begins(&self, part: &str) -> bool {
+        self.begins && !part.starts_with(['<', ' ', '\t', '\n', '\r'])
     }
 
     /// What speaks against a story, in bits.
@@ -28,11 +37,11 @@ impl Elements {
         let part = story.added(joint);
         let text = part.split('<').next().unwrap_or_default();
         let is_broken = text.len() < part.len() && (text.contains('\n') || story.glue.contains('\n'));
-        if is_broken { self.0 } else { 0.0 }
+        if is_broken { self.broken } else { 0.0 }
     }
 }
 
-fn against_line_breaks(joint: &Joint<'_>) -> Option<f64> {
+fn elements(joint: &Joint<'_>) -> Option<Elements> {
     let initial = joint.initial;
     let opened = initial.rfind('<').filter(|_| joint.format == Format::Tags)?;
     let tag = &initial[opened + 1..];
@@ -46,13 +55,16 @@ fn against_line_breaks(joint: &Joint<'_>) -> Option<f64> {
     let opening = format!("<{name}");
     let texts = [&initial[start..opened], rest].into_iter().flat_map(|side| texts(side, &opening));
     let mut count = 0.0;
-    for text in texts.take(MOST) {
-        if text.contains('\n') {
+    let mut begins = text.is_empty();
+    for other in texts.take(MOST) {
+        if other.contains('\n') {
             return None;
         }
+        begins &= !other.starts_with(char::is_whitespace);
         count += 1.0;
     }
-    (count > 0.0).then_some((FIRST + FURTHER * (count - 1.0)).min(MOST_BITS))
+    let broken = (FIRST + FURTHER * (count - 1.0)).min(MOST_BITS);
+    (count > 0.0).then_some(Elements { broken, begins })
 }
 
 /// The texts of the elements that are opened so and have nothing else.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::nesting::root;
-use super::opening::{DOUBTFUL, MOST_BITS, MOST_PARAGRAPHS};
+use super::opening::{DOUBTFUL, MOST_PARAGRAPHS};
 use crate::Format;
 use crate::detect::Detector;
 use crate::stitch::joint::Joint;
@@ -17,6 +17,8 @@ use crate::stitch::{fence, preamble};
 /// How much likelier a fence that closes nothing is a wrapper's than the text's own, in bits.
 const CLOSES_NOTHING: f64 = 6.0;
 
+/// No line counts for more than so many bits.
+const MOST_BITS: f64 = 14.0;
 /// Below this score a last line is hardly ever a remark: of fifteen hundred with scores from -8 to 0 two were.
 const HARDLY_LEAVING: f64 = 1.0;
 
@@ -43,13 +45,7 @@ pub(super) fn ends(
     if let Some(fence) = opening.fence
         && let Some(end) = before_closing(body, fence, (fences, line_before))
     {
-        // A remark behind the fence is one in every other story as well.
-        let behind = tails.remarks.iter().find(|remark| remark.at >= start + end);
-        return vec![End {
-            at: start + end,
-            cost: behind.map_or(0.0, |remark| remark.cost.min(0.0)),
-            left_out: false,
-        }];
+        return vec![End { at: start + end, cost: tails.behind(start + end), left_out: false }];
     }
     let mut found = vec![End { at: text.len(), cost: 0.0, left_out: false }];
     if let Format::Marker(marker) = &joint.format {
@@ -59,7 +55,7 @@ pub(super) fn ends(
         }
     }
     if let Some(end) = behind_root(joint, body) {
-        return vec![End { at: start + end, cost: 0.0, left_out: true }];
+        return vec![End { at: start + end, cost: tails.behind(start + end), left_out: true }];
     }
     found.extend(tails.remarks.iter().filter(|remark| remark.at > start));
     let last = found.last().map_or(text.len(), |end| end.at);
@@ -94,6 +90,12 @@ impl Tails {
             blocks
         });
         Self { remarks, blocks, known: RefCell::default() }
+    }
+
+    /// What the remark behind an end of the text that something else tells is worth: it is one in every other story as well.
+    fn behind(&self, end: usize) -> f64 {
+        let behind = self.remarks.iter().find(|remark| remark.at >= end);
+        behind.map_or(0.0, |remark| remark.cost.min(0.0))
     }
 
     /// Where this part of the continuation ends before a fence in its last line that closes nothing, but opens what

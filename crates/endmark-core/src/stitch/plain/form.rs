@@ -80,7 +80,7 @@ fn omission(joint: &Joint<'_>, part: &str, glued: bool) -> f64 {
 fn unlikely_block(joint: &Joint<'_>, part: &str) -> f64 {
     let Some(length) = fence::opening(part).filter(|_| !joint.fence_is_open) else { return 0.0 };
     let before = joint.initial;
-    let announced = part.starts_with("\n\n") || before.ends_with("\n\n") || before.trim_end().ends_with(':');
+    let announced = part.starts_with("\n\n") || before.ends_with("\n\n") || joint.announces_block();
     let rest = &part[length..];
     let wrapped = fence::is_closed(rest);
     let unclosed = fence::lines(rest).is_multiple_of(2);

@@ -42,8 +42,20 @@ impl Nesting {
         let is_open = !nesting.open.is_empty() || !nesting.tag.is_empty();
         let faults = nesting.faults
             + u32::from(near.len() == part.len() && is_open)
-            + u32::from(breaks_entity(joint.initial, story.glue, part));
+            + u32::from(breaks_entity(joint.initial, story.glue, part))
+            + 2 * u32::from(self.breaks_tag(story.glue, part));
         FAULT * f64::from(faults.min(MOST_FAULTS))
+    }
+
+    /// Whether white space or a sentence stands where the name of a tag begins, or a tag begins in a value that is open.
+    fn breaks_tag(&self, glue: &str, part: &str) -> bool {
+        let is_nameless = matches!(self.tag.as_str(), "<" | "</");
+        let is_spaced = !glue.is_empty() || part.starts_with(char::is_whitespace);
+        let begins_tag = |sign: char| sign.is_alphabetic() || sign == '/';
+        let is_tag = part.strip_prefix('<').is_some_and(|name| name.starts_with(begins_tag));
+        let is_sentence = name_of(part).contains(FULL_WIDTH);
+        is_nameless && (is_spaced || is_sentence)
+            || is_tag && !self.tag.matches('"').count().is_multiple_of(2)
     }
 
     fn read(&mut self, text: &str) {
@@ -75,7 +87,10 @@ impl Nesting {
         // No tag begins in another one.
         let unquoted = |text: &str| text.split('"').step_by(2).any(|part| part.contains('<'));
         self.faults += u32::from(!body.starts_with(['!', '?']) && unquoted(body));
-        let is_named = |text: &str| text.starts_with(|sign: char| sign.is_alphabetic() || sign == '_');
+        let is_named = |text: &str| {
+            text.starts_with(|sign: char| sign.is_alphabetic() || sign == '_')
+                && !name_of(text).contains(FULL_WIDTH)
+        };
         let ends = match body.as_bytes() {
             [b'!', b'-', b'-', ..] => body.len() > 5 && body.ends_with("-->"),
             [b'!', b'[', ..] => body.ends_with("]]>"),
@@ -93,20 +108,25 @@ impl Nesting {
         }
         let tag = std::mem::take(&mut self.tag);
         let body = tag[1..].trim_end_matches('>');
-        let name = |text: &str| -> Box<str> {
-            text.split(|sign: char| sign.is_whitespace() || sign == '/').next().unwrap_or_default().into()
-        };
         if let Some(closing) = body.strip_prefix('/') {
-            if self.open.last() == Some(&name(closing)) {
+            if self.open.last().map(AsRef::as_ref) == Some(name_of(closing)) {
                 self.open.pop();
             } else {
                 self.faults += 1;
             }
         } else if is_named(body) && !body.ends_with('/') {
-            self.open.push(name(body));
+            self.open.push(name_of(body).into());
         }
         self.behind_root = self.open.is_empty();
     }
+}
+
+/// Signs of sentences that no name has.
+const FULL_WIDTH: [char; 6] = ['：', '，', '、', '。', '！', '？'];
+
+/// The name that the body of a tag begins with.
+fn name_of(body: &str) -> &str {
+    body.split(|sign: char| matches!(sign, '/' | '>') || sign.is_whitespace()).next().unwrap_or_default()
 }
 
 /// The name of the outermost element of a text, if that begins in it; before it a text may have declarations and

@@ -10,7 +10,7 @@ use crate::stitch::seam::{AskedFrom, SeamStyle};
 /// What is less likely an announcement or a remark than this, in bits, is none.
 pub(super) const DOUBTFUL: f64 = -8.0;
 /// No line counts for more than so many bits.
-pub(super) const MOST_BITS: f64 = 14.0;
+const MOST_BITS: f64 = 17.0;
 /// So many sentences of a line are looked at.
 const MOST_SENTENCES: usize = 5;
 /// An announcement has at most so many paragraphs.
@@ -103,10 +103,12 @@ fn announced(joint: &Joint<'_>, around: &Around, bare: Opening, found: &mut Vec<
             _ if is_rule(line) => 6.0,
             _ => register::announces(joint, around, line, start + line.len(), &rest[line.len()..]) - 1.0,
         };
-        inline(joint, around, bare, (start, line, line_bits), prior - bits, found);
+        // What stands below an announcement is of the text, unless it reads like one, too.
+        let least = if paragraph == 0 { DOUBTFUL } else { 0.0 };
+        inline(joint, around, bare, (start, line, line_bits, least), prior - bits, found);
         let blank = &rest[line.len()..];
         let blank = &blank[..blank.len() - blank.trim_start_matches(['\n', '\r']).len()];
-        if line_bits < DOUBTFUL || blank.is_empty() {
+        if line_bits < least || blank.is_empty() {
             return;
         }
         bits += line_bits.min(MOST_BITS);
@@ -139,7 +141,7 @@ fn inline(
     joint: &Joint<'_>,
     around: &Around,
     bare: Opening,
-    (start, line, line_bits): (usize, &str, f64),
+    (start, line, line_bits, least): (usize, &str, f64, f64),
     prior: f64,
     found: &mut Vec<Opening>,
 ) {
@@ -160,7 +162,7 @@ fn inline(
     let most = places.iter().map(|(_, likelier)| *likelier).fold(f64::NEG_INFINITY, f64::max);
     for (after, likelier) in places {
         let bits = register::announces(joint, around, &line[..after], start + after, "").min(MOST_BITS);
-        if bits < DOUBTFUL {
+        if bits < least {
             continue;
         }
         // What the whole line says better, no part of it does; nor is a part that brings more of the text one.

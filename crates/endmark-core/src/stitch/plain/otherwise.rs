@@ -64,10 +64,15 @@ pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidat
     let head = &continuation[..continuation.floor_char_boundary(4_000)];
     let units = Units::read(head, Reading::Plain);
     if best.repeated == 0 && restart::diverges(&joint.settled_units, &units) {
-        bits -= 16.0;
+        // The more of the text it says again before it goes another way, the less it is a part of it.
+        let shared = shared_with_beginning(joint, continuation);
+        bits -= if shared * 2 > joint.initial.trim_end().len() { 28.0 } else { 16.0 };
     }
     if joint.from != AskedFrom::Cut && preamble::quotes_the_prompt(joint.initial, best.added(joint)) {
         bits += cost.min(0.0) - 60.0;
+    }
+    if is_other_version(joint, best) {
+        bits = bits.min(cost + 2.0);
     }
     if begins_root_again(joint, best) {
         bits = bits.min(cost) - 30.0;
@@ -87,6 +92,21 @@ pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidat
         bits = bits.min(cost + BEHIND_REPETITION - answer);
     }
     bits
+}
+
+/// How many bytes of its beginning a text shares with the first part.
+fn shared_with_beginning(joint: &Joint<'_>, text: &str) -> usize {
+    joint.initial.bytes().zip(text.bytes()).take_while(|(left, right)| left == right).count()
+}
+
+/// Whether what a story takes for the end said again is more than that: the beginning of the text, which then goes another
+/// way.
+fn is_other_version(joint: &Joint<'_>, story: &Candidate) -> bool {
+    let again = &joint.continuation[story.opening..];
+    let again = &again[..again.floor_char_boundary(4_000)];
+    story.repeated > 0
+        && shared_with_beginning(joint, again) > story.repeated
+        && restart::diverges_from_start(&joint.settled_units, &Units::read(again, Reading::Plain))
 }
 
 /// Whether the continuation begins a document of tags anew that the first part has the root of already.

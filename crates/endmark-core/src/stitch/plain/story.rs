@@ -89,7 +89,9 @@ fn plain(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>) {
         }
     }
     if let Some(glue) = lost_indentation(joint, rest) {
-        let lost = if opening.is_bare() { prior.lost } else { 3.0 };
+        // What closes stands further out as a rule.
+        let closes = if rest.starts_with(['}', ')', ']']) { 4.0 } else { 0.0 };
+        let lost = if opening.is_bare() { prior.lost } else { 3.0 + closes };
         found.push(Candidate {
             glue,
             style: opening.style.unwrap_or(SeamStyle::Whitespace),
@@ -160,7 +162,8 @@ fn repetitions(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>)
         let at = joint.initial.len() - length;
         let style = if at == 0 { SeamStyle::Restart } else { SeamStyle::Overlap };
         // A few letters, or whitespace, meet by chance behind what stands in front.
-        let few = count < 4 || joint.initial[at..].trim().is_empty();
+        let is_blank = joint.initial[at..].trim().is_empty() && !is_indentation(joint.initial, at);
+        let few = count < 4 || is_blank;
         let short = if !opening.is_bare() && few { 6.0 } else { 0.0 };
         found.push(story(length, length, style, cost_of_beginning(joint.initial, at) + short));
     }
@@ -185,10 +188,19 @@ fn bytes_of_last(text: &str, count: usize) -> usize {
     first.map_or(0, |(at, _)| text.len() - at)
 }
 
+/// Whether a text ends with the indentation of a line that begins here: who says that line again says it first.
+fn is_indentation(text: &str, at: usize) -> bool {
+    let (before, indent) = text.split_at(at);
+    before.ends_with('\n') && indent.len() >= 4 && indent.chars().all(|sign| matches!(sign, ' ' | '\t'))
+}
+
 /// How unlikely it is that a model that repeats a part begins with it at this place, in bits.
 fn cost_of_beginning(text: &str, at: usize) -> f64 {
     let before = &text[..at];
     let repeated = &text[at..];
+    if is_indentation(text, at) {
+        return 1.0;
+    }
     if repeated.trim().is_empty() {
         return if repeated.contains('\n') { 6.0 } else { 3.0 };
     }

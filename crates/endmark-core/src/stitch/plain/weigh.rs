@@ -3,6 +3,7 @@
 use super::cost::{REACH, Scale};
 use super::likeness::Likeness;
 use super::otherwise::something_else;
+use crate::Format;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::evidence::{Weighed, weight};
 use crate::stitch::joint::Joint;
@@ -11,9 +12,10 @@ use crate::stitch::seam::{AskedFrom, SeamStyle};
 
 /// The share of the evidence that settles a seam.
 const SETTLED: f64 = 0.985;
-/// The share that settles a seam that a fence tells, one that the text begun anew tells, and a clean one that was asked
+/// The share that settles a seam that a fence tells, one that an announcement and a fence tell, one that the text begun anew tells, and a clean one that was asked
 /// for; and one that only white space tells, or dots.
 const SETTLED_BY_FENCE: f64 = 0.9;
+const SETTLED_BY_WORDS_AND_FENCE: f64 = 0.96;
 const SETTLED_BY_RESTART: f64 = 0.97;
 const SETTLED_AS_ASKED: f64 = 0.93;
 const SETTLED_BY_WHITESPACE: f64 = 0.999;
@@ -22,6 +24,8 @@ const SETTLED_BY_DOTS: f64 = 0.99;
 const TIED_AS_ASKED: f64 = 0.13;
 /// A repetition is no coincidence from so many bytes on, even where a clean continuation was asked for.
 const TELLING: usize = 20;
+/// What reads less like an announcement than this is none, whatever is said again behind it, in bits.
+const NO_ANNOUNCEMENT: f64 = -3.0;
 /// A text that goes on so unlike itself does not go on there, in bits.
 const UNLIKE: f64 = 6.0;
 /// What speaks against a repetition of what the text goes round with, in bits.
@@ -53,10 +57,12 @@ pub(super) fn weigh(
     around: &Around,
     stories: &[Candidate],
 ) -> Option<Weighed> {
-    let (costs, goes_on): (Vec<f64>, Vec<bool>) = {
+    let (costs, goes_on, nesting) = {
         let scale = Scale::new(joint, likeness, stories);
         let goes_on = |story: &Candidate| story.repeated == 0 && scale.seam(story, story.start) < UNLIKE;
-        stories.iter().map(|story| (scale.cost(story), goes_on(story))).unzip()
+        let (costs, goes_on): (Vec<f64>, Vec<bool>) =
+            stories.iter().map(|story| (scale.cost(story), goes_on(story))).unzip();
+        (costs, goes_on, stories.iter().map(|story| scale.nesting(story)).collect::<Vec<f64>>())
     };
     let rounds: Vec<bool> = stories.iter().map(|story| joint.goes_round(story.repeated)).collect();
     // Who was told where to go on is not taken to have said once more what the text says over and over.
@@ -67,10 +73,14 @@ pub(super) fn weigh(
     };
     // Least of all at the cut, where the text goes on as it did: then white space was not added either.
     let is_clean = joint.from == AskedFrom::Cut
-        && rounds.contains(&true)
+        && stories.iter().zip(&rounds).any(|(story, round)| *round && says_something(joint, story))
         && stories.iter().zip(&goes_on).any(|(story, goes_on)| story.is_clean && *goes_on);
     let excluded = |story: &Candidate| {
-        is_clean && story.start > 0 && joint.continuation[..story.opening].trim().is_empty()
+        // What begins with the whole text is no round of it.
+        is_clean
+            && story.start > 0
+            && story.repeated < joint.initial.len()
+            && joint.continuation[..story.opening].trim().is_empty()
     };
     let costs: Vec<f64> = (stories.iter().zip(&rounds).zip(costs))
         .map(
@@ -100,28 +110,11 @@ pub(super) fn weigh(
     let best = asked
         .filter(|clean| share(*clean) >= least_share(&stories[best]) && nothing < total / 2.0)
         .unwrap_or(best);
-    let is_slight = (1..TELLING).contains(&stories[best].repeated);
-    let needed = match (stories[best].is_clean, joint.from, stories[best].style) {
-        (true, AskedFrom::Cut | AskedFrom::Token, _) => SETTLED_AS_ASKED,
-        (_, _, SeamStyle::Fence) if !is_slight => SETTLED_BY_FENCE,
-        (_, _, SeamStyle::Preamble) if is_spaced(joint, &stories[best]) => SETTLED_BY_WHITESPACE,
-        (_, _, SeamStyle::Restart) => SETTLED_BY_RESTART,
-        (_, _, SeamStyle::Whitespace) => SETTLED_BY_WHITESPACE,
-        (_, _, SeamStyle::Ellipsis) => SETTLED_BY_DOTS,
-        _ => SETTLED,
-    };
+    let needed = needed(joint, &stories[best]);
     let confidence = share(best);
-    // What differs from the clean seam by whitespace, or by a less likely repetition, is a matter of ties as well.
-    let ties: f64 = if stories[best].is_clean && joint.from == AskedFrom::Cut {
-        let is_tie = |story: &Candidate| {
-            let is_repeated = matches!(story.style, SeamStyle::Overlap | SeamStyle::Restart);
-            differs_by_whitespace(joint, story) || is_repeated && confidence >= 0.5
-        };
-        let ties = values.iter().filter(|(index, _)| is_tie(&stories[*index]));
-        ties.map(|(_, weight)| weight / total).sum()
-    } else {
-        0.0
-    };
+    // What leaves the tags badly nested as it stands was not meant so.
+    let is_broken = asked.is_some_and(|clean| nesting[clean] > nesting[best]);
+    let ties = ties(joint, stories, &values, best, (confidence, total));
     let reached = confidence / (1.0 - ties).max(confidence);
     Some(Weighed {
         best,
@@ -131,12 +124,56 @@ pub(super) fn weigh(
             && !joint.lost_character
             && !rounds[best]
             && !may_go_round(joint, stories, &rounds, best, goes_on[best])
-            && !shortens_slightly(joint, &stories[best])
+            && (is_broken || !shortens_slightly(joint, &stories[best]))
+            && !(stories[best].style == SeamStyle::Preamble && stories[best].announced < NO_ANNOUNCEMENT)
             && !is_guessed(joint, &stories[best]),
         something_else: nothing > confidence * total && confidence < needed,
         costs,
         nothing: nothing_bits,
     })
+}
+
+/// The share of the stories that differ from a clean seam that was asked for by so little that it wins over them: by
+/// white space, or by a less likely repetition.
+fn ties(
+    joint: &Joint<'_>,
+    stories: &[Candidate],
+    values: &[(usize, f64)],
+    best: usize,
+    (confidence, total): (f64, f64),
+) -> f64 {
+    if !stories[best].is_clean || joint.from != AskedFrom::Cut {
+        return 0.0;
+    }
+    // How far a line is indented its neighbours tell.
+    let last_line = joint.initial.rsplit('\n').next().unwrap_or_default();
+    let in_indentation = !last_line.is_empty() && last_line.trim().is_empty();
+    let is_tie = |story: &Candidate| {
+        let is_same_end = story.end == stories[best].end;
+        let is_repeated = matches!(story.style, SeamStyle::Overlap | SeamStyle::Restart);
+        is_same_end && differs_by_whitespace(joint, story) && !in_indentation
+            || is_repeated && confidence >= 0.5
+    };
+    let ties = values.iter().filter(|(index, _)| is_tie(&stories[*index]));
+    ties.map(|(_, weight)| weight / total).sum()
+}
+
+/// The share that settles a story.
+fn needed(joint: &Joint<'_>, best: &Candidate) -> f64 {
+    let is_slight = (1..TELLING).contains(&best.repeated);
+    // Below a blank line a block may be the text's own.
+    let may_be_own = joint.format == Format::Markdown && joint.initial.ends_with("\n\n");
+    match (best.is_clean, joint.from, best.style) {
+        (true, AskedFrom::Cut | AskedFrom::Token, _) => SETTLED_AS_ASKED,
+        (_, _, SeamStyle::Fence) if !is_slight => SETTLED_BY_FENCE,
+        (_, _, SeamStyle::Preamble) if is_spaced(joint, best) => SETTLED_BY_WHITESPACE,
+        (_, _, SeamStyle::Preamble) if best.fenced && may_be_own => SETTLED,
+        (_, _, SeamStyle::Preamble) if best.fenced && !is_slight => SETTLED_BY_WORDS_AND_FENCE,
+        (_, _, SeamStyle::Restart) => SETTLED_BY_RESTART,
+        (_, _, SeamStyle::Whitespace) => SETTLED_BY_WHITESPACE,
+        (_, _, SeamStyle::Ellipsis) => SETTLED_BY_DOTS,
+        _ => SETTLED,
+    }
 }
 
 /// Whether another story takes more or less of what the text goes round with: unless a clean continuation was asked for,
@@ -149,12 +186,8 @@ fn may_go_round(
     goes_on: bool,
 ) -> bool {
     let own = &stories[best];
-    let said = |story: &Candidate| joint.initial[joint.initial.len() - story.repeated..].chars();
     let rival = |story: &Candidate| {
-        story.opening == own.opening
-            && story.repeated != own.repeated
-            && (said(story).filter(|sign| sign.is_alphanumeric()).nth(2).is_some()
-                || said(story).filter(|sign| !sign.is_whitespace()).nth(7).is_some())
+        story.opening == own.opening && story.repeated != own.repeated && says_something(joint, story)
     };
     let has_rivals = || stories.iter().zip(rounds).any(|(story, round)| *round && rival(story));
     let asked = match joint.from {
@@ -172,6 +205,13 @@ fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
     let rest = &joint.continuation[ahead..];
     let blank = &rest[..rest.len() - rest.trim_start().len()];
     story.repeated == 0 && blank.matches('\n').count() > 2
+}
+
+/// Whether what a story takes for repeated is more than a few signs.
+fn says_something(joint: &Joint<'_>, story: &Candidate) -> bool {
+    let said = || joint.initial[joint.initial.len() - story.repeated..].chars();
+    said().filter(|sign| sign.is_alphanumeric()).nth(2).is_some()
+        || said().filter(|sign| !sign.is_whitespace()).nth(7).is_some()
 }
 
 /// Whether a story takes a few words from what was asked for at the cut: two equal neighbours are ordinary.

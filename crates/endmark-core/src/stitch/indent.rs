@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 /// How many lines of each side are read.
 const MOST_LINES: usize = 600;
+/// An indentation speaks no more than so many bits against a seam.
+const MOST_BITS: f64 = 14.0;
 
 /// How a line begins or the one before it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,7 +60,7 @@ impl Indents {
             _ if change % 2 != 0 => 0.003,
             _ => 0.01,
         };
-        -((seen + unseen) / (lines + 1.0)).log2()
+        (-((seen + unseen) / (lines + 1.0)).log2()).min(MOST_BITS)
     }
 }
 

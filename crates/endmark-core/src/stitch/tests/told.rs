@@ -1,0 +1,178 @@
+//! What tells a seam that was refused, or joined into another text: short repetitions, indentations, other versions.
+
+use crate::Format::{self, Json, Markdown, Tags, Text};
+use crate::stitch::AskedFrom::{self, Cut, Token, Unknown};
+use crate::stitch::{Outcome, merge_chunks, stitch};
+
+fn joined(format: &Format, from: AskedFrom, initial: &str, continuation: &str) -> Option<String> {
+    merge_chunks(initial, continuation, format, from).ok().map(|merged| merged.text)
+}
+
+/// The text is joined as it was meant, or not at all.
+fn is_never_wrong(
+    format: &Format,
+    from: AskedFrom,
+    initial: &str,
+    (ahead, rest, behind): (&str, &str, &str),
+) {
+    let text = joined(format, from, initial, &[ahead, rest, behind].concat());
+    let meant = [initial, rest].concat();
+    assert!(text.as_ref().is_none_or(|text| text.trim_end() == meant.trim_end()), "{text:?}");
+}
+
+const RECORDS: &str = "<records>\n  <record id=\"1\">\n    <name>gull</name>\n  </record>\n  <record";
+const MORE_RECORDS: &str = " id=\"2\">\n    <name>tern</name>\n  </record>\n</records>\n";
+
+#[test]
+fn a_short_repetition_is_told_by_tags_that_nest_only_without_it() {
+    for again in ["d", "record", "<record"] {
+        let text = joined(&Tags, Cut, RECORDS, &[again, MORE_RECORDS].concat());
+        assert_eq!(text, Some([RECORDS, MORE_RECORDS].concat()), "{again}");
+    }
+}
+
+#[test]
+fn a_remark_behind_a_text_begun_anew_tells_nothing_against_it() {
+    let rest = MORE_RECORDS.trim_end();
+    let begun = "<records>\n  <record";
+    let again = [begun, MORE_RECORDS, "Done."].concat();
+    assert_eq!(joined(&Tags, Unknown, begun, &again), Some([begun, rest].concat()));
+}
+
+#[test]
+fn a_number_is_written_anew_behind_the_token() {
+    let initial = "[[0,3,0,0,81,0,4,83],[0,95,88,70,0],[0,7";
+    let rest = "75,0,74,0,0,0],[0,47,0,0,73]]";
+    let apology = "I apologize for the interruption. Here is the rest:\n";
+    let text = joined(&Json, Token, initial, &[apology, rest].concat());
+    assert_eq!(text, Some([&initial[..initial.len() - 1], rest].concat()));
+}
+
+#[test]
+fn the_lines_of_a_string_tell_how_far_one_is_indented() {
+    let initial = "{\"new\": \"fn late() {\\n    if late {\\n        for boat in boats {\\n            if boat.late {\\n\
+        \x20               count(boat)\\n            }\\n ";
+    is_never_wrong(&Json, Unknown, initial, ("", "       }\\n    }\\n}\\n\"}", ""));
+    let initial =
+        "{\"new\": \"def main(argv):\\n    for name in argv:\\n        if os.path.exists(name):\\n         ";
+    let rest = "   print(name)\\n        else:\\n            print(\\\"missing\\\")\\n    return 0\\n\"}";
+    let text = joined(&Json, Unknown, initial, &["Resuming output...\n\n", rest].concat());
+    assert_eq!(text, Some([initial, rest].concat()));
+}
+
+#[test]
+fn a_line_at_the_cut_is_indented_as_its_neighbours_tell() {
+    let initial = "def read(self):\n    token = ''\n    if self.posix and not quoted:\n        result = None\n    \
+        if self.debug > 1:\n        if result:\n            print(result)\n        else:\n            print('none')\n    \
+        for name in names:\n        if name:\n            count(name)\n        if result:\n        ";
+    let rest = "    print(\"raw token=\" + repr(result))\n        else:\n            print(\"EOF\")\n    return result\n";
+    is_never_wrong(&Text, Cut, initial, ("        ", rest, ""));
+}
+
+const HARBOUR: &str =
+    "# Boats\n\nThe harbour lay quiet in the grey morning, and the gulls had not yet found the an";
+const MORE_HARBOUR: &str = "chor of the boat. The tide was late, and nobody asked for the reason of it.\n";
+
+#[test]
+fn letters_that_a_text_has_nowhere_are_none_of_it() {
+    is_never_wrong(&Markdown, Unknown, HARBOUR, ("", MORE_HARBOUR, "Umarım yardımcı olur!"));
+}
+
+#[test]
+fn a_first_sentence_in_other_words_is_no_announcement() {
+    let initial = "Gulls quick there at the pier be request of the result. Morning by the sea was grey. Winter is here, and \
+        the boats are small.\n\nWrites small however the harbour ind";
+    let other = initial.replacen("Gulls", "Terns", 1) + "ex. The rest of the boats came in at night.\n";
+    assert_eq!(joined(&Text, Unknown, initial, &other), None);
+}
+
+#[test]
+fn no_tag_begins_in_a_value_or_with_a_sentence() {
+    let other = "<records>\n\t<record key=\"request1\">\n\t\t<known>3</known>\n\t</record>\n</records>\n";
+    assert_eq!(joined(&Tags, Cut, "<answer path=\"docs/starts_m", other), None);
+    let text = "file_content>\n<path>src/an.txt</path>\n<content>\nThe boats are counted.\n</content>\n</file_content>\n";
+    let announced = joined(&Tags, Cut, "<", &["接着上面的内容： ", text].concat());
+    assert_eq!(announced, Some(["<", text].concat()));
+}
+
+#[test]
+fn a_note_in_brackets_is_no_part_of_a_string() {
+    let initial = "{\"rows\": [\"short\", \"first\", \"Question";
+    let rest = " of the boats is asked for in the morning, and not again.\"], \"count\": 8}";
+    is_never_wrong(&Json, Token, initial, ("(cont.) ", rest, ""));
+}
+
+#[test]
+fn a_line_of_code_below_an_announcement_is_none() {
+    let initial =
+        "    pub fn from_pem(pem: &[u8]) -> Result<Self, AuthoritiesError> {\n        let certificates = ";
+    let rest = "CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();\n        let certificates = \
+        certificates.map_err(|error| AuthoritiesError::NotPem(error.to_string()))?;\n        \
+        if certificates.is_empty() {\n            return Err(AuthoritiesError::Empty);\n        }\n";
+    let text = joined(
+        &Text,
+        Cut,
+        initial,
+        &["Sure! Here is the remaining part of the document:\n\n", rest].concat(),
+    );
+    assert_eq!(text, Some([initial, rest].concat()));
+}
+
+#[test]
+fn a_text_begun_anew_is_no_round_of_its_few_last_signs() {
+    let initial = "/// Frames data.\npub fn data_frame(json: &[u8]) -> Vec<u8> {\n    let mut bytes = Vec::new();\n    \
+        append_data(&mut bytes, json);\n    bytes\n}\n\n///";
+    let rest =
+        " The lines of a text.\npub fn lines(text: &str) -> Vec<&str> {\n    text.lines().collect()\n}\n";
+    let text = joined(&Text, Cut, initial, &[initial, rest].concat());
+    assert_eq!(text, Some([initial, rest].concat()));
+}
+
+#[test]
+fn an_announcement_and_a_fence_tell_together() {
+    let initial =
+        "Or between the boats of the harbour and the pier there was a house. Or between answer between";
+    let rest = " lantern and lamp, nobody asked for the reason of it. The tide was late.";
+    let ahead = "To continue, here is what comes next:\n\n```text\nbetween answer between";
+    let text = joined(&Text, Cut, initial, &format!("{ahead}{rest}\n```\n"));
+    assert_eq!(text, Some([initial, rest].concat()));
+}
+
+#[test]
+fn an_indentation_behind_a_text_begun_anew_is_its_own() {
+    let initial = "# Boats\r\n\r\n```python\r\ndef boats(index):\r\n    for late in index:\r\n        yield late\r\n    \
+        data = client(index, 84)\r\n";
+    let rest = "    return data\r\n```\r\n";
+    let text = joined(&Markdown, Cut, initial, &[initial, rest].concat());
+    assert_eq!(text, Some([initial, rest].concat()));
+}
+
+#[test]
+fn a_word_goes_on_with_a_capital_letter_where_others_do() {
+    let parts = [
+        "{\"new\": \"export async function cut({ moduleLetterIn, id }) {\\n\\tconst returnsLargeBridge = 'f\\u00fcr\\\\n';\\n\\t\
+         await short.map((row) => ({ ...row, valueMethodUnless: 3 }));\\n\\tconst tokenHas = 'splits\\\\n';\\n\\t\
+         await lanternTravel.map((row) => ({ ...row, next",
+        "In: 2 }));\\n\\tconst during = 'gleichm\\u00e4\\u00dfig\\\\n';\\n\\tif (!count) {\\n\\t\\t\
+         throw new Error(`there ${id}`);\\n\\t}\\n\\treturn { reads };\\",
+        "\\n}\\n\"\n}",
+    ]
+    .map(str::to_owned);
+    let stitched = stitch(&parts, &Json, Token);
+    let meant = [&parts[0], parts[1].trim_end_matches('\\'), &parts[2]].concat();
+    assert!(stitched.outcome != Outcome::Whole || stitched.text == meant, "{stitched:?}");
+}
+
+#[test]
+fn a_block_behind_an_announcement_may_be_the_text_s_own() {
+    let initial = "# Boats\n\nWith lantern and quiet value. Return the quiet method?\n\n";
+    let rest =
+        "```python\ndef other_cut(joins_or, stream_between=6):\n    count(25764)\n    return quick\n```\n";
+    for ahead in [
+        "I'll continue from the exact point of interruption:\n\n",
+        "Continuing:\n\n",
+        "Here is the rest:\n\n",
+    ] {
+        is_never_wrong(&Markdown, Cut, initial, (ahead, rest, ""));
+    }
+}
