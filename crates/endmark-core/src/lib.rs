@@ -45,7 +45,8 @@ pub use resume::{
     Resume, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, resume_if_truncated,
 };
 pub use stitch::{
-    AskedFrom, MergeError, Merged, Outcome, Seam, SeamStyle, StitchError, Stitched, merge_chunks, stitch,
+    AskedFrom, MergeError, Merged, Outcome, Seam, SeamStyle, StitchError, Stitched, continue_message,
+    continue_shown, merge_chunks, stitch,
 };
 pub use validate::{SchemaProblem, Validate};
 pub use verdict::{Detection, Hint, InToken, Markup, Open, Truncation, Verdict};

@@ -130,6 +130,7 @@ fn seams() {
         (SeamStyle::Whitespace, "whitespace"),
         (SeamStyle::Ellipsis, "ellipsis"),
         (SeamStyle::Fence, "fence"),
+        (SeamStyle::Quotation, "quotation"),
         (SeamStyle::Preamble, "preamble"),
         (SeamStyle::Remark, "remark"),
     ] {

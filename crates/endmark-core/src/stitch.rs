@@ -25,6 +25,7 @@ mod plain;
 mod preamble;
 mod predict;
 mod propose;
+mod quotation;
 mod register;
 mod restart;
 mod rows;
@@ -46,7 +47,7 @@ pub use stream::{Certain, StitchStream};
 use crate::{Format, Verdict};
 
 use evidence::Weighed;
-use joint::Joint;
+use joint::{Asked, Joint};
 use survivor::Survivor;
 
 /// Joins a cut text with its continuation (PC-4).
@@ -75,7 +76,54 @@ pub fn merge_chunks(
     format: &Format,
     from: AskedFrom,
 ) -> Result<Merged, MergeError> {
-    let joint = Joint::new(initial, continuation, format, from);
+    merged(&Joint::new(initial, continuation, format, from), initial, continuation)
+}
+
+/// Joins a cut text with what its server went on with in the very message (PC-3, PC-4).
+///
+/// As [`merge_chunks`] from the [`cut`](AskedFrom::Cut), of a server that is known to continue an unfinished message. Nothing
+/// was asked in words, so that in text without grammar nothing is an announcement, a wrapper or a remark about the text: a
+/// sentence that reads like one is the model's own, and stays.
+///
+/// # Errors
+/// As [`merge_chunks`].
+///
+/// ```
+/// use endmark_core::{Format, stitch::continue_message};
+/// let letter = "Dear Ms Byrne,\n\nthe harbour was quiet and the boats lay st";
+/// let rest = "ill that morning.\n\nLet me know if you have any questions.";
+/// assert_eq!(continue_message(letter, rest, &Format::Text)?.text, [letter, rest].concat());
+/// # Ok::<(), endmark_core::stitch::MergeError>(())
+/// ```
+pub fn continue_message(initial: &str, continuation: &str, format: &Format) -> Result<Merged, MergeError> {
+    let joint = Joint::new(initial, continuation, format, AskedFrom::Cut).asked(Asked::ByMessage);
+    merged(&joint, initial, continuation)
+}
+
+/// Joins a cut text with what came for an unfinished message that a server was shown: whether it goes on with that, its answer
+/// tells (PC-3, PC-4).
+///
+/// As [`merge_chunks`] from an unknown place. Who goes on at the cut goes on with the message, so that in text without grammar
+/// what reads like a remark behind that is the model's own, and stays.
+///
+/// # Errors
+/// As [`merge_chunks`].
+pub fn continue_shown(initial: &str, continuation: &str, format: &Format) -> Result<Merged, MergeError> {
+    let joined = merge_chunks(initial, continuation, format, AskedFrom::Unknown);
+    let best = match &joined {
+        Ok(merged) => merged,
+        Err(MergeError::Ambiguous { best, .. }) => best,
+        Err(_) => return joined,
+    };
+    let goes_on = matches!(best.seam.style, SeamStyle::Exact | SeamStyle::Remark);
+    if !goes_on || best.seam.at != initial.len() {
+        return joined;
+    }
+    let joint = Joint::new(initial, continuation, format, AskedFrom::Unknown).asked(Asked::Shown);
+    merged(&joint, initial, continuation).or(joined)
+}
+
+fn merged(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<Merged, MergeError> {
     if let Verdict::Malformed { index, reason } = &joint.verdict {
         let reason = format!("the first part is malformed at byte {index}: {reason}");
         return Err(MergeError::Malformed {
@@ -87,21 +135,21 @@ pub fn merge_chunks(
     let is_empty = if joint.has_grammar() {
         joint.continuation.trim().is_empty() && !joint.verdict.is_whole()
     } else {
-        plain::is_empty(&joint)
+        plain::is_empty(joint)
     };
     if is_empty {
-        return Err(no_seam(&joint, initial, continuation, "it is empty"));
+        return Err(no_seam(joint, initial, continuation, "it is empty"));
     }
-    let Some((best, weighed)) = best(&joint) else {
-        return Err(rejected(&joint, initial, continuation));
+    let Some((best, weighed)) = best(joint) else {
+        return Err(rejected(joint, initial, continuation));
     };
     if weighed.something_else {
-        return Err(no_seam(&joint, initial, continuation, "it begins something of its own"));
+        return Err(no_seam(joint, initial, continuation, "it begins something of its own"));
     }
-    if !joint.has_grammar() && plain::says_nothing_new(&joint, &best) {
-        return Err(no_seam(&joint, initial, continuation, "it says nothing new"));
+    if !joint.has_grammar() && plain::says_nothing_new(joint, &best) {
+        return Err(no_seam(joint, initial, continuation, "it says nothing new"));
     }
-    let merged = Box::new(survivor::merged(&joint, &best, weighed.confidence, weighed.alternatives));
+    let merged = Box::new(survivor::merged(joint, &best, weighed.confidence, weighed.alternatives));
     if !weighed.settled {
         return Err(MergeError::Ambiguous { best: merged, alternatives: weighed.alternatives });
     }

@@ -2,7 +2,7 @@
 
 use crate::detect::detect;
 use crate::prompt::tail;
-use crate::stitch::merge_chunks;
+use crate::stitch::{continue_message, continue_shown, merge_chunks};
 use crate::{AskedFrom, Format, Join, MergeError, Merged, Seam, SeamStyle, Verdict};
 
 /// What a server leaves where it cut through a character.
@@ -160,16 +160,9 @@ impl Body {
     pub(super) fn join(&self, piece: &str, join: Join) -> Result<Merged, Refusal> {
         let merged = match join {
             Join::Exact => self.join_exactly(piece)?,
-            Join::Stitched(from) => match merge_chunks(&self.text, piece, self.format(), from) {
-                Ok(merged) => merged,
-                Err(MergeError::StillTruncated { merged }) => *merged,
-                Err(MergeError::Ambiguous { best, alternatives }) => {
-                    return Err(Refusal::Ambiguous { best, alternatives });
-                }
-                Err(MergeError::Malformed { reason, .. } | MergeError::NoSeam { reason, .. }) => {
-                    return Err(Refusal::Unjoined { reason, proven: 0 });
-                }
-            },
+            Join::Stitched(from) => stitched(merge_chunks(&self.text, piece, self.format(), from))?,
+            Join::Shown => stitched(continue_shown(&self.text, piece, self.format()))?,
+            Join::InMessage => stitched(continue_message(&self.text, piece, self.format()))?,
         };
         self.checked(merged)
     }
@@ -289,6 +282,18 @@ fn testimony(format: &Format, text: &str) -> Option<Verdict> {
 pub(super) fn without_cut_character(text: &str) -> &str {
     let cut = text.chars().rev().take(MAX_CUT_BYTES).take_while(|c| *c == CUT_CHARACTER).count();
     text.get(..text.len() - cut * CUT_CHARACTER.len_utf8()).unwrap_or(text)
+}
+
+/// What was joined, though its end may still be missing.
+fn stitched(joined: Result<Merged, MergeError>) -> Result<Merged, Refusal> {
+    match joined {
+        Ok(merged) => Ok(merged),
+        Err(MergeError::StillTruncated { merged }) => Ok(*merged),
+        Err(MergeError::Ambiguous { best, alternatives }) => Err(Refusal::Ambiguous { best, alternatives }),
+        Err(MergeError::Malformed { reason, .. } | MergeError::NoSeam { reason, .. }) => {
+            Err(Refusal::Unjoined { reason, proven: 0 })
+        }
+    }
 }
 
 fn exact_seam(at: usize) -> Seam {

@@ -74,6 +74,11 @@ pub enum Join {
     Exact,
     /// At a seam that has to be found (PC-4).
     Stitched(AskedFrom),
+    /// The same in an unfinished message that the server was shown, without a word of what to do with it: that it goes on
+    /// with it, its answer shows.
+    Shown,
+    /// The same where the server is known to go on with the very message.
+    InMessage,
 }
 
 impl Join {
@@ -81,7 +86,7 @@ impl Join {
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
-            Self::Stitched(_) => "stitched",
+            Self::Stitched(_) | Self::Shown | Self::InMessage => "stitched",
         }
     }
 }

@@ -159,7 +159,7 @@ impl Resume {
         let verdict = self.body.testimony(&merged).cloned();
         let judged = judge(&reply.evidence(verdict.as_ref(), self.demands_marker()));
         let progress = self.body.is_progress(&merged);
-        let stitched = matches!(join, Join::Stitched(_));
+        let stitched = join != Join::Exact;
         // A grammar that is at its end settles it. Nothing else shows that a model which was asked for the
         // rest by a prompt, and only said again what is there, had nothing more to say.
         let whole_by_grammar = verdict.as_ref().is_some_and(Verdict::is_whole);

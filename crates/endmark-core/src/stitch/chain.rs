@@ -196,7 +196,14 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<Chained>
     let share = weight(best.cost) / total;
     // Without a grammar every text is whole; there words around it are no matter of ties, but what was left out of it is.
     let is_wrapper = |style| {
-        matches!(style, SeamStyle::Exact | SeamStyle::Preamble | SeamStyle::Fence | SeamStyle::Remark)
+        matches!(
+            style,
+            SeamStyle::Exact
+                | SeamStyle::Preamble
+                | SeamStyle::Fence
+                | SeamStyle::Quotation
+                | SeamStyle::Remark
+        )
     };
     let is_shortened = !best.seams.iter().all(|seam| is_wrapper(seam.style));
     let is_asked = best.as_asked && from == AskedFrom::Cut;

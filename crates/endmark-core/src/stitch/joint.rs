@@ -17,6 +17,17 @@ use super::units::{Reading, Units};
 /// text is read twice.
 const NEAR_THE_CUT: usize = 4_096;
 
+/// How a model was brought to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// By a prompt, as far as is known: it may say something about the text.
+    InWords,
+    /// By its own unfinished message, with which it went on at the cut: nothing behind a text without grammar is a remark.
+    Shown,
+    /// By its own unfinished message, with which its server is known to go on: nor is anything in front an announcement.
+    ByMessage,
+}
+
 /// Two parts to be joined.
 pub(super) struct Joint<'a> {
     /// The first part, without the remains of a character that the cut went through.
@@ -26,6 +37,7 @@ pub(super) struct Joint<'a> {
     /// What the merged text is to be; never [`Format::Auto`].
     pub(super) format: Format,
     pub(super) from: AskedFrom,
+    pub(super) asked: Asked,
     /// Up to here the first part is settled.
     pub(super) settled: usize,
     /// The detector's state where the first part ends, and where its settled part ends.
@@ -88,6 +100,7 @@ impl<'a> Joint<'a> {
             continuation: sound_continuation,
             format,
             from,
+            asked: Asked::InWords,
             settled,
             at_cut,
             at_settled,
@@ -99,6 +112,11 @@ impl<'a> Joint<'a> {
             dropped,
             lost_character,
         }
+    }
+
+    /// The same where the model was brought to go on in this way.
+    pub(super) fn asked(self, asked: Asked) -> Self {
+        Self { asked, ..self }
     }
 
     /// Whether the grammar of JSON decides about a seam.

@@ -52,6 +52,8 @@ pub enum SeamStyle {
     Ellipsis,
     /// Inside a code fence.
     Fence,
+    /// Inside quotation marks around all of it.
+    Quotation,
     /// After an announcement or an apology.
     Preamble,
     /// As it stands, without the remark that follows the end of the document.
@@ -69,6 +71,7 @@ impl SeamStyle {
             Self::Whitespace => "whitespace",
             Self::Ellipsis => "ellipsis",
             Self::Fence => "fence",
+            Self::Quotation => "quotation",
             Self::Preamble => "preamble",
             Self::Remark => "remark",
         }

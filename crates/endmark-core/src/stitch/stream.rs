@@ -7,9 +7,9 @@
 
 use crate::{Format, Verdict};
 
-use super::joint::{Joint, Readings};
+use super::joint::{Asked, Joint, Readings};
 use super::seam::{AskedFrom, SeamStyle};
-use super::{best, openings, overlap, plain, tail, units};
+use super::{best, openings, overlap, plain, quotation, tail, units};
 
 /// The first look is taken when so many bytes have come; each further one at twice the length before it.
 const FIRST_LOOK: usize = 96;
@@ -46,6 +46,8 @@ pub struct StitchStream {
     initial: String,
     format: Format,
     from: AskedFrom,
+    /// Whether the server is known to go on with the very message.
+    in_message: bool,
     received: String,
     next_look: usize,
     /// The seam that the last look found.
@@ -91,11 +93,18 @@ impl StitchStream {
             initial: initial.to_owned(),
             format: format.clone(),
             from,
+            in_message: false,
             received: String::new(),
             next_look: FIRST_LOOK,
             found: None,
             state: State::Open,
         }
+    }
+
+    /// The same of a server that is known to go on with the very message: for
+    /// [`continue_message`](super::continue_message).
+    pub fn in_message(initial: &str, format: &Format) -> Self {
+        Self { in_message: true, ..Self::new(initial, format, AskedFrom::Cut) }
     }
 
     /// Takes what came next.
@@ -143,6 +152,7 @@ impl StitchStream {
     /// end of what comes behind it.
     fn place(&self, seen: usize) -> Option<(Place, Box<tail::Tail>)> {
         let joint = Joint::new(&self.initial, &self.received[..seen], &self.format, self.from);
+        let joint = if self.in_message { joint.asked(Asked::ByMessage) } else { joint };
         if matches!(joint.verdict, Verdict::Malformed { .. }) || joint.continuation.trim().is_empty() {
             return None;
         }
@@ -181,10 +191,11 @@ fn begins_like_the_whole(joint: &Joint<'_>, start: usize) -> bool {
     joint.format == Format::Json && !joint.in_text && whole.is_some() && again.codes.get(..LIKE) == whole
 }
 
-/// Whether text begins with a fence, of which only its end tells whether it is a wrapper's.
+/// Whether text begins with a fence or a quotation, of which only its end tells whether it is a wrapper's.
 fn may_be_wrapped(joint: &Joint<'_>, start: usize) -> bool {
     let text = joint.continuation[start..].trim_start();
-    !joint.has_grammar() && (text.starts_with("```") || text.starts_with("~~~"))
+    let is_fence = text.starts_with("```") || text.starts_with("~~~");
+    !joint.has_grammar() && (is_fence || quotation::may_be_one(text))
 }
 
 /// Whether the continuation was asked for at the cut and may turn out to be whole just as it stands: then it is

@@ -3,6 +3,7 @@ mod doubts;
 mod form;
 mod generator;
 mod properties;
+mod quotations;
 mod streamed;
 mod told;
 mod worked;

@@ -68,6 +68,7 @@ pub(crate) struct Disclosure {
     kind: Option<CutKind>,
     reason: Option<String>,
     invalid: bool,
+    left_out: usize,
     limit_sent: Option<u64>,
     /// The upstream that was asked for the rest, where it is another than gave the beginning.
     upstream: Option<String>,
@@ -88,6 +89,7 @@ impl Disclosure {
             kind: None,
             reason: None,
             invalid: false,
+            left_out: 0,
             limit_sent: None,
             upstream: None,
             counts: if !view.stream || view.include_usage { Counts::Whole } else { Counts::Untold },
@@ -106,6 +108,7 @@ impl Disclosure {
             self.reason.clone_from(&mended.reason);
         }
         self.invalid |= mended.invalid;
+        self.left_out += mended.left_out;
         self.limit_sent = account.limit_sent;
         if self.counts == Counts::Whole && account.is_the_least() {
             self.counts = Counts::AtLeast;
@@ -153,6 +156,9 @@ impl Disclosure {
         if self.invalid {
             set("x-endmark-schema", "invalid".to_owned());
         }
+        if self.left_out > 0 {
+            set("x-endmark-left-out", self.left_out.to_string());
+        }
         if let Some(upstream) = &self.upstream {
             set("x-endmark-upstream", upstream.clone());
         }
@@ -179,6 +185,9 @@ impl Disclosure {
         }
         if let Some(limit) = self.limit_sent {
             told["continuation_limit"] = limit.into();
+        }
+        if self.left_out > 0 {
+            told["left_out"] = self.left_out.into();
         }
         if let Some(upstream) = &self.upstream {
             told["upstream"] = upstream.as_str().into();

@@ -207,7 +207,7 @@ impl<'a> Asker<'a> {
         self.note("user_turn");
         let asked = request.asking(&Ask::Prompt { so_far: partial, prompt: &ask.prompt }, terms);
         let asked = asked.ok_or_else(cannot_be_asked)?;
-        let expected = in_text(expecting(self.suspect, "", ask, Some(ask.from)));
+        let expected = in_text(expecting(self.suspect, "", ask, Some(Join::Stitched(ask.from))));
         let continuation = self.call((asked.body, terms.stream), limit, &expected, flow).await?;
         if self.refused.prefill == Some(For::Good) && self.capability == Capability::Unknown {
             // The same request in another form was taken: it was the prefill that was refused.
@@ -293,14 +293,14 @@ impl<'a> Asker<'a> {
         flow: &mut Flow<'_>,
     ) -> Result<(Reply, Join), Unanswered> {
         let stream = flow.is_live();
-        let from = match self.capability {
-            Capability::Continues => AskedFrom::Cut,
-            Capability::Echoes | Capability::None | Capability::Unknown => AskedFrom::Unknown,
+        let join = match self.capability {
+            Capability::Continues => Join::InMessage,
+            Capability::Echoes | Capability::None | Capability::Unknown => Join::Shown,
         };
         let shown = ask.so_far.len().saturating_sub(asked.unshown);
         let (shown, unshown) = ask.so_far.split_at_checked(shown).unwrap_or((&ask.so_far, ""));
         // What was not shown comes again: nothing can be handed on before that is seen.
-        let mut expected = expecting(self.suspect, shown, ask, Some(from));
+        let mut expected = expecting(self.suspect, shown, ask, Some(join));
         expected.closed = !unshown.is_empty();
         if tool == ToolPrefill::Hermes {
             // The call was shown as text: a server that reads no call in it answers the rest as text, too.
@@ -342,7 +342,7 @@ impl<'a> Asker<'a> {
             echo: "",
             so_far: "",
             demanded: None,
-            from: None,
+            join: None,
             exact: false,
             closed: false,
             call: expected_call(self.suspect),

@@ -1,6 +1,6 @@
 //! What is known beforehand of the answer to a further call.
 
-use endmark_core::{AskedFrom, Format};
+use endmark_core::{Format, Join};
 use endmark_store::Purpose;
 use endmark_wire::reply::{Choice, ToolCall};
 use serde::de::IgnoredAny;
@@ -16,8 +16,8 @@ pub(super) struct Expected<'a> {
     pub(super) so_far: &'a str,
     /// The grammar that says where to stop handing on.
     pub(super) demanded: Option<&'a Format>,
-    /// Where an answer that repeats nothing is taken to go on; none where it is no continuation.
-    pub(super) from: Option<AskedFrom>,
+    /// How an answer that repeats nothing is joined; none where it is no continuation.
+    pub(super) join: Option<Join>,
     /// Whether an answer goes on from the joined text to the byte, behind what it repeats of it.
     pub(super) exact: bool,
     /// Nothing is handed on before all of the answer is there.

@@ -45,6 +45,8 @@ pub(crate) struct Mended {
     pub(crate) reason: Option<String>,
     /// It is whole, and not as the schema demands.
     pub(crate) invalid: bool,
+    /// Bytes of the answers that are not in the text: what was said twice, and what reads as words about the text.
+    pub(crate) left_out: usize,
     /// Tool calls that the rest of the text turned out to be.
     pub(crate) following: Option<Following>,
     /// What the provider signed the rest of the text with, or a call that was asked for anew.
@@ -66,6 +68,7 @@ impl Mended {
             upstream: None,
             reason: None,
             invalid: false,
+            left_out: 0,
             following: None,
             signature: None,
             sequence: None,
@@ -331,6 +334,7 @@ fn mended(
     match outcome.result {
         PipelineResult::Passed => {}
         PipelineResult::Whole | PipelineResult::Resumed | PipelineResult::Invalid => {
+            mended.left_out = left_out(&outcome.pieces);
             mended.invalid = outcome.result == PipelineResult::Invalid;
             mended.outcome = Some(Outcome::Resumed);
             mended.finish = Finish::Normal;
@@ -359,6 +363,11 @@ fn mended(
         }
     }
     mended
+}
+
+/// How many bytes of the answers are not in the joined text.
+fn left_out(pieces: &[PieceRecord]) -> usize {
+    pieces.iter().filter_map(|piece| piece.seam.as_ref()).map(|seam| seam.dropped_bytes).sum()
 }
 
 /// Whether text came, and could not be joined.

@@ -1,8 +1,8 @@
 //! Handing on a continuation while it is still coming.
 
-use endmark_core::Format;
 use endmark_core::detect::Detector;
 use endmark_core::stitch::StitchStream;
+use endmark_core::{AskedFrom, Format, Join};
 
 use super::expected::Expected;
 use super::flow::{ClientGone, Flow};
@@ -105,14 +105,14 @@ impl<'a> Passing<'a> {
 }
 
 fn stitched(expected: &Expected<'_>) -> Way {
-    match expected.from {
-        Some(from) => {
-            let format = expected.demanded.unwrap_or(&Format::Text);
-            let stream = Box::new(StitchStream::new(expected.so_far, format, from));
-            Way::Stitched { stream, agrees: false }
-        }
-        None => Way::Closed,
-    }
+    let format = expected.demanded.unwrap_or(&Format::Text);
+    let stream = match expected.join {
+        Some(Join::Stitched(from)) => StitchStream::new(expected.so_far, format, from),
+        Some(Join::Shown) => StitchStream::new(expected.so_far, format, AskedFrom::Unknown),
+        Some(Join::InMessage) => StitchStream::in_message(expected.so_far, format),
+        Some(Join::Exact) | None => return Way::Closed,
+    };
+    Way::Stitched { stream: Box::new(stream), agrees: false }
 }
 
 /// How many bytes of `fresh` belong to an echoed reply for certain.

@@ -8,7 +8,7 @@ use super::nesting::root;
 use super::opening::{DOUBTFUL, MOST_PARAGRAPHS};
 use crate::Format;
 use crate::detect::Detector;
-use crate::stitch::joint::Joint;
+use crate::stitch::joint::{Asked, Joint};
 use crate::stitch::opening::Opening;
 use crate::stitch::register::{self, Around, has_rule, is_rule, steeper};
 use crate::stitch::seam::AskedFrom;
@@ -47,6 +47,9 @@ pub(super) fn ends(
     {
         return vec![End { at: start + end, cost: tails.behind(start + end), left_out: false }];
     }
+    if let Some(at) = opening.quoted.filter(|at| *at >= start) {
+        return vec![End { at, cost: 0.0, left_out: false }];
+    }
     let mut found = vec![End { at: text.len(), cost: 0.0, left_out: false }];
     if let Format::Marker(marker) = &joint.format {
         let end = body.find(marker.trim()).map(|at| start + at + marker.trim().len());
@@ -80,6 +83,9 @@ pub(super) struct Tails {
 
 impl Tails {
     pub(super) fn of(joint: &Joint<'_>, around: &Around) -> Self {
+        if joint.asked != Asked::InWords {
+            return Self { remarks: Vec::new(), blocks: None, known: RefCell::default() };
+        }
         let remarks = remarks(joint, around);
         let end = remarks.last().map_or(joint.continuation.len(), |end| end.at);
         let text = joint.continuation[..end].trim_end();

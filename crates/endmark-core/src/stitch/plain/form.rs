@@ -6,7 +6,7 @@ use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 use crate::stitch::lines::begins_block;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
-use crate::stitch::{ellipsis, fence, register};
+use crate::stitch::{ellipsis, fence, quotation, register};
 
 /// So many characters tell of which script a text is.
 const SCRIPT: usize = 64;
@@ -51,6 +51,7 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64
         let first = part.trim_start();
         bits += if first.starts_with("```") && fence::opening(part).is_some() { 8.0 } else { 0.0 };
     }
+    bits += weight_of(glued && quotation::breaks_word(joint.initial, part), 12.0);
     if in_line
         && script(part.chars())
             .is_some_and(|own| script(before.iter().rev().copied()).is_some_and(|other| own != other))

@@ -1,11 +1,11 @@
 //! What can stand before the text in a continuation: an announcement, a fence, dots, whitespace.
 
 use crate::Format;
-use crate::stitch::ellipsis;
-use crate::stitch::joint::Joint;
+use crate::stitch::joint::{Asked, Joint};
 use crate::stitch::opening::Opening;
 use crate::stitch::register::{self, Around, has_rule, is_rule, steeper};
 use crate::stitch::seam::{AskedFrom, SeamStyle};
+use crate::stitch::{ellipsis, quotation};
 
 /// What is less likely an announcement or a remark than this, in bits, is none.
 pub(super) const DOUBTFUL: f64 = -8.0;
@@ -22,9 +22,16 @@ const HARDLY_ANNOUNCING: f64 = 2.0;
 pub(super) fn openings(joint: &Joint<'_>, around: &Around) -> Vec<Opening> {
     let text = joint.continuation;
     let mut found = vec![Opening::BARE];
+    if joint.asked == Asked::ByMessage {
+        spaced(joint, Opening::BARE, &mut found);
+        return found;
+    }
     announced(joint, around, Opening::BARE, &mut found);
     for index in 0..found.len() {
         found.extend(found[index].behind_fence(text, fence_cost(joint, found[index])));
+    }
+    for index in 0..found.len() {
+        found.extend(found[index].in_quotation(text, quotation_cost(joint, found[index])));
     }
     for index in 0..found.len() {
         let opening = found[index];
@@ -175,6 +182,16 @@ fn inline(
             found.push(inline.then(end, SeamStyle::Preamble, cost + 3.0));
         }
     }
+}
+
+/// How unlikely it is that quotation marks around all that comes are no part of the text.
+fn quotation_cost(joint: &Joint<'_>, opening: Opening) -> f64 {
+    let prior = if joint.from == AskedFrom::Cut { 5.0 } else { 3.0 };
+    // The text may have a quotation of its own here, or end the one that is open.
+    let may_begin = !joint.initial.ends_with(char::is_alphanumeric);
+    let may_be_own = f64::from(u8::from(may_begin)) * 6.0;
+    let may_close = f64::from(u8::from(quotation::is_open(joint.initial))) * 6.0;
+    if opening.is_bare() { prior + may_be_own + may_close } else { 2.0 + may_be_own + may_close }
 }
 
 /// Whether a fence says that it holds Markdown.

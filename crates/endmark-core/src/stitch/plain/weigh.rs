@@ -7,6 +7,7 @@ use crate::Format;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::evidence::{Weighed, weight};
 use crate::stitch::joint::Joint;
+use crate::stitch::quotation;
 use crate::stitch::register::Around;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 
@@ -234,12 +235,14 @@ fn differs_by_whitespace(joint: &Joint<'_>, story: &Candidate) -> bool {
 }
 
 /// Whether a story adds whitespace of which the text does not say what it was: a space is certain only where a
-/// sentence goes on.
+/// sentence goes on. Or lets a quotation begin in the middle of a word.
 pub(super) fn is_guessed(joint: &Joint<'_>, story: &Candidate) -> bool {
     // What begins anew with other whitespace has it in the rest as well.
     let again = joint.continuation[story.opening..story.start].trim_start();
     let reflowed = story.repeated == joint.initial.len() && again != joint.initial.trim_start();
-    story.glue.is_empty() && reflowed || is_guessed_glue(joint, story.glue, story.added(joint))
+    let breaks_word = quotation::breaks_word(joint.initial, story.added(joint));
+    story.glue.is_empty() && (reflowed || breaks_word)
+        || is_guessed_glue(joint, story.glue, story.added(joint))
 }
 
 /// Whether this whitespace in front of a part is a guess.

@@ -1,6 +1,6 @@
 //! What an upstream does with an unfinished message, and what is remembered of that.
 
-use endmark_core::{AskedFrom, Ending, Join, SeamStyle, Stop};
+use endmark_core::{Ending, Join, SeamStyle, Stop};
 use endmark_wire::ask::PrefillVariant;
 use endmark_wire::format::WireFormat;
 use endmark_wire::openai_chat::Chat;
@@ -48,14 +48,14 @@ impl Asker<'_> {
             return Join::Exact;
         }
         match self.capability {
-            Capability::Continues => Join::Stitched(AskedFrom::Cut),
+            Capability::Continues => Join::InMessage,
             // An upstream that echoes and now does not has answered something else.
-            Capability::Echoes | Capability::None => Join::Stitched(AskedFrom::Unknown),
+            Capability::Echoes | Capability::None => Join::Shown,
             Capability::Unknown => {
                 // A refusal or a broken stream says nothing about what the upstream does with a prefill.
                 let said = matches!(continuation.stop, Some(Stop::Normal | Stop::Sequence | Stop::Limit));
                 self.to_learn = said && continuation.ending == Ending::Clean;
-                Join::Stitched(AskedFrom::Unknown)
+                Join::Shown
             }
         }
     }

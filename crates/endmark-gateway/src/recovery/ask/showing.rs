@@ -1,6 +1,6 @@
 //! What an upstream is shown of a part, and what is expected of its answer.
 
-use endmark_core::{AskedFrom, ResumeAsk};
+use endmark_core::{Join, ResumeAsk};
 use endmark_store::Purpose;
 use endmark_wire::ask::{Partial, Terms, ToolPrefill};
 use endmark_wire::reply::ToolCall;
@@ -13,14 +13,14 @@ pub(super) fn expecting<'a>(
     suspect: &'a Suspect,
     echo: &'a str,
     ask: &'a ResumeAsk,
-    from: Option<AskedFrom>,
+    join: Option<Join>,
 ) -> Expected<'a> {
     Expected {
         purpose: Purpose::Resume,
         echo,
         so_far: &ask.so_far,
         demanded: suspect.demanded.as_ref(),
-        from,
+        join,
         exact: false,
         closed: false,
         call: expected_call(suspect),

@@ -1,0 +1,103 @@
+//! Quotation marks: a rest that is given in them as a whole.
+
+use std::ops::Range;
+
+/// The marks that a quotation begins with, and those that end it.
+const MARKS: [(char, char); 7] =
+    [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('»', '«'), ('「', '」'), ('`', '`')];
+
+/// What code writes right in front of a string.
+const OF_STRINGS: [&str; 14] = ["f", "r", "b", "u", "c", "L", "R", "U", "u8", "rb", "br", "rf", "fr", "cr"];
+
+/// What stands in the one quotation that a text is; none where more than one stands in it.
+pub(super) fn inside(text: &str) -> Option<Range<usize>> {
+    let begins = text.len() - text.trim_start().len();
+    let (open, close) = mark(&text[begins..])?;
+    let inner = text[begins + open.len_utf8()..].trim_end().strip_suffix(close)?;
+    let is_one = !inner.contains([open, close]) && !inner.trim().is_empty() && !inner.ends_with('\\');
+    let start = begins + open.len_utf8();
+    is_one.then_some(start..start + inner.len())
+}
+
+/// Whether a text that is still coming may turn out to be one quotation.
+pub(super) fn may_be_one(text: &str) -> bool {
+    let text = text.trim_start();
+    let Some((open, close)) = mark(text) else { return false };
+    let rest = &text[open.len_utf8()..];
+    rest.find([open, close]).is_none_or(|at| {
+        let behind = &rest[at..];
+        behind[behind.chars().next().map_or(0, char::len_utf8)..].trim().is_empty()
+    })
+}
+
+/// Whether the last paragraph of a text ends inside a quotation.
+pub(super) fn is_open(text: &str) -> bool {
+    let paragraph = text.rsplit("\n\n").next().unwrap_or_default();
+    MARKS.iter().any(|(open, close)| {
+        let count = |mark: char| paragraph.matches(mark).count();
+        if open == close { count(*open) % 2 == 1 } else { count(*open) > count(*close) }
+    })
+}
+
+/// Whether a text begins with a mark and a word, as no word goes on: `"ill` behind `st`.
+pub(super) fn breaks_word(before: &str, text: &str) -> bool {
+    let Some((open, _)) = mark(text) else { return false };
+    let word = before.rsplit(|sign: char| !sign.is_alphanumeric()).next().unwrap_or_default();
+    before.ends_with(char::is_lowercase)
+        && text[open.len_utf8()..].starts_with(char::is_lowercase)
+        && !OF_STRINGS.contains(&word)
+}
+
+/// The mark that a text begins with, and the one that ends what it begins; none of a fence of code.
+fn mark(text: &str) -> Option<(char, char)> {
+    let first = text.chars().next()?;
+    MARKS.into_iter().find(|(open, _)| *open == first).filter(|_| !text.starts_with("``"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{breaks_word, inside, is_open, may_be_one};
+
+    #[test]
+    fn one_quotation_is_told_from_several() {
+        for (text, expected) in [
+            (" \"ill that morning.\"\n", Some("ill that morning.")),
+            ("„noch still.“", Some("noch still.")),
+            ("`ill`", Some("ill")),
+            ("\"hello\" and left, \"at once\"", None),
+            ("\"hello\" and left.", None),
+            ("\"\"", None),
+            ("\"a\\\"", None),
+            ("```\nill\n```", None),
+            ("ill \"that\"", None),
+        ] {
+            assert_eq!(inside(text).map(|range| &text[range]), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_on_its_way_may_be_one_until_something_follows_its_end() {
+        for (text, expected) in
+            [("\"ill that", true), ("\"ill.\" \n", true), ("\"ill,\" he said", false), ("ill", false)]
+        {
+            assert_eq!(may_be_one(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_quotation_is_open_in_its_paragraph() {
+        for (text, expected) in
+            [("He said: \"the", true), ("\"so\" he", false), ("\"a\n\nlater he", false), ("»so", true)]
+        {
+            assert_eq!(is_open(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_mark_in_a_word_is_told_from_a_string_of_code() {
+        assert!(breaks_word("the boats lay st", "\"ill"));
+        for (before, text) in [("print(f", "\"a\""), ("lay ", "\"ill"), ("st", "ill"), ("צה", "\"ל")] {
+            assert!(!breaks_word(before, text), "{before}{text}");
+        }
+    }
+}

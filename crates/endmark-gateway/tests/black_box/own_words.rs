@@ -1,0 +1,61 @@
+//! What a model says in its own message is the text, whatever it reads like; what it says about the text is left out, and
+//! that is told.
+
+use serde_json::Value;
+use testkit::{Answer, Script};
+
+use crate::support::spoken::{End, Said, Wire};
+use crate::support::{Endmark, stream_request, streamed};
+
+const LETTER: &str = "Dear Ms Byrne,\n\nthe harbour was quiet and the boats lay st";
+const REST: &str = "ill that morning.";
+const OFFER: &str = "\n\nLet me know if you have any questions.";
+
+/// What a streaming client gets where the answers come one after the other, of which the last is whole.
+async fn resumed(endmark: &Endmark) -> (String, Value) {
+    let heard = streamed(&endmark.ask(&stream_request(500)).await);
+    assert_eq!(heard.finish.as_deref(), Some("stop"), "{heard:?}");
+    (heard.text, heard.endmark.unwrap_or_default())
+}
+
+fn cut(text: &str) -> Answer {
+    Wire::Chat.answer(&[Said::Text(text)], End::Limit, true)
+}
+
+fn whole(text: &str) -> Answer {
+    Wire::Chat.answer(&[Said::Text(text)], End::Turn, true)
+}
+
+#[tokio::test]
+async fn what_reads_like_a_remark_stays_where_the_model_goes_on_with_its_message() {
+    let rest = [REST, OFFER].concat();
+    let script = Script::new().then(cut(LETTER)).then(whole(&rest));
+    let endmark = Endmark::resuming(script).await;
+    let (text, told) = resumed(&endmark).await;
+    assert_eq!(text, [LETTER, &rest].concat());
+    assert_eq!((&told["outcome"], told.get("left_out")), (&"resumed".into(), None), "{told}");
+}
+
+#[tokio::test]
+async fn what_a_proven_continuation_begins_with_is_its_own() {
+    let (waiting, then) = ("Wait for it", "... and then it came, and all of the boats were there.");
+    let script = Script::new().then(cut(LETTER)).then(whole(REST)).then(cut(waiting)).then(whole(then));
+    let endmark = Endmark::resuming(script).await;
+    assert_eq!(resumed(&endmark).await.0, [LETTER, REST].concat());
+    let (text, told) = resumed(&endmark).await;
+    assert_eq!(text, [waiting, then].concat());
+    assert_eq!(told.get("left_out"), None, "{told}");
+}
+
+#[tokio::test]
+async fn what_is_left_out_of_an_answer_is_told() {
+    let announced = ["Sure, here is the rest:\n\n", REST].concat();
+    let script = Script::new()
+        .then(cut(LETTER))
+        .then(Answer::error(400, "invalid_request_error", None, "assistant prefill is not supported"))
+        .then(whole(&announced));
+    let endmark = Endmark::resuming(script).await;
+    let (text, told) = resumed(&endmark).await;
+    assert_eq!(text, [LETTER, REST].concat());
+    assert_eq!(told["left_out"], announced.len() - REST.len(), "{told}");
+}
