@@ -50,6 +50,16 @@ pub struct Decoded<'a> {
     pub exact: bool,
 }
 
+/// The bytes of a body without the byte order mark that some servers and proxies put in front of it. RFC 8259 forbids
+/// them to write one, and allows a reader to pass over it.
+///
+/// ```
+/// assert_eq!(endmark_wire::json::unmarked(b"\xEF\xBB\xBF{}"), b"{}");
+/// ```
+pub fn unmarked(body: &[u8]) -> &[u8] {
+    body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body)
+}
+
 /// One value inside a document that was checked as a whole.
 ///
 /// ```
@@ -67,12 +77,26 @@ pub struct Value<'a> {
     end: usize,
 }
 
+fn text_of(bytes: &[u8]) -> Result<&str, JsonError> {
+    let not_text =
+        |error: std::str::Utf8Error| JsonError { offset: error.valid_up_to(), reason: "not UTF-8" };
+    std::str::from_utf8(bytes).map_err(not_text)
+}
+
 impl<'a> Value<'a> {
     /// Checks that the bytes are one JSON document, and gives its value; 100 000 levels deep is no problem.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, JsonError> {
-        let text = std::str::from_utf8(bytes)
-            .map_err(|error| JsonError { offset: error.valid_up_to(), reason: "not UTF-8" })?;
-        Self::parse_str(text)
+        Self::parse_str(text_of(bytes)?)
+    }
+
+    /// The same for a body, in front of which a byte order mark may stand; it stays part of the document.
+    pub fn parse_body(bytes: &'a [u8]) -> Result<Self, JsonError> {
+        let document = text_of(bytes)?;
+        let unmarked = unmarked(bytes);
+        let mark = bytes.len() - unmarked.len();
+        let span = scan::check(unmarked)
+            .map_err(|error| JsonError { offset: error.offset + mark, reason: error.reason })?;
+        Ok(Self { document, start: span.start + mark, end: span.end + mark })
     }
 
     /// The same for text that is known to be UTF-8.

@@ -37,7 +37,7 @@ pub struct Response {
 impl Response {
     /// Reads the response to this request, on which the meaning of its words depends.
     pub fn parse(request: &Request, body: &[u8]) -> Result<Self, ResponseError> {
-        let root = Value::parse(body).map_err(ResponseError::NotJson)?;
+        let root = Value::parse_body(body).map_err(ResponseError::NotJson)?;
         let reply = request.format().reply(root, request.view())?;
         let (body, root) = (root.document().to_owned(), root.span());
         Ok(Self { format: request.format(), body, root, reply })

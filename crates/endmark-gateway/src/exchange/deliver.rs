@@ -280,7 +280,7 @@ async fn refused(
     let told = Failure::Refused { status, retry_after: retry_after(&head.headers) };
     match read_whole(body, MAX_ERROR_BYTES, exchange.gateway.settings.limits.idle).await {
         Ok(body) => {
-            let root = Value::parse(&body).ok();
+            let root = Value::parse_body(&body).ok();
             let error = root.and_then(|root| exchange.request.format().read_error(root));
             let failure = error.and_then(|error| known(status, &error)).unwrap_or(told);
             let body = without_own_key(exchange, &mut head.headers, body);

@@ -1,6 +1,7 @@
 //! Answers that are no replies: the upstream's own errors.
 
 use endmark_core::Ending;
+use endmark_wire::json::unmarked;
 use http::response::Parts;
 use http::{Response, header};
 
@@ -30,7 +31,7 @@ pub(crate) async fn refused(
     }
     // What is still compressed is so in a way that nobody here can read.
     let is_unread = head.headers.contains_key(header::CONTENT_ENCODING);
-    let is_json = is_unread || serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
+    let is_json = is_unread || serde_json::from_slice::<serde::de::IgnoredAny>(unmarked(&body)).is_ok();
     if is_json {
         return Ok(Response::from_parts(head, full(body)));
     }

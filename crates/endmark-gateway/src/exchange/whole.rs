@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use endmark_core::{Ending, Stop};
 use endmark_wire::error::ResponseError;
+use endmark_wire::json::unmarked;
 use endmark_wire::reply::Choice;
 use endmark_wire::response::{self as wire, Reply, ReplyEdit};
 use endmark_wire::writer::End;
@@ -178,6 +179,7 @@ fn write_anew(edit: &mut dyn ReplyEdit, own: &Choice, lead: &str, settled: &Sett
 /// Whether this is the beginning of a JSON object, and not something else altogether: its connection was closed where
 /// that is the frame, or it is longer than was said.
 pub(super) fn ends_too_early(body: &[u8]) -> bool {
+    let body = unmarked(body);
     let is_object = body.trim_ascii_start().first() == Some(&b'{');
     is_object && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err_and(|error| error.is_eof())
 }
@@ -250,6 +252,7 @@ mod tests {
         for at in 2..whole.len() {
             assert!(ends_too_early(&whole.as_bytes()[..at]), "{}", &whole[..at]);
         }
+        assert!(ends_too_early("\u{feff}{\"a\"".as_bytes()));
         for other in [whole, "", " ", "<html>", "{]", "{\"a\": 1}}", "data: {", "[1", "tru"] {
             assert!(!ends_too_early(other.as_bytes()), "{other}");
         }

@@ -142,7 +142,7 @@ fn may_pass(status: StatusCode) -> bool {
 async fn read_refusal(answer: Response<AnyBody>, format: &dyn WireFormat, idle: Duration) -> ProviderError {
     let unknown = |message: String| ProviderError { message, kind: None, code: None };
     match read_whole(answer.into_body(), MAX_ERROR_BYTES, idle).await {
-        Ok(body) => Value::parse(&body)
+        Ok(body) => Value::parse_body(&body)
             .ok()
             .and_then(|root| format.read_error(root))
             .unwrap_or_else(|| unknown("no error message in it".to_owned())),

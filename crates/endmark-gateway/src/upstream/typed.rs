@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use endmark_wire::json::unmarked;
 use http::{HeaderMap, HeaderValue, Response, header};
 use http_body_util::BodyExt;
 use tokio::time::timeout;
@@ -68,7 +69,7 @@ fn may_be_misnamed(headers: &HeaderMap) -> bool {
 
 /// Whether an answer that begins so is a stream of events; none as long as more of it has to say.
 fn begins_events(read: &[u8]) -> Option<bool> {
-    let read = read.strip_prefix("\u{feff}".as_bytes()).unwrap_or(read).trim_ascii_start();
+    let read = unmarked(read).trim_ascii_start();
     if FIELDS.iter().any(|field| read.starts_with(field)) {
         return Some(true);
     }

@@ -212,6 +212,39 @@ async fn a_reply_whose_json_ends_too_early_was_lost() {
     assert!(reply.text().contains("endmark_upstream_not_an_api"), "{}", reply.text());
 }
 
+/// Libraries pass over a byte order mark; what is added stands behind it.
+#[tokio::test]
+async fn a_reply_behind_a_byte_order_mark_is_read() {
+    for wire in Wire::ALL {
+        for end in [End::Turn, End::Limit] {
+            let mut body = "\u{feff}".as_bytes().to_vec();
+            body.extend(wire.answer(&[Said::Text("The harbour was quiet.")], end, false).body());
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json";
+            let mut answer = format!("{head}\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();
+            answer.extend_from_slice(&body);
+            let plain = Plain::start(answer).await;
+            let endmark = plain.gateway(Mode::Warn).await;
+            let asked = Request::post(endmark.address, wire.path(false)).json(&wire.request(false));
+            let reply = asked.send().await.read().await;
+            let outcome = matches!(end, End::Limit).then_some("cut");
+            assert_eq!(
+                (reply.status, plain.asked(), reply.header("x-endmark-outcome")),
+                (200, 1, outcome),
+                "{wire:?} {}",
+                reply.text()
+            );
+            if outcome.is_none() {
+                assert_eq!(reply.body, body, "{wire:?}");
+            }
+        }
+    }
+    let refusal = "\u{feff}{\"error\":{\"message\":\"no such model\"}}";
+    let head = "HTTP/1.1 404 Not Found\r\ncontent-type: application/json";
+    let plain = Plain::start(format!("{head}\r\ncontent-length: {}\r\n\r\n{refusal}", refusal.len())).await;
+    let reply = plain.gateway(Mode::Warn).await.ask(&request(50)).await;
+    assert_eq!((reply.status, reply.body.as_slice()), (404, refusal.as_bytes()), "{}", reply.text());
+}
+
 #[tokio::test]
 async fn a_stream_that_is_not_said_to_be_one_is_read() {
     for wire in Wire::ALL {

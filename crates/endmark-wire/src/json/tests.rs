@@ -56,6 +56,17 @@ fn strict_json_and_nothing_else() {
 }
 
 #[test]
+fn a_byte_order_mark_before_a_body_is_passed_over_and_kept() {
+    let body = "\u{FEFF} {\"a\": 1}\n";
+    let root = Value::parse_body(body.as_bytes()).unwrap();
+    assert_eq!((root.document(), root.span(), root.raw()), (body, 4..12, "{\"a\": 1}"));
+    assert_eq!(Value::parse_body(&body.as_bytes()[3..]).unwrap().raw(), root.raw());
+    for (text, offset) in [("\u{FEFF}", 3), ("\u{FEFF}\u{FEFF}1", 3), (" \u{FEFF}1", 1), ("\u{FEFF}{]", 4)] {
+        assert_eq!(Value::parse_body(text.as_bytes()).map_err(|error| error.offset), Err(offset), "{text}");
+    }
+}
+
+#[test]
 fn what_ends_or_breaks_a_string_is_found_wherever_it_stands() {
     let string = |before: usize, sign: &str, behind: usize| {
         format!("[\"{}{sign}{}\"]", "x".repeat(before), "é".repeat(behind))
