@@ -92,8 +92,8 @@ fn made(template: &Template, request: &ChatRequest, numbers: &mut Numbers) {
         id: numbers.flip().then(|| "c\"1".to_owned()),
         name: "f".to_owned(),
         arguments: "{".to_owned(),
-        signature: None,
         legacy: numbers.flip(),
+        ..ToolCall::default()
     };
     let usage = Usage {
         prompt: 1,

@@ -16,6 +16,7 @@ mod stream;
 mod template;
 mod tool_call;
 mod usage;
+mod whose_piece;
 mod writer;
 
 pub use crate::ask::{Partial, PrefillVariant, Terms, ToolPrefill, hermes_prefill};

@@ -256,7 +256,7 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         *mendable && !*beside && *exact && !*half_open
     )?;
     for call in tool_calls {
-        let ToolCall { index, id, name, arguments, legacy, signature: _ } = call;
+        let ToolCall { index, id, name, arguments, legacy, signature: _, place: _ } = call;
         writeln!(
             out,
             "  call {index}: {id:?} {name} {arguments:?}{}",

@@ -8,6 +8,7 @@ mod behind_a_call;
 mod beside_a_search;
 mod calls_at_the_limit;
 mod calls_in_place_of_the_rest;
+mod calls_numbered_alike;
 mod citations;
 mod compression;
 mod conditions;

@@ -42,7 +42,7 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
             name: block.word("name").unwrap_or_default(),
             arguments: input.filter(|_| !is_cut).map(Value::raw).unwrap_or_default().to_owned(),
             signature: None,
-            legacy: false,
+            ..ToolCall::default()
         });
     }
     let is_thought =

@@ -64,7 +64,7 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
                 name: call.word("name").unwrap_or_default(),
                 arguments: arguments_of(call, at_limit && last == Some(part)).to_owned(),
                 signature: signature_of(part),
-                legacy: false,
+                ..ToolCall::default()
             });
         }
     }

@@ -43,8 +43,8 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
                 id: call.id,
                 name: call.name.unwrap_or_default(),
                 arguments,
-                signature: None,
                 legacy: call.legacy,
+                ..ToolCall::default()
             });
         }
         choice.reasoned = reasoning_of(&message).is_some();

@@ -8,6 +8,7 @@ use super::error::read_error_among;
 use super::finish::read_finish;
 use super::tool_call::CallView;
 use super::usage::read_usage;
+use super::whose_piece::whose;
 use super::{ChatRequest, Template};
 use crate::json::{Fields, Value};
 use crate::reply::{Choice, Delta, Event, EventError, Fidelity, Piece, Received, Usage};
@@ -153,20 +154,19 @@ impl ChatStream {
     /// Reads an item of `choices`; answers whether it only opens a reply.
     fn choice(&mut self, value: &Fields<'_>, position: u32, event: &mut Event) -> bool {
         let index = index_of(value).unwrap_or(position);
-        let pieces_before = event.pieces.len();
-        let (mut fidelity, mut legacy) = (Fidelity::Exact, false);
+        let mut fidelity = Fidelity::Exact;
         let delta = value.get("delta").map(Fields::of);
         if let Some(delta) = &delta {
-            self.pieces(delta, index, &mut fidelity, &mut event.pieces);
+            let ends = value.filled("finish_reason").is_some();
+            self.pieces(delta, index, ends, &mut fidelity, &mut event.pieces);
             // No continuation can show what was spoken.
             fidelity = fidelity.max(Fidelity::partial_if(delta.filled("audio").is_some()));
-            legacy = delta.get("function_call").is_some_and(|call| !call.is_null());
             if holds_more(delta) {
                 self.beside(index);
             }
+        } else {
+            self.received.pieces(index, &[], false);
         }
-        let pieces = event.pieces.get(pieces_before..).unwrap_or_default();
-        self.received.pieces(index, pieces, legacy);
         let refused = self.choice_at(index).is_some_and(|choice| choice.refused);
         // Beside an error it says nothing else than that: `"error": {…}, "choices": [{"finish_reason": "error"}]`.
         let finish = read_finish(value, index, self.has_stop, refused).filter(|_| event.error.is_none());
@@ -185,7 +185,15 @@ impl ChatStream {
     }
 
     /// What a delta holds. Content of several kinds comes in the order in which a model writes it.
-    fn pieces(&mut self, delta: &Fields<'_>, choice: u32, fidelity: &mut Fidelity, pieces: &mut Vec<Delta>) {
+    fn pieces(
+        &mut self,
+        delta: &Fields<'_>,
+        choice: u32,
+        ends: bool,
+        fidelity: &mut Fidelity,
+        pieces: &mut Vec<Delta>,
+    ) {
+        let before = pieces.len();
         let mut push = |piece| pieces.push(Delta { choice, piece });
         if let Some(reasoning) = reasoning_of(delta) {
             push(Piece::Reasoning(reasoning));
@@ -203,24 +211,31 @@ impl ChatStream {
         if let Some(refusal) = said(delta, "refusal") {
             push(Piece::Refusal(refusal));
         }
-        let known = self.choice_at(choice).map(|choice| choice.tool_calls.as_slice()).unwrap_or_default();
-        let mut last = known.last().map(|call| call.index);
+        self.received.pieces(choice, pieces.get(before..).unwrap_or_default(), false);
         for call in CallView::all(delta) {
-            // Without an index, an id or a name begins the next call, and anything else goes on with the last.
-            let begins = call.id.is_some() || call.name.is_some();
-            let next = || last.map_or(0, |last| if begins { last.saturating_add(1) } else { last });
-            let index = call.index.unwrap_or_else(next);
-            last = Some(index);
-            if !call.of_function {
+            if call.of_function {
+                pieces.push(self.call(&call, choice, ends, fidelity));
+            } else {
                 self.received.beside(choice);
-                continue;
             }
-            let piece = call.arguments.and_then(|piece| self.received.decoded(choice, Some(index), piece));
-            let piece = piece.map(|piece| (piece.text.into_owned(), piece.exact));
-            let (arguments, arguments_exact) = piece.unwrap_or_else(|| call.arguments_text());
-            *fidelity = (*fidelity).max(Fidelity::of(arguments_exact));
-            push(Piece::ToolCall { index, id: call.id, name: call.name, arguments });
         }
+    }
+
+    /// The piece of a call. The next one in the same delta may begin another.
+    fn call(&mut self, call: &CallView<'_>, choice: u32, ends: bool, fidelity: &mut Fidelity) -> Delta {
+        let known = self.choice_at(choice).map(|choice| choice.tool_calls.as_slice()).unwrap_or_default();
+        let (index, begins_at) = whose(call, known, ends);
+        let piece = call.arguments.and_then(|piece| self.received.decoded(choice, Some(index), piece));
+        let piece = piece.map(|piece| (piece.text.into_owned(), piece.exact));
+        let (arguments, exact) = piece.unwrap_or_else(|| call.arguments_text());
+        *fidelity = (*fidelity).max(Fidelity::of(exact));
+        let piece = Piece::ToolCall { index, id: call.id.clone(), name: call.name.clone(), arguments };
+        let delta = Delta { choice, piece };
+        self.received.pieces(choice, std::slice::from_ref(&delta), call.legacy);
+        if let Some(place) = begins_at {
+            self.received.sent_by(choice, index, place);
+        }
+        delta
     }
 }
 

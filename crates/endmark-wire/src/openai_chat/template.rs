@@ -76,10 +76,8 @@ impl Template {
         if call.legacy {
             return self.delta(choice, &format!("{{\"function_call\":{function}}}"));
         }
-        self.delta(
-            choice,
-            &format!("{{\"tool_calls\":[{{\"index\":{},\"function\":{function}}}]}}", call.index),
-        )
+        let index = call.sent_index().map(|index| format!("\"index\":{index},")).unwrap_or_default();
+        self.delta(choice, &format!("{{\"tool_calls\":[{{{index}\"function\":{function}}}]}}"))
     }
 
     /// A chunk that ends a choice, with what Endmark has to say of it.

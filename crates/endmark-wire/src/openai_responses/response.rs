@@ -49,7 +49,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
                     name: item.word("name").unwrap_or_default(),
                     arguments: arguments.map(|arguments| arguments.text.into_owned()).unwrap_or_default(),
                     signature: None,
-                    legacy: false,
+                    ..ToolCall::default()
                 });
             }
             // What no continuation can show: the rest would not fit it.

@@ -5,7 +5,7 @@ use endmark_core::Ending;
 use super::growth::append;
 use crate::json::{Decoded, Value};
 
-use super::{Choice, Continuation, Delta, Event, EventError, Finish, Piece, ToolCall, Usage};
+use super::{Choice, Continuation, Delta, Event, EventError, Finish, Piece, Place, ToolCall, Usage};
 
 /// More choices than a request can ask for; of others nothing is kept.
 const MAX_CHOICES: usize = 128;
@@ -280,6 +280,15 @@ impl Received {
             && let Some(token) = token
         {
             choice.continuation = Some(Continuation { token, text: choice.text.len() });
+        }
+    }
+
+    /// Notes by what a stream's pieces name the call of this number.
+    pub(crate) fn sent_by(&mut self, index: u32, call: u32, place: Place) {
+        let choice = self.choices.iter_mut().find(|choice| choice.index == index);
+        let mut calls = choice.into_iter().flat_map(|choice| &mut choice.tool_calls);
+        if let Some(call) = calls.find(|known| known.index == call) {
+            call.place = place;
         }
     }
 

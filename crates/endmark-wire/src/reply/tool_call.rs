@@ -15,9 +15,32 @@ pub struct ToolCall {
     pub signature: Option<String>,
     /// Sent as the legacy `function_call`, and so to be answered in that form.
     pub legacy: bool,
+    /// Where a stream's next piece of it goes.
+    pub place: Place,
+}
+
+/// By what the pieces of a stream name a call. A server may number its calls all alike, or not at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Place {
+    /// By its own number.
+    #[default]
+    Number,
+    /// By this one, which another call has, too: a new id or name began this call.
+    Shared(u32),
+    /// By none.
+    Untold,
 }
 
 impl ToolCall {
+    /// The number that pieces of it are sent with.
+    pub(crate) fn sent_index(&self) -> Option<u32> {
+        match self.place {
+            Place::Number => Some(self.index),
+            Place::Shared(index) => Some(index),
+            Place::Untold => None,
+        }
+    }
+
     /// What a client is told in the place of this call, where a reply has nothing else and the call is cut: providers refuse
     /// a message without content when it comes back in a conversation.
     ///

@@ -159,7 +159,7 @@ fn what_a_template_makes_is_read_as_it_was_meant() {
         name: "read".to_owned(),
         arguments: "{\"a\":".to_owned(),
         signature: None,
-        legacy: false,
+        ..ToolCall::default()
     };
     let usage = Usage {
         prompt: 1,

@@ -1,0 +1,93 @@
+//! Calls of Chat Completions whose server numbers them all alike, or not at all.
+
+use endmark_gateway::Mode;
+use serde_json::{Value, json};
+use testkit::{Answer, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
+
+/// A piece of a call.
+fn piece(index: Option<u32>, begins: Option<(&str, &str)>, arguments: &str) -> Value {
+    let mut call = json!({"function": {"arguments": arguments}});
+    if let Some(index) = index {
+        call["index"] = json!(index);
+    }
+    if let Some((id, name)) = begins {
+        call["type"] = json!("function");
+        call["function"]["name"] = json!(name);
+        if !id.is_empty() {
+            call["id"] = json!(id);
+        }
+    }
+    call
+}
+
+/// A stream of these deltas, each with the calls of one chunk.
+fn stream(deltas: &[Vec<Value>], word: &str) -> Answer {
+    let chunk =
+        |choice: Value| format!("data: {}\n\n", json!({"id": "c", "model": "m", "choices": [choice]}));
+    let mut body: String =
+        deltas.iter().map(|calls| chunk(json!({"index": 0, "delta": {"tool_calls": calls}}))).collect();
+    body.push_str(&chunk(json!({"index": 0, "delta": {}, "finish_reason": word})));
+    body.push_str("data: [DONE]\n\n");
+    Answer::new(200, "text/event-stream", body)
+}
+
+/// The rest of a cut call goes where its beginning went, and the calls before it stay whole.
+#[tokio::test]
+async fn a_new_id_or_name_begins_a_call() {
+    let cut = r#"{"tz":"C"#;
+    let asked_for = r#"{"tz":"CET"}"#;
+    for (index, ids) in [(Some(0), ["t1", "t2"]), (Some(0), ["", ""]), (None, ["t1", "t2"])] {
+        for in_one in [false, true] {
+            let begin = |id: usize, name, arguments| piece(index, Some((ids[id], name)), arguments);
+            let first = begin(0, "get_weather", r#"{"city":"Paris"}"#);
+            let deltas = if in_one {
+                vec![vec![first, begin(1, "get_time", cut)]]
+            } else {
+                vec![vec![first], vec![begin(1, "get_time", "")], vec![piece(index, None, cut)]]
+            };
+            let rest = Wire::Chat.answer(&[Said::Call("get_time", asked_for)], End::Calls, false);
+            let script = Script::new().then(stream(&deltas, "length")).otherwise(rest);
+            let endmark = Endmark::start_with(script, |settings| settings.resume.mode = Mode::On).await;
+            let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
+            let what = format!("{index:?} {ids:?} {in_one}: {}", reply.text());
+            assert_eq!(heard.stop.as_deref(), Some("tool_calls"), "{what}");
+            let mut arguments = [String::new(), String::new()];
+            let mut of = 0;
+            for event in reply.json_events() {
+                for call in event["choices"][0]["delta"]["tool_calls"].as_array().into_iter().flatten() {
+                    assert_eq!(call["index"].as_u64(), index.map(u64::from), "{what}");
+                    of = match call["function"]["name"].as_str() {
+                        Some("get_weather") => 0,
+                        Some(_) => 1,
+                        None => of,
+                    };
+                    arguments[of] += call["function"]["arguments"].as_str().unwrap_or_default();
+                }
+            }
+            assert_eq!(arguments, [r#"{"city":"Paris"}"#, asked_for], "{what}");
+        }
+    }
+}
+
+/// Older vLLM says the name in every piece, each with an id of its own.
+#[tokio::test]
+async fn a_name_said_again_in_mid_call_begins_none() {
+    let pieces = ["{\"ci", "ty\":\"Pa", "ris\"}", ""];
+    let call = |(number, arguments): (usize, &&str)| {
+        vec![piece(Some(0), Some((&format!("t{number}"), "get_weather")), arguments)]
+    };
+    let deltas: Vec<_> = pieces.iter().enumerate().map(call).collect();
+    let last = deltas.len() - 1;
+    let mut answer = stream(&deltas[..last], "stop").body();
+    let end = br#""delta":{}"#;
+    let at = answer.windows(end.len()).rposition(|window| window == end).unwrap();
+    let delta = format!("\"delta\":{}", json!({"tool_calls": deltas[last]}));
+    answer.splice(at..at + end.len(), delta.bytes());
+    let script = Script::new().then(Answer::new(200, "text/event-stream", answer.clone()));
+    let endmark = Endmark::start_with(script, |settings| settings.resume.mode = Mode::On).await;
+    let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
+    assert_eq!(reply.body, answer, "{}", reply.text());
+}
