@@ -4,6 +4,7 @@
 //! coincidence is, and how unlike the rest of the text its seam looks. Costs become shares: a survivor that
 //! costs one bit less is twice as likely.
 
+mod doubts;
 pub(super) mod grammar;
 mod looks;
 
@@ -11,7 +12,7 @@ use super::identity::identities;
 use super::joint::Joint;
 use super::preamble;
 use super::restart;
-use super::seam::AskedFrom;
+use super::seam::{AskedFrom, SeamStyle};
 use super::survivor::Survivor;
 use super::units::{Reading, Units};
 
@@ -72,12 +73,17 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
     let share_against_one = weight(least) / (weight(least) + rival);
     let best = likeliest_story(survivors, &identities, best);
     let as_asked = survivors[best].candidate.is_asked(joint) && joint.from == AskedFrom::Cut;
-    let shortened = grammar::shortens_what_is_whole(joint, survivors, &survivors[best])
-        || grammar::says_one_more_round(joint, &survivors[best]);
-    let neighbours = grammar::may_be_neighbours(joint, survivors);
+    let shortened = doubts::shortens_what_is_whole(joint, survivors, &survivors[best])
+        || doubts::says_one_more_round(joint, &survivors[best])
+        || joint.in_text
+            && doubts::may_be_anew(joint, survivors, &survivors[best])
+            && doubts::has_backslash(joint)
+        || doubts::forgets_escapes(joint, &survivors[best]);
+    let neighbours = doubts::may_be_neighbours(joint, survivors);
     let needed = if as_asked && !neighbours { SETTLED_AS_ASKED } else { SETTLED };
     let needed = grammar::needed(joint, survivors, &identities, best, needed);
-    let needed = if values.len() == 1 && survivors[best].standing.is_whole() {
+    let is_announced = survivors[best].candidate.style == SeamStyle::Preamble;
+    let needed = if values.len() == 1 && survivors[best].standing.is_whole() && !is_announced {
         needed.min(1.0 - IN_DOUBT)
     } else {
         needed

@@ -34,7 +34,7 @@ pub(super) struct Foreword {
 /// its text, so that only what has the form of an announcement can be one; between tokens any prose is.
 pub(super) fn forewords(joint: &Joint<'_>, around: &Around) -> Vec<Foreword> {
     let continuation = joint.continuation;
-    if completes_literal(joint) {
+    if completes_literal(joint, continuation) {
         return Vec::new();
     }
     let quoted = Quoted::end_of(joint.initial);
@@ -43,18 +43,25 @@ pub(super) fn forewords(joint: &Joint<'_>, around: &Around) -> Vec<Foreword> {
     let reach = preamble::head(continuation, REACH);
     let indent = reach.len() - reach.trim_start().len();
     let mut found = Vec::new();
-    in_line(reach, indent, of_line, &mut found);
+    in_line(reach, indent, joint.in_text, of_line, &mut found);
     let mut told: Option<f64> = None;
     let mut line_start = indent;
     let mut lines = 0;
     while lines < MOST_LINES {
         let Some(length) = reach[line_start..].find('\n') else { break };
         let line = &reach[line_start..line_start + length];
+        if told.is_some() && completes_literal(joint, line) {
+            break;
+        }
         if !line.trim().is_empty() {
             let end = line_start + length;
             let is_rule = told.is_some() && is_rule(line);
             let bits = of_line(line, end, &reach[end..]).or(told.filter(|_| is_rule));
             let Some(bits) = bits else { break };
+            // In a string, what stands below an announcement is of the text, unless it reads like one, too.
+            if joint.in_text && told.is_some() && bits < 0.0 && !is_rule {
+                break;
+            }
             told = Some(told.map_or(bits, |before| before.max(bits)));
             lines += 1;
         }
@@ -68,13 +75,13 @@ pub(super) fn forewords(joint: &Joint<'_>, around: &Around) -> Vec<Foreword> {
     found
 }
 
-/// Whether the continuation begins with the rest of a literal that the cut goes through, white space and dots aside.
-fn completes_literal(joint: &Joint<'_>) -> bool {
+/// Whether a text begins with the rest of a literal that the cut goes through, white space and dots aside.
+fn completes_literal(joint: &Joint<'_>, text: &str) -> bool {
     let begun = if joint.in_text { "" } else { &joint.initial[joint.settled..] };
     let rest = |literal: &'static str| literal.strip_prefix(begun).filter(|rest| !rest.is_empty());
     !begun.is_empty()
         && ["true", "false", "null"].into_iter().filter_map(rest).any(|rest| {
-            let text = joint.continuation.trim_start_matches(['.', '\u{2026}', ' ', '\n', '\r']);
+            let text = text.trim_start_matches(['.', '\u{2026}', ' ', '\n', '\r']);
             let behind = text.strip_prefix(rest);
             behind.is_some_and(|behind| !behind.starts_with(char::is_alphanumeric))
         })
@@ -84,11 +91,13 @@ fn completes_literal(joint: &Joint<'_>) -> bool {
 fn in_line(
     reach: &str,
     indent: usize,
+    in_text: bool,
     of_line: impl Fn(&str, usize, &str) -> Option<f64>,
     found: &mut Vec<Foreword>,
 ) {
     let line = reach[indent..].lines().next().unwrap_or_default();
     let line = preamble::head(line, REACH_IN_LINE);
+    let line = &line[..data_at(line, in_text)];
     let first = found.len();
     let is_marked = line.starts_with(['(', '[', '*']);
     let mut likelier = Vec::new();
@@ -112,6 +121,24 @@ fn in_line(
     for (foreword, likelier) in found[first..].iter_mut().zip(likelier) {
         foreword.bits -= 2.0 * (most - likelier).min(10.0);
     }
+}
+
+/// Where in a line JSON begins that no words in front have: a bracket or a brace that closes what they did not open, and
+/// in a string an escape.
+fn data_at(line: &str, in_text: bool) -> usize {
+    if in_text {
+        return line.find('\\').unwrap_or(line.len());
+    }
+    let mut open = Vec::new();
+    for (at, sign) in line.char_indices() {
+        match sign {
+            '[' | '{' => open.push(sign),
+            ']' if open.pop() != Some('[') => return at,
+            '}' if open.pop() != Some('{') => return at,
+            _ => {}
+        }
+    }
+    line.len()
 }
 
 /// The end of the first part as words in front may quote it, white space aside.
@@ -154,7 +181,8 @@ impl Quoted {
 /// How much a line speaks about the continuation rather than is a part of it, in bits; none where it cannot.
 fn of_line(joint: &Joint<'_>, around: &Around, line: &str, end: usize, behind: &str) -> Option<f64> {
     let bits = register::announces(joint, around, line, end, behind);
-    let has_words = has_words(line) && !ends_as_json(line);
+    let closes_more = !joint.in_text && data_at(line, false) < line.len();
+    let has_words = has_words(line) && !ends_as_json(line) && !closes_more;
     let formed = if joint.in_text { has_form(line) } else { has_words };
     let is_code = joint.in_text && looks_like_code(line);
     let told = if is_code { bits > TOLD_BY_ALL && line.trim_end().ends_with(':') } else { bits > TELLING };

@@ -79,7 +79,8 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
         (false, _) | (true, AskedFrom::Cut) => 8.0,
     };
     if in_line && rest.starts_with(' ') {
-        let one = if opening.style == Some(SeamStyle::Preamble) { -3.0 } else { 1.0 };
+        let behind_dots = ["...", "\u{2026}"].iter().any(|dots| text[..opening.start].ends_with(dots));
+        let one = if opening.style == Some(SeamStyle::Preamble) && !behind_dots { -3.0 } else { 1.0 };
         found.push(opening.then(opening.start + 1, SeamStyle::Whitespace, one));
     }
     if spaces > 1 || !in_line || breaks > 0 {

@@ -32,13 +32,23 @@ pub(super) const MOST_LEFT_OUT: usize = opening::MOST_PARAGRAPHS * super::regist
 pub(super) fn is_empty(joint: &Joint<'_>) -> bool {
     let is_blank = joint.continuation.trim().is_empty();
     let ends_line = joint.from == AskedFrom::Cut && joint.continuation.contains('\n');
-    is_blank && (!ends_line || expects_more(joint.initial))
+    is_blank
+        && !(ends_line && can_end(joint.initial) && has_line_ends_like(joint.initial, joint.continuation))
 }
 
-/// Whether no text ends so: behind a colon or a comma, or with more brackets opened than closed.
-fn expects_more(text: &str) -> bool {
+/// Whether a text can end so: behind a sentence, or what closes something, with no bracket open.
+fn can_end(text: &str) -> bool {
+    const ENDS: [char; 20] = [
+        '.', '!', '?', '…', '。', '！', '？', ')', ']', '}', '>', ';', '"', '”', '»', '|', '`', '~', '*', '_',
+    ];
     let count = |signs: [char; 3]| text.matches(signs).count();
-    text.trim_end().ends_with([':', ',']) || count(['(', '[', '{']) > count([')', ']', '}'])
+    text.trim_end().ends_with(ENDS) && count(['(', '[', '{']) <= count([')', ']', '}'])
+}
+
+/// Whether the lines of a text end as those of what follows do, or it has one line alone.
+fn has_line_ends_like(text: &str, rest: &str) -> bool {
+    let is_wide = |text: &str| text.contains("\r\n");
+    !text.contains('\n') || is_wide(text) == (text.ends_with('\r') || is_wide(rest))
 }
 
 /// Whether a survivor adds nothing to the first part, though the continuation says something.
@@ -65,6 +75,11 @@ pub(super) fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
 /// Whether a join adds whitespace of which the text does not say what it was.
 pub(super) fn is_guessed(joint: &Joint<'_>, candidate: &Candidate) -> bool {
     weigh::is_guessed(joint, candidate)
+}
+
+/// The share that settles a join that white space, dots or a few repeated words alone tell; none where something else does.
+pub(super) fn needed_in_doubt(joint: &Joint<'_>, candidate: &Candidate) -> f64 {
+    weigh::needed_in_doubt(joint, candidate)
 }
 
 fn survivor(story: Candidate) -> Survivor {

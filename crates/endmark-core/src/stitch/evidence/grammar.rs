@@ -3,6 +3,7 @@
 use memchr::memmem;
 
 use crate::Format;
+use crate::stitch::candidate::Candidate;
 use crate::stitch::indent::Indents;
 use crate::stitch::joint::Joint;
 use crate::stitch::lines::begins_block;
@@ -16,6 +17,7 @@ use crate::stitch::survivor::Survivor;
 use crate::stitch::texture::Texture;
 use crate::stitch::units::{Reading, Units, character};
 
+use super::doubts::may_be_anew;
 use super::looks::{self, NEAR, longest_repetition, shared_end};
 
 /// Behind the place that all survivors share, so many units are looked at.
@@ -230,11 +232,15 @@ fn is_latin(codes: &[u32]) -> bool {
     latin.len() >= others.len() * 4
 }
 
+/// Whether a sign stands in numbers.
+pub(super) fn in_numbers(sign: char) -> bool {
+    sign.is_ascii_digit() || matches!(sign, '-' | '+' | '.' | 'e' | 'E')
+}
+
 /// Whether a unit goes on a number that the cut goes through.
 fn in_number(joint: &Joint<'_>, code: u32) -> bool {
-    let number = |sign: char| sign.is_ascii_digit() || matches!(sign, '-' | '+' | '.' | 'e' | 'E');
     let unsettled = &joint.initial[joint.settled..];
-    !joint.in_text && unsettled.starts_with(number) && number(character(code))
+    !joint.in_text && unsettled.starts_with(in_numbers) && in_numbers(character(code))
 }
 
 /// The place in the continuation behind the digits that go on a number.
@@ -265,11 +271,10 @@ const LITTLE: usize = 16;
 /// The same for a letter or two: digits and doubled letters are everywhere.
 pub(in crate::stitch) const SETTLED_BY_A_HAIR: f64 = 0.9995;
 pub(in crate::stitch) const HAIR: usize = 4;
+/// The same for a word, dots, or a number that may be written anew.
+pub(in crate::stitch) const SETTLED_BY_A_WORD: f64 = 0.9998;
 /// Words in front that are none of the usual ones are as unlikely in front of something else, in bits.
 const UNUSUAL_WORDS: f64 = 5.0;
-/// A repetition is no coincidence from so many bytes on, even where a clean continuation was asked for.
-const LONG_REPETITION: usize = 24;
-
 /// How unlikely it is that the continuation is none of the stories, in bits.
 ///
 /// Hardly anything that is none of the stories ends the document just so, or begins with just what stood last.
@@ -306,29 +311,6 @@ pub(super) fn form(survivor: &Survivor, survivors: &[Survivor]) -> f64 {
         true => NOT_AT_ITS_END_BUT_OTHERS,
         false => NOT_AT_ITS_END,
     }
-}
-
-/// Whether the likeliest survivor shortens what was asked for at the cut and is whole as it stands for a short
-/// repetition: two equal neighbours are ordinary.
-pub(super) fn shortens_what_is_whole(joint: &Joint<'_>, survivors: &[Survivor], best: &Survivor) -> bool {
-    let asked_is_whole = joint.from == AskedFrom::Cut
-        && survivors
-            .iter()
-            .any(|survivor| survivor.candidate.is_asked(joint) && survivor.standing.is_whole());
-    let own = &best.candidate;
-    let says_again = own.repeated > 0 || own.style == SeamStyle::Whitespace;
-    asked_is_whole && !own.is_asked(joint) && says_again && own.repeated < LONG_REPETITION
-}
-
-/// Whether the likeliest survivor leaves out all that the continuation says, for a row that the first part ends with
-/// more than once: it may as well be the next of them.
-pub(super) fn says_one_more_round(joint: &Joint<'_>, best: &Survivor) -> bool {
-    let own = &best.candidate;
-    let added = &joint.continuation[own.start.min(own.end)..own.end];
-    let before = &joint.initial[..own.keep - own.repeated];
-    // What parts two rows belongs to the round.
-    let gap = before.len() - before.trim_end().len();
-    own.repeated > 0 && !joint.in_text && added.trim().is_empty() && joint.goes_round(own.repeated + gap)
 }
 
 /// Whether a survivor takes for repeated what the rows before it say over and over, though it was told where to go on and
@@ -371,16 +353,34 @@ pub(super) fn needed(
     let own = &survivors[best].candidate;
     let writes_anew = own.keep < joint.initial.len() && joint.in_text;
     let changes = own.start > own.opening || !own.glue.is_empty() || own.style == SeamStyle::Whitespace;
-    let slightly = own.repeated < LITTLE && (changes || writes_anew);
+    let slightly = says_little(joint, own) && (changes || writes_anew);
     let by_a_hair = own.repeated < HAIR && own.start > own.opening && own.repeated > 0;
     let may_be_asked =
         joint.from == AskedFrom::Cut && joint.in_text && own.repeated == 0 && !own.is_asked(joint);
     let may_be_asked = may_be_asked
         && survivors.iter().any(|other| other.candidate.is_asked(joint) && other.standing.is_whole());
+    let (before, again) = joint.initial[..own.keep].split_at(own.keep - own.repeated);
+    let in_word = before.ends_with(char::is_alphanumeric) && again.starts_with(char::is_alphanumeric);
+    let repeats_words = own.repeated > 0 && !in_word;
+    // How often the rows were said again nothing tells.
+    let is_other = |other: &Survivor| {
+        let rival = &other.candidate;
+        other.standing.is_whole()
+            && rival.opening == own.opening
+            && rival.repeated != own.repeated
+            && rival.repeated > 0
+    };
+    let may_go_round = joint.from == AskedFrom::Unknown && !joint.in_text && joint.goes_round(own.repeated);
     match (may_be_clean, slightly) {
+        _ if may_be_anew(joint, survivors, &survivors[best]) => SETTLED_BY_A_WORD.max(usual),
+        _ if may_go_round && survivors.iter().any(is_other) => SETTLED_BY_A_HAIR.max(usual),
         (true, false) if may_be_asked => SETTLED_SLIGHTLY.max(usual),
         (true, true) if by_a_hair => SETTLED_BY_A_HAIR.max(usual),
+        // A word said twice may be the text's own, and so may dots.
+        (true, true) if repeats_words || own.style == SeamStyle::Ellipsis => SETTLED_BY_A_WORD.max(usual),
+        (true, true) if own.repeated > 0 => SETTLED_BY_A_HAIR.max(usual),
         (true, true) => SETTLED_SLIGHTLY.max(usual),
+        (true, _) if own.style == SeamStyle::Ellipsis && joint.in_text => SETTLED_BY_A_HAIR.max(usual),
         _ if own.style == SeamStyle::Ellipsis => SETTLED_BY_DOTS.max(usual),
         _ if own.fenced && own.repeated == 0 => SETTLED_BY_FENCE.min(usual),
         _ if own.style == SeamStyle::Preamble => SETTLED_BY_WORDS.max(usual),
@@ -389,16 +389,16 @@ pub(super) fn needed(
     }
 }
 
-/// Whether the cut is between tokens and a few words stand right before and right behind it, so that they may be
-/// two equal neighbours or one that was repeated.
-pub(super) fn may_be_neighbours(joint: &Joint<'_>, survivors: &[Survivor]) -> bool {
-    let has_words = |survivor: &Survivor| {
-        let own = &survivor.candidate;
-        let repeated = &joint.initial[own.keep - own.repeated..own.keep];
-        let mut words = repeated.split(|sign: char| !sign.is_alphabetic());
-        !joint.goes_round(own.repeated) && repeated.len() < 64 && words.any(|word| word.chars().count() >= 3)
+/// Whether what a survivor takes for repeated is a few bytes, or hardly a letter.
+fn says_little(joint: &Joint<'_>, own: &Candidate) -> bool {
+    const FEW_LETTERS: usize = 3;
+    let again = &joint.initial[own.keep - own.repeated..own.keep];
+    let has_few = || {
+        let units = Units::read(again, reading(joint));
+        units.chars(0..units.len()).filter(|sign| sign.is_alphanumeric()).take(FEW_LETTERS).count()
+            < FEW_LETTERS
     };
-    !joint.in_text && survivors.iter().any(has_words)
+    again.len() < LITTLE || again.len() < LITTLE * 4 && has_few()
 }
 
 /// What speaks against a continuation that is taken as it stands: that it answers rather than continues.

@@ -338,23 +338,27 @@ pub(super) fn self_similarity(text: &str) -> f64 {
 }
 
 /// How unlikely it is, in bits, that a text says its last lines again, which take `length` bytes, before it goes on with
-/// `rest`; none where it says as many twice in a row, or where these are no whole lines that say something.
+/// `rest`; none where it says as many twice in a row, or where these say little.
 fn surprise_of_same_lines(text: &str, rest: &str, length: usize) -> Option<f64> {
     const LEAST: usize = 20;
     const MOST_LINES: usize = 8;
     const REACH: usize = 200;
     const NEVER: f64 = 12.0;
-    let (before, repeated) = text.split_at(text.floor_char_boundary(text.len() - length));
-    let is_whole = repeated.ends_with('\n') && (before.is_empty() || before.ends_with('\n'));
-    let count = repeated.lines().take(MOST_LINES + 1).count();
-    if !is_whole || repeated.trim().len() < LEAST || count > MOST_LINES {
+    let repeated = &text[text.floor_char_boundary(text.len() - length)..];
+    let count = repeated.matches('\n').take(MOST_LINES + 1).count();
+    if repeated.trim().len() < LEAST || count == 0 || count > MOST_LINES {
         return None;
     }
-    let lines: Vec<&str> = text.lines().rev().take(REACH).collect();
+    let (whole, begun) = text.rsplit_once('\n')?;
+    let (goes_on, below) = rest.split_once('\n').unwrap_or((rest, ""));
+    let at_seam = [begun, goes_on].concat();
+    let mut lines: Vec<&str> = whole.lines().rev().take(REACH).collect();
+    lines.reverse();
+    lines.push(&at_seam);
+    lines.extend(below.lines().take(REACH));
     let says_something = |lines: &[&str]| lines.iter().any(|line| line.trim().len() > 2);
     let is_twice = |lines: &[&str]| lines[..count] == lines[count..] && says_something(lines);
-    let below: Vec<&str> = repeated.lines().chain(rest.lines().take(REACH)).collect();
-    let pairs = || lines.windows(count * 2).chain(below.windows(count * 2));
+    let pairs = || lines.windows(count * 2);
     let checked = f64::from(u32::try_from(pairs().count()).unwrap_or(u32::MAX));
     (!pairs().any(is_twice)).then(|| NEVER + (checked + 1.0).log2())
 }

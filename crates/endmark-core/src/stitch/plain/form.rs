@@ -22,6 +22,9 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64
     let opened = last_line(joint.initial).trim_start().starts_with("```") && joint.fence_is_open;
     let begins_fence = closes_block(part) || part.starts_with(['`', '~']) && fence::opening(part).is_some();
     bits += weight_of(opened && line.is_empty() && begins_fence, 14.0);
+    // Nor does one open in a line of a block that is open.
+    let opens_block = part.starts_with(['`', '~']) && !closes_block(part) && fence::opening(part).is_some();
+    bits += weight_of(joint.fence_is_open && line.trim().is_empty() && opens_block, 10.0);
     let stands = line.trim_matches(['`', '~', ' ', '>']).is_empty();
     if in_line
         && !stands
@@ -52,6 +55,9 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64
         bits += if first.starts_with("```") && fence::opening(part).is_some() { 8.0 } else { 0.0 };
     }
     bits += weight_of(glued && quotation::breaks_word(joint.initial, part), 12.0);
+    // No question stands in a word.
+    let in_word = glued && before.last().is_some_and(|last| last.is_alphanumeric());
+    bits += weight_of(in_word && part.starts_with(['¿', '¡']), 10.0);
     if in_line
         && script(part.chars())
             .is_some_and(|own| script(before.iter().rev().copied()).is_some_and(|other| own != other))

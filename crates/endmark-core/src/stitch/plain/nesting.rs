@@ -10,7 +10,7 @@ use crate::stitch::joint::Joint;
 const REACH: usize = 4_096;
 /// What a fault speaks against a seam, in bits, and how many of them count.
 const FAULT: f64 = 8.0;
-const MOST_FAULTS: u32 = 3;
+const MOST_FAULTS: u32 = 4;
 
 /// Elements that are open, and what is wrong with the tags so far.
 #[derive(Debug, Clone, Default)]
@@ -43,18 +43,19 @@ impl Nesting {
         let faults = nesting.faults
             + u32::from(near.len() == part.len() && is_open)
             + u32::from(breaks_entity(joint.initial, story.glue, part))
-            + 2 * u32::from(self.breaks_tag(story.glue, part));
+            + 3 * u32::from(self.breaks_tag(story.glue, part));
         FAULT * f64::from(faults.min(MOST_FAULTS))
     }
 
-    /// Whether white space or a sentence stands where the name of a tag begins, or a tag begins in a value that is open.
+    /// Whether white space, dots or a sentence stand where the name of a tag begins, or a tag begins in a value that is open.
     fn breaks_tag(&self, glue: &str, part: &str) -> bool {
         let is_nameless = matches!(self.tag.as_str(), "<" | "</");
-        let is_spaced = !glue.is_empty() || part.starts_with(char::is_whitespace);
         let begins_tag = |sign: char| sign.is_alphabetic() || sign == '/';
         let is_tag = part.strip_prefix('<').is_some_and(|name| name.starts_with(begins_tag));
-        let is_sentence = name_of(part).contains(FULL_WIDTH);
-        is_nameless && (is_spaced || is_sentence)
+        let begins_name = |sign: char| sign.is_alphabetic() || matches!(sign, '_' | '/' | '!' | '?' | '>');
+        let is_other =
+            !part.is_empty() && !part.starts_with(begins_name) || name_of(part).contains(FULL_WIDTH);
+        is_nameless && (!glue.is_empty() || is_other)
             || is_tag && !self.tag.matches('"').count().is_multiple_of(2)
     }
 

@@ -61,11 +61,11 @@ pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidat
         let telling = (2.5 * share).min(1.0);
         bits += telling * (of_end - most * likely);
     }
-    let head = &continuation[..continuation.floor_char_boundary(4_000)];
+    let shared = shared_with_beginning(joint, continuation);
+    let head = &continuation[..continuation.floor_char_boundary(4_000 + shared)];
     let units = Units::read(head, Reading::Plain);
     if best.repeated == 0 && restart::diverges(&joint.settled_units, &units) {
         // The more of the text it says again before it goes another way, the less it is a part of it.
-        let shared = shared_with_beginning(joint, continuation);
         bits -= if shared * 2 > joint.initial.trim_end().len() { 28.0 } else { 16.0 };
     }
     if joint.from != AskedFrom::Cut && preamble::quotes_the_prompt(joint.initial, best.added(joint)) {

@@ -7,9 +7,9 @@ use crate::Format;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::evidence::{Weighed, weight};
 use crate::stitch::joint::Joint;
-use crate::stitch::quotation;
 use crate::stitch::register::Around;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
+use crate::stitch::{ellipsis, fence, quotation};
 
 /// The share of the evidence that settles a seam.
 const SETTLED: f64 = 0.985;
@@ -21,10 +21,15 @@ const SETTLED_BY_RESTART: f64 = 0.97;
 const SETTLED_AS_ASKED: f64 = 0.93;
 const SETTLED_BY_WHITESPACE: f64 = 0.999;
 const SETTLED_BY_DOTS: f64 = 0.99;
+/// The share that settles a seam that leaves out a word or two for repeated, and one that does so in a fence.
+const SETTLED_SLIGHTLY: f64 = 0.998;
+const SETTLED_BY_A_WORD: f64 = 0.9999;
 /// The share with which a clean seam that was asked for wins over a likelier one.
 const TIED_AS_ASKED: f64 = 0.13;
 /// A repetition is no coincidence from so many bytes on, even where a clean continuation was asked for.
 const TELLING: usize = 20;
+/// So few bytes are a letter or two.
+const HAIR: usize = 4;
 /// What reads less like an announcement than this is none, whatever is said again behind it, in bits.
 const NO_ANNOUNCEMENT: f64 = -3.0;
 /// A text that goes on so unlike itself does not go on there, in bits.
@@ -164,16 +169,37 @@ fn needed(joint: &Joint<'_>, best: &Candidate) -> f64 {
     let is_slight = (1..TELLING).contains(&best.repeated);
     // Below a blank line a block may be the text's own.
     let may_be_own = joint.format == Format::Markdown && joint.initial.ends_with("\n\n");
+    // Who was not asked at the cut says with dots that something is left out.
+    let begins_with_dots = joint.from != AskedFrom::Cut && ellipsis::after(joint.continuation).is_some();
     match (best.is_clean, joint.from, best.style) {
+        (true, ..) if begins_with_dots => SETTLED_BY_WHITESPACE,
+        (true, AskedFrom::Cut, _) if is_wrapped_code(joint) => SETTLED,
         (true, AskedFrom::Cut | AskedFrom::Token, _) => SETTLED_AS_ASKED,
         (_, _, SeamStyle::Fence) if !is_slight => SETTLED_BY_FENCE,
         (_, _, SeamStyle::Preamble) if is_spaced(joint, best) => SETTLED_BY_WHITESPACE,
         (_, _, SeamStyle::Preamble) if best.fenced && may_be_own => SETTLED,
         (_, _, SeamStyle::Preamble) if best.fenced && !is_slight => SETTLED_BY_WORDS_AND_FENCE,
+        (_, _, SeamStyle::Fence) if joint.format != Format::Tags => SETTLED_BY_A_WORD,
+        _ if repeats_white_space(joint, best) => SETTLED_BY_WHITESPACE,
+        (_, _, SeamStyle::Overlap) if is_slight => SETTLED_SLIGHTLY,
         (_, _, SeamStyle::Restart) => SETTLED_BY_RESTART,
         (_, _, SeamStyle::Whitespace) => SETTLED_BY_WHITESPACE,
+        (_, _, SeamStyle::Ellipsis) if is_spaced_behind_dots(joint, best) => SETTLED_BY_WHITESPACE,
         (_, _, SeamStyle::Ellipsis) => SETTLED_BY_DOTS,
         _ => SETTLED,
+    }
+}
+
+/// The share that settles a story that white space, dots or a few repeated words alone tell; none where something else does.
+pub(super) fn needed_in_doubt(joint: &Joint<'_>, story: &Candidate) -> f64 {
+    let is_slight = (1..TELLING).contains(&story.repeated);
+    let begins_with_dots = joint.from != AskedFrom::Cut && ellipsis::after(joint.continuation).is_some();
+    let by_white_space = is_spaced_behind_dots(joint, story) || story.is_clean && begins_with_dots;
+    match story.style {
+        _ if by_white_space => SETTLED_BY_WHITESPACE,
+        SeamStyle::Overlap if story.repeated < HAIR && is_slight => SETTLED_BY_A_WORD,
+        SeamStyle::Overlap if is_slight => SETTLED_SLIGHTLY,
+        _ => 0.0,
     }
 }
 
@@ -191,10 +217,12 @@ fn may_go_round(
         story.opening == own.opening && story.repeated != own.repeated && says_something(joint, story)
     };
     let has_rivals = || stories.iter().zip(rounds).any(|(story, round)| *round && rival(story));
+    // Who wraps what it says may begin the text or its block anew.
+    let begins_anew = own.fenced && (joint.fence_is_open || joint.goes_round(joint.initial.len()));
     let asked = match joint.from {
         AskedFrom::Unknown => false,
         // Where the text does not go on as it stands, it was not what was asked for.
-        AskedFrom::Cut | AskedFrom::Token => goes_on,
+        AskedFrom::Cut | AskedFrom::Token => goes_on && !begins_anew,
     };
     own.repeated < joint.initial.len() && !asked && has_rivals()
 }
@@ -206,6 +234,63 @@ fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
     let rest = &joint.continuation[ahead..];
     let blank = &rest[..rest.len() - rest.trim_start().len()];
     story.repeated == 0 && blank.matches('\n').count() > 2
+}
+
+/// Whether a story takes white space alone for repeated.
+fn repeats_white_space(joint: &Joint<'_>, story: &Candidate) -> bool {
+    story.repeated > 0 && joint.initial[joint.initial.len() - story.repeated..].trim().is_empty()
+}
+
+/// Whether white space stands behind dots of omission that a story leaves out: how much of it is the text's own only white
+/// space tells.
+fn is_spaced_behind_dots(joint: &Joint<'_>, story: &Candidate) -> bool {
+    let ahead = joint.continuation[..story.opening].trim_end();
+    story.repeated == 0
+        && ahead.ends_with(['.', '\u{2026}', ')', ']'])
+        && joint.continuation[ahead.len()..].starts_with(char::is_whitespace)
+}
+
+/// Whether a text is two and more lines of fences, and nothing else.
+fn has_fences_alone(text: &str) -> bool {
+    let lines = fence::lines(text);
+    lines > 1 && lines == text.lines().filter(|line| !line.trim().is_empty()).count()
+}
+
+/// Whether a continuation of a text that has no blocks is one.
+fn is_wrapped_code(joint: &Joint<'_>) -> bool {
+    let begins = fence::opening(joint.continuation);
+    joint.format == Format::Text
+        && fence::lines(joint.initial) == 0
+        && begins.is_some_and(|length| fence::is_closed(&joint.continuation[length..]))
+}
+
+/// Whether a clean continuation that was not asked for at the cut begins with a fence: it may be a wrapper as well as the
+/// text's own, unless the text announces a block.
+fn may_be_wrapped(joint: &Joint<'_>, story: &Candidate) -> bool {
+    let line = joint.continuation.trim_start().lines().next().unwrap_or_default().trim_end();
+    let begins = fence::opening(joint.continuation).is_some()
+        && if joint.fence_is_open {
+            // What closes the text's own block is no longer than what opened it.
+            fence::closing(line).is_none()
+                || !joint.initial.contains(line)
+                || has_fences_alone(joint.continuation)
+        } else {
+            !joint.announces_block()
+        };
+    story.is_clean && joint.from != AskedFrom::Cut && begins
+}
+
+/// Whether a story keeps a first line of words in brackets that end as a sentence does: they speak about the text, and are no
+/// code.
+fn begins_with_aside(joint: &Joint<'_>, story: &Candidate) -> bool {
+    let line = joint.continuation.lines().next().unwrap_or_default().trim();
+    let inside = |open: char, close: char| line.strip_prefix(open)?.strip_suffix(close);
+    let said = inside('(', ')').or_else(|| inside('[', ']')).unwrap_or_default();
+    let words = said.trim_end_matches(['.', '\u{2026}', ':']);
+    story.start == 0
+        && words.len() < said.len()
+        && words.contains(char::is_alphabetic)
+        && words.chars().all(|sign| sign.is_alphabetic() || matches!(sign, ' ' | ',' | '\''))
 }
 
 /// Whether what a story takes for repeated is more than a few signs.
@@ -234,14 +319,16 @@ fn differs_by_whitespace(joint: &Joint<'_>, story: &Candidate) -> bool {
     !same_seam && joint.continuation[..story.start].trim().is_empty()
 }
 
-/// Whether a story adds whitespace of which the text does not say what it was: a space is certain only where a
-/// sentence goes on. Or lets a quotation begin in the middle of a word.
+/// Whether a story adds whitespace of which the text does not say what it was, where a space is certain only if a sentence
+/// goes on, lets a quotation begin in the middle of a word, or keeps a fence or words that may be none of the text's.
 pub(super) fn is_guessed(joint: &Joint<'_>, story: &Candidate) -> bool {
     // What begins anew with other whitespace has it in the rest as well.
     let again = joint.continuation[story.opening..story.start].trim_start();
     let reflowed = story.repeated == joint.initial.len() && again != joint.initial.trim_start();
     let breaks_word = quotation::breaks_word(joint.initial, story.added(joint));
     story.glue.is_empty() && (reflowed || breaks_word)
+        || may_be_wrapped(joint, story)
+        || begins_with_aside(joint, story)
         || is_guessed_glue(joint, story.glue, story.added(joint))
 }
 

@@ -1,6 +1,6 @@
 //! What tells a seam that was refused, or joined into another text: short repetitions, indentations, other versions.
 
-use crate::Format::{self, Json, Markdown, Tags, Text};
+use crate::Format::{self, Json, Jsonl, Markdown, Tags, Text};
 use crate::stitch::AskedFrom::{self, Cut, Token, Unknown};
 use crate::stitch::{Outcome, merge_chunks, stitch};
 
@@ -175,4 +175,101 @@ fn a_block_behind_an_announcement_may_be_the_text_s_own() {
     ] {
         is_never_wrong(&Markdown, Cut, initial, (ahead, rest, ""));
     }
+}
+
+#[test]
+fn dots_behind_a_sentence_may_leave_something_out() {
+    let initial = "# Boats of the harbour\n\nThe lamps were lit before the window of the travel";
+    let rest = "\n\n## Known nets\n\nThe gulls came in late, and the lamps were lit. What was left of the day was quiet.\n";
+    is_never_wrong(&Text, Unknown, initial, ("...", rest, ""));
+    is_never_wrong(&Text, Token, initial, ("...", rest, ""));
+}
+
+#[test]
+fn no_question_stands_in_a_word() {
+    let initial = "The harbour lay quiet in the grey morning, and the gulls had not yet found the boats! F";
+    let question = "¿Qué parte quieres que continúe?\n\n¿Qué parte quieres que continúe?";
+    assert_eq!(joined(&Markdown, Unknown, initial, question), None);
+}
+
+#[test]
+fn rows_that_never_stood_twice_in_a_row_do_not_in_the_middle_of_one() {
+    let row = |number: usize| format!("INSERT INTO harbour_boats VALUES ({number}, '', NULL);\n");
+    let rows = |from: usize, to: usize| (from..to).map(row).collect::<String>();
+    let begun = "INSERT INTO harbour_boats";
+    let initial = [&rows(0, 21), begun].concat();
+    let rest = &rows(21, 54)[begun.len()..];
+    let again = format!("```\n{}{begun}{rest}```\n", &row(20)[begun.len()..]);
+    let text = joined(&Text, Unknown, &initial, &again);
+    assert!(
+        text.as_ref().is_none_or(|text| text.trim_end() == [&initial, rest].concat().trim_end()),
+        "{text:?}"
+    );
+}
+
+#[test]
+fn a_number_or_an_escape_may_go_on_or_be_written_anew() {
+    let rows = "[[87,77,0,22,0,80],[40,0,0,62,75],[0,10,96,59],[87,77,0,2";
+    assert_eq!(joined(&Json, Unknown, rows, "2,0,80,0],[40,0,0,62]]"), None);
+    let escape = r#"{"a": "push('\\t');", "b": "push('\"#;
+    assert_eq!(joined(&Json, Unknown, escape, r#"\t');"}"#), None);
+}
+
+#[test]
+fn how_much_white_space_stands_behind_dots_nothing_tells() {
+    let initial = "# Notes\n\n```python\ndef count(boats):\n    for boat in boats:\n";
+    let rest = "        yield boat\n    return len(boats)\n```\n";
+    is_never_wrong(&Markdown, Unknown, initial, ("... ", rest, ""));
+    is_never_wrong(&Markdown, Unknown, initial, ("...\n", rest, ""));
+}
+
+#[test]
+fn a_fence_that_nobody_asked_for_at_the_cut_may_wrap_what_follows() {
+    let initial = "# Record of the harbour\n\n";
+    let begun = "```text\n## Boats after the tide\n\nThe boats were counted, and then the ne";
+    let chunks = [initial, begun, "ts, which lay on the quay.\n"].map(str::to_owned);
+    assert_ne!(stitch(&chunks, &Markdown, Unknown).outcome, Outcome::Whole);
+    let lines = "# Record\n\n```text\nThe boats were counted.\n\n";
+    let wrapped = "````\nThen the nets, which lay on the quay, were not.\n```\n````";
+    assert_eq!(joined(&Markdown, Unknown, lines, wrapped), None);
+}
+
+#[test]
+fn a_line_end_alone_ends_a_text_only_where_one_can_end() {
+    assert_eq!(joined(&Text, Cut, "def tear_down(self):\n    sel", "\n"), None);
+    assert_eq!(joined(&Markdown, Cut, "* The boats.\r\n* Are the nets there?", "\n"), None);
+    assert!(joined(&Markdown, Cut, "* The boats.\n* The nets are there.", "\n").is_some());
+}
+
+#[test]
+fn words_in_brackets_that_end_as_a_sentence_are_no_code() {
+    let initial = "def simple_by_late(keeps";
+    let rest = ", has_joins=25):\n    print(letter[12])\n    return total\n";
+    is_never_wrong(&Text, Cut, initial, ("(cont.)\n", rest, ""));
+}
+
+#[test]
+fn what_closes_more_than_words_open_is_no_announcement() {
+    let initial = r#"{"items": [{"id": 3, "all": 0"#;
+    let rest = r#".1}, {"id": 4, "each": "late", "all": null}, {"id": 5, "each": true, "all": ""}]}"#;
+    is_never_wrong(&Json, Unknown, initial, ("Bien sûr, voici la suite : ", rest, ""));
+    let rows = "0,0,0,0,9]\n[0,0,71,0]\n[63,0]\n";
+    is_never_wrong(&Jsonl, Cut, "[", ("中断したところから続けます。 ", rows, ""));
+}
+
+#[test]
+fn rows_that_are_said_again_with_real_line_ends_are_no_string() {
+    let row = "| small | 0 | ok |";
+    let initial = format!("{{\"table\": \"{}{}", format!("{row}\\n").repeat(9), &row[..16]);
+    let again = format!("{}\n{}{row}\", \"done\": true}}", &row[16..], format!("{row}\n").repeat(7));
+    assert_eq!(joined(&Json, Unknown, &initial, &again), None);
+}
+
+#[test]
+fn another_version_that_shares_a_long_beginning_is_told() {
+    let line = |number: usize| format!("harbour_{number} = count(boats[{number}], nets={})\n", number * 7);
+    let lines = (0..300).map(line).collect::<String>();
+    let initial = [&lines, "def late(steps):\n    for step in steps:\n        yield"].concat();
+    let other = [&lines, "def early(count):\n    return count * 2\n"].concat();
+    assert_eq!(joined(&Text, Token, &initial, &other), None);
 }

@@ -1,0 +1,87 @@
+//! What nothing tells in JSON, however likely it looks: two equal neighbours or one said twice, a token gone on with or
+//! written anew, one more round of rows.
+
+use memchr::memmem;
+
+use crate::stitch::joint::Joint;
+use crate::stitch::seam::{AskedFrom, SeamStyle};
+use crate::stitch::survivor::Survivor;
+
+use super::grammar::{HAIR, in_numbers};
+
+/// A repetition is no coincidence from so many bytes on, even where a clean continuation was asked for.
+const LONG_REPETITION: usize = 24;
+
+/// Whether the likeliest survivor shortens what was asked for at the cut and is whole as it stands for a short
+/// repetition: two equal neighbours are ordinary.
+pub(super) fn shortens_what_is_whole(joint: &Joint<'_>, survivors: &[Survivor], best: &Survivor) -> bool {
+    let asked_is_whole = joint.from == AskedFrom::Cut
+        && survivors
+            .iter()
+            .any(|survivor| survivor.candidate.is_asked(joint) && survivor.standing.is_whole());
+    let own = &best.candidate;
+    let says_again = own.repeated > 0 || own.style == SeamStyle::Whitespace;
+    asked_is_whole && !own.is_asked(joint) && says_again && own.repeated < LONG_REPETITION
+}
+
+/// Whether the likeliest survivor leaves out all that the continuation says, for a row that the first part ends with
+/// more than once: it may as well be the next of them.
+pub(super) fn says_one_more_round(joint: &Joint<'_>, best: &Survivor) -> bool {
+    let own = &best.candidate;
+    let added = &joint.continuation[own.start.min(own.end)..own.end];
+    let before = &joint.initial[..own.keep - own.repeated];
+    // What parts two rows belongs to the round.
+    let gap = before.len() - before.trim_end().len();
+    own.repeated > 0 && !joint.in_text && added.trim().is_empty() && joint.goes_round(own.repeated + gap)
+}
+
+/// Whether nothing tells if the token that the cut goes through goes on or is written anew: where the model was asked to go on
+/// is not known, both are whole, and digits, or what is escaped in a string, may be the one or the other.
+pub(super) fn may_be_anew(joint: &Joint<'_>, survivors: &[Survivor], best: &Survivor) -> bool {
+    let own = &best.candidate;
+    let begun = &joint.initial[joint.settled..];
+    let rest = &joint.continuation[own.opening..];
+    let is_escape = joint.in_text && begun == "\\" && rest.starts_with('\\');
+    // So few digits meet by chance.
+    let is_short = begun.len() <= 2 && begun.starts_with(in_numbers);
+    let is_number = !joint.in_text && is_short && rest.starts_with(begun);
+    let is_whole_from = |keep: usize| {
+        survivors.iter().any(|survivor| {
+            let other = &survivor.candidate;
+            let stands = other.start == own.opening && other.glue.is_empty() && other.repeated == 0;
+            other.keep == keep && stands && survivor.standing.is_whole()
+        })
+    };
+    joint.from == AskedFrom::Unknown
+        && own.repeated < HAIR
+        && (is_escape || is_number)
+        && is_whole_from(joint.settled)
+        && is_whole_from(joint.initial.len())
+}
+
+/// Whether a text escapes a backslash: one that does not has hardly one as a character.
+pub(super) fn has_backslash(joint: &Joint<'_>) -> bool {
+    [joint.initial, joint.continuation].iter().any(|text| memmem::find(text.as_bytes(), b"\\\\").is_some())
+}
+
+/// Whether what a survivor takes for repeated says line ends of strings as such, which no string has: how the rest of the
+/// string was meant nothing tells.
+pub(super) fn forgets_escapes(joint: &Joint<'_>, best: &Survivor) -> bool {
+    let own = &best.candidate;
+    let again = joint.continuation.get(own.opening..own.start).unwrap_or_default();
+    let repeated = &joint.initial[own.keep - own.repeated..own.keep];
+    let escaped = |text: &str| text.matches("\\n").count();
+    joint.in_text && again.contains('\n') && escaped(again) < escaped(repeated)
+}
+
+/// Whether the cut is between tokens and a few words stand right before and right behind it, so that they may be
+/// two equal neighbours or one that was repeated.
+pub(super) fn may_be_neighbours(joint: &Joint<'_>, survivors: &[Survivor]) -> bool {
+    let has_words = |survivor: &Survivor| {
+        let own = &survivor.candidate;
+        let repeated = &joint.initial[own.keep - own.repeated..own.keep];
+        let mut words = repeated.split(|sign: char| !sign.is_alphabetic());
+        !joint.goes_round(own.repeated) && repeated.len() < 64 && words.any(|word| word.chars().count() >= 3)
+    };
+    !joint.in_text && survivors.iter().any(has_words)
+}
