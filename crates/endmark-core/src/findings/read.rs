@@ -23,6 +23,7 @@ mod section;
 mod signs;
 mod speakers;
 mod table;
+mod tags;
 #[cfg(test)]
 mod tests;
 mod words;

@@ -25,6 +25,7 @@ use super::names::{Key, is_of_remedy};
 use super::section::Section;
 use super::signs::{Named, Paragraph};
 use super::table::{self, Table};
+use super::tags;
 use super::words::{self, Marker, Said, item};
 use last::{Last, Name, is_broken, is_place};
 use turns::{Heard, Turns};
@@ -393,7 +394,13 @@ impl Block {
             self.paragraph = Paragraph::default();
             // What was cut in the middle is not there; evidence alone is worth having in part.
             let of_row = text.trim_start().starts_with('|');
-            let value = if line.is_settled { said.value } else { without_cut_signs(said.value, field) };
+            let value = if line.is_settled {
+                said.value
+            } else {
+                tags::closed_at_cut(without_cut_signs(said.value, field), field)
+            };
+            let is_of_word = matches!(key, Key::Of(Field::Location | Field::Severity | Field::Cwe));
+            let value = if is_of_word { tags::without_code(value) } else { value };
             // `a \|` is cut behind a sign of the code, and not at the end of the cell.
             let value = if line.is_settled || !of_row { value } else { value.trim_end_matches('\\') };
             let unescaped = of_row.then(|| table::value_of_row(value, key));

@@ -4,7 +4,7 @@ use crate::findings::Evidence;
 
 use super::lines::{Line, indent, outdented};
 use super::names::{self, Key};
-use super::{heads, words};
+use super::{heads, tags, words};
 
 /// A fence of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -367,7 +367,7 @@ impl Collecting {
             return self.taken(text);
         }
         let is_next_item = self.is_item && words::item(text).is_some();
-        if is_structure(text) || is_next_item || !is_at_once {
+        if is_structure(text) || is_next_item || !is_at_once || tags::end_code(text, &self.lines) {
             return Step::NotEvidence;
         }
         if !line.is_settled {
@@ -385,8 +385,8 @@ impl Collecting {
     fn flush(&mut self, line: &Line<'_>, text: &str, is_deeper: bool, around: &impl Around) -> Step {
         let is_after_blank = self.lines.last().is_some_and(|last| last.trim().is_empty());
         if !is_deeper {
-            if words::marker(text).is_some() || is_field(text, is_after_blank, around) || is_other_field(text)
-            {
+            let is_other = words::marker(text).is_some() || is_other_field(text);
+            if is_other || is_field(text, is_after_blank, around) || tags::end_code(text, &self.lines) {
                 return Step::NotEvidence;
             }
             match around.begins_next_finding() {

@@ -66,7 +66,7 @@ impl Shape {
                 Lead { is_bullet: true, .. } => Item::Bullet,
                 _ => Item::None,
             },
-            is_bold: opened.contains("**") || opened.contains("__"),
+            is_bold: lead.is_bold || opened.contains("**") || opened.contains("__"),
             is_bracket,
         }
     }
@@ -195,22 +195,6 @@ fn tag(text: &str) -> Option<(&str, &str)> {
     let is_of_tag = |sign: char| sign.is_ascii_alphanumeric() || "/ ".contains(sign);
     let inner = text.trim_start().strip_prefix('<').and_then(|inner| inner.split_once('>'));
     inner.filter(|(tag, _)| tag.chars().all(is_of_tag))
-}
-
-/// A title without the ends of the tags that its line begins with: `<summary>[F001] SQL</summary>`.
-pub(super) fn without_closing_tags<'t>(title: &'t str, line: &str) -> &'t str {
-    let mut opened = Vec::new();
-    let mut rest = line;
-    while let Some((tag, behind)) = tag(rest) {
-        opened.push(tag.split_whitespace().next().unwrap_or(tag));
-        rest = behind;
-    }
-    let mut title = title.trim_end();
-    for tag in opened {
-        let inner = title.strip_suffix('>').and_then(|inner| inner.strip_suffix(tag)?.strip_suffix("</"));
-        title = inner.map_or(title, str::trim_end);
-    }
-    title
 }
 
 /// The number that a text begins with, behind a few words at most, and what stands behind it.

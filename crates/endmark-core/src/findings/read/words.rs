@@ -1,6 +1,9 @@
 //! What a line says: a marker, the beginning of a finding, a field. Markdown around it does not count.
 
+use std::ops::Range;
+
 use super::names::{Key, folded};
+use super::tags;
 use crate::findings::Field;
 use crate::findings::narrow::{narrow, narrowed};
 
@@ -36,7 +39,7 @@ pub(super) fn marker(text: &str) -> Option<Marker> {
         return None;
     }
     let text = narrow(text);
-    let text = without_lead(&text).0;
+    let text = tags::without_any(without_lead(&text).0);
     let text =
         text.trim_matches(|character: char| character.is_whitespace() || EMPHASIS.contains(&character));
     let inner = text.trim_start_matches('=');
@@ -82,13 +85,17 @@ pub(super) fn said(text: &str) -> Option<Said<'_>> {
     if let Some(said) = row(text) {
         return Some(said);
     }
-    let (text, lead) = without_lead(text);
+    let line = text;
+    let (text, lead) = without_lead(line);
+    let text = if lead.is_tagged && !text.contains(':') { tags::closed(text, line) } else { text };
     let inner = text.trim_start_matches(['*', '_', '`', '"', '\'']);
     let opened = &text[..text.len() - inner.len()];
+    // `**🔴 Source:** x`
+    let inner = without_picture(inner).filter(|_| !opened.is_empty()).unwrap_or(inner);
     let Some((at, sign)) = separator(inner) else {
         return label(inner, opened, lead);
     };
-    let raw = &inner[..at];
+    let raw = if lead.is_tagged { tags::closed(&inner[..at], line) } else { &inner[..at] };
     let name =
         raw.trim_end_matches(|character: char| character.is_whitespace() || "*_`\"'".contains(character));
     let is_closed_before = !opened.is_empty() && raw[name.len()..].contains(opened);
@@ -102,9 +109,11 @@ pub(super) fn said(text: &str) -> Option<Said<'_>> {
     if !is_colon && key.is_none() {
         return None;
     }
-    let value = unwrapped(&inner[at + sign.len()..], opened, is_closed_before);
+    let value = &inner[at + sign.len()..];
+    let value = if lead.is_tagged { tags::closed(value, line) } else { value };
+    let value = unwrapped(value, opened, is_closed_before);
     let is_plain = is_colon || !opened.is_empty() || lead.is_item();
-    let is_bold = opened.contains("**") || opened.contains("__");
+    let is_bold = opened.contains("**") || opened.contains("__") || lead.is_bold;
     Some(Said { name, key, value, is_plain, is_named: is_colon, is_bold })
 }
 
@@ -114,7 +123,7 @@ fn label<'a>(inner: &'a str, opened: &str, lead: Lead) -> Option<Said<'a>> {
         inner.trim_end_matches(|character: char| character.is_whitespace() || EMPHASIS.contains(&character));
     let is_closed = opened.contains("**") && inner[name.len()..].contains("**") || opened.contains("__");
     let key = Key::named(name).filter(|key| key.is_of_finding() || key.is_of_header());
-    (key.is_some() && (lead.hashes > 0 || is_closed)).then_some(Said {
+    (key.is_some() && (lead.hashes > 0 || is_closed || lead.is_bold)).then_some(Said {
         name,
         key,
         value: "",
@@ -149,7 +158,7 @@ pub(super) fn has_emphasised_name(text: &str) -> bool {
 
 /// Whether a line is nothing but signs, as what parts two findings: `* * *`, `---`.
 pub(super) fn is_rule(text: &str) -> bool {
-    text.trim().chars().all(|character| "-*_=|: ".contains(character))
+    text.trim().chars().all(|character| "-*_=|: ".contains(character)) || tags::are_all(text)
 }
 
 /// The fields of one line: `**Severity:** High | **CWE:** CWE-89`. Where the names are not bold, what is behind a severity or a
@@ -158,6 +167,9 @@ pub(super) fn is_rule(text: &str) -> bool {
 pub(super) fn fields(text: &str) -> Vec<&str> {
     if let Some(fields) = header_fields(text) {
         return fields;
+    }
+    if let Some(lines) = lines_in_html(text) {
+        return lines.into_iter().flat_map(fields).collect();
     }
     let mut fields = Vec::new();
     let mut rest = text;
@@ -171,6 +183,28 @@ pub(super) fn fields(text: &str) -> Vec<&str> {
     }
     fields.push(rest);
     fields
+}
+
+/// The fields of a line that HTML has several lines of; behind code only those whose names are bold. None if it has one, and
+/// does not end in such a sign.
+fn lines_in_html(text: &str) -> Option<Vec<&str>> {
+    let key = said(text)?.key?;
+    let is_code = key == Key::Of(Field::Evidence);
+    let mut lines: Vec<Range<usize>> = Vec::new();
+    let mut end = 0;
+    for piece in tags::pieces(text) {
+        let words = &text[piece.clone()];
+        let is_field =
+            said(words).is_some_and(|said| said.key.is_some() && said.is_named && (!is_code || said.is_bold));
+        end = piece.end;
+        match lines.last_mut() {
+            Some(_) if !is_field && !is_code && words.trim().is_empty() => {}
+            Some(last) if !is_field => last.end = piece.end,
+            _ => lines.push(piece),
+        }
+    }
+    let is_one = lines.len() == 1 && lines[0].end == end;
+    (!is_one).then(|| lines.into_iter().filter_map(|range| text.get(range)).collect())
 }
 
 /// Where in a line another field begins behind this one.
@@ -349,6 +383,12 @@ fn unwrapped<'a>(value: &'a str, opened: &str, is_closed_before: bool) -> &'a st
     value.strip_suffix(opened).unwrap_or(value).trim_end()
 }
 
+/// More signs in front of a line are not looked at.
+const MOST_SIGNS: usize = 6;
+
+/// What opens to show more is a heading of this depth.
+const HASHES_OF_SUMMARY: usize = 3;
+
 /// What stood before a line's own words.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Lead {
@@ -357,20 +397,37 @@ pub(super) struct Lead {
     pub(super) is_bullet: bool,
     /// The number of a list's item.
     pub(super) number: Option<u32>,
+    /// Tags of HTML stand there, and whether one of them is for bold.
+    pub(super) is_tagged: bool,
+    pub(super) is_bold: bool,
 }
 
 impl Lead {
     fn is_item(self) -> bool {
         self.is_bullet || self.number.is_some()
     }
+
+    /// Takes a tag for the sign of Markdown that it stands for.
+    fn tag(&mut self, name: &str) {
+        self.is_tagged = true;
+        match name.to_ascii_lowercase().as_str() {
+            "li" | "dt" => self.is_bullet = true,
+            "b" | "strong" => self.is_bold = true,
+            "summary" => self.hashes = HASHES_OF_SUMMARY,
+            name => {
+                let digits = name.strip_prefix('h').and_then(|digits| digits.parse().ok());
+                self.hashes = digits.unwrap_or(self.hashes);
+            }
+        }
+    }
 }
 
-/// A line without the signs of a list, of a heading, of a task, and without pictures before it.
+/// A line without the signs of a list, of a heading, of a task, and without pictures and tags before it.
 pub(super) fn without_lead(text: &str) -> (&str, Lead) {
     let mut lead = Lead::default();
     let mut rest = text.trim();
     // Each can stand in the other; more than a few are no list any more.
-    for _ in 0..5 {
+    for _ in 0..MOST_SIGNS {
         let heading = rest.trim_start_matches('#');
         let hashes = rest.len() - heading.len();
         if (1..=6).contains(&hashes) && heading.starts_with([' ', '\t', '[']) {
@@ -385,6 +442,9 @@ pub(super) fn without_lead(text: &str) -> (&str, Lead) {
             rest = inner;
         } else if let Some(inner) = without_picture(rest) {
             rest = inner;
+        } else if let Some(tag) = tags::opening(rest) {
+            lead.tag(tag.name);
+            rest = tag.behind.trim_start();
         } else {
             break;
         }
@@ -401,7 +461,15 @@ fn task(text: &str) -> Option<&str> {
 fn without_picture(text: &str) -> Option<&str> {
     let is_of_picture = |character: char| matches!(u32::from(character), 0x2190..=0x21FF | 0x2300..=0x2BFF | 0xFE0F | 0x200D | 0x20E3 | 0x1_F000..=0x1_FAFF);
     let inner = text.trim_start_matches(is_of_picture);
-    (inner.len() < text.len()).then(|| inner.trim_start())
+    // `:pushpin: Source` names its picture; `»Source` points at what it stands before.
+    let named = || {
+        let (name, behind) = text.strip_prefix(':')?.split_once(": ")?;
+        let is_name = !name.is_empty() && name.chars().all(|sign| sign.is_ascii_lowercase() || sign == '_');
+        is_name.then_some(behind)
+    };
+    let pointed = || text.strip_prefix(['»', '›']).filter(|behind| !behind.contains(['«', '‹']));
+    let behind = if inner.len() < text.len() { Some(inner) } else { named().or_else(pointed) };
+    behind.map(str::trim_start)
 }
 
 /// What stands behind the sign of a list's item.

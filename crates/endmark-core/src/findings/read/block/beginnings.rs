@@ -10,6 +10,7 @@ use super::super::heads::{self, Head};
 use super::super::lines::Line;
 use super::super::names::Key;
 use super::super::signs::Named;
+use super::super::tags;
 use super::super::words::{self, Said};
 use super::Block;
 use crate::findings::expected::Numbers;
@@ -150,8 +151,11 @@ impl Block {
             && self.findings.is_empty()
             && head.title.starts_with('<')
             && !head.title.contains('>');
-        let title =
-            if is_cut_template { "…" } else { heads::without_closing_tags(&head.title, &line.text) };
+        let title = match (is_cut_template, line.is_settled) {
+            (true, _) => "…",
+            (false, true) => tags::closed(&head.title, &line.text),
+            (false, false) => tags::closed_at_cut(&head.title, &line.text),
+        };
         let mut draft = Draft::new(id, title, line.begins());
         draft.told = std::mem::take(&mut self.turns.next);
         self.draft = Some(draft);

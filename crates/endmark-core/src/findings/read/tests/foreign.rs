@@ -469,9 +469,6 @@ foreign! {
         whole web-1 [xss] declared 2
           F001 complete | Comment that closes </b> | High | CWE-79 | page.js:4 | the comment | render |  | "render(\"<b>\" + comment + \"</b>\")"
           F002 complete | Script that ends with </script> | High | CWE-79 | page.js:9 | the name | render |  | "`render(name)`"
-        6:1 ignored_text
-        20:1 ignored_text
-        31:1 ignored_text
     "#;
     other_labels: r#"
         whole sql-1 [sql, xss]
@@ -690,5 +687,22 @@ foreign! {
         37:1 ignored_text
         54:1 unknown_field
         55:1 ignored_text
+    "#;
+    html_fields: r#"
+        whole auth-2 [authentication, session handling] declared 2
+          F001 complete | SQL | High | CWE-89 | src/db/user.rs:41-58 | request parameter name | sqlx::query |  | "<pre><code>\nlet q = format!(\"{name}\");\n</code></pre>"
+          F002 complete | Session | Low |  | src/web/session.rs:12 | Session::id | Redirect::to |  | "<code>Redirect::to(id)</code>"
+    "#;
+    html_details: r#"
+        whole auth-2 [authentication, session handling]
+          F001 complete | SQL | High | CWE-89 | src/db/user.rs:41-58 | a | sqlx::query |  | "<code>q(name)</code>"
+          F002 complete | Session | Low |  | src/web/session.rs:12 | Session::id | &lt;Redirect::to&gt; |  | "Redirect::to(id)"
+          F003 complete | Reflected | Medium |  | web/a.php:3 | <img src=x onerror=f()> | <p>echo</p> |  | "<details>\n<p>Severity: Low</p>\n<li>Source: echo $q</li>\n</details>"
+          F004 complete | Stored | High |  | web/b.php:9 | comment | echo |  | "&lt;p&gt;"
+    "#;
+    pictures_in_labels: r#"
+        whole auth-2 [authentication, session handling] declared 2
+          F001 complete | SQL | High | CWE-89 | src/db/user.rs:41-58 | request parameter name | sqlx::query |  | "let q = format!(\"{name}\");"
+          F002 complete | Session | Medium |  | src/web/session.rs:12 | Session::id | Redirect::to |  | "`Redirect::to(id)`"
     "#;
 }
