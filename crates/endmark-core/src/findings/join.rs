@@ -2,9 +2,9 @@
 
 mod evidence;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::finding::{Evidence, Finding};
+use super::finding::{Cwe, Evidence, Finding};
 use super::location::{LineRange, Location, Place};
 use super::transcript::{FindingState, letters};
 use evidence::{Beginnings, distinct};
@@ -116,20 +116,39 @@ fn spots<'a>(member: &'a Member) -> Vec<(Spot<'a>, Option<LineRange>)> {
 /// agent, with the same source, sink and place, where one names no weakness and was cut or is called alike.
 pub(super) fn groups(members: &[Member]) -> Vec<Vec<usize>> {
     let mut sets = Sets::new(members.len());
+    join_by_cwe(members, &mut sets);
+    join_without_cwe(members, &mut sets);
+    attach(members, &mut sets);
+    // What is joined has the weaknesses of all that it is of: whoever merges it once more is to find nothing else to join.
+    let mut groups = sets.count();
+    loop {
+        join_by_cwe(members, &mut sets);
+        let left = sets.count();
+        if left == groups {
+            return sets.into_groups();
+        }
+        groups = left;
+    }
+}
+
+/// Joins what has overlapping places and a weakness in common, be it that of another one in its set.
+fn join_by_cwe(members: &[Member], sets: &mut Sets) {
+    let roots: Vec<usize> = (0..members.len()).map(|at| sets.root(at)).collect();
+    let mut of_set: HashMap<usize, BTreeSet<u32>> = HashMap::new();
+    for (member, root) in members.iter().zip(&roots) {
+        of_set.entry(*root).or_default().extend(member.finding.cwe.iter().map(|cwe| cwe.0));
+    }
     let mut by_cwe: BTreeMap<(u32, Spot<'_>), Vec<PlaceOfMember>> = BTreeMap::new();
-    for (at, member) in members.iter().enumerate() {
-        for cwe in &member.finding.cwe {
+    for (at, (member, root)) in members.iter().zip(&roots).enumerate() {
+        for cwe in of_set.get(root).into_iter().flatten() {
             for (spot, lines) in spots(member) {
-                by_cwe.entry((cwe.0, spot)).or_default().push((lines, at));
+                by_cwe.entry((*cwe, spot)).or_default().push((lines, at));
             }
         }
     }
     for items in by_cwe.into_values() {
         sets.join_overlapping(items);
     }
-    join_without_cwe(members, &mut sets);
-    attach(members, &mut sets);
-    sets.into_groups()
 }
 
 /// Agent, source and sink.
@@ -229,6 +248,11 @@ impl Sets {
         self.parents[one.max(other)] = one.min(other);
     }
 
+    /// How many sets there are.
+    fn count(&mut self) -> usize {
+        (0..self.parents.len()).filter(|at| self.root(*at) == *at).count()
+    }
+
     /// Which are joined with no other.
     fn alone(&mut self) -> Vec<bool> {
         let roots: Vec<usize> = (0..self.parents.len()).map(|at| self.root(at)).collect();
@@ -289,9 +313,7 @@ pub(super) fn joined(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)
         finding.source = joined_field(&members, |finding| finding.source.as_deref());
         finding.sink = joined_field(&members, |finding| finding.sink.as_deref());
         finding.flow = joined_field(&members, |finding| finding.flow.as_deref());
-        finding.cwe = findings().flat_map(|finding| finding.cwe.iter().copied()).collect();
-        finding.cwe.sort_unstable();
-        finding.cwe.dedup();
+        finding.cwe = weaknesses(findings());
         finding.location = location(&members).or(finding.location);
         finding.evidence = evidence(&members);
     }
@@ -300,6 +322,13 @@ pub(super) fn joined(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)
     let titles = members.iter().map(|member| member.finding.title.as_str());
     let titles = titles.filter(|title| known.insert(title)).map(str::to_owned).collect();
     Some((finding, titles))
+}
+
+/// All weaknesses: as they were written where one finding has all of them, else in the order of their numbers.
+fn weaknesses<'a>(findings: impl Iterator<Item = &'a Finding> + Clone) -> Vec<Cwe> {
+    let all: BTreeSet<Cwe> = findings.clone().flat_map(|finding| finding.cwe.iter().copied()).collect();
+    let mut of_one = findings.map(|finding| &finding.cwe).filter(|own| own.len() == all.len());
+    of_one.next().cloned().unwrap_or_else(|| all.into_iter().collect())
 }
 
 /// All places, with overlapping ones as one; as it was written where all say the same, or say more than places.

@@ -10,7 +10,7 @@ use super::expected::Basis;
 use super::finding::Finding;
 use super::join::Member;
 use super::transcript::{AgentResult, Cut, FindingState, ReadFinding, is_named, letters};
-use begun::{begun_and_never_told, is_again};
+use begun::{begun_and_never_told, is_again, told_apart};
 
 mod begun;
 
@@ -77,6 +77,8 @@ impl Loss {
             before.add(result, *new);
         }
         most = most.max(begun_and_never_told(results));
+        let apart = told_apart(results);
+        (loss.count, most) = (loss.count.max(apart), most.max(apart));
         loss.is_doubtful |= most > loss.count;
         // A checkpoint and an id tell of those that were there; where all of them are kept, more may have been to come.
         loss.is_known = if loss.count > 0 {

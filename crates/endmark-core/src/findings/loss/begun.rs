@@ -26,6 +26,37 @@ pub(super) fn begun_and_never_told(results: &[(&AgentResult, New)]) -> usize {
     open
 }
 
+/// How many findings without source or sink are none of those that the other rounds have: these say another title, another
+/// weakness and another file. However many new ones come, none of them is it.
+pub(super) fn told_apart(results: &[(&AgentResult, New)]) -> usize {
+    let of_result = |(at, (result, _)): (usize, &(&AgentResult, New))| {
+        let (earlier, later) = (&results[..at], &results[at + 1..]);
+        let is_apart = |half: &&ReadFinding| {
+            let mut of_others = earlier.iter().chain(later).flat_map(|(result, _)| &result.findings);
+            half.state == FindingState::NeedsReaudit
+                && is_told(&half.finding)
+                && of_others.all(|other| is_another(&half.finding, &other.finding))
+        };
+        result.findings.iter().filter(is_apart).count()
+    };
+    results.iter().enumerate().map(of_result).sum()
+}
+
+/// Whether title, weakness and place of a finding are there.
+fn is_told(finding: &Finding) -> bool {
+    !letters(&finding.title).is_empty() && !finding.cwe.is_empty() && !places(finding).is_empty()
+}
+
+/// Whether two findings have nothing in common by which they could be one.
+fn is_another(one: &Finding, other: &Finding) -> bool {
+    let (title, own) = (letters(&one.title), letters(&other.title));
+    is_told(other)
+        && !title.starts_with(&own)
+        && !own.starts_with(&title)
+        && !one.cwe.iter().any(|cwe| other.cwe.contains(cwe))
+        && is_elsewhere(one, other)
+}
+
 /// Whether a finding is what an earlier round has begun with: under its title and not in another file, or at its place and
 /// with its weakness.
 pub(super) fn is_again(half: &ReadFinding, again: &ReadFinding, is_cut: bool) -> bool {

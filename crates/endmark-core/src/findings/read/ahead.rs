@@ -367,6 +367,10 @@ impl Around for Surroundings<'_, '_, '_> {
     }
 
     fn begins_next_finding(&self) -> Begins {
+        // A fence heads nothing, whatever the code in it says.
+        if Fence::of(self.ahead.text()).is_some() {
+            return Begins::No;
+        }
         // Of a finding, or of several: it is no code.
         if self.ahead.is_behind_blank() && self.ahead.is_underlined() {
             return Begins::Yes;

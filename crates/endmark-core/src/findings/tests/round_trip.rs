@@ -120,3 +120,48 @@ fn only_what_could_not_be_read_is_escaped() {
         assert!(text.contains(escaped), "{text}");
     }
 }
+
+/// A finding of three weaknesses, in one of two files, on a few of its lines.
+fn neighbour() -> impl Strategy<Value = Finding> {
+    let cwe = proptest::sample::subsequence(vec![79_u32, 89, 22], 1..=2);
+    let place = (proptest::sample::select(&["a.rs", "b.rs"][..]), 1_u32..30, 0_u32..9);
+    (0_u32..400, cwe, place).prop_map(|(number, cwe, (file, start, more))| Finding {
+        id: FindingId::default(),
+        title: format!("Problem {number}"),
+        severity: Severity::read("High"),
+        cwe: cwe.into_iter().map(Cwe).collect(),
+        location: Location::read(&format!("{file}:{start}-{}", start + more)),
+        source: Some(format!("s{number}")),
+        sink: Some(format!("k{number}")),
+        flow: None,
+        evidence: Evidence::new(&format!("e{number}();")),
+        originally_truncated: false,
+    })
+}
+
+fn of_one_agent(findings: &[Finding]) -> Merged {
+    let mut numbered = findings.to_vec();
+    for (finding, number) in numbered.iter_mut().zip(1..) {
+        finding.id = FindingId::numbered(number);
+    }
+    let dimensions = ["d".to_owned()];
+    let writing =
+        Writing { agent_id: Some("a-1"), dimensions: &dimensions, declared_findings: None, is_whole: true };
+    let results = read(writing.text(&numbered).as_bytes()).results;
+    let handed = |result| Handed { origin: "a-1.txt".to_owned(), result };
+    Merged::new(&Team::default(), results.into_iter().map(handed).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn merging_what_is_merged_changes_nothing(findings in proptest::collection::vec(neighbour(), 1..14)) {
+        let of = |merged: &Merged| -> Vec<Finding> {
+            merged.findings().iter().map(|merged| merged.finding.clone()).collect()
+        };
+        let once = of(&of_one_agent(&findings));
+        let twice = of(&of_one_agent(&once));
+        prop_assert_eq!(once, twice);
+    }
+}
