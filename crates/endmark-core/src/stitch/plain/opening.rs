@@ -216,6 +216,10 @@ fn fence_cost(joint: &Joint<'_>, opening: Opening) -> f64 {
         is_bare && rest[line.len()..].trim_start_matches(['\n', '\r']).len() + 2 <= rest.len() - line.len();
     // A block of the text's own stands behind a blank line or a colon.
     let announced = joint.initial.ends_with("\n\n") || joint.announces_block();
+    // An answer that is a wrapper begins with it: a blank line in front is the text's.
+    let begins_below = joint.continuation.starts_with("\n\n")
+        || joint.initial.ends_with('\n') && joint.continuation.starts_with('\n');
+    let prior = if begins_below { prior + 6.0 } else { prior };
     match (joint.fence_is_open, joint.fence_stands_alone()) {
         // Here a bare fence line closes the block that is open, and one with a name opens none.
         (true, true) if is_bare => prior + 8.0,

@@ -273,3 +273,47 @@ fn another_version_that_shares_a_long_beginning_is_told() {
     let other = [&lines, "def early(count):\n    return count * 2\n"].concat();
     assert_eq!(joined(&Text, Token, &initial, &other), None);
 }
+
+const SETUP: &str = "# Setup\n\nInstall the package first, then write a small script that loads your data and shows what is in it.\n\n";
+const CODE: &str = "```py\nx = 1\n```\n\n";
+
+/// In a short text the words of a last sentence are known as little as those of a remark.
+#[test]
+fn a_last_sentence_is_no_remark_because_a_short_text_knows_none_of_its_words() {
+    for last in [
+        "This function adds two numbers and returns the sum.",
+        "You can call it with any list of names.",
+        "The result is printed to the console.",
+        "Run the tests before you commit.",
+        "If the file is missing, the program exits with code 2.",
+        "The harbour was quiet again by noon.",
+        "See the appendix for the full list.",
+    ] {
+        for middle in [CODE, "The gulls had not yet found the nets that lay on the stones.\n\n"] {
+            let text = [SETUP, middle, last].concat();
+            for (from, at) in [(Unknown, 12), (Unknown, 95), (Cut, 47), (Token, 30)] {
+                let (initial, rest) = text.split_at(at);
+                assert_eq!(joined(&Text, from, initial, rest), Some(text.clone()), "{last} {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_remark_behind_a_short_text_is_one() {
+    for remark in
+        ["Let me know if you have any questions.", "I hope this helps!", "This is the end of the text."]
+    {
+        let rest = [&SETUP[12..], CODE.trim_end()].concat();
+        let text = joined(&Text, Unknown, &SETUP[..12], &format!("{rest}\n\n{remark}"));
+        assert_eq!(text, Some([SETUP, CODE.trim_end()].concat()), "{remark}");
+    }
+}
+
+#[test]
+fn a_block_below_a_blank_line_of_the_continuation_is_the_texts_own() {
+    for (initial, rest) in [("- one\n- two", "\n\n"), ("- one\n- two\n", "\n")] {
+        let rest = [rest, CODE, "The end of it was near, and nobody knew it."].concat();
+        is_never_wrong(&Text, Unknown, initial, ("", &rest, ""));
+    }
+}
