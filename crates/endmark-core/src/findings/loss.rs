@@ -46,6 +46,7 @@ impl Loss {
         let mut most = 0_usize;
         let mut before = Before::default();
         let mut ways: Vec<Option<Basis>> = Vec::new();
+        let mut pinned: Option<Pinned<'_>> = None;
         for (at, (result, new)) in results.iter().enumerate() {
             let (own, basis) = before.own_expected(result, *new).unzip();
             let again = before.halves_again(result);
@@ -64,8 +65,15 @@ impl Loss {
             };
             loss.count = loss.count.saturating_sub(new.certain + new.doubtful).max(missing);
             most = most.saturating_sub(new.certain).max(perhaps);
-            if is_made_again(result, *new, &results[..at]) {
+            let is_made_again = is_made_again(result, *new, &results[..at]);
+            if is_made_again {
                 (loss.count, most) = (0, 0);
+            }
+            if let Some(pinned) = &mut pinned {
+                pinned.count = if is_made_again { 0 } else { pinned.behind(result, *new) };
+                (loss.count, most) = (loss.count.max(pinned.count), most.max(pinned.count));
+            } else if missing > 0 {
+                pinned = Pinned::of(result);
             }
             if missing > 0 {
                 loss.basis.extend(basis);
@@ -93,6 +101,32 @@ impl Loss {
         loss.basis.dedup();
         loss.needs_reaudit = unresolved(results).min(most);
         loss
+    }
+}
+
+/// Findings that were made before the dimensions that remain were begun, and are not there: what is found in those is none of
+/// them.
+struct Pinned<'a> {
+    count: usize,
+    dimensions: Vec<&'a str>,
+}
+
+impl<'a> Pinned<'a> {
+    /// Those of a cut run, by its last checkpoint.
+    fn of(result: &'a AgentResult) -> Option<Self> {
+        let checkpoint = result.checkpoint.as_ref().filter(|_| !result.cut.is_whole())?;
+        let (made, remaining) = (checkpoint.findings?, checkpoint.remaining_dims.as_ref()?);
+        let is_done = |dimension: &&String| !is_named(dimension, remaining);
+        let dimensions: Vec<&str> = result.dimensions.iter().filter(is_done).map(String::as_str).collect();
+        let count = (made as usize).saturating_sub(result.findings.len());
+        (count > 0 && !dimensions.is_empty()).then_some(Self { count, dimensions })
+    }
+
+    /// How many are left behind a later run: one that looks into none of their dimensions brings none of them.
+    fn behind(&self, result: &AgentResult, new: New) -> usize {
+        let is_looked_into = |dimension: &&str| is_named(dimension, &result.dimensions);
+        let may_have_some = result.dimensions.is_empty() || self.dimensions.iter().any(is_looked_into);
+        if may_have_some { self.count.saturating_sub(new.certain + new.doubtful) } else { self.count }
     }
 }
 

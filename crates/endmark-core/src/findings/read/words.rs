@@ -92,12 +92,14 @@ pub(super) fn said(text: &str) -> Option<Said<'_>> {
     let opened = &text[..text.len() - inner.len()];
     // `**🔴 Source:** x`
     let inner = without_picture(inner).filter(|_| !opened.is_empty()).unwrap_or(inner);
-    let Some((at, sign)) = separator(inner) else {
+    let noted = noted(inner);
+    let Some((at, sign)) = noted.map(|(_, at)| (at, ":")).or_else(|| separator(inner)) else {
         return label(inner, opened, lead);
     };
     let raw = if lead.is_tagged { tags::closed(&inner[..at], line) } else { &inner[..at] };
     let name =
         raw.trim_end_matches(|character: char| character.is_whitespace() || "*_`\"'".contains(character));
+    let name = noted.map_or(name, |(name, _)| name);
     let is_closed_before = !opened.is_empty() && raw[name.len()..].contains(opened);
     let is_name = || name.chars().all(is_of_name) || Key::named(name) == Some(Key::Ends);
     if name.is_empty() || name.chars().count() > 40 || !is_name() {
@@ -115,6 +117,16 @@ pub(super) fn said(text: &str) -> Option<Said<'_>> {
     let is_plain = is_colon || !opened.is_empty() || lead.is_item();
     let is_bold = opened.contains("**") || opened.contains("__") || lead.is_bold;
     Some(Said { name, key, value, is_plain, is_named: is_colon, is_bold })
+}
+
+/// The name of a field behind which a note stands in brackets, and where the colon is: ``Evidence** (`a.rs:4`):``.
+fn noted(inner: &str) -> Option<(&str, usize)> {
+    let (name, rest) = inner.split_once('(').filter(|(name, _)| name.chars().count() <= 24)?;
+    let name = name.trim_end_matches(|sign: char| sign.is_whitespace() || EMPHASIS.contains(&sign));
+    let (note, behind) = rest.split_once(')')?;
+    let colon = behind.trim_start_matches(EMPHASIS);
+    let is_note = note.contains(':') && colon.starts_with(':') && !colon.starts_with("::");
+    (is_note && Key::named(name).is_some()).then_some((name, inner.len() - colon.len()))
 }
 
 /// `### Evidence` and `**Evidence**`: the name of a field alone, and its value in the next lines.
