@@ -194,6 +194,21 @@ fn quotation_cost(joint: &Joint<'_>, opening: Opening) -> f64 {
     if opening.is_bare() { prior + may_be_own + may_close } else { 2.0 + may_be_own + may_close }
 }
 
+/// Whether a fence names a language of code.
+fn names_code(info: &str) -> bool {
+    const OF_TEXTS: [&str; 8] = ["text", "txt", "plain", "plaintext", "none", "output", "prose", "html"];
+    !info.is_empty() && !is_markdown(info) && !OF_TEXTS.iter().any(|name| info.eq_ignore_ascii_case(name))
+}
+
+/// Whether nothing in the last lines of a text is code.
+fn ends_in_prose(text: &str) -> bool {
+    let last = &text[text.ceil_char_boundary(text.len().saturating_sub(600))..];
+    let is_of_code = |line: &str| {
+        line.contains(register::of_code) || line.starts_with([' ', '\t']) || line.ends_with([':', ')', ','])
+    };
+    last.lines().filter(|line| !line.trim().is_empty()).all(|line| !is_of_code(line))
+}
+
 /// Whether a fence says that it holds Markdown.
 fn is_markdown(info: &str) -> bool {
     ["markdown", "md"].iter().any(|name| info.eq_ignore_ascii_case(name))
@@ -220,6 +235,12 @@ fn fence_cost(joint: &Joint<'_>, opening: Opening) -> f64 {
     let begins_below = joint.continuation.starts_with("\n\n")
         || joint.initial.ends_with('\n') && joint.continuation.starts_with('\n');
     let prior = if begins_below { prior + 6.0 } else { prior };
+    // Nor does who goes on with sentences call them code.
+    let prior = if names_code(info) && !joint.fence_is_open && ends_in_prose(joint.initial) {
+        prior + 8.0
+    } else {
+        prior
+    };
     match (joint.fence_is_open, joint.fence_stands_alone()) {
         // Here a bare fence line closes the block that is open, and one with a name opens none.
         (true, true) if is_bare => prior + 8.0,

@@ -317,3 +317,14 @@ fn a_block_below_a_blank_line_of_the_continuation_is_the_texts_own() {
         is_never_wrong(&Text, Unknown, initial, ("", &rest, ""));
     }
 }
+
+#[test]
+fn a_block_that_names_a_language_of_code_is_no_wrapper_of_sentences() {
+    let initial = "The harbour was quiet that morning.\n\n- one\n- two\n";
+    let rest = [CODE, "The end of it was near, and nobody knew it."].concat();
+    for from in [Unknown, Cut, Token] {
+        is_never_wrong(&Text, from, initial, ("", &rest, ""));
+    }
+    let wrapped = "```text\n- three\n- four\n```";
+    assert_eq!(joined(&Text, Unknown, initial, wrapped), Some([initial, "- three\n- four"].concat()));
+}
