@@ -123,6 +123,18 @@ pub fn continue_shown(initial: &str, continuation: &str, format: &Format) -> Res
     merged(&joint, initial, continuation).or(joined)
 }
 
+/// Joins a cut text with a continuation that is itself cut: who has not come to his end does not take his leave, so that the
+/// last lines of a text without grammar are its own (PC-4, PC-5).
+pub(crate) fn merge_unfinished(
+    initial: &str,
+    continuation: &str,
+    format: &Format,
+    from: AskedFrom,
+) -> Result<Merged, MergeError> {
+    let joint = Joint::new(initial, continuation, format, from).asked(Asked::Shown);
+    merged(&joint, initial, continuation)
+}
+
 fn merged(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<Merged, MergeError> {
     if let Verdict::Malformed { index, reason } = &joint.verdict {
         let reason = format!("the first part is malformed at byte {index}: {reason}");

@@ -2,7 +2,7 @@
 
 use crate::detect::detect;
 use crate::prompt::tail;
-use crate::stitch::{continue_message, continue_shown, merge_chunks};
+use crate::stitch::{continue_message, continue_shown, merge_chunks, merge_unfinished};
 use crate::{AskedFrom, Format, Join, MergeError, Merged, Seam, SeamStyle, Verdict};
 
 /// What a server leaves where it cut through a character.
@@ -156,10 +156,13 @@ impl Body {
         self.grammar.as_ref().unwrap_or(&Format::Text)
     }
 
-    /// Tries to join a piece; changes nothing.
-    pub(super) fn join(&self, piece: &str, join: Join) -> Result<Merged, Refusal> {
+    /// Tries to join a piece, which may be cut itself; changes nothing.
+    pub(super) fn join(&self, piece: &str, join: Join, is_cut: bool) -> Result<Merged, Refusal> {
+        let unfinished = |from| stitched(merge_unfinished(&self.text, piece, self.format(), from));
         let merged = match join {
             Join::Exact => self.join_exactly(piece)?,
+            Join::Stitched(from) if is_cut => unfinished(from)?,
+            Join::Shown if is_cut => unfinished(AskedFrom::Unknown)?,
             Join::Stitched(from) => stitched(merge_chunks(&self.text, piece, self.format(), from))?,
             Join::Shown => stitched(continue_shown(&self.text, piece, self.format()))?,
             Join::InMessage => stitched(continue_message(&self.text, piece, self.format()))?,

@@ -553,3 +553,20 @@ fn resume_if_truncated_drives_to_the_end() {
     assert_eq!((text.as_str(), attempts, cut), ("[\"abc\"]", 2, Some(CutKind::Limit)));
     assert_eq!(seams.iter().map(|seam| seam.at).collect::<Vec<_>>(), [3, 4]);
 }
+
+#[test]
+fn the_last_lines_of_a_continuation_that_is_itself_cut_are_the_texts_own() {
+    let whole = "The harbour was quiet.\n\n- one\n- two\n\n```py\nx = 1\n```\n\nThe end of it was near, and nobody knew it.";
+    for (first, second) in [(29, 57), (12, 56), (33, 70)] {
+        let mut resume = text(limit(&whole[..first]));
+        resume.reply(limit(&whole[first..second]), Join::Stitched(AskedFrom::Unknown));
+        resume.reply(normal(&whole[second..]), CUT);
+        match outcome(&resume) {
+            ResumeOutcome::Whole { text, .. } => assert_eq!(text, whole),
+            ResumeOutcome::Exhausted(exhausted) => {
+                assert!(exhausted.merged_raw.starts_with(&whole[..second]), "{exhausted:?}");
+            }
+            ResumeOutcome::Passed => panic!("nothing was refused"),
+        }
+    }
+}

@@ -70,7 +70,8 @@ impl Resume {
             return self.take_nothing(reply, join, alone, cut);
         }
         let repeats = self.last_piece.as_ref() == Some(&piece);
-        let joined = match self.body.join(&piece, join) {
+        let is_cut = matches!(alone, Judgement::Cut(CutKind::Limit | CutKind::Dropped));
+        let joined = match self.body.join(&piece, join, is_cut) {
             Err(Refusal::Ambiguous { best, .. }) if self.policy.on_ambiguous == OnAmbiguous::Best => {
                 self.body.checked(*best)
             }

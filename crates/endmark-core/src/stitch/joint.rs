@@ -22,7 +22,8 @@ const NEAR_THE_CUT: usize = 4_096;
 pub(super) enum Asked {
     /// By a prompt, as far as is known: it may say something about the text.
     InWords,
-    /// By its own unfinished message, with which it went on at the cut: nothing behind a text without grammar is a remark.
+    /// In any way, and it went on at the cut with its own unfinished message, or is itself cut: nothing behind a text without
+    /// grammar is a remark.
     Shown,
     /// By its own unfinished message, with which its server is known to go on: nor is anything in front an announcement.
     ByMessage,

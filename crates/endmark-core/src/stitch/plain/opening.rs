@@ -200,9 +200,9 @@ fn names_code(info: &str) -> bool {
     !info.is_empty() && !is_markdown(info) && !OF_TEXTS.iter().any(|name| info.eq_ignore_ascii_case(name))
 }
 
-/// Whether nothing in the last lines of a text is code.
+/// Whether nothing in the last paragraph of a text is code.
 fn ends_in_prose(text: &str) -> bool {
-    let last = &text[text.ceil_char_boundary(text.len().saturating_sub(600))..];
+    let last = text.trim_end().rsplit("\n\n").next().unwrap_or_default();
     let is_of_code = |line: &str| {
         line.contains(register::of_code) || line.starts_with([' ', '\t']) || line.ends_with([':', ')', ','])
     };
