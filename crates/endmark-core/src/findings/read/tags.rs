@@ -10,6 +10,26 @@ const LAYOUT: [&str; 30] = [
     "h5", "h6", "hr", "i", "li", "ol", "p", "section", "small", "span", "strong", "summary", "u", "ul", "td",
 ];
 
+/// The names of more that stand in front of a line's own words; alone in a line they are code as well.
+const IN_FRONT: [&str; 9] = ["blockquote", "font", "header", "label", "mark", "tbody", "th", "thead", "tr"];
+
+/// Tags in which others stand, so that the last of these is often closed in one line with them.
+const AROUND_OTHERS: [&str; 13] = [
+    "article",
+    "blockquote",
+    "details",
+    "div",
+    "dl",
+    "ol",
+    "section",
+    "table",
+    "tbody",
+    "thead",
+    "tr",
+    "ul",
+    "header",
+];
+
 /// Tags that nothing closes.
 const VOID: [&str; 2] = ["br", "hr"];
 
@@ -28,19 +48,30 @@ pub(super) struct Tag<'a> {
 
 /// The tag that a text begins with, if it lays text out.
 pub(super) fn layout(text: &str) -> Option<Tag<'_>> {
+    known(text).filter(|tag| is_one_of(&LAYOUT, tag.name))
+}
+
+/// The same, also if it does so in front of a line's own words alone.
+fn known(text: &str) -> Option<Tag<'_>> {
     let inner = text.strip_prefix('<')?;
     let (closes, inner) = inner.strip_prefix('/').map_or((false, inner), |inner| (true, inner));
     let length = inner.find(|sign: char| !sign.is_ascii_alphanumeric()).unwrap_or(inner.len());
     let (name, rest) = inner.split_at(length);
     let (attributes, behind) = rest.split_once('>')?;
-    let is_layout = LAYOUT.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let is_known = is_one_of(&LAYOUT, name) || is_one_of(&IN_FRONT, name);
     let is_apart = attributes.is_empty() || attributes.starts_with([' ', '/']);
-    (is_layout && is_apart && !attributes.contains('<')).then_some(Tag { name, closes, behind })
+    (is_known && is_apart && !attributes.contains('<')).then_some(Tag { name, closes, behind })
 }
 
 /// The tag that opens in front of a line's own words.
 pub(super) fn opening(text: &str) -> Option<Tag<'_>> {
-    layout(text).filter(|tag| !tag.closes && !is_one_of(&VOID, tag.name))
+    known(text).filter(|tag| !tag.closes && !is_one_of(&VOID, tag.name))
+}
+
+/// What stands behind a place to jump to: `<a id="f2"></a>[F2] SQL`.
+pub(super) fn behind_anchor(text: &str) -> Option<&str> {
+    let (attributes, behind) = text.strip_prefix("<a ")?.split_once("></a>")?;
+    (!attributes.contains(['<', '>'])).then(|| behind.trim_start())
 }
 
 /// A value without the tags that close what stands open in front of its line.
@@ -52,11 +83,22 @@ pub(super) fn closed<'a>(value: &'a str, line: &str) -> &'a str {
 
 /// The same of a line that the text stops in, and perhaps in one of these tags.
 pub(super) fn closed_at_cut<'a>(value: &'a str, line: &str) -> &'a str {
-    without_closing(closed(value, line), line, |value, name| {
-        let at = value.rfind('<')?;
-        let begun = value[at..].to_ascii_lowercase();
-        format!("</{}>", name.to_ascii_lowercase()).starts_with(&begun).then(|| value[..at].trim_end())
-    })
+    let whole = closed(value, line);
+    // `x</li></u`
+    if let Some(before) = AROUND_OTHERS.iter().find_map(|name| before_begun(whole, name)) {
+        let inner = closed(before, line);
+        if inner.len() < before.len() {
+            return inner;
+        }
+    }
+    without_closing(whole, line, before_begun)
+}
+
+/// What stands before the beginning of what closes such a tag.
+fn before_begun<'a>(value: &'a str, name: &str) -> Option<&'a str> {
+    let at = value.rfind('<')?;
+    let begun = value[at..].to_ascii_lowercase();
+    format!("</{}>", name.to_ascii_lowercase()).starts_with(&begun).then(|| value[..at].trim_end())
 }
 
 fn without_closing<'a>(
@@ -66,20 +108,52 @@ fn without_closing<'a>(
 ) -> &'a str {
     let mut open = Vec::new();
     let mut rest = line.trim_start();
-    while let Some(tag) = behind_lead(rest) {
-        open.push(tag.name);
-        rest = tag.behind.trim_start();
+    loop {
+        if let Some(behind) = behind_anchor(rest) {
+            rest = behind;
+        } else if let Some(tag) = behind_lead(rest) {
+            open.push(tag.name);
+            rest = tag.behind.trim_start();
+        } else {
+            break;
+        }
     }
     let mut value = value.trim();
-    while let Some(tag) = layout(value).filter(|tag| tag.closes) {
+    while let Some(tag) = known(value).filter(|tag| tag.closes) {
         let Some(at) = open.iter().rposition(|name| name.eq_ignore_ascii_case(tag.name)) else { break };
         open.remove(at);
         value = tag.behind.trim_start();
     }
+    value = within_others(value, &open);
     for name in open {
         value = without(value, name).unwrap_or(value);
     }
     value
+}
+
+/// A value without what is closed behind the first tag in front of its line, and was opened in lines before: `x</li></ul>`.
+fn within_others<'a>(value: &'a str, open: &[&str]) -> &'a str {
+    let mut rest = value;
+    while let Some((before, name)) = last_closing(rest) {
+        if open.first().is_some_and(|first| first.eq_ignore_ascii_case(name)) {
+            return rest;
+        }
+        if !is_one_of(&AROUND_OTHERS, name) || opens(before, name) {
+            break;
+        }
+        rest = before;
+    }
+    value
+}
+
+/// Whether a text opens such a tag, and does not close it.
+fn opens(text: &str, name: &str) -> bool {
+    let (text, name) = (text.to_ascii_lowercase(), name.to_ascii_lowercase());
+    let count = |sign: &str| {
+        let behind = text.split(sign).skip(1).filter_map(|behind| behind.strip_prefix(name.as_str()));
+        behind.filter(|behind| !behind.starts_with(|sign: char| sign.is_ascii_alphanumeric())).count()
+    };
+    count("<") > count("</")
 }
 
 /// A value without the tags of code around all of it.
@@ -189,6 +263,16 @@ mod tests {
             assert_eq!(closed_at_cut(value, "<summary><b>[F1] SQL"), "SQL", "{value}");
         }
         assert_eq!(closed_at_cut("a <i", "<p>Source: a <i"), "a <i");
+        for closing in ["</li></ul>", "</li></ul></div>", "</li>\u{20}</ul>", ""] {
+            for cut in (0..=closing.len()).map(|length| format!("x{}", &closing[..length])) {
+                assert_eq!(closed_at_cut(&cut, "<ul><li>Source: x"), "x", "{cut}");
+            }
+            assert_eq!(closed(&format!("x{closing}"), "<li>Source: x"), "x", "{closing}");
+        }
+        for value in ["</div>", "<ul><li>x</li></ul>", "x</td></tr>", "x</b></ul>"] {
+            assert_eq!(closed(&format!("{value}</li></ul>"), "<li>Source: "), value);
+            assert_eq!(closed(value, "Source: "), value);
+        }
         for text in ["<result>x", "<!-- x -->", "<p><b>x</b></p>", "x</final_answer>", "x"] {
             assert_eq!(without_any(text), "x");
         }

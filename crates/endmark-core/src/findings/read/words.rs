@@ -454,6 +454,8 @@ pub(super) fn without_lead(text: &str) -> (&str, Lead) {
             rest = inner;
         } else if let Some(inner) = without_picture(rest) {
             rest = inner;
+        } else if let Some(behind) = tags::behind_anchor(rest) {
+            rest = behind;
         } else if let Some(tag) = tags::opening(rest) {
             lead.tag(tag.name);
             rest = tag.behind.trim_start();

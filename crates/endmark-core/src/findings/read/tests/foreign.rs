@@ -693,6 +693,16 @@ foreign! {
           F001 complete | SQL | High | CWE-89 | src/db/user.rs:41-58 | request parameter name | sqlx::query |  | "<pre><code>\nlet q = format!(\"{name}\");\n</code></pre>"
           F002 complete | Session | Low |  | src/web/session.rs:12 | Session::id | Redirect::to |  | "<code>Redirect::to(id)</code>"
     "#;
+    html_containers: r#"
+        whole auth-2 [authentication, session handling] declared 5
+          F001 complete | SQL | High |  | src/db/user.rs:41 | name | execute |  | "q(name);"
+          F002 complete | Session | Low |  | src/web/session.rs:12 | <ul><li>id</li></ul> | </div> |  | "<ul><li>{{ id }}</li></ul>"
+          F003 complete | Cookie | Low |  | src/web/session.rs:20 | id | set |  | "row += \"<td>\" + id + \"</td></tr>\""
+          F004 complete | Cache | Low |  | src/web/cache.rs:20 | <a href="x">id</a> | set |  | "<td>id</td></tr>"
+          F005 complete | Log | Low |  | src/web/log.rs:20 | <mark>id</mark> | <font>id</font> |  | "log(id)"
+        6:1 ignored_text
+        8:1 ignored_text
+    "#;
     html_details: r#"
         whole auth-2 [authentication, session handling]
           F001 complete | SQL | High | CWE-89 | src/db/user.rs:41-58 | a | sqlx::query |  | "<code>q(name)</code>"
