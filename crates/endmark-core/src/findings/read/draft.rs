@@ -6,6 +6,7 @@ use crate::findings::{
 
 use super::evidence::{Collecting, Fence};
 use super::names::Key;
+use super::words::without_lead;
 use crate::findings::narrow::narrow;
 use crate::findings::stand_in::{is_placeholder, says_nothing};
 use crate::findings::transcript::letters;
@@ -369,7 +370,7 @@ impl Draft {
                 Key::Of(Field::Sink) => finding.sink = Some(text),
                 Key::Of(Field::Flow) => finding.flow = Some(text),
                 Key::Of(Field::Severity) => {
-                    finding.severity = Severity::read(&text);
+                    finding.severity = severity(&text);
                     if let Some(Severity::Other(_)) = finding.severity {
                         remarks.push((RemarkKind::UnknownSeverity, text, position));
                     } else {
@@ -467,4 +468,10 @@ fn with_parts(location: Option<Location>, parts: &[String]) -> Option<Location> 
         None => Location::read(&parts.join(", ")),
         Some(location) => Location::read(&format!("{} ({})", location.as_str(), parts.join(", "))),
     }
+}
+
+/// A severity, also behind a picture or a tag; what is none stays as it is written.
+fn severity(text: &str) -> Option<Severity> {
+    let bare = Severity::read(without_lead(text).0);
+    bare.filter(|severity| !matches!(severity, Severity::Other(_))).or_else(|| Severity::read(text))
 }

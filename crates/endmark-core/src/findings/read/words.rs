@@ -482,7 +482,9 @@ fn without_picture(text: &str) -> Option<&str> {
         is_name.then_some(behind)
     };
     let pointed = || text.strip_prefix(['»', '›']).filter(|behind| !behind.contains(['«', '‹']));
-    let behind = if inner.len() < text.len() { Some(inner) } else { named().or_else(pointed) };
+    let exclaimed = || text.strip_prefix("(!) ").or_else(|| text.strip_prefix("[!] "));
+    let behind =
+        if inner.len() < text.len() { Some(inner) } else { named().or_else(pointed).or_else(exclaimed) };
     behind.map(str::trim_start)
 }
 

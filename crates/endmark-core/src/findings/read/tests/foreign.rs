@@ -710,6 +710,14 @@ foreign! {
           F003 complete | Reflected | Medium |  | web/a.php:3 | <img src=x onerror=f()> | <p>echo</p> |  | "<details>\n<p>Severity: Low</p>\n<li>Source: echo $q</li>\n</details>"
           F004 complete | Stored | High |  | web/b.php:9 | comment | echo |  | "&lt;p&gt;"
     "#;
+    severities_in_signs: r#"
+        whole auth-2 [authentication] declared 4
+          F001 complete | Named | High |  | a.rs:1 | a | b |  | "f()"
+          F002 complete | Tagged | Critical |  | a.rs:2 | a | b |  | "f()"
+          F003 complete | Pointed | Low |  | a.rs:3 | a | b |  | "f()"
+          F004 complete | Unknown | :skull: Apocalyptic |  | a.rs:4 | a | b |  | "f()"
+        29:1 unknown_severity
+    "#;
     pictures_in_labels: r#"
         whole auth-2 [authentication, session handling] declared 2
           F001 complete | SQL | High | CWE-89 | src/db/user.rs:41-58 | request parameter name | sqlx::query |  | "let q = format!(\"{name}\");"
