@@ -20,10 +20,10 @@ pub enum Dialect {
     Gemini,
 }
 
-/// A model that is asked in a dialect, and answers in it.
-pub struct Speaking {
+/// A model that is asked in a dialect, and answers in it: whatever answers Chat Completions.
+pub struct Speaking<M = ScriptedModel> {
     dialect: Dialect,
-    model: ScriptedModel,
+    model: M,
 }
 
 /// What a client puts together of an answer.
@@ -51,14 +51,14 @@ struct Said {
     output: u64,
 }
 
-impl Speaking {
+impl<M: Respond> Speaking<M> {
     /// This model, in this dialect.
-    pub fn new(dialect: Dialect, model: ScriptedModel) -> Self {
+    pub fn new(dialect: Dialect, model: M) -> Self {
         Self { dialect, model }
     }
 }
 
-impl Respond for Speaking {
+impl<M: Respond> Respond for Speaking<M> {
     fn respond(&self, request: &Received) -> Answer {
         let body = request.json();
         let chat = self.dialect.as_chat(&body);
@@ -188,6 +188,14 @@ impl Dialect {
         let mut chat = json!({"model": "scripted", "messages": messages});
         if limit.is_u64() {
             chat["max_tokens"] = limit.clone();
+        }
+        let demands = [
+            &body["text"]["format"]["type"] != "text" && body["text"]["format"].is_object(),
+            body["output_config"]["format"].is_object(),
+            body["generationConfig"]["responseMimeType"] == "application/json",
+        ];
+        if demands.contains(&true) {
+            chat["response_format"] = json!({"type": "json_object"});
         }
         let forbidden = body["toolConfig"]["functionCallingConfig"]["mode"] == "NONE";
         if body["tools"].is_array() && !forbidden {

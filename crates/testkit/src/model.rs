@@ -292,7 +292,7 @@ impl Respond for ScriptedModel {
 }
 
 /// Every text of the request, in tokens.
-fn prompt_tokens(request: &Value) -> u64 {
+pub(crate) fn prompt_tokens(request: &Value) -> u64 {
     let messages = request["messages"].as_array().into_iter().flatten();
     messages.filter_map(|message| message["content"].as_str()).map(|text| tokens(text).len() as u64).sum()
 }

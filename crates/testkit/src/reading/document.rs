@@ -1,0 +1,122 @@
+//! The text that the model knows, and the rest of it in some style.
+
+use std::ops::Range;
+
+use super::manner::{Begins, Seam, Style};
+
+/// A text, and where the first reply that says it is cut.
+pub(super) struct Document {
+    pub(super) text: String,
+    pub(super) cut: usize,
+}
+
+impl Document {
+    pub(super) fn new(text: &str, cut: usize) -> Self {
+        Self { text: text.to_owned(), cut }
+    }
+
+    /// An answer that goes on, where the anchor begins, what is shown ends, and the model had come to.
+    pub(super) fn go_on(&self, style: &Style, (anchor, shown, reached): (usize, usize, usize)) -> String {
+        let rewritten;
+        let text = match style.seam {
+            Seam::WordRewritten => {
+                rewritten = self.with_another_word();
+                &rewritten
+            }
+            Seam::Kept | Seam::SpaceLost | Seam::SpaceAdded(_) => &self.text,
+        };
+        // Another word does not move what stands before it.
+        let (start, seam) = match style.begins {
+            Begins::Anchor => (anchor, shown),
+            Begins::Shown => (shown, shown),
+            Begins::Cut => (reached, reached),
+            Begins::Document => (0, shown),
+        };
+        let last_common =
+            if style.seam == Seam::WordRewritten { self.word_at_cut().start } else { text.len() };
+        let (start, seam) = (start.min(last_common), seam.min(last_common));
+        let (repeated, rest) = (&text[start..seam], &text[seam..]);
+        let body = match style.seam {
+            Seam::Kept | Seam::WordRewritten => format!("{repeated}{rest}"),
+            Seam::SpaceLost => format!("{}{}", repeated.trim_end(), rest.trim_start()),
+            Seam::SpaceAdded(space) => format!("{repeated}{space}{rest}"),
+        };
+        let fenced = match style.fence {
+            None => body,
+            Some(language) => format!("```{language}\n{}\n```", body.trim_end_matches('\n')),
+        };
+        format!("{}{fenced}{}", style.before, style.behind)
+    }
+
+    /// The text with another word where it was cut.
+    pub(super) fn with_another_word(&self) -> String {
+        let word = self.word_at_cut();
+        let own = &self.text[word.clone()];
+        let begins = |word: &str| word.chars().next();
+        let words = self.text.split(|character: char| !character.is_alphabetic());
+        let other = words
+            .filter(|other| other.chars().count() > 2 && begins(other) != begins(own))
+            .max_by_key(|other| other.len());
+        format!("{}{}{}", &self.text[..word.start], other.unwrap_or("otherwise"), &self.text[word.end..])
+    }
+
+    /// The word that was cut, or the next one.
+    fn word_at_cut(&self) -> Range<usize> {
+        let is_word = |character: &char| character.is_alphanumeric();
+        let length = |characters: &mut dyn Iterator<Item = char>| -> usize {
+            characters.take_while(is_word).map(char::len_utf8).sum()
+        };
+        let (before, behind) = self.text.split_at(self.cut);
+        let start = self.cut - length(&mut before.chars().rev());
+        let skipped = if start < self.cut { 0 } else { behind.find(char::is_alphanumeric).unwrap_or(0) };
+        let end = self.cut + skipped + length(&mut behind[skipped..].chars());
+        (if start < self.cut { start } else { self.cut + skipped })..end
+    }
+
+    /// Where the last so many bytes of the text begin, or the next character before.
+    pub(super) fn before_the_last(&self, bytes: usize) -> usize {
+        let mut at = self.text.len().saturating_sub(bytes);
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn go_on(cut: usize, style: &Style) -> String {
+        let text = "A first line.\nThe quick fox jumps.\n";
+        Document::new(text, cut).go_on(style, (14, 18, cut))
+    }
+
+    #[test]
+    fn an_answer_begins_where_its_style_says() {
+        let from = |begins| go_on(22, &Style { begins, ..Style::default() });
+        assert_eq!(from(Begins::Anchor), "The quick fox jumps.\n");
+        assert_eq!(from(Begins::Shown), "quick fox jumps.\n");
+        assert_eq!(from(Begins::Cut), "k fox jumps.\n");
+        assert!(from(Begins::Document).starts_with("A first"));
+    }
+
+    #[test]
+    fn the_seam_and_what_stands_around_it_are_of_the_style() {
+        let with = |seam, begins| go_on(22, &Style { begins, seam, ..Style::default() });
+        assert_eq!(with(Seam::SpaceLost, Begins::Anchor), "Thequick fox jumps.\n");
+        assert_eq!(with(Seam::SpaceAdded("\n"), Begins::Shown), "\nquick fox jumps.\n");
+        assert_eq!(with(Seam::WordRewritten, Begins::Shown), "jumps fox jumps.\n");
+        assert_eq!(with(Seam::WordRewritten, Begins::Cut), "jumps fox jumps.\n");
+        let style = Style { before: "Here:\n", behind: "\nDone.", fence: Some("text"), ..Style::default() };
+        assert_eq!(go_on(22, &style), "Here:\n```text\nquick fox jumps.\n```\nDone.");
+    }
+
+    #[test]
+    fn the_word_behind_a_cut_between_words_is_the_one_that_changes() {
+        let document = Document::new("one two three", 4);
+        assert_eq!(document.with_another_word(), "one one three");
+        let document = Document::new("one two three", 3);
+        assert_eq!(document.with_another_word(), "three two three");
+    }
+}

@@ -1,0 +1,128 @@
+//! What a request asks, as a model finds out that knows the document and not the words of the question.
+
+use serde_json::Value;
+
+/// The shortest quotation that counts as one: shorter ones stand in every question by chance.
+const SHORTEST_QUOTATION_CHARS: usize = 8;
+
+/// A request, read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Question<'a> {
+    /// Nothing of the document is shown.
+    Anew { limit: Option<u64> },
+    /// The last message is the assistant's own and unfinished.
+    Prefill { shown: usize, so_far: &'a str },
+    /// Some of the document is shown, and words ask for the rest.
+    InWords {
+        /// Where it ends in the document, in bytes.
+        shown: usize,
+        /// Where the anchor begins.
+        anchor: usize,
+        /// Whether a demanded grammar forces a new document.
+        forced: bool,
+    },
+}
+
+impl<'a> Question<'a> {
+    /// Reads a request in Chat Completions; an error is the reason for a refusal.
+    pub(super) fn read(request: &'a Value, document: &str) -> Result<Self, &'static str> {
+        let messages = request["messages"].as_array().ok_or("messages: this field is required")?;
+        let last = messages.last().ok_or("messages: at least one message is required")?;
+        let content = |message: &'a Value| message["content"].as_str().unwrap_or_default();
+        let assistant = messages.iter().rev().find(|message| message["role"] == "assistant").map(content);
+        if last["role"] == "assistant" {
+            let so_far = content(last);
+            return Ok(Self::Prefill { shown: end_of_shown(document, so_far), so_far });
+        }
+        let asked = content(last);
+        let shown = match assistant.map(|text| end_of_shown(document, text)) {
+            Some(shown) if shown > 0 => Some(shown),
+            _ => end_of_quoted(document, asked),
+        };
+        let Some(shown) = shown else {
+            let limits = ["max_completion_tokens", "max_tokens"].map(|name| request[name].as_u64());
+            return Ok(Self::Anew { limit: limits.into_iter().flatten().min() });
+        };
+        let format = &request["response_format"]["type"];
+        let forced = format == "json_object" || format == "json_schema";
+        Ok(Self::InWords { shown, anchor: beginning_of_anchor(&document[..shown], asked), forced })
+    }
+}
+
+/// Where the longest beginning of the document that occurs in this text ends.
+fn end_of_shown(document: &str, text: &str) -> usize {
+    let common = |start: usize| -> usize {
+        let pairs = document.chars().zip(text[start..].chars());
+        pairs.take_while(|(own, theirs)| own == theirs).map(|(own, _)| own.len_utf8()).sum()
+    };
+    text.char_indices().map(|(start, _)| common(start)).max().unwrap_or(0)
+}
+
+/// Where the longest part of the document that a question quotes ends; none where it quotes nothing.
+fn end_of_quoted(document: &str, question: &str) -> Option<usize> {
+    let starts = document.char_indices().map(|(start, _)| start);
+    let quoted = starts.map(|start| {
+        let rest = &document[start..];
+        let ends = rest.char_indices().map(|(at, character)| at + character.len_utf8());
+        let length = ends.take_while(|end| question.contains(&rest[..*end])).last().unwrap_or(0);
+        (rest[..length].chars().count(), start + length)
+    });
+    let (length, end) = quoted.max_by_key(|(length, _)| *length)?;
+    (length >= 2 * SHORTEST_QUOTATION_CHARS).then_some(end)
+}
+
+/// Where the anchor begins in what is shown: the longest end of it that the question quotes, else its last line.
+fn beginning_of_anchor(shown: &str, question: &str) -> usize {
+    let settled = shown.trim_end();
+    let starts = settled.char_indices().rev().map(|(start, _)| start);
+    let quoted = starts.take_while(|start| question.contains(&settled[*start..])).last();
+    let long_enough = |start: &usize| settled[*start..].chars().count() >= SHORTEST_QUOTATION_CHARS;
+    let last_line = || settled.rfind('\n').map_or(0, |at| at + 1);
+    quoted.filter(long_enough).unwrap_or_else(last_line)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const DOCUMENT: &str = "# Title\n\nThe first of the lines.\nThe second one of them.\n";
+
+    fn read(messages: &Value) -> (usize, usize) {
+        match Question::read(&json!({"messages": messages}), DOCUMENT).unwrap() {
+            Question::InWords { shown, anchor, .. } => (shown, anchor),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_found_in_the_assistants_message_and_the_anchor_in_the_question() {
+        let shown = "# Title\n\nThe first of the lines.\nThe sec";
+        let messages = json!([
+            {"role": "user", "content": "Write."},
+            {"role": "assistant", "content": format!("```\n{shown}")},
+            {"role": "user", "content": "It ends with: of the lines.\nThe sec"},
+        ]);
+        assert_eq!(&shown[read(&messages).1..], " of the lines.\nThe sec");
+        assert_eq!(read(&messages).0, shown.len());
+        let messages = json!([
+            {"role": "assistant", "content": shown},
+            {"role": "user", "content": "Go on."},
+        ]);
+        assert_eq!(read(&messages), (shown.len(), 33), "the last line where nothing is quoted");
+    }
+
+    #[test]
+    fn what_only_the_question_quotes_is_shown_as_well() {
+        let messages =
+            json!([{"role": "user", "content": "Go on behind `The first of the lines.`, please."}]);
+        assert_eq!(read(&messages), (32, 9));
+    }
+
+    #[test]
+    fn where_nothing_is_shown_the_document_is_asked_for() {
+        let request = json!({"max_tokens": 7, "messages": [{"role": "user", "content": "Write the lines."}]});
+        assert_eq!(Question::read(&request, DOCUMENT), Ok(Question::Anew { limit: Some(7) }));
+    }
+}
