@@ -3,6 +3,7 @@
 //! One program, so that all of it is linked once.
 
 mod asked_anew;
+mod asked_in_words;
 mod bad_input;
 mod behind_a_call;
 mod beside_a_search;

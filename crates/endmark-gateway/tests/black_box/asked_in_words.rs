@@ -1,0 +1,107 @@
+//! A model that reads the question is asked in words for the rest of its reply, as OpenAI and current Claude models have to be:
+//! documents × cuts × behaviours × formats, streamed or not (PC-3, PC-4).
+//!
+//! `ENDMARK_TEST_EXCHANGES` says how many exchanges there are. A seed makes the same ones everywhere.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "figures are shown, and a failure is one of the test"
+)]
+
+mod behaviours;
+mod cuts;
+mod dice;
+mod documents;
+mod exchange;
+mod tally;
+
+use testkit::Again;
+
+use crate::support::spoken::Wire;
+use behaviours::Behaviour;
+use dice::Dice;
+use documents::Kind;
+use exchange::{Exchange, play};
+use tally::Tally;
+
+/// Enough to see a behaviour go wrong; the long run has thousands.
+const FEW: usize = 200;
+/// One restart in so many is cut, too.
+const CUT_AGAIN_PERCENT: usize = 3;
+
+fn exchanges(count: usize, seed: u64, hard: bool) -> Vec<(Behaviour, Exchange)> {
+    let mut dice = Dice::new(seed);
+    let mut exchange = |number: usize| {
+        let kinds: &[Kind] =
+            if hard { &[Kind::Json, Kind::JsonLines, Kind::Json, Kind::Prose] } else { &Kind::ALL };
+        let kind = dice.one_of(kinds);
+        let behaviours: Vec<Behaviour> =
+            Behaviour::ALL.into_iter().filter(|behaviour| behaviour.suits(kind)).collect();
+        let behaviour = dice.one_of(&behaviours);
+        let document = kind.document(&mut dice);
+        let cut = if hard { cuts::hard_cut(&document, &mut dice) } else { cuts::cut(&document, &mut dice) };
+        let again = if dice.happens(CUT_AGAIN_PERCENT) {
+            Again::Cut(cuts::cut(&document, &mut dice))
+        } else {
+            Again::Whole
+        };
+        let exchange = Exchange {
+            number,
+            label: behaviour.name(),
+            wire: Wire::ALL[number % Wire::ALL.len()],
+            stream: dice.happens(50),
+            manner: behaviour.manner(kind, &mut dice),
+            kind,
+            document,
+            cut,
+            again,
+        };
+        (behaviour, exchange)
+    };
+    (0..count).map(&mut exchange).collect()
+}
+
+fn how_many(few: usize) -> usize {
+    std::env::var("ENDMARK_TEST_EXCHANGES").map_or(few, |count| count.parse().unwrap())
+}
+
+/// What has to be reached; today's figures, which may only be tightened.
+struct Bars {
+    /// Whole ones of those that are not streamed, in per cent.
+    whole: f64,
+    /// Whole ones of those streamed whose behaviour keeps the bytes, in per cent.
+    streamed: f64,
+    /// Silently wrong ones of all, in per cent.
+    wrong: f64,
+}
+
+async fn are_joined_or_refused(exchanges: Vec<(Behaviour, Exchange)>, title: &str, bars: Bars) {
+    let keeping: Vec<bool> = exchanges.iter().map(|(behaviour, _)| behaviour.keeps_the_bytes()).collect();
+    let tally = Tally::new(play(exchanges.into_iter().map(|(_, exchange)| exchange).collect()).await);
+    tally.print(title);
+    let whole = tally.count(|exchange| !exchange.stream);
+    let streamed = tally.count(|exchange| exchange.stream && keeping[exchange.number]);
+    let all = tally.count(|_| true);
+    println!(
+        "\n{title}: not streamed {:.1} % whole, streamed {:.1} % of those that keep the bytes, {} silently wrong\n",
+        whole.percent_whole(),
+        streamed.percent_whole(),
+        all.wrong,
+    );
+    assert!(all.percent_wrong() <= bars.wrong, "{:.1} % are silently wrong", all.percent_wrong());
+    assert!(whole.percent_whole() >= bars.whole, "{:.1} % are whole", whole.percent_whole());
+    assert!(streamed.percent_whole() >= bars.streamed, "{:.1} % are whole", streamed.percent_whole());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_model_makes_of_the_question_is_joined_or_refused() {
+    let bars = Bars { whole: 70.0, streamed: 75.0, wrong: 12.0 };
+    are_joined_or_refused(exchanges(how_many(FEW), 27, false), "asked in words", bars).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_value_changes_where_a_reply_is_cut_in_a_number_an_escape_or_at_a_space() {
+    let bars = Bars { whole: 45.0, streamed: 70.0, wrong: 15.0 };
+    are_joined_or_refused(exchanges(how_many(FEW) / 4, 1_927, true), "cut where values change", bars).await;
+}

@@ -1,0 +1,136 @@
+//! What the model does when it is asked to go on.
+
+use testkit::{Begins, Manner, Seam, Style};
+
+use super::dice::Dice;
+use super::documents::Kind;
+
+/// How an answer is, under the name that the table has for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Behaviour {
+    Anchor,
+    Shown,
+    Cut,
+    Announced,
+    Remark,
+    Fenced,
+    SpaceLost,
+    SpaceAdded,
+    Rewritten,
+    CutAgain,
+    Anew,
+    AboutTheCut,
+    Nothing,
+}
+
+const ANNOUNCEMENTS: [&str; 7] = [
+    "Sure, here is the rest:\n\n",
+    "Here is the continuation:\n\n",
+    "Continuing from where I left off:\n\n",
+    "I apologize for the interruption. Here's the rest of it:\n\n",
+    "Certainly! Here's the remaining part:\n",
+    "Understood. ",
+    "Natürlich, hier ist der Rest:\n\n",
+];
+const REMARKS: [&str; 5] = [
+    "\n\nLet me know if you need anything else.",
+    "\n\nThat completes the reply.",
+    "\n\nIs there anything else I can help you with?",
+    "\n\nI hope this helps! Feel free to ask if you have any questions.",
+    "\nPlease let me know if you would like any changes.",
+];
+const ABOUT_THE_CUT: [&str; 7] = [
+    "It looks like my last reply was cut off. Could you tell me where I should go on?",
+    "It seems that my previous message was interrupted. Please share the last part so that I can continue.",
+    "I'm sorry, but I can't see the text that you are referring to.",
+    "I apologize for the confusion. Could you please provide more context?",
+    "Could you clarify what you would like me to continue?",
+    "My last reply ended in the middle of a sentence. Would you like me to start over?",
+    "Sorry, I cannot help with that.",
+];
+const NOTHING: [&str; 4] = [
+    "(nothing further)",
+    "There is nothing left to add; the reply was already complete.",
+    "[end of reply]",
+    "The text above is complete.",
+];
+
+impl Behaviour {
+    pub(super) const ALL: [Self; 13] = [
+        Self::Anchor,
+        Self::Shown,
+        Self::Cut,
+        Self::Announced,
+        Self::Remark,
+        Self::Fenced,
+        Self::SpaceLost,
+        Self::SpaceAdded,
+        Self::Rewritten,
+        Self::CutAgain,
+        Self::Anew,
+        Self::AboutTheCut,
+        Self::Nothing,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Anchor => "begins with the anchor",
+            Self::Shown => "goes on behind what is shown",
+            Self::Cut => "goes on from the cut",
+            Self::Announced => "announces the rest",
+            Self::Remark => "adds a closing remark",
+            Self::Fenced => "fences the rest",
+            Self::SpaceLost => "loses white space",
+            Self::SpaceAdded => "adds white space",
+            Self::Rewritten => "rewrites the last word",
+            Self::CutAgain => "is cut again",
+            Self::Anew => "begins anew",
+            Self::AboutTheCut => "talks about the cut",
+            Self::Nothing => "says that there is no more",
+        }
+    }
+
+    /// Whether the answer has the very bytes that stand behind what the model is shown.
+    pub(super) fn keeps_the_bytes(self) -> bool {
+        match self {
+            Self::Anchor
+            | Self::Shown
+            | Self::Announced
+            | Self::Remark
+            | Self::Fenced
+            | Self::SpaceLost
+            | Self::SpaceAdded
+            | Self::CutAgain
+            | Self::Anew => true,
+            Self::Cut | Self::Rewritten | Self::AboutTheCut | Self::Nothing => false,
+        }
+    }
+
+    /// Whether an answer to a document of this kind can be so.
+    pub(super) fn suits(self, kind: Kind) -> bool {
+        self != Self::Rewritten || kind.is_of_words()
+    }
+
+    /// The manner of one exchange.
+    pub(super) fn manner(self, kind: Kind, dice: &mut Dice) -> Manner {
+        // As told, mostly: texts from the anchor on, and JSON without it.
+        let as_told = kind.is_of_words() != dice.happens(20);
+        let begins = if as_told { Begins::Anchor } else { Begins::Shown };
+        let told = Style { begins, ..Style::default() };
+        Manner::Continues(match self {
+            Self::Anchor => Style { begins: Begins::Anchor, ..told },
+            Self::Shown => Style { begins: Begins::Shown, ..told },
+            Self::Cut => Style { begins: Begins::Cut, ..told },
+            Self::Announced => Style { before: dice.one_of(&ANNOUNCEMENTS), ..told },
+            Self::Remark => Style { behind: dice.one_of(&REMARKS), ..told },
+            Self::Fenced => Style { fence: Some(kind.fence()), ..told },
+            Self::SpaceLost => Style { seam: Seam::SpaceLost, ..told },
+            Self::SpaceAdded => Style { seam: Seam::SpaceAdded(dice.one_of(&[" ", "\n", "\n\n"])), ..told },
+            Self::Rewritten => Style { seam: Seam::WordRewritten, ..told },
+            Self::CutAgain => Style { stops_after: Some(dice.between(60, 160)), ..told },
+            Self::Anew => Style { begins: Begins::Document, ..told },
+            Self::AboutTheCut => return Manner::Says(dice.one_of(&ABOUT_THE_CUT)),
+            Self::Nothing => return Manner::Says(dice.one_of(&NOTHING)),
+        })
+    }
+}

@@ -1,0 +1,44 @@
+//! Choices that are the same for the same seed, on every machine.
+
+/// A generator of numbers (`SplitMix64`).
+#[derive(Debug, Clone)]
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below this one.
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() >> 32).unwrap() % end
+    }
+
+    /// A number of this range, both ends included.
+    pub(super) fn between(&mut self, least: usize, most: usize) -> usize {
+        least + self.below(most - least + 1)
+    }
+
+    /// Whether something happens that does so in so many of a hundred cases.
+    pub(super) fn happens(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of these.
+    pub(super) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())]
+    }
+
+    /// So many of these, each at most once, in any order.
+    pub(super) fn some_of<T: Clone>(&mut self, all: &[T], count: usize) -> Vec<T> {
+        let mut left = all.to_vec();
+        (0..count.min(all.len())).map(|_| left.swap_remove(self.below(left.len()))).collect()
+    }
+}

@@ -1,0 +1,236 @@
+//! Documents as models write them, made by a seed.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::dice::Dice;
+
+const SENTENCES: &str = include_str!("sentences.txt");
+const NAMES: [&str; 8] = ["Anna", "Mr. Keller", "Tomás", "Yuki", "Dr. Osei", "Ingrid", "Karim", "Mei"];
+const WORDS: [&str; 16] = [
+    "harbour", "filter", "ticket", "anchor", "margin", "lantern", "review", "invoice", "meadow", "engine",
+    "packet", "winter", "ledger", "copper", "signal", "bridge",
+];
+
+/// What kind of document it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Prose,
+    Markdown,
+    Code,
+    Json,
+    JsonLines,
+    Tags,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Prose, Self::Markdown, Self::Code, Self::Json, Self::JsonLines, Self::Tags];
+
+    /// The grammar that is demanded of it, as the header `x-endmark-format` has it.
+    pub(super) fn demanded(self) -> Option<&'static str> {
+        match self {
+            Self::Prose | Self::Code => None,
+            Self::Markdown => Some("markdown"),
+            Self::Json => Some("json"),
+            Self::JsonLines => Some("jsonl"),
+            Self::Tags => Some("tags"),
+        }
+    }
+
+    /// The language of a fence around it.
+    pub(super) fn fence(self) -> &'static str {
+        match self {
+            Self::Prose => "",
+            Self::Markdown => "markdown",
+            Self::Code => "python",
+            Self::Json => "json",
+            Self::JsonLines => "jsonl",
+            Self::Tags => "xml",
+        }
+    }
+
+    pub(super) fn is_of_words(self) -> bool {
+        matches!(self, Self::Prose | Self::Markdown | Self::Code)
+    }
+
+    /// A document of this kind.
+    pub(super) fn document(self, dice: &mut Dice) -> String {
+        match self {
+            Self::Prose => prose(dice),
+            Self::Markdown => markdown(dice),
+            Self::Code => code(dice),
+            Self::Json => {
+                let value = object(dice, 3);
+                if dice.happens(50) {
+                    value.to_string()
+                } else {
+                    serde_json::to_string_pretty(&value).unwrap()
+                }
+            }
+            Self::JsonLines => {
+                let rows = dice.between(4, 14);
+                (0..rows).fold(String::new(), |text, _| text + &object(dice, 1).to_string() + "\n")
+            }
+            Self::Tags => tags(dice),
+        }
+    }
+}
+
+/// The sentences of one language.
+fn bank(language: &str) -> Vec<&'static str> {
+    let lines = SENTENCES.lines().skip_while(|line| *line != format!("# {language}")).skip(1);
+    lines.take_while(|line| !line.starts_with('#')).collect()
+}
+
+fn filled(sentence: &str, dice: &mut Dice) -> String {
+    let number = dice.between(2, 480).to_string();
+    sentence.replace("{n}", &number).replace("{name}", dice.one_of(&NAMES))
+}
+
+/// Some sentences of a language, no two alike.
+fn sentences(language: &str, count: usize, dice: &mut Dice) -> Vec<String> {
+    dice.some_of(&bank(language), count).into_iter().map(|sentence| filled(sentence, dice)).collect()
+}
+
+fn prose(dice: &mut Dice) -> String {
+    let language = dice.one_of(&["en", "en", "en", "en", "de", "fr", "es", "ru", "zh"]);
+    let all = sentences(language, 16, dice);
+    let space = if language == "zh" { "" } else { " " };
+    let paragraphs: Vec<String> = all.chunks(dice.between(2, 4)).map(|some| some.join(space)).collect();
+    let mut text = paragraphs.join("\n\n");
+    if dice.happens(50) {
+        let last = dice.one_of(&bank("last"));
+        text += if dice.happens(50) { "\n\n" } else { " " };
+        text += last;
+    }
+    text
+}
+
+fn markdown(dice: &mut Dice) -> String {
+    let mut said = sentences("en", 14, dice).into_iter();
+    let mut text = format!("# {}\n\n{}\n", title(dice), said.next().unwrap());
+    for _ in 0..dice.between(2, 4) {
+        let _ = write!(text, "\n## {}\n\n", title(dice));
+        match dice.below(5) {
+            0 => {
+                for word in dice.some_of(&WORDS, 4) {
+                    let _ = writeln!(text, "- **{}**: ${}", title_of(word), dice.between(10, 990));
+                }
+            }
+            1 => {
+                text += "| Item | Count | Note |\n|---|---:|---|\n";
+                for word in dice.some_of(&WORDS, 5) {
+                    let _ = writeln!(text, "| {word} | {} | {} |", dice.below(500), dice.one_of(&NAMES));
+                }
+            }
+            2 => {
+                let _ = write!(text, "```python\n{}```\n", function(dice));
+            }
+            3 => {
+                for (at, sentence) in said.by_ref().take(3).enumerate() {
+                    let _ = writeln!(text, "{}. {sentence}", at + 1);
+                }
+            }
+            _ => {
+                let some: Vec<String> = said.by_ref().take(3).collect();
+                let _ = writeln!(text, "{} *{}*", some.join(" "), dice.one_of(&WORDS));
+            }
+        }
+    }
+    if dice.happens(40) {
+        let _ = writeln!(text, "\n{}", dice.one_of(&bank("last")));
+    }
+    text
+}
+
+fn title(dice: &mut Dice) -> String {
+    let words = dice.some_of(&WORDS, 2);
+    format!("{} and {}", title_of(words[0]), words[1])
+}
+
+fn title_of(word: &str) -> String {
+    word[..1].to_uppercase() + &word[1..]
+}
+
+/// A function of Python, its last line with a line end.
+fn function(dice: &mut Dice) -> String {
+    let words = dice.some_of(&WORDS, 4);
+    let [name, field, source, result] = [words[0], words[1], words[2], words[3]];
+    let limit = dice.between(2, 90);
+    format!(
+        "def {name}_{field}({source}, limit={limit}):\n    \"\"\"{}\"\"\"\n    {result} = []\n    \
+         for index, item in enumerate({source}):\n        if item.{field} > limit and index != {}:\n            \
+         {result}.append(item.{field} * {limit}.5)\n        else:\n            \
+         print(f\"{name}: {{item}}\\t{{index}}\")\n    return sorted({result})\n",
+        filled(dice.one_of(&bank("en")), dice),
+        dice.between(100, 990),
+    )
+}
+
+fn code(dice: &mut Dice) -> String {
+    let functions: Vec<String> = (0..dice.between(2, 4)).map(|_| function(dice)).collect();
+    format!("import json\n\n\n{}", functions.join("\n\n"))
+}
+
+fn number(dice: &mut Dice) -> Value {
+    let whole = dice.below(100_000);
+    let text = match dice.below(6) {
+        0 => format!("{whole}"),
+        1 => format!("-{whole}"),
+        2 => format!("{}.{:02}", whole % 1_000, dice.below(100)),
+        3 => format!("-{}.{}", whole % 100, dice.between(1, 999)),
+        4 => format!("{}.{}e-{}", dice.between(1, 9), dice.between(1, 99), dice.between(1, 12)),
+        _ => format!("{}e+{}", dice.between(1, 9), dice.between(1, 20)),
+    };
+    serde_json::from_str(&text).unwrap()
+}
+
+fn string(dice: &mut Dice) -> Value {
+    match dice.below(7) {
+        0 => json!(format!("C:\\dir\\{}\\new", dice.one_of(&WORDS))),
+        1 => json!(format!("\"{}\" said\n\t{}", dice.one_of(&WORDS), dice.one_of(&NAMES))),
+        2 => json!(format!("{} 🚢 café", dice.one_of(&WORDS))),
+        3 => json!(dice.one_of(&WORDS)),
+        4 => {
+            let language = dice.one_of(&["de", "ru", "zh"]);
+            json!(filled(dice.one_of(&bank(language)), dice))
+        }
+        _ => json!(filled(dice.one_of(&bank("en")), dice)),
+    }
+}
+
+fn object(dice: &mut Dice, depth: usize) -> Value {
+    let fields = dice.between(3, 6);
+    let names = dice.some_of(&WORDS, fields);
+    let fields = names.into_iter().map(|name| {
+        let value = match dice.below(if depth > 0 { 9 } else { 6 }) {
+            0 | 1 => number(dice),
+            2 | 3 => string(dice),
+            4 => json!(dice.happens(50)),
+            5 => Value::Null,
+            6 => (0..dice.between(1, 4)).map(|_| number(dice)).collect(),
+            _ => object(dice, depth - 1),
+        };
+        (name.to_owned(), value)
+    });
+    Value::Object(fields.collect())
+}
+
+fn tags(dice: &mut Dice) -> String {
+    let mut text = "<report>\n".to_owned();
+    for row in 0..dice.between(4, 9) {
+        let words = dice.some_of(&WORDS, 2);
+        let sentence = filled(dice.one_of(&bank("en")), dice);
+        let _ = write!(
+            text,
+            "  <entry id=\"{row}\">\n    <{}>{}</{}>\n    <note kind=\"{}\">{sentence} &amp; more</note>\n  </entry>\n",
+            words[0],
+            dice.below(5_000),
+            words[0],
+            words[1],
+        );
+    }
+    text + "</report>\n"
+}

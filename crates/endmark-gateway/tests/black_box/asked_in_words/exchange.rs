@@ -1,0 +1,186 @@
+//! One request through the gateway, and what became of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use endmark_gateway::Mode;
+use serde_json::{Value, json};
+use testkit::{
+    Again, Asks, Dialect, Library, Manner, ReadingModel, Received, Request, Respond as _, Speaking, tokens,
+};
+use tokio::task::JoinSet;
+
+use super::documents::Kind;
+use crate::support::Endmark;
+use crate::support::spoken::{End, Wire};
+
+/// How many requests are under way at a time.
+const AT_A_TIME: usize = 4;
+
+/// A request, the document that answers it, and how the rest of it comes.
+#[derive(Debug, Clone)]
+pub(super) struct Exchange {
+    pub(super) number: usize,
+    /// Under what it is counted.
+    pub(super) label: &'static str,
+    pub(super) wire: Wire,
+    pub(super) stream: bool,
+    pub(super) kind: Kind,
+    pub(super) document: String,
+    pub(super) cut: usize,
+    pub(super) manner: Manner,
+    pub(super) again: Again,
+}
+
+/// What a client got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// What the model meant, as a whole.
+    Whole,
+    /// A true beginning, and told to be one.
+    Refused(String),
+    /// Something else, without a word.
+    Wrong(String),
+}
+
+/// What became of an exchange.
+#[derive(Debug, Clone)]
+pub(super) struct Played {
+    pub(super) fate: Fate,
+    /// How the rest was asked for, call by call.
+    pub(super) strategies: String,
+    /// Tokens of the prompts and of the answers beyond the first call, and those of the whole reply.
+    pub(super) extra_tokens: (usize, usize, usize),
+}
+
+impl fmt::Display for Exchange {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (before, behind) = self.document.split_at(self.cut);
+        let tail: String = before.chars().skip(before.chars().count().saturating_sub(60)).collect();
+        let head: String = behind.chars().take(60).collect();
+        let streamed = if self.stream { "streamed" } else { "not streamed" };
+        write!(
+            formatter,
+            "exchange {} ({}, {:?}, {:?}, {streamed}), cut {tail:?} | {head:?}\n  {:?}",
+            self.number, self.label, self.kind, self.wire, self.manner
+        )
+    }
+}
+
+impl Exchange {
+    fn first_message(&self) -> String {
+        format!("Write text number {}.", self.number)
+    }
+
+    fn model(&self) -> ReadingModel {
+        ReadingModel::new(&self.document, self.cut, self.manner.clone()).again(self.again)
+    }
+
+    /// The client's request: its limit is where the reply is cut.
+    fn body(&self) -> Value {
+        let limit = tokens(&self.document[..self.cut]).len() as u64;
+        let message = json!(self.first_message());
+        let Wire::Other(dialect) = self.wire else {
+            return json!({"model": "reading", "max_tokens": limit, "stream": self.stream,
+                "messages": [{"role": "user", "content": message}]});
+        };
+        let mut body = dialect.request(limit, self.stream);
+        match dialect {
+            Dialect::Responses => body["input"] = message,
+            Dialect::Messages => body["messages"][0]["content"] = message,
+            Dialect::Gemini => body["contents"][0]["parts"][0]["text"] = message,
+        }
+        body
+    }
+
+    /// Sends the request and judges what comes.
+    async fn play(&self, address: std::net::SocketAddr, library: &Library) -> Played {
+        let mut request = Request::post(address, self.wire.path(self.stream)).json(&self.body());
+        if let Some(format) = self.kind.demanded() {
+            request = request.header("x-endmark-format", format);
+        }
+        let reply = request.send().await.read().await;
+        let heard = self.wire.hear(&reply);
+        let model = library.model(&self.first_message());
+        let says_whole = heard.error.is_none() && heard.stop.as_deref() == Some(self.wire.word(End::Turn));
+        let fate = self.fate(&heard.text, says_whole, &model.meant());
+        let calls = model.calls();
+        let further = calls.get(1..).unwrap_or_default();
+        let name = |asks: Asks| match asks {
+            Asks::First => "first",
+            Asks::Again => "again",
+            Asks::Prefill => "prefill",
+            Asks::InWords => "in words",
+        };
+        let strategies: Vec<&str> = further.iter().map(|call| name(call.asks)).collect();
+        let extra_tokens = (
+            further.iter().map(|call| call.prompt_tokens).sum(),
+            further.iter().map(|call| call.output_tokens).sum(),
+            tokens(&self.document).len(),
+        );
+        Played { fate, strategies: strategies.join(", "), extra_tokens }
+    }
+
+    fn fate(&self, text: &str, says_whole: bool, meant: &[String]) -> Fate {
+        let value = |text: &str| serde_json::from_str::<Value>(text).ok();
+        let is_same = |meant: &String| {
+            // What stands at the very end is no more than a line end.
+            let same_value = self.kind == Kind::Json && value(text).is_some() && value(text) == value(meant);
+            meant.trim_end() == text.trim_end() || same_value
+        };
+        let differs = || {
+            let common = |meant: &str| -> usize {
+                let pairs = meant.chars().zip(text.chars());
+                pairs.take_while(|(meant, got)| meant == got).map(|(meant, _)| meant.len_utf8()).sum()
+            };
+            let Some((at, nearest)) = meant.iter().map(|meant| (common(meant), meant)).max() else {
+                return String::new();
+            };
+            let ahead = |text: &str| text[at..].chars().take(60).collect::<String>();
+            format!("  {:?} of {} bytes, and not {:?}", ahead(text), text.len(), ahead(nearest))
+        };
+        if says_whole {
+            return if meant.iter().any(is_same) { Fate::Whole } else { Fate::Wrong(differs()) };
+        }
+        if meant.iter().any(|meant| meant.starts_with(text)) {
+            Fate::Refused(differs())
+        } else {
+            Fate::Wrong(format!("{}, told as cut", differs()))
+        }
+    }
+}
+
+/// Plays all of them, those of each format through a gateway of their own; in the order they were given.
+pub(super) async fn play(exchanges: Vec<Exchange>) -> Vec<(Exchange, Played)> {
+    let mut played = Vec::new();
+    for wire in Wire::ALL {
+        let those: Vec<Exchange> =
+            exchanges.iter().filter(|exchange| exchange.wire == wire).cloned().collect();
+        let library = those.iter().fold(Library::default(), |library, exchange| {
+            library.with(&exchange.first_message(), exchange.model())
+        });
+        let library = Arc::new(library);
+        let answers = Arc::clone(&library);
+        let answering = move |request: &Received| answers.respond(request);
+        let resuming = |settings: &mut endmark_gateway::Settings| settings.resume.mode = Mode::On;
+        let endmark = match wire {
+            Wire::Chat => Endmark::start_with(answering, resuming).await,
+            Wire::Other(dialect) => Endmark::start_with(Speaking::new(dialect, answering), resuming).await,
+        };
+        let mut under_way = JoinSet::new();
+        for exchange in those {
+            if under_way.len() == AT_A_TIME {
+                played.extend(under_way.join_next().await.map(Result::unwrap));
+            }
+            let (address, library) = (endmark.address, Arc::clone(&library));
+            under_way.spawn(async move {
+                let result = exchange.play(address, &library).await;
+                (exchange, result)
+            });
+        }
+        played.extend(under_way.join_all().await);
+        endmark.stop().await;
+    }
+    played.sort_by_key(|(exchange, _)| exchange.number);
+    played
+}
