@@ -1,8 +1,10 @@
-//! `cargo xtask check`: what a machine can check of the project's shape, in seconds.
+//! `cargo xtask check`: what a machine can check of the project's shape, in seconds. `cargo xtask models`: makes the table
+//! of models anew.
 //!
 //! Each check is one file in `check/`. A failure names the place and a next step.
 
 mod check;
+mod models;
 mod source;
 mod workspace;
 
@@ -14,7 +16,7 @@ use std::time::Instant;
 use check::{CHECKS, Check};
 use workspace::Workspace;
 
-const USAGE: &str = "usage: cargo xtask check [NAME…]";
+const USAGE: &str = "usage: cargo xtask check [NAME…] | cargo xtask models";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -29,12 +31,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// Answers whether every chosen check passed.
+/// Answers whether all went well.
 fn run(arguments: &[String]) -> Result<bool, String> {
     let (command, names) = arguments.split_first().ok_or(USAGE)?;
-    if command != "check" {
-        return Err(format!("there is no task `{command}`; {USAGE}"));
+    match command.as_str() {
+        "check" => checked(names),
+        "models" if names.is_empty() => models::make().map(|()| true),
+        "models" => Err(USAGE.to_owned()),
+        _ => Err(format!("there is no task `{command}`; {USAGE}")),
     }
+}
+
+/// Answers whether every chosen check passed.
+fn checked(names: &[String]) -> Result<bool, String> {
     let chosen = choose(names)?;
     let workspace = Workspace::load().map_err(|error| error.to_string())?;
     let mut passed = true;

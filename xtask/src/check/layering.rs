@@ -7,6 +7,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("endmark-envelope", &["endmark-envelope-derive"]),
     ("endmark-envelope-derive", &[]),
     ("endmark-core", &["endmark-envelope"]),
+    ("endmark-context", &[]),
     ("endmark-wire", &["endmark-core"]),
     ("endmark-store", &["endmark-core"]),
     ("endmark-gateway", &["endmark-core", "endmark-store", "endmark-wire"]),
@@ -14,6 +15,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     (
         "endmark",
         &[
+            "endmark-context",
             "endmark-core",
             "endmark-envelope",
             "endmark-gateway",

@@ -1,0 +1,11 @@
+#![doc = include_str!("../README.md")]
+
+mod models;
+mod moment;
+mod price;
+mod tokens;
+
+pub use models::{Model, Models, ModelsError, Source};
+pub use moment::{Day, Moment};
+pub use price::{Cost, PriceEntry, PriceError, Prices, Rate, Rates, Span, dollars, rate_from_dollars};
+pub use tokens::Tokens;

@@ -1,0 +1,157 @@
+//! The table as a file: JSON, a model a line.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Deserialize;
+
+use super::{Model, Models, ModelsError, Source};
+use crate::moment::Day;
+use crate::price::{PriceEntry, Prices, Rate, Rates, Span};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    as_of: String,
+    #[serde(rename = "unit")]
+    _unit: String,
+    sources: Vec<Source>,
+    models: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    id: String,
+    provider: String,
+    #[serde(default)]
+    names: Vec<String>,
+    #[serde(default)]
+    begins: Vec<String>,
+    context_tokens: Option<u64>,
+    max_input_tokens: Option<u64>,
+    max_output_tokens: Option<u64>,
+    prefill: Option<bool>,
+    cache_minimum_tokens: Option<u64>,
+    retires: Option<String>,
+    prices: Vec<Entry>,
+    #[serde(default)]
+    variants: BTreeMap<String, Vec<Entry>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    from: Option<String>,
+    hours: Option<[String; 2]>,
+    above: Option<Above>,
+    input: Option<Rate>,
+    output: Option<Rate>,
+    cached: Option<Rate>,
+    cache_write: Option<Rate>,
+    cache_write_1h: Option<Rate>,
+    input_audio: Option<Rate>,
+    cached_audio: Option<Rate>,
+    output_audio: Option<Rate>,
+    reasoning: Option<Rate>,
+    web_search: Option<Rate>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Above {
+    prompt_tokens: u64,
+    input: Option<Rate>,
+    output: Option<Rate>,
+    cached: Option<Rate>,
+    cache_write: Option<Rate>,
+    cache_write_1h: Option<Rate>,
+}
+
+pub(super) fn read(json: &str) -> Result<Models, ModelsError> {
+    let file: File = serde_json::from_str(json)?;
+    let mut models = Models {
+        as_of: Day::parse(&file.as_of).map(|_| file.as_of.clone()).ok_or(ModelsError::Day(file.as_of))?,
+        sources: file.sources,
+        entries: Vec::with_capacity(file.models.len()),
+        by_name: HashMap::new(),
+        beginnings: Vec::new(),
+        own: Vec::new(),
+    };
+    // A model's own name counts more than another one's alias for it.
+    for (index, row) in file.models.iter().enumerate() {
+        models.by_name.entry(row.id.clone()).or_insert(index);
+    }
+    for (index, row) in file.models.into_iter().enumerate() {
+        for name in &row.names {
+            models.by_name.entry(name.clone()).or_insert(index);
+        }
+        models.beginnings.extend(row.begins.iter().map(|beginning| (beginning.clone(), index)));
+        models.entries.push(model(row)?);
+    }
+    // Stable: of two models with the same beginning the first one counts.
+    models.beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
+    Ok(models)
+}
+
+fn model(row: Row) -> Result<Model, ModelsError> {
+    let entries = |listed: Vec<Entry>| listed.into_iter().map(entry).collect::<Result<Vec<_>, _>>();
+    let variants = row.variants.into_iter().map(|(name, listed)| Ok((name, entries(listed)?)));
+    Ok(Model {
+        id: row.id,
+        provider: row.provider,
+        context_tokens: row.context_tokens,
+        max_input_tokens: row.max_input_tokens,
+        max_output_tokens: row.max_output_tokens,
+        prefill: row.prefill,
+        cache_minimum_tokens: row.cache_minimum_tokens,
+        retires: row.retires,
+        prices: Prices {
+            variants: variants.collect::<Result<_, ModelsError>>()?,
+            standard: entries(row.prices)?,
+        },
+    })
+}
+
+fn entry(entry: Entry) -> Result<PriceEntry, ModelsError> {
+    let day = |text: String| Day::parse(&text).ok_or(ModelsError::Day(text));
+    let hours = |[from, until]: [String; 2]| -> Result<Span, ModelsError> {
+        Ok(Span { from_minute: minute(&from)?, until_minute: minute(&until)? })
+    };
+    let rates = Rates {
+        input: entry.input,
+        output: entry.output,
+        cached: entry.cached,
+        cache_write: entry.cache_write,
+        cache_write_1h: entry.cache_write_1h,
+        input_audio: entry.input_audio,
+        cached_audio: entry.cached_audio,
+        output_audio: entry.output_audio,
+        reasoning: entry.reasoning,
+        web_search: entry.web_search,
+    };
+    Ok(PriceEntry {
+        from: entry.from.map(day).transpose()?,
+        hours: entry.hours.map(hours).transpose()?,
+        rates,
+        above: entry.above.map(|above| {
+            let dear = Rates {
+                input: above.input,
+                output: above.output,
+                cached: above.cached,
+                cache_write: above.cache_write,
+                cache_write_1h: above.cache_write_1h,
+                ..Rates::default()
+            };
+            (above.prompt_tokens, dear)
+        }),
+    })
+}
+
+/// Minutes since midnight.
+fn minute(text: &str) -> Result<u16, ModelsError> {
+    let wrong = || ModelsError::Hour(text.to_owned());
+    let (hour, minute) = text.split_once(':').ok_or_else(wrong)?;
+    let number = |text: &str, below: u16| text.parse().ok().filter(|number: &u16| *number < below);
+    let hour = number(hour, 24).ok_or_else(wrong)?;
+    Ok(hour * 60 + number(minute, 60).ok_or_else(wrong)?)
+}

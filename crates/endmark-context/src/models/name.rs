@@ -1,0 +1,95 @@
+//! The names under which one model is known: with a provider before it, with a date behind it.
+
+/// The names that a model may stand under in the table, the most exact first. `name` is in small letters.
+pub(super) fn candidates(name: &str) -> Vec<String> {
+    let mut names = vec![name.to_owned()];
+    let mut add = |name: &str| {
+        if !name.is_empty() && !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    };
+    add(without_date(name));
+    // `openrouter/anthropic/claude-…`, `models/gemini-…`, `publishers/google/models/gemini-…`.
+    let own = name.rsplit('/').next().unwrap_or(name);
+    // `us.anthropic.claude-sonnet-4-5-20250929-v1:0`.
+    let own = own.rsplit_once("anthropic.").map_or(own, |(_, own)| own);
+    let own = own.split_once(':').map_or(own, |(own, _)| own);
+    add(own);
+    add(without_date(own));
+    names
+}
+
+/// Without a date behind it: `-20250929`, `-2025-11-13`, `@20250929`, and a version of Bedrock's behind that.
+fn without_date(name: &str) -> &str {
+    let unversioned = match name.rsplit_once("-v") {
+        Some((before, version)) if !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit()) => {
+            before
+        }
+        _ => name,
+    };
+    let parted = unversioned.char_indices().filter(|(_, c)| matches!(c, '-' | '@')).map(|(at, _)| at);
+    for at in parted {
+        let (before, date) = unversioned.split_at(at);
+        let digits = date.bytes().filter(u8::is_ascii_digit).count();
+        let is_of_digits = date.bytes().skip(1).all(|b| b.is_ascii_digit() || b == b'-');
+        if digits == 8 && is_of_digits && !before.is_empty() {
+            return before;
+        }
+    }
+    name
+}
+
+/// Whether a name has to be matched, and not compared.
+pub(super) fn is_pattern(name: &str) -> bool {
+    name.contains('*')
+}
+
+/// Whether `name` is what `pattern` says, where `*` stands for any characters, or none.
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = rest.get(at + part.len()..).unwrap_or_default(),
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn providers_and_dates_are_taken_off() {
+        for (name, last) in [
+            ("gpt-5-2025-08-07", "gpt-5"),
+            ("claude-opus-4-5@20251101", "claude-opus-4-5"),
+            ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5"),
+            ("openrouter/anthropic/claude-opus-4.6", "claude-opus-4.6"),
+            ("models/gemini-2.5-pro", "gemini-2.5-pro"),
+            ("-20250929", "-20250929"),
+            ("a-b-c", "a-b-c"),
+        ] {
+            assert_eq!(candidates(name).last().map(String::as_str), Some(last), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        for (pattern, name, is) in [
+            ("my-model*", "my-model-2", true),
+            ("my-model*", "my-model", true),
+            ("my-model", "my-model-2", false),
+            ("*-mini", "gpt-5-mini", true),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-c", false),
+            ("a*a", "a", false),
+            ("*", "", true),
+        ] {
+            assert_eq!(matches(pattern, name), is, "{pattern} {name}");
+        }
+    }
+}

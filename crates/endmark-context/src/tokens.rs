@@ -1,0 +1,46 @@
+//! The tokens of a call in one form, whatever the provider calls them (CX-6).
+
+/// Counts of one call, or of several together. The parts are within their whole: the prompt contains what was cached and
+/// written, the completion what was reasoning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tokens {
+    /// All tokens of the prompt.
+    pub prompt: u64,
+    /// Of these, read from a cache, audio apart.
+    pub cached: u64,
+    /// Of these, written to a cache for minutes.
+    pub cache_write: u64,
+    /// Of these, written to a cache for an hour.
+    pub cache_write_1h: u64,
+    /// Of these, audio that was not cached.
+    pub prompt_audio: u64,
+    /// Of these, audio that was read from a cache.
+    pub cached_audio: u64,
+    /// All tokens that were generated.
+    pub completion: u64,
+    /// Of these, reasoning.
+    pub reasoning: u64,
+    /// Of these, audio.
+    pub completion_audio: u64,
+    /// Searches that the provider made.
+    pub web_searches: u64,
+}
+
+impl std::ops::Add for Tokens {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            prompt: self.prompt.saturating_add(other.prompt),
+            cached: self.cached.saturating_add(other.cached),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+            cache_write_1h: self.cache_write_1h.saturating_add(other.cache_write_1h),
+            prompt_audio: self.prompt_audio.saturating_add(other.prompt_audio),
+            cached_audio: self.cached_audio.saturating_add(other.cached_audio),
+            completion: self.completion.saturating_add(other.completion),
+            reasoning: self.reasoning.saturating_add(other.reasoning),
+            completion_audio: self.completion_audio.saturating_add(other.completion_audio),
+            web_searches: self.web_searches.saturating_add(other.web_searches),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Makes the table of models from the newest versions of the packages that have one. Needs Python 3 with pip.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+const EXTRACT: &str = "xtask/models/extract.py";
+const TABLE: &str = "crates/endmark-context/data/models.json";
+/// Prices come from a package that can be installed in a second; of the other one, of 40 MB, only a file is needed.
+const PRICES: &str = "genai-prices";
+const LIMITS: &str = "litellm";
+const LIMITS_FILE: &str = "litellm/model_prices_and_context_window_backup.json";
+
+/// Writes the table; a difference to the last one is there to be read before it is committed.
+pub(crate) fn make() -> Result<(), String> {
+    let folder = env::temp_dir().join(format!("endmark-models-{}", std::process::id()));
+    fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    let made = make_in(&folder);
+    // What is left of it is in the folder for temporary files.
+    let _ = fs::remove_dir_all(&folder);
+    made
+}
+
+fn make_in(folder: &Path) -> Result<(), String> {
+    let environment = folder.join("venv");
+    run("python3", [OsStr::new("-m"), OsStr::new("venv"), environment.as_os_str()])?;
+    let python = environment.join("bin/python");
+    let pip = |arguments: &[&OsStr]| {
+        let begin = ["-m", "pip", "--quiet", "--disable-pip-version-check"].map(OsStr::new);
+        run(&python, begin.iter().chain(arguments))
+    };
+    pip(&[OsStr::new("install"), OsStr::new(PRICES)])?;
+    pip(&["download", "--no-deps", "--dest"]
+        .map(OsStr::new)
+        .into_iter()
+        .chain([folder.as_os_str(), OsStr::new(LIMITS)])
+        .collect::<Vec<_>>())?;
+    let wheel = wheel_in(folder)?;
+    let version = version_of(&wheel)?;
+    run(
+        &python,
+        [OsStr::new("-m"), OsStr::new("zipfile"), OsStr::new("-e"), wheel.as_os_str(), folder.as_os_str()],
+    )?;
+    let limits = folder.join(LIMITS_FILE);
+    run(&python, [OsStr::new(EXTRACT), limits.as_os_str(), OsStr::new(&version), OsStr::new(TABLE)])
+}
+
+fn run<A: AsRef<OsStr>>(
+    program: impl AsRef<OsStr>,
+    arguments: impl IntoIterator<Item = A>,
+) -> Result<(), String> {
+    let name = program.as_ref().to_string_lossy().into_owned();
+    let status = Command::new(program).args(arguments).status();
+    match status.map_err(|error| format!("cannot run {name}: {error}"))? {
+        status if status.success() => Ok(()),
+        status => Err(format!("{name} failed: {status}")),
+    }
+}
+
+fn wheel_in(folder: &Path) -> Result<PathBuf, String> {
+    let entries =
+        fs::read_dir(folder).map_err(|error| format!("cannot read {}: {error}", folder.display()))?;
+    let mut files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    files
+        .find(|path| path.extension() == Some(OsStr::new("whl")))
+        .ok_or_else(|| format!("pip brought no wheel of {LIMITS}"))
+}
+
+/// Of a wheel's name, `NAME-VERSION-….whl`.
+fn version_of(wheel: &Path) -> Result<String, String> {
+    let name = wheel.file_name().unwrap_or_default().to_string_lossy();
+    name.split('-').nth(1).map(str::to_owned).ok_or_else(|| format!("{name} has no version in its name"))
+}
