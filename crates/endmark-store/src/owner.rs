@@ -95,8 +95,10 @@ pub(crate) fn dead(database: &Path) -> io::Result<Vec<Dead>> {
         if !is_sign {
             continue;
         }
+        // One that was closed between the two has removed its file before it let go of the lock.
         if let Ok(file) = File::open(&path)
             && matches!(file.try_lock(), Ok(()))
+            && path.exists()
         {
             dead.push(Dead { path, _file: file });
         }
