@@ -78,7 +78,7 @@ def shortened(text: str) -> str:
 
 
 def texts_by_prefill(trial: Trial) -> None:
-    cuts = (3, 5, 7, 11, 20, 33, 40, 64) if trial.full else (7, 20, 40)
+    cuts = (3, 5, 7, 11, 20, 33, 40, 64) if trial.full else (20,)
     for number, question in enumerate(text_questions(), 1):
         uncut = trial.oracle.uncut(question)
         if uncut is None:
@@ -137,7 +137,7 @@ def judge_asked(trial: Trial, name: str, first: Reply, uncut: Reply, reply: Repl
 
 
 def documents(trial: Trial) -> None:
-    cuts = (3, 7, 11, 18, 25, 33) if trial.full else (7, 18, 30)
+    cuts = (3, 7, 11, 18, 25, 33) if trial.full else (7, 18)
     for number, question in enumerate(document_questions(), 1):
         schema = question.options["response_format"]["json_schema"]["schema"]
         uncut = trial.oracle.uncut(question)
@@ -182,7 +182,7 @@ def judge_asked_document(trial: Trial, name: str, schema: dict, first: Reply, re
 
 
 def calls(trial: Trial) -> None:
-    cuts = (15, 20, 30, 40) if trial.full else (15, 30)
+    cuts = (15, 20, 30, 40) if trial.full else (30,)
     for number, question in enumerate(call_questions(), 1):
         uncut = trial.oracle.uncut(question)
         if uncut is None or not uncut.arguments:

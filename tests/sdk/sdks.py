@@ -35,6 +35,8 @@ class Sdk:
     finishes: dict[str, str]
     # The rows that it cannot do.
     without: tuple[str, ...] = ()
+    # Whether it takes a minute to build: it is tried with the long figures only.
+    is_compiled: bool = False
 
 
 def node(adapter: str) -> tuple[str, ...]:
@@ -66,6 +68,7 @@ SDKS = [
         "async-openai (Rust)", "openai_chat", (str(CARGO / "debug" / "endmark-sdk-async-openai"),), OPENAI_WORDS,
         # It is built without TLS, has no place where a request could be compressed, and asks again by itself.
         ("compressed both ways, cut by its limit", "over TLS, cut by its limit", "a reply that is lost"),
+        is_compiled=True,
     ),
 ]
 
