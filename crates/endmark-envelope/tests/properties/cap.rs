@@ -111,7 +111,6 @@ fn is_grapheme_boundary(text: &str, at: usize) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn a_capped_envelope_is_within_its_limit_whatever_is_in_it(document in document(), limit in limit()) {

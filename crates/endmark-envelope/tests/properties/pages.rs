@@ -15,7 +15,6 @@ fn keys() -> impl Strategy<Value = BTreeSet<Key>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn every_item_that_was_there_comes_once_and_none_twice(
