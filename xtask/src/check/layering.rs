@@ -8,7 +8,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("endmark-envelope-derive", &[]),
     ("endmark-core", &["endmark-envelope"]),
     ("endmark-context", &[]),
-    ("endmark-wire", &["endmark-core"]),
+    ("endmark-wire", &["endmark-context", "endmark-core"]),
     ("endmark-store", &["endmark-core"]),
     ("endmark-gateway", &["endmark-core", "endmark-store", "endmark-wire"]),
     ("endmark-runs", &["endmark-core", "endmark-store", "endmark-wire"]),

@@ -1,0 +1,281 @@
+//! Edits of a conversation by turn and part, and what they come to together.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::{Content, Conversation, Part, Place, Role, ToolResult, Turn};
+
+/// One edit. Positions are those of the conversation before all edits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edit {
+    /// A turn goes.
+    DropTurn(usize),
+    /// A part goes; a turn of which all parts go, goes too.
+    DropPart(Place),
+    /// A text, or a result's text, becomes another one.
+    SetText {
+        /// The part.
+        place: Place,
+        /// What it says from now on.
+        text: String,
+    },
+    /// A message comes in before the turn at this position, or at the end.
+    Insert {
+        /// The position; as many as there are turns for the end.
+        before: usize,
+        /// The message.
+        message: Message,
+    },
+    /// Turns go, and a message takes their place.
+    Replace {
+        /// The turns, at least one.
+        turns: Range<usize>,
+        /// The message.
+        message: Message,
+    },
+}
+
+/// A message that comes in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// The user's, a text.
+    User(String),
+    /// Results of tools, one at least, as many messages as the format needs for them.
+    Results(Vec<NewResult>),
+}
+
+/// A result in a message that comes in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NewResult {
+    /// One that stands elsewhere, and goes there.
+    Moved(Place),
+    /// One that never came: what is said in its place.
+    Absent {
+        /// The call that it is for.
+        call: Place,
+        /// What is said.
+        text: String,
+    },
+}
+
+/// An edit that does not fit the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    /// There is no such turn, or none of these parts.
+    #[error("there is no part {} in turn {} of {turns}", place.part, place.turn)]
+    NoPlace {
+        /// What the edit names.
+        place: Place,
+        /// How many turns there are.
+        turns: usize,
+    },
+    /// The part at this place is of another kind than the edit needs.
+    #[error("part {} of turn {} is of another kind than this edit needs", place.part, place.turn)]
+    WrongKind {
+        /// What the edit names.
+        place: Place,
+    },
+    /// The conversation is a single text, and no list that turns can come into or go from.
+    #[error("the conversation is a single text, and no list of turns")]
+    NoList,
+}
+
+/// What a list of edits comes to: which parts stay, and what comes in where.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    dropped_turns: BTreeSet<usize>,
+    dropped_parts: BTreeSet<Place>,
+    texts: BTreeMap<Place, String>,
+    inserted: BTreeMap<usize, Vec<Message>>,
+}
+
+impl Changes {
+    /// Checks edits against their conversation and puts them together. Of several texts for one part the last counts.
+    pub fn of(conversation: &Conversation<'_>, edits: &[Edit]) -> Result<Self, EditError> {
+        let mut changes = Self::default();
+        for edit in edits {
+            changes.add(conversation, edit)?;
+        }
+        for (position, turn) in conversation.turns.iter().enumerate() {
+            let goes = |part| changes.dropped_parts.contains(&Place { turn: position, part });
+            if !turn.parts.is_empty() && (0..turn.parts.len()).all(goes) {
+                changes.dropped_turns.insert(position);
+            }
+        }
+        Ok(changes)
+    }
+
+    fn add(&mut self, conversation: &Conversation<'_>, edit: &Edit) -> Result<(), EditError> {
+        match edit {
+            Edit::DropTurn(turn) => {
+                turn_at(conversation, *turn)?;
+                self.dropped_turns.insert(*turn);
+            }
+            Edit::DropPart(place) => {
+                part_at(conversation, *place)?;
+                self.dropped_parts.insert(*place);
+            }
+            Edit::SetText { place, text } => {
+                match part_at(conversation, *place)?.content {
+                    Content::Text(_) | Content::Result(_) => {}
+                    _ => return Err(EditError::WrongKind { place: *place }),
+                }
+                self.texts.insert(*place, text.clone());
+            }
+            Edit::Insert { before, message } => self.insert(conversation, *before, message)?,
+            Edit::Replace { turns, message } => {
+                turn_at(conversation, turns.start)?;
+                turn_at(conversation, turns.end.saturating_sub(1).max(turns.start))?;
+                self.dropped_turns.extend(turns.clone());
+                self.insert(conversation, turns.start, message)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn insert(
+        &mut self,
+        conversation: &Conversation<'_>,
+        before: usize,
+        message: &Message,
+    ) -> Result<(), EditError> {
+        if before > conversation.turns.len() {
+            turn_at(conversation, before)?;
+        }
+        if let Message::Results(results) = message {
+            for result in results {
+                match result {
+                    NewResult::Moved(place) => {
+                        part_at(conversation, *place)?
+                            .result()
+                            .ok_or(EditError::WrongKind { place: *place })?;
+                        self.dropped_parts.insert(*place);
+                    }
+                    NewResult::Absent { call, .. } => {
+                        let standing = part_at(conversation, *call)?.call();
+                        standing
+                            .filter(|call| call.can_be_answered)
+                            .ok_or(EditError::WrongKind { place: *call })?;
+                    }
+                }
+            }
+        }
+        self.inserted.entry(before).or_default().push(message.clone());
+        Ok(())
+    }
+
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether this turn goes as a whole.
+    pub fn drops_turn(&self, turn: usize) -> bool {
+        self.dropped_turns.contains(&turn)
+    }
+
+    /// Whether this part goes, with its turn or alone.
+    pub fn drops_part(&self, place: Place) -> bool {
+        self.drops_turn(place.turn) || self.dropped_parts.contains(&place)
+    }
+
+    /// The parts that go from turns that stay, in their order.
+    pub fn dropped_parts(&self) -> impl Iterator<Item = Place> {
+        self.dropped_parts.iter().copied().filter(|place| !self.drops_turn(place.turn))
+    }
+
+    /// The turns that go, in their order.
+    pub fn dropped_turns(&self) -> impl Iterator<Item = usize> {
+        self.dropped_turns.iter().copied()
+    }
+
+    /// What a part says from now on, where that changes.
+    pub fn text(&self, place: Place) -> Option<&str> {
+        self.texts.get(&place).map(String::as_str)
+    }
+
+    /// The parts whose texts change, in their order.
+    pub fn texts(&self) -> impl Iterator<Item = (Place, &str)> {
+        self.texts.iter().map(|(place, text)| (*place, text.as_str()))
+    }
+
+    /// The messages that come in before this turn, in their order.
+    pub fn inserted(&self, before: usize) -> &[Message] {
+        self.inserted.get(&before).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Where messages come in, in their order.
+    pub fn inserted_before(&self) -> impl Iterator<Item = usize> {
+        self.inserted.keys().copied()
+    }
+
+    /// The conversation after the changes; what comes in has empty spans.
+    pub fn applied<'a>(&self, conversation: &Conversation<'a>) -> Conversation<'a> {
+        let mut turns = Vec::with_capacity(conversation.turns.len());
+        for position in 0..=conversation.turns.len() {
+            for message in self.inserted(position) {
+                turns.extend(self.turns_of(conversation, message));
+            }
+            let Some(turn) = conversation.turns.get(position) else { break };
+            if self.drops_turn(position) {
+                continue;
+            }
+            let places = (0..turn.parts.len()).map(|part| Place { turn: position, part });
+            let kept = places.filter(|place| !self.drops_part(*place));
+            let parts = kept.filter_map(|place| self.part(conversation, place)).collect();
+            turns.push(Turn { role: turn.role, span: turn.span.clone(), parts });
+        }
+        Conversation { turns, order: conversation.order }
+    }
+
+    fn part<'a>(&self, conversation: &Conversation<'a>, place: Place) -> Option<Part<'a>> {
+        let mut part = conversation.turns.get(place.turn)?.parts.get(place.part)?.clone();
+        if let Some(new) = self.text(place) {
+            match &mut part.content {
+                Content::Text(text) => *text = Cow::Owned(new.to_owned()),
+                Content::Result(result) => {
+                    result.text = Cow::Owned(new.to_owned());
+                    result.media.clear();
+                }
+                _ => {}
+            }
+        }
+        Some(part)
+    }
+
+    fn turns_of<'a>(&self, conversation: &Conversation<'a>, message: &Message) -> Vec<Turn<'a>> {
+        let turn = |role, parts| Turn { role, span: 0..0, parts };
+        let results = match message {
+            Message::User(text) => {
+                let content = Content::Text(Cow::Owned(text.clone()));
+                return vec![turn(Role::User, vec![Part { span: 0..0, content }])];
+            }
+            Message::Results(results) => results,
+        };
+        let parts = results.iter().filter_map(|result| match result {
+            NewResult::Moved(place) => {
+                let moved = self.part(conversation, *place)?;
+                Some(Part { span: 0..0, content: moved.content })
+            }
+            NewResult::Absent { call, text } => {
+                let call = conversation.turns.get(call.turn)?.parts.get(call.part)?.call()?;
+                let (call_id, name) = (call.id.clone(), Some(call.name.clone()));
+                let text = Cow::Owned(text.clone());
+                let content = Content::Result(ToolResult { call_id, name, text, ..ToolResult::default() });
+                Some(Part { span: 0..0, content })
+            }
+        });
+        vec![turn(Role::Tool, parts.collect())]
+    }
+}
+
+fn turn_at<'c, 'a>(conversation: &'c Conversation<'a>, turn: usize) -> Result<&'c Turn<'a>, EditError> {
+    let turns = conversation.turns.len();
+    conversation.turns.get(turn).ok_or(EditError::NoPlace { place: Place { turn, part: 0 }, turns })
+}
+
+fn part_at<'c, 'a>(conversation: &'c Conversation<'a>, place: Place) -> Result<&'c Part<'a>, EditError> {
+    let turns = conversation.turns.len();
+    turn_at(conversation, place.turn)?.parts.get(place.part).ok_or(EditError::NoPlace { place, turns })
+}

@@ -1,0 +1,204 @@
+//! Which result belongs to which call (CX-3).
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Call, Conversation, ToolResult};
+
+/// A part by its turn's position and its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The position of the turn.
+    pub turn: usize,
+    /// The position of the part in it.
+    pub part: usize,
+}
+
+/// The calls and results of a conversation that belong together.
+///
+/// A result belongs to the newest call before it that has its id and no result yet: agents use ids again. Where one of
+/// the two has no id, it belongs to the first call of its name that has no result yet, in the newest turn that has such
+/// a call. Whether they stand next to each other says nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pairs {
+    results: HashMap<Place, Place>,
+    calls: HashMap<Place, Place>,
+    unanswered: Vec<Place>,
+    orphans: Vec<Place>,
+}
+
+impl Pairs {
+    /// Finds them.
+    pub fn of(conversation: &Conversation<'_>) -> Self {
+        let mut pairs = Self::default();
+        let mut open = Open::default();
+        for (turn, standing) in conversation.turns.iter().enumerate() {
+            for (part, content) in standing.parts.iter().enumerate() {
+                let place = Place { turn, part };
+                if let Some(call) = content.call() {
+                    open.add(place, call);
+                } else if let Some(result) = content.result() {
+                    match open.take(result) {
+                        Some(call) => {
+                            pairs.results.insert(call, place);
+                            pairs.calls.insert(place, call);
+                        }
+                        None => pairs.orphans.push(place),
+                    }
+                }
+            }
+        }
+        pairs.unanswered = open.left();
+        pairs
+    }
+
+    /// The result of this call.
+    pub fn result_of(&self, call: Place) -> Option<Place> {
+        self.results.get(&call).copied()
+    }
+
+    /// The call of this result.
+    pub fn call_of(&self, result: Place) -> Option<Place> {
+        self.calls.get(&result).copied()
+    }
+
+    /// Calls and their results, in no order.
+    pub fn pairs(&self) -> impl Iterator<Item = (Place, Place)> {
+        self.results.iter().map(|(call, result)| (*call, *result))
+    }
+
+    /// Calls without a result, in their order.
+    pub fn unanswered(&self) -> &[Place] {
+        &self.unanswered
+    }
+
+    /// Results without a call, in their order.
+    pub fn orphans(&self) -> &[Place] {
+        &self.orphans
+    }
+}
+
+/// Calls that have no result yet.
+#[derive(Debug, Default)]
+struct Open<'c> {
+    by_id: HashMap<&'c str, Vec<Place>>,
+    /// The same calls by name, for results without an id and for those of calls without one.
+    by_name: HashMap<&'c str, Vec<Waiting>>,
+    answered: HashSet<Place>,
+    all: Vec<Place>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    place: Place,
+    has_id: bool,
+}
+
+impl<'c> Open<'c> {
+    fn add(&mut self, place: Place, call: &'c Call<'_>) {
+        if let Some(id) = call.id.as_deref() {
+            self.by_id.entry(id).or_default().push(place);
+        }
+        self.by_name
+            .entry(call.name.as_ref())
+            .or_default()
+            .push(Waiting { place, has_id: call.id.is_some() });
+        self.all.push(place);
+    }
+
+    fn take(&mut self, result: &ToolResult<'_>) -> Option<Place> {
+        let found = match result.call_id.as_deref() {
+            Some(id) => self.newest_of(id).or_else(|| self.first_named(result.name.as_deref()?, false)),
+            None => self.first_named(result.name.as_deref()?, true),
+        }?;
+        self.answered.insert(found);
+        Some(found)
+    }
+
+    fn newest_of(&mut self, id: &str) -> Option<Place> {
+        let places = self.by_id.get_mut(id)?;
+        while let Some(place) = places.pop() {
+            if !self.answered.contains(&place) {
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    /// The first that waits under this name in the newest turn in which any does.
+    fn first_named(&mut self, name: &str, with_ids: bool) -> Option<Place> {
+        let waiting = self.by_name.get_mut(name)?;
+        waiting.retain(|call| !self.answered.contains(&call.place));
+        let fits = |call: &&Waiting| with_ids || !call.has_id;
+        let newest = waiting.iter().rfind(fits)?.place.turn;
+        waiting.iter().filter(fits).find(|call| call.place.turn == newest).map(|call| call.place)
+    }
+
+    fn left(self) -> Vec<Place> {
+        self.all.into_iter().filter(|place| !self.answered.contains(place)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Content, Part, Role, Turn};
+    use super::*;
+
+    fn conversation(parts: Vec<Content<'_>>) -> Conversation<'_> {
+        let turn =
+            |content| Turn { role: Role::Other, span: 0..0, parts: vec![Part { span: 0..0, content }] };
+        Conversation { turns: parts.into_iter().map(turn).collect(), ..Conversation::default() }
+    }
+
+    fn call(id: &'static str, name: &'static str) -> Content<'static> {
+        let id = (!id.is_empty()).then(|| id.into());
+        Content::Call(Call { id, name: name.into(), arguments: "{}".into(), can_be_answered: true })
+    }
+
+    fn result(id: &'static str, name: &'static str) -> Content<'static> {
+        let word = |word: &'static str| (!word.is_empty()).then(|| word.into());
+        Content::Result(ToolResult { call_id: word(id), name: word(name), ..ToolResult::default() })
+    }
+
+    fn at(turn: usize) -> Place {
+        Place { turn, part: 0 }
+    }
+
+    #[test]
+    fn calls_and_results_are_paired_by_id_wherever_they_stand() {
+        let conversation = conversation(vec![
+            call("a", "f"),
+            call("b", "f"),
+            Content::Text("typed meanwhile".into()),
+            result("b", ""),
+            result("a", ""),
+            result("a", ""),
+            call("a", "f"),
+            result("a", ""),
+            call("c", "f"),
+        ]);
+        let pairs = Pairs::of(&conversation);
+        let results = [0, 1, 6, 8].map(|turn| pairs.result_of(at(turn)).map(|place| place.turn));
+        assert_eq!(results, [Some(4), Some(3), Some(7), None]);
+        assert_eq!((pairs.orphans(), pairs.unanswered()), (&[at(5)][..], &[at(8)][..]));
+    }
+
+    #[test]
+    fn without_ids_names_and_order_pair_them() {
+        let conversation = conversation(vec![
+            call("", "f"),
+            call("", "g"),
+            result("", "g"),
+            result("", "f"),
+            result("", "f"),
+            call("", "g"),
+            result("x", "g"),
+            call("id", "g"),
+            result("y", "g"),
+            result("", "g"),
+        ]);
+        let pairs = Pairs::of(&conversation);
+        let results = [0, 1, 5, 7].map(|turn| pairs.result_of(at(turn)).map(|place| place.turn));
+        assert_eq!(results, [Some(3), Some(2), Some(6), Some(9)]);
+        assert_eq!(pairs.orphans(), [at(4), at(8)]);
+    }
+}
