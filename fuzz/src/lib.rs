@@ -5,6 +5,7 @@
 
 pub mod anthropic_messages;
 pub mod complete;
+pub mod conversation;
 pub mod detect;
 pub mod differential;
 pub mod edits;
@@ -31,6 +32,7 @@ pub type Check = fn(&[u8]);
 pub const TARGETS: &[(&str, Check)] = &[
     ("anthropic_messages", anthropic_messages::check),
     ("complete", complete::check),
+    ("conversation", conversation::check),
     ("detect", detect::check),
     ("differential", differential::check),
     ("edits", edits::check),

@@ -9,6 +9,7 @@
 
 mod content;
 mod continuation;
+mod conversation;
 mod error;
 mod request;
 mod response;
@@ -17,7 +18,10 @@ mod stream;
 mod usage;
 mod writer;
 
+use endmark_context::conversation::{Order, Role};
+
 use crate::ask::{Ask, Asked, Terms};
+use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
 use crate::history::CallMade;
@@ -96,6 +100,30 @@ impl WireFormat for Messages {
 
     fn calls_made<'a>(&self, root: Value<'a>) -> Vec<CallMade<'a>> {
         request::calls_made(root)
+    }
+
+    fn conversation_field(&self) -> &'static str {
+        "messages"
+    }
+
+    fn order(&self) -> Order {
+        conversation::ORDER
+    }
+
+    fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {
+        conversation::turn(item)
+    }
+
+    fn user_turn(&self, text: &str) -> String {
+        conversation::user_turn(text)
+    }
+
+    fn result_turns(&self, results: Vec<String>) -> Vec<String> {
+        conversation::result_turns(&results)
+    }
+
+    fn absent_result(&self, call: Value<'_>, text: &str) -> String {
+        conversation::absent_result(call, text)
     }
 
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {

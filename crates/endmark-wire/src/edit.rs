@@ -173,7 +173,12 @@ impl<'a> Edits<'a> {
 
     /// Removes the item at this position of this array.
     pub(crate) fn remove_item(&mut self, array: Value<'a>, position: usize) {
-        self.container(array).removed_items.push(position);
+        self.container(array).removed_items.insert(position);
+    }
+
+    /// Puts an item into this array before the one at this position, or at its end; of several in the order they came.
+    pub(crate) fn insert_item(&mut self, array: Value<'a>, position: usize, json: &str) {
+        self.container(array).inserted.entry(position).or_default().push(json.to_owned());
     }
 
     /// Appends characters to this string.
@@ -209,7 +214,8 @@ impl<'a> Edits<'a> {
     }
 
     fn container(&mut self, value: Value<'a>) -> &mut ContainerEdit<'a> {
-        let known = self.containers.iter().position(|edit| edit.container == value);
+        // All values of an edit are of one document: to compare that each time would cost its length.
+        let known = self.containers.iter().position(|edit| edit.container.span() == value.span());
         let position = known.unwrap_or_else(|| {
             self.containers.push(ContainerEdit::new(value));
             self.containers.len() - 1

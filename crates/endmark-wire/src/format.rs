@@ -5,7 +5,10 @@
 
 use std::fmt;
 
+use endmark_context::conversation::{Order, Role};
+
 use crate::ask::{Ask, Asked, Terms};
+use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
 use crate::history::CallMade;
 use crate::json::Value;
@@ -110,6 +113,29 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
 
     /// The calls that stand in a request's conversation, in their order, as far as their arguments are strings.
     fn calls_made<'a>(&self, root: Value<'a>) -> Vec<CallMade<'a>>;
+
+    /// The field in which a request has its conversation.
+    fn conversation_field(&self) -> &'static str;
+
+    /// Whether a conversation that is no list is one turn.
+    fn is_turn_alone(&self, _conversation: Value<'_>) -> bool {
+        false
+    }
+
+    /// What is demanded of the order of turns.
+    fn order(&self) -> Order;
+
+    /// Who speaks in an item of a conversation, and its parts; what is wrong with it, where it is none.
+    fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str>;
+
+    /// A turn of the user's that says this.
+    fn user_turn(&self, text: &str) -> String;
+
+    /// The turns that results of tools stand in, which are given as they are written.
+    fn result_turns(&self, results: Vec<String>) -> Vec<String>;
+
+    /// What stands in the place of the result of this call.
+    fn absent_result(&self, call: Value<'_>, text: &str) -> String;
 
     /// The id of the response that a request goes on from, where its server is to remember that.
     fn goes_on_from<'a>(&self, _root: Value<'a>) -> Option<Value<'a>> {

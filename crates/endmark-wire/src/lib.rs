@@ -12,6 +12,7 @@
 
 pub mod anthropic_messages;
 pub mod ask;
+pub mod conversation;
 pub mod edit;
 pub mod error;
 pub mod format;

@@ -10,6 +10,7 @@
 //! all of it. There is no end of a stream but its last event, which tells the status.
 
 mod continuation;
+mod conversation;
 mod error;
 mod item;
 mod request;
@@ -19,7 +20,10 @@ mod stream;
 mod usage;
 mod writer;
 
+use endmark_context::conversation::{Order, Role};
+
 use crate::ask::{Ask, Asked, Terms};
+use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
 use crate::history::CallMade;
@@ -87,6 +91,34 @@ impl WireFormat for Responses {
     fn goes_on_in(&self, path: &str) -> bool {
         let below = PATHS.into_iter().find_map(|of_replies| path.strip_prefix(of_replies));
         matches!(below, Some("/input_tokens" | "/compact"))
+    }
+
+    fn conversation_field(&self) -> &'static str {
+        "input"
+    }
+
+    fn is_turn_alone(&self, conversation: Value<'_>) -> bool {
+        conversation.kind() == Kind::String
+    }
+
+    fn order(&self) -> Order {
+        conversation::ORDER
+    }
+
+    fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {
+        conversation::turn(item)
+    }
+
+    fn user_turn(&self, text: &str) -> String {
+        conversation::user_turn(text)
+    }
+
+    fn result_turns(&self, results: Vec<String>) -> Vec<String> {
+        results
+    }
+
+    fn absent_result(&self, call: Value<'_>, text: &str) -> String {
+        conversation::absent_result(call, text)
     }
 
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {

@@ -1,5 +1,7 @@
 //! Fields and items that come and go, with the commas that this takes.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::edit::Patch;
 use crate::json::{Kind, Value, quoted};
 
@@ -10,14 +12,22 @@ pub(super) struct ContainerEdit<'a> {
     /// Names of fields that go.
     pub(super) removed: Vec<String>,
     /// Positions of items that go.
-    pub(super) removed_items: Vec<usize>,
+    pub(super) removed_items: BTreeSet<usize>,
+    /// Items that come before the one at this position.
+    pub(super) inserted: BTreeMap<usize, Vec<String>>,
     /// Fields, with their names, or items that come after the last one.
     pub(super) added: Vec<(Option<String>, String)>,
 }
 
 impl<'a> ContainerEdit<'a> {
     pub(super) fn new(container: Value<'a>) -> Self {
-        Self { container, removed: Vec::new(), removed_items: Vec::new(), added: Vec::new() }
+        Self {
+            container,
+            removed: Vec::new(),
+            removed_items: BTreeSet::new(),
+            inserted: BTreeMap::new(),
+            added: Vec::new(),
+        }
     }
 
     pub(super) fn add_field(&mut self, name: &str, json: &str) {
@@ -35,28 +45,42 @@ impl<'a> ContainerEdit<'a> {
     /// The patches of the document that make these changes.
     ///
     /// A run of removed fields goes together with the comma before it; a run that stands at the beginning
-    /// has none, and goes with the comma after it.
+    /// has none, and goes with the comma after it. What comes in stands where the run was.
     pub(super) fn patches(&self, patches: &mut Vec<Patch>) {
         let mut kept_end = None;
         let mut gone_from = None;
+        let mut new: Vec<&str> = Vec::new();
         let mut end = self.container.span().start + 1;
-        for member in self.members() {
+        let members = self.members();
+        for (position, member) in members.iter().enumerate() {
+            new.extend(self.inserted_before(position));
             if member.goes {
                 gone_from.get_or_insert(kept_end.unwrap_or(member.start));
             } else {
-                if let Some(from) = gone_from.take() {
-                    let until = if kept_end.is_some() { end } else { member.start };
-                    patches.push(Patch { span: from..until, text: String::new() });
+                if gone_from.is_some() || !new.is_empty() {
+                    let (span, text) = match kept_end {
+                        Some(kept) => (kept..if gone_from.is_some() { end } else { kept }, before(&new)),
+                        None => (gone_from.unwrap_or(member.start)..member.start, behind(&new)),
+                    };
+                    patches.push(Patch { span, text });
                 }
-                kept_end = Some(member.end);
+                (gone_from, kept_end) = (None, Some(member.end));
+                new.clear();
             }
             end = member.end;
         }
-        let text = self.additions(kept_end.is_some());
+        let last = self.inserted.keys().next_back().map_or(0, |last| last + 1);
+        new.extend((members.len()..last).flat_map(|at| self.inserted_before(at)));
+        let mut text = if kept_end.is_some() { before(&new) } else { new.join(",") };
+        text.push_str(&self.additions(kept_end.is_some() || !text.is_empty()));
         let start = gone_from.unwrap_or(end);
         if start != end || !text.is_empty() {
             patches.push(Patch { span: start..end, text });
         }
+    }
+
+    fn inserted_before(&self, position: usize) -> impl Iterator<Item = &str> {
+        self.inserted.get(&position).into_iter().flatten().map(String::as_str)
     }
 
     fn members(&self) -> Vec<Member> {
@@ -90,6 +114,16 @@ impl<'a> ContainerEdit<'a> {
         }
         text
     }
+}
+
+/// Items with a comma before each.
+fn before(items: &[&str]) -> String {
+    items.iter().flat_map(|item| [",", item]).collect()
+}
+
+/// Items with a comma behind each.
+fn behind(items: &[&str]) -> String {
+    items.iter().flat_map(|item| [item, ","]).collect()
 }
 
 /// A field or an item by its place in the document.

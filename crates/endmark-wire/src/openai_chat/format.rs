@@ -1,13 +1,16 @@
 //! Chat Completions among the other formats.
 
+use endmark_context::conversation::{Order, Role};
 use serde_json::value::RawValue;
 
+use super::conversation;
 use super::error::read_error_field;
 use super::request::{calls_made, functions, view};
 use super::response::{ResponseEdit, read_reply};
 use super::writer::ChatWriter;
 use super::{ChatRequest, ChatStream, error_body};
 use crate::ask::{Ask, Asked, Terms};
+use crate::conversation::Placed;
 use crate::edit::Edits;
 use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
@@ -101,6 +104,30 @@ impl WireFormat for Chat {
 
     fn calls_made<'a>(&self, root: Value<'a>) -> Vec<CallMade<'a>> {
         calls_made(root)
+    }
+
+    fn conversation_field(&self) -> &'static str {
+        "messages"
+    }
+
+    fn order(&self) -> Order {
+        conversation::ORDER
+    }
+
+    fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {
+        conversation::turn(item)
+    }
+
+    fn user_turn(&self, text: &str) -> String {
+        conversation::user_turn(text)
+    }
+
+    fn result_turns(&self, results: Vec<String>) -> Vec<String> {
+        results
+    }
+
+    fn absent_result(&self, call: Value<'_>, text: &str) -> String {
+        conversation::absent_result(call, text)
     }
 
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {

@@ -1,0 +1,127 @@
+//! A conversation as it stands in a request's body, and edits of it by turn (CX-3).
+//!
+//! The [`Conversation`] that is made of a body is data without a format; a [`Dialogue`] is that, and where each of its
+//! parts stands in the bytes. Every byte that is not edited stays.
+
+mod apply;
+mod read;
+
+use endmark_context::conversation::{Changes, Conversation, Edit, EditError};
+
+use crate::format::WireFormat;
+use crate::json::{JsonError, Kind, Value};
+pub use read::{Placed, Slot, Spot};
+pub(crate) use read::{media_in, text_of_parts};
+
+/// Bytes that are no conversation of a format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConversationError {
+    /// They are no JSON.
+    #[error("the conversation is no JSON: {0}")]
+    Json(#[source] JsonError),
+    /// They are neither a request with a list of turns, nor such a list.
+    #[error(
+        "this is no conversation in {title}: a request with `{field}`, or a list of its items, was expected"
+    )]
+    NoList {
+        /// The format's name for people.
+        title: &'static str,
+        /// The field in which its requests have their conversation.
+        field: &'static str,
+    },
+    /// One of its turns is none.
+    #[error("this is no conversation in {title}: item {position} (byte {offset}) {reason}")]
+    NoTurn {
+        /// The format's name for people.
+        title: &'static str,
+        /// The position of the item, from 0.
+        position: usize,
+        /// Where it begins, in bytes.
+        offset: usize,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+/// A conversation in a request's body, or in a bare list of messages.
+///
+/// ```
+/// use endmark_context::conversation::{Edit, Role};
+/// use endmark_wire::conversation::Dialogue;
+/// use endmark_wire::format::named;
+/// let format = named("openai_chat").unwrap();
+/// let body = br#"{"model": "m", "messages": [ {"role":"user","content":"Hi"}, {"role":"assistant","content":"Hello"} ]}"#;
+/// let dialogue = Dialogue::read(format, body)?;
+/// assert_eq!(dialogue.conversation().turns[1].role, Role::Assistant);
+/// let edited = dialogue.edited(&[Edit::DropTurn(1)])?;
+/// assert_eq!(edited, br#"{"model": "m", "messages": [ {"role":"user","content":"Hi"} ]}"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Dialogue<'a> {
+    format: &'static dyn WireFormat,
+    root: Value<'a>,
+    /// The list of turns, or the text that is the only one.
+    list: Value<'a>,
+    items: Vec<Value<'a>>,
+    conversation: Conversation<'a>,
+    places: Vec<Vec<(Spot<'a>, Slot<'a>)>>,
+}
+
+impl<'a> Dialogue<'a> {
+    /// Reads the conversation of a request's body, or a bare list of messages.
+    pub fn read(format: &'static dyn WireFormat, bytes: &'a [u8]) -> Result<Self, ConversationError> {
+        Self::of(format, Value::parse_body(bytes).map_err(ConversationError::Json)?)
+    }
+
+    /// The same of a value that was read before.
+    pub(crate) fn of(format: &'static dyn WireFormat, root: Value<'a>) -> Result<Self, ConversationError> {
+        let field = format.conversation_field();
+        let no_list = ConversationError::NoList { title: format.title(), field };
+        let list = match root.kind() {
+            Kind::Array => Some(root),
+            Kind::Object => root.field(field),
+            Kind::String | Kind::Number | Kind::Bool | Kind::Null => None,
+        };
+        let list = list.filter(|list| list.kind() == Kind::Array || format.is_turn_alone(*list));
+        let list = list.ok_or(no_list)?;
+        let is_list = list.kind() == Kind::Array;
+        let items: Vec<Value<'a>> = if is_list { list.items().collect() } else { vec![list] };
+        let mut conversation = Conversation { turns: Vec::new(), order: format.order() };
+        let mut places = Vec::with_capacity(items.len());
+        for (position, item) in items.iter().enumerate() {
+            let (role, parts) = format.turn(*item).map_err(|reason| ConversationError::NoTurn {
+                title: format.title(),
+                position,
+                offset: item.span().start,
+                reason,
+            })?;
+            let (turn, spots) = read::turn(*item, role, parts);
+            conversation.turns.push(turn);
+            places.push(spots);
+        }
+        Ok(Self { format, root, list, items, conversation, places })
+    }
+
+    /// The turns and their parts.
+    pub fn conversation(&self) -> &Conversation<'a> {
+        &self.conversation
+    }
+
+    /// What of the document stands before and behind the conversation: the instructions and tools among it.
+    pub fn around(&self) -> [&'a str; 2] {
+        let (document, list) = (self.list.document(), self.list.span());
+        [document.get(..list.start), document.get(list.end..)].map(Option::unwrap_or_default)
+    }
+
+    /// The list of turns as it is written.
+    pub fn written(&self) -> &'a str {
+        self.list.raw()
+    }
+
+    /// The document with these edits.
+    pub fn edited(&self, edits: &[Edit]) -> Result<Vec<u8>, EditError> {
+        let changes = Changes::of(&self.conversation, edits)?;
+        apply::changed(self, &changes)
+    }
+}

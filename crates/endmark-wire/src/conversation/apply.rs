@@ -1,0 +1,128 @@
+//! Changes of a conversation, carried out on its bytes.
+
+use std::collections::BTreeMap;
+
+use endmark_context::conversation::{Changes, EditError, Message, NewResult, Place};
+
+use super::{Dialogue, Slot, Spot};
+use crate::edit::Edits;
+use crate::json::{Kind, Value, quoted};
+
+/// The document with the changes.
+pub(super) fn changed(dialogue: &Dialogue<'_>, changes: &Changes) -> Result<Vec<u8>, EditError> {
+    let mut edits = Edits::of(dialogue.root);
+    let comes_or_goes =
+        changes.dropped_turns().next().is_some() || changes.inserted_before().next().is_some();
+    if comes_or_goes && dialogue.list.kind() != Kind::Array {
+        return Err(EditError::NoList);
+    }
+    for turn in changes.dropped_turns() {
+        edits.remove_item(dialogue.list, turn);
+    }
+    drop_parts(dialogue, changes, &mut edits);
+    for (place, text) in changes.texts().filter(|(place, _)| !changes.drops_part(*place)) {
+        set_text(dialogue, &mut edits, place, text)?;
+    }
+    for before in changes.inserted_before() {
+        for message in changes.inserted(before) {
+            for json in written(dialogue, changes, message)? {
+                edits.insert_item(dialogue.list, before, &json);
+            }
+        }
+    }
+    Ok(edits.finish())
+}
+
+fn drop_parts<'a>(dialogue: &Dialogue<'a>, changes: &Changes, edits: &mut Edits<'a>) {
+    let mut lists: BTreeMap<usize, (Value<'a>, &'static str, Value<'a>, Vec<usize>)> = BTreeMap::new();
+    for place in changes.dropped_parts() {
+        match dialogue.spot(place) {
+            Some(Spot::Field(object, field)) => edits.remove_field(object, field),
+            Some(Spot::Item { object, field, list, position }) => {
+                let entry = lists.entry(list.span().start);
+                entry.or_insert_with(|| (object, field, list, Vec::new())).3.push(position);
+            }
+            Some(Spot::Turn) | None => {}
+        }
+    }
+    for (object, field, list, gone) in lists.into_values() {
+        // A list of nothing is refused where none at all is fine.
+        if gone.len() == list.items().count() {
+            edits.remove_field(object, field);
+        } else {
+            for position in gone {
+                edits.remove_item(list, position);
+            }
+        }
+    }
+}
+
+fn set_text<'a>(
+    dialogue: &Dialogue<'a>,
+    edits: &mut Edits<'a>,
+    place: Place,
+    text: &str,
+) -> Result<(), EditError> {
+    match dialogue.slot(place) {
+        Slot::Text(value) => edits.set_text(value, text),
+        Slot::Field(object, field) => edits.set_field(object, field, &quoted(text)),
+        Slot::Output(object, field) => edits.set_field(object, field, &output(text)),
+        Slot::None => return Err(EditError::WrongKind { place }),
+    }
+    Ok(())
+}
+
+/// An object that holds a text.
+fn output(text: &str) -> String {
+    format!("{{\"output\":{}}}", quoted(text))
+}
+
+/// The items that a message is in the format.
+fn written(dialogue: &Dialogue<'_>, changes: &Changes, message: &Message) -> Result<Vec<String>, EditError> {
+    let results = match message {
+        Message::User(text) => return Ok(vec![dialogue.format.user_turn(text)]),
+        Message::Results(results) => results,
+    };
+    let parts = results.iter().map(|result| match result {
+        NewResult::Moved(place) => moved(dialogue, changes, *place),
+        NewResult::Absent { call, text } => {
+            let value = dialogue.value(*call).ok_or(EditError::WrongKind { place: *call })?;
+            Ok(dialogue.format.absent_result(value, text))
+        }
+    });
+    Ok(dialogue.format.result_turns(parts.collect::<Result<_, _>>()?))
+}
+
+/// A result as it is written, with its new text if it has one.
+fn moved(dialogue: &Dialogue<'_>, changes: &Changes, place: Place) -> Result<String, EditError> {
+    let wrong = EditError::WrongKind { place };
+    let value = match dialogue.spot(place) {
+        Some(Spot::Turn) => dialogue.items.get(place.turn).copied(),
+        _ => dialogue.value(place),
+    };
+    let value = value.ok_or(wrong.clone())?;
+    let Some(text) = changes.text(place) else { return Ok(value.raw().to_owned()) };
+    let mut edits = Edits::of(value);
+    set_text(dialogue, &mut edits, place, text)?;
+    let all = edits.finish();
+    // The edit was made in the whole document: what stands around the value is as long as before.
+    let behind = value.document().len() - value.span().end;
+    let inside = all.get(value.span().start..all.len().saturating_sub(behind));
+    inside.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok()).ok_or(wrong)
+}
+
+impl<'a> Dialogue<'a> {
+    fn spot(&self, place: Place) -> Option<Spot<'a>> {
+        self.places.get(place.turn)?.get(place.part).map(|(spot, _)| *spot)
+    }
+
+    fn slot(&self, place: Place) -> Slot<'a> {
+        let slot = self.places.get(place.turn).and_then(|parts| parts.get(place.part));
+        slot.map_or(Slot::None, |(_, slot)| *slot)
+    }
+
+    fn value(&self, place: Place) -> Option<Value<'a>> {
+        let span = self.conversation.turns.get(place.turn)?.parts.get(place.part)?.span.clone();
+        Some(Value::checked_before(self.root.document(), span))
+    }
+}

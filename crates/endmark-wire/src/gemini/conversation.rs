@@ -1,0 +1,132 @@
+//! The contents of a Gemini request as turns (CX-3).
+
+use std::borrow::Cow;
+
+use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult};
+
+use super::candidate::{is_thought, signature_of};
+use super::request::{CALL, either};
+use crate::conversation::{Placed, Slot};
+use crate::json::{Kind, Value, quoted};
+use crate::openai_chat::text_or_json;
+
+/// As many results as there were calls, in one turn right behind them; the first turn is the user's.
+pub(super) const ORDER: Order =
+    Order { results_behind_calls: true, results_in_one_turn: true, user_first: true };
+
+const RESPONSE: [&str; 2] = ["functionResponse", "function_response"];
+const INLINE: [&str; 2] = ["inlineData", "inline_data"];
+const FILE: [&str; 2] = ["fileData", "file_data"];
+const MIME_TYPE: [&str; 2] = ["mimeType", "mime_type"];
+const FILE_URI: [&str; 2] = ["fileUri", "file_uri"];
+const DISPLAY_NAME: [&str; 2] = ["displayName", "display_name"];
+/// What the server ran itself, and what came of it.
+const SERVER: [&str; 8] = [
+    "executableCode",
+    "executable_code",
+    "codeExecutionResult",
+    "code_execution_result",
+    "toolCall",
+    "tool_call",
+    "toolResponse",
+    "tool_response",
+];
+
+/// Who speaks in a content, and its parts.
+pub(super) fn turn(content: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static str> {
+    if content.field("parts").is_none_or(|parts| parts.kind() != Kind::Array) {
+        return Err("has no list of `parts`");
+    }
+    let role = content.field("role").and_then(Value::text);
+    let role = match role.as_deref() {
+        None | Some("user" | "function" | "tool" | "") => Role::User,
+        Some("model") => Role::Assistant,
+        Some("system") => Role::System,
+        Some(_) => Role::Other,
+    };
+    Ok((role, Placed::items(content, "parts", part).collect()))
+}
+
+fn part(part: Value<'_>) -> (Content<'_>, Slot<'_>) {
+    if let Some((value, text)) = part.field("text").and_then(|value| Some((value, value.text()?))) {
+        if is_thought(part) {
+            return (Content::Reasoning { text, sealed: signature_of(part).is_some() }, Slot::None);
+        }
+        return (Content::Text(text), Slot::Text(value));
+    }
+    let object = |names| either(part, names).map(|(_, value)| value).filter(|it| it.kind() == Kind::Object);
+    if let Some(call) = object(CALL) {
+        return (Content::Call(function_call(call)), Slot::None);
+    }
+    if let Some(response) = object(RESPONSE) {
+        return (Content::Result(function_response(response)), Slot::Output(response, "response"));
+    }
+    if let Some(data) = object(INLINE).or_else(|| object(FILE)) {
+        return (Content::Media(media(data)), Slot::None);
+    }
+    let server = SERVER.into_iter().find(|name| part.field(name).is_some());
+    if let Some(kind) = server {
+        return (Content::Server { kind: kind.into() }, Slot::None);
+    }
+    // Parts may be nothing but the signature of a thought.
+    if let (Some(_), None) = (signature_of(part), part.fields().nth(1)) {
+        return (Content::Reasoning { text: Cow::default(), sealed: true }, Slot::None);
+    }
+    let kind = part.fields().next().and_then(|field| field.key.text()).unwrap_or_default();
+    (Content::Unknown { kind }, Slot::None)
+}
+
+fn function_call(call: Value<'_>) -> Call<'_> {
+    Call {
+        id: call.field("id").and_then(Value::text),
+        name: call.field("name").and_then(Value::text).unwrap_or_default(),
+        arguments: call.field("args").map(text_or_json).unwrap_or_default(),
+        can_be_answered: true,
+    }
+}
+
+fn function_response(response: Value<'_>) -> ToolResult<'_> {
+    let media = response.field("parts").into_iter().flat_map(Value::items);
+    let media = media.filter_map(|part| either(part, INLINE).or_else(|| either(part, FILE)));
+    ToolResult {
+        call_id: response.field("id").and_then(Value::text),
+        name: response.field("name").and_then(Value::text),
+        text: response.field("response").map(response_text).unwrap_or_default(),
+        is_error: response.at("response.error").is_some_and(|error| !error.is_blank()),
+        media: media.map(|(_, data)| self::media(data)).collect(),
+    }
+}
+
+/// The text of a response that is nothing but one, else its JSON.
+fn response_text(response: Value<'_>) -> Cow<'_, str> {
+    let mut fields = response.fields();
+    match (fields.next(), fields.next()) {
+        (Some(only), None) if ["output", "result", "error"].iter().any(|name| only.is(name)) => {
+            text_or_json(only.value)
+        }
+        _ => text_or_json(response),
+    }
+}
+
+fn media(data: Value<'_>) -> Media<'_> {
+    let word = |names| either(data, names).and_then(|(_, value)| value.text());
+    Media { kind: word(MIME_TYPE).unwrap_or_default(), name: word(DISPLAY_NAME).or_else(|| word(FILE_URI)) }
+}
+
+/// A content of the user's.
+pub(super) fn user_turn(text: &str) -> String {
+    format!("{{\"role\":\"user\",\"parts\":[{{\"text\":{}}}]}}", quoted(text))
+}
+
+/// The content that has these results.
+pub(super) fn result_turns(results: &[String]) -> Vec<String> {
+    vec![format!("{{\"role\":\"user\",\"parts\":[{}]}}", results.join(","))]
+}
+
+/// A part in the place of a call's response.
+pub(super) fn absent_result(part: Value<'_>, text: &str) -> String {
+    let call = either(part, CALL).map_or(part, |(_, call)| call);
+    let id = call.field("id").map(|id| format!("\"id\":{},", id.raw())).unwrap_or_default();
+    let name = call.field("name").map_or("\"\"", Value::raw);
+    format!("{{\"functionResponse\":{{{id}\"name\":{name},\"response\":{{\"error\":{}}}}}}}", quoted(text))
+}

@@ -1,0 +1,128 @@
+//! The messages of a Chat Completions request as turns (CX-3).
+
+use std::borrow::Cow;
+
+use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult};
+
+use crate::conversation::{Placed, Slot, Spot, media_in, text_of_parts};
+use crate::json::{Fields, Kind, Value, quoted};
+
+/// Every call of a message is answered right behind it.
+pub(super) const ORDER: Order =
+    Order { results_behind_calls: true, results_in_one_turn: false, user_first: false };
+
+/// Fields in which servers give the model's reasoning back, as text and as signed pieces.
+const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
+const SEALED: &str = "reasoning_details";
+
+/// Who speaks in a message, and its parts.
+pub(super) fn turn(message: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static str> {
+    let fields = Fields::of(message);
+    let role = fields.get("role").and_then(Value::text).ok_or("has no `role`")?;
+    if fields.get("content").is_none() && fields.get("parts").is_some() {
+        return Err("has `parts` and no `content`: that is another format");
+    }
+    let role = match role.as_ref() {
+        "system" | "developer" => Role::System,
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "tool" | "function" => return Ok((Role::Tool, vec![result(message, &fields)])),
+        _ => Role::Other,
+    };
+    let mut parts = Vec::new();
+    parts.extend(REASONING.into_iter().filter_map(|field| reasoning(message, field, false)));
+    parts.extend(reasoning(message, SEALED, true));
+    parts.extend(Placed::text_field(message, "content"));
+    parts.extend(Placed::items(message, "content", content));
+    parts.extend(Placed::text_field(message, "refusal"));
+    parts.extend(fields.filled("audio").map(|value| Placed {
+        value,
+        content: Content::Media(Media { kind: "audio".into(), name: None }),
+        spot: Spot::Field(message, "audio"),
+        slot: Slot::None,
+    }));
+    parts.extend(Placed::items(message, "tool_calls", |call| (Content::Call(tool_call(call)), Slot::None)));
+    parts.extend(fields.filled("function_call").map(|value| Placed {
+        value,
+        content: Content::Call(function(None, value)),
+        spot: Spot::Field(message, "function_call"),
+        slot: Slot::None,
+    }));
+    Ok((role, parts))
+}
+
+fn reasoning<'a>(message: Value<'a>, field: &'static str, sealed: bool) -> Option<Placed<'a>> {
+    let value = message.filled(field)?;
+    let content = Content::Reasoning { text: text_of_parts(value), sealed };
+    Some(Placed { value, content, spot: Spot::Field(message, field), slot: Slot::None })
+}
+
+fn result<'a>(message: Value<'a>, fields: &Fields<'a>) -> Placed<'a> {
+    let content = fields.get("content");
+    let result = ToolResult {
+        call_id: fields.get("tool_call_id").and_then(Value::text),
+        name: fields.get("name").and_then(Value::text),
+        text: content.map(text_of_parts).unwrap_or_default(),
+        is_error: false,
+        media: content.map(media_in).unwrap_or_default(),
+    };
+    Placed::turn(message, Content::Result(result), Slot::Field(message, "content"))
+}
+
+/// An item of a message's content.
+fn content(part: Value<'_>) -> (Content<'_>, Slot<'_>) {
+    let kind = part.field("type").and_then(Value::text).unwrap_or_default();
+    let text = part.field("text").or_else(|| part.field("refusal"));
+    if let Some((value, text)) = text.and_then(|value| Some((value, value.text()?))) {
+        return (Content::Text(text), Slot::Text(value));
+    }
+    let name = match kind.as_ref() {
+        "image_url" => part.at("image_url.url").and_then(Value::text).filter(|url| !url.starts_with("data:")),
+        "file" => part.at("file.filename").or_else(|| part.at("file.file_id")).and_then(Value::text),
+        "input_audio" | "video_url" => None,
+        _ => return (Content::Unknown { kind }, Slot::None),
+    };
+    (Content::Media(Media { kind, name }), Slot::None)
+}
+
+fn tool_call(call: Value<'_>) -> Call<'_> {
+    let id = call.field("id").and_then(Value::text);
+    match call.field("function").or_else(|| call.field("custom")) {
+        Some(called) => function(id, called),
+        None => Call { id, name: Cow::default(), arguments: Cow::default(), can_be_answered: true },
+    }
+}
+
+fn function<'a>(id: Option<Cow<'a, str>>, function: Value<'a>) -> Call<'a> {
+    let arguments = function.field("arguments").or_else(|| function.field("input"));
+    Call {
+        id,
+        name: function.field("name").and_then(Value::text).unwrap_or_default(),
+        arguments: arguments.map(text_or_json).unwrap_or_default(),
+        can_be_answered: true,
+    }
+}
+
+/// The characters of a string, or another value as it is written.
+pub(crate) fn text_or_json(value: Value<'_>) -> Cow<'_, str> {
+    match value.kind() {
+        Kind::String => value.text().unwrap_or_default(),
+        Kind::Null => Cow::default(),
+        Kind::Object | Kind::Array | Kind::Number | Kind::Bool => Cow::Borrowed(value.raw()),
+    }
+}
+
+/// A message of the user's.
+pub(super) fn user_turn(text: &str) -> String {
+    format!("{{\"role\":\"user\",\"content\":{}}}", quoted(text))
+}
+
+/// A message in the place of a call's result.
+pub(super) fn absent_result(call: Value<'_>, text: &str) -> String {
+    let text = quoted(text);
+    if let Some(id) = call.field("id") {
+        return format!("{{\"role\":\"tool\",\"tool_call_id\":{},\"content\":{text}}}", id.raw());
+    }
+    let name = call.field("name").map_or("\"\"", Value::raw);
+    format!("{{\"role\":\"function\",\"name\":{name},\"content\":{text}}}")
+}

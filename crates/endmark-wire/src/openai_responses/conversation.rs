@@ -1,0 +1,138 @@
+//! The input items of a Responses request as turns (CX-3).
+//!
+//! A call and its output are items of their own, and anything may stand between them: they are paired by `call_id`
+//! alone. An item of reasoning belongs to the one behind it.
+
+use std::borrow::Cow;
+
+use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult};
+
+use crate::conversation::{Placed, Slot, media_in, text_of_parts};
+use crate::json::{Fields, Kind, Value, quoted};
+use crate::openai_chat::text_or_json;
+
+/// Calls are paired with their outputs by id, wherever they stand.
+pub(super) const ORDER: Order =
+    Order { results_behind_calls: false, results_in_one_turn: false, user_first: false };
+
+/// Kinds of calls whose outputs are a text.
+const ANSWERED_BY_TEXT: [&str; 3] = ["function_call", "custom_tool_call", "local_shell_call"];
+
+/// Who speaks in an item, and its parts.
+pub(super) fn turn(item: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static str> {
+    if let Some(text) = item.text() {
+        return Ok((Role::User, vec![Placed::turn(item, Content::Text(text), Slot::Text(item))]));
+    }
+    let fields = Fields::of(item);
+    let kind = fields.get("type").and_then(Value::text);
+    let role = fields.get("role").and_then(Value::text);
+    let (kind, role) = match (kind, role) {
+        (None, None) => return Err("has neither `type` nor `role`"),
+        (kind, Some(role)) if kind.as_deref().is_none_or(|kind| kind == "message") => {
+            return Ok(message(item, &role));
+        }
+        (kind, role) => (kind.unwrap_or_default(), role),
+    };
+    let one = |role, content, slot| Ok((role, vec![Placed::turn(item, content, slot)]));
+    let call_id = || fields.get("call_id").and_then(Value::text);
+    if kind.ends_with("_call_output") {
+        let output = fields.get("output");
+        let result = ToolResult {
+            call_id: call_id(),
+            name: None,
+            text: output.map(output_text).unwrap_or_default(),
+            is_error: false,
+            media: output.map(media_in).unwrap_or_default(),
+        };
+        let base = kind.strip_suffix("_output").unwrap_or_default();
+        let is_text = ANSWERED_BY_TEXT.contains(&base);
+        let slot = if is_text { Slot::Field(item, "output") } else { Slot::None };
+        return one(Role::Tool, Content::Result(result), slot);
+    }
+    if kind.ends_with("_call") && call_id().is_some() {
+        let arguments = ["arguments", "input", "action"].into_iter().find_map(|name| fields.get(name));
+        let named = fields.get("name").and_then(Value::text);
+        let call = Call {
+            id: call_id(),
+            name: named.unwrap_or_else(|| kind.clone()),
+            arguments: arguments.map(text_or_json).unwrap_or_default(),
+            can_be_answered: ANSWERED_BY_TEXT.contains(&kind.as_ref()),
+        };
+        return one(Role::Assistant, Content::Call(call), Slot::None);
+    }
+    if kind == "reasoning" {
+        let text = ["summary", "content"].into_iter().find_map(|name| fields.filled(name));
+        let text = text.map(text_of_parts).unwrap_or_default();
+        return one(Role::Assistant, Content::Reasoning { text, sealed: true }, Slot::None);
+    }
+    let is_server = kind.ends_with("_call")
+        || kind.starts_with("compaction")
+        || kind.starts_with("mcp_")
+        || kind == "item_reference";
+    if is_server {
+        return one(Role::Assistant, Content::Server { kind }, Slot::None);
+    }
+    one(role.map_or(Role::Other, |role| role_named(&role)), Content::Unknown { kind }, Slot::None)
+}
+
+fn role_named(role: &str) -> Role {
+    match role {
+        "system" | "developer" => Role::System,
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        _ => Role::Other,
+    }
+}
+
+fn message<'a>(item: Value<'a>, role: &str) -> (Role, Vec<Placed<'a>>) {
+    let text = Placed::text_field(item, "content");
+    let parts = text.into_iter().chain(Placed::items(item, "content", content));
+    (role_named(role), parts.collect())
+}
+
+/// An item of a message's content.
+fn content(part: Value<'_>) -> (Content<'_>, Slot<'_>) {
+    let kind = part.field("type").and_then(Value::text).unwrap_or_default();
+    let text = part.field("text").or_else(|| part.field("refusal"));
+    if let Some((value, text)) = text.and_then(|value| Some((value, value.text()?))) {
+        return (Content::Text(text), Slot::Text(value));
+    }
+    let name = match kind.as_ref() {
+        "input_image" => {
+            part.field("image_url").and_then(Value::text).filter(|url| !url.starts_with("data:"))
+        }
+        "input_file" => {
+            let names = ["filename", "file_url", "file_id"];
+            names.into_iter().find_map(|name| part.field(name)).and_then(Value::text)
+        }
+        "input_audio" | "computer_screenshot" => None,
+        _ => return (Content::Unknown { kind }, Slot::None),
+    };
+    (Content::Media(Media { kind, name }), Slot::None)
+}
+
+/// The text of a call's output, or its JSON where it has no text.
+fn output_text(output: Value<'_>) -> Cow<'_, str> {
+    let has_text = || output.items().any(|part| part.field("text").is_some());
+    match output.kind() {
+        Kind::Array if has_text() => text_of_parts(output),
+        Kind::Object if output.field("image_url").is_some() => Cow::default(),
+        _ => text_or_json(output),
+    }
+}
+
+/// A message of the user's.
+pub(super) fn user_turn(text: &str) -> String {
+    let text = quoted(text);
+    format!(
+        "{{\"type\":\"message\",\"role\":\"user\",\"content\":[{{\"type\":\"input_text\",\"text\":{text}}}]}}"
+    )
+}
+
+/// An item in the place of a call's output.
+pub(super) fn absent_result(call: Value<'_>, text: &str) -> String {
+    let kind = call.field("type").and_then(Value::text).unwrap_or_default();
+    let id = call.field("call_id").map_or("\"\"", Value::raw);
+    let kind = quoted(&format!("{kind}_output"));
+    format!("{{\"type\":{kind},\"call_id\":{id},\"output\":{}}}", quoted(text))
+}

@@ -1,0 +1,73 @@
+//! Conversations in every format, and edits of them by turn: the input is a request's body or a list of messages (CX-3).
+
+use endmark_context::conversation::{Changes, Content, Conversation, Edit, Message, NewResult, Pairs, Place};
+use endmark_wire::conversation::Dialogue;
+use endmark_wire::format::FORMATS;
+use endmark_wire::json::Value;
+
+use crate::input::Numbers;
+
+/// Edits made at once.
+const MOST_EDITS: usize = 6;
+
+/// Spans are apart from each other and inside each other as they should be, nothing changes without an edit, and what is
+/// read after edits is what they come to as data.
+pub fn check(bytes: &[u8]) {
+    let mut numbers = Numbers::of(bytes);
+    for format in FORMATS {
+        let Ok(dialogue) = Dialogue::read(format, bytes) else { continue };
+        let conversation = dialogue.conversation();
+        spans(conversation, bytes);
+        assert_eq!(dialogue.edited(&[]).unwrap(), bytes);
+        let edits: Vec<Edit> =
+            (0..numbers.below(MOST_EDITS)).filter_map(|_| edit(conversation, &mut numbers)).collect();
+        let Ok(edited) = dialogue.edited(&edits) else { continue };
+        assert!(Value::parse_body(&edited).is_ok());
+        let again = Dialogue::read(format, &edited).unwrap();
+        assert_eq!(again.around(), dialogue.around());
+        let applied = Changes::of(conversation, &edits).unwrap().applied(conversation);
+        assert_eq!(said(&applied), said(again.conversation()), "{edits:?}");
+    }
+}
+
+fn spans(conversation: &Conversation<'_>, bytes: &[u8]) {
+    let mut end = 0;
+    for turn in &conversation.turns {
+        assert!(turn.span.start >= end && turn.span.end <= bytes.len());
+        end = turn.span.end;
+        let mut spans: Vec<_> = turn.parts.iter().map(|part| part.span.clone()).collect();
+        spans.sort_by_key(|span| (span.start, span.end));
+        let mut inside = turn.span.start;
+        for span in spans {
+            assert!(span.start >= inside && span.start < span.end && span.end <= turn.span.end);
+            inside = span.end;
+        }
+    }
+}
+
+/// The texts in their order. What else there is may be read differently where a part beside it has gone.
+fn said<'c>(conversation: &'c Conversation<'_>) -> Vec<&'c str> {
+    let parts = conversation.turns.iter().flat_map(|turn| &turn.parts);
+    let said = parts.filter_map(|part| match &part.content {
+        Content::Text(text) => Some(text.as_ref()),
+        _ => None,
+    });
+    said.collect()
+}
+
+fn edit(conversation: &Conversation<'_>, numbers: &mut Numbers) -> Option<Edit> {
+    let turn = numbers.below(conversation.turns.len());
+    let parts = conversation.turns.get(turn)?.parts.len();
+    let place = Place { turn, part: numbers.below(parts) };
+    let call = Pairs::of(conversation).unanswered().first().copied();
+    Some(match numbers.below(5) {
+        0 => Edit::DropTurn(turn),
+        1 => Edit::Replace { turns: turn..turn + 1, message: Message::User("new \"one\"\n".to_owned()) },
+        2 if parts > 0 => Edit::SetText { place, text: "\u{0}other\u{1f600}".to_owned() },
+        3 => {
+            let absent = NewResult::Absent { call: call?, text: "none".to_owned() };
+            Edit::Insert { before: call?.turn + 1, message: Message::Results(vec![absent]) }
+        }
+        _ => Edit::Insert { before: turn, message: Message::User(String::new()) },
+    })
+}
