@@ -1,10 +1,12 @@
 //! `endmark log`: which replies were cut, and what became of them. (PC-7)
 
 mod calls;
+mod not_asked;
 mod show;
 mod table;
 
 use calls::CallReport;
+use not_asked::NotAsked;
 use show::PieceReport;
 pub(super) use show::explained;
 pub(crate) use table::text as table;
@@ -55,7 +57,7 @@ fn shown(reader: &Reader, id: &str, painter: Painter) -> Result<Answer, CommandE
         }
         None => Ok(Answer::yes(data()?, calls::text(&calls, painter))),
         Some(found) => {
-            let text = [show::text(found, painter), calls::text(&calls, painter)];
+            let text = [show::text_with_calls(found, &calls, painter), calls::text(&calls, painter)];
             Ok(Answer::yes(data()?, text.join(if calls.is_empty() { "" } else { "\n" })))
         }
     }
@@ -93,6 +95,9 @@ pub(super) struct Row<'a> {
     extra_prompt_tokens: i64,
     extra_output_tokens: i64,
     reason: &'a str,
+    /// Why nothing was asked, where the request itself kept Endmark from it: `log show`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_asked: Option<NotAsked>,
     /// What was received, where it is asked for: `log show`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pieces: Option<Vec<PieceReport<'a>>>,
@@ -119,6 +124,7 @@ impl<'a> Row<'a> {
             extra_prompt_tokens: row.extra_prompt_tokens,
             extra_output_tokens: row.extra_output_tokens,
             reason: &row.reason,
+            not_asked: None,
             pieces: None,
         }
     }

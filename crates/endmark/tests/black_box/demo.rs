@@ -29,7 +29,8 @@ fn people_see_both_replies_and_the_log() {
         "cut, finish_reason length",
         "whole, finish_reason stop",
         "│",
-        "RESOLVED",
+        "OUTCOME",
+        "resumed",
         "endmark serve --upstream",
     ] {
         assert!(run.output.contains(words), "{words} in {}", run.output);

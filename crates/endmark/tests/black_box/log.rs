@@ -5,8 +5,10 @@ use endmark_store::{
     Tokens,
 };
 use serde_json::json;
+use testkit::{Request, ScriptedModel, Upstream};
 
 use crate::run::Place;
+use crate::serve::{Served, in_runtime};
 
 /// A store with one reply that was cut and resumed.
 fn recorded() -> Place {
@@ -100,7 +102,7 @@ fn the_table_has_one_line_a_recovery() {
     let run = place.run(&["log"]);
     let lines: Vec<&str> = run.output.lines().collect();
     assert_eq!((run.code, lines.len()), (0, 2));
-    for word in ["RESOLVED", "limit", "model-m", "45", "req_1"] {
+    for word in ["resumed", "limit", "model-m", "45", "req_1"] {
         assert!(lines[1].contains(word), "{}", run.output);
     }
     let envelope = place.run(&["log", "--json", "--limit", "5"]).envelope();
@@ -136,6 +138,44 @@ fn one_recovery_is_explained_by_its_row_or_its_request() {
     let unknown = place.run(&["log", "show", "req_2"]);
     assert_eq!((unknown.code, unknown.output.as_str()), (1, ""));
     assert!(unknown.errors.contains("no recovery or request `req_2` is recorded"), "{}", unknown.errors);
+}
+
+/// A reply that the gateway leaves cut, with this in the request, and what `log show` says of it.
+async fn left_cut(mode: &str) -> (String, serde_json::Value) {
+    let upstream = Upstream::start(ScriptedModel::new("one two three four five six")).await;
+    let place = Place::new();
+    let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+    let body = json!({"model": "m", "max_tokens": 3, "messages": [{"role": "user", "content": "Count."}]});
+    let request = Request::post(served.address, "/v1/chat/completions").header("x-endmark-resume", mode);
+    let reply = request.json(&body).send().await.read().await;
+    let told = reply.header("x-endmark-outcome").unwrap().to_owned();
+    assert_eq!(upstream.requests().len(), 1);
+    let id = reply.header("x-endmark-request").unwrap().to_owned();
+    assert_eq!(served.end("-TERM").0, Some(0));
+    let table = place.run(&["log"]).output;
+    let columns: Vec<&str> = table.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!((told.as_str(), columns[3]), ("cut", "cut"), "the client's word for it: {table}");
+    let shown = place.run(&["log", "show", &id]);
+    let row = place.run(&["log", "show", &id, "--json"]).envelope()["data"]["rows"][0].clone();
+    (shown.output, row)
+}
+
+/// PC-7: who wonders why a reply stayed cut reads which of the two it was, and what to do.
+#[test]
+fn why_nothing_was_asked_is_said_and_what_would_change_it() {
+    in_runtime(async {
+        let (limited, row) = left_cut("auto").await;
+        for words in ["recovery 1  cut", "the limit that the client set itself", "`[resume] mode = \"on\"`"] {
+            assert!(limited.contains(words), "{words} in {limited}");
+        }
+        assert!(!limited.contains("EXHAUSTED") && !limited.contains("warn"), "{limited}");
+        assert!(row["not_asked"]["remedy"].as_str().unwrap().starts_with("raise the limit"), "{row}");
+        let (watched, row) = left_cut("warn").await;
+        for words in ["the mode is `warn`", "send `x-endmark-resume: auto` or `on`"] {
+            assert!(watched.contains(words), "{words} in {watched}");
+        }
+        assert!(row["not_asked"]["because"].as_str().unwrap().contains("warn"), "{row}");
+    });
 }
 
 #[test]

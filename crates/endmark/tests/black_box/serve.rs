@@ -111,7 +111,7 @@ fn a_cut_reply_comes_out_whole_and_is_in_the_log() {
         assert_eq!(served.end("-TERM").0, Some(0));
         let shown = place.run(&["log", "show", &id]);
         assert!(
-            shown.output.contains("RESOLVED") && shown.output.contains("seam at byte"),
+            shown.output.contains("recovery 1  resumed") && shown.output.contains("seam at byte"),
             "{}",
             shown.output
         );

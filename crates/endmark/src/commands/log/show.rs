@@ -6,6 +6,7 @@ use endmark_store::{FinalStatus, LogRow, Piece, Recovery, UsageRow};
 use serde::Serialize;
 
 use super::calls::CallReport;
+use super::not_asked::NotAsked;
 use super::{Report, Row};
 use crate::terminal::{Paint, Painter, in_lines};
 
@@ -41,16 +42,20 @@ struct PieceSeam<'a> {
 
 /// The recovery for programs.
 pub(in crate::commands) fn explained(recovery: &Recovery) -> Report<'_> {
+    with_calls(recovery, &[])
+}
+
+fn with_calls<'a>(recovery: &'a Recovery, calls: &[UsageRow]) -> Report<'a> {
     let rows = recovery.rows.iter().map(|row| {
         let pieces = recovery.pieces_of(row.id).map(PieceReport::of).collect();
-        Row { pieces: Some(pieces), ..Row::of(row) }
+        Row { pieces: Some(pieces), not_asked: NotAsked::of(row, calls), ..Row::of(row) }
     });
     Report { rows: rows.collect(), calls: None }
 }
 
 /// The same with the upstream calls; of a request of which nothing was cut there are only these.
 pub(super) fn data<'a>(recovery: Option<&'a Recovery>, calls: &'a [UsageRow]) -> Report<'a> {
-    let report = recovery.map_or(Report { rows: Vec::new(), calls: None }, explained);
+    let report = recovery.map_or(Report { rows: Vec::new(), calls: None }, |found| with_calls(found, calls));
     Report { calls: Some(calls.iter().map(CallReport::of).collect()), ..report }
 }
 
@@ -77,14 +82,14 @@ impl<'a> PieceReport<'a> {
     }
 }
 
-/// The recovery for people.
-pub(crate) fn text(recovery: &Recovery, painter: Painter) -> String {
+/// The recovery for people, with the calls of its request, of which it says why nothing more was asked.
+pub(super) fn text_with_calls(recovery: &Recovery, calls: &[UsageRow], painter: Painter) -> String {
     let mut text = String::new();
     for row in &recovery.rows {
         if !text.is_empty() {
             text.push('\n');
         }
-        heading(&mut text, row, painter);
+        heading(&mut text, row, NotAsked::of(row, calls), painter);
         for piece in recovery.pieces_of(row.id) {
             piece_text(&mut text, piece, painter);
         }
@@ -97,13 +102,13 @@ macro_rules! add {
     ($text:expr, $($format:tt)*) => {{ let _ = writeln!($text, $($format)*); }};
 }
 
-fn heading(text: &mut String, row: &LogRow, painter: Painter) {
+fn heading(text: &mut String, row: &LogRow, not_asked: Option<NotAsked>, painter: Painter) {
     let paint = match row.final_status {
         FinalStatus::Resolved => Paint::Good,
         FinalStatus::Exhausted => Paint::Bad,
     };
-    let status = painter.paint(paint, row.final_status.name());
-    add!(text, "{} {}  {status}  {}", painter.paint(Paint::Strong, "recovery"), row.id, row.outcome);
+    let outcome = painter.paint(paint, &row.outcome);
+    add!(text, "{} {}  {outcome}", painter.paint(Paint::Strong, "recovery"), row.id);
     let mut detail = |name: &str, value: &str| {
         if !value.is_empty() {
             add!(text, "  {}  {value}", painter.paint(Paint::Faint, &format!("{name:<8}")));
@@ -116,7 +121,8 @@ fn heading(text: &mut String, row: &LogRow, painter: Painter) {
     detail("part", &row.slot);
     detail("cut", &cut(row));
     detail("calls", &calls(row));
-    detail("reason", &row.reason);
+    detail("reason", not_asked.map_or(&row.reason, |not_asked| not_asked.because));
+    detail("remedy", not_asked.map_or("", |not_asked| not_asked.remedy));
 }
 
 fn cut(row: &LogRow) -> String {

@@ -5,7 +5,7 @@ use endmark_store::{FinalStatus, LogRow};
 use crate::terminal::{Paint, Painter};
 
 const HEADINGS: [&str; 8] =
-    ["ID", "TIME (UTC)", "STATUS", "CUT", "MODEL", "CALLS", "EXTRA TOKENS", "REQUEST"];
+    ["ID", "TIME (UTC)", "OUTCOME", "CUT", "MODEL", "CALLS", "EXTRA TOKENS", "REQUEST"];
 
 /// The rows under their headings; one sentence where there are none.
 pub(crate) fn text(rows: &[LogRow], painter: Painter) -> String {
@@ -39,7 +39,7 @@ fn cells(row: &LogRow) -> [String; 8] {
     [
         row.id.to_string(),
         row.timestamp.clone(),
-        row.final_status.name().to_owned(),
+        row.outcome.clone(),
         row.cut_kind.clone(),
         row.model.clone(),
         row.resume_attempts.to_string(),
