@@ -13,6 +13,7 @@ on the machine it runs on.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -51,16 +52,28 @@ class Trial:
 
     def __init__(self, server: model_server.ModelServer, gateway: Gateway, full: bool):
         self.server = server
+        self.gateway = gateway
         self.full = full
         self.direct = Speaker(server.base_url)
         self.prefill = Speaker(gateway.base_url("prefill"))
         self.prompt = Speaker(gateway.base_url("prompt"))
         self.oracle = Oracle(self.direct)
         self.rows: dict[str, dict[str, int]] = {}
+        # Tokens of prompts and of answers beyond the first call, by how the rest was asked for.
+        self.costs: dict[str, list[tuple[int, int]]] = {}
         self.failures: list[str] = []
 
     def count(self, row: str, what: str) -> None:
         self.rows.setdefault(row, {})[what] = self.rows.get(row, {}).get(what, 0) + 1
+
+    def book(self, first: Reply, reply: Reply) -> str:
+        """Notes what a recovery took beyond its first call; answers how the rest was asked for, call by call."""
+        shown = self.gateway.command("log", "show", reply.request or "", "--json").stdout
+        rows = (json.loads(shown or "{}").get("data") or {}).get("rows") or []
+        strategies = ", ".join(piece["strategy"] for row in rows for piece in row["pieces"][1:]) or "nothing"
+        extra = [reply.usage.get(name, 0) - first.usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens")]
+        self.costs.setdefault(strategies, []).append((extra[0], extra[1]))
+        return strategies
 
     def expect(self, row: str, holds: bool, what: str, reply: Reply, *, as_what: str = "as expected") -> None:
         if holds:
@@ -97,6 +110,7 @@ def texts_by_prefill(trial: Trial) -> None:
 
 def judge_text(trial: Trial, question: Question, name: str, first: Reply, uncut: Reply, reply: Reply) -> None:
     row = "text, prefill"
+    trial.book(first, reply)
     whole = reply.finish_reason in NORMAL and reply.outcome == "resumed" and reply.attempts >= 1
     paid = reply.tokens > first.tokens and reply.usage.get("prompt_tokens", 0) > first.usage["prompt_tokens"]
     if whole and paid and reply.text == uncut.text:
@@ -120,17 +134,23 @@ def texts_by_prompt(trial: Trial) -> None:
                 continue
             for stream, mode in MODES if trial.full else (MODES[number % 2],):
                 reply = trial.prompt.ask(question, stream=stream, resume="on", max_tokens=tokens)
-                judge_asked(trial, f"prompt {number} cut at {tokens} ({mode})", first, uncut, reply)
+                judge_asked(trial, f"prompt {number} cut at {tokens} ({mode})", mode, first, uncut, reply)
 
 
-def judge_asked(trial: Trial, name: str, first: Reply, uncut: Reply, reply: Reply) -> None:
-    """By a prompt this model often answers something else. Whole or honestly refused are both right."""
-    row = "text, prompt"
+def judge_asked(trial: Trial, name: str, mode: str, first: Reply, uncut: Reply, reply: Reply) -> None:
+    """In words, this model often answers something else. Whole or honestly refused are both right."""
+    row = f"text, in words ({mode})"
+    strategies = trial.book(first, reply)
     starts = reply.text.startswith(first.text)
     if reply.finish_reason == "length":
         honest = starts and reply.outcome in ("cut", "exhausted")
         untrue = f"{name}: refused, but not with its true beginning {first.text!r}"
         trial.expect(row, honest, untrue, reply, as_what="refused")
+        return
+    if strategies.split("@")[0].endswith(("again", "restart")):
+        # What the server says in one piece is right as it is; in a stream it goes on with what was sent.
+        complete = reply.finish_reason in NORMAL and (starts or mode != "streamed")
+        trial.expect(row, complete, f"{name}: asked for anew, and not whole", reply, as_what="whole, asked for anew")
         return
     right = reply.finish_reason in NORMAL and starts and not repeats_its_beginning(reply.text, first.text, uncut.text)
     trial.expect(row, right, f"{name}: silently wrong after {first.text!r}", reply, as_what="whole")
@@ -282,6 +302,11 @@ def report(trial: Trial, seconds: float) -> int:
     print(f"\n{'what was cut and how it was resumed':<36}  replies")
     for row, counts in trial.rows.items():
         print(f"{row:<36}  {', '.join(f'{count} {what}' for what, count in counts.items())}")
+    if trial.costs:
+        print(f"\n{'how the rest was asked for':<36}  recoveries, extra tokens of prompts, of answers (means)")
+    for strategies, costs in trial.costs.items():
+        means = [sum(cost[part] for cost in costs) / len(costs) for part in (0, 1)]
+        print(f"{strategies:<36}  {len(costs)}, {means[0]:.0f}, {means[1]:.0f}")
     print(f"\n{len(trial.failures)} failed, {seconds:.0f} s")
     return 1 if trial.failures or not trial.rows else 0
 

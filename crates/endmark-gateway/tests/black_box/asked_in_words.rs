@@ -2,6 +2,7 @@
 //! documents × cuts × behaviours × formats, streamed or not (PC-3, PC-4).
 //!
 //! `ENDMARK_TEST_EXCHANGES` says how many exchanges there are. A seed makes the same ones everywhere.
+//! `ENDMARK_TAU_BENCH` names a file of recorded conversations of tau-bench, whose replies are then cut and asked for as well.
 
 #![expect(
     clippy::unwrap_used,
@@ -16,13 +17,14 @@ mod documents;
 mod exchange;
 mod tally;
 
-use testkit::Again;
+use serde_json::Value;
+use testkit::{Again, Begins, Manner, Style};
 
 use crate::support::spoken::Wire;
 use behaviours::Behaviour;
 use dice::Dice;
 use documents::Kind;
-use exchange::{Exchange, play};
+use exchange::{Exchange, Harm, play};
 use tally::Tally;
 
 /// Enough to see a behaviour go wrong; the long run has thousands.
@@ -104,4 +106,48 @@ async fn what_a_model_makes_of_the_question_is_joined_or_refused() {
 async fn no_value_changes_where_a_reply_is_cut_in_a_number_an_escape_or_at_a_space() {
     let bars = Bars { whole: 45.0, streamed: 70.0, wrong: 15.0 };
     are_joined_or_refused(exchanges(how_many(FEW) / 4, 1_927, true), "cut where values change", bars).await;
+}
+
+/// The longer replies of an assistant in recorded conversations.
+fn recorded_replies(file: &str) -> Vec<String> {
+    const SHORT_CHARS: usize = 200;
+    let conversations: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let messages = conversations.as_array().unwrap().iter().flat_map(|one| one["traj"].as_array().unwrap());
+    let said = messages
+        .filter(|message| message["role"] == "assistant")
+        .filter_map(|message| message["content"].as_str());
+    said.filter(|text| text.chars().count() > SHORT_CHARS).map(str::to_owned).collect()
+}
+
+/// What a real model wrote, cut anywhere; the rest is exactly what follows the place that the model is shown.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn recorded_replies_come_out_as_they_were() {
+    let Ok(file) = std::env::var("ENDMARK_TAU_BENCH") else {
+        println!("ENDMARK_TAU_BENCH names no file: no recorded replies are cut");
+        return;
+    };
+    let replies = recorded_replies(&file);
+    let mut dice = Dice::new(4_000);
+    let mut exchange = |number: usize| {
+        let document = replies[dice.below(replies.len())].clone();
+        let places: Vec<usize> = document.char_indices().map(|(at, _)| at).skip(1).collect();
+        Exchange {
+            number,
+            label: "goes on behind what is shown",
+            wire: Wire::ALL[number % Wire::ALL.len()],
+            stream: dice.happens(50),
+            kind: Kind::Prose,
+            cut: dice.one_of(&places),
+            document,
+            manner: Manner::Continues(Style { begins: Begins::Shown, ..Style::default() }),
+            again: Again::Whole,
+        }
+    };
+    let tally = Tally::new(play((0..how_many(FEW)).map(&mut exchange).collect()).await);
+    tally.print("recorded replies");
+    let (lost, changed) = (tally.harmed(Harm::EndLost), tally.harmed(Harm::Changed));
+    println!("\nrecorded replies: {lost} without their end, {changed} changed inside\n");
+    let all = tally.count(|_| true);
+    assert!(all.percent_whole() >= 75.0, "{:.1} % are whole", all.percent_whole());
+    assert!(all.percent_wrong() <= 10.0, "{:.1} % are silently wrong", all.percent_wrong());
 }

@@ -45,6 +45,25 @@ fn every_value_says_where_it_came_from() {
     assert!(place.run(&["config"]).output.contains("max_attempts = 5"));
 }
 
+/// The files in `examples/` are read as they are, without a warning, and name what they are about.
+#[test]
+fn every_example_is_a_configuration() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut names: Vec<String> = Vec::new();
+    for file in std::fs::read_dir(folder).unwrap() {
+        let file = file.unwrap().path();
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        let place = Place::new().with_file("endmark.toml", std::fs::read(&file).unwrap());
+        let check = place.run(&["config", "check"]);
+        assert_eq!((check.code, check.errors.as_str()), (0, ""), "{name}: {}", check.output);
+        let envelope = place.run(&["config", "--json"]).envelope();
+        assert_eq!(value(&envelope, &format!("upstreams.{name}.prefill"))["value"], "never", "{name}");
+        names.push(name);
+    }
+    names.sort();
+    assert_eq!(names, ["claude", "openai"]);
+}
+
 #[test]
 fn what_is_shown_can_be_read_again() {
     let shown = Place::new().run(&["config", "show"]);

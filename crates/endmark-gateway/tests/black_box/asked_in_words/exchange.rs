@@ -40,13 +40,24 @@ pub(super) enum Fate {
     /// A true beginning, and told to be one.
     Refused(String),
     /// Something else, without a word.
-    Wrong(String),
+    Wrong(Harm, String),
+}
+
+/// What is wrong with a reply that says it is whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Harm {
+    /// It is a beginning of what was meant.
+    EndLost,
+    /// It has other words in it.
+    Changed,
 }
 
 /// What became of an exchange.
 #[derive(Debug, Clone)]
 pub(super) struct Played {
     pub(super) fate: Fate,
+    /// Whether a closing remark of the answer stands at the end of the text: nobody can tell it from a last sentence.
+    pub(super) remark_left_in: bool,
     /// How the rest was asked for, call by call.
     pub(super) strategies: String,
     /// Tokens of the prompts and of the answers beyond the first call, and those of the whole reply.
@@ -93,6 +104,14 @@ impl Exchange {
         body
     }
 
+    /// What the answer says behind the rest.
+    fn remark(&self) -> &'static str {
+        match &self.manner {
+            Manner::Continues(style) => style.behind,
+            Manner::Says(_) => "",
+        }
+    }
+
     /// Sends the request and judges what comes.
     async fn play(&self, address: std::net::SocketAddr, library: &Library) -> Played {
         let mut request = Request::post(address, self.wire.path(self.stream)).json(&self.body());
@@ -103,7 +122,16 @@ impl Exchange {
         let heard = self.wire.hear(&reply);
         let model = library.model(&self.first_message());
         let says_whole = heard.error.is_none() && heard.stop.as_deref() == Some(self.wire.word(End::Turn));
-        let fate = self.fate(&heard.text, says_whole, &model.meant());
+        let mut meant = model.meant();
+        let fate = self.fate(&heard.text, says_whole, &meant);
+        // Of two losses the smaller: words of a text left out are worse than a remark left in (PC-4).
+        meant.retain(|_| self.kind.is_of_words());
+        for meant in &mut meant {
+            *meant = format!("{}{}", meant.trim_end(), self.remark());
+        }
+        let with_remark = self.fate(&heard.text, says_whole, &meant);
+        let remark_left_in = fate != Fate::Whole && with_remark == Fate::Whole;
+        let fate = if remark_left_in { with_remark } else { fate };
         let calls = model.calls();
         let further = calls.get(1..).unwrap_or_default();
         let name = |asks: Asks| match asks {
@@ -118,7 +146,7 @@ impl Exchange {
             further.iter().map(|call| call.output_tokens).sum(),
             tokens(&self.document).len(),
         );
-        Played { fate, strategies: strategies.join(", "), extra_tokens }
+        Played { fate, remark_left_in, strategies: strategies.join(", "), extra_tokens }
     }
 
     fn fate(&self, text: &str, says_whole: bool, meant: &[String]) -> Fate {
@@ -140,12 +168,16 @@ impl Exchange {
             format!("  {:?} of {} bytes, and not {:?}", ahead(text), text.len(), ahead(nearest))
         };
         if says_whole {
-            return if meant.iter().any(is_same) { Fate::Whole } else { Fate::Wrong(differs()) };
+            if meant.iter().any(is_same) {
+                return Fate::Whole;
+            }
+            let is_beginning = meant.iter().any(|meant| meant.starts_with(text.trim_end()));
+            return Fate::Wrong(if is_beginning { Harm::EndLost } else { Harm::Changed }, differs());
         }
         if meant.iter().any(|meant| meant.starts_with(text)) {
             Fate::Refused(differs())
         } else {
-            Fate::Wrong(format!("{}, told as cut", differs()))
+            Fate::Wrong(Harm::Changed, format!("{}, told as cut", differs()))
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use testkit::Dialect;
 
-use super::exchange::{Exchange, Fate, Played};
+use super::exchange::{Exchange, Fate, Harm, Played};
 use crate::support::spoken::Wire;
 
 /// Whole, refused, and silently wrong.
@@ -20,7 +20,7 @@ impl Count {
         match fate {
             Fate::Whole => self.whole += 1,
             Fate::Refused(_) => self.refused += 1,
-            Fate::Wrong(_) => self.wrong += 1,
+            Fate::Wrong(..) => self.wrong += 1,
         }
     }
 
@@ -76,6 +76,12 @@ impl Tally {
         count
     }
 
+    /// How many are wrong in this way.
+    pub(super) fn harmed(&self, harm: Harm) -> usize {
+        let wrong = |played: &Played| matches!(&played.fate, Fate::Wrong(how, _) if *how == harm);
+        self.all.iter().filter(|(_, played)| wrong(played)).count()
+    }
+
     /// Prints the table, what it cost, and the first of those that went wrong or were refused.
     pub(super) fn print(&self, title: &str) {
         println!("\n{title}: {} exchanges", self.all.len());
@@ -89,14 +95,16 @@ impl Tally {
         self.rows(|exchange| format!("{:?}", exchange.kind));
         println!();
         self.rows(|_| "all".to_owned());
+        let left_in = self.all.iter().filter(|(_, played)| played.remark_left_in).count();
+        println!("\nof the whole ones {left_in} have a closing remark of the answer at their end");
         self.print_costs();
         self.print_some("silently wrong", 12, |fate| match fate {
-            Fate::Wrong(why) => Some(why),
+            Fate::Wrong(_, why) => Some(why),
             Fate::Whole | Fate::Refused(_) => None,
         });
         self.print_some("refused", 6, |fate| match fate {
             Fate::Refused(why) => Some(why),
-            Fate::Whole | Fate::Wrong(_) => None,
+            Fate::Whole | Fate::Wrong(..) => None,
         });
     }
 
