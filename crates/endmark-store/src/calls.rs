@@ -99,6 +99,10 @@ pub struct Tokens {
     pub output: Option<u64>,
     /// Of the prompt, read from a cache.
     pub cached: Option<u64>,
+    /// Of the prompt, written to a cache.
+    pub cache_written: Option<u64>,
+    /// Of these, kept there for an hour.
+    pub cache_written_1h: Option<u64>,
     /// Generated, that were reasoning.
     pub reasoning: Option<u64>,
     /// All together.

@@ -41,6 +41,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "usage_purpose",
         sql: include_str!("../migrations/0006_usage_purpose.sqlite.sql"),
     },
+    Migration {
+        version: 8,
+        name: "usage_cache_writes",
+        sql: include_str!("../migrations/0008_usage_cache_writes.sqlite.sql"),
+    },
 ];
 
 /// The newest migration this version knows.

@@ -58,6 +58,21 @@ pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<b
             settled.as_ref().and_then(|settled| settled.first_byte_us).map(milliseconds),
             settled.as_ref().map(|settled| milliseconds(settled.total_us)),
         ])?;
+    if written > 0
+        && let Some(tokens_written) = tokens.cache_written.filter(|tokens| *tokens > 0)
+    {
+        connection
+            .prepare_cached(
+                "INSERT INTO usage_cache_writes (request_id, call, tokens, tokens_1h) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (request_id, call) DO NOTHING",
+            )?
+            .execute(params![
+                clipped(&started.request_id),
+                started.call,
+                integer(tokens_written),
+                integer(tokens.cache_written_1h.unwrap_or(0)),
+            ])?;
+    }
     Ok(written > 0)
 }
 
@@ -69,6 +84,14 @@ pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fau
                WHERE started_at < datetime('now', '-' || ?1 || ' days') LIMIT ?2)",
         )?
         .execute([keep_days, FORGOTTEN_AT_ONCE])?;
+    if forgotten > 0 {
+        connection
+            .prepare_cached(
+                "DELETE FROM usage_cache_writes WHERE NOT EXISTS (SELECT 1 FROM usage u
+                   WHERE u.request_id = usage_cache_writes.request_id AND u.call = usage_cache_writes.call)",
+            )?
+            .execute([])?;
+    }
     Ok(forgotten as u64)
 }
 

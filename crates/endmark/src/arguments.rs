@@ -190,6 +190,17 @@ Examples:
 
 With `resume.mode=warn` the gateway only watches: the report then says what it would have done, and what for.")]
     Report(Report),
+    /// Tokens and dollars of upstream calls, by session, model, key, upstream, day or purpose
+    #[command(after_help = "\
+Examples:
+  endmark usage
+  endmark usage --by day --since 30d
+  endmark usage --by session --since 2026-11-01 --until 2026-12-01 --csv > november.csv
+  endmark usage --json | jq -r .data.total.usd
+
+Calls for the rest of a cut reply are in it: `--by purpose` shows what they cost. A model without a price has none, and
+not 0; `[prices.\"NAME\"]` in the configuration gives it one.")]
+    Usage(Usage),
     /// Show the effective configuration, and where each value came from
     #[command(
         args_conflicts_with_subcommands = true,
@@ -235,6 +246,7 @@ impl Command {
             Self::Stitch(arguments) => arguments.check_limits(),
             Self::Resume(arguments) => arguments.check_limits(),
             Self::Report(arguments) => arguments.check_limits(),
+            Self::Usage(arguments) => arguments.check_limits(),
             Self::Findings(arguments) => arguments.check_limits(),
             Self::Setup(arguments) => arguments.check_limits(),
             // `exec` checks what it is given by its manifest; the others take words from a list, or look something up.
@@ -504,6 +516,61 @@ pub(crate) struct Report {
     #[arg(long, value_name = "sqlite:PATH")]
     #[limits(max_bytes = 4096)]
     pub(crate) store: Option<String>,
+}
+
+/// The arguments of `usage`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Usage {
+    /// By what calls are summed
+    #[arg(long, value_enum, default_value_t = UsageKey::Model)]
+    #[limits(skip)]
+    pub(crate) by: UsageKey,
+    /// Only calls from then on: a day, or so long ago (a number with m, h, d or w)
+    #[arg(long, value_name = "DAY|SPAN")]
+    #[limits(max_bytes = 32)]
+    pub(crate) since: Option<String>,
+    /// Only calls before then: a day, or so long ago
+    #[arg(long, value_name = "DAY|SPAN")]
+    #[limits(max_bytes = 32)]
+    pub(crate) until: Option<String>,
+    /// Print CSV
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+    /// Read this store (key `store`)
+    #[arg(long, value_name = "sqlite:PATH")]
+    #[limits(max_bytes = 4096)]
+    pub(crate) store: Option<String>,
+}
+
+/// By what calls are summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UsageKey {
+    /// The session, by its hash
+    Session,
+    /// The model that was asked for
+    Model,
+    /// The client's key, by its hash
+    Key,
+    /// The upstream
+    Upstream,
+    /// The day, UTC
+    Day,
+    /// Why the call was made: reply, retry, fallback, resume, correction
+    Purpose,
+}
+
+impl UsageKey {
+    /// Its name in answers.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Model => "model",
+            Self::Key => "key",
+            Self::Upstream => "upstream",
+            Self::Day => "day",
+            Self::Purpose => "purpose",
+        }
+    }
 }
 
 /// The arguments of `config`.

@@ -16,6 +16,7 @@ mod schemas;
 mod serve;
 mod setup;
 mod stitch;
+mod usage;
 
 use crate::answer::Outcome;
 use crate::arguments::Command;
@@ -36,6 +37,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Setup(arguments) => setup::run(context, &arguments).map(Outcome::from),
         Command::Log(arguments) => log::run(context, &arguments).map(Outcome::from),
         Command::Report(arguments) => report::run(context, &arguments).map(Outcome::from),
+        Command::Usage(arguments) => usage::run(context, &arguments).map(Outcome::from),
         Command::Config(arguments) => config::run(context, &arguments).map(Outcome::from),
         Command::Doctor => doctor::run(context).map(Outcome::from),
         Command::Completions { shell } => completions::run(shell).map(Outcome::from),

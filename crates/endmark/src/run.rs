@@ -60,6 +60,7 @@ fn is_answered_on_signals(command: &Command) -> bool {
         | Command::Setup(_)
         | Command::Log(_)
         | Command::Report(_)
+        | Command::Usage(_)
         | Command::Config(_)
         | Command::Doctor
         | Command::Completions { .. }

@@ -201,6 +201,8 @@ impl Call {
                 prompt: Some(usage.prompt),
                 output: Some(usage.completion),
                 cached: usage.cached,
+                cache_written: usage.cache_writes(),
+                cache_written_1h: usage.cache_writes_for_an_hour(),
                 reasoning: usage.reasoning,
                 total: Some(usage.total),
             }),

@@ -37,8 +37,9 @@ pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Ve
         writer.maybe_text(settled.stop.as_deref());
         writer.maybe_text(settled.verdict.as_deref());
         writer.maybe_text(settled.cut_kind.as_deref());
-        let Tokens { prompt, output, cached, reasoning, total } = settled.tokens;
-        for count in [prompt, output, cached, reasoning, total] {
+        let Tokens { prompt, output, cached, cache_written, cache_written_1h, reasoning, total } =
+            settled.tokens;
+        for count in [prompt, output, cached, cache_written, cache_written_1h, reasoning, total] {
             writer.maybe(count);
         }
         writer.number(settled.received_bytes);
@@ -86,6 +87,8 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
                 prompt: reader.maybe()?,
                 output: reader.maybe()?,
                 cached: reader.maybe()?,
+                cache_written: reader.maybe()?,
+                cache_written_1h: reader.maybe()?,
                 reasoning: reader.maybe()?,
                 total: reader.maybe()?,
             },

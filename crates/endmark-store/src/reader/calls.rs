@@ -60,7 +60,8 @@ pub struct UsageRow {
 
 const COLUMNS: &str = "SELECT request_id, call, purpose, session, credential, upstream, format, model, answered_model,
   streamed, mode, started_at, ended_at, http_status, ending, stop, verdict, cut_kind, prompt_tokens, output_tokens,
-  cached_tokens, reasoning_tokens, total_tokens, sent_bytes, received_bytes, first_byte_ms, total_ms FROM usage";
+  cached_tokens, reasoning_tokens, total_tokens, sent_bytes, received_bytes, first_byte_ms, total_ms, w.tokens,
+  w.tokens_1h FROM usage LEFT JOIN usage_cache_writes w USING (request_id, call)";
 
 impl Reader {
     /// The upstream calls of one request, in the order in which they were made.
@@ -74,6 +75,37 @@ impl Reader {
             &format!("{COLUMNS} ORDER BY started_at DESC, request_id DESC, call DESC LIMIT ?1"),
             &[&limit],
         )
+    }
+
+    /// The moment so many seconds ago, by the clock of the store, as it writes moments.
+    pub fn before(&self, seconds: u64) -> Result<String, StoreError> {
+        let span = i64::try_from(seconds).unwrap_or(i64::MAX);
+        let read = self.connection().query_row(
+            "SELECT coalesce(datetime('now', '-' || ?1 || ' seconds'), '0000-01-01 00:00:00')",
+            [span],
+            |row| row.get(0),
+        );
+        read.map_err(|error| self.failed(&error))
+    }
+
+    /// Gives every upstream call that began from `since` on and before `until` (as `YYYY-MM-DD HH:MM:SS`, UTC) to
+    /// `each`, the oldest first; none of them is kept.
+    pub fn each_call(
+        &self,
+        since: &str,
+        until: &str,
+        mut each: impl FnMut(UsageRow),
+    ) -> Result<(), StoreError> {
+        let mut read = || {
+            let sql = format!("{COLUMNS} WHERE started_at >= ?1 AND started_at < ?2 ORDER BY started_at");
+            let mut statement = self.connection().prepare(&sql)?;
+            let mut rows = statement.query([since, until])?;
+            while let Some(row) = rows.next()? {
+                each(usage_row(row)?);
+            }
+            Ok(())
+        };
+        read().map_err(|error| self.failed(&error))
     }
 
     fn calls(&self, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<UsageRow>, StoreError> {
@@ -112,6 +144,8 @@ fn usage_row(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
             prompt: count(18)?,
             output: count(19)?,
             cached: count(20)?,
+            cache_written: count(27)?,
+            cache_written_1h: count(28)?,
             reasoning: count(21)?,
             total: count(22)?,
         },

@@ -103,6 +103,12 @@ impl Details {
         self.0.iter().find(|(place, _)| is_it(place)).and_then(|(_, amount)| amount.count())
     }
 
+    /// The count in this field of an object.
+    pub(super) fn member(&self, object: &str, name: &str) -> Option<u64> {
+        let is_it = |place: &Place| matches!(place, Place::Member(own, key) if own == object && key == name);
+        self.0.iter().find(|(place, _)| is_it(place)).and_then(|(_, amount)| amount.count())
+    }
+
     /// Writes them over those of this usage object.
     pub(crate) fn write<'a>(&self, edits: &mut Edits<'a>, usage: Value<'a>) {
         let mut made: Vec<&str> = Vec::new();

@@ -29,6 +29,22 @@ pub struct Usage {
     pub details: Details,
 }
 
+/// Where OpenAI's formats count what was written to a cache.
+const WRITTEN_AT_OPENAI: [&str; 2] = ["prompt_tokens_details", "input_tokens_details"];
+
+impl Usage {
+    /// Tokens of the prompt that were written to a cache, however long it keeps them.
+    pub fn cache_writes(&self) -> Option<u64> {
+        let at_openai = |object| self.details.member(object, "cache_write_tokens");
+        self.written.or_else(|| WRITTEN_AT_OPENAI.into_iter().find_map(at_openai))
+    }
+
+    /// Of these, the ones that it keeps for an hour: Anthropic bills them apart.
+    pub fn cache_writes_for_an_hour(&self) -> Option<u64> {
+        self.details.member("cache_creation", "ephemeral_1h_input_tokens")
+    }
+}
+
 impl std::ops::Add for Usage {
     type Output = Self;
 

@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
 }
 
 /// A span of time as it is typed: `90m`, `12h`, `7d`, `4w`.
-fn seconds(typed: &str) -> Result<u64, CommandError> {
+pub(super) fn seconds(typed: &str) -> Result<u64, CommandError> {
     let unusable = || {
         CommandError::input(
             "bad_since",

@@ -8,7 +8,9 @@ use endmark_envelope::schema::of_answer;
 use schemars::Schema;
 use serde_json::Value;
 
-use super::{completions, config, demo, detect, findings, log, man, report, resume, serve, setup, stitch};
+use super::{
+    completions, config, demo, detect, findings, log, man, report, resume, serve, setup, stitch, usage,
+};
 use crate::checks;
 use crate::definition::definition;
 
@@ -43,6 +45,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("serve", of_answer::<serve::Report>()),
         ("setup", of_answer::<setup::Report>()),
         ("stitch", of_answer::<stitch::Report<'_>>()),
+        ("usage", of_answer::<usage::Report>()),
     ]
 }
 

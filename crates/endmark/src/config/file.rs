@@ -9,7 +9,7 @@ use super::error::ConfigError;
 use super::given::Given;
 
 /// One assignment of a file.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Assignment {
     /// Section and key, joined by dots.
     pub(crate) name: String,
@@ -49,13 +49,14 @@ fn given(value: &Spanned<DeValue<'_>>) -> Given {
         DeValue::String(text) => Given::Text(text.to_string()),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
             .map_or(Given::Other("integer"), Given::Integer),
+        DeValue::Float(number) => number.as_str().parse().map_or(Given::Other("float"), Given::Float),
         DeValue::Boolean(flag) => Given::Boolean(*flag),
         DeValue::Table(table) => reference(table).unwrap_or(Given::Other("table")),
         DeValue::Array(values) => {
             let texts = values.iter().map(|value| value.get_ref().as_str().map(str::to_owned));
             texts.collect::<Option<Vec<_>>>().map_or(Given::Other("array"), Given::List)
         }
-        other => Given::Other(other.type_str()),
+        other @ DeValue::Datetime(_) => Given::Other(other.type_str()),
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 
+use endmark_context::{Rate, rate_from_dollars};
 use endmark_store::StoreLocation;
 
 use super::settings::Choice;
 
 /// A value as a file, a variable or a flag gives it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Given {
     /// Written where everything is text (a variable, a flag): read as whatever the key needs.
     Written(String),
@@ -15,6 +16,8 @@ pub(crate) enum Given {
     Text(String),
     /// A TOML integer.
     Integer(i64),
+    /// A TOML float.
+    Float(f64),
     /// A TOML boolean.
     Boolean(bool),
     /// The TOML table `{ env = "NAME" }`.
@@ -66,6 +69,21 @@ impl Given {
             _ => None,
         };
         count.filter(|count| *count >= least).ok_or_else(|| format!("a whole number, {least} or more"))
+    }
+
+    /// The value as a rate, from dollars per million tokens.
+    pub(crate) fn rate(&self) -> Result<Rate, Expected> {
+        let dollars = match self {
+            #[expect(clippy::cast_precision_loss, reason = "no price has 16 digits")]
+            Self::Integer(number) => Some(*number as f64),
+            Self::Float(number) => Some(*number),
+            Self::Written(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        let dollars =
+            dollars.ok_or_else(|| "a number of dollars per million tokens, like 0.30".to_owned())?;
+        rate_from_dollars(dollars)
+            .map_err(|error| format!("a number of dollars per million tokens ({error})"))
     }
 
     /// The value as yes or no.

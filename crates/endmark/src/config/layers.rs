@@ -11,6 +11,7 @@ use super::error::ConfigError;
 use super::given::{Expected, Given};
 use super::keys::{KEYS, Key};
 use super::nearest::nearest;
+use super::prices::{PRICE_KEYS, Price};
 use super::provenance::{Origin, Provenance};
 use super::secret_source::SecretSource;
 use super::settings::{ProxyChoice, Schema, Settings, Upstream};
@@ -46,7 +47,13 @@ impl Layers {
         origin: Origin,
         folder: Option<&Path>,
     ) -> Result<(), ConfigError> {
+        // A model's name has dots of its own.
+        let price = name.strip_prefix("prices.").and_then(|rest| rest.rsplit_once('.'));
+        let price = price.filter(|(pattern, key)| !pattern.is_empty() && PRICE_KEYS.contains(key));
         let expected = match name.split('.').collect::<Vec<_>>()[..] {
+            ["prices", ..] if price.is_some() => {
+                price.map_or(Ok(()), |(pattern, key)| self.price(pattern).set(key, given))
+            }
             ["upstreams", upstream, key] if UPSTREAM_KEYS.contains(&key) => {
                 check_name(upstream, "an upstream", &origin)?;
                 set_upstream(self.upstream(upstream), key, given, folder)
@@ -123,7 +130,20 @@ impl Layers {
             }
             self.check_fallback(upstream)?;
         }
+        self.check_prices()?;
         self.check_tls()
+    }
+
+    /// Half a price would make a sum that is too small.
+    fn check_prices(&self) -> Result<(), ConfigError> {
+        let missing = |price: &Price| price.missing().map(|key| (price.pattern.clone(), key));
+        let Some((pattern, missing)) = self.settings.prices.iter().find_map(missing) else { return Ok(()) };
+        let said = PRICE_KEYS.iter().map(|key| format!("prices.{pattern}.{key}"));
+        let said =
+            said.map(|key| (self.provenance.of(&key), key)).find(|(origin, _)| *origin != Origin::Default);
+        let (origin, key) = said.unwrap_or((Origin::Default, format!("prices.{pattern}.{missing}")));
+        let expected = format!("set together with `{missing}`, in dollars per million tokens");
+        Err(ConfigError::Value { key, origin, expected })
     }
 
     /// A certificate is of no use without its key, nor a key without its certificate.
@@ -187,6 +207,15 @@ impl Layers {
             upstreams.len() - 1
         });
         &mut upstreams[index]
+    }
+
+    fn price(&mut self, pattern: &str) -> &mut Price {
+        let prices = &mut self.settings.prices;
+        let index = prices.iter().position(|price| price.pattern == pattern).unwrap_or_else(|| {
+            prices.push(Price { pattern: pattern.to_owned(), ..Price::default() });
+            prices.len() - 1
+        });
+        &mut prices[index]
     }
 
     fn set_schema(&mut self, name: &str, given: &Given, folder: Option<&Path>) -> Result<(), Expected> {
@@ -293,7 +322,7 @@ fn check_name(name: &str, what: &'static str, origin: &Origin) -> Result<(), Con
 /// Whether this is the name of a section, which may be empty.
 fn is_section(name: &str) -> bool {
     let is_below = |key: &Key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
-    name == "upstreams" || name == "schemas" || KEYS.iter().any(is_below)
+    ["upstreams", "schemas", "prices"].contains(&name) || KEYS.iter().any(is_below)
 }
 
 fn unknown(name: &str, given: &Given, origin: Origin) -> ConfigError {
@@ -303,12 +332,15 @@ fn unknown(name: &str, given: &Given, origin: Origin) -> ConfigError {
     }
     if matches!(given, Given::Other("table")) && !name.contains('.') {
         let sections = KEYS.iter().filter_map(|key| key.name.split_once('.')).map(|(section, _)| section);
-        let sections = sections.chain(["upstreams", "schemas"]).map(str::to_owned);
+        let sections = sections.chain(["upstreams", "schemas", "prices"]).map(str::to_owned);
         return ConfigError::UnknownKey { key: name.to_owned(), origin, nearest: nearest(name, sections) };
     }
     let mut known: Vec<String> = KEYS.iter().map(|key| key.name.to_owned()).collect();
     if let [_, upstream, _] = name.split('.').collect::<Vec<_>>()[..] {
         known.extend(UPSTREAM_KEYS.iter().map(|key| format!("upstreams.{upstream}.{key}")));
+    }
+    if let Some((pattern, _)) = name.strip_prefix("prices.").and_then(|rest| rest.rsplit_once('.')) {
+        known.extend(PRICE_KEYS.iter().map(|key| format!("prices.{pattern}.{key}")));
     }
     ConfigError::UnknownKey { key: name.to_owned(), origin, nearest: nearest(name, known) }
 }

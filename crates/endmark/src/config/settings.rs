@@ -10,6 +10,7 @@ use endmark_store::StoreLocation;
 use endmark_wire::openai_chat::OPENAI;
 use endmark_wire::provider::Provider;
 
+use super::prices::Price;
 use super::secret_source::SecretSource;
 
 /// Everything that can be configured, with its default.
@@ -34,6 +35,8 @@ pub(crate) struct Settings {
     pub(crate) disclose: Disclose,
     pub(crate) store_policy: StorePolicy,
     pub(crate) schemas: Vec<Schema>,
+    /// The user's own prices, in the order in which they were given.
+    pub(crate) prices: Vec<Price>,
 }
 
 /// The files for TLS on the listener: both or none.
@@ -243,6 +246,7 @@ impl Default for Settings {
             disclose: Disclose { always: gateway.disclose_always },
             store_policy: StorePolicy { keep_text: gateway.keep_text, keep_days: 30 },
             schemas: Vec::new(),
+            prices: Vec::new(),
         }
     }
 }

@@ -34,6 +34,11 @@ pub(crate) fn shown(effective: &Effective) -> Vec<Shown> {
             all.push(show(format!("upstreams.{}.{key}", upstream.name), value, summary));
         }
     }
+    for price in &effective.settings.prices {
+        for (key, value, summary) in price.values() {
+            all.push(show(format!("prices.{}.{key}", price.pattern), value, summary));
+        }
+    }
     for schema in &effective.settings.schemas {
         let key = format!("schemas.{}", schema.name);
         all.push(show(key, json!(schema.path.to_string_lossy()), "a JSON Schema that a request can name"));

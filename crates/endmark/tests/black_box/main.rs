@@ -27,3 +27,4 @@ mod serve;
 mod setup;
 mod stitch;
 mod tls;
+mod usage;

@@ -1,0 +1,57 @@
+//! The sums as CSV (RFC 4180), for a spreadsheet.
+
+use super::sums::Row;
+use crate::arguments::UsageKey;
+
+pub(super) fn text(by: UsageKey, rows: &[Row]) -> String {
+    let mut text = format!(
+        "{},calls,prompt_tokens,cached_tokens,cache_write_tokens,completion_tokens,reasoning_tokens,estimated_calls,\
+         unpriced_calls,usd\r\n",
+        by.name()
+    );
+    for Row { key, total } in rows {
+        let counts = [
+            total.calls,
+            total.prompt_tokens,
+            total.cached_tokens,
+            total.cache_write_tokens,
+            total.completion_tokens,
+            total.reasoning_tokens,
+            total.estimated_calls,
+            total.unpriced_calls,
+        ];
+        text.push_str(&quoted(key));
+        for count in counts {
+            text.push(',');
+            text.push_str(&count.to_string());
+        }
+        text.push(',');
+        // An empty field is no price; 0 would be one.
+        text.push_str(total.usd.as_deref().unwrap_or_default());
+        text.push_str("\r\n");
+    }
+    text
+}
+
+/// A model's name is outside text: a spreadsheet takes one that begins with `=`, `+`, `-` or `@` for a formula.
+fn quoted(key: &str) -> String {
+    let formula = if key.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+    if formula.is_empty() && !key.contains([',', '"', '\n', '\r']) {
+        return key.to_owned();
+    }
+    format!("\"{formula}{}\"", key.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_key_is_one_field_and_no_formula() {
+        for (key, field) in
+            [("gpt-5", "gpt-5"), ("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("=1+1", "\"'=1+1\""), ("", "")]
+        {
+            assert_eq!(quoted(key), field);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Calls, summed: each is priced by itself, since the price of its tokens depends on its length, its hour and its tier.
+
+use std::collections::BTreeMap;
+
+use endmark_context::{Models, Moment, Tokens, dollars};
+use endmark_store::UsageRow;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::answer::to_data;
+use crate::arguments::UsageKey;
+use crate::error::CommandError;
+
+/// Bytes that count as a token where the provider reported none.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// Sums over calls.
+#[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Total {
+    pub(super) calls: u64,
+    pub(super) prompt_tokens: u64,
+    pub(super) cached_tokens: u64,
+    pub(super) cache_write_tokens: u64,
+    pub(super) completion_tokens: u64,
+    pub(super) reasoning_tokens: u64,
+    /// Calls whose tokens the provider did not report: they are estimated by their bytes, four to a token.
+    pub(super) estimated_calls: u64,
+    /// Calls of models whose price is not known.
+    pub(super) unpriced_calls: u64,
+    /// Dollars with nine places; null where a price is missing.
+    pub(super) usd: Option<String>,
+    /// Dollars of the calls whose price is known.
+    pub(super) usd_at_least: String,
+    #[serde(skip)]
+    pub(super) nano_usd: u64,
+}
+
+/// One sum under its key.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) key: String,
+    pub(super) total: Total,
+}
+
+impl Row {
+    /// As an object whose first field has the key's own name.
+    pub(super) fn named(&self, by: UsageKey) -> Result<Map<String, Value>, CommandError> {
+        let mut named = Map::new();
+        named.insert(by.name().to_owned(), Value::from(self.key.as_str()));
+        if let Value::Object(total) = to_data(&self.total)? {
+            named.extend(total);
+        }
+        Ok(named)
+    }
+}
+
+/// Sums in the making.
+pub(super) struct Sums<'a> {
+    by: UsageKey,
+    models: &'a Models,
+    rows: BTreeMap<String, Total>,
+}
+
+impl<'a> Sums<'a> {
+    pub(super) fn new(by: UsageKey, models: &'a Models) -> Self {
+        Self { by, models, rows: BTreeMap::new() }
+    }
+
+    pub(super) fn add(&mut self, call: &UsageRow) {
+        let total = self.rows.entry(key(self.by, call)).or_default();
+        let (tokens, is_estimated) = tokens(call);
+        total.calls += 1;
+        total.estimated_calls += u64::from(is_estimated);
+        total.count(&tokens);
+        if tokens == Tokens::default() {
+            return;
+        }
+        // What answered is billed; some servers answer with a name of their own for a model.
+        let named = call.answered_model.iter().chain([&call.model]);
+        let model = named.filter(|name| !name.is_empty()).find_map(|name| self.models.find(name));
+        let at = Moment::parse(&call.started_at);
+        let cost = model.zip(at).and_then(|(model, at)| model.prices.cost(&tokens, at, None));
+        match cost {
+            Some(cost) => total.nano_usd = total.nano_usd.saturating_add(cost.nano_usd),
+            None => total.unpriced_calls += 1,
+        }
+    }
+
+    /// The rows, the dearest first (days in their order), and their sum.
+    pub(super) fn finish(self) -> (Vec<Row>, Total) {
+        let mut total = Total::default();
+        let mut rows: Vec<Row> = Vec::new();
+        for (key, sum) in self.rows {
+            total.add(&sum);
+            rows.push(Row { key, total: sum.priced() });
+        }
+        if self.by != UsageKey::Day {
+            let weight =
+                |row: &Row| (row.total.nano_usd, row.total.prompt_tokens + row.total.completion_tokens);
+            rows.sort_by_key(|row| std::cmp::Reverse(weight(row)));
+        }
+        (rows, total.priced())
+    }
+}
+
+impl Total {
+    fn count(&mut self, tokens: &Tokens) {
+        let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
+        add(&mut self.prompt_tokens, tokens.prompt);
+        add(&mut self.cached_tokens, tokens.cached);
+        add(&mut self.cache_write_tokens, tokens.cache_write.saturating_add(tokens.cache_write_1h));
+        add(&mut self.completion_tokens, tokens.completion);
+        add(&mut self.reasoning_tokens, tokens.reasoning);
+    }
+
+    fn add(&mut self, other: &Self) {
+        let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
+        add(&mut self.calls, other.calls);
+        add(&mut self.prompt_tokens, other.prompt_tokens);
+        add(&mut self.cached_tokens, other.cached_tokens);
+        add(&mut self.cache_write_tokens, other.cache_write_tokens);
+        add(&mut self.completion_tokens, other.completion_tokens);
+        add(&mut self.reasoning_tokens, other.reasoning_tokens);
+        add(&mut self.estimated_calls, other.estimated_calls);
+        add(&mut self.unpriced_calls, other.unpriced_calls);
+        add(&mut self.nano_usd, other.nano_usd);
+    }
+
+    /// With its dollars written out: null, and not too few, where a price is missing.
+    fn priced(self) -> Self {
+        let usd = dollars(self.nano_usd);
+        Self { usd: Some(usd.clone()).filter(|_| self.unpriced_calls == 0), usd_at_least: usd, ..self }
+    }
+}
+
+fn key(by: UsageKey, call: &UsageRow) -> String {
+    match by {
+        UsageKey::Session => call.session.clone(),
+        UsageKey::Model => call.model.clone(),
+        UsageKey::Key => call.credential.clone().unwrap_or_default(),
+        UsageKey::Upstream => call.upstream.clone(),
+        UsageKey::Day => call.started_at.get(..10).unwrap_or_default().to_owned(),
+        UsageKey::Purpose => call.purpose.clone(),
+    }
+}
+
+/// The tokens of a call, and whether they are estimated: where an answer came and none were reported.
+fn tokens(call: &UsageRow) -> (Tokens, bool) {
+    let reported = &call.tokens;
+    if reported.prompt.is_none() && reported.output.is_none() {
+        let was_served = call.http_status.is_some_and(|status| (200..300).contains(&status));
+        let estimated = Tokens {
+            prompt: call.sent_bytes.div_ceil(BYTES_PER_TOKEN),
+            completion: call.received_bytes.unwrap_or(0).div_ceil(BYTES_PER_TOKEN),
+            ..Tokens::default()
+        };
+        return (if was_served { estimated } else { Tokens::default() }, was_served);
+    }
+    let written_1h = reported.cache_written_1h.unwrap_or(0);
+    let counted = Tokens {
+        prompt: reported.prompt.unwrap_or(0),
+        cached: reported.cached.unwrap_or(0),
+        cache_write: reported.cache_written.unwrap_or(0).saturating_sub(written_1h),
+        cache_write_1h: written_1h,
+        completion: reported.output.unwrap_or(0),
+        reasoning: reported.reasoning.unwrap_or(0),
+        ..Tokens::default()
+    };
+    (counted, false)
+}

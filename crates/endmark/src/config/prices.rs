@@ -1,0 +1,79 @@
+//! The user's own prices, and the table of models with them. (CX-6)
+
+use endmark_context::{Model, Models, Prices, Rate, Rates, rate_from_dollars};
+use serde_json::{Value, json};
+
+use super::given::{Expected, Given};
+use super::settings::Settings;
+
+/// The keys of a price.
+pub(crate) const PRICE_KEYS: [&str; 4] = ["input", "cached_input", "output", "context_tokens"];
+
+/// What the tokens of the models that a pattern names cost.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Price {
+    /// A model's name; `*` stands for any characters.
+    pub(crate) pattern: String,
+    pub(crate) input: Option<Rate>,
+    pub(crate) cached_input: Option<Rate>,
+    pub(crate) output: Option<Rate>,
+    pub(crate) context_tokens: Option<u64>,
+}
+
+impl Price {
+    pub(crate) fn set(&mut self, key: &str, given: &Given) -> Result<(), Expected> {
+        match key {
+            "input" => self.input = Some(given.rate()?),
+            "cached_input" => self.cached_input = Some(given.rate()?),
+            "output" => self.output = Some(given.rate()?),
+            _ => self.context_tokens = Some(given.count(1)?),
+        }
+        Ok(())
+    }
+
+    /// The key without which there is no price.
+    pub(crate) fn missing(&self) -> Option<&'static str> {
+        let is_there = [("input", self.input), ("output", self.output)];
+        is_there.into_iter().find(|(_, rate)| rate.is_none()).map(|(key, _)| key)
+    }
+
+    /// Keys, values and what they say.
+    pub(crate) fn values(&self) -> [(&'static str, Value, &'static str); 4] {
+        let dollars = |rate: Option<Rate>| json!(rate.map(in_dollars));
+        [
+            ("input", dollars(self.input), "dollars per million tokens of a prompt"),
+            ("cached_input", dollars(self.cached_input), "dollars per million tokens read from a cache"),
+            ("output", dollars(self.output), "dollars per million tokens of a reply"),
+            ("context_tokens", json!(self.context_tokens), "tokens of a prompt and its reply together"),
+        ]
+    }
+}
+
+/// As it was written: the nearest number to a rate is the one that the rate was made from.
+fn in_dollars(rate: Rate) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "checked just below")]
+    let dollars = rate as f64 / 1e9;
+    debug_assert_eq!(rate_from_dollars(dollars), Ok(rate));
+    dollars
+}
+
+/// The table of models with the user's own, of which the later ones count more.
+pub(crate) fn models(settings: &Settings) -> Models {
+    let mut models = Models::builtin().clone();
+    for price in &settings.prices {
+        let rates = Rates {
+            input: price.input,
+            output: price.output,
+            cached: price.cached_input,
+            ..Rates::default()
+        };
+        let model = Model {
+            id: price.pattern.clone(),
+            context_tokens: price.context_tokens,
+            prices: Prices::flat(rates),
+            ..Model::default()
+        };
+        models.add(&price.pattern, model);
+    }
+    models
+}

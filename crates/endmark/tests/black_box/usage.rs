@@ -1,0 +1,132 @@
+//! `usage`: what calls took and cost, as the upstream reported it.
+
+use serde_json::{Value, json};
+use testkit::{Dialect, Prefill, Request, ScriptedModel, Speaking, Upstream};
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+
+const TEXT: &str = "one two three four five six seven eight nine ten";
+
+async fn ask(served: &Served, model: &str, mode: &str, limit: u32) -> Value {
+    let body =
+        json!({"model": model, "max_tokens": limit, "messages": [{"role": "user", "content": "Count."}]});
+    let request = Request::post(served.address, "/v1/chat/completions").header("x-endmark-resume", mode);
+    let reply = request.json(&body).send().await.read().await;
+    reply.json()["usage"].clone()
+}
+
+fn row<'a>(data: &'a Value, by: &str, key: &str) -> &'a Value {
+    let rows = data["rows"].as_array().unwrap();
+    rows.iter().find(|row| row[by] == key).unwrap_or_else(|| panic!("no {by} {key} in {data}"))
+}
+
+#[test]
+fn tokens_and_dollars_are_what_the_upstream_reported_at_the_prices_of_the_table() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+        let prices = "[prices.\"my-*\"]\ninput = 1.0\noutput = 1000000\n";
+        let place = Place::new().with_file("endmark.toml", prices);
+        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let mut known = (0, 0);
+        for (model, mode, limit) in
+            [("gpt-5-2025-08-07", "on", 4), ("gpt-5-2025-08-07", "warn", 3), ("nobody", "auto", 500)]
+        {
+            let usage = ask(&served, model, mode, limit).await;
+            if model != "nobody" {
+                known.0 += usage["prompt_tokens"].as_u64().unwrap();
+                known.1 += usage["completion_tokens"].as_u64().unwrap();
+            }
+        }
+        let own = ask(&served, "my-model", "auto", 500).await;
+        assert_eq!(served.end("-TERM").0, Some(0));
+
+        let data = place.run(&["usage", "--json"]).envelope()["data"].clone();
+        let of_table = row(&data, "model", "gpt-5-2025-08-07");
+        assert_eq!(
+            (&of_table["prompt_tokens"], &of_table["completion_tokens"]),
+            (&json!(known.0), &json!(known.1))
+        );
+        assert!(
+            of_table["calls"].as_u64() >= Some(3),
+            "the rest was asked for in a call of its own: {of_table}"
+        );
+        // $1.25 and $10 a million.
+        let nano = known.0 * 1_250 + known.1 * 10_000;
+        assert_eq!(of_table["usd"], json!(format!("0.{nano:09}")));
+        let unknown = row(&data, "model", "nobody");
+        assert_eq!((&unknown["usd"], &unknown["unpriced_calls"]), (&Value::Null, &json!(1)));
+        // The user's own: $1 and $1,000,000 a million, so that each token of the reply is a dollar.
+        let dollars = own["completion_tokens"].as_u64().unwrap();
+        let mine = row(&data, "model", "my-model");
+        assert!(mine["usd"].as_str().unwrap().starts_with(&format!("{dollars}.")), "{mine}");
+        // A sum without one of its prices is no sum.
+        assert_eq!((&data["total"]["usd"], &data["total"]["unpriced_calls"]), (&Value::Null, &json!(1)));
+        assert!(data["total"]["usd_at_least"].as_str().unwrap().starts_with(&format!("{dollars}.")));
+
+        let data = place.run(&["usage", "--by", "purpose", "--json"]).envelope()["data"].clone();
+        assert_eq!(row(&data, "purpose", "reply")["calls"], 4);
+        assert!(row(&data, "purpose", "resume")["completion_tokens"].as_u64() > Some(0));
+        let text = place.run(&["usage"]).output;
+        for words in
+            ["MODEL", "gpt-5-2025-08-07", "no price", "total", "1 calls are of models without a price"]
+        {
+            assert!(text.contains(words), "{words} in {text}");
+        }
+        let csv = place.run(&["usage", "--csv", "--since", "1h"]).output;
+        assert_eq!(csv.lines().count(), 4);
+        assert!(csv.starts_with("model,calls,prompt_tokens,") && csv.contains("\r\nnobody,1,"), "{csv}");
+        let later = place.run(&["usage", "--until", "2020-01-01"]);
+        assert!(later.code == 0 && later.output.contains("No call was recorded"), "{}", later.output);
+    });
+}
+
+#[test]
+fn calls_of_every_format_are_counted_alike() {
+    in_runtime(async {
+        for dialect in Dialect::ALL {
+            let upstream = Upstream::start(Speaking::new(dialect, ScriptedModel::new(TEXT))).await;
+            let place = Place::new();
+            let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+            for stream in [false, true] {
+                let request = Request::post(served.address, dialect.path(stream));
+                request.json(&dialect.request(500, stream)).send().await.read().await;
+            }
+            assert_eq!(served.end("-TERM").0, Some(0));
+            let data = place.run(&["usage", "--by", "upstream", "--json"]).envelope()["data"].clone();
+            assert_eq!(
+                (&data["total"]["calls"], &data["total"]["estimated_calls"]),
+                (&json!(2), &json!(0)),
+                "{data}"
+            );
+            assert!(data["total"]["completion_tokens"].as_u64() >= Some(20), "{dialect:?}: {data}");
+        }
+    });
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_next_step() {
+    let place = Place::new();
+    let run = place.run(&["usage"]);
+    assert!(run.code == 4 && run.errors.contains("start `endmark serve`"), "{}", run.errors);
+    let served = Served::start(&place, &["--upstream", "http://127.0.0.1:9/v1"]);
+    assert_eq!(served.end("-TERM").0, Some(0));
+    for (arguments, words) in [
+        (&["usage", "--since", "soon"][..], "--since 7d"),
+        (&["usage", "--since", "2026-02-30"], "2026-02-30"),
+        (&["usage", "--by", "colour"], "possible values"),
+    ] {
+        let run = place.run(arguments);
+        assert!(run.code == 2 && run.errors.contains(words), "{words} in {}", run.errors);
+    }
+    for (toml, words) in [
+        ("[prices.\"m\"]\ninput = -1.0\noutput = 1\n", "dollars per million tokens"),
+        ("[prices.\"gpt-4.1\"]\ninput = 1.0\n", "set together with `output`"),
+        ("[prices.\"m\"]\ninputs = 1.0\n", "Did you mean `input` in `[prices.m]`"),
+    ] {
+        let place = Place::new().with_file("endmark.toml", toml);
+        let run = place.run(&["config", "check"]);
+        assert_eq!(run.code, 2, "{}", run.errors);
+        assert!(run.errors.contains(words), "{words} in {}", run.errors);
+    }
+}
