@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod cap;
 pub mod conversation;
 mod models;
 mod moment;

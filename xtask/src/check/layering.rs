@@ -7,7 +7,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("endmark-envelope", &["endmark-envelope-derive"]),
     ("endmark-envelope-derive", &[]),
     ("endmark-core", &["endmark-envelope"]),
-    ("endmark-context", &[]),
+    ("endmark-context", &["endmark-core", "endmark-envelope"]),
     ("endmark-wire", &["endmark-context", "endmark-core"]),
     ("endmark-store", &["endmark-core"]),
     ("endmark-gateway", &["endmark-core", "endmark-store", "endmark-wire"]),

@@ -1,0 +1,72 @@
+//! A tool's output, kept small and honest (CX-5).
+//!
+//! [`cap`] takes a value that is there, [`Capper`] one that comes in chunks. What they decide is the same.
+
+mod capper;
+mod document;
+mod error_signs;
+mod format;
+mod grapheme;
+mod json;
+mod limits;
+mod lines;
+mod marker;
+mod rows;
+mod table;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use endmark_envelope::Warning;
+
+pub use capper::{Capper, LARGEST_DOCUMENT_BYTES};
+pub use format::{Asked, FORMATS, Format};
+pub use limits::{
+    CountTokens, DEFAULT_MAX_CHARS, DEFAULT_MAX_ITEMS, Keep, LEAST_LIMIT, LimitError, Limits, Unit,
+};
+
+/// A value within its limits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capped {
+    /// The value as it was, or with markers where something is left out.
+    pub text: String,
+    /// What it was taken for.
+    pub format: Format,
+    /// Whether anything is left out or not shown.
+    pub is_cut: bool,
+    /// One for each value that is not there in full (EN-2), and what else is worth knowing.
+    pub warnings: Vec<Warning>,
+}
+
+/// Why a value cannot be capped.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CapError {
+    /// The limits leave no room.
+    #[error(transparent)]
+    Limits(#[from] LimitError),
+    /// The value is said to be text, and is not.
+    #[error("the value is not UTF-8: byte {at} cannot stand where it stands")]
+    NotUtf8 {
+        /// The byte, from 0.
+        at: u64,
+    },
+}
+
+/// Caps a value (CX-5): never longer than the limit nor than it was, the same for the same input, and once capped not
+/// capped again.
+///
+/// ```
+/// use endmark_context::cap::{Asked, Limits, cap};
+///
+/// let rows: Vec<String> = (0..11_000).map(|id| format!(r#"{{"id": {id}, "state": "{}"}}"#, if id == 7_000 { "lost" } else { "ok" })).collect();
+/// let capped = cap(format!("[{}]", rows.join(", ")).as_bytes(), Asked::Auto, &Limits::default())?;
+/// assert!(capped.text.contains(r#"{"id": 7000, "state": "lost"}"#));
+/// assert!(capped.text.ends_with(r#", {"endmark_omitted": {"items": 10500, "of": 11000, "handle": null}}]"#));
+/// assert_eq!(capped.warnings[0].message, "10,500 of 11,000 items are left out");
+/// # Ok::<(), endmark_context::cap::CapError>(())
+/// ```
+pub fn cap(value: &[u8], asked: Asked, limits: &Limits) -> Result<Capped, CapError> {
+    let mut capper = Capper::new(asked, limits.clone())?;
+    capper.push(value)?;
+    capper.finish()
+}

@@ -1,0 +1,235 @@
+//! A value that comes in chunks, capped at its end.
+
+use endmark_envelope::{FieldPath, MORE_TRUNCATED, Size, Warning};
+
+use super::document::{self, Document};
+use super::format::{self, Asked, Format};
+use super::json::Cut;
+use super::limits::Limits;
+use super::lines::Foreign;
+use super::marker::{grouped, way_to_read};
+use super::table::{self, Table};
+use super::text::{Landmarks, Text};
+use super::{CapError, Capped};
+
+/// How much is looked at to find out what a value is.
+const BEGINNING_BYTES: usize = 64 << 10;
+/// A JSON document that is larger is not taken apart: its beginning is shown, and an error.
+pub const LARGEST_DOCUMENT_BYTES: usize = 32 << 20;
+/// Each cut beyond so many has no warning of its own.
+const WARNINGS: usize = 100;
+
+/// Caps a value that comes in chunks of any size; what comes out does not depend on them. What it holds is a few times
+/// the limit, or a JSON document of at most [`LARGEST_DOCUMENT_BYTES`], however large the value is.
+///
+/// ```
+/// use endmark_context::cap::{Asked, Capper, Limits};
+///
+/// let mut capper = Capper::new(Asked::Auto, Limits { most: 300, ..Limits::default() })?;
+/// for number in 0..1_000 {
+///     capper.push(format!("job {number} {}\n", if number == 500 { "FAILED" } else { "done" }).as_bytes())?;
+/// }
+/// let capped = capper.finish()?;
+/// assert!(capped.text.chars().count() <= 300);
+/// assert!(capped.text.contains("job 500 FAILED\n") && capped.text.ends_with("job 999 done\n"));
+/// # Ok::<(), endmark_context::cap::CapError>(())
+/// ```
+#[derive(Debug)]
+pub struct Capper {
+    asked: Asked,
+    limits: Limits,
+    path: FieldPath,
+    stage: Stage,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Beginning(Vec<u8>),
+    Text(Format, Box<Text>),
+    Table(Format, Box<Table>),
+    Document(Vec<u8>),
+    /// A document that is too large, of which the beginning is kept.
+    LargeDocument {
+        beginning: String,
+        chars: u64,
+    },
+    Binary(&'static str),
+}
+
+impl Capper {
+    /// A capper for one value. Fails if the limits leave no room.
+    pub fn new(asked: Asked, limits: Limits) -> Result<Self, CapError> {
+        limits.check()?;
+        let path = FieldPath::root().key("text");
+        Ok(Self { asked, limits, path, stage: Stage::Beginning(Vec::new()), bytes: 0 })
+    }
+
+    /// The same capper, where warnings call the value by this path.
+    #[must_use]
+    pub fn called(self, path: FieldPath) -> Self {
+        Self { path, ..self }
+    }
+
+    /// Takes the next bytes.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), CapError> {
+        self.bytes += bytes.len() as u64;
+        if let Stage::Beginning(beginning) = &mut self.stage {
+            beginning.extend_from_slice(bytes);
+            if beginning.len() < BEGINNING_BYTES {
+                return Ok(());
+            }
+            // What is looked at must not depend on the chunks.
+            let (all, looked_at) = (std::mem::take(beginning), BEGINNING_BYTES);
+            let format = format::of(&all[..looked_at], all.len() == looked_at, self.asked);
+            self.stage = self.stage_of(format);
+            return self.read(&all);
+        }
+        self.read(bytes)
+    }
+
+    fn foreign(&self) -> Foreign {
+        if self.asked == Asked::Auto { Foreign::Shown } else { Foreign::Refused }
+    }
+
+    fn stage_of(&self, format: Format) -> Stage {
+        let text =
+            |landmarks| Stage::Text(format, Box::new(Text::new(&self.limits, landmarks, self.foreign())));
+        let table =
+            |kind| Stage::Table(format, Box::new(Table::new(kind, &self.limits, &self.path, self.foreign())));
+        match format {
+            Format::Text => text(Landmarks::Errors),
+            Format::Diff => text(Landmarks::Diff),
+            Format::JsonLines => table(table::Kind::JsonLines),
+            Format::Csv(delimiter) => table(table::Kind::Csv(delimiter)),
+            Format::Json => Stage::Document(Vec::new()),
+            Format::Binary(what) => Stage::Binary(what),
+        }
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Result<(), CapError> {
+        match &mut self.stage {
+            Stage::Text(_, text) => text.push(bytes),
+            Stage::Table(_, table) => table.push(bytes),
+            Stage::Document(document) => {
+                document.extend_from_slice(bytes);
+                if document.len() > LARGEST_DOCUMENT_BYTES {
+                    let document = std::mem::take(document);
+                    let shown = &document[..document.len().min(self.limits.held().saturating_mul(4))];
+                    let beginning = shown.utf8_chunks().next().map_or("", |chunk| chunk.valid()).to_owned();
+                    self.stage = Stage::LargeDocument { beginning, chars: chars_of(&document) };
+                }
+                Ok(())
+            }
+            Stage::LargeDocument { chars, .. } => {
+                *chars += chars_of(bytes);
+                Ok(())
+            }
+            Stage::Beginning(_) | Stage::Binary(_) => Ok(()),
+        }
+    }
+
+    /// The value within its limits.
+    pub fn finish(mut self) -> Result<Capped, CapError> {
+        if let Stage::Beginning(beginning) = &mut self.stage {
+            let all = std::mem::take(beginning);
+            self.stage = self.stage_of(format::of(&all, true, self.asked));
+            self.read(&all)?;
+        }
+        match std::mem::replace(&mut self.stage, Stage::Binary("")) {
+            Stage::Text(format, text) => {
+                let (shortened, replaced) = text.finish()?;
+                let cut = Cut {
+                    path: self.path.clone(),
+                    returned: shortened.returned,
+                    original: shortened.original,
+                    items: None,
+                };
+                let cuts = shortened.left_out.map(|_| cut);
+                Ok(self.capped(shortened.text, format, cuts.into_iter().collect(), replaced))
+            }
+            Stage::Table(format, table) => {
+                let (shortened, replaced) = table.finish()?;
+                Ok(self.capped(shortened.text, format, shortened.cuts, replaced))
+            }
+            Stage::Document(document) => self.document(document),
+            Stage::LargeDocument { beginning, chars } => {
+                let (original, is_object) =
+                    (Size { bytes: self.bytes, chars }, beginning.trim_start().starts_with('{'));
+                let preview =
+                    |most| Document::preview(&beginning, original, is_object, most, &self.limits, &self.path);
+                let Document { text, cuts } = self.limits.fit(preview, |document| &document.text);
+                Ok(self.capped(text, Format::Json, cuts, 0))
+            }
+            Stage::Beginning(_) => Ok(self.capped(String::new(), Format::Text, Vec::new(), 0)),
+            Stage::Binary(what) => {
+                let handle = way_to_read(self.limits.handle.as_deref());
+                let text = format!("[… {} bytes of {what} are not shown …]{handle}", grouped(self.bytes));
+                let original = Size { bytes: self.bytes, chars: 0 };
+                let returned = Size::default();
+                let cut = Cut { path: self.path.clone(), returned, original, items: None };
+                Ok(self.capped(text, Format::Binary(what), vec![cut], 0))
+            }
+        }
+    }
+
+    fn document(self, document: Vec<u8>) -> Result<Capped, CapError> {
+        let text = match String::from_utf8(document) {
+            Ok(text) => text,
+            Err(error) if self.foreign() == Foreign::Refused => {
+                return Err(CapError::NotUtf8 { at: error.utf8_error().valid_up_to() as u64 });
+            }
+            Err(error) => return self.broken(error.as_bytes()),
+        };
+        match document::cap(&text, &self.limits, &self.path) {
+            Some(Document { text, cuts }) => Ok(self.capped(text, Format::Json, cuts, 0)),
+            None => self.broken(text.as_bytes()),
+        }
+    }
+
+    /// What is no JSON, although it begins like it or is said to be: it is text then.
+    fn broken(self, bytes: &[u8]) -> Result<Capped, CapError> {
+        let mut text = Text::new(&self.limits, Landmarks::Errors, self.foreign());
+        text.push(bytes)?;
+        let is_asked = self.asked == Asked::Json;
+        let path = self.path.clone();
+        let mut capped = Self { stage: Stage::Text(Format::Text, Box::new(text)), ..self }.finish()?;
+        if is_asked {
+            let message = format!("`{path}` is no JSON document: it is shown as text");
+            capped.warnings.push(Warning::notice("NOT_JSON", message));
+        }
+        Ok(capped)
+    }
+
+    fn capped(&self, text: String, format: Format, cuts: Vec<Cut>, replaced: u64) -> Capped {
+        let more = cuts.len().saturating_sub(WARNINGS);
+        let is_cut = !cuts.is_empty();
+        let mut warnings: Vec<Warning> =
+            cuts.into_iter().take(WARNINGS).map(|cut| self.warning(cut)).collect();
+        if more > 0 {
+            let message = format!("{more} further values are shortened");
+            warnings.push(Warning::truncation(MORE_TRUNCATED, message));
+        }
+        if replaced > 0 {
+            let message = format!("{} places that are no UTF-8 are shown as U+FFFD", grouped(replaced));
+            warnings.push(Warning::notice("NOT_UTF8", message));
+        }
+        Capped { text, format, is_cut, warnings }
+    }
+
+    fn warning(&self, cut: Cut) -> Warning {
+        let message = match cut.items {
+            Some((items, of)) => format!("{} of {} items are left out", grouped(items), grouped(of)),
+            None => "it is shortened".to_owned(),
+        };
+        let warning = Warning::field_truncated(cut.path, cut.returned, message).with_original(cut.original);
+        match &self.limits.handle {
+            Some(handle) => warning.with_handle(handle),
+            None => warning,
+        }
+    }
+}
+
+fn chars_of(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count() as u64
+}

@@ -1,0 +1,194 @@
+//! Which lines report an error: a short list of words and shapes, and no more.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
+/// Levels and words by which logs, compilers, test runners and package managers report that something failed. They
+/// count as whole words, in any case.
+const WORDS: [&str; 22] = [
+    // Levels of syslog, log4j, Python, Rust and Go, and what npm writes (`ERR!`).
+    "error",
+    "errors",
+    "err",
+    "fatal",
+    "critical",
+    "crit",
+    "severe",
+    "emerg",
+    "panic",
+    // What runtimes and test runners say.
+    "exception",
+    "traceback",
+    "panicked",
+    "failed",
+    "failure",
+    "unhandled",
+    "uncaught",
+    "aborted",
+    // What the system says.
+    "segmentation fault",
+    "core dumped",
+    "out of memory",
+    "permission denied",
+    "connection refused",
+];
+
+/// Endings of the names of exceptions: `TypeError`, `NullPointerException`.
+const ENDINGS: [&str; 2] = ["Error", "Exception"];
+
+/// What stands before a word where there was no error: `0 errors`, `no error`.
+const NONE_BEFORE: [&str; 3] = ["0", "no", "without"];
+/// What stands behind it: `errors: 0`, `"error": null`, `failed=false`.
+const NONE_BEHIND: [&str; 6] = ["0", "null", "none", "false", "nil", "\"\""];
+
+static SEARCH: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(WORDS).ok());
+
+/// Whether a line, or a text of a row, reports an error.
+pub(super) fn reports_error(text: &str) -> bool {
+    // The list of words is a constant that a test compiles.
+    let Some(search) = SEARCH.as_ref() else { return false };
+    is_fault_status(text)
+        || search.find_overlapping_iter(text).any(|found| is_word(text, found.start(), found.end()))
+}
+
+/// Whether the key of a value that is there says that it reports an error: `error`, `errors`, `lastError`.
+pub(super) fn is_error_key(key: &str) -> bool {
+    let is_ending = |word: &&str| {
+        key.get(key.len().wrapping_sub(word.len())..).is_some_and(|end| end.eq_ignore_ascii_case(word))
+    };
+    ["error", "errors", "exception", "failure", "traceback"].iter().any(is_ending)
+}
+
+fn is_word(text: &str, start: usize, end: usize) -> bool {
+    let (before, behind) = (&text[..start], &text[end..]);
+    if behind.starts_with(|next: char| next.is_alphanumeric() || next == '_') {
+        return false;
+    }
+    let is_ending = before.ends_with(|last: char| last.is_ascii_lowercase())
+        && ENDINGS.iter().any(|ending| &text[start..end] == *ending);
+    let begins = !before.ends_with(|last: char| last.is_alphanumeric() || last == '_');
+    (begins || is_ending) && !is_denied(before, behind)
+}
+
+/// Whether what is around the word says that there was none.
+fn is_denied(before: &str, behind: &str) -> bool {
+    let last = before
+        .trim_end_matches(' ')
+        .rsplit(|letter: char| !letter.is_alphanumeric())
+        .next()
+        .unwrap_or_default();
+    if before.ends_with(' ') && NONE_BEFORE.iter().any(|none| last.eq_ignore_ascii_case(none)) {
+        return true;
+    }
+    let value = behind.strip_prefix('"').unwrap_or(behind).trim_start_matches([' ', ':', '=']);
+    value.len() < behind.len()
+        && NONE_BEHIND.iter().any(|none| {
+            let rest = value
+                .get(..none.len())
+                .filter(|begin| begin.eq_ignore_ascii_case(none))
+                .map(|_| &value[none.len()..]);
+            rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '.'))
+        })
+}
+
+/// The line of an access log whose status is of a fault of the server: `"GET / HTTP/1.1" 503 0`.
+fn is_fault_status(text: &str) -> bool {
+    text.split_once("\" 5").is_some_and(|(_, rest)| {
+        let rest = rest.as_bytes();
+        rest.len() >= 3 && rest[..2].iter().all(u8::is_ascii_digit) && rest[2] == b' '
+    })
+}
+
+/// A number for the shape of a line: the same for lines that differ in numbers, times and ids only.
+pub(super) fn shape(text: &str) -> u64 {
+    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut sum = BASIS;
+    for word in text
+        .split(|letter: char| !letter.is_alphanumeric())
+        .filter(|word| !word.bytes().any(|byte| byte.is_ascii_digit()))
+    {
+        sum = hash(sum, word.as_bytes());
+    }
+    sum
+}
+
+/// How many shapes are told from one another.
+const SHAPES: usize = 1 << 16;
+
+/// How often lines of a shape were there, so that of many of the same kind others are not crowded out.
+#[derive(Debug, Default)]
+pub(super) struct Shapes(HashMap<u64, u32>);
+
+impl Shapes {
+    /// How often this shape was there before.
+    pub(super) fn occurrence(&mut self, shape: u64) -> u32 {
+        if let Some(count) = self.0.get_mut(&shape) {
+            *count = count.saturating_add(1);
+            return *count;
+        }
+        if self.0.len() < SHAPES {
+            self.0.insert(shape, 0);
+        }
+        0
+    }
+}
+
+/// FNV-1a, gone on with.
+pub(super) fn hash(mut sum: u64, bytes: &[u8]) -> u64 {
+    for byte in bytes {
+        sum = (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_told_from_lines_that_only_name_them() {
+        for (line, expected) in [
+            ("2026-11-24 12:00:00 ERROR db: gone", true),
+            ("npm ERR! code E404", true),
+            ("error[E0308]: mismatched types", true),
+            ("thread 'main' panicked at src/main.rs:2", true),
+            ("ValueError: bad literal", true),
+            ("java.lang.NullPointerException", true),
+            ("Segmentation fault (core dumped)", true),
+            ("FAILED tests/test_a.py::test_b", true),
+            ("127.0.0.1 - - \"GET / HTTP/1.1\" 503 0", true),
+            ("level=err msg=x", true),
+            ("{\"error\": \"no route\"}", true),
+            ("12 errors found", true),
+            ("0 errors, 0 warnings", false),
+            ("no error", false),
+            ("errors: 0", false),
+            ("\"error\": null, \"a\": 1", false),
+            ("\"error\":\"\"", false),
+            ("failed=0", false),
+            ("failed=0.5", true),
+            ("error_count is a metric", false),
+            ("terror, mirror and errand", false),
+            ("127.0.0.1 - - \"GET / HTTP/1.1\" 200 500", false),
+            ("", false),
+        ] {
+            assert_eq!(reports_error(line), expected, "{line}");
+        }
+        assert!(SEARCH.is_some());
+        assert!(
+            is_error_key("lastError")
+                && is_error_key("errors")
+                && !is_error_key("é")
+                && !is_error_key("state")
+        );
+    }
+
+    #[test]
+    fn lines_that_differ_in_numbers_have_one_shape() {
+        assert_eq!(shape("12:00:01 job 7 failed id=a1f"), shape("12:00:02 job 19 failed id=77c"));
+        assert_ne!(shape("job 7 failed"), shape("task 7 failed"));
+    }
+}

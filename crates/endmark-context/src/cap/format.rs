@@ -1,0 +1,226 @@
+//! What a value is, told by its beginning.
+
+use endmark_core::{Format as TextFormat, Verdict, detect::detect};
+
+use super::json::Tape;
+use super::table::csv;
+
+/// What a value is, or is said to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Text or a log.
+    Text,
+    /// One JSON value.
+    Json,
+    /// JSON Lines.
+    JsonLines,
+    /// A table with a header, and with this between its fields.
+    Csv(char),
+    /// A diff.
+    Diff,
+    /// None of these: it is named, not shown.
+    Binary(&'static str),
+}
+
+/// The names of formats, as they are typed; `auto` finds out.
+pub const FORMATS: [&str; 6] = ["auto", "text", "json", "jsonl", "csv", "diff"];
+
+impl Format {
+    /// As it is answered.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+            Self::JsonLines => "jsonl",
+            Self::Csv(_) => "csv",
+            Self::Diff => "diff",
+            Self::Binary(_) => "binary",
+        }
+    }
+}
+
+/// What is asked for: a format, or to find out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Asked {
+    /// Find out.
+    #[default]
+    Auto,
+    /// It is text.
+    Text,
+    /// It is one JSON value.
+    Json,
+    /// It is JSON Lines.
+    JsonLines,
+    /// It is CSV, with whatever is between its fields.
+    Csv,
+    /// It is a diff.
+    Diff,
+}
+
+impl Asked {
+    /// The format of this name, one of [`FORMATS`].
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [Self::Auto, Self::Text, Self::Json, Self::JsonLines, Self::Csv, Self::Diff];
+        FORMATS.iter().position(|format| *format == name).map(|index| all[index])
+    }
+}
+
+/// What files that are no text begin with, and what they are: the signatures that their specifications give.
+const SIGNATURES: [(&[u8], &str); 12] = [
+    (b"\x89PNG\r\n\x1a\n", "PNG image"),
+    (b"\xFF\xD8\xFF", "JPEG image"),
+    (b"GIF8", "GIF image"),
+    (b"RIFF", "RIFF container"),
+    (b"%PDF-", "PDF document"),
+    (b"PK\x03\x04", "ZIP archive"),
+    (b"\x1F\x8B", "gzip data"),
+    (b"\x28\xB5\x2F\xFD", "Zstandard data"),
+    (b"\x7FELF", "ELF program"),
+    (b"SQLite format 3\0", "SQLite database"),
+    (b"\xFF\xFE", "UTF-16 text"),
+    (b"\xFE\xFF", "UTF-16 text"),
+];
+
+/// Of so many bytes one may be none of UTF-8 before a value counts as binary.
+const FOREIGN_ONE_IN: usize = 20;
+/// How many records a table needs at the least.
+const LEAST_RECORDS: usize = 3;
+/// The longest name of a column, in words.
+const LONGEST_NAME_WORDS: usize = 5;
+
+/// What a value is, by its beginning, or all of it if it `is_whole`.
+pub(super) fn of(beginning: &[u8], is_whole: bool, asked: Asked) -> Format {
+    match asked {
+        Asked::Text => return Format::Text,
+        Asked::Json => return Format::Json,
+        Asked::JsonLines => return Format::JsonLines,
+        Asked::Diff => return Format::Diff,
+        Asked::Csv | Asked::Auto => {}
+    }
+    let text = String::from_utf8_lossy(beginning);
+    // What stands behind the last line break may be half a line.
+    let text = if is_whole { &*text } else { text.rsplit_once('\n').map_or(&*text, |(lines, _)| lines) };
+    if asked == Asked::Csv {
+        return Format::Csv(delimiter_of(text).unwrap_or(','));
+    }
+    if let Some(what) = binary(beginning) {
+        return Format::Binary(what);
+    }
+    if text.trim_start_matches('\u{FEFF}').trim_start().starts_with(['{', '[']) {
+        if is_json_lines(text) {
+            return Format::JsonLines;
+        }
+        match detect(beginning, &TextFormat::Json).verdict {
+            Verdict::Whole | Verdict::Truncated(_) => return Format::Json,
+            Verdict::Malformed { .. } => {}
+        }
+    }
+    if is_diff(text) {
+        return Format::Diff;
+    }
+    table_of(text).map_or(Format::Text, Format::Csv)
+}
+
+/// What a value is that is no text.
+fn binary(bytes: &[u8]) -> Option<&'static str> {
+    let signature = SIGNATURES.iter().find(|(signature, _)| bytes.starts_with(signature));
+    if let Some((_, what)) = signature {
+        return Some(what);
+    }
+    let foreign = bytes.utf8_chunks().filter(|chunk| chunk.invalid().len() == 1).count();
+    let has_nul = memchr::memchr(0, bytes).is_some();
+    (has_nul
+        || foreign > 1 && foreign * FOREIGN_ONE_IN > bytes.len()
+        || foreign == 1 && bytes.len() < FOREIGN_ONE_IN)
+        .then_some("binary data")
+}
+
+/// Two rows or more, each a list or an object.
+fn is_json_lines(text: &str) -> bool {
+    let mut tape = Tape::default();
+    let mut rows = text.lines().filter(|line| !line.trim().is_empty());
+    let mut count = 0;
+    rows.all(|row| {
+        count += 1;
+        row.trim_start_matches('\u{FEFF}').trim_start().starts_with(['{', '['])
+            && tape.read(row, usize::MAX).is_some()
+    }) && count >= 2
+}
+
+fn is_diff(text: &str) -> bool {
+    let begins = ["diff --git ", "--- ", "Index: ", "diff -"].iter().any(|head| text.starts_with(head));
+    begins && text.lines().any(|line| line.starts_with("@@ -") || line.starts_with("+++ "))
+}
+
+/// The delimiter of a text that is a table for certain: a header of names, and below it records of as many fields.
+fn table_of(text: &str) -> Option<char> {
+    let delimiter = delimiter_of(text)?;
+    let header: Vec<String> = csv::fields(text.lines().next()?, delimiter).map(csv::unquoted).collect();
+    let is_name = |name: &String| {
+        name.starts_with(|first: char| first.is_alphabetic() || first == '_' || first == '#')
+            && name.split_whitespace().count() <= LONGEST_NAME_WORDS
+            && !name.contains([':', '='])
+    };
+    let mut sorted = header.clone();
+    sorted.sort();
+    sorted.dedup();
+    (header.iter().all(is_name) && sorted.len() == header.len()).then_some(delimiter)
+}
+
+/// What stands between the fields, if every record has as many, and more than one.
+fn delimiter_of(text: &str) -> Option<char> {
+    let mut records: Vec<String> = Vec::new();
+    for line in text.lines() {
+        match records.last_mut().filter(|record| csv::goes_on(record)) {
+            Some(record) => {
+                record.push('\n');
+                record.push_str(line);
+            }
+            None => records.push(line.to_owned()),
+        }
+    }
+    // The last one may go on behind what is looked at.
+    records.pop_if(|record| csv::goes_on(record));
+    csv::DELIMITERS.into_iter().find(|delimiter| {
+        let columns = records.first().map_or(0, |record| csv::fields(record, *delimiter).count());
+        let is_like = |record: &String| csv::fields(record, *delimiter).count() == columns;
+        columns > 1 && records.len() >= LEAST_RECORDS && records.iter().all(is_like)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_told_by_their_beginning() {
+        for (text, expected) in [
+            ("", Format::Text),
+            ("Starting\nDone\n", Format::Text),
+            ("[INFO] starting\n[ERROR] gone\n", Format::Text),
+            ("[2026-11-24] starting\n", Format::Text),
+            ("{\"a\": 1}", Format::Json),
+            ("{\n  \"a\": 1\n}\n", Format::Json),
+            ("[1,\n2]\n", Format::Json),
+            ("{\"a\": 1}\n{\"a\": 2}\n", Format::JsonLines),
+            ("id,name\n1,a\n2,\"b\nc\"\n", Format::Csv(',')),
+            ("id\tname\n1\ta\n2\tb\n", Format::Csv('\t')),
+            (
+                "2026-11-24 10:00:00,123 INFO a\n2026-11-24 10:00:00,123 INFO a\n2026-11-24 10:00:01,123 INFO a\n",
+                Format::Text,
+            ),
+            ("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", Format::Diff),
+            ("--- a\n+++ b\n@@ -1 +1 @@\n", Format::Diff),
+            ("a\0b", Format::Binary("binary data")),
+            ("\u{7F}ELF", Format::Binary("ELF program")),
+        ] {
+            assert_eq!(of(text.as_bytes(), true, Asked::Auto), expected, "{text:?}");
+        }
+        assert_eq!(of(b"\xFF\xD8\xFF\xE0", true, Asked::Auto), Format::Binary("JPEG image"));
+        assert_eq!(of(b"caf\xE9 au lait, and more of it\n", true, Asked::Auto), Format::Text);
+        assert_eq!(of(b"1;2\n3;4\n5;6", true, Asked::Csv), Format::Csv(';'));
+        for (name, expected) in [("csv", Some(Asked::Csv)), ("auto", Some(Asked::Auto)), ("xml", None)] {
+            assert_eq!(Asked::named(name), expected);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Long strings in JSON.
+
+use super::super::limits::{Keep, Limits, Unit};
+use super::super::lines::Foreign;
+use super::super::marker;
+use super::super::text::{Landmarks, Text};
+use crate::cap::grapheme::boundary;
+use endmark_envelope::Size;
+
+/// From so much room on a string of several lines keeps its head, its tail and its errors, as a text does.
+const TEXT_ROOM: usize = 400;
+
+/// A string that was cut.
+#[derive(Debug)]
+pub(super) struct CutString {
+    pub(super) json: String,
+    pub(super) returned: Size,
+    pub(super) original: Size,
+}
+
+/// A JSON string within `most`, quotation marks included; none where there is no room, or where it has no text (half a
+/// surrogate pair).
+pub(super) fn cut(json: &str, most: usize, limits: &Limits) -> Option<CutString> {
+    let text: String = serde_json::from_str(json).ok()?;
+    let is_of_lines = most >= TEXT_ROOM && text.trim_end().contains('\n');
+    let shortened = if is_of_lines { as_text(&text, most, limits) } else { None };
+    shortened.or_else(|| beginning(&text, most, limits))
+}
+
+/// A text with its own lines, in a string: escapes take more than what they stand for, so the room is approached.
+fn as_text(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
+    let unit = if matches!(limits.unit, Unit::Bytes) { Unit::Bytes } else { Unit::Chars };
+    let mut room = most;
+    for _ in 0..4 {
+        let own = Limits { most: room, unit, keep: limits.keep, handle: None, max_items: limits.max_items };
+        let mut capper = Text::new(&own, Landmarks::Errors, Foreign::Refused);
+        capper.push(text.as_bytes()).ok()?;
+        let (shortened, _) = capper.finish().ok()?;
+        let json = serde_json::to_string(&shortened.text).ok()?;
+        let size = limits.size(&json);
+        if size <= most {
+            return Some(CutString { json, returned: shortened.returned, original: shortened.original });
+        }
+        room = room * most / size * 49 / 50;
+    }
+    None
+}
+
+/// The beginning of a text and a marker.
+fn beginning(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
+    let original = Size::of(text);
+    let marker = marker::of_string(original.chars);
+    let room = most.checked_sub(marker.len() + 2)?;
+    let keeps_end = limits.keep == Keep::Tail;
+    let mut left = room;
+    let mut fits = |character: char| {
+        let rest = left.checked_sub(cost(character, limits));
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    let (shown, is_end) = if keeps_end {
+        let bytes: usize =
+            text.chars().rev().take_while(|character| fits(*character)).map(char::len_utf8).sum();
+        // The next boundary behind where it would have to begin.
+        let at = text.len() - bytes;
+        let at = (at..=text.len()).find(|at| text.is_char_boundary(*at) && boundary(text, *at) == *at)?;
+        (&text[at..], true)
+    } else {
+        let bytes: usize = text.chars().take_while(|character| fits(*character)).map(char::len_utf8).sum();
+        (&text[..boundary(text, bytes)], false)
+    };
+    let returned = Size::of(shown);
+    let marker = marker::of_string(original.chars - returned.chars);
+    let cut = if is_end { format!("{marker}{shown}") } else { format!("{shown}{marker}") };
+    Some(CutString { json: serde_json::to_string(&cut).ok()?, returned, original })
+}
+
+/// What a character takes in a JSON string.
+pub(in crate::cap) fn cost(character: char, limits: &Limits) -> usize {
+    match character {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        _ if matches!(limits.unit, Unit::Bytes) => character.len_utf8(),
+        _ => 1,
+    }
+}

@@ -1,0 +1,145 @@
+//! A text in its lines, as it comes; long ones in parts that split no grapheme.
+
+use super::CapError;
+use super::grapheme::boundary;
+
+/// How far behind the end of a part is looked for the end of its last grapheme.
+const LOOK_BEHIND_BYTES: usize = 256;
+
+/// What is done with bytes that are no UTF-8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Foreign {
+    /// They are an error.
+    Refused,
+    /// Each is shown as U+FFFD, and counted.
+    Shown,
+}
+
+/// Splits bytes that come in chunks of any size; what comes out does not depend on them.
+#[derive(Debug)]
+pub(super) struct Lines {
+    waiting: Vec<u8>,
+    longest: usize,
+    foreign: Foreign,
+    /// Bytes that were handed out.
+    passed: u64,
+    /// Places that were no UTF-8.
+    pub(super) replaced: u64,
+}
+
+impl Lines {
+    /// Lines of which none is longer than so many bytes, or they come in parts; `usize::MAX` for whole lines.
+    pub(super) fn new(longest: usize, foreign: Foreign) -> Self {
+        Self { waiting: Vec::new(), longest, foreign, passed: 0, replaced: 0 }
+    }
+
+    /// Takes the next bytes, and hands out what is complete.
+    pub(super) fn push(&mut self, bytes: &[u8], take: impl FnMut(&str)) -> Result<(), CapError> {
+        self.waiting.extend_from_slice(bytes);
+        self.hand_out(false, take)
+    }
+
+    /// Hands out the rest.
+    pub(super) fn finish(&mut self, take: impl FnMut(&str)) -> Result<(), CapError> {
+        self.hand_out(true, take)
+    }
+
+    /// How many bytes wait for the end of their line.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Forgets the beginning of a line that is longer than can be held; answers its characters.
+    pub(super) fn forget(&mut self) -> u64 {
+        let chars = self.waiting.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
+        self.passed += self.waiting.len() as u64;
+        self.waiting.clear();
+        chars as u64
+    }
+
+    fn hand_out(&mut self, is_end: bool, mut take: impl FnMut(&str)) -> Result<(), CapError> {
+        let mut begin = 0;
+        while let Some(length) = self.next_length(begin, is_end) {
+            let part = &self.waiting[begin..begin + length];
+            match str::from_utf8(part) {
+                Ok(text) => take(text),
+                Err(error) if self.foreign == Foreign::Refused => {
+                    return Err(CapError::NotUtf8 { at: self.passed + error.valid_up_to() as u64 });
+                }
+                Err(_) => {
+                    let text = String::from_utf8_lossy(part);
+                    self.replaced +=
+                        part.utf8_chunks().filter(|chunk| !chunk.invalid().is_empty()).count() as u64;
+                    take(&text);
+                }
+            }
+            begin += length;
+            self.passed += length as u64;
+        }
+        self.waiting.drain(..begin);
+        Ok(())
+    }
+
+    /// The length of the next part that is complete.
+    fn next_length(&self, begin: usize, is_end: bool) -> Option<usize> {
+        let rest = &self.waiting[begin..];
+        let window = &rest[..rest.len().min(self.longest.saturating_add(LOOK_BEHIND_BYTES))];
+        if let Some(end) = memchr::memchr(b'\n', window) {
+            return Some(end + 1);
+        }
+        if window.len() > self.longest && (window.len() - self.longest == LOOK_BEHIND_BYTES || is_end) {
+            return Some(cut_at(window, self.longest));
+        }
+        (is_end && !rest.is_empty()).then_some(rest.len())
+    }
+}
+
+/// Where a long line is cut: between two graphemes, or two characters if one grapheme fills it, or two bytes.
+fn cut_at(window: &[u8], longest: usize) -> usize {
+    // The window may end within a character.
+    let text = match str::from_utf8(window) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            str::from_utf8(&window[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => "",
+    };
+    match boundary(text, longest) {
+        0 => (1..=longest).rev().find(|at| window[*at] & 0xC0 != 0x80).unwrap_or(longest),
+        at => at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parts(bytes: &[u8], chunk: usize, longest: usize) -> Vec<String> {
+        let mut lines = Lines::new(longest, Foreign::Shown);
+        let mut parts = Vec::new();
+        for chunk in bytes.chunks(chunk) {
+            lines.push(chunk, |part| parts.push(part.to_owned())).unwrap();
+        }
+        lines.finish(|part| parts.push(part.to_owned())).unwrap();
+        parts
+    }
+
+    proptest! {
+        #[test]
+        fn the_parts_are_the_text_however_it_comes(text in "(\\PC|\n|e\u{301}|👩‍👧){0,300}", chunk in 1_usize..40, longest in 16_usize..64) {
+            let whole = parts(text.as_bytes(), usize::MAX, longest);
+            prop_assert_eq!(whole.concat(), text.clone());
+            prop_assert_eq!(parts(text.as_bytes(), chunk, longest), whole);
+        }
+    }
+
+    #[test]
+    fn what_is_no_utf8_is_refused_with_its_place_or_shown() {
+        let mut lines = Lines::new(64, Foreign::Refused);
+        let refused = lines.push(b"abc\nd\xFFe\n", |_| ());
+        assert_eq!(refused, Err(CapError::NotUtf8 { at: 5 }));
+        assert_eq!(parts(b"abc\nd\xFFe\n", 3, 64), ["abc\n", "d\u{FFFD}e\n"]);
+    }
+}

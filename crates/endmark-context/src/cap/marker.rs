@@ -1,0 +1,139 @@
+//! The markers that stand where something was left out, written and recognised.
+
+use serde_json::Value;
+
+const OPEN: &str = "[… ";
+const CLOSE: &str = " left out …]";
+
+/// The only key of an item, line or member that stands for what was left out.
+pub(super) const OMITTED: &str = "endmark_omitted";
+
+/// How much of a text is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct LeftOut {
+    /// Lines of which nothing is there, rows, or items.
+    pub(super) lines: u64,
+    /// Unicode characters.
+    pub(super) chars: u64,
+}
+
+impl LeftOut {
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { lines: self.lines + other.lines, chars: self.chars + other.chars }
+    }
+}
+
+/// The marker of a text, without the line break behind it.
+pub(super) fn of_text(left_out: LeftOut) -> String {
+    let plural = if left_out.lines == 1 { "" } else { "s" };
+    format!("{OPEN}{} line{plural} ({} characters){CLOSE}", grouped(left_out.lines), grouped(left_out.chars))
+}
+
+/// How to read what is left out, to stand behind the first marker of a text.
+pub(super) fn way_to_read(handle: Option<&str>) -> String {
+    handle.map(|handle| format!(" endmark read {handle}")).unwrap_or_default()
+}
+
+/// The marker in a text of one line.
+pub(super) fn of_string(chars: u64) -> String {
+    format!("{OPEN}{} characters{CLOSE}", grouped(chars))
+}
+
+/// Reads the marker that a line is, or is with the way to read the rest behind it.
+pub(super) fn in_line(line: &str) -> Option<LeftOut> {
+    let line = line.trim_end_matches(['\n', '\r']);
+    let (inside, behind) = line.strip_prefix(OPEN)?.split_once(CLOSE)?;
+    if !behind.is_empty() && !behind.starts_with(" endmark read ") {
+        return None;
+    }
+    let (lines, chars) = inside.split_once(" (")?;
+    let (lines, word) = lines.split_once(' ')?;
+    let chars = chars.strip_suffix(" characters)")?;
+    (word == "lines" || word == "line").then_some(())?;
+    Some(LeftOut { lines: ungrouped(lines)?, chars: ungrouped(chars)? })
+}
+
+/// What stands in JSON for what was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Omitted {
+    pub(super) items: u64,
+    pub(super) of: u64,
+    pub(super) handle: Option<String>,
+}
+
+impl Omitted {
+    /// What an earlier capping left out, if this is its marker: `{"endmark_omitted": {"items": …, "of": …}}`.
+    pub(super) fn read(json: &str) -> Option<Self> {
+        if !json.contains(OMITTED) {
+            return None;
+        }
+        let value: Value = serde_json::from_str(json).ok()?;
+        let object = value.as_object().filter(|object| object.len() == 1)?;
+        Self::of_value(object.get(OMITTED)?)
+    }
+
+    /// The same from what stands behind the key.
+    pub(super) fn of_value(value: &Value) -> Option<Self> {
+        let handle = value.get("handle").and_then(Value::as_str).map(str::to_owned);
+        Some(Self { items: value.get("items")?.as_u64()?, of: value.get("of")?.as_u64()?, handle })
+    }
+
+    /// The member of an object: its key and its value.
+    pub(super) fn member(&self) -> String {
+        let handle = self
+            .handle
+            .as_ref()
+            .map_or_else(|| "null".to_owned(), |handle| Value::from(handle.as_str()).to_string());
+        format!(r#""{OMITTED}": {{"items": {}, "of": {}, "handle": {handle}}}"#, self.items, self.of)
+    }
+
+    /// The item of a list, or the line of JSON Lines.
+    pub(super) fn item(&self) -> String {
+        format!("{{{}}}", self.member())
+    }
+}
+
+/// A number with commas between its thousands.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn ungrouped(text: &str) -> Option<u64> {
+    text.replace(',', "").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_are_read_as_they_are_written() {
+        for (lines, chars, text) in [
+            (1_234, 56_789, "[… 1,234 lines (56,789 characters) left out …]"),
+            (0, 1_000_000, "[… 0 lines (1,000,000 characters) left out …]"),
+            (1, 100, "[… 1 line (100 characters) left out …]"),
+        ] {
+            let left_out = LeftOut { lines, chars };
+            assert_eq!(of_text(left_out), text);
+            assert_eq!(in_line(&format!("{text} endmark read h1\r\n")), Some(left_out));
+            assert_eq!(in_line(text), Some(left_out));
+        }
+        for other in
+            ["", "[… many lines (1 characters) left out …]", "[… 1 line (1 characters) left out …], he said"]
+        {
+            assert_eq!(in_line(other), None, "{other}");
+        }
+        let omitted = Omitted { items: 10_500, of: 11_000, handle: Some("h1".to_owned()) };
+        assert_eq!(omitted.item(), r#"{"endmark_omitted": {"items": 10500, "of": 11000, "handle": "h1"}}"#);
+        assert_eq!(Omitted::read(&omitted.item()), Some(omitted));
+        assert_eq!(Omitted::read(r#"{"endmark_omitted": 1}"#), None);
+    }
+}

@@ -1,0 +1,225 @@
+//! Which rows of a list or table are kept: the first, those that report errors, those that stand out, and the last.
+//!
+//! It is decided in one pass and in bounded memory, so that a list in a document and a table that never ends are
+//! treated alike.
+
+mod column;
+mod facts;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use self::column::Column;
+pub(super) use self::facts::{Fact, Facts};
+use super::error_signs::Shapes;
+use super::limits::Keep;
+
+/// What rows that report errors may take of the room and of the number of rows, in percent.
+const ERRORS_PERCENT: usize = 40;
+/// The same for rows that stand out.
+const STANDING_OUT_PERCENT: usize = 20;
+/// The same for the last rows.
+const LAST_PERCENT: usize = 10;
+/// How many columns are looked at.
+const COLUMNS: usize = 256;
+
+/// A row that may be kept.
+#[derive(Debug, Clone)]
+pub(super) struct Row<R> {
+    /// Which row it is, from 0.
+    pub(super) at: u64,
+    /// What it takes in the unit of the limit.
+    pub(super) size: usize,
+    pub(super) value: R,
+}
+
+/// Rows as they are read.
+#[derive(Debug)]
+pub(super) struct Rows<R> {
+    most: usize,
+    room: usize,
+    count: u64,
+    first: Bounded<R>,
+    last: Bounded<R>,
+    errors: BTreeMap<(u32, u64), Row<R>>,
+    errors_size: usize,
+    shapes: Shapes,
+    columns: HashMap<u64, Column<R>, column::Hashed>,
+    /// How much more may be held of rows that may stand out.
+    spare: usize,
+}
+
+/// Rows in a row.
+#[derive(Debug)]
+struct Bounded<R> {
+    rows: VecDeque<Row<R>>,
+    size: usize,
+}
+
+/// How many rows are chosen, and out of what room.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Choice {
+    pub(super) room: usize,
+    pub(super) most: usize,
+    pub(super) keep: Keep,
+    /// What a row takes besides where it does not follow another.
+    pub(super) gap: usize,
+}
+
+impl<R: Clone> Rows<R> {
+    /// At most so many rows that take at most this room.
+    pub(super) fn new(most: usize, room: usize) -> Self {
+        Self {
+            most,
+            room,
+            count: 0,
+            first: Bounded { rows: VecDeque::new(), size: 0 },
+            last: Bounded { rows: VecDeque::new(), size: 0 },
+            errors: BTreeMap::new(),
+            errors_size: 0,
+            shapes: Shapes::default(),
+            columns: HashMap::default(),
+            spare: room.saturating_mul(4),
+        }
+    }
+
+    /// How many rows there were.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Looks at the next row.
+    pub(super) fn take(&mut self, value: R, size: usize, facts: &Facts<'_>) {
+        let row = Row { at: self.count, size, value };
+        self.count += 1;
+        if self.first.rows.len() < self.most && self.first.size + size <= self.room {
+            self.first.push(row.clone());
+        }
+        if let Some(shape) = facts.error {
+            self.take_error(shape, &row);
+        }
+        for fact in &facts.list {
+            if self.columns.len() < COLUMNS || self.columns.contains_key(&fact.column) {
+                let column = self.columns.entry(fact.column).or_insert_with(Column::new);
+                column.take(&row, *fact, &mut self.spare);
+            }
+        }
+        self.last.push(row);
+        while self.last.rows.len() > self.most || self.last.size > self.room {
+            self.last.pop();
+        }
+    }
+
+    fn take_error(&mut self, shape: u64, row: &Row<R>) {
+        let occurrence = self.shapes.occurrence(shape);
+        if row.size > self.room {
+            return;
+        }
+        self.errors_size += row.size;
+        self.errors.insert((occurrence, row.at), row.clone());
+        while self.errors_size > self.room || self.errors.len() > self.most {
+            let Some((_, worst)) = self.errors.pop_last() else { return };
+            self.errors_size -= worst.size;
+        }
+    }
+
+    /// The rows that are kept, in their order.
+    pub(super) fn choose(&self, choice: Choice) -> Vec<Row<R>> {
+        let errors = || self.errors.values();
+        let standing_out = self.standing_out();
+        let (first, last) = (|| self.first.rows.iter(), || self.last.rows.iter().rev());
+        let mut chosen = Chosen {
+            rows: BTreeMap::new(),
+            room: choice.room.saturating_sub(2 * choice.gap),
+            most: choice.most,
+        };
+        let share = |percent: usize| {
+            (choice.room.saturating_mul(percent) / 100, (choice.most.saturating_mul(percent)).div_ceil(100))
+        };
+        chosen.some(errors(), share(ERRORS_PERCENT), choice.gap, true);
+        chosen.some(standing_out.iter(), share(STANDING_OUT_PERCENT), choice.gap, true);
+        let last_percent = match choice.keep {
+            Keep::Both => LAST_PERCENT,
+            Keep::Head => 0,
+            Keep::Tail => 100,
+        };
+        let (room, most) = share(last_percent);
+        // Of very few rows the first is worth more than the last.
+        chosen.some(
+            last(),
+            (room, if choice.most > 2 || last_percent > LAST_PERCENT { most } else { 0 }),
+            0,
+            false,
+        );
+        let all = (usize::MAX, usize::MAX);
+        chosen.some(first(), all, choice.gap, false);
+        chosen.some(errors(), all, choice.gap, true);
+        chosen.some(standing_out.iter(), all, choice.gap, true);
+        chosen.some(last(), all, choice.gap, false);
+        chosen.rows.into_values().collect()
+    }
+
+    /// The rows with rare values and outliers, the rarest first.
+    fn standing_out(&self) -> Vec<Row<R>> {
+        let mut rare = BTreeMap::new();
+        for column in self.columns.values() {
+            column.standing_out(self.count, |rarity, row| {
+                let least = rare.entry(row.at).or_insert((rarity, row.clone()));
+                least.0 = least.0.min(rarity);
+            });
+        }
+        let mut rows: Vec<(u64, Row<R>)> = rare.into_values().collect();
+        rows.sort_by_key(|(rarity, row)| (*rarity, row.at));
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+}
+
+impl<R> Bounded<R> {
+    fn push(&mut self, row: Row<R>) {
+        self.size += row.size;
+        self.rows.push_back(row);
+    }
+
+    fn pop(&mut self) {
+        if let Some(row) = self.rows.pop_front() {
+            self.size -= row.size;
+        }
+    }
+}
+
+/// What is chosen so far.
+struct Chosen<R> {
+    rows: BTreeMap<u64, Row<R>>,
+    room: usize,
+    most: usize,
+}
+
+impl<R: Clone> Chosen<R> {
+    /// Chooses of these rows what their share allows; beyond one that does not fit only where others may be worth it.
+    fn some<'a>(
+        &mut self,
+        rows: impl Iterator<Item = &'a Row<R>>,
+        share: (usize, usize),
+        gap: usize,
+        goes_on: bool,
+    ) where
+        R: 'a,
+    {
+        let (mut room, mut most) = (share.0.min(self.room), share.1.min(self.most));
+        for row in rows {
+            if self.rows.contains_key(&row.at) {
+                continue;
+            }
+            let follows =
+                row.at == 0 || self.rows.contains_key(&(row.at - 1)) || self.rows.contains_key(&(row.at + 1));
+            let cost = row.size + if follows { 0 } else { gap };
+            if most == 0 || cost > room && !goes_on {
+                return;
+            }
+            if cost <= room {
+                (room, most) = (room - cost, most - 1);
+                (self.room, self.most) = (self.room - cost, self.most - 1);
+                self.rows.insert(row.at, row.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! One column of a table: which of its values are rare, and which numbers lie far outside.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::{Fact, Row};
+use crate::cap::error_signs;
+
+/// A column with more different values than this has no rare ones.
+const VALUES: usize = 32;
+/// How many rows of a rare value are held.
+const ROWS_OF_VALUE: usize = 4;
+/// A value is rare if it has at most one in so many rows,
+const RARE_ONE_IN: u64 = 100;
+/// and all rare values together one in so many.
+const ALL_RARE_ONE_IN: u64 = 20;
+/// With fewer rows nothing stands out.
+const LEAST_ROWS: u64 = 20;
+/// A number is an outlier if it is further from the mean than so many standard deviations.
+const OUTLIER_DEVIATIONS: f64 = 5.0;
+/// How many of the highest and of the lowest numbers are held.
+const EXTREMES: usize = 2;
+
+/// Keys that are hashes already.
+pub(super) type Hashed = BuildHasherDefault<AsIs>;
+
+/// Takes a hash for its own hash.
+#[derive(Debug, Default)]
+pub(super) struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = error_signs::hash(self.0, bytes);
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The table looks at the upper bits as well as at the lower ones.
+        self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+
+/// Rows with one and the same value.
+#[derive(Debug)]
+struct Same<R> {
+    count: u64,
+    rows: Vec<Row<R>>,
+}
+
+impl<R> Default for Same<R> {
+    fn default() -> Self {
+        Self { count: 0, rows: Vec::new() }
+    }
+}
+
+impl<R: Clone> Same<R> {
+    fn take(&mut self, row: &Row<R>, spare: &mut usize) {
+        self.count += 1;
+        if self.rows.len() < ROWS_OF_VALUE && row.size <= *spare {
+            *spare -= row.size;
+            self.rows.push(row.clone());
+        }
+    }
+}
+
+/// One column.
+#[derive(Debug)]
+pub(super) struct Column<R> {
+    all: Same<R>,
+    kinds: [Same<R>; 6],
+    /// None once there are too many.
+    values: Option<HashMap<u64, Same<R>, Hashed>>,
+    numbers: Spread<R>,
+}
+
+/// The mean and the spread of numbers, and those furthest out.
+#[derive(Debug)]
+struct Spread<R> {
+    count: f64,
+    mean: f64,
+    squares: f64,
+    highest: Vec<(f64, Row<R>)>,
+    lowest: Vec<(f64, Row<R>)>,
+}
+
+impl<R: Clone> Column<R> {
+    pub(super) fn new() -> Self {
+        Self {
+            all: Same::default(),
+            kinds: Default::default(),
+            values: Some(HashMap::default()),
+            numbers: Spread { count: 0.0, mean: 0.0, squares: 0.0, highest: Vec::new(), lowest: Vec::new() },
+        }
+    }
+
+    pub(super) fn take(&mut self, row: &Row<R>, fact: Fact<'_>, spare: &mut usize) {
+        self.all.take(row, spare);
+        self.kinds[fact.kind as usize].take(row, spare);
+        if let Some(values) = &mut self.values {
+            values.entry(fact.value()).or_default().take(row, spare);
+            if values.len() > VALUES {
+                self.values = None;
+            }
+        }
+        if let Some(number) = fact.number() {
+            self.numbers.take(number, row);
+        }
+    }
+
+    /// Names the rows that stand out in a table of so many, with how rare they are.
+    pub(super) fn standing_out<'a>(&'a self, rows: u64, mut name: impl FnMut(u64, &'a Row<R>)) {
+        if rows < LEAST_ROWS {
+            return;
+        }
+        if self.all.count * RARE_ONE_IN <= rows {
+            self.all.rows.iter().for_each(|row| name(self.all.count, row));
+        }
+        rare(self.kinds.iter(), self.all.count, &mut name);
+        rare(self.values.iter().flat_map(HashMap::values), self.all.count, &mut name);
+        self.numbers.outliers().for_each(|row| name(1, row));
+    }
+}
+
+/// Names the rows of rare values, where these are few in all.
+fn rare<'a, R: 'a>(
+    all: impl Iterator<Item = &'a Same<R>> + Clone,
+    of: u64,
+    name: &mut impl FnMut(u64, &'a Row<R>),
+) {
+    let is_rare = |same: &&Same<R>| same.count > 0 && (same.count == 1 || same.count * RARE_ONE_IN <= of);
+    let rows: u64 = all.clone().filter(is_rare).map(|same| same.count).sum();
+    if of >= LEAST_ROWS && rows * ALL_RARE_ONE_IN <= of {
+        for same in all.filter(is_rare) {
+            same.rows.iter().for_each(|row| name(same.count, row));
+        }
+    }
+}
+
+impl<R: Clone> Spread<R> {
+    /// Welford's way, which needs neither the numbers nor a second look at them.
+    fn take(&mut self, number: f64, row: &Row<R>) {
+        self.count += 1.0;
+        let before = number - self.mean;
+        self.mean += before / self.count;
+        self.squares += before * (number - self.mean);
+        keep_extreme(&mut self.highest, number, row, |new, old| new > old);
+        keep_extreme(&mut self.lowest, number, row, |new, old| new < old);
+    }
+
+    fn outliers(&self) -> impl Iterator<Item = &Row<R>> {
+        let deviation = (self.squares / self.count).sqrt();
+        let is_far = move |number: f64| (number - self.mean).abs() > OUTLIER_DEVIATIONS * deviation;
+        let extremes = self.highest.iter().chain(&self.lowest);
+        extremes.filter(move |(number, _)| deviation > 0.0 && is_far(*number)).map(|(_, row)| row)
+    }
+}
+
+fn keep_extreme<R: Clone>(
+    extremes: &mut Vec<(f64, Row<R>)>,
+    number: f64,
+    row: &Row<R>,
+    is_further: impl Fn(f64, f64) -> bool,
+) {
+    let at = extremes.iter().position(|(old, _)| is_further(number, *old)).unwrap_or(extremes.len());
+    if at < EXTREMES {
+        extremes.truncate(EXTREMES - 1);
+        extremes.insert(at, (number, row.clone()));
+    }
+}

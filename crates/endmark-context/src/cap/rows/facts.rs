@@ -1,0 +1,145 @@
+//! What is looked at in a row: its scalar values by column, and whether it reports an error.
+
+use crate::cap::error_signs;
+use crate::cap::json::{Kind, Node};
+
+/// How deep in a row values are columns of their own.
+const DEPTH: usize = 3;
+/// The number that column names are hashed from.
+const ROOT: u64 = 0x517c_c1b7_2722_0a95;
+/// A text longer than this is one of a kind: it is not hashed.
+const LONGEST_VALUE_BYTES: usize = 64;
+
+/// One value of a row.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cap) struct Fact<'a> {
+    pub(super) column: u64,
+    pub(super) kind: Kind,
+    pub(super) text: &'a str,
+}
+
+/// What is looked at in a row.
+#[derive(Debug, Default)]
+pub(in crate::cap) struct Facts<'a> {
+    pub(super) list: Vec<Fact<'a>>,
+    /// The shape of the error that it reports.
+    pub(super) error: Option<u64>,
+}
+
+impl Fact<'_> {
+    /// The same for the same value.
+    pub(super) fn value(self) -> u64 {
+        let text = self.text.as_bytes();
+        error_signs::hash(text.len() as u64, &text[..text.len().min(LONGEST_VALUE_BYTES)])
+    }
+
+    pub(super) fn number(self) -> Option<f64> {
+        let number: Option<f64> =
+            if self.kind == Kind::Number { self.text.trim().parse().ok() } else { None };
+        number.filter(|number| number.is_finite())
+    }
+}
+
+impl<'a> Facts<'a> {
+    /// Of a JSON value of this text: the node and all that is in it.
+    pub(in crate::cap) fn of_json(&mut self, text: &'a str, nodes: &[Node], node: usize) {
+        self.clear();
+        self.value(text, nodes, node, ROOT, 0);
+        let row = source(text, &nodes[node]);
+        if error_signs::reports_error(row) {
+            self.error = Some(error_signs::shape(row));
+        }
+    }
+
+    /// Of a record: its fields, and the names of their columns.
+    pub(in crate::cap) fn of_record(
+        &mut self,
+        record: &str,
+        fields: impl Iterator<Item = &'a str>,
+        names: &[String],
+    ) {
+        self.clear();
+        for (index, text) in fields.enumerate() {
+            let column = error_signs::hash(ROOT, &index.to_le_bytes());
+            let kind = kind_of_field(text);
+            self.list.push(Fact { column, kind, text });
+            let is_error = names.get(index).is_some_and(|name| error_signs::is_error_key(name));
+            if is_error && kind != Kind::Null && !NOTHING.contains(&text) {
+                self.error = Some(column);
+            }
+        }
+        if error_signs::reports_error(record) {
+            self.error = Some(error_signs::shape(record));
+        }
+    }
+
+    /// Of a row that is none of what the others are.
+    pub(in crate::cap) fn of_stranger(&mut self, row: &'a str) {
+        self.clear();
+        self.list.push(Fact { column: 0, kind: Kind::String, text: row });
+    }
+
+    /// Of nothing but a key and a value, as of a member.
+    pub(in crate::cap) fn with_key(&mut self, key: &str, is_there: bool) {
+        if is_there && error_signs::is_error_key(key) {
+            self.error = self.error.or(Some(ROOT));
+        }
+    }
+
+    fn clear(&mut self) {
+        self.list.clear();
+        self.error = None;
+    }
+
+    fn value(&mut self, text: &'a str, nodes: &[Node], index: usize, column: u64, depth: usize) {
+        let node = &nodes[index];
+        self.list.push(Fact {
+            column,
+            kind: node.kind,
+            text: if node.count > 0 { "" } else { source(text, node) },
+        });
+        if depth == DEPTH || !matches!(node.kind, Kind::Object | Kind::Array) {
+            return;
+        }
+        let is_object = node.kind == Kind::Object;
+        let (mut child, mut item) = (index + 1, 0_u64);
+        while child < node.next as usize && item < 64 {
+            let (key, value) = if is_object { (source(text, &nodes[child]), child + 1) } else { ("", child) };
+            let name = if is_object {
+                error_signs::hash(column, key.as_bytes())
+            } else {
+                error_signs::hash(column, &item.to_le_bytes())
+            };
+            let own = &nodes[value];
+            if is_object && is_there(text, own) && error_signs::is_error_key(key.trim_matches('"')) {
+                self.error = Some(name);
+            }
+            self.value(text, nodes, value, name, depth + 1);
+            (child, item) = (own.next as usize, item + 1);
+        }
+    }
+}
+
+/// Whether a value says anything: an `error` that is `null`, `false`, `0`, `""`, `[]` or `{}` is none.
+pub(in crate::cap) fn is_there(text: &str, node: &Node) -> bool {
+    match node.kind {
+        Kind::Array | Kind::Object => node.count > 0,
+        _ => !NOTHING.contains(&source(text, node)),
+    }
+}
+
+/// What says that there is nothing.
+const NOTHING: [&str; 7] = ["null", "false", "0", "\"\"", "", "\"none\"", "none"];
+
+fn source<'a>(text: &'a str, node: &Node) -> &'a str {
+    &text[node.begin as usize..node.end as usize]
+}
+
+fn kind_of_field(text: &str) -> Kind {
+    let first = text.trim_start().bytes().next();
+    match first {
+        None => Kind::Null,
+        Some(b'0'..=b'9' | b'-' | b'+' | b'.') if text.trim().parse::<f64>().is_ok() => Kind::Number,
+        Some(_) => Kind::String,
+    }
+}

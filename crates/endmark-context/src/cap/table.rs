@@ -1,0 +1,333 @@
+//! Tables: JSON Lines and CSV, a row at a time, in bounded memory.
+
+pub(super) mod csv;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use endmark_envelope::{FieldPath, Size};
+
+use super::CapError;
+use super::json::{Cut, Shortener, Tape};
+use super::limits::Limits;
+use super::lines::{Foreign, Lines};
+use super::marker::{self, LeftOut, Omitted};
+use super::rows::{Choice, Facts, Row, Rows};
+
+/// A row that is longer is counted and left out.
+const LONGEST_ROW_BYTES: usize = 8 << 20;
+/// A row is not kept in more than this part of the limit.
+const ROW_PART: usize = 8;
+
+/// What the rows are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    JsonLines,
+    /// With this between the fields.
+    Csv(char),
+}
+
+/// A table as it is read.
+#[derive(Debug)]
+pub(super) struct Table {
+    lines: Lines,
+    /// The rest of a row that was too long is still to come.
+    is_skipping: bool,
+    read: Read,
+}
+
+#[derive(Debug)]
+struct Read {
+    kind: Kind,
+    limits: Limits,
+    path: FieldPath,
+    /// All that came, as long as it may be within the limit.
+    whole: Option<String>,
+    whole_size: usize,
+    /// A record of CSV that goes on in the next line.
+    record: String,
+    /// The first record of CSV, and what it calls the columns.
+    header: Option<String>,
+    names: Vec<String>,
+    rows: Rows<Arc<Kept>>,
+    tape: Tape,
+    /// What an earlier capping left out.
+    before: Option<Omitted>,
+    capped_before: LeftOut,
+    /// All rows so far.
+    total: LeftOut,
+    bytes: u64,
+}
+
+/// A row that may be kept.
+#[derive(Debug)]
+struct Kept {
+    text: String,
+    cuts: Vec<Cut>,
+    /// What stands before it, and what it is itself.
+    before: LeftOut,
+    weight: LeftOut,
+}
+
+/// A table within its limits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Shortened {
+    pub(super) text: String,
+    pub(super) cuts: Vec<Cut>,
+}
+
+impl Table {
+    pub(super) fn new(kind: Kind, limits: &Limits, path: &FieldPath, foreign: Foreign) -> Self {
+        let read = Read {
+            kind,
+            limits: limits.clone(),
+            path: path.clone(),
+            whole: Some(String::new()),
+            whole_size: 0,
+            record: String::new(),
+            header: None,
+            names: Vec::new(),
+            rows: Rows::new(limits.max_items, limits.held()),
+            tape: Tape::default(),
+            before: None,
+            capped_before: LeftOut::default(),
+            total: LeftOut::default(),
+            bytes: 0,
+        };
+        Self { lines: Lines::new(usize::MAX, foreign), is_skipping: false, read }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), CapError> {
+        let (read, is_skipping) = (&mut self.read, &mut self.is_skipping);
+        self.lines.push(bytes, |line| read.line(line, std::mem::take(is_skipping)))?;
+        if self.lines.waiting() > LONGEST_ROW_BYTES {
+            self.read.too_long(self.lines.waiting() as u64, !self.is_skipping);
+            let chars = self.lines.forget();
+            self.read.total.chars += chars;
+            self.is_skipping = true;
+        }
+        Ok(())
+    }
+
+    /// The table within its limits, and how many places of it were no UTF-8.
+    pub(super) fn finish(mut self) -> Result<(Shortened, u64), CapError> {
+        let (read, is_skipping) = (&mut self.read, &mut self.is_skipping);
+        self.lines.finish(|line| read.line(line, std::mem::take(is_skipping)))?;
+        let record = std::mem::take(&mut self.read.record);
+        if !record.is_empty() {
+            self.read.row(&record);
+        }
+        Ok((self.read.finish(), self.lines.replaced))
+    }
+}
+
+impl Read {
+    fn line(&mut self, line: &str, is_rest: bool) {
+        self.bytes += line.len() as u64;
+        if is_rest {
+            self.total.chars += line.chars().count() as u64;
+            return;
+        }
+        if let Some(whole) = &mut self.whole {
+            self.whole_size += self.limits.size(line);
+            whole.push_str(line);
+            if self.whole_size > self.limits.held() {
+                self.whole = None;
+            }
+        }
+        if matches!(self.kind, Kind::JsonLines) {
+            return self.row(line);
+        }
+        self.record.push_str(line);
+        if !csv::goes_on(&self.record) || self.record.len() > LONGEST_ROW_BYTES {
+            let record = std::mem::take(&mut self.record);
+            self.row(&record);
+            // Its memory is used again.
+            self.record = record;
+            self.record.clear();
+        }
+    }
+
+    /// Counts a row of which only the beginning came.
+    fn too_long(&mut self, bytes: u64, is_new: bool) {
+        self.bytes += bytes;
+        self.whole = None;
+        self.total.lines += u64::from(is_new);
+    }
+
+    fn row(&mut self, row: &str) {
+        if row.trim().is_empty() {
+            self.total.chars += row.chars().count() as u64;
+            return;
+        }
+        if self.is_marker(row) {
+            return;
+        }
+        let weight = LeftOut { lines: 1, chars: row.chars().count() as u64 };
+        if let Kind::Csv(delimiter) = self.kind
+            && self.header.is_none()
+        {
+            self.names = csv::fields(row, delimiter).map(csv::unquoted).collect();
+            self.header = Some(row.to_owned());
+            return;
+        }
+        let mut kept = Kept { text: String::new(), cuts: Vec::new(), before: self.total, weight };
+        self.total = self.total.and(weight);
+        let size = self.limits.size(row) + 1;
+        let most = (self.limits.held() / ROW_PART).max(1);
+        let mut facts = Facts::default();
+        let is_json = self.kind == Kind::JsonLines && self.tape.read(row, usize::MAX).is_some();
+        match self.kind {
+            Kind::JsonLines if is_json => facts.of_json(row, self.tape.nodes(), 0),
+            Kind::JsonLines => facts.of_stranger(row),
+            Kind::Csv(delimiter) => facts.of_record(row, csv::fields(row, delimiter), &self.names),
+        }
+        if size <= most {
+            row.clone_into(&mut kept.text);
+        } else if is_json {
+            let mut shortener = Shortener::new(row, self.tape.nodes(), &self.limits);
+            let path = self.path.clone().index(usize::try_from(kept.before.lines).unwrap_or(usize::MAX));
+            kept.text = shortener.value(0, most - 1, &path, 0).unwrap_or_default();
+            kept.cuts = shortener.cuts;
+        } else if let Kind::Csv(delimiter) = self.kind {
+            kept.text = csv::shortened(row, delimiter, most - 1, &self.limits).unwrap_or_default();
+            let path = self.path.clone().index(usize::try_from(kept.before.lines).unwrap_or(usize::MAX));
+            let (returned, original) = (Size::of(&kept.text), Size::of(row));
+            kept.cuts.push(Cut { path, returned, original, items: None });
+        }
+        if !kept.text.is_empty() && !kept.text.ends_with('\n') {
+            kept.text.push('\n');
+        }
+        // One that cannot be shown takes more room than there is.
+        let size = if kept.text.is_empty() { usize::MAX / 4 } else { self.limits.size(&kept.text) };
+        self.rows.take(Arc::new(kept), size, &facts);
+    }
+
+    /// Whether this is what an earlier capping left instead of rows; it is counted as what it stands for.
+    fn is_marker(&mut self, row: &str) -> bool {
+        match self.kind {
+            Kind::JsonLines => {
+                let Some(before) = Omitted::read(row) else { return false };
+                self.before = Some(before);
+            }
+            Kind::Csv(delimiter) => {
+                let first = csv::fields(row, delimiter).next().map(csv::unquoted);
+                let Some(left_out) = first.as_deref().and_then(marker::in_line) else { return false };
+                if self.rows.count() == 0 && self.capped_before == LeftOut::default() {
+                    self.capped_before = left_out;
+                } else {
+                    self.total = self.total.and(left_out);
+                }
+            }
+        }
+        true
+    }
+
+    fn finish(self) -> Shortened {
+        let rows = self.total.lines;
+        let whole = self.whole.as_deref().filter(|whole| self.limits.admits(whole));
+        let as_it_is = |whole: &str| Shortened { text: whole.to_owned(), cuts: Vec::new() };
+        if let Some(whole) = whole
+            && self.rows.count() <= self.limits.max_items as u64
+        {
+            return as_it_is(whole);
+        }
+        let shortened = self
+            .limits
+            .fit(|most| self.within(most.min(self.whole_size.max(most))), |shortened| &shortened.text);
+        // What would be no shorter stays as it is.
+        match whole {
+            Some(whole) if shortened.text.len() >= whole.len() || rows == 0 => as_it_is(whole),
+            _ => shortened,
+        }
+    }
+
+    fn within(&self, most: usize) -> Shortened {
+        // No longer than it was, either.
+        let most = if self.whole.is_some() { most.min(self.whole_size) } else { most };
+        let header = self.header_in(most / 4);
+        let widest = self.total.and(self.capped_before);
+        let marker = self.marker(widest, widest.lines + self.omitted_before(), "");
+        let (first, gap) = match self.kind {
+            Kind::JsonLines => (marker.len(), 0),
+            Kind::Csv(_) => {
+                (marker.len() + marker::way_to_read(self.limits.handle.as_deref()).len(), marker.len())
+            }
+        };
+        let room = most.saturating_sub(self.limits.size(&header) + first + 2);
+        let choice = Choice { room, most: self.limits.max_items, keep: self.limits.keep, gap };
+        let rows = self.rows.choose(choice);
+        let text = match self.kind {
+            Kind::JsonLines => {
+                let mut text: String = rows.iter().map(|row| row.value.text.as_str()).collect();
+                let left_out = self.total.lines - rows.len() as u64 + self.omitted_before();
+                text.push_str(&self.marker(LeftOut::default(), left_out, ""));
+                text
+            }
+            Kind::Csv(_) => self.csv(&header, &rows),
+        };
+        let mut cuts: Vec<Cut> = rows.iter().flat_map(|row| row.value.cuts.iter().cloned()).collect();
+        let returned = rows.iter().map(|row| Size::of(&row.value.text)).fold(Size::default(), sum);
+        let of = self.total.lines + self.omitted_before() + self.capped_before.lines;
+        let original = Size { bytes: self.bytes, chars: self.total.chars + header.chars().count() as u64 };
+        let items = Some((of - rows.len() as u64, of)).filter(|(left_out, _)| *left_out > 0);
+        cuts.insert(0, Cut { path: self.path.clone(), returned, original, items });
+        Shortened { text, cuts }
+    }
+
+    /// The header, with its longest names cut where it takes more than this; empty where there is no room for it.
+    fn header_in(&self, most: usize) -> Cow<'_, str> {
+        match (self.header.as_deref(), self.kind) {
+            (Some(header), Kind::Csv(delimiter)) if self.limits.size(header) > most => {
+                csv::shortened(header, delimiter, most, &self.limits).unwrap_or_default().into()
+            }
+            (header, _) => header.unwrap_or_default().into(),
+        }
+    }
+
+    /// How many rows an earlier capping left out.
+    fn omitted_before(&self) -> u64 {
+        self.before.as_ref().map_or(0, |before| before.items)
+    }
+
+    /// The line that stands for what is left out.
+    fn marker(&self, left_out: LeftOut, rows: u64, behind: &str) -> String {
+        match self.kind {
+            Kind::JsonLines => {
+                let handle = self.before.as_ref().and_then(|before| before.handle.clone());
+                let of = self.total.lines + self.omitted_before();
+                let handle = handle.or_else(|| self.limits.handle.clone());
+                Omitted { items: rows, of, handle }.item() + "\n"
+            }
+            Kind::Csv(delimiter) => {
+                let text = marker::of_text(left_out) + behind;
+                csv::record_of(&text, delimiter, self.names.len()) + "\n"
+            }
+        }
+    }
+
+    /// The header, what is left out in all, and the rows with a marker at each cut.
+    fn csv(&self, header: &str, rows: &[Row<Arc<Kept>>]) -> String {
+        let (mut body, mut left_out, mut after) = (String::new(), self.capped_before, LeftOut::default());
+        let mut gap = |body: &mut String, before: LeftOut, after: LeftOut| {
+            let gap = LeftOut { lines: before.lines - after.lines, chars: before.chars - after.chars };
+            left_out = left_out.and(gap);
+            if gap.lines > 0 && !body.is_empty() {
+                body.push_str(&self.marker(gap, 0, ""));
+            }
+        };
+        for Row { value: row, .. } in rows {
+            gap(&mut body, row.before, after);
+            body.push_str(&row.text);
+            after = row.before.and(row.weight);
+        }
+        gap(&mut body, self.total, after);
+        let behind = marker::way_to_read(self.limits.handle.as_deref());
+        let line_end = if header.is_empty() || header.ends_with('\n') { "" } else { "\n" };
+        format!("{header}{line_end}{}{body}", self.marker(left_out, 0, &behind))
+    }
+}
+
+fn sum(one: Size, other: Size) -> Size {
+    Size { bytes: one.bytes + other.bytes, chars: one.chars + other.chars }
+}

@@ -1,0 +1,89 @@
+//! Records of CSV (RFC 4180), as they are written.
+
+use super::super::grapheme::boundary;
+use super::super::limits::Limits;
+use super::super::marker;
+
+/// The signs that may stand between fields.
+pub(in crate::cap) const DELIMITERS: [char; 4] = [',', '\t', ';', '|'];
+
+/// Whether a record goes on in the next line: a quotation mark is open.
+pub(in crate::cap) fn goes_on(record: &str) -> bool {
+    record.bytes().filter(|byte| *byte == b'"').count() % 2 == 1
+}
+
+/// The fields of a record, with their quotation marks, without the line's end.
+pub(in crate::cap) fn fields(record: &str, delimiter: char) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    record.trim_end_matches(['\n', '\r']).split(move |letter: char| {
+        is_quoted ^= letter == '"';
+        letter == delimiter && !is_quoted
+    })
+}
+
+/// What a field says.
+pub(in crate::cap) fn unquoted(field: &str) -> String {
+    let inside = field.strip_prefix('"').and_then(|field| field.strip_suffix('"'));
+    inside.map_or_else(|| field.to_owned(), |inside| inside.replace("\"\"", "\""))
+}
+
+/// A field that says this.
+pub(in crate::cap) fn quoted(text: &str, delimiter: char) -> String {
+    let needs = text.contains([delimiter, '"', '\n', '\r']);
+    if needs { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+/// A record of as many fields as the others, of which the first says this.
+pub(in crate::cap) fn record_of(text: &str, delimiter: char, columns: usize) -> String {
+    let mut record = quoted(text, delimiter);
+    record.extend(std::iter::repeat_n(delimiter, columns.saturating_sub(1)));
+    record
+}
+
+/// A record in at most so much room: its longest fields are cut at graphemes. None where there is no room.
+pub(in crate::cap) fn shortened(
+    record: &str,
+    delimiter: char,
+    most: usize,
+    limits: &Limits,
+) -> Option<String> {
+    let all: Vec<&str> = fields(record, delimiter).collect();
+    let share = most / all.len().max(1);
+    let cut = |field: &str| {
+        let text = unquoted(field);
+        let chars = text.chars().count() as u64;
+        let room = share.checked_sub(marker::of_string(chars).len() + 3)?;
+        let mut at = text.floor_char_boundary(room);
+        // Quotation marks inside are doubled.
+        while at > 0 && limits.size(&quoted(&text[..at], delimiter)) > room {
+            at = text.floor_char_boundary(at - 1 - at / 8);
+        }
+        let shown = &text[..boundary(&text, at)];
+        let left_out = chars - shown.chars().count() as u64;
+        Some(quoted(&format!("{shown}{}", marker::of_string(left_out)), delimiter))
+    };
+    let short =
+        |field: &&str| if limits.size(field) < share { Some((*field).to_owned()) } else { cut(field) };
+    let record: Option<Vec<String>> = all.iter().map(short).collect();
+    record
+        .map(|fields| fields.join(delimiter.to_string().as_str()) + "\n")
+        .filter(|record| limits.size(record) <= most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_taken_apart_as_they_are_written() {
+        let record = "a,\"b, \"\"c\"\"\nd\",,e\r\n";
+        assert_eq!(fields(record, ',').collect::<Vec<_>>(), ["a", "\"b, \"\"c\"\"\nd\"", "", "e"]);
+        assert_eq!(unquoted("\"b, \"\"c\"\"\""), "b, \"c\"");
+        assert_eq!(quoted("b, \"c\"", ','), "\"b, \"\"c\"\"\"");
+        assert!(goes_on("a,\"b\n") && !goes_on(record));
+        assert_eq!(record_of("[… 1,234 x]", ',', 3), "\"[… 1,234 x]\",,");
+        assert_eq!(record_of("[… 1,234 x]", ';', 2), "[… 1,234 x];");
+        let cut = shortened(&format!("1,{}\n", "ab\"".repeat(100)), ',', 120, &Limits::default()).unwrap();
+        assert!(cut.len() <= 124 && fields(&cut, ',').count() == 2 && cut.contains("left out …]"), "{cut}");
+    }
+}

@@ -1,0 +1,225 @@
+//! What must hold of every capped value, over generated ones.
+
+mod invariants;
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use self::invariants::{check, words};
+use super::{Asked, Format, Keep, Limits, Unit, cap};
+
+fn limits(most: usize) -> Limits {
+    Limits { most, ..Limits::default() }
+}
+
+fn keep() -> impl Strategy<Value = Keep> {
+    prop_oneof![Just(Keep::Both), Just(Keep::Head), Just(Keep::Tail)]
+}
+
+fn unit() -> impl Strategy<Value = Unit> {
+    prop_oneof![Just(Unit::Chars), Just(Unit::Bytes), Just(Unit::Tokens(words))]
+}
+
+fn any_limits() -> impl Strategy<Value = Limits> {
+    let handle = proptest::option::of(Just("h0123456789abcdef".to_owned()));
+    (140_usize..3_000, unit(), 1_usize..60, keep(), handle)
+        .prop_map(|(most, unit, max_items, keep, handle)| Limits { most, unit, max_items, keep, handle })
+}
+
+fn line() -> impl Strategy<Value = String> {
+    prop_oneof![
+        8 => "(INFO|DEBUG) [a-z ]{0,60}",
+        1 => "ERROR [a-z]{3,9} failed: [0-9]{1,4}",
+        1 => "\\PC{0,40}",
+        1 => "[x👩‍👧é]{200,900}",
+        1 => Just(String::new()),
+    ]
+}
+
+fn scalar() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        any::<i32>().prop_map(Value::from),
+        "[a-zé\"\\\\\n👍]{0,12}".prop_map(Value::from),
+        "[a-z \n]{200,700}".prop_map(Value::from),
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+    ]
+}
+
+fn json() -> impl Strategy<Value = Value> {
+    scalar().prop_recursive(4, 400, 40, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..40).prop_map(Value::from),
+            proptest::collection::hash_map("[a-zé]{1,8}", inner, 0..30)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+fn row() -> impl Strategy<Value = String> {
+    let fields = (any::<u16>(), "[a-z ]{0,20}", prop_oneof![30 => Just("ok"), 1 => Just("lost")]);
+    fields.prop_map(|(id, name, state)| format!(r#"{{"id": {id}, "name": "{name}", "state": "{state}"}}"#))
+}
+
+fn field() -> impl Strategy<Value = String> {
+    prop_oneof![6 => "[a-z0-9]{0,10}", 1 => "\"([a-z ,é\n]|\"\"){0,30}\"", 1 => "[a-z]{300,500}"]
+}
+
+proptest! {
+    // Each case is capped several times.
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_text_is_capped_honestly(lines in proptest::collection::vec(line(), 0..120), end in "\n?", limits in any_limits(), chunk in 1_usize..5_000) {
+        check((lines.join("\n") + &end).as_bytes(), Asked::Text, &limits, chunk);
+    }
+
+    #[test]
+    fn any_bytes_are_capped_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..2_000), limits in any_limits(), chunk in 1_usize..700) {
+        for asked in [Asked::Auto, Asked::Text, Asked::Json, Asked::JsonLines, Asked::Csv, Asked::Diff] {
+            check(&bytes, asked, &limits, chunk);
+        }
+    }
+
+    #[test]
+    fn json_stays_json(value in json(), is_pretty: bool, limits in any_limits(), chunk in 1_usize..5_000) {
+        let text = if is_pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
+        check(text.unwrap().as_bytes(), Asked::Json, &limits, chunk);
+    }
+
+    #[test]
+    fn rows_stay_rows(rows in proptest::collection::vec(row(), 0..200), limits in any_limits(), chunk in 1_usize..5_000) {
+        check(format!("[{}]", rows.join(",\n ")).as_bytes(), Asked::Auto, &limits, chunk);
+        check((rows.join("\n") + "\n").as_bytes(), Asked::JsonLines, &limits, chunk);
+    }
+
+    #[test]
+    fn a_table_stays_a_table(rows in proptest::collection::vec((field(), field(), field()), 0..150), limits in any_limits(), chunk in 1_usize..5_000) {
+        let mut text = "id,name,state\n".to_owned();
+        for (one, two, three) in rows {
+            text += &format!("{one},{two},{three}\n");
+        }
+        check(text.as_bytes(), Asked::Csv, &limits, chunk);
+    }
+}
+
+#[test]
+fn a_log_keeps_its_head_its_tail_and_its_errors() {
+    let mut lines: Vec<String> =
+        (0..20_000).map(|number| format!("2026-11-24 12:00:00 INFO job {number} done")).collect();
+    lines[9_000] = "2026-11-24 12:00:00 ERROR disk sdb: gone".to_owned();
+    let capped = cap(lines.join("\n").as_bytes(), Asked::Auto, &limits(2_000)).unwrap();
+    let shown: Vec<&str> = capped.text.lines().collect();
+    assert!(shown[0].starts_with("[… ") && shown[0].ends_with(" left out …]"), "{}", shown[0]);
+    assert_eq!(shown[1], lines[0]);
+    assert_eq!(shown.last(), Some(&lines[19_999].as_str()));
+    let error = shown.iter().position(|line| line.contains("sdb")).unwrap();
+    assert_eq!(&shown[error - 2..=error + 2], &lines[8_998..=9_002]);
+    assert!(shown[error - 3].starts_with("[… ") && shown[error + 3].starts_with("[… "));
+    assert!(capped.text.len() > 1_800, "{}", capped.text.len());
+}
+
+#[test]
+fn a_list_keeps_what_stands_out() {
+    let rows: Vec<String> = (0..11_000)
+        .map(|id| match id {
+            3_000 => r#"{"id":3000,"status":"ok","ms":12,"error":"no route to host"}"#.to_owned(),
+            5_000 => r#"{"id":5000,"status":"lost","ms":11}"#.to_owned(),
+            7_000 => r#"{"id":7000,"status":"ok","ms":900000}"#.to_owned(),
+            9_000 => r#"{"id":9000,"status":null,"ms":10}"#.to_owned(),
+            _ => format!(r#"{{"id":{id},"status":"ok","ms":{},"error":null}}"#, 10 + id % 7),
+        })
+        .collect();
+    for text in
+        [format!("[{}]", rows.join(",")), format!(r#"{{"rows":[{}]}}"#, rows.join(",")), rows.join("\n")]
+    {
+        let capped = cap(text.as_bytes(), Asked::Auto, &Limits::default()).unwrap();
+        for id in [0, 1, 3_000, 5_000, 7_000, 9_000, 10_999] {
+            assert!(capped.text.contains(&rows[id]), "{id} of a {}", capped.format.name());
+        }
+        assert_eq!(capped.text.matches("\"id\"").count(), 500);
+        assert!(capped.text.contains(r#""items": 10500, "of": 11000"#));
+    }
+}
+
+#[test]
+fn the_same_holds_of_csv() {
+    let rows: Vec<String> = (0..5_000)
+        .map(|id| format!("{id},{},{}\n", if id == 2_500 { "lost" } else { "ok" }, 10 + id % 7))
+        .collect();
+    let capped =
+        cap(("id,state,ms\n".to_owned() + &rows.concat()).as_bytes(), Asked::Auto, &limits(3_000)).unwrap();
+    assert_eq!(capped.format, Format::Csv(','));
+    assert!(capped.text.starts_with("id,state,ms\n\"[… 4,"), "{}", capped.text);
+    assert!(capped.text.contains("\n2500,lost,11\n") && capped.text.contains("\n4999,ok,11\n"));
+}
+
+#[test]
+fn long_strings_share_the_room_and_logs_in_them_keep_their_errors() {
+    let log = (0..9_000)
+        .map(|line| if line == 4_000 { "ERROR gone\n" } else { "all is well\n" })
+        .collect::<String>();
+    let value = serde_json::json!({"code": 1, "stdout": log, "stderr": "x".repeat(90_000)});
+    let capped = cap(value.to_string().as_bytes(), Asked::Auto, &limits(4_000)).unwrap();
+    let shown: Value = serde_json::from_str(&capped.text).unwrap();
+    assert_eq!(shown["code"], 1);
+    assert!(shown["stdout"].as_str().unwrap().contains("\nERROR gone\n"));
+    assert!(shown["stderr"].as_str().unwrap().ends_with(" characters left out …]"));
+    let fields: Vec<String> =
+        capped.warnings.iter().map(|warning| warning.field.clone().unwrap().to_string()).collect();
+    assert_eq!(fields, ["text.stdout", "text.stderr"]);
+}
+
+#[test]
+fn an_object_gives_up_members_and_at_last_its_shape() {
+    let members: serde_json::Map<String, Value> =
+        (0..5_000).map(|id| (format!("key{id}"), Value::from(id))).collect();
+    let capped = cap(Value::Object(members).to_string().as_bytes(), Asked::Auto, &limits(1_000)).unwrap();
+    let shown: Value = serde_json::from_str(&capped.text).unwrap();
+    assert_eq!(shown["key0"], 0);
+    assert_eq!(shown.as_object().unwrap().keys().next_back().unwrap(), "endmark_omitted");
+    assert_eq!(shown["endmark_omitted"]["of"], 5_000);
+
+    let number = format!(r#"{{"n": 1{}}}"#, "0".repeat(5_000));
+    let capped = cap(number.as_bytes(), Asked::Auto, &limits(1_000)).unwrap();
+    let shown: Value = serde_json::from_str(&capped.text).unwrap();
+    assert_eq!(shown["original_chars"], number.len());
+    assert!(shown["preview"].as_str().unwrap().starts_with(r#"{"n": 1000"#), "{shown}");
+    assert!(shown["error"].as_str().unwrap().contains("filter"));
+}
+
+#[test]
+fn binary_is_named_and_foreign_bytes_are_shown_or_refused() {
+    let capped = cap(b"\x89PNG\r\n\x1a\n\0\0\0", Asked::Auto, &Limits::default()).unwrap();
+    assert_eq!(capped.text, "[… 11 bytes of PNG image are not shown …]");
+    let latin = b"caf\xE9 au lait is what it says here\n";
+    let capped = cap(latin, Asked::Auto, &Limits::default()).unwrap();
+    assert_eq!(capped.warnings[0].code, "NOT_UTF8");
+    assert!(cap(latin, Asked::Text, &Limits::default()).is_err());
+}
+
+#[test]
+fn limits_that_leave_no_room_are_refused() {
+    for refused in
+        [Limits { most: 0, ..Limits::default() }, limits(79), Limits { max_items: 0, ..Limits::default() }]
+    {
+        assert!(cap(b"a", Asked::Auto, &refused).is_err());
+    }
+    let with_handle = Limits { handle: Some("h".repeat(33)), ..limits(100) };
+    assert!(cap(b"a", Asked::Auto, &with_handle).is_err());
+}
+
+#[test]
+fn what_was_capped_is_capped_further_with_its_counts() {
+    let text: String = (0..5_000).map(|line| format!("line {line}\n")).collect();
+    let list = serde_json::to_string(&(0..5_000).collect::<Vec<_>>()).unwrap();
+    let table: String = (0..5_000).fold("id,name\n".to_owned(), |table, id| table + &format!("{id},a\n"));
+    for (value, total, count) in [(text, "4,", "line "), (list, "\"of\": 5000", ","), (table, "4,", ",a\n")] {
+        let once = cap(value.as_bytes(), Asked::Auto, &limits(3_000)).unwrap();
+        let twice = cap(once.text.as_bytes(), Asked::Auto, &limits(1_000)).unwrap();
+        assert!(twice.text.contains(total), "{}", twice.text);
+        assert!(twice.text.matches(count).count() < once.text.matches(count).count());
+        let first = |text: &str| text.lines().find(|line| line.contains("left out")).map(str::to_owned);
+        assert_ne!(first(&once.text).is_some_and(|line| twice.text.contains(&line)), true, "the counts grow");
+    }
+}

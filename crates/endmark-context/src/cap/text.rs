@@ -1,0 +1,257 @@
+//! Texts and logs: head, tail, and the lines in between that report errors with their neighbours.
+
+mod found;
+mod run;
+
+use endmark_envelope::Size;
+
+use self::found::Found;
+use self::run::{Part, Run};
+use super::CapError;
+use super::error_signs;
+use super::limits::{Keep, Limits};
+use super::lines::{Foreign, Lines};
+use super::marker::{self, LeftOut};
+
+/// The longest part of a line that is kept or left out as one.
+const LONGEST_PART_BYTES: usize = 4096;
+/// The shortest that a long line is taken apart into.
+const SHORTEST_PART_BYTES: usize = 16;
+/// What the lines in between may take of the limit, in percent.
+const FOUND_PERCENT: usize = 40;
+
+/// Which lines in between are worth keeping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Landmarks {
+    /// Those that report errors.
+    Errors,
+    /// Those that name the files and places that a diff changes.
+    Diff,
+}
+
+impl Landmarks {
+    fn is(self, line: &str) -> bool {
+        match self {
+            Self::Errors => error_signs::reports_error(line),
+            Self::Diff => DIFF_HEADS.iter().any(|head| line.starts_with(head)),
+        }
+    }
+
+    /// How many lines on each side of it are kept, too.
+    fn neighbours(self) -> usize {
+        match self {
+            Self::Errors => 2,
+            Self::Diff => 0,
+        }
+    }
+}
+
+/// What the lines of a diff begin with that say where something is changed, by git's and GNU's diff.
+const DIFF_HEADS: [&str; 9] =
+    ["diff ", "--- ", "+++ ", "@@ ", "rename ", "new file ", "deleted file ", "Binary files ", "Index: "];
+
+/// A text as it is read.
+#[derive(Debug)]
+pub(super) struct Text {
+    lines: Lines,
+    kept: Kept,
+}
+
+/// What may be shown of a text.
+#[derive(Debug)]
+struct Kept {
+    limits: Limits,
+    landmarks: Landmarks,
+    /// The first parts, as much as may be shown.
+    head: Run,
+    is_head_full: bool,
+    /// The last parts: the two together are at least as much as may be shown.
+    older: Run,
+    newer: Run,
+    found: Found,
+    count: u64,
+    /// What the text is so far.
+    total: LeftOut,
+    bytes: u64,
+    ends_line: bool,
+    /// What the marker in the first line says, where the text was capped before.
+    capped_before: Option<LeftOut>,
+    /// What its other markers say.
+    in_markers: LeftOut,
+}
+
+/// A text within its limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Shortened {
+    pub(super) text: String,
+    /// Nothing where the text is as it was.
+    pub(super) left_out: Option<LeftOut>,
+    /// How much of the text is there, without markers.
+    pub(super) returned: Size,
+    pub(super) original: Size,
+}
+
+impl Text {
+    pub(super) fn new(limits: &Limits, landmarks: Landmarks, foreign: Foreign) -> Self {
+        let longest = (limits.most / 8).clamp(SHORTEST_PART_BYTES, LONGEST_PART_BYTES);
+        let kept = Kept {
+            limits: limits.clone(),
+            landmarks,
+            head: Run::default(),
+            is_head_full: false,
+            older: Run::default(),
+            newer: Run::default(),
+            found: Found::new(limits.held().saturating_mul(FOUND_PERCENT) / 100, landmarks.neighbours()),
+            count: 0,
+            total: LeftOut::default(),
+            bytes: 0,
+            ends_line: true,
+            capped_before: None,
+            in_markers: LeftOut::default(),
+        };
+        Self { lines: Lines::new(longest, foreign), kept }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), CapError> {
+        let kept = &mut self.kept;
+        self.lines.push(bytes, |part| kept.take(part))
+    }
+
+    /// The text within its limit, and how many places of it were no UTF-8.
+    pub(super) fn finish(mut self) -> Result<(Shortened, u64), CapError> {
+        let kept = &mut self.kept;
+        self.lines.finish(|part| kept.take(part))?;
+        let (kept, replaced) = (self.kept, self.lines.replaced);
+        if !kept.is_head_full && kept.limits.admits(kept.head.text()) {
+            let original = kept.original();
+            let text = kept.head.into_text();
+            return Ok((Shortened { text, left_out: None, returned: original, original }, replaced));
+        }
+        Ok((kept.limits.fit(|size| kept.within(size), |shortened| &shortened.text), replaced))
+    }
+}
+
+impl Kept {
+    fn take(&mut self, text: &str) {
+        let marker = marker::in_line(text).filter(|_| self.ends_line);
+        self.bytes += text.len() as u64;
+        if self.count == 0 && self.capped_before.is_none() && marker.is_some() {
+            self.capped_before = marker;
+            // It stays where the text stays as it is.
+            self.put(text, LeftOut::default(), false);
+            return;
+        }
+        let ends_line = text.ends_with('\n');
+        let own = LeftOut { lines: u64::from(ends_line), chars: text.chars().count() as u64 };
+        self.in_markers = self.in_markers.and(marker.unwrap_or_default());
+        let is_landmark = marker.is_none() && self.landmarks.is(text);
+        self.put(text, marker.unwrap_or(own), is_landmark);
+        self.ends_line = ends_line;
+    }
+
+    fn put(&mut self, text: &str, weight: LeftOut, is_landmark: bool) {
+        let held = self.limits.held();
+        let part = Part { at: self.count, text, size: self.limits.size(text), before: self.total, weight };
+        self.is_head_full |= self.head.size().saturating_add(part.size) > held;
+        if !self.is_head_full {
+            self.head.push(part);
+        }
+        if self.newer.size().saturating_add(part.size) > held && !self.newer.is_empty() {
+            self.older = std::mem::take(&mut self.newer);
+        }
+        self.newer.push(part);
+        self.found.take(part, is_landmark);
+        self.total = self.total.and(weight);
+        self.count += 1;
+    }
+
+    fn original(&self) -> Size {
+        Size { bytes: self.bytes, chars: self.total.chars }
+    }
+
+    /// What was left out before the first line by an earlier capping.
+    fn hidden(&self) -> LeftOut {
+        let before = self.capped_before.unwrap_or_default();
+        LeftOut {
+            lines: before.lines.saturating_sub(self.in_markers.lines),
+            chars: before.chars.saturating_sub(self.in_markers.chars),
+        }
+    }
+
+    /// The text in at most so much.
+    fn within(&self, most: usize) -> Shortened {
+        // What every marker takes at most, with the line breaks around it.
+        let widest = self.total.and(self.capped_before.unwrap_or_default());
+        let marker = marker::of_text(widest.and(LeftOut { lines: 2, chars: 0 })).len() + 2;
+        let first = marker + marker::way_to_read(self.limits.handle.as_deref()).len();
+        let room = most.saturating_sub(first);
+        let (found, taken) = self.found.within((most * FOUND_PERCENT / 100).min(room), marker);
+        let room = room.saturating_sub(taken + 2 * marker);
+        let (head, tail) = match self.limits.keep {
+            Keep::Both => (room / 3, room - room / 3),
+            Keep::Head => (room, 0),
+            Keep::Tail => (0, room),
+        };
+        let skipped = u64::from(self.capped_before.is_some());
+        let head: Vec<Part<'_>> = within(self.head.parts().skip(usize::from(skipped > 0)), head);
+        let head_end = head.last().map_or(skipped, |part| part.at + 1);
+        let last = self.older.parts().chain(self.newer.parts()).rev();
+        let mut tail = within(last.take_while(|part| part.at >= head_end), tail);
+        tail.reverse();
+        let tail_begin = tail.first().map_or(self.count, |part| part.at);
+        let between = found.into_iter().filter(|part| part.at >= head_end && part.at < tail_begin);
+        self.assembled(head.iter().copied().chain(between).chain(tail.iter().copied()))
+    }
+
+    /// The parts with markers between those that do not follow one another.
+    fn assembled<'a>(&'a self, parts: impl Iterator<Item = Part<'a>>) -> Shortened {
+        let (mut body, mut returned, mut left_out) = (String::new(), Size::default(), self.hidden());
+        let mut next = u64::from(self.capped_before.is_some());
+        let mut after = LeftOut::default();
+        let unfinished = LeftOut { lines: u64::from(!self.ends_line), chars: 0 };
+        let end = Part {
+            at: self.count,
+            text: "",
+            size: 0,
+            before: self.total.and(unfinished),
+            weight: LeftOut::default(),
+        };
+        for part in parts.chain([end]) {
+            if part.at != next {
+                let is_within_line = !body.is_empty() && !body.ends_with('\n');
+                let lines = part.before.lines - after.lines;
+                let lines = lines.saturating_sub(u64::from(is_within_line));
+                let gap = LeftOut { lines, chars: part.before.chars - after.chars };
+                left_out = left_out.and(gap);
+                // At the very beginning the first marker says it already.
+                if !body.is_empty() {
+                    body.push_str(if is_within_line { "\n" } else { "" });
+                    body.push_str(&marker::of_text(gap));
+                    body.push('\n');
+                }
+            }
+            if marker::in_line(part.text).is_some() {
+                left_out = left_out.and(part.weight);
+            } else {
+                returned.bytes += part.text.len() as u64;
+                returned.chars += part.text.chars().count() as u64;
+            }
+            body.push_str(part.text);
+            (next, after) = (part.at + 1, part.before.and(part.weight));
+        }
+        let first = marker::of_text(left_out) + &marker::way_to_read(self.limits.handle.as_deref());
+        let text = if body.is_empty() { first } else { format!("{first}\n{body}") };
+        Shortened { text, left_out: Some(left_out), returned, original: self.original() }
+    }
+}
+
+/// The parts at the beginning that take at most so much.
+fn within<'a>(parts: impl Iterator<Item = Part<'a>>, most: usize) -> Vec<Part<'a>> {
+    let mut left = most;
+    let fits = |part: &Part<'_>| {
+        let rest = left.checked_sub(part.size);
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    parts.take_while(fits).collect()
+}

@@ -1,0 +1,124 @@
+//! The lines in between that are worth keeping, with their neighbours: as many as there is room for, the rarest first.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::run::Part;
+use crate::cap::error_signs::{self, Shapes};
+use crate::cap::marker::LeftOut;
+
+/// A neighbour counts as much as the line this many occurrences later.
+const NEIGHBOURS_BEHIND: u32 = 3;
+
+/// The smaller, the more it is worth: how often a line of its shape was there before, and where it stands.
+type Rank = (u32, u64);
+
+/// Lines worth keeping, within a bound.
+#[derive(Debug)]
+pub(super) struct Found {
+    most: usize,
+    neighbours: usize,
+    kept: BTreeMap<Rank, Owned>,
+    size: usize,
+    shapes: Shapes,
+    /// The parts before the next one.
+    before: VecDeque<Owned>,
+    /// The neighbours that are still to come, and of what worth.
+    coming: (usize, u32),
+}
+
+#[derive(Debug, Clone, Default)]
+struct Owned {
+    at: u64,
+    text: String,
+    size: usize,
+    before: LeftOut,
+    weight: LeftOut,
+}
+
+impl Owned {
+    fn set(&mut self, part: Part<'_>) {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        text.push_str(part.text);
+        *self = Self { at: part.at, text, size: part.size, before: part.before, weight: part.weight };
+    }
+
+    fn part(&self) -> Part<'_> {
+        Part { at: self.at, text: &self.text, size: self.size, before: self.before, weight: self.weight }
+    }
+}
+
+impl Found {
+    /// Lines of at most this size in all, each with so many neighbours on either side.
+    pub(super) fn new(most: usize, neighbours: usize) -> Self {
+        Self {
+            most,
+            neighbours,
+            kept: BTreeMap::new(),
+            size: 0,
+            shapes: Shapes::default(),
+            before: VecDeque::new(),
+            coming: (0, 0),
+        }
+    }
+
+    /// Takes the next part of the text.
+    pub(super) fn take(&mut self, part: Part<'_>, is_landmark: bool) {
+        if is_landmark {
+            let occurrence = self.shapes.occurrence(error_signs::shape(part.text));
+            let worth = occurrence.saturating_add(NEIGHBOURS_BEHIND);
+            for neighbour in std::mem::take(&mut self.before) {
+                self.keep(worth, neighbour.part());
+            }
+            self.keep(occurrence, part);
+            self.coming = (self.neighbours, worth);
+            return;
+        }
+        if let (left @ 1.., worth) = self.coming {
+            self.coming.0 = left - 1;
+            self.keep(worth, part);
+            return;
+        }
+        if self.neighbours > 0 {
+            let is_full = self.before.len() == self.neighbours;
+            let mut owned =
+                if is_full { self.before.pop_front().unwrap_or_default() } else { Owned::default() };
+            owned.set(part);
+            self.before.push_back(owned);
+        }
+    }
+
+    fn keep(&mut self, worth: u32, part: Part<'_>) {
+        let rank = (worth, part.at);
+        let is_worse = self.kept.last_key_value().is_some_and(|(last, _)| rank > *last);
+        if part.size > self.most || self.size + part.size > self.most && is_worse {
+            return;
+        }
+        let mut owned = Owned::default();
+        owned.set(part);
+        self.size += part.size;
+        self.kept.insert(rank, owned);
+        while self.size > self.most {
+            let Some((_, worst)) = self.kept.pop_last() else { return };
+            self.size -= worst.size;
+        }
+    }
+
+    /// Those worth most that take at most this, each with a marker where it does not follow another; in their order,
+    /// with what they take.
+    pub(super) fn within(&self, most: usize, marker: usize) -> (Vec<Part<'_>>, usize) {
+        let (mut chosen, mut taken) = (BTreeSet::new(), 0);
+        let mut parts = Vec::new();
+        for owned in self.kept.values() {
+            let is_alone = !chosen.contains(&(owned.at + 1)) && !chosen.contains(&owned.at.wrapping_sub(1));
+            let cost = owned.size + if is_alone { marker } else { 0 };
+            if taken + cost <= most {
+                taken += cost;
+                chosen.insert(owned.at);
+                parts.push(owned.part());
+            }
+        }
+        parts.sort_unstable_by_key(|part| part.at);
+        (parts, taken)
+    }
+}

@@ -1,0 +1,80 @@
+//! Parts of a text that follow one another, in one piece of memory.
+
+use crate::cap::marker::LeftOut;
+
+/// One part of a text: a line, or part of a long one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part<'a> {
+    /// Which part it is, from 0.
+    pub(super) at: u64,
+    pub(super) text: &'a str,
+    /// Its size in the unit of the limit.
+    pub(super) size: usize,
+    /// What stands before it in the text.
+    pub(super) before: LeftOut,
+    /// What would be left out with it.
+    pub(super) weight: LeftOut,
+}
+
+/// Parts that follow one another.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    text: String,
+    parts: Vec<Place>,
+    /// Which part the first is.
+    first: u64,
+    before: LeftOut,
+    size: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    end: usize,
+    size: usize,
+    after: LeftOut,
+}
+
+impl Run {
+    pub(super) fn push(&mut self, part: Part<'_>) {
+        if self.parts.is_empty() {
+            (self.first, self.before) = (part.at, part.before);
+        }
+        self.text.push_str(part.text);
+        self.size = self.size.saturating_add(part.size);
+        self.parts.push(Place { end: self.text.len(), size: part.size, after: part.before.and(part.weight) });
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    pub(super) fn parts(&self) -> impl DoubleEndedIterator<Item = Part<'_>> {
+        (0..self.parts.len()).map(|index| {
+            let place = self.parts[index];
+            let (begin, before) = index
+                .checked_sub(1)
+                .map_or((0, self.before), |index| (self.parts[index].end, self.parts[index].after));
+            let weight =
+                LeftOut { lines: place.after.lines - before.lines, chars: place.after.chars - before.chars };
+            Part {
+                at: self.first + index as u64,
+                text: &self.text[begin..place.end],
+                size: place.size,
+                before,
+                weight,
+            }
+        })
+    }
+}
