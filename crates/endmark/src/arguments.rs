@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use endmark_context::cap::FORMATS as CAP_FORMATS;
 use endmark_envelope::{Limits, TooLarge};
 
 use crate::commands::findings::arguments::Findings;
@@ -23,6 +24,7 @@ Examples:
   endmark serve                                a gateway on 127.0.0.1:4141 that hands out whole replies
   endmark detect reply.json                    is this text whole?
   endmark stitch first.json rest.json          join the pieces of a reply
+  make 2>&1 | endmark cap                      what a model should read of it
 
 Exit codes: 0 fine; 1 the answer is no; 2 bad usage or invalid input; 3 an upstream failed; 4 the store
 failed; 70 a bug in Endmark; 130 interrupted.";
@@ -121,6 +123,20 @@ Examples:
 Batch: JSON Lines in, {\"id\",\"format\",\"chunks\":[initial, continuation, …],\"from\"}; one answer a line, in order.
 Exit codes: 0 whole; 1 ambiguous, or no verified whole; 2 with --batch: a line was invalid.")]
     Stitch(Stitch),
+    /// Make a tool's output small enough for a model, and say what is left out
+    #[command(after_help = "\
+Examples:
+  cargo test 2>&1 | endmark cap
+  endmark cap --max-chars 20000 build.log
+  gh api --paginate repos/o/r/issues | endmark cap --max-tokens 5000 --no-store
+  endmark cap --batch < outputs.jsonl
+
+Kept are: of a text its head, its tail and the lines that report errors; of a list the first items, those that stand out
+and the last; of a JSON document its structure. What is left out stands in the value itself. docs/cap.md has the rules.
+Batch: JSON Lines in, {\"id\",\"format\",\"text\"} or {\"id\",\"format\",\"base64\"}, with \"max_chars\", \"max_bytes\" or
+\"max_tokens\", \"max_items\" and \"keep\"; one answer a line, in order.
+Exit codes: 0 capped, or small enough; 2 the limits leave no room, or the value is not what it is said to be.")]
+    Cap(Cap),
     /// Ask a model for the rest of a cut text, and stitch it on
     #[command(after_help = "\
 Examples:
@@ -244,6 +260,7 @@ impl Command {
             Self::Serve(arguments) => arguments.check_limits(),
             Self::Detect(arguments) => arguments.check_limits(),
             Self::Stitch(arguments) => arguments.check_limits(),
+            Self::Cap(arguments) => arguments.check_limits(),
             Self::Resume(arguments) => arguments.check_limits(),
             Self::Report(arguments) => arguments.check_limits(),
             Self::Usage(arguments) => arguments.check_limits(),
@@ -369,6 +386,57 @@ pub(crate) enum FromChoice {
     Cut,
     Token,
     Unknown,
+}
+
+/// The arguments of `cap`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Cap {
+    /// The output; standard input if it is `-` or not named
+    #[arg(value_name = "FILE")]
+    #[limits(skip)]
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) most: Most,
+    /// Items of a list, rows of a table (key `cap.max_items`)
+    #[arg(long, value_name = "N")]
+    pub(crate) max_items: Option<u64>,
+    /// What the output is; `auto` finds out and says so
+    #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = PossibleValuesParser::new(CAP_FORMATS))]
+    #[limits(max_bytes = 16)]
+    pub(crate) format: String,
+    /// What is kept besides errors: the beginning, the end, or both
+    #[arg(long, value_name = "PART", default_value = "both")]
+    #[limits(skip)]
+    pub(crate) keep: KeepChoice,
+    /// Keep no copy of the full output
+    #[arg(long)]
+    pub(crate) no_store: bool,
+    /// Read many outputs as JSON Lines, and answer each with a line
+    #[arg(long)]
+    pub(crate) batch: bool,
+}
+
+/// How much there may be, in one unit.
+#[derive(Debug, Args, Limits)]
+#[group(multiple = false)]
+pub(crate) struct Most {
+    /// Characters (key `cap.max_chars`)
+    #[arg(long = "max-chars", value_name = "N")]
+    pub(crate) chars: Option<u64>,
+    /// UTF-8 bytes
+    #[arg(long = "max-bytes", value_name = "N")]
+    pub(crate) bytes: Option<u64>,
+    /// Tokens of `o200k_base`
+    #[arg(long = "max-tokens", value_name = "N")]
+    pub(crate) tokens: Option<u64>,
+}
+
+/// What is kept of an output besides errors (CX-5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeepChoice {
+    Both,
+    Head,
+    Tail,
 }
 
 /// The arguments of `resume`.

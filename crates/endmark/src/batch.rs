@@ -49,6 +49,8 @@ pub(crate) enum Field {
     Texts(&'static str),
     /// A boolean, which may be left out.
     Flag(&'static str),
+    /// A number, which may be left out.
+    Count(&'static str),
 }
 
 impl Field {
@@ -67,6 +69,11 @@ impl Field {
             Self::Flag(name) => match object.get(name) {
                 None | Some(Value::Null | Value::Bool(_)) => None,
                 Some(_) => Some(format!("`{name}` must be true or false")),
+            },
+            Self::Count(name) => match object.get(name) {
+                None | Some(Value::Null) => None,
+                Some(number) if number.is_u64() => None,
+                Some(_) => Some(format!("`{name}` must be a whole number, 0 or more")),
             },
         }
     }

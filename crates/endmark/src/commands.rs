@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+mod cap;
 mod completions;
 mod config;
 mod demo;
@@ -31,6 +32,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Demo => demo::run(context).map(Outcome::from),
         Command::Detect(arguments) => detect::run(context, &arguments),
         Command::Stitch(arguments) => stitch::run(context, &arguments),
+        Command::Cap(arguments) => cap::run(context, &arguments),
         Command::Resume(arguments) => resume::run(context, &arguments).map(Outcome::from),
         Command::Exec(arguments) => exec::run(context, &arguments),
         Command::Findings(arguments) => findings::run(context, &arguments),

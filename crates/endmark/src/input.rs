@@ -43,6 +43,26 @@ impl Input {
         }
     }
 
+    /// Hands out everything there is, in chunks as they come.
+    pub(crate) fn each_chunk(
+        mut self,
+        mut take: impl FnMut(&[u8]) -> Result<(), CommandError>,
+    ) -> Result<(), CommandError> {
+        loop {
+            let chunk = match self.reader.fill_buf() {
+                Ok(chunk) => chunk,
+                Err(source) if source.kind() == io::ErrorKind::Interrupted => continue,
+                Err(source) => return Err(CommandError::Read { path: self.path, source }),
+            };
+            let count = chunk.len();
+            if count == 0 {
+                return Ok(());
+            }
+            take(chunk)?;
+            self.reader.consume(count);
+        }
+    }
+
     /// Everything there is, if it is at most so many bytes.
     pub(crate) fn bytes_up_to(mut self, limit: u64) -> Result<Vec<u8>, CommandError> {
         let mut bytes = Vec::new();

@@ -54,6 +54,7 @@ fn is_answered_on_signals(command: &Command) -> bool {
         Command::Serve(_) | Command::Exec(_) => false,
         Command::Detect(arguments) => !arguments.batch,
         Command::Stitch(arguments) => !arguments.batch,
+        Command::Cap(arguments) => !arguments.batch,
         Command::Demo
         | Command::Resume(_)
         | Command::Findings(_)

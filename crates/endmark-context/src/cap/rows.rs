@@ -9,7 +9,7 @@ mod facts;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use self::column::Column;
-pub(super) use self::facts::{Fact, Facts};
+pub(super) use self::facts::{Fact, Facts, is_there};
 use super::error_signs::Shapes;
 use super::limits::Keep;
 

@@ -182,18 +182,27 @@ impl Read {
             Kind::JsonLines => facts.of_stranger(row),
             Kind::Csv(delimiter) => facts.of_record(row, csv::fields(row, delimiter), &self.names),
         }
+        // What cannot be made smaller is whole, or not there.
+        let whole_at_most = |most: usize| if size <= most { row.to_owned() } else { String::new() };
         if size <= most {
             row.clone_into(&mut kept.text);
         } else if is_json {
             let mut shortener = Shortener::new(row, self.tape.nodes(), &self.limits);
             let path = self.path.clone().index(usize::try_from(kept.before.lines).unwrap_or(usize::MAX));
-            kept.text = shortener.value(0, most - 1, &path, 0).unwrap_or_default();
+            let smaller = shortener.value(0, most - 1, &path, 0);
+            kept.text = smaller.unwrap_or_else(|| whole_at_most(self.limits.held() / 2));
             kept.cuts = shortener.cuts;
         } else if let Kind::Csv(delimiter) = self.kind {
-            kept.text = csv::shortened(row, delimiter, most - 1, &self.limits).unwrap_or_default();
             let path = self.path.clone().index(usize::try_from(kept.before.lines).unwrap_or(usize::MAX));
-            let (returned, original) = (Size::of(&kept.text), Size::of(row));
-            kept.cuts.push(Cut { path, returned, original, items: None });
+            if let Some(smaller) = csv::shortened(row, delimiter, most - 1, &self.limits) {
+                let (returned, original) = (Size::of(&smaller), Size::of(row));
+                kept.cuts.push(Cut { path, returned, original, items: None });
+                kept.text = smaller;
+            } else {
+                kept.text = whole_at_most(self.limits.held() / 2);
+            }
+        } else {
+            kept.text = whole_at_most(self.limits.held() / 2);
         }
         if !kept.text.is_empty() && !kept.text.ends_with('\n') {
             kept.text.push('\n');

@@ -17,8 +17,8 @@ use super::marker::{self, LeftOut};
 const LONGEST_PART_BYTES: usize = 4096;
 /// The shortest that a long line is taken apart into.
 const SHORTEST_PART_BYTES: usize = 16;
-/// What the lines in between may take of the limit, in percent.
-const FOUND_PERCENT: usize = 40;
+/// How often what is not needed for markers is given to the text.
+const REFINEMENTS: usize = 3;
 
 /// Which lines in between are worth keeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,14 @@ impl Landmarks {
         match self {
             Self::Errors => error_signs::reports_error(line),
             Self::Diff => DIFF_HEADS.iter().any(|head| line.starts_with(head)),
+        }
+    }
+
+    /// What they may take of the limit, in percent.
+    fn percent(self) -> usize {
+        match self {
+            Self::Errors => 40,
+            Self::Diff => 80,
         }
     }
 
@@ -101,7 +109,10 @@ impl Text {
             is_head_full: false,
             older: Run::default(),
             newer: Run::default(),
-            found: Found::new(limits.held().saturating_mul(FOUND_PERCENT) / 100, landmarks.neighbours()),
+            found: Found::new(
+                limits.held().saturating_mul(landmarks.percent()) / 100,
+                landmarks.neighbours(),
+            ),
             count: 0,
             total: LeftOut::default(),
             bytes: 0,
@@ -178,15 +189,33 @@ impl Kept {
         }
     }
 
-    /// The text in at most so much.
+    /// The text in at most so much. What markers take is only known when they are written: what was reserved for them
+    /// and is not needed goes to the text.
     fn within(&self, most: usize) -> Shortened {
+        let mut best = self.with_reserve(most, 0);
+        let mut spare = 0;
+        for _ in 0..REFINEMENTS {
+            spare += most.saturating_sub(self.limits.size(&best.text));
+            let next = self.with_reserve(most, spare);
+            if self.limits.size(&next.text) > most || next.text.len() as u64 > self.bytes {
+                break;
+            }
+            best = next;
+        }
+        best
+    }
+
+    /// The text in about so much, and `spare` more than is left by what markers may take.
+    fn with_reserve(&self, most: usize, spare: usize) -> Shortened {
         // What every marker takes at most, with the line breaks around it.
         let widest = self.total.and(self.capped_before.unwrap_or_default());
         let marker = marker::of_text(widest.and(LeftOut { lines: 2, chars: 0 })).len() + 2;
         let first = marker + marker::way_to_read(self.limits.handle.as_deref()).len();
         let room = most.saturating_sub(first);
-        let (found, taken) = self.found.within((most * FOUND_PERCENT / 100).min(room), marker);
-        let room = room.saturating_sub(taken + 2 * marker);
+        let for_found = (most * self.landmarks.percent() / 100).min(room);
+        // Those near an end are shown with it, and cost nothing.
+        let (_, taken) = self.found.within(for_found, marker, 0..u64::MAX);
+        let room = (room + spare).saturating_sub(taken + 2 * marker);
         let (head, tail) = match self.limits.keep {
             Keep::Both => (room / 3, room - room / 3),
             Keep::Head => (room, 0),
@@ -199,7 +228,7 @@ impl Kept {
         let mut tail = within(last.take_while(|part| part.at >= head_end), tail);
         tail.reverse();
         let tail_begin = tail.first().map_or(self.count, |part| part.at);
-        let between = found.into_iter().filter(|part| part.at >= head_end && part.at < tail_begin);
+        let (between, _) = self.found.within(for_found, marker, head_end..tail_begin);
         self.assembled(head.iter().copied().chain(between).chain(tail.iter().copied()))
     }
 

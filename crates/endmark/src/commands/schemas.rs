@@ -9,7 +9,7 @@ use schemars::Schema;
 use serde_json::Value;
 
 use super::{
-    completions, config, demo, detect, findings, log, man, report, resume, serve, setup, stitch, usage,
+    cap, completions, config, demo, detect, findings, log, man, report, resume, serve, setup, stitch, usage,
 };
 use crate::checks;
 use crate::definition::definition;
@@ -20,6 +20,7 @@ const UPDATE: &str = "ENDMARK_UPDATE_SCHEMAS";
 /// The answers, by the words of their commands.
 fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
+        ("cap", of_answer::<cap::Report<'_>>()),
         ("completions", of_answer::<completions::Report<'_>>()),
         ("config-check", of_answer::<checks::Report<'_>>()),
         ("config-path", of_answer::<config::PathReport>()),

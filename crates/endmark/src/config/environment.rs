@@ -101,12 +101,19 @@ pub(crate) const LIMITS_BODY_SECONDS: &str = "ENDMARK_LIMITS_BODY_SECONDS";
 pub(crate) const LIMITS_KEEP_ALIVE_SECONDS: &str = "ENDMARK_LIMITS_KEEP_ALIVE_SECONDS";
 /// Time in which a client has to read something.
 pub(crate) const LIMITS_UNREAD_SECONDS: &str = "ENDMARK_LIMITS_UNREAD_SECONDS";
+/// Most characters of a tool's output.
+pub(crate) const CAP_MAX_CHARS: &str = "ENDMARK_CAP_MAX_CHARS";
+/// Most items of a list in it.
+pub(crate) const CAP_MAX_ITEMS: &str = "ENDMARK_CAP_MAX_ITEMS";
 /// Whether a reply that needed nothing is marked as well.
 pub(crate) const DISCLOSE_ALWAYS: &str = "ENDMARK_DISCLOSE_ALWAYS";
 /// Whether the texts of cut replies are stored.
 pub(crate) const STORE_POLICY_KEEP_TEXT: &str = "ENDMARK_STORE_POLICY_KEEP_TEXT";
 /// For how long records are kept.
 pub(crate) const STORE_POLICY_KEEP_DAYS: &str = "ENDMARK_STORE_POLICY_KEEP_DAYS";
+
+/// Variables of other names that set a key, too: those by which others know it. A name of ours beats them.
+pub(crate) const OTHER_NAMES: [(&str, &str); 1] = [("MAX_RESULT_CHARS", "cap.max_chars")];
 
 /// The environment as it was when the process began, so that what is read from it can be tested.
 #[derive(Clone, Default)]

@@ -89,6 +89,12 @@ impl Layers {
     /// Sets what the environment says; answers with a warning for each name that means nothing.
     pub(crate) fn set_environment(&mut self, environment: &Environment) -> Result<Vec<String>, ConfigError> {
         let mut warnings = Vec::new();
+        for (variable, name) in environment::OTHER_NAMES {
+            if let Some(value) = environment.get(variable) {
+                let origin = Origin::Environment(variable.to_owned());
+                self.set(name, &Given::Written(value.to_owned()), origin, None)?;
+            }
+        }
         for (variable, value) in environment.beginning_with(environment::PREFIX) {
             let origin = Origin::Environment(variable.to_owned());
             let given = Given::Written(value.to_owned());

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use endmark_context::cap;
 use endmark_core::OnAmbiguous;
 use endmark_gateway::{BaseUrl, Conditions, Mode, Prefill, Proxy};
 use endmark_store::StoreLocation;
@@ -32,6 +33,7 @@ pub(crate) struct Settings {
     pub(crate) tools: Tools,
     pub(crate) retry: Retry,
     pub(crate) limits: Limits,
+    pub(crate) cap: Cap,
     pub(crate) disclose: Disclose,
     pub(crate) store_policy: StorePolicy,
     pub(crate) schemas: Vec<Schema>,
@@ -166,6 +168,13 @@ pub(crate) struct Limits {
     pub(crate) unread_seconds: u64,
 }
 
+/// CX-5.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cap {
+    pub(crate) max_chars: u64,
+    pub(crate) max_items: u64,
+}
+
 /// PC-9, disclosure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Disclose {
@@ -243,6 +252,7 @@ impl Default for Settings {
                 keep_alive_seconds: seconds(limits.keep_alive),
                 unread_seconds: seconds(limits.unread),
             },
+            cap: Cap { max_chars: bytes(cap::DEFAULT_MAX_CHARS), max_items: bytes(cap::DEFAULT_MAX_ITEMS) },
             disclose: Disclose { always: gateway.disclose_always },
             store_policy: StorePolicy { keep_text: gateway.keep_text, keep_days: 30 },
             schemas: Vec::new(),

@@ -20,6 +20,12 @@ pub(crate) enum Question {
         chunks: Vec<String>,
         from: String,
     },
+    /// `cap FORMAT, N chars`, also bytes, tokens, items, head or tail.
+    Cap {
+        format: String,
+        limits: Vec<(&'static str, Value)>,
+        text: String,
+    },
     /// `findings …` with the files that it names, each with its text.
     Findings {
         arguments: Vec<String>,
@@ -40,6 +46,7 @@ impl Question {
         match self {
             Self::Detect { .. } => "detect",
             Self::Stitch { .. } => "stitch",
+            Self::Cap { .. } => "cap",
             Self::Findings { .. } => "findings",
         }
     }
@@ -52,6 +59,13 @@ impl Question {
             Self::Stitch { format, marker, chunks, from } => {
                 json!({"id": 0, "format": format, "marker": marker, "chunks": chunks, "from": from})
             }
+            Self::Cap { format, limits, text } => {
+                let mut request = json!({"id": 0, "format": format, "text": text});
+                for (name, value) in limits {
+                    request[*name] = value.clone();
+                }
+                request
+            }
             Self::Findings { .. } => Value::Null,
         }
     }
@@ -63,6 +77,7 @@ impl Case {
         match &self.question {
             Question::Detect { .. } => self.check_detection(answer),
             Question::Stitch { .. } => self.check_join(answer),
+            Question::Cap { .. } => self.check_capped(answer),
             Question::Findings { .. } => self.check_findings(answer),
         }
     }
@@ -87,6 +102,19 @@ impl Case {
             if found != value {
                 return Err(format!("`{pointer}` is `{found}`, not `{value}`"));
             }
+        }
+        Ok(())
+    }
+
+    /// The format, and the whole text.
+    fn check_capped(&self, answer: &Value) -> Result<(), String> {
+        if answer["format"] != self.expected.outcome.as_str() {
+            return Err(format!("{}, not `{}`", answer["format"], self.expected.outcome));
+        }
+        if answer["text"].as_str().map(|text| text.trim_end_matches('\n'))
+            != Some(self.expected.text.as_str())
+        {
+            return Err(format!("the text is\n{}", answer["text"].as_str().unwrap_or_default()));
         }
         Ok(())
     }

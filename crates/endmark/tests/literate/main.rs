@@ -39,6 +39,7 @@ fn cases() -> Vec<(String, Case)> {
 fn answers(command: &str, requests: &[Value]) -> Vec<Value> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_endmark"))
         .args([command, "--batch"])
+        .args((command == "cap").then_some("--no-store"))
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -75,7 +76,7 @@ fn findings_answer(arguments: &[String], files: &[(String, String)]) -> Value {
 fn every_case_comes_out_as_its_page_says() {
     let cases = cases();
     let mut wrong = Vec::new();
-    for command in ["detect", "stitch"] {
+    for command in ["detect", "stitch", "cap"] {
         let asked: Vec<&(String, Case)> =
             cases.iter().filter(|(_, case)| case.question.command() == command).collect();
         let requests: Vec<Value> = asked.iter().map(|(_, case)| case.question.request()).collect();

@@ -56,12 +56,14 @@ fn case(name: &str, lines: &[&str]) -> Result<Case, String> {
             let inside: Vec<&str> = lines.by_ref().take_while(|line| **line != fence).copied().collect();
             blocks.push(Block { words: line[fence.len()..].trim().to_owned(), text: inside.join("\n") });
         } else if asked.is_none()
-            && ["detect ", "stitch ", "findings "].iter().any(|command| line.starts_with(command))
+            && ["detect ", "stitch ", "cap ", "findings "].iter().any(|command| line.starts_with(command))
         {
             asked = Some(*line);
         }
     }
-    let asked = asked.ok_or("no line says `detect FORMAT`, `stitch FORMAT, from WHERE` or `findings …`")?;
+    let asked = asked.ok_or(
+        "no line says `detect FORMAT`, `stitch FORMAT, from WHERE`, `cap FORMAT, LIMITS` or `findings …`",
+    )?;
     let last = blocks.pop().ok_or("no block says what comes out")?;
     let question = question(asked, &blocks)?;
     Ok(Case { name: name.to_owned(), question, expected: expected(&last)? })
@@ -75,6 +77,9 @@ fn question(asked: &str, blocks: &[Block]) -> Result<Question, String> {
             arguments: rest.split_whitespace().map(str::to_owned).collect(),
             files,
         });
+    }
+    if command == "cap" {
+        return capped(rest, blocks);
     }
     let (format, from) = rest.split_once(", from ").unwrap_or((rest, "unknown"));
     let (format, marker) = match format.split_once(' ') {
@@ -93,6 +98,35 @@ fn question(asked: &str, blocks: &[Block]) -> Result<Question, String> {
         }
         _ => Err(format!("`{command}` cannot be asked with the blocks {words:?}")),
     }
+}
+
+/// `FORMAT, 200 chars, 5 items, head`, and the text; `+ 300 lines of TEXT` in it stands for so many lines.
+fn capped(rest: &str, blocks: &[Block]) -> Result<Question, String> {
+    let mut words = rest.split(", ");
+    let format = words.next().unwrap_or_default().to_owned();
+    let mut limits = Vec::new();
+    for word in words {
+        limits.push(match word.split_once(' ') {
+            None => ("keep", word.into()),
+            Some((count, unit)) => {
+                let count: u64 = count.parse().map_err(|_| format!("`{word}` is no limit"))?;
+                let names = ["max_chars", "max_bytes", "max_tokens", "max_items"];
+                let name = names.into_iter().find(|name| name.ends_with(unit));
+                (name.ok_or_else(|| format!("`{unit}` is no unit"))?, count.into())
+            }
+        });
+    }
+    let [text] = blocks else { return Err("`cap` takes one text".to_owned()) };
+    let lines = text.text.lines().map(|line| {
+        let repeated = line.strip_prefix("+ ").and_then(|line| line.split_once(" lines of "));
+        let repeated = repeated.and_then(|(count, text)| Some((count.parse::<usize>().ok()?, text)));
+        // `#` in it is the number of the line.
+        let lines = |(count, text): (usize, &str)| {
+            (1..=count).map(|number| text.replace('#', &number.to_string())).collect::<Vec<_>>().join("\n")
+        };
+        repeated.map_or_else(|| line.to_owned(), lines)
+    });
+    Ok(Question::Cap { format, limits, text: lines.collect::<Vec<_>>().join("\n") })
 }
 
 /// `file NAME`: its lines, each with its line break; `cut file NAME`: without the last one.

@@ -6,7 +6,7 @@ use super::string;
 use super::tape::{Kind, Node, skip_space};
 use crate::cap::limits::Limits;
 use crate::cap::marker::{OMITTED, Omitted};
-use crate::cap::rows::{Choice, Facts, Rows};
+use crate::cap::rows::{Choice, Facts, Rows, is_there};
 
 /// How deep values are taken apart; what lies deeper is kept whole or left out.
 const DEPTH: usize = 48;
@@ -98,91 +98,147 @@ impl<'a> Shortener<'a> {
     }
 
     fn container(&mut self, node: usize, most: usize, path: &FieldPath, depth: usize) -> Option<String> {
-        let own = self.nodes[node];
-        let is_list = own.kind == Kind::Array;
-        let (children, before, end_space) = self.children(node);
-        let count = children.len() as u64;
-        let of = before.as_ref().map_or(count, |before| before.items.saturating_add(count));
-        let handle =
-            before.as_ref().and_then(|before| before.handle.clone()).or_else(|| self.limits.handle.clone());
-        let left_out = |kept: u64| Omitted { items: of - kept, of, handle: handle.clone() };
-        let marker_space = children.last().map_or("", |child| child.space);
-        let written = |marker: &Omitted| if is_list { marker.item() } else { marker.member() };
-        let overhead =
-            3 + written(&left_out(0)).len() + self.limits.size(marker_space) + self.limits.size(end_space);
-        let room = most.checked_sub(overhead)?;
-
-        let most_items = if is_list { self.limits.max_items } else { usize::MAX };
-        let level = fair_level(children.iter().map(|child| child.size).collect(), room);
-        let least =
-            if is_list { room / LEAST_ITEM_PART } else { (room / LEAST_MEMBER_PART).max(LEAST_MEMBER) };
-        let size = level.max(least);
-        let chosen: Vec<usize> = if level >= least && children.len() <= most_items {
-            (0..children.len()).collect()
-        } else {
-            self.chosen(&children, size, room, most_items)
+        let inside = self.children(node);
+        let most_items = if inside.is_list { self.limits.max_items } else { usize::MAX };
+        // Where everything can stay in some form, nothing has to be said of what is left out.
+        let cuts = self.cuts.len();
+        if inside.children.len() <= most_items && inside.before.is_none() {
+            let room = most.checked_sub(2 + self.limits.size(inside.end_space))?;
+            let (level, least) = inside.levels(room);
+            if level >= least {
+                let all = (0..inside.children.len()).collect();
+                let (body, kept) = self.body(&inside, all, level, room, path, depth);
+                if kept == inside.children.len() {
+                    return Some(inside.written(&body));
+                }
+                self.cuts.truncate(cuts);
+            }
+        }
+        let count = inside.children.len();
+        let before = inside.before.as_ref();
+        let of = before.map_or(0, |before| before.items).saturating_add(count as u64);
+        let handle = before.and_then(|before| before.handle.clone()).or_else(|| self.limits.handle.clone());
+        let marker = |kept: usize| {
+            let omitted = Omitted { items: of - kept as u64, of, handle: handle.clone() };
+            if inside.is_list { omitted.item() } else { omitted.member() }
         };
+        let marker_space = inside.children.last().map_or("", |child| child.space);
+        let overhead =
+            3 + marker(0).len() + self.limits.size(marker_space) + self.limits.size(inside.end_space);
+        let room = most.checked_sub(overhead)?;
+        let (level, least) = inside.levels(room);
+        let size = level.max(least);
+        let chosen = if level >= least && count <= most_items {
+            (0..count).collect()
+        } else {
+            self.chosen(&inside, size, room, most_items, path, depth)
+        };
+        let (mut body, kept) = self.body(&inside, chosen, size, room, path, depth);
+        let returned = Size::of(&body);
+        if kept < count {
+            // Nothing of an object says nothing: the one change of shape says more.
+            if kept == 0 && !inside.is_list && depth == 0 {
+                return None;
+            }
+            let original = Size::of(self.source(&self.nodes[node]));
+            let returned = Size { bytes: returned.bytes + 2, chars: returned.chars + 2 };
+            self.cuts.push(Cut {
+                path: path.clone(),
+                returned,
+                original,
+                items: Some((of - kept as u64, of)),
+            });
+        }
+        body.push_str(if body.is_empty() { "" } else { "," });
+        body.extend([marker_space, &marker(kept)]);
+        Some(inside.written(&body))
+    }
 
-        let (mut body, mut kept, mut room) = (String::new(), 0, room);
+    /// These children, each in at most so much, as far as there is room; and how many there are.
+    fn body(
+        &mut self,
+        inside: &Inside<'_>,
+        chosen: Vec<usize>,
+        size: usize,
+        mut room: usize,
+        path: &FieldPath,
+        depth: usize,
+    ) -> (String, usize) {
+        let (mut body, mut kept) = (String::new(), 0);
         for index in chosen {
-            let child = children[index];
-            let fixed = child.size - child.value_size;
-            let path =
-                if is_list { path.clone().index(index) } else { path.clone().key(unquoted(child.key)) };
+            let child = inside.children[index];
             let cuts = self.cuts.len();
-            let value = size
-                .min(room)
-                .checked_sub(fixed)
-                .and_then(|most| self.value(child.value, most, &path, depth + 1));
-            let Some(value) = value else { continue };
-            let taken = fixed + self.limits.size(&value);
-            let Some(rest) = room.checked_sub(taken) else {
+            let value = self.child(inside, index, size.min(room), path, depth);
+            // What cannot be made smaller is whole, if there is room.
+            let value = value.or_else(|| self.child(inside, index, room, path, depth));
+            let left =
+                value.as_ref().and_then(|value| room.checked_sub(child.fixed() + self.limits.size(value)));
+            let (Some(value), Some(left)) = (value, left) else {
                 self.cuts.truncate(cuts);
                 continue;
             };
-            room = rest;
+            room = left;
             body.push_str(if body.is_empty() { "" } else { "," });
             body.extend([child.space, child.key, &value]);
             kept += 1;
         }
-        let returned = Size::of(&body);
-        if kept < count {
-            // Nothing of an object says nothing: the one change of shape says more.
-            if kept == 0 && !is_list && depth == 0 {
-                return None;
-            }
-            let original = Size::of(self.source(&own));
-            let returned = Size { bytes: returned.bytes + 2, chars: returned.chars + 2 };
-            self.cuts.push(Cut { path: path.clone(), returned, original, items: Some((of - kept, of)) });
+        (body, kept)
+    }
+
+    /// The value of a child that takes at most so much, with all that belongs to it.
+    fn child(
+        &mut self,
+        inside: &Inside<'_>,
+        index: usize,
+        most: usize,
+        path: &FieldPath,
+        depth: usize,
+    ) -> Option<String> {
+        let child = inside.children[index];
+        let most = most.checked_sub(child.fixed())?;
+        let own = &self.nodes[child.value];
+        if child.value_size <= most && !own.has_long_list {
+            return Some(self.source(own).to_owned());
         }
-        if kept < of {
-            body.push_str(if body.is_empty() { "" } else { "," });
-            body.extend([marker_space, &written(&left_out(kept))]);
-        }
-        let (open, close) = if is_list { ('[', ']') } else { ('{', '}') };
-        Some(format!("{open}{body}{end_space}{close}"))
+        let path = path.clone();
+        let path = if inside.is_list { path.index(index) } else { path.key(unquoted(child.key)) };
+        self.value(child.value, most, &path, depth + 1)
     }
 
     /// Which children are kept, where they cannot all be.
-    fn chosen(&self, children: &[Child<'_>], size: usize, room: usize, most: usize) -> Vec<usize> {
-        let mut rows = Rows::new(most.min(children.len()), room);
+    fn chosen(
+        &mut self,
+        inside: &Inside<'_>,
+        size: usize,
+        room: usize,
+        most: usize,
+        path: &FieldPath,
+        depth: usize,
+    ) -> Vec<usize> {
+        let mut rows = Rows::new(most.min(inside.children.len()), room);
         let mut facts = Facts::default();
-        for (index, child) in children.iter().enumerate() {
+        let cuts = self.cuts.len();
+        for (index, child) in inside.children.iter().enumerate() {
             facts.of_json(self.text, self.nodes, child.value);
-            facts.with_key(unquoted(child.key), self.nodes[child.value].end > self.nodes[child.value].begin);
-            rows.take(index, child.size.min(size), &facts);
+            facts.with_key(unquoted(child.key), is_there(self.text, &self.nodes[child.value]));
+            let mut taken = child.size;
+            if child.size > size {
+                let smaller = self.child(inside, index, size, path, depth);
+                taken = smaller.map_or(taken, |smaller| child.fixed() + self.limits.size(&smaller));
+            }
+            rows.take(index, taken, &facts);
         }
+        self.cuts.truncate(cuts);
         let chosen = rows.choose(Choice { room, most, keep: self.limits.keep, gap: 0 });
         chosen.into_iter().map(|row| row.value).collect()
     }
 
-    /// What a container holds, what an earlier capping left out of it, and the white space before its end.
-    fn children(&self, node: usize) -> (Vec<Child<'a>>, Option<Omitted>, &'a str) {
+    fn children(&self, node: usize) -> Inside<'a> {
         let own = &self.nodes[node];
         let is_list = own.kind == Kind::Array;
         let bytes = self.text.as_bytes();
         let mut children = Vec::with_capacity(own.count as usize);
-        let mut omitted = None;
+        let mut before = None;
         let (mut at, mut child) = (own.begin as usize + 1, node + 1);
         while child < own.next as usize {
             let begin = self.nodes[child].begin as usize;
@@ -193,14 +249,14 @@ impl<'a> Shortener<'a> {
             child = self.nodes[value].next as usize;
             at = skip_space(bytes, self.nodes[value].end as usize) + 1;
             if child == own.next as usize {
-                omitted = if is_list {
+                before = if is_list {
                     Omitted::read(source)
                 } else if unquoted(key) == OMITTED {
                     serde_json::from_str(source).ok().as_ref().and_then(Omitted::of_value)
                 } else {
                     None
                 };
-                if omitted.is_some() {
+                if before.is_some() {
                     break;
                 }
             }
@@ -208,10 +264,43 @@ impl<'a> Shortener<'a> {
             let size = 1 + self.limits.size(space) + self.limits.size(key) + value_size;
             children.push(Child { space, key, value, size, value_size });
         }
-        let last = own.end as usize - 1;
-        let end_space =
-            self.text[..last].len() - self.text[..last].trim_end_matches([' ', '\n', '\r', '\t']).len();
-        (children, omitted, spaces(&self.text[last - end_space..last]))
+        let inside = &self.text[..own.end as usize - 1];
+        let end_space = spaces(&inside[inside.trim_end_matches([' ', '\n', '\r', '\t']).len()..]);
+        Inside { is_list, children, before, end_space }
+    }
+}
+
+/// What a container holds.
+#[derive(Debug)]
+struct Inside<'a> {
+    is_list: bool,
+    children: Vec<Child<'a>>,
+    /// What an earlier capping left out of it.
+    before: Option<Omitted>,
+    /// The white space before its end.
+    end_space: &'a str,
+}
+
+impl Inside<'_> {
+    /// The size to which the children are cut that are larger, for all of them to have room, and the least that is worth
+    /// keeping of one.
+    fn levels(&self, room: usize) -> (usize, usize) {
+        let level = fair_level(self.children.iter().map(|child| child.size).collect(), room);
+        let least =
+            if self.is_list { room / LEAST_ITEM_PART } else { (room / LEAST_MEMBER_PART).max(LEAST_MEMBER) };
+        (level, least)
+    }
+
+    fn written(&self, body: &str) -> String {
+        let (open, close) = if self.is_list { ('[', ']') } else { ('{', '}') };
+        format!("{open}{body}{}{close}", self.end_space)
+    }
+}
+
+impl Child<'_> {
+    /// What it takes besides its value.
+    fn fixed(&self) -> usize {
+        self.size - self.value_size
     }
 }
 

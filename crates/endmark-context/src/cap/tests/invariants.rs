@@ -24,9 +24,9 @@ fn size(text: &str, limits: &Limits) -> usize {
 /// Caps a value at once and in chunks, and looks at what comes out.
 pub(super) fn check(bytes: &[u8], asked: Asked, limits: &Limits, chunk: usize) {
     let capped = cap(bytes, asked, limits);
-    let mut capper = Capper::new(asked, limits.clone()).unwrap();
-    let pushed: Result<(), _> = bytes.chunks(chunk).try_for_each(|chunk| capper.push(chunk));
-    assert_eq!(pushed.and_then(|()| capper.finish()), capped, "chunks of {chunk}");
+    let mut in_chunks = Capper::new(asked, limits.clone()).unwrap();
+    let pushed: Result<(), _> = bytes.chunks(chunk).try_for_each(|chunk| in_chunks.push(chunk));
+    assert_eq!(pushed.and_then(|()| in_chunks.finish()), capped, "chunks of {chunk}");
     let Ok(capped) = capped else {
         assert!(asked != Asked::Auto && str::from_utf8(bytes).is_err());
         return;
@@ -92,7 +92,10 @@ fn records(text: &str) -> Vec<String> {
     let mut records: Vec<String> = Vec::new();
     for line in text.lines() {
         match records.last_mut().filter(|record| csv::goes_on(record)) {
-            Some(record) => *record += &format!("\n{line}"),
+            Some(record) => {
+                record.push('\n');
+                record.push_str(line);
+            }
             None => records.push(line.to_owned()),
         }
     }

@@ -1,6 +1,7 @@
 //! The lines in between that are worth keeping, with their neighbours: as many as there is room for, the rarest first.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 
 use super::run::Part;
 use crate::cap::error_signs::{self, Shapes};
@@ -104,13 +105,15 @@ impl Found {
         }
     }
 
-    /// Those worth most that take at most this, each with a marker where it does not follow another; in their order,
+    /// Of those within a range the ones worth most that take at most this, each with a marker where it does not follow another; in their order,
     /// with what they take.
-    pub(super) fn within(&self, most: usize, marker: usize) -> (Vec<Part<'_>>, usize) {
+    pub(super) fn within(&self, most: usize, marker: usize, range: Range<u64>) -> (Vec<Part<'_>>, usize) {
         let (mut chosen, mut taken) = (BTreeSet::new(), 0);
         let mut parts = Vec::new();
-        for owned in self.kept.values() {
-            let is_alone = !chosen.contains(&(owned.at + 1)) && !chosen.contains(&owned.at.wrapping_sub(1));
+        for owned in self.kept.values().filter(|owned| range.contains(&owned.at)) {
+            let before = owned.at.checked_sub(1);
+            let follows = before.is_none_or(|at| chosen.contains(&at) || at + 1 == range.start);
+            let is_alone = !follows && !chosen.contains(&(owned.at + 1)) && owned.at + 1 != range.end;
             let cost = owned.size + if is_alone { marker } else { 0 };
             if taken + cost <= most {
                 taken += cost;

@@ -20,6 +20,9 @@ const fn count(least: u64, access: Access<u64>) -> Place {
     Place::Count { least, access }
 }
 
+/// The least characters that a tool's output may be given: there has to be room for markers with a handle.
+const LEAST_CAP: u64 = 200;
+
 /// What a host has to be.
 fn host(name: &str) -> Result<(), Expected> {
     name.parse::<HostName>().map(|_| ()).map_err(|_| "host names, like [\"gateway.example.com\"]".to_owned())
@@ -286,6 +289,18 @@ pub(crate) static KEYS: &[Key] = &[
         environment::LIMITS_UNREAD_SECONDS,
         "time in which a client has to read something of its reply",
         count(1, access!(limits.unread_seconds)),
+    ),
+    key(
+        "cap.max_chars",
+        environment::CAP_MAX_CHARS,
+        "most characters of a tool's output (MAX_RESULT_CHARS)",
+        count(LEAST_CAP, access!(cap.max_chars)),
+    ),
+    key(
+        "cap.max_items",
+        environment::CAP_MAX_ITEMS,
+        "most items of a list in a tool's output",
+        count(1, access!(cap.max_items)),
     ),
     key(
         "disclose.always",

@@ -1,0 +1,102 @@
+//! Many outputs as JSON Lines, each with limits of its own.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use endmark_context::cap::{Limits, cap};
+use endmark_envelope::Warning;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::limits::{self, Asked};
+use crate::batch::{self, Field, LineAnswer, LineError};
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::input::Input;
+
+/// What a line can have besides its id.
+const FIELDS: [Field; 8] = [
+    Field::Text("format"),
+    Field::Text("text"),
+    Field::Text("base64"),
+    Field::Text("keep"),
+    Field::Count("max_chars"),
+    Field::Count("max_bytes"),
+    Field::Count("max_tokens"),
+    Field::Count("max_items"),
+];
+
+/// One line.
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(default)]
+    id: Value,
+    format: Option<String>,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    base64: Option<String>,
+    max_chars: Option<u64>,
+    max_bytes: Option<u64>,
+    max_tokens: Option<u64>,
+    max_items: Option<u64>,
+    keep: Option<String>,
+}
+
+/// One answer.
+#[derive(Serialize)]
+struct Report<'a> {
+    id: &'a Value,
+    text: &'a str,
+    format: &'static str,
+    warnings: &'a [Warning],
+    handle: Option<&'a str>,
+}
+
+/// Answers every line.
+pub(super) fn run(input: Input, asked: &Asked) -> Result<Exit, CommandError> {
+    batch::run(input, |line| answer_line(line, asked))
+}
+
+fn answer_line(line: &str, default: &Asked) -> Result<LineAnswer, LineError> {
+    let request: Request<'_> = batch::request(line, &FIELDS)?;
+    let failed = |message: String| LineError { id: request.id.clone(), message };
+    let asked = asked(&request, default).map_err(failed)?;
+    let raw = match (&request.text, &request.base64) {
+        (Some(text), None) => Cow::Borrowed(text.as_bytes()),
+        (None, Some(base64)) => Cow::Owned(
+            STANDARD
+                .decode(base64)
+                .map_err(|error| failed(format!("`base64` cannot be decoded: {error}")))?,
+        ),
+        (Some(_), Some(_)) => return Err(failed("`text` and `base64` exclude each other".to_owned())),
+        (None, None) => return Err(failed("`text` is missing, and so is `base64`".to_owned())),
+    };
+    let capped = cap(&raw, asked.format, &asked.limits).map_err(|error| failed(error.to_string()))?;
+    let report = Report {
+        id: &request.id,
+        text: &capped.text,
+        format: capped.format.name(),
+        warnings: &capped.warnings,
+        handle: None,
+    };
+    let json = serde_json::to_string(&report).map_err(|error| failed(error.to_string()))?;
+    Ok(LineAnswer { json, is_yes: true })
+}
+
+/// What the line asks for, and the arguments where it says nothing.
+fn asked(request: &Request<'_>, default: &Asked) -> Result<Asked, String> {
+    let Request { max_chars, max_bytes, max_tokens, .. } = *request;
+    let most = limits::most(max_chars, max_bytes, max_tokens)?;
+    let (most, unit) =
+        most.map_or((default.limits.most, default.limits.unit), |(most, unit)| (limits::count(most), unit));
+    let limits = Limits {
+        most,
+        unit,
+        max_items: request.max_items.map_or(default.limits.max_items, limits::count),
+        keep: request.keep.as_deref().map_or(Ok(default.limits.keep), limits::keep)?,
+        handle: None,
+    };
+    let format = request.format.as_deref().map_or(Ok(default.format), limits::format)?;
+    Ok(Asked { format, limits })
+}
