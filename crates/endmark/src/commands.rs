@@ -1,6 +1,6 @@
 //! The subcommands, one file each.
 
-mod cap;
+pub(crate) mod cap;
 mod completions;
 mod config;
 mod demo;

@@ -1,5 +1,6 @@
 //! `endmark cap`: a tool's output, small enough for a model, and honest about what is left out. (CX-5)
 
+pub(crate) mod arguments;
 mod batch;
 mod limits;
 
@@ -7,8 +8,9 @@ use endmark_context::cap::{CapError, Capped, Capper};
 use endmark_envelope::FieldPath;
 use serde::Serialize;
 
+use arguments::Cap;
+
 use crate::answer::{Answer, Outcome, to_data};
-use crate::arguments::Cap;
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 use crate::input::Input;

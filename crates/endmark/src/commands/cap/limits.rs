@@ -2,7 +2,7 @@
 
 use endmark_context::cap::{Asked as AskedFormat, FORMATS, Keep, Limits, Unit};
 
-use crate::arguments::{Cap, KeepChoice, Most};
+use super::arguments::{Cap, KeepChoice, Most};
 use crate::config::CapSettings;
 use crate::error::CommandError;
 

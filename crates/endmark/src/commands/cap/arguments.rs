@@ -1,0 +1,59 @@
+//! What can be typed behind `endmark cap`.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
+use endmark_context::cap::FORMATS;
+use endmark_envelope::{Limits, TooLarge};
+
+/// The arguments of `cap`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Cap {
+    /// The output; standard input if it is `-` or not named
+    #[arg(value_name = "FILE")]
+    #[limits(skip)]
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) most: Most,
+    /// Items of a list, rows of a table (key `cap.max_items`)
+    #[arg(long, value_name = "N")]
+    pub(crate) max_items: Option<u64>,
+    /// What the output is; `auto` finds out and says so
+    #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = PossibleValuesParser::new(FORMATS))]
+    #[limits(max_bytes = 16)]
+    pub(crate) format: String,
+    /// What is kept besides errors: the beginning, the end, or both
+    #[arg(long, value_name = "PART", default_value = "both")]
+    #[limits(skip)]
+    pub(crate) keep: KeepChoice,
+    /// Keep no copy of the full output
+    #[arg(long)]
+    pub(crate) no_store: bool,
+    /// Read many outputs as JSON Lines, and answer each with a line
+    #[arg(long)]
+    pub(crate) batch: bool,
+}
+
+/// How much there may be, in one unit.
+#[derive(Debug, Args, Limits)]
+#[group(multiple = false)]
+pub(crate) struct Most {
+    /// Characters (key `cap.max_chars`)
+    #[arg(long = "max-chars", value_name = "N")]
+    pub(crate) chars: Option<u64>,
+    /// UTF-8 bytes
+    #[arg(long = "max-bytes", value_name = "N")]
+    pub(crate) bytes: Option<u64>,
+    /// Tokens of `o200k_base`
+    #[arg(long = "max-tokens", value_name = "N")]
+    pub(crate) tokens: Option<u64>,
+}
+
+/// What is kept of an output besides errors (CX-5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeepChoice {
+    Both,
+    Head,
+    Tail,
+}
