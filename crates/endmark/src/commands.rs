@@ -15,7 +15,7 @@ mod resume;
 #[cfg(test)]
 mod schemas;
 mod serve;
-mod setup;
+pub(crate) mod setup;
 mod stitch;
 mod usage;
 

@@ -1,6 +1,7 @@
 //! `endmark setup`: what a client needs to go through Endmark; shown, written into its configuration, or taken back.
 
 mod address;
+pub(crate) mod arguments;
 mod clients;
 mod document;
 mod file;
@@ -17,11 +18,11 @@ use endmark_wire::format::WireFormat;
 use serde::Serialize;
 
 use crate::answer::{Answer, to_data};
-use crate::arguments::{ClientChoice, Setup};
 use crate::config::Settings;
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 use crate::terminal::{Paint, Painter, in_one_line};
+use arguments::{ClientChoice, Setup};
 use clients::{Address, Client, Setting};
 use document::{Document, Syntax, Unfit};
 use file::ConfigurationFile;

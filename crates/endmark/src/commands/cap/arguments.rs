@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use endmark_context::cap::FORMATS;
-use endmark_envelope::{Limits, TooLarge};
+use endmark_envelope::Limits;
 
 /// The arguments of `cap`.
 #[derive(Debug, Args, Limits)]

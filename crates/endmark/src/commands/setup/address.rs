@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use super::arguments::Setup;
 use super::clients::Address;
-use crate::arguments::Setup;
 use crate::config::{Settings, nearest};
 use crate::error::CommandError;
 

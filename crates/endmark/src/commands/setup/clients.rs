@@ -9,8 +9,8 @@ use endmark_wire::gemini::Gemini;
 use endmark_wire::openai_chat::Chat;
 use endmark_wire::openai_responses::Responses;
 
+use super::arguments::ClientChoice;
 use super::document::{Document, Syntax, Value};
-use crate::arguments::ClientChoice;
 use crate::config::Environment;
 
 /// The addresses of the gateway, as clients want them.
