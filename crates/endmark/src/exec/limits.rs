@@ -41,10 +41,8 @@ pub(crate) fn check(
         let field = format!("arguments.{}", limit.name);
         let of_environment;
         let values: Vec<Value<'_>> = match &limit.place {
-            ArgumentPlace::Position { index, from_end } => {
-                let at = if *from_end { typed.positions.len().checked_sub(index + 1) } else { Some(*index) };
-                at.and_then(|at| typed.positions.get(at)).copied().into_iter().collect()
-            }
+            ArgumentPlace::Position { index, from_end: false } => at(typed.positions.iter(), *index),
+            ArgumentPlace::Position { index, from_end: true } => at(typed.positions.iter().rev(), *index),
             ArgumentPlace::Flags(flags) => {
                 let is_meant =
                     |(flag, _): &&(&[u8], Value<'_>)| flags.iter().any(|known| known.as_bytes() == *flag);
@@ -89,18 +87,43 @@ fn own_arguments<'a>(expected: &[String], command: &'a [OsString]) -> Option<&'a
     (is_program && begins).then(|| arguments.split_at(words.len()).1)
 }
 
-/// The bytes of a value, and the word in which they stand.
+/// The bytes of a value, and the word in which they stand; none where it may be no such value after all.
 #[derive(Debug, Clone, Copy)]
 struct Value<'a> {
     bytes: &'a [u8],
     word: Option<usize>,
 }
 
-/// Arguments, read as most tools read them.
+/// A word that is a position, or that the word before it may have taken for its value.
+#[derive(Debug, Clone, Copy)]
+struct Position<'a> {
+    value: Value<'a>,
+    is_certain: bool,
+}
+
+/// What may stand at a position, counted in the direction of the iterator: those words before it that may be none move
+/// it.
+fn at<'a, 'b: 'a>(positions: impl Iterator<Item = &'a Position<'b>>, index: usize) -> Vec<Value<'b>> {
+    let (mut least, mut most) = (0, 0);
+    let mut found = Vec::new();
+    for Position { value, is_certain } in positions {
+        if (least..=most).contains(&index) {
+            let word = value.word.filter(|_| *is_certain && least == most);
+            found.push(Value { word, ..*value });
+        }
+        most += 1;
+        least += usize::from(*is_certain);
+    }
+    found
+}
+
+/// Arguments, read as most tools read them: flags also by a beginning of their name, with one dash or two, and short
+/// ones also together in one word. Where a word can be read in several ways, it is read in all of them: a limit holds
+/// for whatever the tool may take for its value.
 #[derive(Debug, Default)]
 struct Typed<'a> {
-    positions: Vec<Value<'a>>,
-    /// Every flag that has a value, as it was typed.
+    positions: Vec<Position<'a>>,
+    /// Every flag that has a value, and every one that may.
     flags: Vec<(&'a [u8], Value<'a>)>,
 }
 
@@ -113,31 +136,72 @@ impl<'a> Typed<'a> {
         let with_value: Vec<&[u8]> =
             limited.flatten().chain(&manifest.flags_with_value).map(String::as_bytes).collect();
         let mut typed = Self::default();
-        let mut words = arguments.iter().enumerate().map(|(at, word)| (at, word.as_bytes()));
-        let mut only_positions = false;
+        let mut words = arguments.iter().enumerate().map(|(at, word)| (at, word.as_bytes())).peekable();
+        // Whether the word before may have a value, and what `--` was: none, one, or possibly such a value.
+        let (mut may_be_value, mut only_positions, mut maybe_only_positions) = (false, false, false);
         while let Some((at, word)) = words.next() {
             let value = |bytes| Value { bytes, word: Some(at) };
-            if only_positions || !word.starts_with(b"-") || word == b"-" {
-                typed.positions.push(value(word));
-            } else if word == b"--" {
-                only_positions = true;
+            let is_certain = !std::mem::take(&mut may_be_value);
+            let is_flag = word.starts_with(b"-") && word != b"-";
+            if only_positions || !is_flag || maybe_only_positions {
+                let is_certain = is_certain && (only_positions || !is_flag);
+                typed.positions.push(Position { value: value(word), is_certain });
+            }
+            if only_positions || !is_flag {
+                continue;
+            }
+            if word == b"--" {
+                maybe_only_positions = true;
+                only_positions = is_certain;
             } else if with_value.contains(&word) {
                 typed.flags.extend(words.next().map(|(at, bytes)| (word, Value { bytes, word: Some(at) })));
-            } else if let Some(equals) = memchr::memchr(b'=', word)
-                && with_value.contains(&&word[..equals])
-                // Behind a short flag the `=` is the first byte of the value, to most tools.
-                && word[..equals].len() > 2
-            {
-                typed.flags.push((&word[..equals], value(&word[equals + 1..])));
-            } else if !word.starts_with(b"--")
-                && let Some((short, bytes)) = word.split_at_checked(2)
-                && with_value.contains(&short)
-            {
-                typed.flags.push((short, value(bytes)));
+            } else {
+                for (flag, bytes) in meant(&with_value, word) {
+                    if let Some(bytes) = bytes {
+                        // What begins with a short flag in some other place may be another flag's value.
+                        let is_its_place = word.starts_with(b"--") || word.starts_with(flag);
+                        typed.flags.push((flag, Value { bytes, word: Some(at).filter(|_| is_its_place) }));
+                    } else if let Some((_, bytes)) = words.peek() {
+                        typed.flags.push((flag, Value { bytes, word: None }));
+                        may_be_value = true;
+                    }
+                }
             }
         }
         typed
     }
+}
+
+/// The flags that a word may mean which is none of them exactly, and what of the word would be the value; none where that
+/// is the next word.
+fn meant<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8], Option<&'a [u8]>)> {
+    let (name, behind) = match memchr::memchr(b'=', word) {
+        Some(equals) => (&word[..equals], Some(&word[equals + 1..])),
+        None => (word, None),
+    };
+    let is_single = !word.starts_with(b"--");
+    let beginning = bare(name);
+    // One letter behind one dash is a short flag, and no beginning.
+    let can_be_long = beginning.len() > usize::from(is_single);
+    let long = with_value.iter().filter(|flag| can_be_long && flag.len() > 2);
+    let mut meant: Vec<_> = match long.clone().find(|flag| **flag == name) {
+        Some(exactly) => vec![(*exactly, behind)],
+        None => long.filter(|flag| bare(flag).starts_with(beginning)).map(|flag| (*flag, behind)).collect(),
+    };
+    // The first short flag that has a value takes what follows it, the `=` too, or else the next word.
+    let short = |letter: &u8| with_value.iter().find(|flag| matches!(flag, [b'-', known] if known == letter));
+    let mut letters =
+        word.iter().enumerate().skip(1).take_while(|(_, letter)| is_single && letter.is_ascii_alphanumeric());
+    if let Some((at, flag)) = letters.find_map(|(at, letter)| Some((at, *short(letter)?))) {
+        meant.push((flag, word.get(at + 1..).filter(|rest| !rest.is_empty())));
+    }
+    meant
+}
+
+/// A flag's name without its dashes.
+fn bare(flag: &[u8]) -> &[u8] {
+    let dashes = flag.iter().take_while(|byte| **byte == b'-').count();
+    &flag[dashes..]
 }
 
 #[cfg(test)]
@@ -200,6 +264,31 @@ mod tests {
             ("notes add ab 123456789 abcd", too_large("arguments[1]", 8, 9)),
             ("notes add --whatever=1", too_large("arguments[0]", 8, 12)),
             ("notes add --title", None),
+            // By a beginning of the name, in every form of the value.
+            ("notes add --titl ab", None),
+            ("notes add --titl abcd", too_large("arguments.title", 3, 4)),
+            ("notes add --titl=abcd", too_large("arguments.title", 3, 4)),
+            ("notes add --t=abcd", too_large("arguments.title", 3, 4)),
+            ("notes add --t abcd", too_large("arguments.title", 3, 4)),
+            ("notes add --ta=abc", None),
+            ("notes add --titles abcd", too_large("arguments.first", 2, 4)),
+            ("notes add --titles=abcd", too_large("arguments[0]", 8, 13)),
+            // With one dash, as some tools have long flags.
+            ("notes add -title abcd", too_large("arguments.title", 3, 4)),
+            ("notes add -title=abcd", too_large("arguments.title", 3, 4)),
+            // Among other short flags.
+            ("notes add -vtabcd", too_large("arguments.title", 3, 4)),
+            ("notes add -vt abcd", too_large("arguments.title", 3, 4)),
+            ("notes add -ntabcd", None),
+            // What may be a flag's value may be a position, and the other way round.
+            ("notes add --ta abc", too_large("arguments.first", 2, 3)),
+            ("notes add --ta ab abc", too_large("arguments.first", 2, 3)),
+            ("notes add --ta ab a abcd", None),
+            ("notes add a b --ta abcde", too_large("arguments.last", 4, 5)),
+            // What may be its value may be a flag, and the end of flags, and nothing behind it is one.
+            ("notes add --ta --title=abcd", too_large("arguments.title", 3, 4)),
+            ("notes add --ta -- --title=abcd", too_large("arguments.title", 3, 4)),
+            ("notes add --ta -- -abc", too_large("arguments.first", 2, 4)),
             ("notes rm", too_large("notes add", 0, 0)),
             ("git add", too_large("notes add", 0, 0)),
         ] {

@@ -43,6 +43,25 @@ fn a_value_over_its_limit_leaves_the_backend_untouched() {
 }
 
 #[test]
+fn no_shorter_name_of_a_flag_passes_its_limit() {
+    let place = place();
+    let (long, script) = ("x".repeat(300), documented("notes.py"));
+    let add = |arguments: &[&str]| {
+        let command = [&[script.as_str(), "notes.db", "add"], arguments].concat();
+        exec_with(&place, &documented("notes.toml"), &command, "body")
+    };
+    for name in ["--titl", "--ti", "--t"] {
+        assert_refused(&add(&[name, &long]), "arguments.title", 255, 300);
+        assert_refused(&add(&[&format!("{name}={long}")]), "arguments.title", 255, 300);
+        // The script itself knows it by that.
+        assert_eq!(add(&[name, "short"])["ok"], true);
+    }
+    let shown = |arguments: &[&str]| exec_with(&place, &documented("notes.toml"), arguments, "");
+    let listed = shown(&[&script, "notes.db", "list"]);
+    assert_eq!(listed["data"]["notes"].as_array().unwrap().len(), 3, "{listed}");
+}
+
+#[test]
 fn sql_over_its_limit_is_not_run() {
     let place = place();
     let run =
