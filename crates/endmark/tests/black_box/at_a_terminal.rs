@@ -1,0 +1,58 @@
+//! What a person sees who serves at a terminal.
+
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::json;
+use testkit::Request;
+
+use crate::run::Place;
+use crate::serve::in_runtime;
+
+/// Both ends of a terminal of its own: the one that a person would look at, and the one that a process has.
+fn terminal() -> (File, File) {
+    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&screen).unwrap();
+    unlockpt(&screen).unwrap();
+    let path = ptsname(&screen, Vec::new()).unwrap().into_string().unwrap();
+    (File::from(screen), OpenOptions::new().read(true).write(true).open(path).unwrap())
+}
+
+/// Reads on until this was said, or to the end.
+fn until(screen: &mut File, said: &mut String, text: &str) {
+    let mut bytes = [0; 1024];
+    while !said.contains(text) {
+        // Once the last process lets go of a terminal, reading from it fails.
+        match screen.read(&mut bytes) {
+            Ok(0) | Err(_) => return,
+            Ok(read) => said.push_str(&String::from_utf8_lossy(&bytes[..read])),
+        }
+    }
+}
+
+#[test]
+fn serving_begins_with_where_it_listens_and_logs_in_colours() {
+    let place = Place::new();
+    let (mut screen, process) = terminal();
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9/v1"];
+    let mut command = place.command(&arguments);
+    command.env("TERM", "xterm").stdin(process.try_clone().unwrap()).stderr(process).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut said = String::new();
+    until(&mut screen, &mut said, "Ctrl-C stops.");
+    assert!(said.starts_with("Endmark listens on http://"), "{said}");
+    let address = said.split("http://").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    in_runtime(async move {
+        let body = json!({"model": "m", "messages": [{"role": "user", "content": "Go."}]});
+        Request::post(address, "/v1/chat/completions").json(&body).send().await.read().await;
+    });
+    until(&mut screen, &mut said, "answered");
+    assert!(said.contains("\u{1b}["), "a line of the log has colours: {said}");
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    until(&mut screen, &mut said, "\0");
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
+    assert!(!said.contains("panicked") && !said.contains("feature"), "{said}");
+}
