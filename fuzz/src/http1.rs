@@ -1,6 +1,6 @@
 //! A client's connection: the input is all that it sends.
 
-use endmark_wire::http1::{BodyLength, Bounds, Chunks, Fault, Framing, Head, Visitors};
+use endmark_wire::http1::{BodyLength, Bounds, Chunks, Fault, Framing, Head, Sender, Visitors};
 
 use crate::input::Numbers;
 
@@ -49,13 +49,15 @@ fn read(pieces: &[&[u8]]) -> Read {
         loop {
             match framing.pass(&shown[read.passed..]) {
                 Ok(step) => {
-                    assert!(step.bytes <= shown.len() - read.passed);
+                    assert!(step.skipped + step.bytes <= shown.len() - read.passed);
+                    assert!(step.skipped == 0 || (step.bytes == 0 && !step.begins));
+                    read.passed += step.skipped;
                     if step.begins {
                         assert!(step.bytes > 0 && step.bytes <= BOUNDS.bytes);
                         read.heads.push((read.passed, read.passed + step.bytes));
                     }
                     read.passed += step.bytes;
-                    if step.bytes == 0 {
+                    if step.skipped + step.bytes == 0 {
                         break;
                     }
                 }
@@ -125,7 +127,7 @@ fn visitors(bytes: &[u8]) {
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let (host, origin) = (lines.next(), lines.next());
     let Ok(ours) = Visitors::new(true, &[], &[]) else { panic!("no names are none that cannot be") };
-    if ours.admit(host, origin).is_err() {
+    if ours.admit(Sender { host, origins: origin.as_slice(), sites: &[] }).is_err() {
         return;
     }
     let host =

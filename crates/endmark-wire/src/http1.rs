@@ -15,4 +15,4 @@ pub use chunks::Chunks;
 pub use fault::Fault;
 pub use framing::{Framing, Passed, Place};
 pub use head::{BodyLength, Bounds, Head};
-pub use visitors::{HostName, NotAHost, NotAllowable, NotAnOrigin, OriginName, Stranger, Visitors};
+pub use visitors::{HostName, NotAHost, NotAllowable, NotAnOrigin, OriginName, Sender, Stranger, Visitors};

@@ -23,6 +23,7 @@ pub mod json;
 mod model_in_path;
 pub mod openai_chat;
 pub mod openai_responses;
+mod percent;
 pub mod provider;
 pub mod reply;
 pub mod request;
@@ -32,3 +33,4 @@ pub mod stream;
 pub mod writer;
 
 pub use model_in_path::model_in_path;
+pub use percent::percent_decoded;

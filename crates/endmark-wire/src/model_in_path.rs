@@ -2,6 +2,7 @@
 
 use crate::format::of_path;
 use crate::gemini::GEMINI;
+use crate::percent_decoded;
 
 /// What stands before a model's name.
 const BEFORE: [&str; 2] = ["/models/", "/deployments/"];
@@ -20,16 +21,16 @@ pub fn model_in_path(path: &str) -> Option<String> {
     let is_geminis = || of_path(path).is_some_and(|format| *format.provider() == GEMINI);
     let name = if before == BEFORE[1] {
         // What is asked of a deployment stands behind it.
-        decoded(named.split('/').next()?)
+        percent_decoded(named.split('/').next()?)
     } else if is_geminis() {
-        let whole = decoded(named);
+        let whole = percent_decoded(named);
         match whole.rsplit_once(':') {
             Some((name, method)) if is_method(method) => name.to_owned(),
             // Something that belongs to the model, as an operation.
-            _ => decoded(named.split('/').next()?),
+            _ => percent_decoded(named.split('/').next()?),
         }
     } else {
-        decoded(named)
+        percent_decoded(named)
     };
     Some(name).filter(|name| !name.is_empty())
 }
@@ -37,33 +38,6 @@ pub fn model_in_path(path: &str) -> Option<String> {
 /// Whether what stands behind a colon can be a method's name.
 fn is_method(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic())
-}
-
-/// What a percent-encoded text stands for; what is not encoded as texts are stays as it is.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        match (first, behind) {
-            (b'%', [high, low, behind @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                bytes.push(value(*high) << 4 | value(*low));
-                rest = behind;
-            }
-            _ => {
-                bytes.push(*first);
-                rest = behind;
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
-}
-
-/// What a hexadecimal digit is worth.
-fn value(digit: u8) -> u8 {
-    match digit {
-        b'0'..=b'9' => digit - b'0',
-        _ => (digit | 0x20) - b'a' + 10,
-    }
 }
 
 #[cfg(test)]

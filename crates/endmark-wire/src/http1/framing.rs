@@ -26,6 +26,9 @@ pub enum Place {
 /// How far a connection's bytes may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passed {
+    /// So many bytes from the first that has not passed yet are to be left out, and never pass. Where it is not 0,
+    /// nothing else is said: the rest has to be shown again.
+    pub skipped: usize,
     /// So many bytes from the first that has not passed yet.
     pub bytes: usize,
     /// They are a whole head, and begin a request.
@@ -50,6 +53,8 @@ pub struct Passed {
 pub struct Framing {
     bounds: Bounds,
     at: At,
+    /// An empty line was left out before the request that comes next.
+    is_past_empty_line: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +72,7 @@ enum At {
 impl Framing {
     /// A connection before its first byte.
     pub fn new(bounds: Bounds) -> Self {
-        Self { bounds, at: At::Head { seen: 0 } }
+        Self { bounds, at: At::Head { seen: 0 }, is_past_empty_line: false }
     }
 
     /// Where the connection is.
@@ -85,12 +90,17 @@ impl Framing {
     /// # Errors
     /// The [`Fault`] for which nothing of this connection may pass any more.
     pub fn pass(&mut self, bytes: &[u8]) -> Result<Passed, Fault> {
-        let none = Passed { bytes: 0, begins: false };
+        let none = Passed { skipped: 0, bytes: 0, begins: false };
         if bytes.is_empty() {
             return Ok(none);
         }
         match &mut self.at {
             At::Head { seen } => {
+                if let Some(skipped) = empty_line(bytes).filter(|_| !self.is_past_empty_line) {
+                    self.is_past_empty_line = true;
+                    *seen = 0;
+                    return Ok(Passed { skipped, ..none });
+                }
                 let Some(end) = head_end(bytes, *seen)? else {
                     *seen = bytes.len();
                     if *seen > self.bounds.bytes {
@@ -99,12 +109,13 @@ impl Framing {
                     return Ok(none);
                 };
                 let head = Head::read(&bytes[..end], self.bounds)?;
+                self.is_past_empty_line = false;
                 self.at = match head.body {
                     BodyLength::Bytes(0) => At::Head { seen: 0 },
                     BodyLength::Bytes(left) => At::Sized { left },
                     BodyLength::Chunked => At::Chunked(Chunks::default()),
                 };
-                Ok(Passed { bytes: end, begins: true })
+                Ok(Passed { bytes: end, begins: true, ..none })
             }
             At::Sized { left } => {
                 let available = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
@@ -113,17 +124,23 @@ impl Framing {
                 if *left == 0 {
                     self.at = At::Head { seen: 0 };
                 }
-                Ok(Passed { bytes: usize::try_from(taken).unwrap_or(bytes.len()), begins: false })
+                Ok(Passed { bytes: usize::try_from(taken).unwrap_or(bytes.len()), ..none })
             }
             At::Chunked(chunks) => {
                 let taken = chunks.read(bytes)?;
                 if chunks.is_over() {
                     self.at = At::Head { seen: 0 };
                 }
-                Ok(Passed { bytes: taken, begins: false })
+                Ok(Passed { bytes: taken, ..none })
             }
         }
     }
+}
+
+/// The length of an empty line that the bytes begin with. One before a request line is left out: RFC 9112, section 2.2,
+/// asks for this patience, and some clients end a body with one.
+fn empty_line(bytes: &[u8]) -> Option<usize> {
+    [&b"\r\n"[..], b"\n"].into_iter().find(|line| bytes.starts_with(line)).map(<[u8]>::len)
 }
 
 /// Where a head ends: behind its first empty line. What no head can begin with is told at once, and so is a line
@@ -145,7 +162,7 @@ fn head_end(bytes: &[u8], seen: usize) -> Result<Option<usize>, Fault> {
             return Ok(Some(end + 1));
         }
         if end == 1 {
-            // An empty line before the request line: some patience is asked of servers here, and misused.
+            // A second empty line before the request line: of such patience is only asked for one, and it is misused.
             return Err(Fault::RequestLine);
         }
         from = end + 1;
@@ -172,8 +189,8 @@ mod tests {
                 if step.begins {
                     begins.push(passed);
                 }
-                passed += step.bytes;
-                if step.bytes == 0 {
+                passed += step.skipped + step.bytes;
+                if step.skipped + step.bytes == 0 {
                     break;
                 }
             }
@@ -191,13 +208,33 @@ mod tests {
     }
 
     #[test]
+    fn one_empty_line_before_a_request_is_left_out() {
+        for empty in [&b"\r\n"[..], b"\n"] {
+            let one = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+            let requests = [empty, one, empty, one, one].concat();
+            let (first, second) = (empty.len(), 2 * empty.len() + one.len());
+            for piece in 1..=requests.len() {
+                assert_eq!(
+                    begins(&requests, piece),
+                    Ok(vec![first, second, second + one.len()]),
+                    "{empty:?} in pieces of {piece}"
+                );
+            }
+            let mut framing = Framing::new(BOUNDS);
+            framing.pass(empty).unwrap();
+            assert_eq!(framing.place(), Place::Between);
+        }
+    }
+
+    #[test]
     fn a_fault_is_told_as_soon_as_it_is_certain() {
         for (bytes, fault) in [
             (&b"\x16\x03\x01"[..], Fault::Tls),
             (b"PRI * HTTP/2.0\r\n\r\n", Fault::Http2),
             (b"GET / HTTP/1.1\n", Fault::BareLineFeed),
-            (b"\r\n", Fault::RequestLine),
-            (b"\n", Fault::BareLineFeed),
+            (b"\r\n\r\n", Fault::RequestLine),
+            (b"\n\n", Fault::BareLineFeed),
+            (b"\r\nGET / HTTP/1.1\n", Fault::BareLineFeed),
             (&[b'a'; 201], Fault::HeadTooLong(200)),
         ] {
             assert_eq!(begins(bytes, 1), Err(fault.clone()));

@@ -2,7 +2,7 @@
 //!
 //! A page of a stranger can make a browser send requests to a gateway on the loopback address, and by a name
 //! that it lets point there (DNS rebinding) even read the answers. The browser says where the page is from
-//! (`Origin`), and what name it used (`Host`).
+//! (`Origin`, or at least `Sec-Fetch-Site`), and what name it used (`Host`).
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::fmt;
@@ -119,6 +119,11 @@ pub enum Stranger {
         "the request comes from a page of `{0}`, which may not use this gateway: add it to allowed_origins if it is yours"
     )]
     Origin(String),
+    /// It was sent by a page of another site, which does not say of which.
+    #[error(
+        "the request comes from a page of another origin (Sec-Fetch-Site: {0}), which does not say which: let it use CORS, and add its origin to allowed_origins if it is yours"
+    )]
+    Site(String),
 }
 
 /// A name in a list of those that are allowed that no request can have.
@@ -135,6 +140,21 @@ pub enum NotAllowable {
 /// What stands in a list for every name.
 const ANY: &str = "*";
 
+/// What `Sec-Fetch-Site` says of a request that no page of another origin sent: a person asked for it, or the gateway's
+/// own page did. `same-site` is another port or another name of the domain: another origin, as strange as any.
+const OF_NO_OTHER_ORIGIN: [&[u8]; 2] = [b"none", b"same-origin"];
+
+/// What a request says of whom it was sent to and by.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sender<'a> {
+    /// The value of `Host`. One without it (HTTP/1.0) is of no browser.
+    pub host: Option<&'a [u8]>,
+    /// The values of every `Origin`; each has to be let in.
+    pub origins: &'a [&'a [u8]],
+    /// The values of every `Sec-Fetch-Site`. A browser sends no `Origin` with an image, a script or a link's request.
+    pub sites: &'a [&'a [u8]],
+}
+
 /// Whose requests are answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visitors {
@@ -150,11 +170,13 @@ impl Visitors {
     /// until names are given; a page of another origin is served nowhere until it is named. `*` allows all.
     ///
     /// ```
-    /// use endmark_wire::http1::Visitors;
+    /// use endmark_wire::http1::{Sender, Visitors};
     /// let visitors = Visitors::new(true, &[], &[])?;
-    /// assert!(visitors.admit(Some(b"localhost:4141"), None).is_ok());
-    /// assert!(visitors.admit(Some(b"rebound.example"), None).is_err());
-    /// assert!(visitors.admit(Some(b"localhost:4141"), Some(b"https://example.com")).is_err());
+    /// let ours = Sender { host: Some(b"localhost:4141"), ..Sender::default() };
+    /// assert!(visitors.admit(ours).is_ok());
+    /// assert!(visitors.admit(Sender { host: Some(b"rebound.example"), ..ours }).is_err());
+    /// assert!(visitors.admit(Sender { origins: &[b"https://example.com"], ..ours }).is_err());
+    /// assert!(visitors.admit(Sender { sites: &[b"cross-site"], ..ours }).is_err());
     /// # Ok::<(), endmark_wire::http1::NotAllowable>(())
     /// ```
     ///
@@ -175,11 +197,12 @@ impl Visitors {
         })
     }
 
-    /// Decides by the values of a request's `Host` and `Origin`. One without `Host` (HTTP/1.0) is of no browser.
+    /// Decides by what a request says of its sender.
     ///
     /// # Errors
     /// The [`Stranger`] that it is.
-    pub fn admit(&self, host: Option<&[u8]>, origin: Option<&[u8]>) -> Result<(), Stranger> {
+    pub fn admit(&self, sender: Sender<'_>) -> Result<(), Stranger> {
+        let Sender { host, origins, sites } = sender;
         let shown = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(100)]).into_owned();
         let name = host.and_then(|host| std::str::from_utf8(host).ok()?.parse::<HostName>().ok());
         if let Some(host) = host
@@ -187,14 +210,21 @@ impl Visitors {
         {
             return Err(Stranger::Host(shown(host)));
         }
-        let Some(origin) = origin else { return Ok(()) };
         if self.any_origin {
             return Ok(());
         }
-        let page = std::str::from_utf8(origin).ok().and_then(|origin| origin.parse::<OriginName>().ok());
-        let is_ours =
-            page.is_some_and(|page| self.origins.contains(&page) || self.is_same(&page, host, name.as_ref()));
-        if is_ours { Ok(()) } else { Err(Stranger::Origin(shown(origin))) }
+        let is_ours = |origin: &[u8]| {
+            let page = std::str::from_utf8(origin).ok().and_then(|origin| origin.parse::<OriginName>().ok());
+            page.is_some_and(|page| self.origins.contains(&page) || self.is_same(&page, host, name.as_ref()))
+        };
+        if let Some(origin) = origins.iter().find(|origin| !is_ours(origin)) {
+            return Err(Stranger::Origin(shown(origin)));
+        }
+        let strange = sites.iter().find(|site| !OF_NO_OTHER_ORIGIN.contains(site));
+        match strange.filter(|_| origins.is_empty()) {
+            Some(site) => Err(Stranger::Site(shown(site))),
+            None => Ok(()),
+        }
     }
 
     fn is_served(&self, name: Option<&HostName>) -> bool {

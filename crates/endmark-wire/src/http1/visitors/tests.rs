@@ -8,7 +8,8 @@ fn visitors(is_loopback: bool, hosts: &[&str], origins: &[&str]) -> Visitors {
 }
 
 fn admits(visitors: &Visitors, host: &str, origin: Option<&str>) -> bool {
-    visitors.admit(Some(host.as_bytes()), origin.map(str::as_bytes)).is_ok()
+    let origins: Vec<&[u8]> = origin.into_iter().map(str::as_bytes).collect();
+    visitors.admit(Sender { host: Some(host.as_bytes()), origins: &origins, sites: &[] }).is_ok()
 }
 
 #[test]
@@ -48,8 +49,8 @@ fn a_loopback_listener_serves_this_machine_and_the_names_given() {
     ] {
         assert!(!admits(&ours, host, None), "{host}");
     }
-    assert!(ours.admit(None, None).is_ok());
-    assert!(ours.admit(Some(b"\xff"), None).is_err());
+    assert!(ours.admit(Sender::default()).is_ok());
+    assert!(ours.admit(Sender { host: Some(b"\xff"), ..Sender::default() }).is_err());
 }
 
 #[test]
@@ -97,4 +98,35 @@ fn a_list_with_a_name_that_cannot_be_says_so() {
     let host = Visitors::new(true, &["https://gw.example".to_owned()], &[]).unwrap_err();
     assert!(host.to_string().contains("without a scheme"), "{host}");
     assert!(Visitors::new(true, &[], &["app.example".to_owned()]).is_err());
+}
+
+#[test]
+fn each_of_several_origins_has_to_be_let_in() {
+    let ours = visitors(true, &[], &["https://app.example"]);
+    let admit = |origins: &[&[u8]]| ours.admit(Sender { host: Some(b"localhost"), origins, sites: &[] });
+    assert_eq!(admit(&[b"https://app.example", b"http://localhost"]), Ok(()));
+    for origins in [
+        [&b"https://app.example"[..], b"https://evil.example"],
+        [b"https://evil.example", b"https://app.example"],
+    ] {
+        assert_eq!(admit(&origins), Err(Stranger::Origin("https://evil.example".to_owned())));
+    }
+}
+
+#[test]
+fn a_page_of_another_origin_is_a_stranger_also_where_it_does_not_say_which() {
+    let ours = visitors(true, &[], &["https://app.example"]);
+    let admit = |visitors: &Visitors, origins: &[&[u8]], sites: &[&[u8]]| {
+        visitors.admit(Sender { host: Some(b"localhost:4141"), origins, sites })
+    };
+    for site in [&b"none"[..], b"same-origin"] {
+        assert_eq!(admit(&ours, &[], &[site]), Ok(()));
+    }
+    for site in ["cross-site", "same-site", "", "same-origin, cross-site"] {
+        assert_eq!(admit(&ours, &[], &[site.as_bytes()]), Err(Stranger::Site(site.to_owned())));
+    }
+    assert!(admit(&ours, &[], &[b"none", b"cross-site"]).is_err());
+    // One that says which is judged by that.
+    assert_eq!(admit(&ours, &[b"https://app.example"], &[b"cross-site"]), Ok(()));
+    assert_eq!(admit(&visitors(true, &[], &["*"]), &[], &[b"cross-site"]), Ok(()));
 }

@@ -1,0 +1,34 @@
+//! Percent-encoding, as paths and queries have it.
+
+/// What a percent-encoded text stands for; what is not encoded as texts are stays as it is.
+///
+/// ```
+/// use endmark_wire::percent_decoded;
+/// assert_eq!(percent_decoded("k%65y"), "key");
+/// assert_eq!(percent_decoded("50%"), "50%");
+/// ```
+pub fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        match (first, behind) {
+            (b'%', [high, low, behind @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                bytes.push(value(*high) << 4 | value(*low));
+                rest = behind;
+            }
+            _ => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+/// What a hexadecimal digit is worth.
+fn value(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 0x20) - b'a' + 10,
+    }
+}
