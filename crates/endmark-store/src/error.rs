@@ -99,6 +99,16 @@ pub enum StoreError {
         /// The migration's number.
         version: u32,
     },
+    /// The file, or one beside it, was removed or replaced while it was open.
+    #[error(
+        "the files of the store `{path}` were removed or replaced while they were open, and what is at that path cannot be used: {detail}"
+    )]
+    Gone {
+        /// The database's file.
+        path: PathBuf,
+        /// Why it is not begun anew.
+        detail: String,
+    },
     /// The intent is not, or no longer, open: it was settled before.
     #[error("recovery {} is not open: it was settled already", .0.number())]
     NoSuchCut(CutId),

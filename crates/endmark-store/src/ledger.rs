@@ -4,6 +4,7 @@ mod encoding;
 mod patience;
 mod slate;
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,6 +15,7 @@ pub(crate) use encoding::clipped;
 pub(crate) use slate::{SLOTS, Slate, read};
 
 use crate::calls::{Call, CallSettled, CallStarted};
+use crate::scrub::{Scrub, clean};
 use crate::writer::Queue;
 
 /// How often a request that waits for a slot looks whether the store has failed meanwhile.
@@ -43,16 +45,22 @@ impl Ledger {
     }
 
     /// Notes a call that is about to be made. Waits for room while the store takes rows, and not where it fails.
-    pub(crate) async fn open(self: &Arc<Self>, started: CallStarted) -> OpenCall {
+    pub(crate) async fn open(
+        self: &Arc<Self>,
+        mut started: CallStarted,
+        secrets: Arc<dyn Scrub>,
+    ) -> OpenCall {
+        // It may be as long as a request, and is kept for as long as the call goes on.
+        started.model = clipped(&started.model).to_owned();
         let Some(room) = self.room().await else {
             self.unrecorded.fetch_add(1, Ordering::Relaxed);
-            return OpenCall { ledger: Arc::clone(self), started: Some(started), place: None };
+            return OpenCall { ledger: Arc::clone(self), secrets, started: Some(started), place: None };
         };
         let mut place = Place { slot: self.slate.take(), noted: Noted::Nothing, _room: room };
         if self.note(place.slot, &started, None) {
             place.noted = Noted::Start;
         }
-        OpenCall { ledger: Arc::clone(self), started: Some(started), place: Some(place) }
+        OpenCall { ledger: Arc::clone(self), secrets, started: Some(started), place: Some(place) }
     }
 
     async fn room(&self) -> Option<OwnedSemaphorePermit> {
@@ -118,9 +126,9 @@ pub(crate) enum Noted {
 }
 
 /// A call under way. It has one row when it is over, whether it is settled or dropped.
-#[derive(Debug)]
 pub struct OpenCall {
     ledger: Arc<Ledger>,
+    secrets: Arc<dyn Scrub>,
     started: Option<CallStarted>,
     /// None where there was no room for it.
     place: Option<Place>,
@@ -132,12 +140,19 @@ impl OpenCall {
         self.started.as_ref()
     }
 
+    /// A text of its answer without secrets, as much as is kept of it.
+    pub fn clean(&self, text: &str) -> String {
+        clipped(&self.secrets.scrub(text)).to_owned()
+    }
+
     /// Says how it ended. The row is safe from a kill when this returns, and committed soon after.
     pub fn settle(mut self, settled: CallSettled) {
         self.over(settled);
     }
 
     fn over(&mut self, settled: CallSettled) {
+        let mut settled = clean(settled, &*self.secrets);
+        settled.answered_model = settled.answered_model.map(|model| clipped(&model).to_owned());
         let (Some(started), Some(mut place)) = (self.started.take(), self.place.take()) else { return };
         if self.ledger.note(place.slot, &started, Some(&settled)) {
             place.noted = Noted::End;
@@ -148,6 +163,12 @@ impl OpenCall {
         {
             self.ledger.unrecorded.fetch_add(1, Ordering::Relaxed);
         }
+    }
+}
+
+impl fmt::Debug for OpenCall {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("OpenCall").field("started", &self.started).finish_non_exhaustive()
     }
 }
 

@@ -5,15 +5,18 @@
 //! *committed*, and committed rows survive `kill -9`. When the queue is full, the request waits: no row is
 //! lost to save time.
 //!
-//! An upstream call is noted on a slate beside the file before it is made ([`Store::open_call`]), which takes
+//! An upstream call is noted on a slate beside the file before it is made ([`Recorder::open_call`]), which takes
 //! microseconds and survives the process; when it is over, its one row of `usage` is committed with others. What a
 //! killed process left on its slate becomes rows at the next [`Store::open`].
 //!
-//! A cut reply is written twice: [`Store::begin_cut`] leaves a durable intent before the first continuation
-//! is asked for, and [`Store::settle_cut`] turns it into one row of `partial_completion_log` when the outcome
+//! A cut reply is written twice: [`Recorder::begin_cut`] leaves a durable intent before the first continuation
+//! is asked for, and [`Recorder::settle_cut`] turns it into one row of `partial_completion_log` when the outcome
 //! is known (PC-7). If the process dies in between, the next [`Store::open`] finds the intent and logs the
 //! reply as `EXHAUSTED`. Intents of other processes that are still alive are left alone, so that several
 //! gateways can share a file.
+//!
+//! Whatever is recorded goes through a [`Recorder`], which knows the secrets that may stand in texts of others, and takes
+//! them out.
 //!
 //! A [`Reader`] only reads, creates nothing, and blocks; it is what `endmark log` uses.
 
@@ -21,16 +24,20 @@ mod calls;
 mod capabilities;
 mod connection;
 mod error;
+mod files;
 mod fingerprint;
 mod late;
 mod ledger;
 mod location;
 mod migrate;
 mod moment;
+mod moving_in;
 mod owner;
 mod reader;
+mod recorder;
 mod records;
 mod recoveries;
+mod scrub;
 mod store;
 mod usage;
 mod writer;
@@ -41,8 +48,10 @@ pub use fingerprint::sha256_hex;
 pub use ledger::OpenCall;
 pub use location::{LocationError, StoreLocation};
 pub use reader::{CutSummary, LogFilter, Reader, ResumeCost, UsageReport, UsageRow, UsageSummary};
+pub use recorder::Recorder;
 pub use records::{
     Condition, CutId, CutSettled, CutStarted, FinalStatus, Health, Leftover, LogRow, LoggedPiece, Piece,
     Recovery,
 };
+pub use scrub::{NoSecrets, Scrub};
 pub use store::Store;

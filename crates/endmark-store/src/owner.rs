@@ -3,12 +3,17 @@
 //! Each open store holds an advisory lock on a small file of its own next to the database. The operating
 //! system lets go of it when the process ends, however it ends, so a lock that can be had means a dead owner.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Seek as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::files::identity;
 
 /// Tells apart the stores that one process opens within one tick of the clock.
 static OPENED: AtomicU64 = AtomicU64::new(0);
@@ -19,7 +24,7 @@ pub(crate) struct Owner {
     name: String,
     path: PathBuf,
     /// Held for its lock; what is written into it is the slate's.
-    file: File,
+    file: RwLock<Arc<File>>,
     /// The file is to stay: it holds what the next start has to find.
     left: AtomicBool,
 }
@@ -32,12 +37,7 @@ impl Owner {
         let nth = OPENED.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{:x}-{nth}", process::id(), since_epoch.as_nanos());
         let path = sign_of(database, &name);
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&path)?;
-        file.lock()?;
+        let file = RwLock::new(Arc::new(create(&path)?));
         Ok(Self { name, path, file, left: AtomicBool::new(false) })
     }
 
@@ -47,8 +47,32 @@ impl Owner {
     }
 
     /// The file.
-    pub(crate) fn file(&self) -> &File {
-        &self.file
+    pub(crate) fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether the file is where others look for it.
+    pub(crate) fn is_in_place(&self) -> bool {
+        let open = self.file().metadata().map(|file| (file.dev(), file.ino()));
+        open.is_ok_and(|open| identity(&self.path) == Some(open))
+    }
+
+    /// Makes the file anew, with what was written into the old one, after that was removed.
+    pub(crate) fn renew(&self) -> io::Result<()> {
+        // Under a name that is no sign of life until it is locked and whole.
+        let mut name = OsString::from("new-");
+        name.push(self.path.file_name().unwrap_or_default());
+        let beside = self.path.with_file_name(name);
+        let _ = fs::remove_file(&beside);
+        let fresh = create(&beside)?;
+        // Nothing is written meanwhile.
+        let mut held = self.file.write().unwrap_or_else(PoisonError::into_inner);
+        let mut old: &File = &held;
+        old.rewind()?;
+        io::copy(&mut old, &mut &fresh)?;
+        fs::rename(&beside, &self.path)?;
+        *held = Arc::new(fresh);
+        Ok(())
     }
 
     /// Removes the file. One that stays behind is swept away by the next start.
@@ -69,6 +93,17 @@ impl Drop for Owner {
             self.remove();
         }
     }
+}
+
+/// A new file for its owner alone, locked.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    file.lock()?;
+    Ok(file)
 }
 
 /// Whether the store that registered under this name is still open. What cannot be told counts as alive:

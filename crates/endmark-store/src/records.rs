@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 
-/// The handle of a durable intent, from [`Store::begin_cut`](crate::Store::begin_cut) until it is settled.
+/// The handle of a durable intent, from [`Recorder::begin_cut`](crate::Recorder::begin_cut) until it is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CutId(pub(crate) i64);
 
@@ -200,6 +200,10 @@ pub struct Condition {
     pub failure: Option<StoreError>,
     /// Calls under way are not noted beside the store at the moment, so that a kill would lose them.
     pub calls_not_noted: bool,
+    /// How often the store was begun anew, after its files were removed or replaced.
+    pub renewals: u64,
+    /// Whether that was within the last minute: whoever looks now and then is to see it.
+    pub renewed_lately: bool,
     /// Upstream calls under way.
     pub calls_open: u64,
     /// Rows of calls that wait for their commit.
@@ -232,8 +236,8 @@ pub struct Leftover {
 }
 
 impl Condition {
-    /// Whether all that is to be recorded is.
+    /// Whether all that is to be recorded is, and was for the last minute.
     pub fn is_sound(&self) -> bool {
-        self.failure.is_none() && !self.calls_not_noted
+        self.failure.is_none() && !self.calls_not_noted && !self.renewed_lately
     }
 }

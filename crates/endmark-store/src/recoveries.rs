@@ -31,27 +31,40 @@ pub(crate) fn begin(connection: &Connection, owner: &str, cut: &CutStarted) -> R
     Ok(CutId(connection.last_insert_rowid()))
 }
 
-/// Turns an intent into its row of the log; answers the row's number.
-pub(crate) fn settle(connection: &Connection, id: CutId, settled: &CutSettled) -> Result<i64, Fault> {
+/// Turns an intent of this owner into its row of the log; answers the row's number. In a store that took the place of the
+/// one in which the intent was left its number may be another's.
+pub(crate) fn settle(
+    connection: &Connection,
+    owner: &str,
+    id: CutId,
+    settled: &CutSettled,
+) -> Result<i64, Fault> {
     let cut = connection
         .prepare_cached(
-            "DELETE FROM open_recoveries WHERE id = ?1
+            "DELETE FROM open_recoveries WHERE id = ?1 AND owner = ?2
              RETURNING request_id, slot, task_id, turn_number, cut_at, initial_chunk_length, model, provider,
                cut_kind",
         )?
-        .query_row([id.0], open_cut)
+        .query_row(params![id.0, owner], open_cut)
         .optional()?
         .ok_or(Fault::NoSuchCut(id))?;
     Ok(log(connection, &cut, settled)?)
 }
 
-/// Logs a cut reply that has no intent.
-pub(crate) fn log_whole(
+/// Logs a cut reply that has no intent, or none any more; one that is logged already keeps its row.
+pub(crate) fn log_once(
     connection: &Connection,
     cut: &CutStarted,
     settled: &CutSettled,
 ) -> Result<i64, Fault> {
-    Ok(log(connection, cut, settled)?)
+    let logged = connection
+        .prepare_cached("SELECT log_id FROM recoveries WHERE request_id = ?1 AND slot = ?2")?
+        .query_row([&cut.request_id, &cut.slot], |row| row.get(0))
+        .optional()?;
+    match logged {
+        Some(row) => Ok(row),
+        None => Ok(log(connection, cut, settled)?),
+    }
 }
 
 /// Logs as `EXHAUSTED` every intent whose owner is dead; answers how many there were. The caller holds the

@@ -1,6 +1,7 @@
 //! The one thread that writes: a bounded queue in, group commits, answers out.
 
 mod queue;
+mod renewal;
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -9,7 +10,6 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::oneshot;
 
@@ -17,9 +17,12 @@ pub(crate) use queue::Queue;
 use queue::Work;
 
 use crate::error::{Fault, StoreError};
+use crate::files::Files;
 use crate::ledger::{Noted, Row, Slate};
 use crate::records::Leftover;
+use crate::store::Tuning;
 use crate::usage;
+use renewal::Renewals;
 
 /// Writes that wait for the thread; when it is full, callers wait for room (a row is a few hundred bytes).
 pub(crate) const QUEUE: usize = 1024;
@@ -49,6 +52,7 @@ struct Counters {
     rows: AtomicU64,
     failures: AtomicU64,
     refused_rows: AtomicU64,
+    renewals: Renewals,
 }
 
 /// The writer's account of itself.
@@ -59,6 +63,9 @@ pub(crate) struct Counts {
     pub(crate) rows: u64,
     pub(crate) failures: u64,
     pub(crate) refused_rows: u64,
+    /// How often the files were begun anew, and whether that was lately.
+    pub(crate) renewals: u64,
+    pub(crate) renewed_lately: bool,
     /// Left on the slate at the end.
     pub(crate) rows_left: u64,
     /// Neither committed nor left on the slate at the end.
@@ -68,24 +75,20 @@ pub(crate) struct Counts {
 impl Writer {
     /// Starts the thread on an open connection; the slate is let go of when the thread ends.
     pub(crate) fn start(
-        mut connection: Connection,
+        connection: Connection,
         slate: Arc<Slate>,
         path: &Path,
-        queue: usize,
+        tuning: Tuning,
     ) -> Result<Self, StoreError> {
         let path: Arc<Path> = Arc::from(path);
         let counters = Arc::new(Counters::default());
-        let queue = Arc::new(Queue::new(queue));
-        // SQLite moves the journal by itself, too, but tells nobody where that fails.
+        let queue = Arc::new(Queue::new(tuning.queue));
         let pages = Arc::new(AtomicI32::new(0));
-        let seen = Arc::clone(&pages);
-        let hook = move |_: &mut Wal, pages: i32| {
-            seen.store(pages, Ordering::Relaxed);
-            Ok(())
-        };
-        connection.wal_hook(Some(hook)).map_err(|error| StoreError::of_sqlite(&path, &error))?;
+        let connection = renewal::watched(connection, &path, &pages)?;
         let desk = Desk {
-            connection,
+            connection: Some(connection),
+            files: Files::note(&path),
+            busy_timeout: tuning.busy_timeout,
             path: Arc::clone(&path),
             counters: Arc::clone(&counters),
             queue: Arc::clone(&queue),
@@ -128,7 +131,7 @@ impl Writer {
     /// What was done so far.
     pub(crate) fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Counters { commits, writes, rows, failures, refused_rows } = &*self.counters;
+        let Counters { commits, writes, rows, failures, refused_rows, renewals } = &*self.counters;
         let Leftover { rows_left, rows_lost, .. } = self.queue.leftover();
         Counts {
             commits: read(commits),
@@ -136,6 +139,8 @@ impl Writer {
             rows: read(rows),
             failures: read(failures),
             refused_rows: read(refused_rows),
+            renewals: renewals.count(),
+            renewed_lately: renewals.was_lately(),
             rows_left,
             rows_lost,
         }
@@ -164,7 +169,10 @@ impl Drop for Writer {
 
 /// Where the thread works.
 struct Desk {
-    connection: Connection,
+    /// None where its files are gone, and could not be begun anew.
+    connection: Option<Connection>,
+    files: Files,
+    busy_timeout: Duration,
     path: Arc<Path>,
     counters: Arc<Counters>,
     queue: Arc<Queue>,
@@ -173,13 +181,14 @@ struct Desk {
 }
 
 impl Desk {
-    fn run(self, slate: &Slate) {
+    fn run(mut self, slate: &Slate) {
         let mut last_tries = 0;
         let mut resting_until: Option<Instant> = None;
         loop {
             let Work { writes, rows, is_closing, is_last } = self.queue.next();
+            let placed = self.stay_in_place(slate);
             slate.probe();
-            let before = self.connection.total_changes();
+            let before = self.changes();
             let is_idle = writes.is_empty() && rows.is_empty() && !is_closing;
             let mut failure = if is_idle && self.queue.is_failing() && resting_until.is_none() {
                 self.probe().err()
@@ -187,7 +196,8 @@ impl Desk {
                 self.commit(writes, rows, slate)
             };
             // A transaction that changes nothing writes nothing, and proves nothing.
-            if failure.is_none() && self.connection.total_changes() == before {
+            failure = placed.err().or(failure);
+            if failure.is_none() && self.changes() == before {
                 failure = self.queue.failure().filter(|_| resting_until.is_none());
             }
             let rests = resting_until.is_some_and(|until| Instant::now() < until);
@@ -215,6 +225,8 @@ impl Desk {
         }
         // Moves the journal into the file; should another process be in the way, SQLite does it later.
         let _ = self.checkpoint();
+        // It says by itself where that fails, and what stands there is lost then.
+        let _ = slate.stay_in_place();
         let leftover = leave(&self.queue.end(), slate);
         let closers = self.queue.left(leftover);
         drop(self.connection);
@@ -223,6 +235,16 @@ impl Desk {
             // Nobody waits any more: fine.
             let _ = closer.send(());
         }
+    }
+
+    /// Rows that this connection has changed.
+    fn changes(&self) -> u64 {
+        self.connection.as_ref().map_or(0, Connection::total_changes)
+    }
+
+    /// The connection to the files at the path.
+    fn connection(&self) -> Result<&Connection, StoreError> {
+        self.connection.as_ref().ok_or_else(|| self.gone("they were not there when it was last tried"))
     }
 
     /// Says so where the store begins to fail, and where it works again.
@@ -240,7 +262,9 @@ impl Desk {
 
     /// Where nothing waits, only a write that changes something shows that the store works again.
     fn probe(&self) -> Result<(), StoreError> {
-        let probed = probe(&self.connection).map_err(|error| StoreError::of_sqlite(&self.path, &error));
+        let probed = self.connection().and_then(|connection| {
+            probe(connection).map_err(|error| StoreError::of_sqlite(&self.path, &error))
+        });
         if probed.is_err() {
             self.counters.failures.fetch_add(1, Ordering::Relaxed);
         }
@@ -248,7 +272,7 @@ impl Desk {
     }
 
     fn checkpoint(&self) -> Result<(), StoreError> {
-        self.connection
+        self.connection()?
             .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i32>(0))
             .map_err(|error| StoreError::of_sqlite(&self.path, &error))?;
         // What could not be moved since others read it is moved after the next commit that finds it too long.
@@ -258,11 +282,20 @@ impl Desk {
 
     /// Runs a batch in one transaction. A write that fails is undone alone; if the transaction fails, all of
     /// them are answered with that failure, and the rows wait.
-    fn commit(&self, mut writes: Vec<Box<dyn Write>>, rows: Vec<Row>, slate: &Slate) -> Option<StoreError> {
+    fn commit(
+        &mut self,
+        mut writes: Vec<Box<dyn Write>>,
+        rows: Vec<Row>,
+        slate: &Slate,
+    ) -> Option<StoreError> {
         if writes.is_empty() && rows.is_empty() {
             return None;
         }
-        let result = self.transact(&mut writes, &rows);
+        let mut result = self.transact(&mut writes, &rows);
+        if result.is_ok() && !self.files.are_in_place() {
+            // Nobody finds what was written.
+            result = Err(self.gone("they are begun anew"));
+        }
         if result.is_ok() {
             self.counters.commits.fetch_add(1, Ordering::Relaxed);
             self.counters.writes.fetch_add(writes.len() as u64, Ordering::Relaxed);
@@ -281,12 +314,13 @@ impl Desk {
     }
 
     fn transact(&self, writes: &mut [Box<dyn Write>], rows: &[Row]) -> Result<(), StoreError> {
+        let connection = self.connection()?;
         self.execute("BEGIN IMMEDIATE")?;
         for write in writes {
             self.execute("SAVEPOINT one")?;
-            let result = write.run(&self.connection);
+            let result = write.run(connection);
             // A full disk and the like end the whole transaction, whatever else the batch holds.
-            if let (Err(error), true) = (&result, self.connection.is_autocommit()) {
+            if let (Err(error), true) = (&result, connection.is_autocommit()) {
                 return Err(error.clone());
             }
             if result.is_err() {
@@ -295,8 +329,8 @@ impl Desk {
             self.execute("RELEASE one")?;
         }
         for row in rows {
-            if let Err(error) = usage::record(&self.connection, &row.call) {
-                self.row_failed(row, &error)?;
+            if let Err(error) = usage::record(connection, &row.call) {
+                self.row_failed(connection, row, &error)?;
             }
         }
         self.execute("COMMIT")
@@ -304,30 +338,36 @@ impl Desk {
 
     /// A row that no table takes is left out, or it would keep all others back for ever; any other failure is the
     /// store's.
-    fn row_failed(&self, row: &Row, error: &rusqlite::Error) -> Result<(), StoreError> {
+    fn row_failed(
+        &self,
+        connection: &Connection,
+        row: &Row,
+        error: &rusqlite::Error,
+    ) -> Result<(), StoreError> {
         let is_the_rows = matches!(
             error.sqlite_error_code(),
             Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
         );
-        if is_the_rows && !self.connection.is_autocommit() {
+        if is_the_rows && !connection.is_autocommit() {
             self.counters.refused_rows.fetch_add(1, Ordering::Relaxed);
             tracing::error!(request = row.call.started.request_id, %error, "the store refuses the row of a call");
             return Ok(());
         }
-        if !self.connection.is_autocommit() {
+        if !connection.is_autocommit() {
             // The first error is the one to report.
-            let _ = self.connection.execute_batch("ROLLBACK");
+            let _ = connection.execute_batch("ROLLBACK");
         }
         Err(StoreError::of_sqlite(&self.path, error))
     }
 
     /// Runs a statement of the transaction itself; if it fails, the transaction is over.
     fn execute(&self, sql: &str) -> Result<(), StoreError> {
-        let result = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        let connection = self.connection()?;
+        let result = connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
         result.map(|_| ()).map_err(|error| {
-            if !self.connection.is_autocommit() {
+            if !connection.is_autocommit() {
                 // The first error is the one to report.
-                let _ = self.connection.execute_batch("ROLLBACK");
+                let _ = connection.execute_batch("ROLLBACK");
             }
             StoreError::of_sqlite(&self.path, &error)
         })
@@ -345,6 +385,8 @@ fn leave(rows: &VecDeque<Row>, slate: &Slate) -> Leftover {
     let mut leftover = Leftover::default();
     for Row { call, place } in rows {
         let is_found = match place.noted {
+            // What stands in a file that is nowhere is found by nobody.
+            _ if slate.is_gone() => false,
             Noted::End => true,
             // There may be room by now. Of a call that only began to stand there, the next start finds that.
             Noted::Start | Noted::Nothing => {

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use endmark_store::{CallSettled, CallStarted, Purpose, Store, StoreLocation, Tokens, UsageRow};
+use endmark_store::{CallSettled, CallStarted, NoSecrets, Purpose, Store, StoreLocation, Tokens, UsageRow};
 
 fn started(request_id: &str, call: u32) -> CallStarted {
     CallStarted {
@@ -52,8 +52,8 @@ async fn a_call_that_is_settled_and_one_that_is_dropped_have_their_rows() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("a.db"));
     let store = Store::open(&location).unwrap();
-    let first = store.open_call(started("em_1", 1)).await;
-    let second = store.open_call(started("em_1", 2)).await;
+    let first = store.recorder(NoSecrets).open_call(started("em_1", 1)).await;
+    let second = store.recorder(NoSecrets).open_call(started("em_1", 2)).await;
     assert_eq!(store.condition().calls_open, 2);
     first.settle(settled());
     drop(second);
@@ -79,8 +79,8 @@ async fn what_a_dead_process_left_on_its_slate_becomes_rows_once() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("a.db"));
     let store = Store::open(&location).unwrap();
-    let under_way = store.open_call(started("em_1", 1)).await;
-    store.open_call(started("em_2", 1)).await.settle(settled());
+    let under_way = store.recorder(NoSecrets).open_call(started("em_1", 1)).await;
+    store.recorder(NoSecrets).open_call(started("em_2", 1)).await.settle(settled());
     // A copy of the slate, as a killed process leaves it: nobody holds its lock.
     let mut entries = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
     let slate = entries.find(|path| path.to_string_lossy().contains("-owner-")).unwrap();
@@ -100,7 +100,7 @@ async fn what_a_dead_process_left_on_its_slate_becomes_rows_once() {
     let elsewhere = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(elsewhere.path().join("a.db"));
     let store = Store::open(&location).unwrap();
-    let under_way = store.open_call(started("em_3", 1)).await;
+    let under_way = store.recorder(NoSecrets).open_call(started("em_3", 1)).await;
     // A stop that does not wait for it leaves it to the next start.
     store.close().await;
     assert_eq!(slates(elsewhere.path()), 1);
@@ -127,7 +127,7 @@ async fn rows_wait_while_the_database_is_locked_and_are_all_there_afterwards() {
     let mut reading = std::io::BufReader::new(shell.stdout.take().unwrap());
     std::io::BufRead::read_line(&mut reading, &mut said).unwrap();
     for number in 0..500 {
-        store.open_call(started(&format!("em_{number}"), 1)).await.settle(settled());
+        store.recorder(NoSecrets).open_call(started(&format!("em_{number}"), 1)).await.settle(settled());
     }
     assert_eq!(rows(&location).len(), 0);
     drop(typing);
@@ -142,10 +142,10 @@ async fn old_calls_are_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("a.db"));
     let store = Store::open(&location).unwrap();
-    store.open_call(started("em_old", 1)).await.settle(settled());
+    store.recorder(NoSecrets).open_call(started("em_old", 1)).await.settle(settled());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
     let recent = CallStarted { started_ms: u64::try_from(now).unwrap(), ..started("em_new", 1) };
-    store.open_call(recent).await.settle(settled());
+    store.recorder(NoSecrets).open_call(recent).await.settle(settled());
     while store.condition().rows_committed < 2 {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }

@@ -7,7 +7,9 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use endmark_store::{CutSettled, CutStarted, FinalStatus, LogFilter, Reader, Store, StoreLocation};
+use endmark_store::{
+    CutSettled, CutStarted, FinalStatus, LogFilter, NoSecrets, Reader, Store, StoreLocation,
+};
 
 const CHILD: &str = "ENDMARK_TEST_STORE_OF_CHILD";
 /// How often to kill; five times without it.
@@ -107,6 +109,7 @@ async fn write_cuts(store: Store, task: u32) {
     for number in 0..1_000_000 {
         let request_id = format!("{task}-{number}");
         let id = store
+            .recorder(NoSecrets)
             .begin_cut(CutStarted {
                 request_id: request_id.clone(),
                 slot: "choice 0".to_owned(),
@@ -134,7 +137,7 @@ async fn write_cuts(store: Store, task: u32) {
             reason: "whole".to_owned(),
             pieces: Vec::new(),
         };
-        store.settle_cut(id, settled).await.unwrap();
+        store.recorder(NoSecrets).settle_cut(id, settled).await.unwrap();
         tell(&format!("settled {request_id}"));
     }
 }

@@ -7,7 +7,9 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use endmark_store::{CutStarted, FinalStatus, LogFilter, Reader, Store, StoreError, StoreLocation};
+use endmark_store::{
+    CutStarted, FinalStatus, LogFilter, NoSecrets, Reader, Store, StoreError, StoreLocation,
+};
 
 fn cut() -> CutStarted {
     CutStarted {
@@ -33,7 +35,7 @@ async fn every_file_is_its_owners_alone() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     for path in [path, folder.path().join("new.db")] {
         let store = Store::open(&StoreLocation::sqlite(&path)).unwrap();
-        store.begin_cut(cut()).await.unwrap();
+        store.recorder(NoSecrets).begin_cut(cut()).await.unwrap();
         let mut names = Vec::new();
         for entry in fs::read_dir(folder.path()).unwrap() {
             let entry = entry.unwrap();
@@ -56,7 +58,7 @@ async fn a_second_store_leaves_the_living_alone_and_logs_the_dead() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
     let first = Store::open(&location).unwrap();
-    first.begin_cut(cut()).await.unwrap();
+    first.recorder(NoSecrets).begin_cut(cut()).await.unwrap();
     let second = Store::open(&location).unwrap();
     assert_eq!(second.health().await.unwrap().open_cuts, 1);
     assert!(second.recent(9, &LogFilter::default()).unwrap().is_empty());

@@ -1,8 +1,8 @@
 //! Cut replies from their beginning to their row, through the public interface (PC-7).
 
 use endmark_store::{
-    CutSettled, CutStarted, FinalStatus, LogFilter, Piece, Reader, Store, StoreError, StoreLocation,
-    sha256_hex,
+    CutSettled, CutStarted, FinalStatus, LogFilter, NoSecrets, Piece, Reader, Store, StoreError,
+    StoreLocation, sha256_hex,
 };
 
 fn started(request_id: &str) -> CutStarted {
@@ -55,7 +55,7 @@ async fn a_cut_reply_becomes_one_row_with_its_pieces() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
     let store = Store::open(&location).unwrap();
-    let id = store.begin_cut(started("req_a")).await.unwrap();
+    let id = store.recorder(NoSecrets).begin_cut(started("req_a")).await.unwrap();
     assert_eq!(store.health().await.unwrap().open_cuts, 1);
     assert!(
         store.recent(10, &LogFilter::default()).unwrap().is_empty(),
@@ -63,7 +63,11 @@ async fn a_cut_reply_becomes_one_row_with_its_pieces() {
     );
 
     let pieces = vec![piece(0, None), piece(1, Some("the rest ∎"))];
-    let row_id = store.settle_cut(id, settled(FinalStatus::Resolved, pieces.clone())).await.unwrap();
+    let row_id = store
+        .recorder(NoSecrets)
+        .settle_cut(id, settled(FinalStatus::Resolved, pieces.clone()))
+        .await
+        .unwrap();
     assert_eq!(store.health().await.unwrap().open_cuts, 0);
 
     let recovery = store.show(&row_id.to_string()).unwrap().unwrap();
@@ -94,12 +98,12 @@ async fn a_cut_reply_becomes_one_row_with_its_pieces() {
 async fn an_intent_is_settled_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&StoreLocation::sqlite(folder.path().join("endmark.db"))).unwrap();
-    let id = store.begin_cut(started("req_a")).await.unwrap();
-    store.settle_cut(id, settled(FinalStatus::Resolved, Vec::new())).await.unwrap();
-    let again = store.settle_cut(id, settled(FinalStatus::Exhausted, Vec::new())).await;
+    let id = store.recorder(NoSecrets).begin_cut(started("req_a")).await.unwrap();
+    store.recorder(NoSecrets).settle_cut(id, settled(FinalStatus::Resolved, Vec::new())).await.unwrap();
+    let again = store.recorder(NoSecrets).settle_cut(id, settled(FinalStatus::Exhausted, Vec::new())).await;
     assert_eq!(again, Err(StoreError::NoSuchCut(id)));
     assert_eq!(store.recent(10, &LogFilter::default()).unwrap().len(), 1);
-    let next = store.begin_cut(started("req_b")).await.unwrap();
+    let next = store.recorder(NoSecrets).begin_cut(started("req_b")).await.unwrap();
     assert!(next > id, "numbers are not given twice");
 }
 
@@ -107,12 +111,16 @@ async fn an_intent_is_settled_once() {
 async fn an_outcome_is_written_with_all_its_pieces_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&StoreLocation::sqlite(folder.path().join("endmark.db"))).unwrap();
-    let id = store.begin_cut(started("req_a")).await.unwrap();
+    let id = store.recorder(NoSecrets).begin_cut(started("req_a")).await.unwrap();
     let twice = vec![piece(0, None), piece(0, None)];
-    assert!(store.settle_cut(id, settled(FinalStatus::Resolved, twice)).await.is_err());
+    assert!(store.recorder(NoSecrets).settle_cut(id, settled(FinalStatus::Resolved, twice)).await.is_err());
     assert!(store.recent(10, &LogFilter::default()).unwrap().is_empty());
     assert_eq!(store.health().await.unwrap().open_cuts, 1, "and the intent is still there");
-    store.settle_cut(id, settled(FinalStatus::Resolved, vec![piece(0, None)])).await.unwrap();
+    store
+        .recorder(NoSecrets)
+        .settle_cut(id, settled(FinalStatus::Resolved, vec![piece(0, None)]))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -125,8 +133,8 @@ async fn the_log_is_read_newest_first_and_filtered() {
         ("r3", FinalStatus::Resolved, "b"),
     ] {
         let cut = CutStarted { model: model.to_owned(), ..started(request_id) };
-        let id = store.begin_cut(cut).await.unwrap();
-        store.settle_cut(id, settled(final_status, Vec::new())).await.unwrap();
+        let id = store.recorder(NoSecrets).begin_cut(cut).await.unwrap();
+        store.recorder(NoSecrets).settle_cut(id, settled(final_status, Vec::new())).await.unwrap();
     }
     let requests = |limit, filter: &LogFilter| -> Vec<String> {
         store.recent(limit, filter).unwrap().into_iter().map(|row| row.request_id).collect()
@@ -153,8 +161,12 @@ async fn what_is_old_is_forgotten_with_its_pieces() {
     let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
     let store = Store::open(&location).unwrap();
     for request_id in ["old", "new"] {
-        let id = store.begin_cut(started(request_id)).await.unwrap();
-        store.settle_cut(id, settled(FinalStatus::Resolved, vec![piece(0, None)])).await.unwrap();
+        let id = store.recorder(NoSecrets).begin_cut(started(request_id)).await.unwrap();
+        store
+            .recorder(NoSecrets)
+            .settle_cut(id, settled(FinalStatus::Resolved, vec![piece(0, None)]))
+            .await
+            .unwrap();
     }
     let other = rusqlite::Connection::open(location.path()).unwrap();
     other
@@ -190,12 +202,12 @@ async fn what_was_learned_last_is_remembered() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
     let store = Store::open(&location).unwrap();
-    assert_eq!(store.capability("local", "m").await.unwrap(), None);
-    store.remember_capability("local", "m", "plain").await.unwrap();
-    store.remember_capability("local", "m", "none").await.unwrap();
-    store.remember_capability("other", "m", "plain").await.unwrap();
+    assert_eq!(store.recorder(NoSecrets).capability("local", "m").await.unwrap(), None);
+    store.recorder(NoSecrets).remember_capability("local", "m", "plain").await.unwrap();
+    store.recorder(NoSecrets).remember_capability("local", "m", "none").await.unwrap();
+    store.recorder(NoSecrets).remember_capability("other", "m", "plain").await.unwrap();
     store.close().await;
     let store = Store::open(&location).unwrap();
-    assert_eq!(store.capability("local", "m").await.unwrap().as_deref(), Some("none"));
-    assert_eq!(store.capability("other", "m").await.unwrap().as_deref(), Some("plain"));
+    assert_eq!(store.recorder(NoSecrets).capability("local", "m").await.unwrap().as_deref(), Some("none"));
+    assert_eq!(store.recorder(NoSecrets).capability("other", "m").await.unwrap().as_deref(), Some("plain"));
 }

@@ -29,6 +29,8 @@ pub(crate) struct Slate {
     patience: Mutex<Patience>,
     /// Whether the last write failed.
     failed: AtomicBool,
+    /// Whether its file was removed, and could not be made anew: what is written is found by nobody.
+    gone: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -41,7 +43,13 @@ struct Places {
 
 impl Slate {
     pub(crate) fn new(owner: Owner) -> Self {
-        Self { owner, places: Mutex::default(), patience: Mutex::default(), failed: AtomicBool::new(false) }
+        Self {
+            owner,
+            places: Mutex::default(),
+            patience: Mutex::default(),
+            failed: AtomicBool::new(false),
+            gone: AtomicBool::new(false),
+        }
     }
 
     /// The name of the process.
@@ -72,7 +80,7 @@ impl Slate {
     /// Writes a call over whatever stood in the slot, unless the disk hangs; answers whether it stands there, and says
     /// so where that is news.
     pub(crate) fn note(&self, slot: u32, started: &CallStarted, settled: Option<&CallSettled>) -> bool {
-        if self.is_resting() {
+        if self.is_resting() || self.is_gone() {
             return false;
         }
         let began = Instant::now();
@@ -94,7 +102,7 @@ impl Slate {
 
     /// Tries again where it failed, so that it is known to work before the next call needs it. Goes to the disk.
     pub(crate) fn probe(&self) {
-        if !self.failed.load(Ordering::Relaxed) || self.is_resting() {
+        if !self.failed.load(Ordering::Relaxed) || self.is_resting() || self.is_gone() {
             return;
         }
         let slot = self.take();
@@ -107,7 +115,32 @@ impl Slate {
 
     /// Whether calls are not noted at the moment.
     pub(crate) fn fails(&self) -> bool {
-        self.failed.load(Ordering::Relaxed) || self.is_resting()
+        self.failed.load(Ordering::Relaxed) || self.is_resting() || self.is_gone()
+    }
+
+    /// Sees to it that its file is where the next start looks for it: one that was removed is made anew, with all that
+    /// stood in it.
+    pub(crate) fn stay_in_place(&self) -> io::Result<()> {
+        if self.owner.is_in_place() {
+            return Ok(());
+        }
+        let renewed = self.owner.renew();
+        let was_gone = self.gone.swap(renewed.is_err(), Ordering::Relaxed);
+        match &renewed {
+            Ok(()) => tracing::error!(
+                "the file beside the store in which calls under way are noted was removed: it is made anew"
+            ),
+            Err(error) if !was_gone => {
+                tracing::error!(%error, "calls under way cannot be noted beside the store, the file was removed: a kill would lose them");
+            }
+            Err(_) => {}
+        }
+        renewed
+    }
+
+    /// Whether its file was removed, and could not be made anew.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
     }
 
     fn is_resting(&self) -> bool {

@@ -23,6 +23,9 @@ const ROWS: usize = 2_048;
 /// transaction costs as much as the rows of many requests. No reader of the ledger notices it.
 const LINGER: Duration = Duration::from_millis(50);
 
+/// How often the thread looks whether the store's files are still there, where it has nothing else to do.
+const FILES: Duration = Duration::from_secs(1);
+
 /// How long rows rest after a transaction failed.
 const REST: Duration = Duration::from_millis(500);
 
@@ -124,23 +127,19 @@ impl Queue {
         self.room.is_closed()
     }
 
-    /// Waits for something to do.
+    /// Waits for something to do, or until it is time to look at the files.
     pub(super) fn next(&self) -> Work {
         let mut state = self.lock();
+        let files = Instant::now() + FILES;
         loop {
             let now = Instant::now();
-            let next = earlier(state.due, state.look);
-            let is_due = next.is_some_and(|next| now >= next);
+            let next = earlier(state.due, state.look).map_or(files, |next| next.min(files));
+            let is_due = now >= next;
             if !state.writes.is_empty() || is_due || state.closing {
                 return Self::work(&mut state);
             }
-            state = match next {
-                Some(next) => {
-                    let wait = next.saturating_duration_since(now);
-                    self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
-            };
+            let wait = next.saturating_duration_since(now);
+            state = self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::error::Fault;
 use crate::store::Tuning;
-use crate::{LogFilter, Store, StoreError, StoreLocation};
+use crate::{LogFilter, NoSecrets, Store, StoreError, StoreLocation};
 
 const PATIENT: Tuning = Tuning { busy_timeout: Duration::from_secs(30), queue: 4 };
 
@@ -35,7 +35,9 @@ async fn what_waits_is_committed_together() {
     let writes: Vec<_> = (0..100)
         .map(|number| {
             let store = store.clone();
-            tokio::spawn(async move { store.remember_capability("u", &number.to_string(), "plain").await })
+            tokio::spawn(async move {
+                store.recorder(NoSecrets).remember_capability("u", &number.to_string(), "plain").await
+            })
         })
         .collect();
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -60,7 +62,9 @@ async fn a_full_queue_makes_callers_wait_and_loses_nothing() {
     let writes: Vec<_> = (0..60)
         .map(|number| {
             let store = store.clone();
-            tokio::spawn(async move { store.remember_capability("u", &number.to_string(), "plain").await })
+            tokio::spawn(async move {
+                store.recorder(NoSecrets).remember_capability("u", &number.to_string(), "plain").await
+            })
         })
         .collect();
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -78,7 +82,8 @@ async fn a_caller_that_stops_waiting_does_not_undo_its_write() {
     let location = location(&folder);
     let store = Store::open_with(&location, PATIENT).unwrap();
     let lock = locked(&location);
-    let write = store.remember_capability("u", "m", "plain");
+    let recorder = store.recorder(NoSecrets);
+    let write = recorder.remember_capability("u", "m", "plain");
     assert!(tokio::time::timeout(Duration::from_millis(50), write).await.is_err());
     drop(lock);
     store.close().await;
@@ -113,7 +118,7 @@ async fn a_failed_write_is_undone_alone() {
     assert!(matches!(second, Err(StoreError::Failed { .. })), "{second:?}");
     third.unwrap();
     assert_eq!(remembered(&location), 2);
-    assert_eq!(store.capability("u", "b").await.unwrap(), None);
+    assert_eq!(store.recorder(NoSecrets).capability("u", "b").await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -123,7 +128,7 @@ async fn a_lock_that_lasts_and_a_full_disk_are_said_and_then_writing_goes_on() {
     let impatient = Tuning { busy_timeout: Duration::from_millis(50), queue: 4 };
     let store = Store::open_with(&location, impatient).unwrap();
     let lock = locked(&location);
-    let busy = store.remember_capability("u", "m", "plain").await;
+    let busy = store.recorder(NoSecrets).remember_capability("u", "m", "plain").await;
     assert!(matches!(busy, Err(StoreError::Busy { .. })), "{busy:?}");
     drop(lock);
 
@@ -136,11 +141,11 @@ async fn a_lock_that_lasts_and_a_full_disk_are_said_and_then_writing_goes_on() {
     // SQLite does not go below the present size, so that nothing fits any more after this.
     pages(1).await.unwrap();
     let large = "x".repeat(1 << 20);
-    let full = store.remember_capability("u", "m", &large).await;
+    let full = store.recorder(NoSecrets).remember_capability("u", "m", &large).await;
     assert!(matches!(full, Err(StoreError::Full { .. })), "{full:?}");
     assert_eq!(remembered(&location), 0);
     pages(1_000_000).await.unwrap();
-    store.remember_capability("u", "m", &large).await.unwrap();
+    store.recorder(NoSecrets).remember_capability("u", "m", &large).await.unwrap();
     assert_eq!(remembered(&location), 1);
 }
 
@@ -153,7 +158,9 @@ async fn closing_writes_what_waits_and_refuses_the_rest() {
     let writes: Vec<_> = (0..20)
         .map(|number| {
             let store = store.clone();
-            tokio::spawn(async move { store.remember_capability("u", &number.to_string(), "plain").await })
+            tokio::spawn(async move {
+                store.recorder(NoSecrets).remember_capability("u", &number.to_string(), "plain").await
+            })
         })
         .collect();
     tokio::time::sleep(Duration::from_millis(50)).await;

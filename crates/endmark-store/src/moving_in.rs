@@ -1,0 +1,36 @@
+//! What is done once with a database that was opened, before anything is written into it.
+
+use std::io;
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::error::StoreError;
+use crate::{ledger, migrate, owner, recoveries, usage};
+
+/// Migrates, takes over what the dead left open, and registers, as it is told to, all under the database's write lock: two
+/// processes that start at once do it one after the other.
+pub(crate) fn move_in<T>(
+    connection: &mut Connection,
+    path: &Path,
+    register: impl FnOnce() -> io::Result<T>,
+) -> Result<T, StoreError> {
+    let failed = |error| StoreError::of_sqlite(path, &error);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    migrate::migrate(&transaction, path)?;
+    recoveries::settle_interrupted(&transaction, path).map_err(failed)?;
+    let io_failed = |error| StoreError::of_io(path, &error);
+    let dead = owner::dead(path).map_err(io_failed)?;
+    for left in &dead {
+        for call in ledger::read(left.path()).map_err(io_failed)? {
+            usage::record(&transaction, &call).map_err(failed)?;
+        }
+    }
+    let registered = register().map_err(io_failed)?;
+    transaction.commit().map_err(failed)?;
+    // What stood on their slates is safe now.
+    for left in dead {
+        left.bury().map_err(io_failed)?;
+    }
+    Ok(registered)
+}

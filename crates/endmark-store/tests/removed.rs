@@ -1,0 +1,177 @@
+//! Files of an open store that are removed or replaced: what is under way is written into what is there then.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use endmark_store::{
+    CallSettled, CallStarted, CutSettled, CutStarted, FinalStatus, LogFilter, NoSecrets, Purpose, Reader,
+    Store, StoreLocation,
+};
+
+fn at(folder: &Path) -> StoreLocation {
+    StoreLocation::sqlite(folder.join("a.db"))
+}
+
+fn cut(request_id: &str) -> CutStarted {
+    CutStarted {
+        request_id: request_id.to_owned(),
+        slot: "choice 0".to_owned(),
+        task_id: "t".to_owned(),
+        turn_number: 1,
+        truncation_index: None,
+        initial_chunk_length: 1,
+        model: "m".to_owned(),
+        provider: "p".to_owned(),
+        cut_kind: "limit".to_owned(),
+    }
+}
+
+fn settled() -> CutSettled {
+    CutSettled {
+        final_status: FinalStatus::Resolved,
+        resume_attempts: 1,
+        outcome: "resumed".to_owned(),
+        seam_style: None,
+        extra_prompt_tokens: 0,
+        extra_output_tokens: 0,
+        reason: "whole".to_owned(),
+        pieces: Vec::new(),
+    }
+}
+
+fn call(request_id: &str) -> CallStarted {
+    CallStarted {
+        request_id: request_id.to_owned(),
+        call: 1,
+        purpose: Purpose::Reply,
+        session: "s".to_owned(),
+        credential: None,
+        upstream: "u".to_owned(),
+        format: "openai_chat".into(),
+        model: "m".to_owned(),
+        streamed: false,
+        mode: "auto".into(),
+        started_ms: 0,
+        sent_bytes: 1,
+    }
+}
+
+/// The files of the store with these in their names, apart from the locks.
+fn files(folder: &Path, named: &str) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.file_name().unwrap().to_str().unwrap().contains(named)).collect()
+}
+
+fn remove(folder: &Path, named: &str) {
+    let found = files(folder, named);
+    assert!(!found.is_empty());
+    for path in found {
+        fs::remove_file(path).unwrap();
+    }
+}
+
+/// What a process finds that starts after this one was killed: its files, without its locks.
+fn after_a_kill(folder: &Path) -> (tempfile::TempDir, Vec<(String, String)>) {
+    let other = tempfile::tempdir().unwrap();
+    for path in files(folder, "a.db") {
+        fs::copy(&path, other.path().join(path.file_name().unwrap())).unwrap();
+    }
+    drop(Store::open(&at(other.path())).unwrap());
+    let calls = Reader::open(&at(other.path())).unwrap().recent_calls(100).unwrap();
+    let calls = calls.into_iter().map(|call| (call.request_id, call.ending)).collect();
+    (other, calls)
+}
+
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..400 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("never: {what}");
+}
+
+#[tokio::test]
+async fn what_is_under_way_is_recorded_in_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&at(folder.path())).unwrap();
+    let recorder = store.recorder(NoSecrets);
+    let before = recorder.begin_cut(cut("before")).await.unwrap();
+    recorder.settle_cut(before, settled()).await.unwrap();
+    let intent = recorder.begin_cut(cut("under way")).await.unwrap();
+    let open = recorder.open_call(call("under way")).await;
+    remove(folder.path(), "a.db");
+    until("it is begun anew", || store.condition().renewals == 1).await;
+    assert!(!store.condition().is_sound() && store.condition().failure.is_none());
+    open.settle(CallSettled { ending: "clean".into(), ..CallSettled::default() });
+    recorder.keep_cut(Some(intent), cut("under way"), settled()).await;
+    // Once more is not twice.
+    recorder.keep_cut(Some(intent), cut("under way"), settled()).await;
+    let leftover = store.close().await;
+    assert_eq!((leftover.rows_lost, leftover.cuts_lost), (0, 0));
+    let reader = store.reader().unwrap();
+    let ids: Vec<String> =
+        reader.recent(9, &LogFilter::default()).unwrap().into_iter().map(|row| row.request_id).collect();
+    assert_eq!(ids, ["under way"]);
+    assert_eq!(reader.recent_calls(9).unwrap().len(), 1);
+    assert_eq!(files(folder.path(), "owner"), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn another_database_in_its_place_keeps_what_is_its_own() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let kept = Store::open(&at(other.path())).unwrap();
+    let theirs = kept.recorder(NoSecrets).begin_cut(cut("theirs")).await.unwrap();
+    kept.recorder(NoSecrets).open_call(call("theirs")).await.settle(CallSettled::default());
+    kept.close().await;
+    let store = Store::open(&at(folder.path())).unwrap();
+    let recorder = store.recorder(NoSecrets);
+    let ours = recorder.begin_cut(cut("ours")).await.unwrap();
+    assert_eq!(ours, theirs, "the numbers are the same");
+    // In the journal, which must not be taken for the other's.
+    for number in 0..50 {
+        recorder.remember_capability("u", &number.to_string(), "none").await.unwrap();
+    }
+    fs::copy(other.path().join("a.db"), folder.path().join("next")).unwrap();
+    fs::rename(folder.path().join("next"), folder.path().join("a.db")).unwrap();
+    until("it is noticed", || store.condition().renewals == 1).await;
+    assert_eq!(recorder.capability("u", "7").await.unwrap(), None);
+    recorder.keep_cut(Some(ours), cut("ours"), settled()).await;
+    store.close().await;
+    let reader = store.reader().unwrap();
+    assert_eq!(reader.check().unwrap(), Vec::<String>::new());
+    let outcome = |id: &str| reader.show(id).unwrap().unwrap().rows.remove(0).outcome;
+    assert_eq!((outcome("ours").as_str(), outcome("theirs").as_str()), ("resumed", "interrupted"));
+    assert_eq!(reader.recent_calls(9).unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_slate_that_is_removed_is_written_anew_with_all_that_stood_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&at(folder.path())).unwrap();
+    let _under_way = store.recorder(NoSecrets).open_call(call("under way")).await;
+    remove(folder.path(), "a.db-owner");
+    until("it is there again", || !files(folder.path(), "a.db-owner").is_empty()).await;
+    let _later = store.recorder(NoSecrets).open_call(call("later")).await;
+    let (_other, mut calls) = after_a_kill(folder.path());
+    calls.sort();
+    let interrupted = |id: &str| (id.to_owned(), "interrupted".to_owned());
+    assert_eq!(calls, [interrupted("later"), interrupted("under way")]);
+    assert_eq!(store.condition().renewals, 0);
+}
+
+#[tokio::test]
+async fn a_journal_that_is_removed_loses_nothing_that_was_committed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&at(folder.path())).unwrap();
+    let over = store.recorder(NoSecrets).open_call(call("over")).await;
+    over.settle(CallSettled { ending: "clean".into(), ..CallSettled::default() });
+    until("it is committed", || store.condition().rows_committed == 1).await;
+    remove(folder.path(), "a.db-wal");
+    until("it is begun anew", || store.condition().renewals == 1).await;
+    let (_other, calls) = after_a_kill(folder.path());
+    assert_eq!(calls, [("over".to_owned(), "clean".to_owned())]);
+}
