@@ -31,6 +31,7 @@ pub(crate) use whole::whole;
 use std::sync::Arc;
 
 use endmark_core::{Ending, Format};
+use endmark_store::Recorder;
 use endmark_wire::request::Request;
 use http::{HeaderMap, Uri};
 use tokio::time::Instant;
@@ -41,11 +42,9 @@ use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
 use crate::held::Holding;
 use crate::ledger::{Call, Calls, Ended};
-use crate::recovery::Schema;
+use crate::recovery::{Schema, StorePatience};
 use crate::request_body::Encoded;
-use crate::scrub::Scrubber;
 use crate::settings::{Mode, Upstream};
-use crate::upstream::secrets_in;
 use history::Changed;
 
 /// An upstream that may answer an exchange, and how it is reached.
@@ -77,6 +76,11 @@ pub(crate) struct Exchange {
     /// Which turn of the conversation is being answered, from 1.
     pub(crate) turn_number: u32,
     pub(crate) mode: Mode,
+    /// Writes down what becomes of it, without its secrets: what of it is nobody's to read but the upstream's, which may
+    /// repeat it.
+    pub(crate) recorder: Recorder,
+    /// How long its reply may still wait for the store.
+    pub(crate) store_patience: StorePatience,
     /// The upstream calls made for it.
     pub(crate) calls: Calls,
     /// The call whose answer is the reply, until it is settled.
@@ -132,15 +136,6 @@ impl Exchange {
         }
         // One that no path can be made for has no fallback.
         self.request.elsewhere(other.upstream.model.as_deref()).unwrap_or_else(|| self.request.clone())
-    }
-
-    /// Knows what of this exchange is nobody's to read but the upstream's: an error may repeat it.
-    pub(crate) fn scrubber(&self) -> Scrubber {
-        let mut secrets = Vec::new();
-        for destination in std::iter::once(&self.destination).chain(&self.fallback) {
-            secrets.extend(secrets_in(&destination.headers, &destination.uri));
-        }
-        Scrubber::new(secrets)
     }
 
     /// Lets an answer pass as it comes, `ending` so as far as Endmark is concerned: its call is over when it ends.

@@ -13,6 +13,7 @@ use crate::faults::Faults;
 use crate::held::Held;
 use crate::metrics::Metrics;
 use crate::recovery::{Capabilities, Schema, SchemaError};
+use crate::scrub::Scrubber;
 use crate::settings::{Settings, Unfit, Upstream};
 use crate::stopping::{Stage, Stopping};
 use crate::successors::Successors;
@@ -23,6 +24,7 @@ pub struct Gateway {
     pub(crate) settings: Settings,
     pub(crate) client: Client,
     pub(crate) store: Store,
+    pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) capabilities: Capabilities,
     pub(crate) standing: Standing,
     pub(crate) faults: Arc<Faults>,
@@ -138,7 +140,8 @@ impl Gateway {
             client: Client::new(&settings.upstreams)?,
             standing: Standing::new(&settings),
             faults: Arc::new(Faults::new(&settings.faults.plan, settings.faults.side, settings.faults.seed)),
-            capabilities: Capabilities::new(store.clone()),
+            capabilities: Capabilities::default(),
+            scrubber: Arc::new(settings.scrubber()),
             schemas,
             metrics: Arc::new(Metrics::new()),
             stopping: Arc::default(),

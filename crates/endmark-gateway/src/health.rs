@@ -30,6 +30,10 @@ pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
         Ok(Ok(_)) if condition.calls_not_noted => {
             Some("calls under way cannot be noted beside the store".to_owned())
         }
+        Ok(Ok(_)) if condition.renewed_lately => Some(
+            "its files were removed or replaced while they were open: it was begun anew, without what was recorded before"
+                .to_owned(),
+        ),
         Ok(Ok(_)) => condition.failure.map(|failure| failure.to_string()),
     };
     let body = match problem {
@@ -40,6 +44,7 @@ pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
                 "store": problem,
                 "rows_waiting": condition.rows_waiting,
                 "rows_lost": condition.rows_lost,
+                "renewals": condition.renewals,
             });
             format!("{told}\n")
         }

@@ -4,5 +4,5 @@ mod body;
 mod call;
 mod watch;
 
-pub(crate) use call::{Call, CallEnd, Calls, clipped_model};
+pub(crate) use call::{Call, CallEnd, Calls};
 pub(crate) use watch::{Ended, Watch};

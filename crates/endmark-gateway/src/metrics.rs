@@ -62,6 +62,7 @@ struct StoreMetrics {
     calls_unnoted: Counter,
     failures: Counter,
     commits: Counter,
+    renewals: Counter,
 }
 
 impl Metrics {
@@ -166,6 +167,7 @@ impl Metrics {
         );
         registry.register("store_failures", "Transactions that failed", store.failures.clone());
         registry.register("store_commits", "Transactions committed", store.commits.clone());
+        registry.register("store_renewals", "Times it was begun anew", store.renewals.clone());
     }
 
     /// A request for a reply begins.
@@ -259,6 +261,7 @@ impl Metrics {
         set(&store.calls_unnoted, condition.calls_unnoted);
         set(&store.failures, condition.failures);
         set(&store.commits, condition.commits);
+        set(&store.renewals, condition.renewals);
     }
 
     /// Asks this how many lines of the log were lost; who is named first is asked.

@@ -14,6 +14,7 @@ mod patience;
 mod record;
 mod schema;
 mod site;
+mod store_patience;
 mod suspect;
 mod when;
 
@@ -22,4 +23,5 @@ pub(crate) use capabilities::Capabilities;
 pub(crate) use flow::{ClientGone, Flow};
 pub(crate) use mend::{Finish, Mended, judgement, mend};
 pub(crate) use schema::{Schema, SchemaError};
+pub(crate) use store_patience::StorePatience;
 pub(crate) use suspect::{BEHIND_CALLS, Following, HALVED, Suspect, UNSHOWN, is_made_up};

@@ -166,7 +166,7 @@ impl Refusal {
             Self::BadRequest(_) | Self::Malformed(_) => "endmark_bad_request",
             Self::HeadLate(_) | Self::GaveWay => "endmark_head_late",
             Self::Stranger(Stranger::Host(_)) => "endmark_host_not_allowed",
-            Self::Stranger(Stranger::Origin(_)) => "endmark_origin_not_allowed",
+            Self::Stranger(Stranger::Origin(_) | Stranger::Site(_)) => "endmark_origin_not_allowed",
             Self::Draining | Self::Interrupted => "endmark_stopping",
             Self::NoPlace | Self::NoRoom(_) => "endmark_overloaded",
             Self::TooManyRequests { .. } => "endmark_too_many_requests",

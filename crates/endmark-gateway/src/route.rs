@@ -2,6 +2,7 @@
 
 mod model;
 mod provider;
+mod query;
 
 use endmark_wire::format::{self, Found, WireFormat};
 use http::{HeaderMap, Method, Uri};
@@ -9,9 +10,10 @@ use http::{HeaderMap, Method, Uri};
 use crate::gateway::Gateway;
 use crate::rescue::Refusal;
 use crate::settings::Upstream;
-use provider::{KEY_IN_QUERY, Meant};
+use provider::Meant;
 
 pub(crate) use model::named;
+pub(crate) use query::secret_values;
 
 /// The part of the gateway that answers.
 #[derive(Debug)]
@@ -42,15 +44,14 @@ pub(crate) struct Target<'a> {
 impl Target<'_> {
     /// The same without the client's key, which may stand in the query, where the upstream has one of its own.
     pub(crate) fn without_credential(&self) -> Self {
-        let path_and_query =
-            match self.path_and_query.split_once('?').filter(|_| self.upstream.api_key.is_some()) {
-                None => self.path_and_query.clone(),
-                Some((path, query)) => {
-                    let others: Vec<&str> =
-                        query.split('&').filter(|pair| !pair.starts_with(KEY_IN_QUERY)).collect();
-                    if others.is_empty() { path.to_owned() } else { format!("{path}?{}", others.join("&")) }
-                }
-            };
+        let with_query = self.path_and_query.split_once('?').filter(|_| self.upstream.api_key.is_some());
+        let path_and_query = match with_query {
+            None => self.path_and_query.clone(),
+            Some((path, query)) => match query::without_credentials(query) {
+                None => path.to_owned(),
+                Some(others) => format!("{path}?{others}"),
+            },
+        };
         Self { upstream: self.upstream, path_and_query }
     }
 
@@ -62,11 +63,19 @@ impl Target<'_> {
                     .to_owned(),
             ));
         }
-        self.upstream.base_url.locate(&self.path_and_query).map_err(|error| {
-            // Without its query, which may hold a key.
-            let path = self.path_and_query.split('?').next().unwrap_or_default();
+        // Without its query, which may hold a key.
+        let path = self.path_and_query.split('?').next().unwrap_or_default();
+        let base_url = &self.upstream.base_url;
+        let uri = base_url.locate(&self.path_and_query).map_err(|error| {
             Refusal::BadRequest(format!("the path `{path}` cannot be forwarded: {error}"))
-        })
+        })?;
+        if !base_url.holds(&uri) {
+            return Err(Refusal::BadRequest(format!(
+                "the path `{path}` is not below the upstream's base_url `{base_url}`, and is not forwarded: \
+                 `/v1/…` stands for that path"
+            )));
+        }
+        Ok(uri)
     }
 }
 
@@ -165,12 +174,12 @@ fn has_dot_segment(path_and_query: &str) -> bool {
         // In no spelling.
         return false;
     }
-    let path = path
-        .to_ascii_lowercase()
-        .replace("%2e", ".")
-        .replace("%2f", "/")
-        .replace("%5c", "/")
-        .replace('\\', "/");
+    let mut path = path.to_ascii_lowercase();
+    // Some servers decode what others have decoded before.
+    while path.contains("%25") {
+        path = path.replace("%25", "%");
+    }
+    let path = path.replace("%2e", ".").replace("%2f", "/").replace("%5c", "/").replace('\\', "/");
     path.split('/').any(|segment| matches!(segment.split(';').next(), Some("." | "..")))
 }
 
@@ -189,6 +198,7 @@ mod tests {
             "/v1/..%2fx",
             "/v1/..;a=b/x",
             "/v1/..%5Cx",
+            "/v1/%252e%252E%25252fx",
         ] {
             assert!(has_dot_segment(path), "{path}");
         }

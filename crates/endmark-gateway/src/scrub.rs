@@ -4,11 +4,13 @@
 //! a key in its error, a library that logs what it sends.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt::{self, Write};
+use std::sync::{Arc, OnceLock};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use endmark_store::Scrub;
 
 /// What stands in a secret's place.
 const SCRUBBED: &str = "***";
@@ -17,9 +19,13 @@ const SCRUBBED: &str = "***";
 const SHORTEST: usize = 6;
 
 /// Finds secrets and takes them out.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Scrubber {
-    forms: Option<AhoCorasick>,
+    secrets: Vec<String>,
+    /// The bytes of the shortest secret: none of its forms has fewer, and a shorter text holds none.
+    shortest: usize,
+    /// What finds every form; made for the first text that may hold one, since of most requests there is none.
+    forms: OnceLock<Option<AhoCorasick>>,
 }
 
 impl Scrubber {
@@ -31,41 +37,64 @@ impl Scrubber {
     /// assert_eq!(scrubber.scrub("nothing to hide"), "nothing to hide");
     /// ```
     pub fn new<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Self {
-        let mut forms: Vec<String> = Vec::new();
-        for secret in secrets {
-            let secret = secret.as_ref();
-            if secret.len() >= SHORTEST {
-                forms.push(secret.to_owned());
-                forms.extend(percent_encoded(secret));
-                forms.extend(in_base64(secret));
-            }
-        }
-        if forms.is_empty() {
-            return Self::default();
-        }
-        let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&forms);
-        Self { forms: built.ok() }
+        let secrets: Vec<String> = secrets
+            .into_iter()
+            .map(|secret| secret.as_ref().to_owned())
+            .filter(|secret| secret.len() >= SHORTEST)
+            .collect();
+        let shortest = secrets.iter().map(String::len).min().unwrap_or(usize::MAX);
+        Self { secrets, shortest, forms: OnceLock::new() }
     }
 
     /// The text without them.
     pub fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match &self.forms {
-            Some(forms) if forms.is_match(text) => {
-                let scrubbed = vec![SCRUBBED; forms.patterns_len()];
-                Cow::Owned(forms.replace_all(text, &scrubbed))
-            }
-            _ => Cow::Borrowed(text),
+        match self.found_in(text.as_bytes()) {
+            Some(forms) => Cow::Owned(forms.replace_all(text, &vec![SCRUBBED; forms.patterns_len()])),
+            None => Cow::Borrowed(text),
         }
     }
 
     /// The same of bytes that need not be text.
     pub fn scrub_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        match &self.forms {
-            Some(forms) if forms.is_match(bytes) => {
-                let scrubbed = vec![SCRUBBED; forms.patterns_len()];
-                Cow::Owned(forms.replace_all_bytes(bytes, &scrubbed))
-            }
-            _ => Cow::Borrowed(bytes),
+        match self.found_in(bytes) {
+            Some(forms) => Cow::Owned(forms.replace_all_bytes(bytes, &vec![SCRUBBED; forms.patterns_len()])),
+            None => Cow::Borrowed(bytes),
+        }
+    }
+
+    /// What finds the secrets, where there is one in these bytes.
+    fn found_in(&self, bytes: &[u8]) -> Option<&AhoCorasick> {
+        if self.secrets.is_empty() || bytes.len() < self.shortest {
+            return None;
+        }
+        let forms = self.forms.get_or_init(|| {
+            let encoded =
+                |secret: &String| [percent_encoded(secret), in_base64(secret), vec![secret.clone()]].concat();
+            let forms: Vec<String> = self.secrets.iter().flat_map(encoded).collect();
+            AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&forms).ok()
+        });
+        forms.as_ref().filter(|forms| forms.is_match(bytes))
+    }
+}
+
+impl fmt::Debug for Scrubber {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Scrubber").field("secrets", &self.secrets.len()).finish_non_exhaustive()
+    }
+}
+
+/// The secrets of the configuration, and those of one request: nothing of either is stored, logged or traced.
+#[derive(Debug, Clone)]
+pub(crate) struct Secrets {
+    pub(crate) of_settings: Arc<Scrubber>,
+    pub(crate) of_request: Arc<Scrubber>,
+}
+
+impl Scrub for Secrets {
+    fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.of_settings.scrub(text) {
+            Cow::Borrowed(text) => self.of_request.scrub(text),
+            Cow::Owned(text) => Cow::Owned(self.of_request.scrub(&text).into_owned()),
         }
     }
 }
@@ -128,6 +157,16 @@ mod tests {
         for form in [SECRET, "sk%2Dcanary%2F%2B%5F9%20%C3%A4", "sk-canary%2f%2b_9%20%c3%a4"] {
             assert_eq!(scrubber.scrub(&format!("GET /?key={form}&x")), "GET /?key=***&x");
             assert_eq!(scrubber.scrub_bytes(format!("\u{1}{form}").as_bytes()), b"\x01***".as_slice());
+        }
+    }
+
+    #[test]
+    fn no_form_is_shorter_than_its_secret() {
+        for length in SHORTEST..80 {
+            let secret = "+".repeat(length);
+            for form in [percent_encoded(&secret), in_base64(&secret)].concat() {
+                assert!(form.len() >= length, "{form}");
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use http::{HeaderMap, StatusCode};
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::ledger::{CallEnd, Ended, clipped_model};
+use crate::ledger::{CallEnd, Ended};
 
 /// The target of every span that is for traces, and for no log.
 pub const SPANS: &str = "telemetry";
@@ -95,7 +95,7 @@ pub(crate) fn call_ended(span: &Span, end: &CallEnd, status: Option<StatusCode>,
         span.record("http.response.status_code", i64::from(status.as_u16()));
     }
     if let Some(model) = &end.model {
-        span.record("gen_ai.response.model", clipped_model(model));
+        span.record("gen_ai.response.model", model.as_str());
     }
     if let Some(stop) = end.stop {
         span.record("endmark.stop", stop.name());

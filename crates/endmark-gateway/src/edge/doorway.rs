@@ -99,7 +99,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
             return;
         }
         match self.framing.pass(&self.waiting) {
-            Ok(Passed { bytes, begins }) => {
+            Ok(Passed { skipped, bytes, begins }) => {
+                self.waiting.advance(skipped);
+                if skipped > 0 {
+                    return self.judge();
+                }
                 self.passable = bytes;
                 if begins {
                     self.is_first = false;

@@ -4,7 +4,8 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use http::{HeaderValue, Request, Response, Version, header};
+use endmark_wire::http1::Sender;
+use http::{HeaderName, HeaderValue, Request, Response, Version, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use tokio::time::{Instant, timeout_at};
@@ -23,6 +24,11 @@ use crate::stopping::Interrupted;
 
 /// A stream that took too long ends with an error event before its connection is cut.
 const LAST_EVENT: Duration = Duration::from_secs(2);
+
+/// Whose page a browser says sent a request.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// What for: `navigate` is a person who goes to a page.
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// Answers one request.
 pub(super) async fn answer(
@@ -86,10 +92,15 @@ fn admit(
     request: &Request<Incoming>,
 ) -> Result<Option<Arc<Claim>>, Refusal> {
     let headers = request.headers();
-    let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
-    let origin = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
-    gateway.visitors.admit(host, origin).map_err(Refusal::Stranger)?;
-    if route::is_own(request.uri().path()) {
+    let is_own = route::is_own(request.uri().path());
+    // A link to one of the gateway's own pages, which nothing is done by, may stand anywhere.
+    let is_followed_link = is_own && headers.get(FETCH_MODE).is_some_and(|mode| mode == "navigate");
+    let values = |name| headers.get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>();
+    let (host, origins) = (headers.get(header::HOST).map(HeaderValue::as_bytes), values(header::ORIGIN));
+    let sites = if is_followed_link { Vec::new() } else { values(FETCH_SITE) };
+    let sender = Sender { host, origins: &origins, sites: &sites };
+    gateway.visitors.admit(sender).map_err(Refusal::Stranger)?;
+    if is_own {
         return Ok(None);
     }
     if server.is_draining() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use endmark_core::Format;
 use endmark_wire::format::Found;
 use endmark_wire::request as wire;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Uri, header};
 
 use tokio::time::Instant;
@@ -16,12 +17,13 @@ use crate::edge::Claim;
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
 use crate::ledger::{Calls, Watch};
-use crate::recovery::Schema;
+use crate::recovery::{Schema, StorePatience};
 use crate::request_body::Incoming;
 use crate::rescue::Refusal;
 use crate::route::Target;
+use crate::scrub::{Scrubber, Secrets};
 use crate::settings::{Mode, Upstream};
-use crate::upstream::{for_fallback, for_upstream, of_changed_body};
+use crate::upstream::{for_fallback, for_upstream, of_changed_body, secrets_in};
 
 /// Reads a request to the end of its body and decides what is to be done with its reply.
 ///
@@ -71,6 +73,9 @@ pub(crate) async fn admit(
     if changed.is_any() {
         of_changed_body(&mut destination.headers);
     }
+    let fallback = fallback(gateway, target, &request, &head.headers, mode);
+    let secrets = secrets(gateway, &head, std::iter::once(&destination).chain(&fallback));
+    let recorder = gateway.store.recorder(secrets);
     let id = identity::new_request_id();
     changed.note(gateway, &target.upstream.name, &id);
     let task_id = named(&head.headers, "x-endmark-task")?.map_or_else(|| session.clone(), str::to_owned);
@@ -83,7 +88,9 @@ pub(crate) async fn admit(
         &head.headers,
     );
     Ok(Box::new(Exchange {
-        calls: Calls::new(gateway.store.clone(), watch, id.clone(), session, credential, mode, found.format),
+        calls: Calls::new(recorder.clone(), watch, id.clone(), session, credential, mode, found.format),
+        recorder,
+        store_patience: StorePatience::default(),
         call: None,
         id,
         task_id,
@@ -91,7 +98,7 @@ pub(crate) async fn admit(
         mode,
         rehearsal,
         destination,
-        fallback: fallback(gateway, target, &request, &head.headers, mode),
+        fallback,
         stands_in: false,
         retries: 0,
         set_aside: None,
@@ -106,6 +113,20 @@ pub(crate) async fn admit(
         _holding: holding,
         gateway: Arc::clone(gateway),
     }))
+}
+
+/// What of a request, as it came and as it goes on, nobody else is to read.
+fn secrets<'a>(
+    gateway: &Gateway,
+    client: &Parts,
+    destinations: impl Iterator<Item = &'a Destination>,
+) -> Secrets {
+    let sent = destinations.map(|destination| (&destination.headers, &destination.uri));
+    let all = std::iter::once((&client.headers, &client.uri)).chain(sent);
+    Secrets {
+        of_settings: Arc::clone(&gateway.scrubber),
+        of_request: Arc::new(Scrubber::new(all.flat_map(|(headers, uri)| secrets_in(headers, uri)))),
+    }
 }
 
 /// The upstream that the request is for.

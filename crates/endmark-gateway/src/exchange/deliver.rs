@@ -263,7 +263,7 @@ async fn begun(
         }
         Beginning::Fruitless(ending, why) => {
             // A provider's error may repeat the key that it was asked with.
-            let error = ReadError::Broken(exchange.scrubber().scrub(&why).into());
+            let error = ReadError::Broken(exchange.recorder.clean(&why).into());
             let upstream = exchange.upstream_name().to_owned();
             Err((Failure::Fruitless(ending), Err(Refusal::AnswerLost { upstream, error })))
         }

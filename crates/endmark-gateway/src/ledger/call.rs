@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use endmark_core::{Ending, Judgement, Stop};
-use endmark_store::{CallSettled, CallStarted, OpenCall, Purpose, Store, Tokens};
+use endmark_store::{CallSettled, CallStarted, OpenCall, Purpose, Recorder, Tokens};
 use endmark_wire::format::WireFormat;
 use endmark_wire::reply::Usage;
 use http::StatusCode;
@@ -21,7 +21,7 @@ use crate::telemetry;
 
 /// The upstream calls of one request.
 pub(crate) struct Calls {
-    store: Store,
+    recorder: Recorder,
     /// How the request does in all.
     pub(crate) watch: Arc<Watch>,
     request_id: String,
@@ -35,7 +35,7 @@ pub(crate) struct Calls {
 impl Calls {
     /// Of a request for which none was made yet.
     pub(crate) fn new(
-        store: Store,
+        recorder: Recorder,
         watch: Watch,
         request_id: String,
         session: String,
@@ -44,7 +44,7 @@ impl Calls {
         format: &'static dyn WireFormat,
     ) -> Self {
         Self {
-            store,
+            recorder,
             watch: Arc::new(watch),
             request_id,
             session,
@@ -77,7 +77,7 @@ impl Calls {
         let call = self.made.fetch_add(1, Ordering::Relaxed) + 1;
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let open = self
-            .store
+            .recorder
             .open_call(CallStarted {
                 request_id: self.request_id.clone(),
                 call,
@@ -86,7 +86,7 @@ impl Calls {
                 credential: self.credential.clone(),
                 upstream: upstream.to_owned(),
                 format: Cow::Borrowed(self.format.name()),
-                model: clipped_model(model).to_owned(),
+                model: model.to_owned(),
                 streamed,
                 mode: Cow::Borrowed(self.mode.word()),
                 started_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
@@ -102,15 +102,6 @@ impl Calls {
         let gauge = Arc::new(Gauge::new(Instant::now()));
         Call { open: Some(open), watch: Arc::clone(&self.watch), gauge, status: None, span }
     }
-}
-
-/// More than any model's name has.
-const MODEL_CHARACTERS: usize = 128;
-
-/// As much of a model's name as is kept: it is outside data, and may be as long as a request.
-pub(crate) fn clipped_model(name: &str) -> &str {
-    let end = name.char_indices().nth(MODEL_CHARACTERS).map(|(end, _)| end);
-    end.and_then(|end| name.get(..end)).unwrap_or(name)
 }
 
 /// A call under way. If it is dropped before it is settled, nobody waits for its answer any more, and that is
@@ -168,8 +159,10 @@ impl Call {
         self.over(end);
     }
 
-    fn over(&mut self, end: CallEnd) {
+    fn over(&mut self, mut end: CallEnd) {
         let Some(open) = self.open.take() else { return };
+        // An upstream may repeat in it what it was asked with, and traces are read by others, too.
+        end.model = end.model.filter(|model| !model.is_empty()).map(|model| open.clean(&model));
         let (first_byte, total) = (self.gauge.first_byte(), self.gauge.elapsed());
         telemetry::call_ended(
             &std::mem::replace(&mut self.span, Span::none()),
@@ -188,10 +181,7 @@ impl Call {
             Some(Judgement::Cut(kind)) => (Some("cut"), Some(kind.name())),
         };
         open.settle(CallSettled {
-            answered_model: end
-                .model
-                .filter(|model| !model.is_empty())
-                .map(|model| clipped_model(&model).to_owned()),
+            answered_model: end.model,
             http_status: self.status.map(|status| status.as_u16()),
             ending: Cow::Borrowed(end.ending.name()),
             stop: end.stop.map(|stop| Cow::Borrowed(stop.name())),

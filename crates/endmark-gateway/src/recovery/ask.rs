@@ -129,7 +129,8 @@ impl<'a> Asker<'a> {
 
     async fn settle_in(&mut self) {
         let subject = self.subject();
-        self.capability = self.exchange.gateway.capabilities.of(self.site.name(), &subject).await;
+        self.capability =
+            self.exchange.gateway.capabilities.of(self.exchange, self.site.name(), &subject).await;
     }
 
     fn asked_by_prefill(&self) -> bool {

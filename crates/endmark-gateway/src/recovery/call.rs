@@ -92,7 +92,7 @@ pub(super) async fn send(
                 let answer = plain(answer.map(|body| call.answered(status, body)));
                 let mut error = read_refusal(answer, site.request.format(), limits.idle).await;
                 // It goes into the log, and to whoever reads that.
-                error.message = exchange.scrubber().scrub(&error.message).into_owned();
+                error.message = exchange.recorder.clean(&error.message);
                 call.settle(CallEnd::new(Ending::UpstreamError));
                 if !may_pass(status) {
                     return Err(CallFailure::Rejected { status, error });

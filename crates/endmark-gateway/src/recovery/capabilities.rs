@@ -5,13 +5,8 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use endmark_store::Store;
-use tokio::time::timeout;
-
-/// How long a client's reply waits for what the store may know.
-const PATIENCE: Duration = Duration::from_secs(2);
+use crate::exchange::Exchange;
 
 /// What an upstream does with an unfinished assistant message of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,47 +41,49 @@ impl Capability {
     }
 }
 
-/// The capabilities found so far.
+/// The capabilities found so far: what is in the store counts from the beginning.
+#[derive(Default)]
 pub(crate) struct Capabilities {
-    store: Store,
     known: Mutex<HashMap<(String, String), Capability>>,
 }
 
 impl Capabilities {
-    /// What is in the store counts from the beginning.
-    pub(crate) fn new(store: Store) -> Self {
-        Self { store, known: Mutex::new(HashMap::new()) }
-    }
-
-    /// What `upstream` does for `model`. A store that fails only costs a try.
-    pub(crate) async fn of(&self, upstream: &str, model: &str) -> Capability {
+    /// What `upstream` does for `model`, asked for an exchange. A store that fails only costs a try.
+    pub(super) async fn of(&self, exchange: &Exchange, upstream: &str, model: &str) -> Capability {
         let key = (upstream.to_owned(), model.to_owned());
         if let Some(known) = self.lock().get(&key) {
             return *known;
         }
-        let remembered = match timeout(PATIENCE, self.store.capability(upstream, model)).await {
-            Err(_) => Capability::Unknown,
-            Ok(Ok(word)) => word.as_deref().map_or(Capability::Unknown, Capability::from_word),
-            Ok(Err(error)) => {
-                tracing::error!(%error, "the store does not tell a capability");
-                Capability::Unknown
-            }
-        };
+        let remembered =
+            match exchange.store_patience.wait(exchange.recorder.capability(upstream, model)).await {
+                None => Capability::Unknown,
+                Some(Ok(word)) => word.as_deref().map_or(Capability::Unknown, Capability::from_word),
+                Some(Err(error)) => {
+                    tracing::error!(%error, "the store does not tell a capability");
+                    Capability::Unknown
+                }
+            };
         self.lock().insert(key, remembered);
         remembered
     }
 
     /// Remembers what was found.
-    pub(crate) async fn learn(&self, upstream: &str, model: &str, capability: Capability) {
+    pub(super) async fn learn(
+        &self,
+        exchange: &Exchange,
+        upstream: &str,
+        model: &str,
+        capability: Capability,
+    ) {
         tracing::info!(
             upstream,
-            model,
+            model = exchange.recorder.clean(model),
             prefill = capability.word(),
             "found out how a reply can be continued"
         );
         self.lock().insert((upstream.to_owned(), model.to_owned()), capability);
-        let remembering = self.store.remember_capability(upstream, model, capability.word());
-        if let Ok(Err(error)) = timeout(PATIENCE, remembering).await {
+        let remembering = exchange.recorder.remember_capability(upstream, model, capability.word());
+        if let Some(Err(error)) = exchange.store_patience.wait(remembering).await {
             tracing::error!(%error, "the store does not take a capability");
         }
     }

@@ -247,7 +247,7 @@ async fn disclosed(
         seam: None,
     }];
     let closing = Closing::without_calls(Outcome::Cut.word(), &reason, &pieces);
-    record.close(closing).await;
+    record.close(&exchange.store_patience, closing).await;
     let is_lie = exchange.mode != Mode::Warn && says_finished(suspect, kind);
     Mended {
         finish: if is_lie { Finish::Cut } else { Finish::AsItWas },
@@ -278,18 +278,17 @@ async fn resumed(
     let extra = account.extra.clone().unwrap_or_default();
     let reason = mended.reason.clone().unwrap_or_else(|| "the rest was received and joined".to_owned());
     let outcome_word = mended.outcome.map_or("whole", Outcome::word);
-    record
-        .close(Closing {
-            resolved: mended.outcome.is_some_and(Outcome::is_delivered_whole),
-            outcome: outcome_word,
-            attempts: mended.attempts,
-            extra_prompt_tokens: extra.prompt - before.prompt,
-            extra_output_tokens: extra.completion - before.completion,
-            reason,
-            pieces: &pieces,
-            strategies: &strategies,
-        })
-        .await;
+    let closing = Closing {
+        resolved: mended.outcome.is_some_and(Outcome::is_delivered_whole),
+        outcome: outcome_word,
+        attempts: mended.attempts,
+        extra_prompt_tokens: extra.prompt - before.prompt,
+        extra_output_tokens: extra.completion - before.completion,
+        reason,
+        pieces: &pieces,
+        strategies: &strategies,
+    };
+    record.close(&exchange.store_patience, closing).await;
     Ok(mended)
 }
 

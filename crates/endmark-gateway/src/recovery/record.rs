@@ -1,24 +1,20 @@
 //! One row of the log for each cut part: opened when the cut is seen, closed exactly once.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use endmark_core::{CutKind, PieceRecord};
-use endmark_store::{CutId, CutSettled, CutStarted, FinalStatus, Piece, Store, StoreError};
+use endmark_store::{CutId, CutSettled, CutStarted, FinalStatus, Piece, Recorder, StoreError};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
 
+use super::store_patience::StorePatience;
 use crate::exchange::{Exchange, Slot};
 use crate::metrics::Metrics;
 use crate::stopping::{Stage, Stopping};
 
-/// How long a client's reply waits for the store to take a record: long for a store that works.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 /// An open row. If it is dropped before it is closed, the client has gone away or the gateway was stopped, and
 /// that is written.
 pub(super) struct Record {
-    store: Store,
+    recorder: Recorder,
     metrics: Arc<Metrics>,
     stopping: Arc<Stopping>,
     upstream: String,
@@ -89,7 +85,7 @@ impl Record {
         truncation_index: Option<usize>,
         received: usize,
     ) -> Self {
-        let store = exchange.gateway.store.clone();
+        let recorder = exchange.recorder.clone();
         let started = CutStarted {
             request_id: exchange.id.clone(),
             slot: slot.to_string(),
@@ -101,17 +97,17 @@ impl Record {
             provider: exchange.upstream_name().to_owned(),
             cut_kind: kind.name().to_owned(),
         };
-        let (begun, intent) = (store.clone(), started.clone());
+        let (begun, intent) = (recorder.clone(), started.clone());
         let mut begun = tokio::spawn(async move { begun.begin_cut(intent).await });
-        let open = match timeout(PATIENCE, &mut begun).await {
-            Ok(Ok(Ok(id))) => Open::At(id),
-            Ok(Ok(Err(error))) => {
+        let open = match exchange.store_patience.wait(&mut begun).await {
+            Some(Ok(Ok(id))) => Open::At(id),
+            Some(Ok(Err(error))) => {
                 tracing::error!(request = exchange.id, %error, "the store does not take a cut reply's row: it is kept for later");
                 Open::Failed
             }
             // The task is only cancelled with the whole process.
-            Ok(Err(_)) => Open::Failed,
-            Err(_) => {
+            Some(Err(_)) => Open::Failed,
+            None => {
                 tracing::error!(
                     request = exchange.id,
                     "the store is slow: a cut reply goes on without its row"
@@ -120,7 +116,7 @@ impl Record {
             }
         };
         Self {
-            store,
+            recorder,
             metrics: Arc::clone(&exchange.gateway.metrics),
             stopping: Arc::clone(&exchange.gateway.stopping),
             upstream: exchange.upstream_name().to_owned(),
@@ -132,21 +128,21 @@ impl Record {
     }
 
     /// Closes the row.
-    pub(super) async fn close(mut self, closing: Closing<'_>) {
+    pub(super) async fn close(mut self, patience: &StorePatience, closing: Closing<'_>) {
         let Some(open) = self.open.take() else { return };
         self.metrics.cut(&self.upstream, self.kind.name(), closing.outcome);
         let settling =
-            settle(self.store.clone(), self.started.clone(), open, settled(&closing, self.keep_text));
+            settle(self.recorder.clone(), self.started.clone(), open, settled(&closing, self.keep_text));
         // It goes on when nobody waits for it any more.
-        let _ = timeout(PATIENCE, tokio::spawn(settling)).await;
+        let _ = patience.wait(tokio::spawn(settling)).await;
     }
 }
 
 /// Writes how it ended, or has it kept until the store takes it: nobody waits for that.
-async fn settle(store: Store, started: CutStarted, open: Open, settled: CutSettled) {
+async fn settle(recorder: Recorder, started: CutStarted, open: Open, settled: CutSettled) {
     let id = open.id().await;
     if let Some(id) = id {
-        match store.settle_cut(id, settled.clone()).await {
+        match recorder.settle_cut(id, settled.clone()).await {
             Ok(_) => return,
             Err(error) => tracing::error!(
                 request = started.request_id,
@@ -155,7 +151,7 @@ async fn settle(store: Store, started: CutStarted, open: Open, settled: CutSettl
             ),
         }
     }
-    tokio::spawn(store.keep_cut(id, started, settled));
+    tokio::spawn(recorder.keep_cut(id, started, settled));
 }
 
 impl Drop for Record {
@@ -170,7 +166,7 @@ impl Drop for Record {
         let settled = settled(&left, false);
         // Outside a runtime the process is ending, and the next start finds the open row.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(settle(self.store.clone(), self.started.clone(), open, settled));
+            runtime.spawn(settle(self.recorder.clone(), self.started.clone(), open, settled));
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Which provider a request is meant for, and whether its key may go to an upstream that is not said to be of that
 //! provider.
 
+use std::borrow::Cow;
+
 use endmark_wire::anthropic_messages::Messages;
 use endmark_wire::format::{self, WireFormat};
 use endmark_wire::gemini::Gemini;
@@ -8,11 +10,9 @@ use endmark_wire::openai_chat::Chat;
 use endmark_wire::provider::Provider;
 use http::{HeaderMap, HeaderValue};
 
+use super::query::key_in;
 use crate::settings::Upstream;
 use crate::upstream::KEYS;
-
-/// What stands before the key in a query.
-pub(super) const KEY_IN_QUERY: &str = "key=";
 
 /// The provider that a request is meant for, as one of its formats.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ impl Meant {
     /// What the path at an upstream, the query and the headers of a request tell.
     pub(crate) fn by(path: &str, query: Option<&str>, headers: &HeaderMap) -> Self {
         let marked = || Provider::all().into_iter().find(|of| is_marked(of, headers));
-        let keyed = || keys(query, headers).into_iter().find_map(provider_of);
+        let keyed = || keys(query, headers).iter().find_map(|key| provider_of(key));
         let of_provider = || marked().or_else(keyed)?.formats().next();
         if let Some(format) = format::of_path(path).or_else(of_provider) {
             Self::Surely(format)
@@ -60,7 +60,7 @@ impl Meant {
             return true;
         }
         let is_another = |of: &'static Provider| upstream.provider != of;
-        upstream.base_url.is_this_machine() && !keys.into_iter().filter_map(provider_of).any(is_another)
+        upstream.base_url.is_this_machine() && !keys.iter().filter_map(|key| provider_of(key)).any(is_another)
     }
 }
 
@@ -70,15 +70,11 @@ fn is_marked(of: &Provider, headers: &HeaderMap) -> bool {
 }
 
 /// The keys that a client sends along.
-fn keys<'a>(query: Option<&'a str>, headers: &'a HeaderMap) -> Vec<&'a [u8]> {
+fn keys<'a>(query: Option<&str>, headers: &'a HeaderMap) -> Vec<Cow<'a, [u8]>> {
     let held = KEYS.into_iter().flat_map(|(name, _)| headers.get_all(name)).map(HeaderValue::as_bytes);
     let bare = held.map(|value| value.rsplit(|byte| *byte == b' ').next().unwrap_or(value));
-    bare.chain(key_in(query).map(str::as_bytes)).filter(|key| !key.is_empty()).collect()
-}
-
-/// The key in a query.
-fn key_in(query: Option<&str>) -> Option<&str> {
-    query?.split('&').find_map(|pair| pair.strip_prefix(KEY_IN_QUERY))
+    let in_query = key_in(query).map(String::into_bytes);
+    bare.map(Cow::Borrowed).chain(in_query.map(Cow::Owned)).filter(|key| !key.is_empty()).collect()
 }
 
 /// The provider whose keys alone begin so.

@@ -75,6 +75,18 @@ impl BaseUrl {
         &self.path
     }
 
+    /// Whether an address is below what this upstream was given of its host: a version at the end of its path is none
+    /// of the place, and one that is nothing else has the whole host.
+    pub(crate) fn holds(&self, address: &Uri) -> bool {
+        let (place, last) = self.path.rsplit_once('/').unwrap_or_default();
+        let is_version = last
+            .strip_prefix('v')
+            .is_some_and(|version| version.starts_with(|first: char| first.is_ascii_digit()));
+        let place = if is_version { place } else { &self.path };
+        let below = address.path().strip_prefix(place);
+        below.is_some_and(|below| place.is_empty() || below.is_empty() || below.starts_with('/'))
+    }
+
     /// The address of a client's path at this upstream: `/v1/…` stands for the base path, and `/v1beta/…` for one that
     /// ends so; every other path for itself.
     ///
@@ -107,5 +119,34 @@ impl fmt::Display for BaseUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let origin = self.origin.to_string();
         write!(formatter, "{}{}", origin.trim_end_matches('/'), self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upstream_has_what_is_below_its_path_without_the_version() {
+        for (base, path, is_held) in [
+            ("http://h/v1", "/v1/models", true),
+            ("http://h/v1", "/health", true),
+            ("http://h", "/health", true),
+            ("http://h/team/v1", "/v1/models", true),
+            ("http://h/team/v1", "/team/health", true),
+            ("http://h/team/v1beta", "/v1beta/models?x=/", true),
+            ("http://h/team/v1", "/team", true),
+            ("http://h/team/v1", "/other/v1/models", false),
+            ("http://h/team/v1", "/health", false),
+            ("http://h/team/v1", "/teams", false),
+            ("http://h/team/v1", "//team", false),
+            ("http://h/team/v1", "/%74eam/x", false),
+            ("http://h/team", "/v1/models", true),
+            ("http://h/team", "/x", false),
+            ("http://h/team/voices", "/team/x", false),
+        ] {
+            let base: BaseUrl = base.parse().unwrap();
+            assert_eq!(base.holds(&base.locate(path).unwrap()), is_held, "{base} {path}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use endmark_wire::format::WireFormat;
 use http::Uri;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
+use crate::route::secret_values;
 use crate::settings::Upstream;
 
 /// Where a client's credentials for some provider may stand; they go only to the host they were meant for.
@@ -130,7 +131,7 @@ pub(crate) fn secrets_in(headers: &HeaderMap, uri: &Uri) -> Vec<String> {
         secrets.extend(value.split_whitespace().map(str::to_owned));
     }
     let query = uri.query().unwrap_or_default();
-    secrets.extend(query.split('&').filter_map(|pair| Some(pair.split_once('=')?.1.to_owned())));
+    secrets.extend(secret_values(query));
     secrets.retain(|secret| !secret.eq_ignore_ascii_case("bearer"));
     secrets
 }

@@ -41,6 +41,7 @@ mod responses;
 mod retries;
 mod signatures;
 mod smuggling;
+mod strangers;
 mod streamed_replies;
 mod support;
 mod unread_answers;

@@ -59,7 +59,13 @@ async fn a_path_stays_below_its_base_and_is_not_rewritten() {
         settings.upstreams = vec![Target::new("tenant", base)];
     })
     .await;
-    for path in ["/v1/../other/x", "/v1/%2e%2e/other", "/u/tenant/v1/..%2f..%2fother", "/../../etc/passwd"] {
+    for path in [
+        "/v1/../other/x",
+        "/v1/%2e%2e/other",
+        "/u/tenant/v1/..%2f..%2fother",
+        "/../../etc/passwd",
+        "/other/x",
+    ] {
         let reply = Request::get(endmark.address, path).send().await.read().await;
         assert_eq!(reply.status, 400, "{path}");
         assert_eq!(reply.json()["error"]["type"], "endmark_bad_request");
@@ -69,7 +75,7 @@ async fn a_path_stays_below_its_base_and_is_not_rewritten() {
         ("/v1/files/a%2Fb?x=%2F..", "/tenant/v1/files/a%2Fb?x=%2F.."),
         ("/u/tenant/v1//double", "/tenant/v1//double"),
         ("/v1", "/tenant/v1"),
-        ("/v1beta/x", "/v1beta/x"),
+        ("/tenant/x", "/tenant/x"),
     ] {
         assert_eq!(Request::get(endmark.address, path).send().await.status, 200, "{path}");
         assert_eq!(upstream.requests().last().unwrap().path, expected);

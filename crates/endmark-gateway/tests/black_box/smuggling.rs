@@ -39,7 +39,7 @@ async fn what_hides_a_second_request_is_refused_and_reaches_nobody() {
         "POST /v1 HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n".to_owned(),
         "GET  /v1 HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
         "GET /v1 HTTP/1.1\nhost: localhost\n\n".to_owned(),
-        "\r\nGET /v1 HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
+        "\r\n\r\nGET /v1 HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
     ] {
         let said = answer(endmark.address, format!("{bytes}{hidden}")).await;
         assert_eq!(refused(&said), (400, "endmark_bad_request".to_owned()), "{bytes:?}: {said}");

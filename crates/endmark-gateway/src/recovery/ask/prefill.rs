@@ -96,6 +96,6 @@ impl Asker<'_> {
     pub(super) async fn found(&mut self, capability: Capability) {
         self.capability = capability;
         let subject = self.subject();
-        self.exchange.gateway.capabilities.learn(self.site.name(), &subject, capability).await;
+        self.exchange.gateway.capabilities.learn(self.exchange, self.site.name(), &subject, capability).await;
     }
 }
