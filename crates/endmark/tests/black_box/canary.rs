@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use endmark_store::{Reader, StoreLocation};
 use serde_json::{Value, json};
 use testkit::{Answer, ChatFrames, ForwardProxy, Received, Request, Upstream, chat_reply};
 
@@ -225,4 +226,60 @@ async fn no_secret_comes_out_anywhere() {
     let log = place.run(&["log", "--json"]).envelope();
     let rows = log["data"]["recoveries"].as_array().or(log["data"]["rows"].as_array()).map_or(0, Vec::len);
     assert!(rows > 0 || log["data"].to_string().len() > 200, "cut replies were recorded: {log}");
+}
+
+/// An upstream that repeats whatever it was told in every text of its replies, which are all cut.
+fn boastful(received: &Received) -> Answer {
+    let said = format!("{} {:?}", received.path, received.headers);
+    // Wherever a text is clipped: nothing of a secret may stand before that.
+    let model = format!("{}{said}", "m".repeat(90));
+    let body: Value = serde_json::from_slice(&received.body).unwrap_or_default();
+    let call = json!({"index": 0, "id": "c", "type": "function", "function": {"name": said, "arguments": "{\"a\": \"b"}});
+    let mut reply = chat_reply(&format!("The harbour {said}"), "length", (1, 2));
+    reply["model"] = json!(model);
+    if body["model"].as_str().is_some_and(|model| model.starts_with("calls")) {
+        reply["choices"][0]["message"] = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+    }
+    if body["stream"] == true {
+        let mut chunk = reply.clone();
+        chunk["object"] = json!("chat.completion.chunk");
+        chunk["choices"][0]["delta"] = chunk["choices"][0]["message"].take();
+        return Answer::sse(ChatFrames::new().raw(&format!("data: {chunk}\n\n")).done());
+    }
+    Answer::json(200, &reply)
+}
+
+#[tokio::test]
+async fn no_secret_that_a_reply_repeats_is_stored_or_logged() {
+    let upstream = Upstream::start(boastful).await;
+    let proxy = ForwardProxy::start(Some("nobody")).await;
+    let settings = configuration(&upstream.base_url(), proxy.address());
+    let place = Place::new()
+        .with_file("endmark.toml", format!("[store_policy]\nkeep_text = true\n{settings}"))
+        .with_file("fourth.key", IN_FILE)
+        .with_variable("SECOND_KEY", IN_ENVIRONMENT)
+        .with_variable("ENDMARK_LOG", "trace");
+    let log = place.path().join("log.txt");
+    let mut served = start(&place, &log);
+    for upstream in ["first", "second", "third", "fourth"] {
+        for model in ["text", "calls", &format!("text {AUTHORIZATION}")] {
+            for stream in [false, true] {
+                let path = format!("/u/{upstream}/v1/chat/completions");
+                let request =
+                    request(&served, "POST", &path).header("x-endmark-task", &format!("task {API_KEY}"));
+                request.json(&chat(model, stream)).send().await.read().await;
+            }
+        }
+    }
+    Command::new("kill").args(["-TERM", &served.child.id().to_string()]).status().unwrap();
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+    let stored = fs::read(place.path().join("endmark.db")).unwrap();
+    assert_clean("the store", &stored);
+    // Nor the beginning of one, where the text that it stood in was clipped.
+    assert!(memchr::memmem::find(&stored, b"canary").is_none());
+    assert_clean("the log", &fs::read(&log).unwrap());
+    let calls = Reader::open(&StoreLocation::sqlite(place.path().join("endmark.db"))).unwrap();
+    let answered = calls.recent_calls(1_000).unwrap();
+    assert!(answered.len() > 24 && answered.iter().any(|call| call.answered_model.is_some()), "{answered:?}");
+    assert!(memchr::memmem::find(&stored, b"The harbour").is_some(), "texts were kept");
 }

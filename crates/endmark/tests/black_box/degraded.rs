@@ -16,22 +16,25 @@ use crate::serve::{Served, in_runtime};
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
 /// A gateway before a model, and what is asked of both.
-struct Running {
-    place: Place,
-    served: Served,
+pub(super) struct Running {
+    pub(super) place: Place,
+    pub(super) served: Served,
     _upstream: Upstream,
 }
 
 impl Running {
     async fn start() -> Self {
+        Self::start_in(Place::new(), &[]).await
+    }
+
+    pub(super) async fn start_in(place: Place, more: &[&str]) -> Self {
         let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
-        let place = Place::new();
-        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let served = Served::start(&place, &[&["--upstream", upstream.base_url().as_str()], more].concat());
         Self { place, served, _upstream: upstream }
     }
 
     /// Asks for a reply that is cut, or for one that is not, and has it whole.
-    async fn ask(&self, cut: bool) {
+    pub(super) async fn ask(&self, cut: bool) {
         let limit = if cut { 3 } else { 500 };
         let body =
             json!({"model": "m", "max_tokens": limit, "messages": [{"role": "user", "content": "Count."}]});
@@ -45,11 +48,11 @@ impl Running {
         Request::get(self.served.address, path).send().await.read().await.text()
     }
 
-    async fn ready(&self) -> Value {
+    pub(super) async fn ready(&self) -> Value {
         serde_json::from_str(&self.get("/endmark/readyz").await).unwrap()
     }
 
-    async fn metric(&self, name: &str) -> u64 {
+    pub(super) async fn metric(&self, name: &str) -> u64 {
         let text = self.get("/endmark/metrics").await;
         let line = text.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap();
         line.rsplit(' ').next().unwrap().parse().unwrap()

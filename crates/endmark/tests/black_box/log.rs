@@ -1,8 +1,8 @@
 //! `log`: what a store holds, and what is said where there is none.
 
 use endmark_store::{
-    CallSettled, CallStarted, CutSettled, CutStarted, FinalStatus, Piece, Purpose, Store, StoreLocation,
-    Tokens,
+    CallSettled, CallStarted, CutSettled, CutStarted, FinalStatus, NoSecrets, Piece, Purpose, Store,
+    StoreLocation, Tokens,
 };
 use serde_json::json;
 use testkit::{Request, ScriptedModel, Upstream};
@@ -28,7 +28,7 @@ fn recorded() -> Place {
             provider: "local".into(),
             cut_kind: "limit".into(),
         };
-        let cut = store.begin_cut(started).await.unwrap();
+        let cut = store.recorder(NoSecrets).begin_cut(started).await.unwrap();
         let piece = |ordinal: u32, seam_at: Option<u64>| Piece {
             ordinal,
             strategy: if ordinal == 0 { "first" } else { "prompt" }.into(),
@@ -54,18 +54,20 @@ fn recorded() -> Place {
             reason: "joined at a settled seam".into(),
             pieces: vec![piece(0, None), piece(1, Some(14))],
         };
-        store.settle_cut(cut, settled).await.unwrap();
+        store.recorder(NoSecrets).settle_cut(cut, settled).await.unwrap();
         for (request_id, purpose) in
             [("req_1", Purpose::Reply), ("req_1", Purpose::Resume), ("req_w", Purpose::Reply)]
         {
             let call = if purpose == Purpose::Resume { 2 } else { 1 };
-            store.open_call(call_of(request_id, call, purpose)).await.settle(CallSettled {
-                http_status: Some(200),
-                ending: "clean".into(),
-                stop: Some("limit".into()),
-                tokens: Tokens { prompt: Some(40), output: Some(5), ..Tokens::default() },
-                ..CallSettled::default()
-            });
+            store.recorder(NoSecrets).open_call(call_of(request_id, call, purpose)).await.settle(
+                CallSettled {
+                    http_status: Some(200),
+                    ending: "clean".into(),
+                    stop: Some("limit".into()),
+                    tokens: Tokens { prompt: Some(40), output: Some(5), ..Tokens::default() },
+                    ..CallSettled::default()
+                },
+            );
         }
         store.close().await;
     });

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
+mod at_a_terminal;
 mod canary;
 mod cap;
 mod clouds;
@@ -27,5 +28,6 @@ mod run;
 mod serve;
 mod setup;
 mod stitch;
+mod store_removed;
 mod tls;
 mod usage;

@@ -1,0 +1,89 @@
+//! A store whose files are removed, or whose folder is, while it is served.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use endmark_store::{LogFilter, Reader, StoreLocation};
+
+use super::degraded::Running;
+use crate::run::Place;
+use crate::serve::in_runtime;
+
+/// Waits until nothing is left to be written.
+async fn written(running: &Running) {
+    for _ in 0..400 {
+        if running.metric("endmark_store_rows_waiting").await == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("it is never written: {}", running.ready().await);
+}
+
+/// Removes the database with all that is beside it.
+fn remove(folder: &Path) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap().to_str().unwrap().starts_with("endmark.db") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn one_that_is_removed_is_missed_and_begun_anew() {
+    in_runtime(async {
+        let running = Running::start_in(Place::new(), &[]).await;
+        running.ask(false).await;
+        running.ask(true).await;
+        written(&running).await;
+        remove(running.place.path());
+        // Nobody asks for anything that is recorded.
+        for _ in 0..400 {
+            if running.metric("endmark_store_renewals_total").await == 1 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        assert_eq!(running.metric("endmark_store_renewals_total").await, 1);
+        assert_eq!(running.metric("endmark_store_degraded").await, 1);
+        let ready = running.ready().await;
+        assert_eq!((&ready["status"], &ready["renewals"]), (&"degraded".into(), &1.into()), "{ready}");
+        assert!(ready["store"].as_str().unwrap().contains("removed or replaced"), "{ready}");
+        for _ in 0..3 {
+            running.ask(false).await;
+        }
+        running.ask(true).await;
+        let (code, said) = running.served.end("-TERM");
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("removed or replaced"), "{said}");
+        let reader = Reader::open(&StoreLocation::sqlite(running.place.path().join("endmark.db"))).unwrap();
+        assert_eq!(reader.check().unwrap(), Vec::<String>::new());
+        assert!(reader.recent_calls(100).unwrap().len() >= 3 + 2);
+        assert_eq!(reader.recent(9, &LogFilter::default()).unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn one_that_cannot_be_begun_anew_is_degraded_and_what_is_lost_is_said() {
+    in_runtime(async {
+        let place = Place::new();
+        let folder = place.path().join("store");
+        fs::create_dir(&folder).unwrap();
+        let running = Running::start_in(place, &["--store", "sqlite:store/endmark.db"]).await;
+        running.ask(false).await;
+        written(&running).await;
+        fs::remove_dir_all(&folder).unwrap();
+        for _ in 0..2 {
+            running.ask(false).await;
+        }
+        let ready = running.ready().await;
+        assert_eq!(ready["status"], "degraded");
+        assert!(ready["store"].as_str().unwrap().contains("removed or replaced"), "{ready}");
+        assert_eq!(running.metric("endmark_store_degraded").await, 1);
+        let (code, said) = running.served.end("-TERM");
+        assert_eq!(code, Some(4), "{said}");
+        assert!(said.contains("the rows of 2 upstream calls"), "{said}");
+    });
+}
