@@ -10,6 +10,7 @@ use endmark_envelope::{Limits, TooLarge};
 
 use crate::commands::cap::arguments::Cap;
 use crate::commands::findings::arguments::Findings;
+use crate::commands::guard::arguments as guard;
 use crate::commands::setup::arguments::Setup;
 
 /// The formats a text can be in, as they are typed.
@@ -173,6 +174,9 @@ Examples:
 docs/findings.md has the whole story."
     )]
     Findings(Findings),
+    /// Is this artifact really finished, or did its author just stop?
+    #[command(after_help = guard::EXAMPLES)]
+    Guard(guard::Guard),
     /// Point a client at Endmark: show what it needs, write it into its configuration, or take it back
     #[command(after_help = "\
 Examples:
@@ -266,6 +270,7 @@ impl Command {
             Self::Report(arguments) => arguments.check_limits(),
             Self::Usage(arguments) => arguments.check_limits(),
             Self::Findings(arguments) => arguments.check_limits(),
+            Self::Guard(arguments) => arguments.check_limits(),
             Self::Setup(arguments) => arguments.check_limits(),
             // `exec` checks what it is given by its manifest; the others take words from a list, or look something up.
             Self::Demo

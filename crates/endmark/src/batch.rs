@@ -47,6 +47,8 @@ pub(crate) enum Field {
     Text(&'static str),
     /// A list of strings.
     Texts(&'static str),
+    /// A list of strings, which may be left out.
+    MayBeTexts(&'static str),
     /// A boolean, which may be left out.
     Flag(&'static str),
     /// A number, which may be left out.
@@ -65,6 +67,10 @@ impl Field {
                 Some(Value::Array(items)) if items.iter().all(Value::is_string) => None,
                 Some(_) => Some(format!("`{name}` must be a list of strings")),
                 None => Some(format!("`{name}` is missing")),
+            },
+            Self::MayBeTexts(name) => match object.get(name) {
+                None | Some(Value::Null) => None,
+                Some(_) => Self::Texts(name).problem(object),
             },
             Self::Flag(name) => match object.get(name) {
                 None | Some(Value::Null | Value::Bool(_)) => None,

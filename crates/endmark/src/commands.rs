@@ -8,6 +8,7 @@ mod detect;
 mod doctor;
 mod exec;
 pub(crate) mod findings;
+pub(crate) mod guard;
 pub(crate) mod log;
 mod man;
 mod report;
@@ -36,6 +37,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Resume(arguments) => resume::run(context, &arguments).map(Outcome::from),
         Command::Exec(arguments) => exec::run(context, &arguments),
         Command::Findings(arguments) => findings::run(context, &arguments),
+        Command::Guard(arguments) => guard::run(context, &arguments),
         Command::Setup(arguments) => setup::run(context, &arguments).map(Outcome::from),
         Command::Log(arguments) => log::run(context, &arguments).map(Outcome::from),
         Command::Report(arguments) => report::run(context, &arguments).map(Outcome::from),

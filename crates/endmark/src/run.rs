@@ -55,6 +55,7 @@ fn is_answered_on_signals(command: &Command) -> bool {
         Command::Detect(arguments) => !arguments.batch,
         Command::Stitch(arguments) => !arguments.batch,
         Command::Cap(arguments) => !arguments.batch,
+        Command::Guard(arguments) => !arguments.batch,
         Command::Demo
         | Command::Resume(_)
         | Command::Findings(_)

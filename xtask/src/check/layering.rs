@@ -8,10 +8,11 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("endmark-envelope-derive", &[]),
     ("endmark-core", &["endmark-envelope"]),
     ("endmark-context", &["endmark-core", "endmark-envelope"]),
+    ("endmark-guard", &["endmark-core"]),
     ("endmark-wire", &["endmark-context", "endmark-core"]),
     ("endmark-store", &["endmark-core"]),
     ("endmark-gateway", &["endmark-core", "endmark-store", "endmark-wire"]),
-    ("endmark-runs", &["endmark-core", "endmark-store", "endmark-wire"]),
+    ("endmark-runs", &["endmark-core", "endmark-guard", "endmark-store", "endmark-wire"]),
     (
         "endmark",
         &[
@@ -19,6 +20,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "endmark-core",
             "endmark-envelope",
             "endmark-gateway",
+            "endmark-guard",
             "endmark-runs",
             "endmark-store",
             "endmark-wire",

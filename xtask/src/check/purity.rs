@@ -6,7 +6,8 @@ use crate::source::{is_test_file, lines_without_tests};
 use crate::workspace::{Workspace, WorkspaceError};
 
 /// Crates in which every decision is a function of its arguments.
-const PURE: &[&str] = &["endmark-context", "endmark-core", "endmark-envelope", "endmark-wire"];
+const PURE: &[&str] =
+    &["endmark-context", "endmark-core", "endmark-envelope", "endmark-guard", "endmark-wire"];
 
 /// The one place of a pure crate that may know the process, behind a feature, with the packages that it stands on: what
 /// authors of commands take on its own is one crate, and its rim is one module of it.

@@ -9,7 +9,8 @@ use schemars::Schema;
 use serde_json::Value;
 
 use super::{
-    cap, completions, config, demo, detect, findings, log, man, report, resume, serve, setup, stitch, usage,
+    cap, completions, config, demo, detect, findings, guard, log, man, report, resume, serve, setup, stitch,
+    usage,
 };
 use crate::checks;
 use crate::definition::definition;
@@ -39,6 +40,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("findings-report", of_answer::<findings::merge::FinalAnswer<'_>>()),
         // The form in which results are handed over, as JSON; it is no answer.
         ("findings-result", schemars::schema_for!(ResultForm)),
+        ("guard", of_answer::<guard::GuardReport<'_>>()),
         ("log", of_answer::<log::Report<'_>>()),
         ("man", of_answer::<man::Report<'_>>()),
         ("report", of_answer::<report::Report<'_>>()),

@@ -16,6 +16,7 @@ mod faults;
 mod findings;
 mod formats;
 mod gemini;
+mod guard;
 mod killed;
 mod load;
 mod log;

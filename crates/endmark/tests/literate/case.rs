@@ -26,8 +26,9 @@ pub(crate) enum Question {
         limits: Vec<(&'static str, Value)>,
         text: String,
     },
-    /// `findings …` with the files that it names, each with its text.
-    Findings {
+    /// `findings …` or `guard …` with the files that it names, each with its text.
+    Command {
+        command: &'static str,
         arguments: Vec<String>,
         files: Vec<(String, String)>,
     },
@@ -47,7 +48,7 @@ impl Question {
             Self::Detect { .. } => "detect",
             Self::Stitch { .. } => "stitch",
             Self::Cap { .. } => "cap",
-            Self::Findings { .. } => "findings",
+            Self::Command { command, .. } => command,
         }
     }
 
@@ -66,7 +67,7 @@ impl Question {
                 }
                 request
             }
-            Self::Findings { .. } => Value::Null,
+            Self::Command { .. } => Value::Null,
         }
     }
 }
@@ -78,12 +79,12 @@ impl Case {
             Question::Detect { .. } => self.check_detection(answer),
             Question::Stitch { .. } => self.check_join(answer),
             Question::Cap { .. } => self.check_capped(answer),
-            Question::Findings { .. } => self.check_findings(answer),
+            Question::Command { .. } => self.check_data(answer),
         }
     }
 
     /// Each line is a JSON Pointer into the envelope's data, and what stands there.
-    fn check_findings(&self, answer: &Value) -> Result<(), String> {
+    fn check_data(&self, answer: &Value) -> Result<(), String> {
         let expected_exit = self.expected.code.as_deref().unwrap_or("0");
         let exit = answer["error"]["exit_code"].as_u64().unwrap_or(0).to_string();
         if self.expected.outcome != "exit" || exit != expected_exit {

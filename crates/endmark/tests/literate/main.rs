@@ -1,4 +1,4 @@
-//! Runs the literate cases in `cases/*.md` through the built command, as anybody can (PC-1, PC-4, AR).
+//! Runs the literate cases in `cases/*.md` through the built command, as anybody can (PC-1, PC-4, AR, CG).
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -54,14 +54,14 @@ fn answers(command: &str, requests: &[Value]) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What `endmark findings` answers in a folder with these files.
-fn findings_answer(arguments: &[String], files: &[(String, String)]) -> Value {
+/// What a command answers in a folder with these files.
+fn answer_in_folder(command: &str, arguments: &[String], files: &[(String, String)]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
     let output = Command::new(env!("CARGO_BIN_EXE_endmark"))
-        .args(["--json", "findings"])
+        .args(["--json", command])
         .args(arguments)
         .current_dir(folder.path())
         .env_clear()
@@ -89,8 +89,8 @@ fn every_case_comes_out_as_its_page_says() {
         }
     }
     for (page, case) in &cases {
-        if let Question::Findings { arguments, files } = &case.question {
-            let answer = findings_answer(arguments, files);
+        if let Question::Command { command, arguments, files } = &case.question {
+            let answer = answer_in_folder(command, arguments, files);
             if let Err(problem) = case.check(&answer) {
                 wrong.push(format!("cases/{page}.md, {}: {problem}\n    {answer}", case.name));
             }

@@ -56,13 +56,15 @@ fn case(name: &str, lines: &[&str]) -> Result<Case, String> {
             let inside: Vec<&str> = lines.by_ref().take_while(|line| **line != fence).copied().collect();
             blocks.push(Block { words: line[fence.len()..].trim().to_owned(), text: inside.join("\n") });
         } else if asked.is_none()
-            && ["detect ", "stitch ", "cap ", "findings "].iter().any(|command| line.starts_with(command))
+            && ["detect ", "stitch ", "cap ", "findings ", "guard "]
+                .iter()
+                .any(|command| line.starts_with(command))
         {
             asked = Some(*line);
         }
     }
     let asked = asked.ok_or(
-        "no line says `detect FORMAT`, `stitch FORMAT, from WHERE`, `cap FORMAT, LIMITS` or `findings …`",
+        "no line says `detect FORMAT`, `stitch FORMAT, from WHERE`, `cap FORMAT, LIMITS`, `findings …` or `guard …`",
     )?;
     let last = blocks.pop().ok_or("no block says what comes out")?;
     let question = question(asked, &blocks)?;
@@ -71,9 +73,10 @@ fn case(name: &str, lines: &[&str]) -> Result<Case, String> {
 
 fn question(asked: &str, blocks: &[Block]) -> Result<Question, String> {
     let (command, rest) = asked.split_once(' ').ok_or("nothing is asked")?;
-    if command == "findings" {
+    if let Some(command) = ["findings", "guard"].into_iter().find(|known| *known == command) {
         let files = blocks.iter().map(file).collect::<Result<_, _>>()?;
-        return Ok(Question::Findings {
+        return Ok(Question::Command {
+            command,
             arguments: rest.split_whitespace().map(str::to_owned).collect(),
             files,
         });

@@ -1,0 +1,131 @@
+//! Comments of any common language, by their line.
+
+use std::ops::Range;
+
+/// A comment in one line of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Comment {
+    /// What it says, without the signs around it.
+    pub(crate) content: Range<usize>,
+    /// The line that it stands in, without its line end.
+    pub(crate) line: Range<usize>,
+    /// Whether there is nothing else in the line.
+    pub(crate) is_all: bool,
+    /// Whether its sign begins comments and nothing else in prose, unlike `#` and `-`.
+    pub(crate) is_certain: bool,
+}
+
+/// The signs that begin a comment at the start of a line, longer ones first.
+const OPENERS: &[&str] = &[
+    "<!--", "{/*", "/**", "/*", "///", "//!", "//", "{{!--", "{{!", "{{/*", "<%--", "<%#", "--[[", "--",
+    "(*", "{-", "{#", "@*", "\"\"\"", "'''", ";;;", ";;", ";", "%%", "%", "##", "#", "REM ", "rem ", "dnl ",
+    "*",
+];
+
+/// Those that prose or Markdown begins lines with, too.
+const AMBIGUOUS: &[&str] = &["--", "##", "#", "%", "%%", ";", "*", "\"\"\"", "'''", "(*"];
+
+/// The signs that end one.
+const CLOSERS: &[&str] =
+    &["-->", "*/}", "*/", "--}}", "}}", "--%>", "%>", "]]", "*)", "-}", "#}", "*@", "\"\"\"", "'''"];
+
+/// Signs that begin a comment behind code, with white space before them.
+const TRAILING: &[&str] = &["//", "#", "/*", "<!--", "{/*", "--", ";", "%"];
+
+/// The comment in a line, if there is one.
+pub(crate) fn comment_in(text: &str, line: Range<usize>) -> Option<Comment> {
+    let whole = &text[line.clone()];
+    let indented = whole.trim_start();
+    // The sign of an added or taken line in a diff is no part of it.
+    let code = match indented.strip_prefix(['+', '-']) {
+        Some(rest) if !rest.starts_with(['-', '+']) => rest.trim_start(),
+        _ => indented,
+    };
+    // Dots in place of code need no sign of a comment.
+    if ["...", "…", "(...", "[...", "<...", "(…", "[…"].iter().any(|dots| code.starts_with(dots)) {
+        let content = content(text, line.start + (whole.len() - code.len())..line.end)?;
+        return Some(Comment { content, line, is_all: true, is_certain: false });
+    }
+    // An attribute of Rust is none, and no line that names an interpreter.
+    let is_attribute = ["#[", "#!"].iter().any(|begin| code.starts_with(begin));
+    let at_start = OPENERS.iter().find(|opener| code.starts_with(**opener) && !is_attribute);
+    if let Some(opener) = at_start {
+        let start = line.start + (whole.len() - code.len()) + opener.len();
+        let content = content(text, start..line.end)?;
+        return Some(Comment { content, line, is_all: true, is_certain: !AMBIGUOUS.contains(opener) });
+    }
+    let trailing = TRAILING.iter().filter_map(|sign| {
+        let found = whole.match_indices(sign).map(|(at, _)| at);
+        let mut behind_code = found.filter(|at| {
+            *at > 0 && whole[..*at].ends_with([' ', '\t']) && follows_space(&whole[at + sign.len()..])
+        });
+        behind_code.next().map(|at| (at, sign))
+    });
+    let (at, sign) = trailing.min_by_key(|(at, _)| *at)?;
+    let content = content(text, line.start + at + sign.len()..line.end)?;
+    Some(Comment { content, line, is_all: false, is_certain: !AMBIGUOUS.contains(sign) })
+}
+
+fn follows_space(rest: &str) -> bool {
+    rest.starts_with([' ', '\t', '.', '…', '('])
+}
+
+/// What a comment says: without what closes it, signs of its kind and white space; none if it says nothing.
+fn content(text: &str, range: Range<usize>) -> Option<Range<usize>> {
+    let mut content = text[range.clone()].trim_end();
+    for closer in CLOSERS {
+        if let Some(before) = content.strip_suffix(closer) {
+            content = before.trim_end();
+            break;
+        }
+    }
+    let said = content
+        .trim_start_matches(|character: char| character.is_whitespace() || "/#*-;%!=".contains(character));
+    let said_start = range.start + (content.len() - said.len());
+    let said =
+        said.trim_end_matches(|character: char| character.is_whitespace() || "/#*-;%=".contains(character));
+    (!said.is_empty()).then(|| said_start..said_start + said.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(line: &str) -> Option<(&str, bool)> {
+        comment_in(line, 0..line.len()).map(|comment| (&line[comment.content], comment.is_all))
+    }
+
+    #[test]
+    fn comments_of_many_languages_are_read() {
+        for line in [
+            "// rest",
+            "  # rest",
+            "/* rest */",
+            " * rest",
+            "<!-- rest -->",
+            "{/* rest */}",
+            "-- rest",
+            "; rest",
+            "% rest",
+            "(* rest *)",
+            "{- rest -}",
+            "{# rest #}",
+            "\"\"\" rest \"\"\"",
+            "+ // rest",
+            "- # rest",
+            "### rest ###",
+            "REM rest",
+            "{{!-- rest --}}",
+            "--[[ rest ]]",
+            "//rest",
+        ] {
+            assert_eq!(said(line), Some(("rest", true)), "{line}");
+        }
+        assert_eq!(said("  ... rest ..."), Some(("... rest ...", true)));
+        assert_eq!(said("x = 1  # rest"), Some(("rest", false)));
+        assert_eq!(said("call(); // ... rest"), Some(("... rest", false)));
+        for line in ["let url = \"http://rest\";", "rest", "", "//", "# ###", "a-- b", "#[rest]", "#!rest"] {
+            assert_eq!(said(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Front matter: what stands between two lines of signs at the beginning of a Markdown file.
+
+use super::mark_length;
+
+/// What front matter is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    /// Between lines of `---`.
+    Yaml,
+    /// Between lines of `+++`.
+    Toml,
+}
+
+/// Front matter, and where the text behind it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrontMatter<'t> {
+    pub(crate) language: Language,
+    pub(crate) source: &'t str,
+    /// The byte that the text behind it begins at.
+    pub(crate) body: usize,
+}
+
+/// The front matter of a text, if it begins with it. A line of dashes above a blank line is a rule, and no front matter.
+pub(crate) fn front_matter(text: &str) -> Option<FrontMatter<'_>> {
+    let begin = mark_length(text);
+    let (language, sign) = match text.get(begin..begin + 3)? {
+        "---" => (Language::Yaml, "---"),
+        "+++" => (Language::Toml, "+++"),
+        _ => return None,
+    };
+    let mut lines = text[begin..].split_inclusive('\n');
+    let first = lines.next().filter(|first| first.trim_end() == sign && first.ends_with('\n'))?;
+    let start = begin + first.len();
+    let mut at = start;
+    for (index, line) in lines.enumerate() {
+        let content = line.trim_end();
+        if index == 0 && content.is_empty() {
+            return None;
+        }
+        if content == sign || (language == Language::Yaml && content == "...") {
+            return Some(FrontMatter { language, source: &text[start..at], body: at + line.len() });
+        }
+        at += line.len();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn front_matter_is_what_stands_between_its_signs() {
+        let found = front_matter("\u{feff}---\r\na: 1\r\n---\r\nText").unwrap();
+        assert_eq!((found.language, found.source, found.body), (Language::Yaml, "a: 1\r\n", 19));
+        assert_eq!(front_matter("+++\na = 1\n+++\n").unwrap().source, "a = 1\n");
+        for none in ["---\n\nA rule above\n\n---\n", "--- a\n---\n", "---\na: 1\n", "---", "text\n---\n", "ä"]
+        {
+            assert_eq!(front_matter(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Headings, and whether a title is the one that is looked for.
+
+use std::ops::Range;
+
+/// A heading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Heading {
+    /// 1 to 6; a line in bold letters that stands for a heading is below all of them.
+    pub(crate) level: u8,
+    /// The whole of it in the text.
+    pub(crate) range: Range<usize>,
+    /// Its words, without marks.
+    pub(crate) title: String,
+    /// Its place among the blocks.
+    pub(crate) block: usize,
+}
+
+impl Heading {
+    /// The level of a line in bold letters that stands for a heading.
+    pub(crate) const OF_BOLD: u8 = 7;
+
+    /// Whether it is written as one.
+    pub(crate) fn is_real(&self) -> bool {
+        self.level < Self::OF_BOLD
+    }
+}
+
+/// A title as it is compared: in lower case, without numbering, signs around it and a trailing colon.
+pub(crate) fn title_of(written: &str) -> String {
+    let bare = |title: &str| {
+        let is_sign =
+            |character: char| !character.is_alphanumeric() && !"()[]{}<>\"'“”‘’«»$€%+#&@".contains(character);
+        title
+            .trim_start_matches(is_sign)
+            .trim_end_matches(|character: char| character.is_whitespace() || "*_`:：".contains(character))
+            .to_owned()
+    };
+    let title = bare(written.trim());
+    let title = without_number(&title).map_or_else(|| title.clone(), bare);
+    let words: Vec<&str> = title.split_whitespace().collect();
+    words.join(" ").to_lowercase()
+}
+
+/// Whether a title is this one; both as [`title_of`] makes them.
+pub(crate) fn is_same_title(title: &str, wanted: &str) -> bool {
+    title == wanted
+}
+
+/// What stands behind a number such as `1.`, `2.3`, `IV.`, `(a)`, `三、` or `第二章`; nothing if there is none, or nothing behind it.
+fn without_number(title: &str) -> Option<&str> {
+    let open = title.strip_prefix('(').or_else(|| title.strip_prefix('（')).unwrap_or(title);
+    let ordinal = open.strip_prefix('第').unwrap_or(open);
+    let is_cjk = |character: char| "一二三四五六七八九十百".contains(character);
+    let end = ordinal
+        .find(|character: char| !(character.is_ascii_alphanumeric() || character == '.' || is_cjk(character)))
+        .unwrap_or(ordinal.len());
+    let (number, rest) = ordinal.split_at(end);
+    let dotted = number.trim_end_matches('.');
+    let is_decimal = !dotted.is_empty()
+        && dotted.split('.').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_roman = !dotted.is_empty() && dotted.chars().all(|character| "IVXLC".contains(character));
+    let is_letter = dotted.chars().count() == 1;
+    let is_cjk_number = !dotted.is_empty() && dotted.chars().all(is_cjk);
+    let closes =
+        rest.starts_with([')', '）', '、', '．', '.', ':', '章', '节', '節', '部']) || number.ends_with('.');
+    let stands = (is_decimal && (closes || rest.starts_with(char::is_whitespace)))
+        || ((is_roman || is_letter || is_cjk_number) && closes);
+    let behind =
+        rest.trim_start_matches([')', '）', '、', '．', '.', ':', '章', '节', '節', '部']).trim_start();
+    (stands && !behind.is_empty()).then_some(behind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_numbering_signs_and_a_colon_do_not_matter() {
+        for written in [
+            "Summary",
+            "1. SUMMARY",
+            "2.3 Summary:",
+            "IV. summary",
+            "(a) Summary",
+            "✅ **Summary**",
+            "Summary :",
+            "3) Summary",
+            "  Summary ",
+        ] {
+            assert_eq!(title_of(written), "summary", "{written}");
+        }
+        for (written, title) in [
+            ("三、概述", "概述"),
+            ("第二章 概述：", "概述"),
+            ("（一）概述", "概述"),
+            ("Risks  and\tcosts", "risks and costs"),
+        ] {
+            assert_eq!(title_of(written), title, "{written}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_stays() {
+        for (written, title) in [
+            ("2024", "2024"),
+            ("A plan", "a plan"),
+            ("I think", "i think"),
+            ("C", "c"),
+            ("1.2.0", "1.2.0"),
+            ("3D view", "3d view"),
+            ("Mixed", "mixed"),
+        ] {
+            assert_eq!(title_of(written), title, "{written}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What a text is, by the name of its file or by itself.
+
+use endmark_core::detect::detect;
+use endmark_core::{Format, Verdict};
+
+/// What a text is: it decides what is a sentence in it, and what a comment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Markdown, or prose without marks.
+    Markdown,
+    /// A file of code or configuration: what people read in it are its comments.
+    Code,
+    /// A JSON document.
+    Json,
+}
+
+/// Endings of files whose text is prose.
+const PROSE: &[&str] =
+    &["md", "markdown", "mdown", "mkd", "mdx", "txt", "text", "rst", "adoc", "asciidoc", "org"];
+
+/// How many lines are looked at to find out what a text is.
+const SAMPLE_LINES: usize = 400;
+
+/// How much longer than that a JSON document is read to find out.
+const JSON_SAMPLE_BYTES: usize = 64 << 10;
+
+/// Words that a line of code begins with, and hardly a line of prose.
+const CODE_WORDS: &[&str] = &[
+    "import ",
+    "from ",
+    "def ",
+    "class ",
+    "fn ",
+    "pub ",
+    "use ",
+    "let ",
+    "const ",
+    "var ",
+    "function ",
+    "return",
+    "package ",
+    "func ",
+    "struct ",
+    "impl ",
+    "enum ",
+    "#include",
+    "#define",
+    "#!",
+    "#[",
+    "public ",
+    "private ",
+    "protected ",
+    "static ",
+    "void ",
+    "namespace ",
+    "using ",
+    "export ",
+    "module ",
+    "require",
+    "async ",
+    "await ",
+    "if (",
+    "for (",
+    "while (",
+    "switch (",
+    "else",
+    "elif ",
+    "try:",
+    "except ",
+    "try {",
+    "} ",
+    "@",
+    "<?",
+    "</",
+    "<!DOCTYPE",
+    "SELECT ",
+    "INSERT ",
+    "UPDATE ",
+    "CREATE ",
+    "ALTER ",
+    "DROP ",
+    "local ",
+    "end",
+    "begin",
+    "interface ",
+    "type ",
+    "self.",
+    "this.",
+    "print(",
+    "assert ",
+];
+
+impl Kind {
+    /// What a file of this name holds; nothing if its ending is none that is known.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
+        let (_, ending) = file.rsplit_once('.')?;
+        let ending = ending.to_ascii_lowercase();
+        if PROSE.contains(&ending.as_str()) {
+            return Some(Self::Markdown);
+        }
+        match ending.as_str() {
+            "json" => Some(Self::Json),
+            "rs" | "py" | "pyi" | "js" | "mjs" | "cjs" | "ts" | "tsx" | "jsx" | "vue" | "svelte" | "go"
+            | "java" | "kt" | "kts" | "scala" | "c" | "h" | "cc" | "cpp" | "cxx" | "hpp" | "cs" | "fs"
+            | "vb" | "swift" | "m" | "mm" | "rb" | "php" | "pl" | "pm" | "lua" | "r" | "jl" | "hs" | "ml"
+            | "ex" | "exs" | "erl" | "clj" | "lisp" | "el" | "sql" | "sh" | "bash" | "zsh" | "ps1"
+            | "bat" | "cmd" | "yaml" | "yml" | "toml" | "ini" | "cfg" | "html" | "htm" | "xml" | "css"
+            | "scss" | "less" | "proto" | "tf" | "gradle" | "dart" | "zig" | "nim" | "cmake"
+            | "dockerfile" | "ipynb" | "jsonc" | "json5" | "tex" => Some(Self::Code),
+            _ => None,
+        }
+    }
+
+    /// What a text is, by its beginning.
+    pub(crate) fn of_text(text: &str) -> Self {
+        let text = text.trim_start();
+        if text.starts_with(['{', '[']) && is_json(text) {
+            return Self::Json;
+        }
+        if ["#!", "<?php", "<?xml", "<!DOCTYPE", "<!doctype", "<html"]
+            .iter()
+            .any(|begin| text.starts_with(begin))
+        {
+            return Self::Code;
+        }
+        let (mut code, mut prose) = (0, 0);
+        for line in text.lines().filter(|line| !line.trim().is_empty()).take(SAMPLE_LINES) {
+            match weigh(line) {
+                Weight::Markdown => return Self::Markdown,
+                Weight::Code => code += 1,
+                Weight::Prose => prose += 1,
+                Weight::Neither => {}
+            }
+        }
+        if code > prose { Self::Code } else { Self::Markdown }
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    let end =
+        (0..=JSON_SAMPLE_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let behind = text[1..].trim_start();
+    // `[a link](…)` begins a Markdown text, and so may `[` alone.
+    behind.starts_with(['"', '{', '[', '}', ']', '-', 't', 'f', 'n'])
+        | behind.starts_with(|first: char| first.is_ascii_digit())
+        && !matches!(detect(&text.as_bytes()[..end], &Format::Json).verdict, Verdict::Malformed { .. })
+}
+
+enum Weight {
+    /// Beyond doubt.
+    Markdown,
+    Code,
+    Prose,
+    Neither,
+}
+
+fn weigh(line: &str) -> Weight {
+    let code = line.trim();
+    if ["```", "~~~", "## ", "### ", "#### ", "|--", "| --", "|:-", "**"]
+        .iter()
+        .any(|sign| line.starts_with(sign))
+    {
+        return Weight::Markdown;
+    }
+    let ends = code.ends_with([';', '{', '}'])
+        || code.ends_with("});")
+        || code.ends_with("),")
+        || code.ends_with("],")
+        || code.ends_with(')') && code.contains('(') && !code.contains(". ");
+    let begins = CODE_WORDS.iter().any(|word| code.starts_with(word));
+    let assigns = code.contains(" = ")
+        || code.contains(" := ")
+        || code.contains("=>")
+        || code.contains("->")
+        || code.contains("()")
+        || code.contains("==");
+    if code.starts_with(['#', '/', '*', '-']) && !begins {
+        // Either a comment or a heading or an item.
+        return Weight::Neither;
+    }
+    let words = code.split_whitespace().count();
+    let letters = code
+        .chars()
+        .filter(|character| {
+            character.is_alphabetic() || character.is_whitespace() || ",.'’".contains(*character)
+        })
+        .count();
+    let is_prose = letters * 20 >= code.chars().count() * 18
+        && (words >= 6 || !code.is_ascii() || code.ends_with(['.', '!', '?']));
+    match (ends || assigns || (begins && !is_prose), is_prose) {
+        (true, _) => Weight::Code,
+        (false, true) => Weight::Prose,
+        _ => Weight::Neither,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ending_of_a_file_says_what_it_is() {
+        for (name, kind) in [
+            ("a/b.md", Some(Kind::Markdown)),
+            ("c.RS", Some(Kind::Code)),
+            ("d.json", Some(Kind::Json)),
+            ("e", None),
+            ("f.unknown", None),
+            ("v1.2/readme", None),
+        ] {
+            assert_eq!(Kind::of_name(name), kind, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_text_says_what_it_is() {
+        for text in [
+            "# Title\n\nSome words that are a sentence.\n",
+            "Just a few words.\n",
+            "[a link](x) and more words behind it\n",
+            "",
+            "[todo]",
+            "- one\n- two\n",
+            "日本語の文書です。\n",
+        ] {
+            assert_eq!(Kind::of_text(text), Kind::Markdown, "{text}");
+        }
+        for text in [
+            "import os\n\ndef main():\n    print(1)\n",
+            "#!/bin/sh\nls\n",
+            "fn main() {\n    run();\n}\n",
+            "# a comment\nx = 1\ny = 2\n",
+            "<?php\necho 1;\n",
+            "SELECT a FROM b;\n",
+        ] {
+            assert_eq!(Kind::of_text(text), Kind::Code, "{text}");
+        }
+        for text in ["{\"a\": [1,", "[{\"a\": 1}]\n", "{}"] {
+            assert_eq!(Kind::of_text(text), Kind::Json, "{text}");
+        }
+    }
+}

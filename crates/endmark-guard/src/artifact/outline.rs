@@ -1,0 +1,384 @@
+//! The blocks of a Markdown text, in order, with what of it is quoted or code.
+
+use std::ops::Range;
+
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use super::headings::Heading;
+
+/// What a block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlockKind {
+    Paragraph,
+    /// The text of an item of a list.
+    Item,
+    /// A cell of a table; `row` is counted through the whole text.
+    Cell {
+        row: usize,
+    },
+    Heading,
+    /// Code; `is_fenced` between two lines of signs, of which the second may be missing.
+    Code {
+        is_closed: bool,
+        is_fenced: bool,
+    },
+    /// HTML that shows something.
+    Html,
+    /// A comment: of HTML in Markdown, of its language in a file of code.
+    Comment,
+    /// A line between two parts.
+    Rule,
+}
+
+impl BlockKind {
+    /// Whether people read sentences in it.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self, Self::Paragraph | Self::Item | Self::Cell { .. } | Self::Heading)
+    }
+
+    /// Whether something stands in it that a section can consist of.
+    pub(crate) fn is_content(self) -> bool {
+        matches!(self, Self::Paragraph | Self::Item | Self::Cell { .. } | Self::Code { .. } | Self::Html)
+    }
+}
+
+/// A block that has no further block in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) kind: BlockKind,
+    pub(crate) range: Range<usize>,
+    /// Whether it is said by somebody else.
+    pub(crate) is_quoted: bool,
+}
+
+/// The blocks of a text.
+#[derive(Debug, Default)]
+pub(crate) struct Outline {
+    blocks: Vec<Block>,
+    headings: Vec<Heading>,
+    /// Code in the middle of text, and where links lead.
+    spans: Vec<Range<usize>>,
+    /// Links and pictures, with their text.
+    links: Vec<Range<usize>>,
+    tables: Vec<Table>,
+}
+
+/// A table.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    pub(crate) range: Range<usize>,
+    /// How many rows it has besides its head.
+    pub(crate) rows: usize,
+}
+
+impl Outline {
+    pub(crate) fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    pub(crate) fn headings(&self) -> &[Heading] {
+        &self.headings
+    }
+
+    pub(crate) fn tables(&self) -> &[Table] {
+        &self.tables
+    }
+
+    pub(super) fn push(&mut self, block: Block) {
+        self.blocks.push(block);
+    }
+
+    /// The last block that is more than a line between parts.
+    pub(crate) fn last(&self) -> Option<&Block> {
+        self.blocks.iter().rev().find(|block| block.kind != BlockKind::Rule)
+    }
+
+    /// The block that an offset is in, with its place among the blocks.
+    pub(crate) fn block_at(&self, offset: usize) -> Option<(usize, &Block)> {
+        let after = self.blocks.partition_point(|block| block.range.start <= offset);
+        let index = after.checked_sub(1)?;
+        let block = self.blocks.get(index)?;
+        (offset < block.range.end).then_some((index, block))
+    }
+
+    /// Whether an offset is in code or in an address in the middle of text.
+    pub(crate) fn is_in_span(&self, offset: usize) -> bool {
+        is_in(&self.spans, offset)
+    }
+
+    /// Whether an offset is in a link or a picture.
+    pub(crate) fn is_in_link(&self, offset: usize) -> bool {
+        is_in(&self.links, offset)
+    }
+
+    /// The blocks that belong to a heading: all up to the next of its level or above.
+    pub(crate) fn blocks_under(&self, heading: usize) -> &[Block] {
+        let Some(this) = self.headings.get(heading) else { return &[] };
+        let next = self.headings[heading + 1..].iter().find(|next| next.level <= this.level);
+        &self.blocks[this.block + 1..next.map_or(self.blocks.len(), |next| next.block)]
+    }
+}
+
+/// Whether an offset is in one of these ranges, which are in order.
+fn is_in(ranges: &[Range<usize>], offset: usize) -> bool {
+    let after = ranges.partition_point(|range| range.start <= offset);
+    after.checked_sub(1).and_then(|index| ranges.get(index)).is_some_and(|range| offset < range.end)
+}
+
+/// Reads Markdown from this offset on.
+pub(super) fn of_markdown(text: &str, body: usize) -> Outline {
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_FOOTNOTES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS;
+    let mut builder = Builder { text, ..Builder::default() };
+    for (event, range) in Parser::new_ext(&text[body..], options).into_offset_iter() {
+        builder.take(&event, body + range.start..body + range.end);
+    }
+    builder.close();
+    builder.outline
+}
+
+#[derive(Default)]
+struct Builder<'t> {
+    text: &'t str,
+    outline: Outline,
+    quotes: usize,
+    items: usize,
+    row: usize,
+    /// The block that is open, as far as it reaches.
+    open: Option<(BlockKind, Range<usize>)>,
+    /// The words of the heading that is open, or of a paragraph that may stand for one.
+    title: String,
+    level: u8,
+    bold: Bold,
+}
+
+/// Whether a paragraph is nothing but one run of bold letters.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Bold {
+    #[default]
+    No,
+    /// Nothing was seen yet.
+    Begun,
+    Inside,
+    /// It was one so far.
+    Ended,
+}
+
+impl Builder<'_> {
+    fn take(&mut self, event: &Event<'_>, range: Range<usize>) {
+        match event {
+            Event::Start(tag) => self.start(tag, range),
+            Event::End(tag) => self.end(*tag, range),
+            Event::Text(text) => self.inline(Some(text), range),
+            Event::Code(code) => {
+                self.outline.spans.push(range.clone());
+                self.inline(Some(code), range);
+            }
+            Event::Html(html) => self.html(html, range),
+            Event::Rule => {
+                self.close();
+                self.push(BlockKind::Rule, range);
+            }
+            Event::SoftBreak | Event::HardBreak => self.inline(Some(" "), range),
+            Event::TaskListMarker(_) => {}
+            _ => self.inline(None, range),
+        }
+    }
+
+    fn start(&mut self, tag: &Tag<'_>, range: Range<usize>) {
+        match tag {
+            Tag::Paragraph => {
+                self.begin(if self.items > 0 { BlockKind::Item } else { BlockKind::Paragraph }, range);
+                self.bold = Bold::Begun;
+            }
+            Tag::Heading { level, .. } => {
+                self.begin(BlockKind::Heading, range);
+                self.level = level_of(*level);
+            }
+            Tag::CodeBlock(kind) => {
+                self.close();
+                let is_fenced = matches!(kind, CodeBlockKind::Fenced(_));
+                let is_closed = !is_fenced || is_fence_closed(&self.text[range.clone()]);
+                self.push(BlockKind::Code { is_closed, is_fenced }, range);
+            }
+            Tag::HtmlBlock | Tag::List(_) => self.close(),
+            Tag::Table(_) => {
+                self.close();
+                self.outline.tables.push(Table { range, rows: 0 });
+            }
+            Tag::TableRow | Tag::TableHead => self.row += 1,
+            Tag::TableCell => self.begin(BlockKind::Cell { row: self.row }, range),
+            Tag::BlockQuote(_) => {
+                self.close();
+                self.quotes += 1;
+            }
+            Tag::Item | Tag::FootnoteDefinition(_) => {
+                self.close();
+                self.items += 1;
+            }
+            Tag::Strong => {
+                self.bold = if self.bold == Bold::Begun { Bold::Inside } else { Bold::No };
+                self.extend(range);
+            }
+            Tag::Link { .. } | Tag::Image { .. } => {
+                if self.outline.links.last().is_none_or(|last| last.end <= range.start) {
+                    self.outline.links.push(range.clone());
+                }
+                self.inline(None, range);
+            }
+            _ => self.extend(range),
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd, range: Range<usize>) {
+        match tag {
+            TagEnd::Paragraph | TagEnd::Heading(_) | TagEnd::TableCell => self.close(),
+            TagEnd::TableRow => {
+                if let Some(table) = self.outline.tables.last_mut() {
+                    table.rows += 1;
+                }
+            }
+            TagEnd::BlockQuote(_) => {
+                self.close();
+                self.quotes = self.quotes.saturating_sub(1);
+            }
+            TagEnd::Item | TagEnd::FootnoteDefinition => {
+                self.close();
+                self.items = self.items.saturating_sub(1);
+            }
+            TagEnd::Strong if self.bold == Bold::Inside => self.bold = Bold::Ended,
+            TagEnd::Link => {
+                // What stands behind the last bracket of a link is where it leads.
+                let source = &self.text[range.clone()];
+                if let Some(at) = source.rfind("](") {
+                    self.outline.spans.push(range.start + at..range.end);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A part of the text of a block; in an item of a tight list it is what begins one.
+    fn inline(&mut self, text: Option<&str>, range: Range<usize>) {
+        // The text of a block of code comes as events, too, but the block is there already.
+        let in_code = self.outline.blocks.last().is_some_and(|last| {
+            matches!(last.kind, BlockKind::Code { .. })
+                && last.range.start <= range.start
+                && range.end <= last.range.end
+        });
+        if in_code {
+            return;
+        }
+        if self.open.is_none() {
+            self.begin(if self.items > 0 { BlockKind::Item } else { BlockKind::Paragraph }, range.clone());
+        }
+        if self.bold != Bold::Inside && text.is_none_or(|text| !text.trim().is_empty()) && text != Some(":") {
+            self.bold = Bold::No;
+        }
+        self.title.push_str(text.unwrap_or_default());
+        self.extend(range);
+    }
+
+    fn html(&mut self, html: &str, range: Range<usize>) {
+        self.close();
+        let (trimmed, before) = (html.trim(), self.outline.blocks.last_mut());
+        if trimmed.is_empty() {
+            return;
+        }
+        // The lines of one block come one by one.
+        let goes_on = before.filter(|before| {
+            matches!(before.kind, BlockKind::Html | BlockKind::Comment)
+                && self.text[before.range.end..range.start].trim().is_empty()
+        });
+        if let Some(before) = goes_on {
+            let is_open = before.kind == BlockKind::Comment
+                && !self.text[before.range.clone()].trim_end().ends_with("-->");
+            if is_open {
+                before.range.end = range.end;
+                return;
+            }
+        }
+        let kind = if trimmed.starts_with("<!--") { BlockKind::Comment } else { BlockKind::Html };
+        if let Some((level, title)) = html_heading(trimmed) {
+            self.heading(level, title, range.clone());
+            self.push(BlockKind::Heading, range);
+        } else {
+            self.push(kind, range);
+        }
+    }
+
+    fn begin(&mut self, kind: BlockKind, range: Range<usize>) {
+        self.close();
+        self.open = Some((kind, range.start..range.start));
+        self.title.clear();
+        self.bold = Bold::No;
+        if matches!(kind, BlockKind::Heading | BlockKind::Cell { .. }) {
+            self.extend(range);
+        }
+    }
+
+    fn extend(&mut self, range: Range<usize>) {
+        if let Some((_, open)) = &mut self.open {
+            open.end = open.end.max(range.end);
+        }
+    }
+
+    fn close(&mut self) {
+        let Some((kind, range)) = self.open.take() else { return };
+        if range.is_empty() || self.text[range.clone()].trim().is_empty() {
+            return;
+        }
+        let title = std::mem::take(&mut self.title);
+        if kind == BlockKind::Heading {
+            self.heading(self.level, title, range.clone());
+        } else if self.bold == Bold::Ended && kind == BlockKind::Paragraph && self.quotes == 0 {
+            self.heading(Heading::OF_BOLD, title, range.clone());
+        }
+        self.push(kind, range);
+    }
+
+    fn heading(&mut self, level: u8, title: String, range: Range<usize>) {
+        let block = self.outline.blocks.len();
+        self.outline.headings.push(Heading { level, range, title, block });
+    }
+
+    fn push(&mut self, kind: BlockKind, range: Range<usize>) {
+        self.outline.blocks.push(Block { kind, range, is_quoted: self.quotes > 0 });
+    }
+}
+
+fn level_of(level: HeadingLevel) -> u8 {
+    match level {
+        HeadingLevel::H1 => 1,
+        HeadingLevel::H2 => 2,
+        HeadingLevel::H3 => 3,
+        HeadingLevel::H4 => 4,
+        HeadingLevel::H5 => 5,
+        HeadingLevel::H6 => 6,
+    }
+}
+
+/// Whether the last line of a block of code is the fence that closes it.
+fn is_fence_closed(block: &str) -> bool {
+    let sign = block.chars().next().unwrap_or('`');
+    let opened = block.len() - block.trim_start_matches(sign).len();
+    let mut lines = block.trim_end().lines();
+    let first = lines.next();
+    let last = lines.next_back().map(|line| line.trim_start_matches(['>', ' ', '\t']).trim_end());
+    first.is_some()
+        && last.is_some_and(|last| last.len() >= opened && last.chars().all(|character| character == sign))
+}
+
+/// The level and the words of `<h2>Summary</h2>`.
+fn html_heading(html: &str) -> Option<(u8, String)> {
+    let rest = html.strip_prefix("<h").or_else(|| html.strip_prefix("<H"))?;
+    let level = rest.bytes().next().filter(|byte| (b'1'..=b'6').contains(byte))? - b'0';
+    let (_, content) = rest.split_once('>')?;
+    let (title, _) = content.split_once("</")?;
+    let without_tags: Vec<&str> =
+        title.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect();
+    let words = without_tags.concat();
+    (!words.trim().is_empty()).then(|| (level, words.trim().to_owned()))
+}

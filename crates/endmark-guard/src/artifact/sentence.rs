@@ -1,0 +1,147 @@
+//! Sentences, and the parts of them that can stand for themselves.
+
+use std::ops::Range;
+
+/// How far a sentence is looked at to either side.
+const WINDOW_BYTES: usize = 500;
+
+/// Signs that end a sentence wherever they stand.
+const FULL_STOPS: &[char] = &['。', '！', '？', '；', '।', '؟'];
+
+/// The sentence of a block around an offset, as far as it is looked at.
+pub(crate) fn sentence_at(text: &str, block: Range<usize>, offset: usize) -> Range<usize> {
+    let start = floor(text, block.start.max(offset.saturating_sub(WINDOW_BYTES)));
+    let end = floor(text, block.end.min(offset + WINDOW_BYTES)).max(offset);
+    let before = &text[start..offset];
+    let begin = sentence_ends(before).last().map_or(start, |end| start + end);
+    let after = &text[offset..end];
+    let stop = sentence_ends(after).next().map_or(end, |end| offset + end);
+    begin..stop
+}
+
+/// Where sentences end in a text: behind the sign, if it is one beyond doubt.
+fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
+    text.char_indices().filter_map(|(at, character)| {
+        let end = at + character.len_utf8();
+        let rest = &text[end..];
+        let ends = match character {
+            '.' | '!' | '?' | ';' | '…' => {
+                let behind = rest.trim_start_matches(['"', '\'', ')', ']', '*', '_', '”', '’', '»']);
+                behind.starts_with(char::is_whitespace) && !is_abbreviation(&text[..at])
+            }
+            '\n' => rest.trim_start_matches([' ', '\t']).starts_with('\n'),
+            _ => FULL_STOPS.contains(&character),
+        };
+        ends.then_some(end)
+    })
+}
+
+/// Whether a full stop behind this ends an abbreviation.
+fn is_abbreviation(before: &str) -> bool {
+    let word = before
+        .rsplit(|character: char| character.is_whitespace() || character == '(')
+        .next()
+        .unwrap_or_default();
+    let letters = word.chars().filter(|character| character.is_alphabetic()).count();
+    letters == 1
+        || ["e.g", "i.e", "z.B", "d.h", "etc", "vs", "cf", "bzw", "p.ej"]
+            .iter()
+            .any(|known| word.eq_ignore_ascii_case(known))
+}
+
+/// The parts of a sentence that can stand for themselves around an offset: what is in brackets, and what is between dashes and colons.
+pub(crate) fn parts_around(text: &str, sentence: Range<usize>, offset: usize) -> Vec<Range<usize>> {
+    let mut parts = vec![sentence.clone()];
+    let begin = text[sentence.start..offset].rfind(['(', '[', '（', '【', '<', '{']);
+    let end = text[offset..sentence.end].find([')', ']', '）', '】', '>', '}']);
+    if let (Some(begin), Some(end)) = (begin, end) {
+        let sign = text[sentence.start + begin..].chars().next().map_or(1, char::len_utf8);
+        parts.push(sentence.start + begin + sign..offset + end);
+    }
+    let is_break = |character: char| matches!(character, '—' | '–' | ':' | '：' | '|');
+    let begin = text[sentence.start..offset].char_indices().rfind(|(_, character)| is_break(*character));
+    let end = text[offset..sentence.end].find(is_break);
+    let begin = begin.map_or(sentence.start, |(at, character)| sentence.start + at + character.len_utf8());
+    let end = end.map_or(sentence.end, |at| offset + at);
+    if (begin, end) != (sentence.start, sentence.end) {
+        parts.push(begin..end);
+    }
+    parts
+}
+
+/// Whether an offset is in quotation marks inside of a sentence.
+pub(crate) fn is_quoted(text: &str, sentence: Range<usize>, offset: usize) -> bool {
+    let (before, after) = (&text[sentence.start..offset], &text[offset..sentence.end]);
+    let is_inside = |open: char, close: char| match before.rfind([open, close]) {
+        Some(at) => before[at..].starts_with(open) && after.contains(close),
+        None => false,
+    };
+    let straight = before.matches('"').count() % 2 == 1 && after.contains('"');
+    let single = before.match_indices('\'').filter(|(at, _)| is_outer(before, *at)).count() % 2 == 1
+        && after.match_indices('\'').any(|(at, _)| is_outer(after, at));
+    straight
+        || single
+        || [
+            ('“', '”'),
+            ('„', '“'),
+            ('„', '”'),
+            ('«', '»'),
+            ('»', '«'),
+            ('‘', '’'),
+            ('‚', '‘'),
+            ('「', '」'),
+            ('『', '』'),
+            ('《', '》'),
+            ('‹', '›'),
+        ]
+        .iter()
+        .any(|(open, close)| is_inside(*open, *close))
+}
+
+/// Whether a sign is at the outside of a word, as a quotation mark is and an apostrophe is not.
+fn is_outer(text: &str, at: usize) -> bool {
+    let before = text[..at].chars().next_back();
+    let after = text[at + 1..].chars().next();
+    !(before.is_some_and(char::is_alphanumeric) && after.is_some_and(char::is_alphanumeric))
+}
+
+fn floor(text: &str, offset: usize) -> usize {
+    (0..=offset.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_is_what_stands_between_two_ends() {
+        let text = "One is here, e.g. this. Two (a. b) goes on? \"Three.\" 四。五 six";
+        for (word, sentence) in
+            [("this", "One is here, e.g. this."), ("goes", " Two (a. b) goes on?"), ("五", "五 six")]
+        {
+            assert_eq!(&text[sentence_at(text, 0..text.len(), text.find(word).unwrap())], sentence, "{word}");
+        }
+    }
+
+    #[test]
+    fn quotation_marks_of_many_languages_quote() {
+        for text in ["a \"x\" b", "a “x” b", "a „x“ b", "a «x» b", "a 'x' b", "a ‘x’ b", "「x」"]
+        {
+            assert!(is_quoted(text, 0..text.len(), text.find('x').unwrap()), "{text}");
+        }
+        for text in ["a \"b\" x \"c\"", "don't x it's", "x", "\"a x"] {
+            assert!(!is_quoted(text, 0..text.len(), text.find('x').unwrap()), "{text}");
+        }
+    }
+
+    #[test]
+    fn brackets_dashes_and_colons_part_a_sentence() {
+        let text = "Step 3: left (to be continued) here";
+        let parts = parts_around(text, 0..text.len(), text.find("be").unwrap());
+        assert!(parts.iter().any(|part| &text[part.clone()] == "to be continued"), "{parts:?}");
+        assert!(
+            parts.iter().any(|part| text[part.clone()].trim() == "left (to be continued) here"),
+            "{parts:?}"
+        );
+    }
+}

@@ -1,0 +1,104 @@
+//! What stands around an anchor: made once for all phrases that may be there.
+
+use std::ops::Range;
+
+use crate::artifact::{
+    Artifact, Block, BlockKind, Comment, comment_in, is_quoted, parts_around, sentence_at,
+};
+use crate::phrases::{Phrase, is_about, words};
+
+/// How far behind an anchor a phrase can go on.
+const REACH_BYTES: usize = 200;
+
+/// How many words before an anchor a phrase can begin.
+const REACH_WORDS: usize = 24;
+
+/// A sentence that people read as the author's own.
+#[derive(Debug)]
+pub(crate) struct Sentence<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) block: &'a Block,
+    /// The place of the block among all.
+    pub(crate) index: usize,
+    pub(crate) range: Range<usize>,
+    words: Vec<Range<usize>>,
+}
+
+impl<'a> Sentence<'a> {
+    /// The sentence of an offset, if it is in one.
+    pub(crate) fn at(artifact: &'a Artifact<'_>, at: usize) -> Option<Self> {
+        let (index, block) = artifact.outline().block_at(at)?;
+        let is_read = block.kind.is_text() || block.kind == BlockKind::Comment;
+        if !is_read || block.is_quoted {
+            return None;
+        }
+        let text = artifact.text();
+        let range = sentence_at(text, block.range.clone(), at);
+        let words = words_in(text, &range);
+        Some(Self { text, block, index, range, words })
+    }
+
+    /// Whether a further anchor has the same around it.
+    pub(crate) fn is_around(&self, at: usize) -> bool {
+        let is_near =
+            at + REACH_BYTES < self.range.end || self.range.end - self.range.start < 2 * REACH_BYTES;
+        self.range.contains(&at) && is_near
+    }
+
+    /// Whether somebody else says what stands at an offset.
+    pub(crate) fn is_quoted_at(&self, at: usize) -> bool {
+        is_quoted(self.text, self.range.clone(), at)
+    }
+
+    /// Where a phrase stands around an offset.
+    pub(crate) fn find(&self, phrase: &Phrase, at: usize) -> Option<Range<usize>> {
+        let end = self.words.partition_point(|word| word.start <= at);
+        let found = phrase.find_from(self.text, &self.words, end.saturating_sub(REACH_WORDS)..end)?;
+        let (first, last) = (self.words.get(found.start)?, self.words.get(found.end.checked_sub(1)?)?);
+        Some(first.start..last.end)
+    }
+
+    /// The part of it around an offset that a phrase is all of.
+    pub(crate) fn find_all(&self, phrase: &Phrase, at: usize) -> Option<Range<usize>> {
+        parts_around(self.text, self.range.clone(), at).into_iter().find(|part| self.is_all(phrase, part))
+    }
+
+    /// Whether a phrase is all that stands in a part of it.
+    pub(crate) fn is_all(&self, phrase: &Phrase, part: &Range<usize>) -> bool {
+        phrase.is_all(self.text, self.words_of(part))
+    }
+
+    /// The words of a part of it.
+    pub(crate) fn words_of(&self, part: &Range<usize>) -> &[Range<usize>] {
+        let first = self.words.partition_point(|word| word.start < part.start);
+        let end = self.words.partition_point(|word| word.end <= part.end);
+        self.words.get(first..end).unwrap_or_default()
+    }
+
+    /// Whether it speaks of what stands from an offset on, or denies it.
+    pub(crate) fn is_about(&self, at: usize) -> bool {
+        is_about(self.text, self.words_of(&(self.range.start..at)))
+    }
+}
+
+/// The words of a range, as ranges of the whole text.
+pub(crate) fn words_in(text: &str, range: &Range<usize>) -> Vec<Range<usize>> {
+    let words = words(&text[range.clone()]);
+    words.into_iter().map(|word| range.start + word.start..range.start + word.end).collect()
+}
+
+/// A comment with its words.
+#[derive(Debug)]
+pub(crate) struct Remark {
+    pub(crate) comment: Comment,
+    pub(crate) words: Vec<Range<usize>>,
+}
+
+impl Remark {
+    /// The comment of a line, if there is one.
+    pub(crate) fn of_line(text: &str, line: Range<usize>) -> Option<Self> {
+        let comment = comment_in(text, line)?;
+        let words = words_in(text, &comment.content);
+        Some(Self { comment, words })
+    }
+}

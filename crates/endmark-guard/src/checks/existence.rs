@@ -1,0 +1,32 @@
+//! Is anything there that is not the template?
+
+use crate::artifact::Artifact;
+use crate::finding::{Check, Found};
+
+/// Finds an artifact that is empty, or its template.
+pub(crate) fn check(artifact: &Artifact<'_>, skeleton: Option<&str>) -> Option<Found> {
+    if artifact.body().trim().is_empty() {
+        return Some(Found::new(
+            Check::Empty,
+            artifact.end(),
+            "the artifact has no content",
+            "Write the artifact; the file holds nothing that counts.",
+        ));
+    }
+    let is_untouched = skeleton.is_some_and(|skeleton| is_same(artifact.body(), skeleton));
+    is_untouched.then(|| {
+        let start = artifact.body_start();
+        let range = start..artifact.end().end.max(start);
+        Found::new(
+            Check::Untouched,
+            range,
+            "the artifact is its template, unchanged",
+            "Fill the template in: replace what it asks for by content.",
+        )
+    })
+}
+
+/// Whether two texts have the same words and signs; how lines end and how many are blank does not count.
+fn is_same(left: &str, right: &str) -> bool {
+    !right.trim().is_empty() && left.split_whitespace().eq(right.split_whitespace())
+}

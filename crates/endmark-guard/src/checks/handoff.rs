@@ -1,0 +1,40 @@
+//! Does the author hand the rest over instead of writing it?
+
+use std::ops::Range;
+
+use super::around::Sentence;
+use crate::artifact::Artifact;
+use crate::finding::{Check, Found};
+use crate::phrases::{Phrase, Scope};
+
+/// How many blocks at the end of a text are its end.
+const LAST_BLOCKS: usize = 4;
+
+const WHY: &str = "this hands the rest over to a later time or somebody else, instead of writing it";
+const FIX: &str = "Write what is announced here now, and take the announcement out.";
+
+/// Looks at the sentence around an anchor.
+pub(crate) fn look(
+    artifact: &Artifact<'_>,
+    phrase: &Phrase,
+    sentence: &Sentence<'_>,
+    at: usize,
+) -> Option<Found> {
+    let range = match phrase.scope {
+        Scope::Sentence => sentence.find_all(phrase, at)?,
+        Scope::End if artifact.outline().blocks().len() - sentence.index > LAST_BLOCKS => return None,
+        _ => sentence.find(phrase, at)?,
+    };
+    let is_said =
+        !artifact.outline().is_in_span(at) && !sentence.is_quoted_at(at) && !sentence.is_about(range.start);
+    is_said.then(|| Found::new(Check::Handoff, trimmed(sentence.text, sentence.range.clone()), WHY, FIX))
+}
+
+/// A range without the white space and the marks around it.
+pub(super) fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+    let is_mark = |character: char| character.is_whitespace() || "*_#>-+".contains(character);
+    let inside = text[range.clone()].trim_end();
+    let said = inside.trim_start_matches(is_mark);
+    let start = range.start + inside.len() - said.len();
+    start..start + said.trim_end_matches(is_mark).len()
+}

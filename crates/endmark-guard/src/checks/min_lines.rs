@@ -1,0 +1,16 @@
+//! Has it as many lines as it must have?
+
+use crate::artifact::Artifact;
+use crate::finding::{Check, Found};
+
+/// Counts lines that are not blank; those of front matter are not counted.
+pub(crate) fn check(artifact: &Artifact<'_>, least: Option<usize>) -> Option<Found> {
+    let least = least?;
+    let count = artifact.body().lines().filter(|line| !line.trim().is_empty()).count();
+    (count < least).then(|| {
+        let why =
+            format!("the artifact has {count} lines that are not blank, and must have at least {least}");
+        let fix = format!("Go on from here: at least {} more lines of content are needed.", least - count);
+        Found::new(Check::MinLines, artifact.end(), why, fix)
+    })
+}

@@ -1,0 +1,94 @@
+//! Is code left out, with a comment in its place?
+
+use super::around::Remark;
+use crate::artifact::{Artifact, BlockKind, Comment, Kind, comment_in};
+use crate::finding::{Check, Found};
+use crate::phrases::{Phrase, Scope};
+
+const WHY: &str = "this stands in place of code that is not there";
+const FIX: &str = "Write the code that is left out here in full.";
+
+/// How a comment shows that something is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ellipsis {
+    None,
+    /// Dots behind it, or brackets around it: what a comment can have for other reasons.
+    Weak,
+    /// Dots in front of it.
+    Strong,
+}
+
+/// Looks at the comment around an anchor.
+pub(crate) fn look(artifact: &Artifact<'_>, phrase: &Phrase, remark: &Remark, at: usize) -> Option<Found> {
+    let (text, outline, comment) = (artifact.text(), artifact.outline(), &remark.comment);
+    if !phrase.is_all(text, &remark.words) {
+        return None;
+    }
+    let block = outline.block_at(at).map(|(_, block)| block);
+    if block.is_some_and(|block| block.is_quoted) || outline.is_in_span(at) {
+        return None;
+    }
+    let ellipsis = ellipsis(&text[comment.content.clone()]);
+    let is_code = artifact.kind() == Kind::Code
+        || block.is_some_and(|block| matches!(block.kind, BlockKind::Code { .. }));
+    // Outside of code `#` begins a heading, and `-` an item.
+    if !is_code && !comment.is_certain && ellipsis != Ellipsis::Strong {
+        return None;
+    }
+    let alone = || stands_alone(text, comment);
+    let is_omission = match phrase.scope {
+        _ if !comment.is_all => ellipsis == Ellipsis::Strong,
+        Scope::Comment => ellipsis == Ellipsis::Strong || !is_one_of_several(text, comment),
+        Scope::Dotted => ellipsis == Ellipsis::Strong,
+        Scope::Elliptical => ellipsis == Ellipsis::Strong || (ellipsis == Ellipsis::Weak && alone()),
+        Scope::Alone => alone(),
+        Scope::Code => artifact.kind() == Kind::Code && alone(),
+        _ => false,
+    };
+    let line = &text[comment.line.clone()];
+    let indented = comment.line.start + line.len() - line.trim_start().len();
+    let start = if comment.is_all { indented } else { comment.content.start };
+    is_omission.then(|| Found::new(Check::Omission, start..comment.line.end, WHY, FIX))
+}
+
+fn ellipsis(content: &str) -> Ellipsis {
+    let brackets = [('(', ')'), ('[', ']'), ('<', '>'), ('（', '）')];
+    let is_bracketed =
+        brackets.iter().any(|(open, close)| content.starts_with(*open) && content.ends_with(*close));
+    let bare = content.trim_start_matches(['(', '[', '<', '（', ' ']);
+    let end = content.trim_end_matches([')', ']', '>', '）', ' ', '.', '…']);
+    let ends = content[end.len()..].contains("...") || content[end.len()..].contains('…');
+    if bare.starts_with("...") || bare.starts_with('…') {
+        Ellipsis::Strong
+    } else if ends || is_bracketed {
+        Ellipsis::Weak
+    } else {
+        Ellipsis::None
+    }
+}
+
+/// Whether no code follows that the comment could describe: a blank line, something that closes, less indentation, or
+/// nothing.
+fn stands_alone(text: &str, comment: &Comment) -> bool {
+    if is_one_of_several(text, comment) {
+        return false;
+    }
+    let indentation = |line: &str| line.len() - line.trim_start().len();
+    let own = indentation(&text[comment.line.clone()]);
+    let Some(next) = text[comment.line.end..].lines().nth(1) else { return true };
+    let code = next.trim();
+    let closes = ["</", "end", "...", "…", "pass", "return None", "raise NotImplementedError"];
+    code.is_empty()
+        || code.starts_with(['}', ')', ']', '`', '~'])
+        || closes.iter().any(|begin| code.starts_with(begin))
+        || indentation(next) < own
+}
+
+/// Whether the lines around it are comments, too: what has several lines is a text, and each of them a part of it.
+fn is_one_of_several(text: &str, comment: &Comment) -> bool {
+    let is_comment = |line: &str| comment_in(line, 0..line.len()).is_some_and(|comment| comment.is_all);
+    let before = text[..comment.line.start].strip_suffix('\n').unwrap_or_default();
+    let above = &before[before.rfind('\n').map_or(0, |newline| newline + 1)..];
+    let below = text[comment.line.end..].lines().nth(1).unwrap_or_default();
+    is_comment(above) || is_comment(below)
+}

@@ -1,0 +1,131 @@
+//! Does a file of code or data stop inside of what it has opened?
+
+use endmark_core::detect::detect;
+use endmark_core::{Format, Verdict};
+
+use crate::artifact::{Artifact, Kind};
+use crate::finding::{Check, Found};
+
+/// Finds JSON that is cut, and code that ends in an open bracket, string or comment.
+pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
+    match artifact.kind() {
+        Kind::Markdown => None,
+        Kind::Json => of_json(artifact),
+        Kind::Code => of_code(artifact),
+    }
+}
+
+fn of_json(artifact: &Artifact<'_>) -> Option<Found> {
+    let Verdict::Truncated(truncation) = detect(artifact.body().as_bytes(), &Format::Json).verdict else {
+        return None;
+    };
+    let start = artifact.body_start() + truncation.truncation_index.min(artifact.body().len());
+    let range = last_line(artifact.text(), start.min(artifact.end().end));
+    Some(Found::new(
+        Check::OpenCode,
+        range,
+        "this JSON document is not at its end",
+        "Write the rest of the document, and close what is open.",
+    ))
+}
+
+/// What of a text is open at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Bracket(u8),
+    String(u8),
+    LongString(u8),
+    Comment,
+}
+
+fn of_code(artifact: &Artifact<'_>) -> Option<Found> {
+    let body = artifact.body();
+    let open = open_at_end(body.as_bytes())?;
+    let end = artifact.end().end;
+    let line = last_line(artifact.text(), end);
+    let last = &artifact.text()[line.clone()];
+    // A file that is whole ends where it began, at the margin; whoever misread a sign on the way is not at the margin either.
+    let is_indented = last.starts_with([' ', '\t']);
+    let begins_block = last.trim_end().ends_with(['{', '(', '[', ',', '=', '+', '\\']);
+    if !is_indented && !begins_block && !matches!(open, Open::Comment | Open::LongString(_)) {
+        return None;
+    }
+    let what = match open {
+        Open::Bracket(sign) => format!("the code stops with `{}` still open", char::from(sign)),
+        Open::String(_) | Open::LongString(_) => "the code stops inside of a string".to_owned(),
+        Open::Comment => "the code stops inside of a comment".to_owned(),
+    };
+    Some(Found::new(Check::OpenCode, line, what, "Write the rest of the code, and close what is open."))
+}
+
+/// The line of an offset, without what is behind the offset.
+fn last_line(text: &str, end: usize) -> std::ops::Range<usize> {
+    let start = memchr::memrchr(b'\n', &text.as_bytes()[..end]).map_or(0, |newline| newline + 1);
+    start..end
+}
+
+/// Reads code of any language as far as brackets, strings and comments go; nothing where it does not add up.
+fn open_at_end(code: &[u8]) -> Option<Open> {
+    let has = |sign: &str| memchr::memmem::find(code, sign.as_bytes()).is_some();
+    let slashes = has("//") || has("/*") || has(";\n") || has("{\n");
+    let mut open: Vec<u8> = Vec::new();
+    let mut at = 0;
+    while let Some(&byte) = code.get(at) {
+        let rest = &code[at..];
+        match byte {
+            b'"' | b'\'' if rest.starts_with(&[byte; 3]) => {
+                match memchr::memmem::find(&rest[3..], &[byte; 3]) {
+                    Some(end) => at += end + 6,
+                    None => return Some(Open::LongString(byte)),
+                }
+            }
+            b'/' if rest.starts_with(b"/*") => match memchr::memmem::find(&rest[2..], b"*/") {
+                Some(end) => at += end + 4,
+                None => return Some(Open::Comment),
+            },
+            b'/' if slashes && rest.starts_with(b"//") => at += line_length(rest),
+            b'#' if !slashes => at += line_length(rest),
+            b'"' | b'\'' => match string_length(rest, byte) {
+                Some(length) => at += length,
+                None if byte == b'"' && !rest.contains(&b'\n') => return Some(Open::String(byte)),
+                // An apostrophe or a lifetime.
+                None => at += 1,
+            },
+            b'(' | b'[' | b'{' => {
+                open.push(byte);
+                at += 1;
+            }
+            b')' | b']' | b'}' => {
+                let opener = match byte {
+                    b')' => b'(',
+                    b']' => b'[',
+                    _ => b'{',
+                };
+                // Signs that do not match were misread: nothing can be said.
+                if open.pop() != Some(opener) {
+                    return None;
+                }
+                at += 1;
+            }
+            _ => at += 1,
+        }
+    }
+    open.last().map(|&sign| Open::Bracket(sign))
+}
+
+fn line_length(rest: &[u8]) -> usize {
+    memchr::memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1)
+}
+
+/// The length of a string that ends in its line.
+fn string_length(rest: &[u8], quote: u8) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        match rest.get(at)? {
+            b'\\' => at += 2,
+            b'\n' => return None,
+            byte if *byte == quote => return Some(at + 1),
+            _ => at += 1,
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Is the last block of code closed?
+
+use crate::artifact::{Artifact, BlockKind, Kind};
+use crate::finding::{Check, Found};
+
+/// Finds a block of code between fences of which the second is missing, so that it runs to the end of the text.
+pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
+    let last = artifact.outline().last().filter(|_| artifact.kind() == Kind::Markdown)?;
+    let is_open = matches!(last.kind, BlockKind::Code { is_closed: false, is_fenced: true });
+    is_open.then(|| {
+        let line = artifact.text()[last.range.clone()].lines().next().unwrap_or_default();
+        let range = last.range.start..last.range.start + line.len();
+        Found::new(
+            Check::OpenFence,
+            range,
+            "this block of code is never closed: the text stops inside of it",
+            "Write the rest of the block, and close its fence.",
+        )
+    })
+}

@@ -1,0 +1,58 @@
+//! Does the text stop inside of a table?
+
+use crate::artifact::{Artifact, BlockKind, Kind};
+use crate::finding::{Check, Found};
+
+const FIX: &str = "Write the rest of the table.";
+
+/// Finds a table at the end of a text that has no rows, or whose last row is not like the others.
+pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
+    let last = artifact.outline().last().filter(|_| artifact.kind() == Kind::Markdown)?;
+    let text = artifact.text();
+    let table = artifact
+        .outline()
+        .tables()
+        .last()
+        .filter(|table| last.range.end <= table.range.end && table.range.start <= last.range.start);
+    let Some(table) = table else { return of_paragraph(artifact) };
+    let source = text[table.range.clone()].trim_end();
+    let row = source.lines().next_back().unwrap_or_default();
+    let start = table.range.start + source.len() - row.len();
+    let range = start..start + row.len();
+    if table.rows == 0 {
+        return Some(Found::new(
+            Check::OpenTable,
+            range,
+            "this table has a head and no rows: the text stops there",
+            FIX,
+        ));
+    }
+    let mut others = source.lines().rev().skip(1);
+    let is_closed = |row: &str| row.trim_end().ends_with('|');
+    let breaks_off = !is_closed(row) && others.all(is_closed);
+    breaks_off.then(|| {
+        Found::new(
+            Check::OpenTable,
+            range,
+            "the last row of this table is not closed, and all others are",
+            FIX,
+        )
+    })
+}
+
+/// A row of a table whose second line never came is a paragraph.
+fn of_paragraph(artifact: &Artifact<'_>) -> Option<Found> {
+    let last =
+        artifact.outline().last().filter(|last| last.kind == BlockKind::Paragraph && !last.is_quoted)?;
+    let paragraph = artifact.text()[last.range.clone()].trim_end();
+    let mut lines = paragraph.lines();
+    let is_row = lines.next_back().is_some_and(|row| row.starts_with('|') && row.matches('|').count() >= 2);
+    (is_row && lines.next().is_none_or(|above| above.starts_with('|'))).then(|| {
+        Found::new(
+            Check::OpenTable,
+            last.range.clone(),
+            "this is the head of a table, and the text stops there",
+            FIX,
+        )
+    })
+}

@@ -1,0 +1,100 @@
+//! Phrases: found in one pass over the text, and each looked at by the check that it belongs to.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::around::{Remark, Sentence};
+use super::{forbidden, handoff, omission, placeholder};
+use crate::artifact::{Artifact, Kind};
+use crate::finding::{Check, Found};
+use crate::phrases::{Bank, DEFAULT, Sign};
+
+/// Finds handoffs (if they are forbidden), placeholders, code that is left out, and what the criteria forbid.
+pub(crate) fn check(artifact: &Artifact<'_>, forbidden: &Bank, handoffs: bool) -> Vec<Found> {
+    if artifact.kind() == Kind::Json {
+        return Vec::new();
+    }
+    let mut found = look(artifact, &DEFAULT, handoffs);
+    found.extend(look(artifact, forbidden, true));
+    without_inner(found)
+}
+
+fn look(artifact: &Artifact<'_>, bank: &Bank, handoffs: bool) -> Vec<Found> {
+    let text = artifact.text();
+    let mut found: Vec<Found> = Vec::new();
+    let mut sentence: Option<Sentence<'_>> = None;
+    let mut line = Line { range: 0..0, remark: None };
+    // A phrase is looked for once in each sentence or line, however many of its words stand there.
+    let mut tried = BTreeSet::new();
+    for hit in bank.hits(text).filter(|hit| hit.at >= artifact.body_start()) {
+        if !sentence.as_ref().is_some_and(|sentence| sentence.is_around(hit.at)) {
+            sentence = None;
+        }
+        let is_new_line = line.turn_to(text, hit.at);
+        if is_new_line {
+            tried.clear();
+        }
+        for (index, phrase) in hit.phrases() {
+            let one = match phrase.sign {
+                Sign::Omission => {
+                    let Some(remark) = &line.remark else { continue };
+                    if !remark.comment.content.contains(&hit.at) || !tried.insert(index) {
+                        continue;
+                    }
+                    omission::look(artifact, phrase, remark, hit.at)
+                }
+                Sign::Handoff if !handoffs => None,
+                sign => {
+                    if sentence.is_none() {
+                        sentence = Sentence::at(artifact, hit.at);
+                    }
+                    let Some(sentence) = &sentence else { continue };
+                    match sign {
+                        Sign::Handoff => handoff::look(artifact, phrase, sentence, hit.at),
+                        Sign::Placeholder => placeholder::look(artifact, phrase, sentence, hit.at),
+                        _ => forbidden::look(artifact, phrase, sentence, hit.at),
+                    }
+                }
+            };
+            found.extend(one);
+        }
+    }
+    found
+}
+
+/// The line of the anchor, with its comment.
+struct Line {
+    range: Range<usize>,
+    remark: Option<Remark>,
+}
+
+impl Line {
+    /// Reads the line of an offset, if it is another one.
+    fn turn_to(&mut self, text: &str, at: usize) -> bool {
+        if self.range.contains(&at) {
+            return false;
+        }
+        let bytes = text.as_bytes();
+        let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1);
+        let end = memchr::memchr(b'\n', &bytes[at..]).map_or(text.len(), |newline| at + newline);
+        *self = Self { range: start..end, remark: Remark::of_line(text, start..end) };
+        true
+    }
+}
+
+/// Of findings that lie in each other the larger ones; of one place one.
+fn without_inner(mut found: Vec<Found>) -> Vec<Found> {
+    found.sort_by_key(|found| (found.range.start, std::cmp::Reverse(found.range.end), found.check));
+    let mut kept: Vec<Found> = Vec::with_capacity(found.len());
+    for one in found {
+        let is_inner = kept.iter().rev().take(2).any(|last| {
+            last.range.start <= one.range.start
+                && one.range.start < last.range.end
+                && (last.check == one.check || one.check != Check::ForbiddenPhrase)
+        });
+        if !is_inner {
+            kept.push(one);
+        }
+    }
+    kept
+}

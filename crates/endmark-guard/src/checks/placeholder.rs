@@ -1,0 +1,85 @@
+//! Does something stand where content was to be?
+
+use std::ops::Range;
+
+use super::around::{Sentence, words_in};
+use super::handoff::trimmed;
+use crate::artifact::{Artifact, Block, BlockKind, Kind};
+use crate::finding::{Check, Found};
+use crate::phrases::{Phrase, Scope};
+
+const WHY: &str = "a placeholder stands where content belongs";
+const FIX: &str = "Write the content in its place.";
+
+/// Words that are signs of a placeholder only in capitals: in small letters they are words like others.
+const IN_CAPITALS: &[&str] = &["todo", "tbd", "tba", "tbc", "fixme", "wip", "xxx"];
+
+/// Looks at the block around an anchor.
+pub(crate) fn look(
+    artifact: &Artifact<'_>,
+    phrase: &Phrase,
+    sentence: &Sentence<'_>,
+    at: usize,
+) -> Option<Found> {
+    let (text, outline) = (sentence.text, artifact.outline());
+    // In a file of code a comment that says so is a note, and what it stands for is judged as code that is left out.
+    if artifact.kind() != Kind::Markdown || sentence.block.kind == BlockKind::Comment {
+        return None;
+    }
+    let range = match phrase.scope {
+        Scope::Block => whole_block(text, sentence.block, at, phrase)?,
+        Scope::Brackets => bracketed(sentence, at, phrase)?,
+        Scope::Sentence => sentence.find_all(phrase, at)?,
+        _ => sentence.find(phrase, at).map(|_| sentence.range.clone())?,
+    };
+    let is_said = !outline.is_in_link(at)
+        && !outline.is_in_span(at)
+        && !sentence.is_quoted_at(at)
+        && !sentence.is_about(range.start.max(sentence.range.start));
+    is_said.then(|| Found::new(Check::Placeholder, trimmed(text, range), WHY, FIX))
+}
+
+/// All of a block, or what a field in it has for a value.
+fn whole_block(text: &str, block: &Block, at: usize, phrase: &Phrase) -> Option<Range<usize>> {
+    /// A longer block is content, whatever it begins with.
+    const LONGEST_BYTES: usize = 600;
+    if block.kind == BlockKind::Heading || block.range.len() > LONGEST_BYTES {
+        return None;
+    }
+    let value = text[block.range.start..at].rfind([':', '：', '|', '—']).map(|sign| {
+        let start = block.range.start + sign;
+        start + text[start..].chars().next().map_or(1, char::len_utf8)..block.range.end
+    });
+    let is_it = |range: &Range<usize>| is_meant_by(phrase, text, &words_in(text, range));
+    [Some(block.range.clone()), value].into_iter().flatten().find(is_it)
+}
+
+/// Whether a phrase is all of these words, and meant as a sign.
+fn is_meant_by(phrase: &Phrase, text: &str, words: &[Range<usize>]) -> bool {
+    phrase.is_all(text, words) && words.first().is_some_and(|first| is_meant(&text[first.clone()]))
+}
+
+/// Whether a word is meant as a sign where it is one only in capitals.
+fn is_meant(word: &str) -> bool {
+    let is_sign = IN_CAPITALS.iter().any(|sign| word.eq_ignore_ascii_case(sign));
+    !is_sign || word.bytes().all(|letter| letter.is_ascii_uppercase())
+}
+
+/// What stands in brackets around an offset.
+fn bracketed(sentence: &Sentence<'_>, at: usize, phrase: &Phrase) -> Option<Range<usize>> {
+    let (text, range) = (sentence.text, &sentence.range);
+    let open = range.start + text[range.start..at].rfind(['[', '<', '{', '【', '［'])?;
+    // Of braces only two are one, as in `{{ name }}`.
+    if text[open..].starts_with('{') && !text[..open].ends_with('{') {
+        return None;
+    }
+    let close = at + text[at..range.end].find([']', '>', '}', '】', '］'])?;
+    let inside = open + text[open..].chars().next()?.len_utf8()..close;
+    let behind = &text[close..];
+    let is_link = behind.starts_with("](") || behind.starts_with("][") || behind.starts_with("]:");
+    // `<your-name>` in an address or a command is for the reader to fill in.
+    let before = text[..open].chars().next_back();
+    let stands_alone = before.is_none_or(|before| !before.is_alphanumeric() && !"/=@-_.\\$".contains(before));
+    let end = close + text[close..].chars().next().map_or(0, char::len_utf8);
+    (!is_link && stands_alone && is_meant_by(phrase, text, sentence.words_of(&inside))).then_some(open..end)
+}

@@ -1,0 +1,101 @@
+//! Are the sections there, and is anything in them?
+
+use crate::artifact::{Artifact, Heading, is_same_title, title_of};
+use crate::finding::{Check, Found};
+
+/// How alike two titles are at least that somebody may have confused.
+const LEAST_LIKENESS: f64 = 0.6;
+
+/// Finds required sections that are missing or empty, and a heading that the text stops at.
+pub(crate) fn check(artifact: &Artifact<'_>, required: &[String]) -> Vec<Found> {
+    let mut found: Vec<Found> = required.iter().filter_map(|wanted| of_required(artifact, wanted)).collect();
+    if let Some(stops) = stops_at_heading(artifact)
+        && !found.iter().any(|found| found.range == stops.range)
+    {
+        found.push(stops);
+    }
+    found
+}
+
+fn of_required(artifact: &Artifact<'_>, wanted: &str) -> Option<Found> {
+    let (level, title) = wanted_title(wanted);
+    let headings = artifact.outline().headings();
+    let fits = |heading: &&Heading| {
+        level.is_none_or(|level| heading.level == level) && is_same_title(&title_of(&heading.title), &title)
+    };
+    let places: Vec<usize> =
+        (0..headings.len()).filter(|&index| headings.get(index).as_ref().is_some_and(fits)).collect();
+    if places.iter().any(|&index| has_content(artifact, index)) {
+        return None;
+    }
+    Some(match places.first().and_then(|&index| headings.get(index)) {
+        Some(heading) => empty(heading, wanted),
+        None => missing(artifact, wanted, &title),
+    })
+}
+
+/// `## Risks` demands a level, `Risks` none.
+fn wanted_title(wanted: &str) -> (Option<u8>, String) {
+    let signs = wanted.trim_start().bytes().take_while(|byte| *byte == b'#').count();
+    let level = u8::try_from(signs).ok().filter(|level| (1..=6).contains(level));
+    (level, title_of(wanted.trim_start().trim_start_matches('#')))
+}
+
+fn has_content(artifact: &Artifact<'_>, heading: usize) -> bool {
+    artifact.outline().blocks_under(heading).iter().any(|block| block.kind.is_content())
+}
+
+fn empty(heading: &Heading, wanted: &str) -> Found {
+    let why = format!("the section `{}` has a heading and nothing under it", wanted.trim());
+    Found::new(Check::SectionEmpty, heading.range.clone(), why, "Write what belongs under this heading.")
+}
+
+fn missing(artifact: &Artifact<'_>, wanted: &str, title: &str) -> Found {
+    let likeness =
+        |heading: &&Heading| strsim::normalized_damerau_levenshtein(&title_of(&heading.title), title);
+    let nearest = artifact.outline().headings().iter().filter(|heading| likeness(heading) >= LEAST_LIKENESS);
+    let nearest = nearest.max_by(|left, right| likeness(left).total_cmp(&likeness(right)));
+    let fix = match nearest {
+        Some(heading) => format!(
+            "Add a heading `{}` with its content; the nearest there is says `{}`.",
+            wanted.trim(),
+            heading.title.trim()
+        ),
+        None => format!("Add a heading `{}` with its content.", wanted.trim()),
+    };
+    Found::new(
+        Check::SectionMissing,
+        artifact.end(),
+        format!("the section `{}` is missing", wanted.trim()),
+        fix,
+    )
+}
+
+/// A heading with nothing behind it, where headings have something under them: the text stops there.
+fn stops_at_heading(artifact: &Artifact<'_>) -> Option<Found> {
+    let outline = artifact.outline();
+    let last = outline.headings().len().checked_sub(1)?;
+    let heading = outline.headings().get(last).filter(|heading| heading.is_real())?;
+    if has_content(artifact, last)
+        || is_version(&heading.title)
+        || !outline.blocks().iter().any(|block| block.kind.is_content())
+    {
+        return None;
+    }
+    let why = format!("the text stops at the heading `{}`, with nothing under it", heading.title.trim());
+    Some(Found::new(
+        Check::SectionEmpty,
+        heading.range.clone(),
+        why,
+        "Write what belongs under this heading, or take it out.",
+    ))
+}
+
+/// Whether a heading names a version or a day, of which there may be nothing to say.
+fn is_version(title: &str) -> bool {
+    let is_unreleased =
+        title.trim_matches(|sign: char| !sign.is_alphanumeric()).eq_ignore_ascii_case("unreleased");
+    let numbers =
+        title.split(|sign: char| !sign.is_ascii_digit()).filter(|number| !number.is_empty()).count();
+    is_unreleased || numbers >= 2
+}

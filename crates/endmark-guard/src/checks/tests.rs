@@ -1,0 +1,19 @@
+use crate::{Artifact, Criteria, Guard, Report};
+
+fn judge(text: &str) -> Report {
+    Guard::new(Criteria::default()).judge(&Artifact::read(text))
+}
+
+/// The checks that find something, with what they quote.
+fn found(text: &str) -> Vec<(&'static str, String)> {
+    judge(text).findings().iter().map(|finding| (finding.check.name(), finding.text.clone())).collect()
+}
+
+fn names(text: &str) -> Vec<&'static str> {
+    found(text).into_iter().map(|(name, _)| name).collect()
+}
+
+mod code;
+mod criteria;
+mod endings;
+mod phrases;

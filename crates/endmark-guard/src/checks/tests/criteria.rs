@@ -1,0 +1,99 @@
+use crate::{Artifact, Criteria, Guard, Template};
+
+fn names(criteria: Criteria, text: &str) -> Vec<(&'static str, usize)> {
+    let report = Guard::new(criteria).judge(&Artifact::read(text));
+    report.findings().iter().map(|finding| (finding.check.name(), finding.line)).collect()
+}
+
+fn sections(wanted: &[&str]) -> Criteria {
+    Criteria {
+        required_sections: wanted.iter().map(|wanted| (*wanted).to_owned()).collect(),
+        ..Criteria::default()
+    }
+}
+
+#[test]
+fn lines_that_are_not_blank_are_counted_without_front_matter() {
+    let criteria = |least| Criteria { min_lines: Some(least), ..Criteria::default() };
+    let text = "---\ntitle: T\n---\n# A\n\n\nOne.\n \nTwo.\n";
+    assert_eq!(names(criteria(3), text), []);
+    assert_eq!(names(criteria(4), text), [("min_lines", 9)]);
+}
+
+#[test]
+fn a_section_is_found_at_any_level_unless_one_is_demanded() {
+    let text = "# Report\n\n### 2. RISKS:\n\nNone.\n\n**Costs**\n\nNone.\n\n<h2>Plan</h2>\n\nNone.\n\nDates\n-----\n\nNone.\n";
+    for wanted in ["Risks", "### risks", "Costs", "plan", "## Plan", "dates", "3. Risks"] {
+        assert_eq!(names(sections(&[wanted]), text), [], "{wanted}");
+    }
+    for wanted in ["## Risks", "Risk", "Owners"] {
+        assert_eq!(
+            names(sections(&[wanted]), text).first().map(|(name, _)| *name),
+            Some("section_missing"),
+            "{wanted}"
+        );
+    }
+}
+
+#[test]
+fn a_section_whose_subsections_have_content_is_not_empty() {
+    let text = "# A\n\n## B\n\n### C\n\nText.\n\n## D\n\n## E\n\n---\n\n<!-- x -->\n\n## F\n\n```\nx\n```\n";
+    for full in ["A", "B", "C", "F"] {
+        assert_eq!(names(sections(&[full]), text), [], "{full}");
+    }
+    assert_eq!(names(sections(&["D", "E"]), text), [("section_empty", 9), ("section_empty", 11)]);
+}
+
+#[test]
+fn of_two_sections_with_one_title_one_with_content_is_enough() {
+    assert_eq!(names(sections(&["B"]), "## B\n\n## A\n\nx.\n\n## B\n\nText.\n"), []);
+}
+
+#[test]
+fn the_nearest_heading_is_named() {
+    let report = Guard::new(sections(&["Summary"])).judge(&Artifact::read("# Sumary\n\nText.\n"));
+    assert!(report.findings()[0].fix.contains("`Sumary`"), "{report:?}");
+}
+
+#[test]
+fn forbidden_phrases_are_found_outside_of_code_and_quotations() {
+    let criteria = || Criteria {
+        forbidden_phrases: vec!["we  Hope".to_owned(), "希望".to_owned()],
+        ..Criteria::default()
+    };
+    assert_eq!(names(criteria(), "# A\n\nSo **we\nhope** that it works.\n"), [("forbidden_phrase", 3)]);
+    assert_eq!(names(criteria(), "# A\n\n我们希望如此。\n"), [("forbidden_phrase", 3)]);
+    for text in [
+        "`we hope` so.",
+        "\"We hope\", he said.",
+        "> we hope\n\nNot us.",
+        "We hopefully do.",
+        "```\nwe hope\n```\n",
+    ] {
+        assert_eq!(names(criteria(), text), [], "{text}");
+    }
+}
+
+#[test]
+fn phrases_of_a_stage_replace_those_that_are_known() {
+    let text = "# A\n\nText.\n\nTo be continued.\n";
+    assert_eq!(names(Criteria::default(), text), [("handoff", 5)]);
+    assert_eq!(names(Criteria::default().with_only(Vec::new()), text), []);
+}
+
+#[test]
+fn the_template_itself_is_untouched() {
+    let source = "---\nsuccessCriteria:\n  minLines: 2\n---\n# Report\n\nWhat was done?\n";
+    let guard = Guard::of_template(Template::read("t.md", source).unwrap());
+    let checks = |text: &str| {
+        guard
+            .judge(&Artifact::read(text))
+            .findings()
+            .iter()
+            .map(|finding| finding.check.name())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(checks(source), ["untouched"]);
+    assert_eq!(checks("# Report\r\n\r\n\r\nWhat was done?"), ["untouched"]);
+    assert_eq!(checks("# Report\n\nThe parser was done.\n"), [] as [&str; 0]);
+}

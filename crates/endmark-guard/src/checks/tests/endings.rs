@@ -1,0 +1,71 @@
+use super::{found, judge, names};
+use crate::Verdict;
+
+const BEFORE: &str = "# Report\n\nThe first part of the work is done and all of it is tested.\n\nThe second part of the work is done and all of it is tested.\n\n\
+                      The third part of the work is done and all of it is tested.\n\n";
+
+#[test]
+fn a_text_that_stops_in_the_middle_is_truncated() {
+    for (last, check) in [
+        ("The fourth part needs more work in the", "mid_sentence"),
+        ("The fourth part needs more work on its parser before it", "mid_sentence"),
+        ("The following has to be done first:", "mid_sentence"),
+        ("The fourth part (see the notes", "mid_sentence"),
+        ("The fourth part is in [the notes](https://exam", "mid_sentence"),
+        ("- one\n- two, and then,", "mid_sentence"),
+        ("Die Analyse zeigt, dass der Parser und", "mid_sentence"),
+        ("```rust\nfn main() {", "open_fence"),
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 |", ""),
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n| 3", "open_table"),
+        ("| a | b |\n|---|---|", "open_table"),
+        ("| a | b |", "open_table"),
+    ] {
+        let report = judge(&format!("{BEFORE}{last}"));
+        if check.is_empty() {
+            assert_eq!(report.findings(), [], "{last}");
+        } else {
+            let names: Vec<&str> = report.findings().iter().map(|finding| finding.check.name()).collect();
+            assert_eq!((report.verdict(), names), (Verdict::Truncated, vec![check]), "{last}");
+        }
+    }
+}
+
+#[test]
+fn a_text_that_ends_is_whole() {
+    for last in [
+        "That is all.",
+        "MIT",
+        "Licensed under MIT or Apache-2.0",
+        "Ask us (or them)",
+        "- one\n- two",
+        "[The notes](https://example.org/a)",
+        "**Version:** 3",
+        "```rust\nfn main() {}\n```",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        "a | b\n---|---\n1 | 2",
+        "What comes next is on you!",
+        "すべて完了しました。",
+        "![picture](a.png)",
+        "[a]: https://example.org",
+        "It ends with `code`",
+    ] {
+        assert_eq!(found(&format!("{BEFORE}{last}\n")), [], "{last}");
+    }
+}
+
+#[test]
+fn the_last_heading_needs_something_under_it() {
+    assert_eq!(names("# A\n\nWords stand here.\n\n## B\n"), ["section_empty"]);
+    assert_eq!(names("# A\n\nWords stand here.\n\n## B\n\n<!-- what is it? -->\n"), ["section_empty"]);
+    assert_eq!(names("# A\n\n## B\n\nWords stand here.\n"), [] as [&str; 0]);
+    assert_eq!(names("# A\n"), [] as [&str; 0]);
+}
+
+#[test]
+fn nothing_is_empty() {
+    for text in ["", " \n\n", "\u{feff}", "---\na: 1\n---\n\n"] {
+        let report = judge(text);
+        let names: Vec<&str> = report.findings().iter().map(|finding| finding.check.name()).collect();
+        assert_eq!((report.verdict(), names), (Verdict::WrappedUp, vec!["empty"]), "{text:?}");
+    }
+}

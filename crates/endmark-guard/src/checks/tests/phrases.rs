@@ -1,0 +1,109 @@
+use super::{found, names};
+
+#[test]
+fn handoffs_are_found_in_many_wordings_and_languages() {
+    for text in [
+        "To be continued.",
+        "*(to be continued in the next message)*",
+        "I will continue this analysis in the next session.",
+        "Continuing in next session…",
+        "The remaining sections will be covered in a follow-up.",
+        "I'll add the remaining tests later.",
+        "Would you like me to continue with the remaining modules?",
+        "Let me know if you'd like me to proceed with the rest.",
+        "Due to length constraints, only the first two modules are described.",
+        "The rest of the work is left for the next agent.",
+        "I'm running out of context, so the list stops here.",
+        "Reply \"continue\" and I will go on.",
+        "Fortsetzung folgt.",
+        "Ich werde die Analyse in der nächsten Sitzung fortsetzen.",
+        "Die restlichen Abschnitte folgen später.",
+        "À suivre.",
+        "Je terminerai l'analyse dans la prochaine session.",
+        "Continuará.",
+        "Continuaré con el resto en la próxima sesión.",
+        "Vou continuar na próxima mensagem.",
+        "Continuerò l'analisi nella prossima sessione.",
+        "Wordt vervolgd.",
+        "Ciąg dalszy nastąpi.",
+        "Продолжение следует.",
+        "Остальные разделы будут добавлены позже.",
+        "未完待续",
+        "由于篇幅限制，只列出前两个模块。",
+        "剩余部分将在下一条消息中继续。",
+        "残りは次回のセッションで対応します。",
+        "나머지 내용은 다음 답변에서 계속하겠습니다.",
+    ] {
+        let document = format!("# Report\n\nThe parser is done, and all of its tests pass.\n\n{text}\n");
+        assert_eq!(names(&document), ["handoff"], "{text}");
+    }
+}
+
+#[test]
+fn what_only_speaks_of_handoffs_is_none() {
+    for text in [
+        "The guard flags phrases such as to be continued.",
+        "An agent must not write that it will continue in the next session.",
+        "He wrote “to be continued” at the end.",
+        "The string \"continuing in next session\" is a handoff.",
+        "Say `to be continued` and it stops.",
+        "> To be continued.",
+        "```text\nTo be continued.\n```",
+        "The loop continues until the next message arrives.",
+        "The session is continued when the token is refreshed.",
+        "The rest of the options are described below.",
+        "Nothing was left for the next session.",
+        "Der Rest der Parameter ist optional.",
+        "其余参数是可选的。",
+    ] {
+        let document = format!(
+            "# Report\n\nThe parser is done, and all of its tests pass.\n\n{text}\n\nThat is all there is.\n"
+        );
+        assert_eq!(found(&document), [], "{text}");
+    }
+}
+
+#[test]
+fn placeholders_are_found_where_content_belongs() {
+    for (text, quote) in [
+        ("TBD", "TBD"),
+        ("- Owner: TBD", "TBD"),
+        ("| a | b |\n|---|---|\n| x | WIP |", "WIP"),
+        ("**TBD: write this section**", "TBD: write this section"),
+        ("To be added.", "To be added."),
+        ("*Coming soon*", "Coming soon"),
+        ("[Insert the summary here]", "[Insert the summary here]"),
+        ("The client is [Company Name] from Bern.", "[Company Name]"),
+        ("Lorem ipsum dolor sit amet, consectetur.", "Lorem ipsum dolor sit amet, consectetur."),
+        ("This section will be completed later.", "This section will be completed later."),
+        ("Placeholder for the analysis.", "Placeholder for the analysis."),
+        ("Dieser Abschnitt wird noch ergänzt.", "Dieser Abschnitt wird noch ergänzt."),
+        ("À compléter", "À compléter"),
+        ("Por definir", "Por definir"),
+        ("待补充", "待补充"),
+        ("準備中", "準備中"),
+    ] {
+        let document = format!(
+            "# Report\n\nThe parser is done.\n\n## Next\n\n{text}\n\n## End\n\nThat is all there is.\n"
+        );
+        assert_eq!(found(&document), [("placeholder", quote.to_owned())], "{text}");
+    }
+}
+
+#[test]
+fn words_of_placeholders_in_sentences_are_none() {
+    for text in [
+        "The TBD list has three items.",
+        "Todo es posible con esta herramienta.",
+        "The [name](https://example.org) leads there.",
+        "Each `TBD` is counted.",
+        "The input field shows a placeholder text until something is typed.",
+        "Run `clone <your-repository>` first.",
+        "The data to be added is checked before.",
+        "- [x] Done",
+        "Add your key to the file `.env`, and start the server with it.",
+    ] {
+        let document = format!("# Report\n\nThe parser is done.\n\n{text}\n\nThat is all there is.\n");
+        assert_eq!(found(&document), [], "{text}");
+    }
+}

@@ -1,0 +1,103 @@
+//! Criteria from a tree of values, whatever it was written in.
+
+use serde_json::{Map, Value};
+
+use super::{Criteria, CriteriaError};
+
+/// The keys, in the spelling of Rust; each is read in camelCase, too.
+const KEYS: [&str; 5] = [
+    "min_lines",
+    "required_sections",
+    "forbidden_phrases",
+    "forbidden_phrases_only",
+    "token_usage_warning_threshold",
+];
+
+/// Keys that hold all of them.
+pub(super) const SECTION: &str = "success_criteria";
+
+/// Below this share of equal characters two keys have nothing to do with each other.
+const LEAST_LIKENESS: f64 = 0.5;
+
+/// The longest artifact that can be demanded.
+const MAX_LINES: u64 = 10_000_000;
+
+/// A key in the spelling of Rust.
+pub(super) fn snake_case(key: &str) -> String {
+    let mut snake = String::with_capacity(key.len() + 4);
+    for character in key.trim().chars() {
+        if character.is_uppercase() && !snake.is_empty() && !snake.ends_with('_') {
+            snake.push('_');
+        }
+        snake.extend(if character == '-' { '_' } else { character }.to_lowercase());
+    }
+    snake
+}
+
+/// The value under `successCriteria`, however it is spelt.
+pub(super) fn section(object: &Map<String, Value>) -> Option<&Value> {
+    object.iter().find(|(key, _)| snake_case(key) == SECTION).map(|(_, value)| value)
+}
+
+/// The known key that is most like this one.
+pub(super) fn nearest<'k>(key: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
+    let snake = snake_case(key);
+    let likeness = |known: &str| strsim::normalized_damerau_levenshtein(&snake, known);
+    let known = known.into_iter().filter(|known| likeness(known) >= LEAST_LIKENESS);
+    known.max_by(|left, right| likeness(left).total_cmp(&likeness(right))).map(str::to_owned)
+}
+
+/// Reads criteria. Unknown keys are errors: one with a slip in it would be a criterion that nobody is held to.
+pub(super) fn criteria(value: &Value) -> Result<Criteria, CriteriaError> {
+    let Value::Object(object) = value else {
+        return Err(CriteriaError::Value {
+            key: "successCriteria".to_owned(),
+            expected: "a table of criteria",
+        });
+    };
+    let mut criteria = Criteria::default();
+    let mut seen: Vec<&'static str> = Vec::new();
+    let mut only = None;
+    for (written, value) in object {
+        let snake = snake_case(written);
+        let Some(key) = KEYS.into_iter().find(|key| *key == snake) else {
+            return Err(CriteriaError::UnknownKey { key: written.clone(), nearest: nearest(written, KEYS) });
+        };
+        if seen.contains(&key) {
+            return Err(CriteriaError::Twice(key));
+        }
+        seen.push(key);
+        let wrong = |expected| CriteriaError::Value { key: written.clone(), expected };
+        match key {
+            "min_lines" => {
+                let lines = value.as_u64().filter(|lines| (1..=MAX_LINES).contains(lines));
+                let lines = lines.and_then(|lines| usize::try_from(lines).ok());
+                criteria.min_lines =
+                    Some(lines.ok_or_else(|| wrong("a whole number of lines, from 1 to 10,000,000"))?);
+            }
+            "required_sections" => criteria.required_sections = texts(value).ok_or_else(|| wrong(LIST))?,
+            "forbidden_phrases" => criteria.forbidden_phrases = texts(value).ok_or_else(|| wrong(LIST))?,
+            "forbidden_phrases_only" => only = Some(texts(value).ok_or_else(|| wrong(LIST))?),
+            _ => {
+                let threshold = value.as_f64().filter(|threshold| *threshold > 0.0 && *threshold <= 1.0);
+                criteria.token_usage_warning_threshold =
+                    threshold.ok_or_else(|| wrong("a share above 0 and at most 1, such as 0.85"))?;
+            }
+        }
+    }
+    if seen.is_empty() {
+        return Err(CriteriaError::None("the table of criteria is empty".to_owned()));
+    }
+    Ok(match only {
+        Some(only) => criteria.with_only(only),
+        None => criteria,
+    })
+}
+
+const LIST: &str = "a list of texts, each with at least one letter or digit";
+
+fn texts(value: &Value) -> Option<Vec<String>> {
+    let text =
+        |item: &Value| item.as_str().filter(|text| text.contains(char::is_alphanumeric)).map(str::to_owned);
+    value.as_array()?.iter().map(text).collect()
+}

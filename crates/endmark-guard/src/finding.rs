@@ -1,0 +1,236 @@
+//! What is found, and what it comes to.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::artifact::{Artifact, Places};
+
+/// What was looked for, one name for each check (CG-2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Check {
+    /// There is no artifact.
+    Missing,
+    /// There is nothing in it.
+    Empty,
+    /// It is the template, unchanged.
+    Untouched,
+    /// It has too few lines.
+    MinLines,
+    /// A section that has to be there is not.
+    SectionMissing,
+    /// A section has a heading and nothing under it.
+    SectionEmpty,
+    /// A block of code is never closed.
+    OpenFence,
+    /// A table breaks off.
+    OpenTable,
+    /// The text stops in the middle of a sentence.
+    MidSentence,
+    /// A file of code or data stops inside of what it has opened.
+    OpenCode,
+    /// Something stands where content was to be.
+    Placeholder,
+    /// The author says that the rest comes later, or from somebody else.
+    Handoff,
+    /// Code is left out.
+    Omission,
+    /// A phrase that the criteria forbid.
+    ForbiddenPhrase,
+}
+
+impl Check {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::Missing,
+        Self::Empty,
+        Self::Untouched,
+        Self::MinLines,
+        Self::SectionMissing,
+        Self::SectionEmpty,
+        Self::OpenFence,
+        Self::OpenTable,
+        Self::MidSentence,
+        Self::OpenCode,
+        Self::Placeholder,
+        Self::Handoff,
+        Self::Omission,
+        Self::ForbiddenPhrase,
+    ];
+
+    /// The name that others rely on.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Empty => "empty",
+            Self::Untouched => "untouched",
+            Self::MinLines => "min_lines",
+            Self::SectionMissing => "section_missing",
+            Self::SectionEmpty => "section_empty",
+            Self::OpenFence => "open_fence",
+            Self::OpenTable => "open_table",
+            Self::MidSentence => "mid_sentence",
+            Self::OpenCode => "open_code",
+            Self::Placeholder => "placeholder",
+            Self::Handoff => "handoff",
+            Self::Omission => "omission",
+            Self::ForbiddenPhrase => "forbidden_phrase",
+        }
+    }
+
+    /// What it is about, in one sentence.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Missing => "The artifact does not exist.",
+            Self::Empty => "The artifact has no content.",
+            Self::Untouched => "The artifact is identical to its template.",
+            Self::MinLines => "The artifact has fewer lines than its criteria demand.",
+            Self::SectionMissing => "A required section is missing.",
+            Self::SectionEmpty => "A section has a heading and no content.",
+            Self::OpenFence => "A code block is never closed.",
+            Self::OpenTable => "A table breaks off.",
+            Self::MidSentence => "The text stops in the middle of a sentence.",
+            Self::OpenCode => "Code or data stops inside of a bracket, a string or a comment.",
+            Self::Placeholder => "A placeholder stands where content belongs.",
+            Self::Handoff => "The author announces the rest instead of writing it.",
+            Self::Omission => "Code is left out and a comment stands in its place.",
+            Self::ForbiddenPhrase => "A phrase that the criteria forbid.",
+        }
+    }
+
+    /// Whether it is a sign that the text was cut off, and not that its author wrapped up.
+    pub fn is_cut(self) -> bool {
+        matches!(self, Self::OpenFence | Self::OpenTable | Self::MidSentence | Self::OpenCode)
+    }
+}
+
+/// One thing that is found, with what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Finding {
+    /// What was looked for.
+    pub check: Check,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1, in characters.
+    pub column: usize,
+    /// What stands there, at most 160 characters of its first line; empty where the finding is that nothing does.
+    pub text: String,
+    /// Why it is a finding.
+    pub why: String,
+    /// How to satisfy the check.
+    pub fix: String,
+}
+
+/// Whether an artifact is finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Nothing was found.
+    Whole,
+    /// Its author stopped before the work was done.
+    WrappedUp,
+    /// It breaks off.
+    Truncated,
+}
+
+impl Verdict {
+    /// The name that others rely on.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::WrappedUp => "wrapped_up",
+            Self::Truncated => "truncated",
+        }
+    }
+}
+
+/// What the guard says of an artifact: it is whole if nothing was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Report {
+    verdict: Verdict,
+    findings: Vec<Finding>,
+}
+
+impl Report {
+    /// The report on an artifact that is not there.
+    pub fn of_missing() -> Self {
+        Self {
+            verdict: Verdict::WrappedUp,
+            findings: vec![Finding {
+                check: Check::Missing,
+                line: 1,
+                column: 1,
+                text: String::new(),
+                why: "the artifact does not exist".to_owned(),
+                fix: "Write it, under exactly this path.".to_owned(),
+            }],
+        }
+    }
+
+    pub(crate) fn new(artifact: &Artifact<'_>, mut found: Vec<Found>) -> Self {
+        found.sort_by(|left, right| {
+            (left.range.start, left.check, left.range.end).cmp(&(
+                right.range.start,
+                right.check,
+                right.range.end,
+            ))
+        });
+        let mut places = Places::new(artifact.text());
+        let findings: Vec<Finding> = found
+            .into_iter()
+            .map(|found| {
+                let (line, column) = places.of(found.range.start);
+                let text = places.quote(found.range);
+                Finding {
+                    check: found.check,
+                    line,
+                    column,
+                    text,
+                    why: found.why.into_owned(),
+                    fix: found.fix.into_owned(),
+                }
+            })
+            .collect();
+        let worst = findings
+            .iter()
+            .map(|finding| if finding.check.is_cut() { Verdict::Truncated } else { Verdict::WrappedUp })
+            .max();
+        Self { verdict: worst.unwrap_or(Verdict::Whole), findings }
+    }
+
+    /// Whether the artifact is finished.
+    pub fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    /// What was found, in the order of the text.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+}
+
+/// A finding before its place is counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) check: Check,
+    pub(crate) range: Range<usize>,
+    pub(crate) why: Cow<'static, str>,
+    pub(crate) fix: Cow<'static, str>,
+}
+
+impl Found {
+    pub(crate) fn new(
+        check: Check,
+        range: Range<usize>,
+        why: impl Into<Cow<'static, str>>,
+        fix: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self { check, range, why: why.into(), fix: fix.into() }
+    }
+}

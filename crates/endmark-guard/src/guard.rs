@@ -1,0 +1,66 @@
+//! The guard: all checks over one artifact.
+
+use crate::artifact::Artifact;
+use crate::checks;
+use crate::criteria::{Criteria, Template};
+use crate::finding::Report;
+use crate::phrases::Bank;
+
+/// Judges artifacts by the same criteria, one after the other (CG-2).
+///
+/// ```
+/// use endmark_guard::{Artifact, Criteria, Guard, Verdict};
+///
+/// let criteria = Criteria { min_lines: Some(2), required_sections: vec!["Risks".to_owned()], ..Criteria::default() };
+/// let guard = Guard::new(criteria);
+/// let report = guard.judge(&Artifact::read("# Plan\n\nWe ship on Friday.\n\n## Risks\n\nTBD\n"));
+/// assert_eq!(report.verdict(), Verdict::WrappedUp);
+/// assert_eq!((report.findings()[0].line, report.findings()[0].text.as_str()), (7, "TBD"));
+/// ```
+#[derive(Debug)]
+pub struct Guard {
+    criteria: Criteria,
+    forbidden: Bank,
+    /// The body of the template; an artifact that is no more than that is untouched.
+    skeleton: Option<String>,
+}
+
+impl Guard {
+    /// A guard that holds artifacts to these criteria.
+    pub fn new(criteria: Criteria) -> Self {
+        let forbidden = Bank::forbidden(criteria.forbidden_phrases.iter().map(String::as_str));
+        Self { criteria, forbidden, skeleton: None }
+    }
+
+    /// A guard that holds artifacts to what a template demands, and to not being the template.
+    pub fn of_template(template: Template) -> Self {
+        Self { skeleton: template.body, ..Self::new(template.criteria) }
+    }
+
+    /// A guard with the same template, that holds artifacts to other criteria.
+    #[must_use]
+    pub fn with_criteria(&self, criteria: Criteria) -> Self {
+        Self { skeleton: self.skeleton.clone(), ..Self::new(criteria) }
+    }
+
+    /// What artifacts are held to.
+    pub fn criteria(&self) -> &Criteria {
+        &self.criteria
+    }
+
+    /// Says what an artifact lacks.
+    pub fn judge(&self, artifact: &Artifact<'_>) -> Report {
+        if let Some(found) = checks::existence::check(artifact, self.skeleton.as_deref()) {
+            return Report::new(artifact, vec![found]);
+        }
+        let mut found = Vec::new();
+        found.extend(checks::min_lines::check(artifact, self.criteria.min_lines));
+        found.extend(checks::sections::check(artifact, &self.criteria.required_sections));
+        found.extend(checks::open_fence::check(artifact));
+        found.extend(checks::open_table::check(artifact));
+        found.extend(checks::open_code::check(artifact));
+        found.extend(checks::mid_sentence::check(artifact));
+        found.extend(checks::phrases::check(artifact, &self.forbidden, self.criteria.handoffs_are_forbidden));
+        Report::new(artifact, found)
+    }
+}

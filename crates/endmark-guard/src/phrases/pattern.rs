@@ -1,0 +1,191 @@
+//! A phrase in its many wordings: words, alternatives, what may be left out, and gaps.
+//!
+//! A pattern is written as its words with spaces between. `a|b` is either, `as_before` is two words in a row inside
+//! of an alternative, `continu*` is any word that begins so, `[the]` may be left out, `~3` is at most three words,
+//! and `<session>` is a list that has a name.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::words::{begins_with, is_same, is_unspaced};
+
+/// The lists that have names.
+pub(crate) type Classes = BTreeMap<String, String>;
+
+/// A pattern that can be looked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Pattern {
+    elements: Vec<Element>,
+}
+
+#[derive(Debug, Clone)]
+enum Element {
+    /// One of these.
+    OneOf { alternatives: Vec<Vec<Token>>, is_optional: bool },
+    /// At most so many words.
+    Gap(usize),
+}
+
+#[derive(Debug, Clone)]
+struct Token {
+    /// In lower case.
+    word: String,
+    /// Whether a word that only begins so is one, too.
+    is_prefix: bool,
+}
+
+impl Token {
+    fn is(&self, word: &str) -> bool {
+        if self.is_prefix { begins_with(word, &self.word) } else { is_same(word, &self.word) }
+    }
+}
+
+impl Pattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what is wrong with it.
+    pub(crate) fn parse(source: &str, classes: &Classes) -> Result<Self, String> {
+        let elements = source.split_whitespace().map(|part| element(part, classes));
+        let elements = elements.collect::<Result<Vec<_>, _>>()?;
+        let pattern = Self { elements };
+        if pattern.anchors().is_empty() { Err(format!("`{source}` demands no word")) } else { Ok(pattern) }
+    }
+
+    /// The words of a phrase in their order and nothing else; none if it has no word.
+    pub(crate) fn literal(phrase: &str) -> Option<Self> {
+        let word = |range: Range<usize>| Token { word: phrase[range].to_lowercase(), is_prefix: false };
+        let tokens: Vec<Token> = super::words::words(phrase).into_iter().map(word).collect();
+        let one_of = |token| Element::OneOf { alternatives: vec![vec![token]], is_optional: false };
+        (!tokens.is_empty()).then(|| Self { elements: tokens.into_iter().map(one_of).collect() })
+    }
+
+    /// Strings of which one is in every text that matches: those of the element that is least likely to be met.
+    pub(crate) fn anchors(&self) -> Vec<String> {
+        let of_element = |element: &Element| match element {
+            Element::OneOf { alternatives, is_optional: false } => {
+                alternatives.iter().map(|tokens| longest_run(tokens)).collect::<Vec<_>>()
+            }
+            _ => Vec::new(),
+        };
+        let rarity = |anchors: &Vec<String>| anchors.iter().map(String::len).min().unwrap_or(0);
+        self.elements.iter().map(of_element).max_by_key(rarity).unwrap_or_default()
+    }
+
+    /// Where the words from `first` on match: how many words the longest match has.
+    pub(crate) fn match_at(&self, text: &str, words: &[Range<usize>]) -> Option<usize> {
+        longest(&self.elements, text, words)
+    }
+}
+
+fn longest(elements: &[Element], text: &str, words: &[Range<usize>]) -> Option<usize> {
+    let Some((element, rest)) = elements.split_first() else { return Some(0) };
+    let after = |count: usize| longest(rest, text, words.get(count..)?).map(|more| count + more);
+    match element {
+        Element::Gap(most) => (0..=(*most).min(words.len())).filter_map(after).max(),
+        Element::OneOf { alternatives, is_optional } => {
+            let fits = |tokens: &&Vec<Token>| {
+                tokens.len() <= words.len()
+                    && tokens.iter().zip(words).all(|(token, word)| token.is(&text[word.clone()]))
+            };
+            let taken = alternatives.iter().filter(fits).filter_map(|tokens| after(tokens.len())).max();
+            if *is_optional { taken.max(after(0)) } else { taken }
+        }
+    }
+}
+
+/// The longest string that a match of these tokens has in it: characters of scripts without spaces follow each other.
+fn longest_run(tokens: &[Token]) -> String {
+    let mut runs: Vec<String> = Vec::new();
+    let mut is_open = false;
+    for token in tokens {
+        let continues = token.word.chars().all(is_unspaced);
+        match runs.last_mut().filter(|_| is_open && continues) {
+            Some(run) => run.push_str(&token.word),
+            None => runs.push(token.word.clone()),
+        }
+        is_open = continues;
+    }
+    runs.into_iter().max_by_key(String::len).unwrap_or_default()
+}
+
+fn element(part: &str, classes: &Classes) -> Result<Element, String> {
+    if let Some(count) = part.strip_prefix('~') {
+        return count.parse().map(Element::Gap).map_err(|_| format!("`{part}` is no gap"));
+    }
+    let (inner, is_optional) = match part.strip_prefix('[') {
+        Some(inner) => (inner.strip_suffix(']').ok_or_else(|| format!("`{part}` is not closed"))?, true),
+        None => (part, false),
+    };
+    let mut alternatives = Vec::new();
+    for choice in inner.split('|') {
+        match choice.strip_prefix('<').and_then(|name| name.strip_suffix('>')) {
+            None => alternatives.push(tokens(choice)),
+            Some(name) => {
+                let list = classes.get(name).ok_or_else(|| format!("there is no list `{name}`"))?;
+                alternatives.extend(list.split('|').map(tokens));
+            }
+        }
+    }
+    if alternatives.iter().any(Vec::is_empty) {
+        return Err(format!("`{part}` has an alternative without a word"));
+    }
+    Ok(Element::OneOf { alternatives, is_optional })
+}
+
+fn tokens(choice: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    for piece in choice.split('_') {
+        let (piece, is_prefix) = match piece.strip_suffix('*') {
+            Some(piece) => (piece, true),
+            None => (piece, false),
+        };
+        let ranges = super::words::words(piece);
+        let last = ranges.len().saturating_sub(1);
+        tokens.extend(ranges.into_iter().enumerate().map(|(index, range)| Token {
+            word: piece[range].to_lowercase(),
+            is_prefix: is_prefix && index == last,
+        }));
+    }
+    tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::words;
+    use super::*;
+
+    fn matches(pattern: &str, text: &str) -> Option<usize> {
+        let classes = Classes::from([("session".to_owned(), "session|turn".to_owned())]);
+        Pattern::parse(pattern, &classes).unwrap().match_at(text, &words(text))
+    }
+
+    #[test]
+    fn the_longest_match_is_taken() {
+        assert_eq!(
+            matches("continu* [in] the|my next <session>", "Continuing in the next session."),
+            Some(5)
+        );
+        assert_eq!(matches("continu* [in] the|my next <session>", "continue the next turn of it"), Some(4));
+        assert_eq!(matches("continu* [in] the|my next <session>", "continue our next turn"), None);
+        assert_eq!(matches("rest ~2 same|the_same", "rest of it the same"), Some(5));
+        assert_eq!(matches("rest ~2 same", "rest of it is not same"), None);
+        assert_eq!(matches("未完待续", "未完待续。"), Some(4));
+    }
+
+    #[test]
+    fn the_anchor_is_the_word_that_is_rarest() {
+        let anchors = |pattern: &str| Pattern::parse(pattern, &Classes::new()).unwrap().anchors();
+        assert_eq!(anchors("to be continued|continuing [tomorrowish]"), ["continued", "continuing"]);
+        assert_eq!(anchors("其余 ~3 保持不变"), ["保持不变"]);
+        assert_eq!(anchors("as_before_long|nowadays"), ["before", "nowadays"]);
+    }
+
+    #[test]
+    fn what_cannot_be_a_pattern_is_said() {
+        for wrong in ["~x", "[a", "<none>", "a||b", "~3", "[a] ~2"] {
+            assert!(Pattern::parse(wrong, &Classes::new()).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Words of a text, whatever it is written in.
+
+use std::ops::Range;
+
+/// Scripts that put no space between words: each character is a word of its own.
+const UNSPACED: &[std::ops::RangeInclusive<char>] = &[
+    '\u{0e00}'..='\u{0eff}',
+    '\u{3005}'..='\u{3007}',
+    '\u{3040}'..='\u{30ff}',
+    '\u{3400}'..='\u{9fff}',
+    '\u{ac00}'..='\u{d7af}',
+    '\u{f900}'..='\u{faff}',
+    '\u{20000}'..='\u{3ffff}',
+];
+
+/// Whether a character is a word of its own.
+pub(crate) fn is_unspaced(character: char) -> bool {
+    character >= '\u{0e00}' && UNSPACED.iter().any(|range| range.contains(&character))
+}
+
+fn is_part(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
+fn is_apostrophe(character: char) -> bool {
+    matches!(character, '\'' | '’')
+}
+
+/// The words of a text, as byte ranges.
+pub(crate) fn words(text: &str) -> Vec<Range<usize>> {
+    let mut words = Vec::new();
+    let mut open: Option<usize> = None;
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        let next = characters.peek().map(|(_, next)| *next);
+        let continues = is_part(character) && !is_unspaced(character)
+            || (open.is_some() && is_apostrophe(character) && next.is_some_and(char::is_alphanumeric));
+        if continues {
+            open.get_or_insert(at);
+            continue;
+        }
+        if let Some(start) = open.take() {
+            words.push(start..at);
+        }
+        if is_unspaced(character) && is_part(character) {
+            words.push(at..at + character.len_utf8());
+        }
+    }
+    words.extend(open.map(|start| start..text.len()));
+    words
+}
+
+/// Whether a word of a text is this one, which is in lower case.
+pub(crate) fn is_same(word: &str, lower: &str) -> bool {
+    if begins_otherwise(word, lower) {
+        return false;
+    }
+    word.eq_ignore_ascii_case(lower)
+        || ((!word.is_ascii() || word.contains('_')) && lowered(word).eq(lower.chars()))
+}
+
+/// Whether a word of a text begins with this, which is in lower case.
+pub(crate) fn begins_with(word: &str, lower: &str) -> bool {
+    if begins_otherwise(word, lower) {
+        return false;
+    }
+    let mut characters = lowered(word);
+    lower.chars().all(|expected| characters.next() == Some(expected))
+}
+
+/// Whether the first letters are letters of ASCII and differ: what nearly every comparison ends with.
+fn begins_otherwise(word: &str, lower: &str) -> bool {
+    match (word.as_bytes().first(), lower.as_bytes().first()) {
+        (Some(first), Some(expected)) => {
+            first.is_ascii_alphabetic()
+                && expected.is_ascii_alphabetic()
+                && !first.eq_ignore_ascii_case(expected)
+        }
+        _ => false,
+    }
+}
+
+fn lowered(word: &str) -> impl Iterator<Item = char> {
+    let straight = |character| if is_apostrophe(character) { '\'' } else { character };
+    word.trim_matches('_').chars().map(straight).flat_map(char::to_lowercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> Vec<&str> {
+        words(text).into_iter().map(|range| &text[range]).collect()
+    }
+
+    #[test]
+    fn words_end_where_their_script_ends_them() {
+        assert_eq!(shown("I’ll go-on, x_y 3.5"), ["I’ll", "go", "on", "x_y", "3", "5"]);
+        assert_eq!(shown("未完, to be"), ["未", "完", "to", "be"]);
+        assert_eq!(shown("**'quoted'**"), ["quoted"]);
+        assert_eq!(shown(""), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn case_and_the_form_of_an_apostrophe_do_not_matter() {
+        assert!(is_same("I’LL", "i'll") && is_same("Être", "être") && is_same("_To", "to"));
+        assert!(!is_same("être", "etre"));
+        assert!(begins_with("Unveränderter", "unverändert") && !begins_with("un", "unver"));
+    }
+}

@@ -1,0 +1,43 @@
+//! Reports in the forms that other tools read.
+
+mod github;
+mod junit;
+mod sarif;
+
+pub use github::github;
+pub use junit::junit;
+pub use sarif::sarif;
+
+use crate::finding::Report;
+
+/// A report with the path of the artifact that it is about.
+#[derive(Debug, Clone, Copy)]
+pub struct Judged<'r> {
+    /// The path as it was named.
+    pub path: &'r str,
+    /// What the guard says of it.
+    pub report: &'r Report,
+}
+
+/// Text in XML: what cannot stand there is replaced or left out.
+fn xml(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\n' => escaped.push_str("&#10;"),
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            control if control.is_control() && control != '\t' && control < '\u{80}' => {
+                escaped.push('\u{fffd}');
+            }
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests;

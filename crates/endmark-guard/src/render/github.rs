@@ -1,0 +1,34 @@
+//! Annotations of a GitHub workflow.
+
+use std::fmt::Write;
+
+use super::Judged;
+
+/// One line for each finding, which GitHub shows beside the line it is about.
+pub fn github(judged: &[Judged<'_>]) -> String {
+    let mut lines = String::new();
+    for one in judged {
+        for finding in one.report.findings() {
+            let quote = if finding.text.is_empty() { String::new() } else { format!(" `{}`:", finding.text) };
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                lines,
+                "::error file={},line={},col={},title={}::{}",
+                property(one.path),
+                finding.line,
+                finding.column,
+                property(&format!("endmark guard: {}", finding.check.name())),
+                message(&format!("{}:{quote} {}. {}", finding.check.name(), finding.why, finding.fix)),
+            );
+        }
+    }
+    lines
+}
+
+fn message(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    message(text).replace(':', "%3A").replace(',', "%2C")
+}

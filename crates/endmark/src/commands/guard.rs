@@ -1,0 +1,177 @@
+//! `endmark guard`: is this artifact really finished? (CG-1, CG-2)
+
+pub(crate) mod arguments;
+mod batch;
+mod criteria;
+
+use std::fmt::Write;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use endmark_guard::{Artifact, Finding, Guard, Judged, Report, Verdict, github, junit, sarif};
+use serde::Serialize;
+
+use arguments::GuardForm;
+
+use crate::answer::{Answer, Outcome, to_data};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::input::Input;
+use crate::terminal::{Paint, Painter, in_one_line};
+
+/// A larger artifact is not read: what people are to read is a thousandth of that.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Judges what is named, or a text a line.
+pub(crate) fn run(context: &Context, arguments: &arguments::Guard) -> Result<Outcome, CommandError> {
+    let guard = criteria::guard(context, arguments)?;
+    if arguments.batch {
+        let input = Input::open(None, context.terminal)?;
+        return crate::batch::run(input, |line| batch::answer_line(line, &guard)).map(Outcome::Streamed);
+    }
+    let standard_input = [PathBuf::from("-")];
+    let files = if arguments.files.is_empty() { &standard_input[..] } else { &arguments.files };
+    if files.iter().filter(|file| is_standard_input(file)).count() > 1 {
+        return Err(CommandError::input("usage", "standard input is named twice", "Name `-` once."));
+    }
+    let mut judged = Vec::new();
+    for file in files {
+        judged.push((name_of(file), judge(context, &guard, file)?));
+    }
+    let judged: Vec<Judged<'_>> = judged.iter().map(|(path, report)| Judged { path, report }).collect();
+    answer(&judged, arguments.to, context.terminal.output).map(Outcome::from)
+}
+
+fn is_standard_input(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+fn name_of(file: &Path) -> String {
+    if is_standard_input(file) { "standard input".to_owned() } else { file.display().to_string() }
+}
+
+/// An artifact that is not there is a finding, and no error: that is what the guard is for.
+fn judge(context: &Context, guard: &Guard, file: &Path) -> Result<Report, CommandError> {
+    let input = match Input::open(Some(file), context.terminal) {
+        Err(CommandError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            return Ok(Report::of_missing());
+        }
+        opened => opened.map_err(criteria::with_next_step)?,
+    };
+    let text = text_of(file, input.bytes_up_to(MOST_BYTES).map_err(criteria::with_next_step)?)?;
+    let artifact = if is_standard_input(file) {
+        Artifact::read(&text)
+    } else {
+        Artifact::read_file(&text, &file.to_string_lossy())
+    };
+    Ok(guard.judge(&artifact))
+}
+
+/// The text of a file, if it is one.
+fn text_of(file: &Path, bytes: Vec<u8>) -> Result<String, CommandError> {
+    let is_utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    String::from_utf8(bytes).map_err(|error| {
+        let name = name_of(file);
+        let at = error.utf8_error().valid_up_to();
+        let message = if is_utf16 {
+            format!("`{name}` is UTF-16")
+        } else {
+            format!("`{name}` is not UTF-8: byte {at} cannot stand where it stands")
+        };
+        CommandError::input("not_utf8", message, "Convert it first, as with `iconv -f UTF-16 -t UTF-8`.")
+    })
+}
+
+/// What the guard says, under the names that others rely on.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct GuardReport<'a> {
+    /// The worst of all artifacts.
+    verdict: Verdict,
+    findings: Vec<FindingReport<'a>>,
+    artifacts: Vec<ArtifactReport<'a>>,
+    /// Only with `--to`: what would stand on standard output.
+    rendered: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FindingReport<'a> {
+    /// The artifact that it is about, as it was named.
+    artifact: &'a str,
+    #[serde(flatten)]
+    finding: &'a Finding,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ArtifactReport<'a> {
+    artifact: &'a str,
+    verdict: Verdict,
+    findings: usize,
+}
+
+fn answer(judged: &[Judged<'_>], form: GuardForm, painter: Painter) -> Result<Answer, CommandError> {
+    let rendered = match form {
+        GuardForm::Text => None,
+        GuardForm::Github => Some(github(judged)),
+        GuardForm::Junit => Some(junit(judged)),
+        GuardForm::Sarif => {
+            let sarif = serde_json::to_string_pretty(&sarif(judged, env!("CARGO_PKG_VERSION")));
+            Some(sarif.map_err(|error| CommandError::Bug(error.to_string()))? + "\n")
+        }
+    };
+    let verdict = judged.iter().map(|one| one.report.verdict()).max().unwrap_or(Verdict::Whole);
+    let data = to_data(&GuardReport {
+        verdict,
+        findings: judged
+            .iter()
+            .flat_map(|one| {
+                one.report.findings().iter().map(|finding| FindingReport { artifact: one.path, finding })
+            })
+            .collect(),
+        artifacts: judged
+            .iter()
+            .map(|one| ArtifactReport {
+                artifact: one.path,
+                verdict: one.report.verdict(),
+                findings: one.report.findings().len(),
+            })
+            .collect(),
+        rendered: rendered.as_deref(),
+    })?;
+    let text = rendered.unwrap_or_else(|| for_people(judged, painter));
+    if verdict == Verdict::Whole {
+        return Ok(Answer::yes(data, text));
+    }
+    let count: usize = judged.iter().map(|one| one.report.findings().len()).sum();
+    let message = if count == 1 { "1 finding".to_owned() } else { format!("{count} findings") };
+    Ok(Answer::no_in_text(data, text, verdict.name(), message))
+}
+
+fn for_people(judged: &[Judged<'_>], painter: Painter) -> String {
+    let mut text = String::new();
+    for one in judged {
+        let verdict = one.report.verdict();
+        let paint = match verdict {
+            Verdict::Whole => Paint::Good,
+            Verdict::WrappedUp => Paint::Doubt,
+            Verdict::Truncated => Paint::Bad,
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}: {}", in_one_line(one.path), painter.paint(paint, verdict.name()));
+        for finding in one.report.findings() {
+            let check = painter.paint(Paint::Strong, finding.check.name());
+            let place = format!("{}:{}", finding.line, finding.column);
+            let quote = if finding.text.is_empty() {
+                String::new()
+            } else {
+                format!("  {}", in_one_line(&finding.text))
+            };
+            let _ = writeln!(text, "  {place:<8} {check}{quote}");
+            let _ = writeln!(text, "           {}", in_one_line(&finding.why));
+            let _ = writeln!(text, "           {}", painter.paint(Paint::Faint, &in_one_line(&finding.fix)));
+        }
+    }
+    text
+}

@@ -1,0 +1,73 @@
+//! What can be typed behind `endmark guard`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use endmark_envelope::Limits;
+
+/// What its help ends with.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  endmark guard report.md
+  endmark guard report.md --template stages/report.md
+  endmark guard plan.md --min-lines 40 --section Risks --section '## Open questions' --forbid 'as time permits'
+  my-agent … | endmark guard -
+  endmark guard --to github docs/*.md              (also sarif, junit)
+  endmark guard --batch < artifacts.jsonl
+
+A template is a Markdown file with criteria in its front matter:
+  successCriteria:
+    minLines: 40
+    requiredSections: [Summary, Risks]
+    forbiddenPhrases: [as time permits]            (forbiddenPhrasesOnly: and none of the known ones)
+
+Batch: JSON Lines in, {\"id\",\"text\",\"min_lines\",\"required_sections\",\"forbidden_phrases\",\"forbidden_phrases_only\"}, all
+but the text optional; one answer a line, in order.
+Exit codes: 0 whole; 1 there is a finding; 2 a file or the criteria cannot be used, or with --batch: a line was invalid.";
+
+/// The arguments of `guard`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Guard {
+    /// What was handed over; standard input if it is `-` or nothing is named
+    #[arg(value_name = "ARTIFACT")]
+    #[limits(skip)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Hold it to this: a Markdown template with `successCriteria` in its front matter, or criteria in YAML, TOML or JSON
+    #[arg(long, value_name = "TEMPLATE")]
+    #[limits(skip)]
+    pub(crate) template: Option<PathBuf>,
+    /// It must have so many lines that are not blank; front matter is not counted
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) min_lines: Option<u32>,
+    /// It must have a section with this title, and something in it; can be repeated
+    #[arg(long = "section", value_name = "SECTION")]
+    #[limits(max_bytes = 1024, max_items = 1000)]
+    pub(crate) sections: Vec<String>,
+    /// It must not have this phrase; can be repeated
+    #[arg(long = "forbid", value_name = "PHRASE")]
+    #[limits(max_bytes = 1024, max_items = 1000)]
+    pub(crate) forbidden: Vec<String>,
+    /// Forbid these phrases alone, and none of the known ways to hand the rest over
+    #[arg(long)]
+    pub(crate) forbid_only: bool,
+    /// How findings are written
+    #[arg(long, value_name = "FORM", default_value = "text", conflicts_with = "batch")]
+    #[limits(skip)]
+    pub(crate) to: GuardForm,
+    /// Read many texts as JSON Lines, and answer each with a line
+    #[arg(long, conflicts_with = "files")]
+    pub(crate) batch: bool,
+}
+
+/// What findings are written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GuardForm {
+    /// For people
+    Text,
+    /// For code scanning: SARIF 2.1.0
+    Sarif,
+    /// For a workflow on GitHub: annotations
+    Github,
+    /// For CI servers: test results in the XML of `JUnit`
+    Junit,
+}

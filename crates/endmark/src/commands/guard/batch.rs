@@ -1,0 +1,84 @@
+//! One line of `endmark guard --batch`.
+
+use std::borrow::Cow;
+
+use endmark_guard::{Artifact, Criteria, Finding, Guard, Verdict};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::batch::{self, Field, LineAnswer, LineError};
+
+/// What a line can have besides its id.
+const FIELDS: [Field; 6] = [
+    Field::Text("text"),
+    Field::Text("name"),
+    Field::Count("min_lines"),
+    Field::MayBeTexts("required_sections"),
+    Field::MayBeTexts("forbidden_phrases"),
+    Field::MayBeTexts("forbidden_phrases_only"),
+];
+
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(default)]
+    id: Value,
+    #[serde(borrow)]
+    text: Option<Cow<'a, str>>,
+    /// The name of the file that the text is of, whose ending says what it is.
+    name: Option<String>,
+    min_lines: Option<usize>,
+    required_sections: Option<Vec<String>>,
+    forbidden_phrases: Option<Vec<String>>,
+    forbidden_phrases_only: Option<Vec<String>>,
+}
+
+impl Request<'_> {
+    /// The line's own criteria, if it has any: what it does not say is what was typed.
+    fn criteria(&self, typed: &Criteria) -> Option<Criteria> {
+        let has_own = self.min_lines.is_some()
+            || self.required_sections.is_some()
+            || self.forbidden_phrases.is_some()
+            || self.forbidden_phrases_only.is_some();
+        if !has_own {
+            return None;
+        }
+        let mut criteria = typed.clone();
+        criteria.min_lines = self.min_lines.or(criteria.min_lines);
+        if let Some(sections) = &self.required_sections {
+            criteria.required_sections.clone_from(sections);
+        }
+        if let Some(phrases) = &self.forbidden_phrases {
+            criteria.forbidden_phrases.clone_from(phrases);
+        }
+        Some(match &self.forbidden_phrases_only {
+            Some(only) => criteria.with_only(only.clone()),
+            None => criteria,
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct Answered<'a> {
+    id: &'a Value,
+    verdict: Verdict,
+    findings: &'a [Finding],
+}
+
+/// Judges the text of one line.
+pub(super) fn answer_line(line: &str, guard: &Guard) -> Result<LineAnswer, LineError> {
+    let request: Request<'_> = batch::request(line, &FIELDS)?;
+    let failed = |message: String| LineError { id: request.id.clone(), message };
+    let text = request.text.as_deref().ok_or_else(|| failed("`text` is missing".to_owned()))?;
+    let artifact = match &request.name {
+        Some(name) => Artifact::read_file(text, name),
+        None => Artifact::read(text),
+    };
+    let report = match request.criteria(guard.criteria()) {
+        Some(criteria) => guard.with_criteria(criteria).judge(&artifact),
+        None => guard.judge(&artifact),
+    };
+    let (verdict, findings) = (report.verdict(), report.findings());
+    let json = serde_json::to_string(&Answered { id: &request.id, verdict, findings })
+        .map_err(|error| failed(error.to_string()))?;
+    Ok(LineAnswer { json, is_yes: verdict == Verdict::Whole })
+}
