@@ -65,7 +65,7 @@ impl Target<'_> {
         }
         // Without its query, which may hold a key.
         let path = self.path_and_query.split('?').next().unwrap_or_default();
-        let base_url = &self.upstream.base_url;
+        let base_url = self.upstream.read_base_url();
         let uri = base_url.locate(&self.path_and_query).map_err(|error| {
             Refusal::BadRequest(format!("the path `{path}` cannot be forwarded: {error}"))
         })?;

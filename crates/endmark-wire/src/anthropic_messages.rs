@@ -40,6 +40,7 @@ pub const ANTHROPIC: Provider = Provider {
     name: "anthropic",
     origin: "https://api.anthropic.com",
     base_path: "/v1",
+    adds_version: true,
     traced_as: "anthropic",
     headers: &["anthropic-version", "anthropic-beta"],
     keys_begin: &["sk-ant-"],

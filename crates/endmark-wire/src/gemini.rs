@@ -47,6 +47,7 @@ pub const GEMINI: Provider = Provider {
     name: "gemini",
     origin: "https://generativelanguage.googleapis.com",
     base_path: "/v1beta",
+    adds_version: true,
     traced_as: "gcp.gemini",
     headers: &["x-goog-api-key", "x-goog-api-client"],
     keys_begin: &["AIza"],

@@ -13,6 +13,8 @@ pub struct Provider {
     pub origin: &'static str,
     /// The path there that its API begins at.
     pub base_path: &'static str,
+    /// Whether its own libraries add the version to a base URL, so that one may be given without.
+    pub adds_version: bool,
     /// What traces call it (`gen_ai.provider.name` of OpenTelemetry's conventions).
     pub traced_as: &'static str,
     /// Headers that its libraries alone send.

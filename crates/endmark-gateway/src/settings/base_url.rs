@@ -1,9 +1,11 @@
 //! An upstream's address.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use endmark_wire::provider::Provider;
 use http::Uri;
 
 /// An upstream's address, split into what the connection needs and what paths begin with.
@@ -79,12 +81,28 @@ impl BaseUrl {
     /// of the place, and one that is nothing else has the whole host.
     pub(crate) fn holds(&self, address: &Uri) -> bool {
         let (place, last) = self.path.rsplit_once('/').unwrap_or_default();
-        let is_version = last
-            .strip_prefix('v')
-            .is_some_and(|version| version.starts_with(|first: char| first.is_ascii_digit()));
-        let place = if is_version { place } else { &self.path };
+        let place = if is_version(last) { place } else { &self.path };
         let below = address.path().strip_prefix(place);
         below.is_some_and(|below| place.is_empty() || below.is_empty() || below.starts_with('/'))
+    }
+
+    /// The base URL as this provider's own libraries read one: most of them put the version behind it, so that it may have
+    /// one, or none.
+    ///
+    /// ```
+    /// use endmark_gateway::BaseUrl;
+    /// use endmark_wire::anthropic_messages::ANTHROPIC;
+    /// for given in ["https://api.anthropic.com", "https://api.anthropic.com/v1/"] {
+    ///     let base: BaseUrl = given.parse().unwrap();
+    ///     assert_eq!(base.as_read_by(&ANTHROPIC).to_string(), "https://api.anthropic.com/v1");
+    /// }
+    /// ```
+    pub fn as_read_by(&self, provider: &Provider) -> Cow<'_, Self> {
+        if !provider.adds_version || self.path.split('/').any(is_version) {
+            return Cow::Borrowed(self);
+        }
+        let path = format!("{}{}", self.path, provider.base_path);
+        Cow::Owned(Self { origin: self.origin.clone(), path })
     }
 
     /// The address of a client's path at this upstream: `/v1/…` stands for the base path, and `/v1beta/…` for one that
@@ -115,6 +133,11 @@ impl BaseUrl {
     }
 }
 
+/// Whether a part of a path is a version, as `v1` and `v1beta`.
+fn is_version(segment: &str) -> bool {
+    segment.strip_prefix('v').is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
+}
+
 impl fmt::Display for BaseUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let origin = self.origin.to_string();
@@ -124,6 +147,10 @@ impl fmt::Display for BaseUrl {
 
 #[cfg(test)]
 mod tests {
+    use endmark_wire::anthropic_messages::ANTHROPIC;
+    use endmark_wire::gemini::GEMINI;
+    use endmark_wire::openai_chat::OPENAI;
+
     use super::*;
 
     #[test]
@@ -147,6 +174,24 @@ mod tests {
         ] {
             let base: BaseUrl = base.parse().unwrap();
             assert_eq!(base.holds(&base.locate(path).unwrap()), is_held, "{base} {path}");
+        }
+    }
+
+    #[test]
+    fn a_version_is_added_where_the_providers_library_adds_it() {
+        for (given, provider, read) in [
+            ("http://a", &ANTHROPIC, "http://a/v1"),
+            ("http://a/anthropic/", &ANTHROPIC, "http://a/anthropic/v1"),
+            ("http://a/anthropic/v1", &ANTHROPIC, "http://a/anthropic/v1"),
+            ("http://a", &GEMINI, "http://a/v1beta"),
+            ("http://a/google", &GEMINI, "http://a/google/v1beta"),
+            ("http://a/v1alpha", &GEMINI, "http://a/v1alpha"),
+            ("http://a/v1/publishers/google", &GEMINI, "http://a/v1/publishers/google"),
+            ("http://a", &OPENAI, "http://a"),
+            ("http://a/inference", &OPENAI, "http://a/inference"),
+        ] {
+            let base: BaseUrl = given.parse().unwrap();
+            assert_eq!(base.as_read_by(provider).to_string(), read, "{given}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The servers that requests are forwarded to, and how each continues an unfinished message (PC-3).
 
+use std::borrow::Cow;
 use std::str::FromStr;
 
 use endmark_wire::openai_chat::OPENAI;
@@ -16,7 +17,7 @@ use super::secret::Secret;
 pub struct Upstream {
     /// The name in the configuration, in paths (`/u/NAME/…`) and in the log.
     pub name: String,
-    /// Where its API begins, usually with `/v1` at the end; without a trailing slash.
+    /// Where its API begins, with the version at the end where the provider's own libraries do not add it.
     pub base_url: BaseUrl,
     /// Its own key; without one the client's credentials are passed on.
     pub api_key: Option<Secret>,
@@ -51,6 +52,11 @@ impl Upstream {
             proxy: None,
             authorities: Authorities::default(),
         }
+    }
+
+    /// Where its API begins, with the version.
+    pub(crate) fn read_base_url(&self) -> Cow<'_, BaseUrl> {
+        self.base_url.as_read_by(self.provider)
     }
 
     /// The providers' public endpoints, the default when nothing is configured.

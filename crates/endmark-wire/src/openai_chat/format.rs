@@ -32,6 +32,7 @@ pub const OPENAI: Provider = Provider {
     name: "openai",
     origin: "https://api.openai.com",
     base_path: "/v1",
+    adds_version: false,
     traced_as: "openai",
     headers: &["openai-organization"],
     keys_begin: &["sk-proj-", "sk-svcacct-", "sk-admin-"],

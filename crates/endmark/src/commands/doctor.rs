@@ -106,7 +106,7 @@ async fn reach(client: &Client, upstream: &Upstream) -> Check {
     let Some(base_url) = &upstream.base_url else {
         return Check::failed(name, "it has no URL", "Set its `base_url`.");
     };
-    let url = format!("{base_url}/models");
+    let url = format!("{}/models", base_url.as_read_by(upstream.format));
     let request = match Request::get(&url).body(Full::<Bytes>::default()) {
         Ok(request) => request,
         Err(error) => return Check::failed(name, format!("{url}: {error}"), "Correct its `base_url`."),
