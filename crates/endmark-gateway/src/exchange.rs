@@ -4,6 +4,7 @@
 
 mod admit;
 mod beginning;
+mod call_ids;
 mod client;
 mod deliver;
 mod disclose;
@@ -14,12 +15,14 @@ mod refused;
 mod settle;
 mod slot;
 mod streamed;
+mod sure;
 mod suspects;
+mod tool_schemas;
 mod waiting;
 mod whole;
 
 pub(crate) use admit::admit;
-pub(crate) use client::LiveSlot;
+pub(crate) use client::{LiveSlot, Waiter};
 pub(crate) use deliver::deliver;
 pub(crate) use disclose::Outcome;
 pub(crate) use history::change_passing;
@@ -29,6 +32,7 @@ pub(crate) use streamed::streamed;
 pub(crate) use whole::whole;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use endmark_core::{Ending, Format};
 use endmark_store::Recorder;
@@ -46,6 +50,7 @@ use crate::recovery::{Schema, StorePatience};
 use crate::request_body::Encoded;
 use crate::settings::{Mode, Upstream};
 use history::Changed;
+use tool_schemas::ToolSchemas;
 
 /// An upstream that may answer an exchange, and how it is reached.
 pub(crate) struct Destination {
@@ -107,6 +112,8 @@ pub(crate) struct Exchange {
     pub(crate) demanded: Option<Format>,
     /// The schema that the message text must follow, if there is one.
     pub(crate) schema: Option<Schema>,
+    /// The schemas of the tools that the request offers.
+    pub(crate) tool_schemas: ToolSchemas,
     /// Until when the whole of it may take.
     pub(crate) deadline: Instant,
     /// It may be served for as long as anything of it goes on, also where its client is gone.
@@ -146,6 +153,17 @@ impl Exchange {
             Some(call) => call.follow(body, ending),
             None => body,
         }
+    }
+
+    /// The schema of the arguments of this tool, if it has one.
+    pub(crate) fn tool_schema(&self, name: &str) -> Option<Schema> {
+        self.tool_schemas.of(&self.request, name)
+    }
+
+    /// How long it takes so far.
+    pub(crate) fn took(&self) -> Duration {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        self.gateway.settings.limits.total.saturating_sub(left)
     }
 
     /// The name of the upstream that answers.

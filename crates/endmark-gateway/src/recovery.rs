@@ -1,6 +1,7 @@
 //! Recovery of one cut part of a reply: whether to, how to ask, what it may cost, and what is written down.
 
 mod account;
+mod allowance;
 mod ask;
 mod call;
 mod capabilities;
@@ -19,9 +20,10 @@ mod suspect;
 mod when;
 
 pub(crate) use account::Account;
+pub(crate) use allowance::Allowance;
 pub(crate) use capabilities::Capabilities;
 pub(crate) use flow::{ClientGone, Flow};
 pub(crate) use mend::{Finish, Mended, judgement, mend};
 pub(crate) use schema::{Schema, SchemaError};
 pub(crate) use store_patience::StorePatience;
-pub(crate) use suspect::{BEHIND_CALLS, Following, HALVED, Suspect, UNSHOWN, is_made_up};
+pub(crate) use suspect::{BEHIND_CALLS, Before, Following, HALVED, SURPLUS, Suspect, UNSHOWN, is_made_up};

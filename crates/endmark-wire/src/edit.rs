@@ -8,6 +8,7 @@
 mod container;
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::json::{JsonError, Kind, Step, Steps, Value, append_escaped, quoted};
@@ -45,6 +46,8 @@ pub struct Edits<'a> {
     root: Value<'a>,
     patches: Vec<Patch>,
     containers: Vec<ContainerEdit<'a>>,
+    /// The position of each among them, by where it begins in the document.
+    places: HashMap<usize, usize>,
 }
 
 /// Bytes that take the place of a span of the document.
@@ -62,7 +65,7 @@ impl<'a> Edits<'a> {
 
     /// Begins to edit the document that this value is part of.
     pub(crate) fn of(root: Value<'a>) -> Self {
-        Self { root, patches: Vec::new(), containers: Vec::new() }
+        Self { root, patches: Vec::new(), containers: Vec::new(), places: HashMap::new() }
     }
 
     /// The document as it is before the edits.
@@ -214,12 +217,12 @@ impl<'a> Edits<'a> {
     }
 
     fn container(&mut self, value: Value<'a>) -> &mut ContainerEdit<'a> {
-        // All values of an edit are of one document: to compare that each time would cost its length.
-        let known = self.containers.iter().position(|edit| edit.container.span() == value.span());
-        let position = known.unwrap_or_else(|| {
+        // A value is told from all others of the document by where it begins.
+        let next = self.containers.len();
+        let position = *self.places.entry(value.span().start).or_insert(next);
+        if position == next {
             self.containers.push(ContainerEdit::new(value));
-            self.containers.len() - 1
-        });
+        }
         &mut self.containers[position]
     }
 

@@ -9,6 +9,7 @@ mod details;
 mod event;
 mod finish;
 mod growth;
+mod places;
 mod received;
 mod tool_call;
 mod usage;

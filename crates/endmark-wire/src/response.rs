@@ -1,5 +1,6 @@
 //! A response that is not streamed, in any format: viewed, and edited in place.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
@@ -23,6 +24,14 @@ pub struct Reply {
     pub choices: Vec<Choice>,
     /// Tokens, as the server counts them.
     pub usage: Option<Usage>,
+}
+
+impl Reply {
+    /// The bytes that its choices and calls take besides their texts.
+    pub fn entry_bytes(&self) -> usize {
+        let calls: usize = self.choices.iter().map(|choice| choice.tool_calls.len()).sum();
+        self.choices.len() * size_of::<Choice>() + calls * size_of::<ToolCall>()
+    }
 }
 
 /// A response as its server sent it (PC-9): what it says, and the bytes themselves.
@@ -82,10 +91,10 @@ pub trait ReplyEdit: fmt::Debug + Send + Sync {
     /// Adds calls after those the choice has.
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]);
 
-    /// Notes that a call stays cut, before how its choice ended is set. It is taken out where the format has no way to
+    /// Notes which calls stay cut, before how their choice ended is set. They are taken out where the format has no way to
     /// show one: arguments are an object there, and another one than the model was about to write would be taken for the
     /// model's.
-    fn leave_cut(&mut self, _choice: u32, _call: u32) {}
+    fn leave_cut(&mut self, _choice: u32, _calls: &BTreeSet<u32>) {}
 
     /// Whether a call that is cut stands in a reply as far as it came.
     fn shows_cut_calls(&self) -> bool {

@@ -1,6 +1,8 @@
 //! The client's side of a stream in any format: what passes, what is held back, and what is said in its place.
 
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
+use std::hash::Hash;
 
 use serde_json::value::RawValue;
 
@@ -108,10 +110,10 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// Notes the id of the answer that is written from, for a client that has nothing of a reply yet.
     fn answered_by(&mut self, _id: &str) {}
 
-    /// Notes that a call stays cut, before the stream ends; says what becomes of it. Where the end of a reply does not
-    /// tell a cut call from a finished one, the client must not have its end.
-    fn leave_cut(&mut self, _choice: u32, _call: u32) -> CutCall {
-        CutCall::Shown
+    /// Notes which calls stay cut, before the stream ends; says what becomes of each that is not shown as far as it came. Where
+    /// the end of a reply does not tell a cut call from a finished one, the client must not have its end.
+    fn leave_cut(&mut self, _choice: u32, _calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
+        Vec::new()
     }
 
     /// The end of the stream.
@@ -128,11 +130,9 @@ pub trait Writer: fmt::Debug + Send + Sync {
     }
 }
 
-/// What becomes of a call that stays cut.
+/// What becomes of a call that stays cut, and of which the client does not get as much as came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutCall {
-    /// The client gets as much of it as came: how the reply ends tells that it is cut.
-    Shown,
     /// The client has nothing of it, and gets nothing.
     LeftOut,
     /// The client has its beginning, and takes it for finished unless the stream ends in an error.
@@ -166,11 +166,45 @@ pub(crate) fn endmark_field(endmark: Option<&RawValue>) -> String {
 
 /// Frames that are held back, with what each said.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Held(Vec<(Frame, Event)>);
+pub(crate) struct Held(VecDeque<(Frame, Event)>);
 
 impl Held {
     pub(crate) fn push(&mut self, frame: Frame, event: &Event) {
-        self.0.push((frame, event.clone()));
+        self.0.push_back((frame, event.clone()));
+    }
+
+    /// Puts the frames of each group behind its first one, in the order in which the groups begin. What is in none stays
+    /// between those that it stands between.
+    pub(crate) fn gather<K: Hash + Eq>(&mut self, mut group: impl FnMut(&Frame, &Event) -> Option<K>) {
+        let mut groups: Vec<Vec<(Frame, Event)>> = Vec::new();
+        let mut known: HashMap<K, usize> = HashMap::new();
+        for (frame, event) in self.take() {
+            let next = groups.len();
+            let place = group(&frame, &event).map_or(next, |group| *known.entry(group).or_insert(next));
+            match groups.get_mut(place) {
+                Some(group) => group.push((frame, event)),
+                None => groups.push(vec![(frame, event)]),
+            }
+        }
+        self.0 = groups.into_iter().flatten().collect();
+    }
+
+    /// The first so many frames, which are not held any more.
+    pub(crate) fn take_first(&mut self, count: usize) -> Vec<(Frame, Event)> {
+        self.0.drain(..count.min(self.0.len())).collect()
+    }
+
+    /// The first frames, as long as they are like this; they are not held any more.
+    pub(crate) fn take_while(&mut self, is: impl Fn(&Frame, &Event) -> bool) -> Vec<(Frame, Event)> {
+        let count = self.0.iter().take_while(|(frame, event)| is(frame, event)).count();
+        self.take_first(count)
+    }
+
+    /// Holds these before all others.
+    pub(crate) fn put_first(&mut self, frames: Vec<(Frame, Event)>) {
+        for frame in frames.into_iter().rev() {
+            self.0.push_front(frame);
+        }
     }
 
     /// What the frames say that are held.
@@ -189,11 +223,11 @@ impl Held {
 
     /// Everything that is held, in order; nothing is held then.
     pub(crate) fn take(&mut self) -> Vec<(Frame, Event)> {
-        std::mem::take(&mut self.0)
+        std::mem::take(&mut self.0).into()
     }
 
     pub(crate) fn put_back(&mut self, frames: Vec<(Frame, Event)>) {
-        self.0 = frames;
+        self.0 = frames.into();
     }
 
     /// The error that the upstream sent.

@@ -87,7 +87,7 @@ pub enum ExhaustedCause {
     Rejected,
     /// A budget does not allow another call.
     Budget,
-    /// The client is gone, the reply grew over its size, or the client has part of a continuation that could
+    /// The client is gone, the reply took more room or time than it may, or the client has part of a continuation that could
     /// not be joined: more would help nobody.
     Stopped,
 }

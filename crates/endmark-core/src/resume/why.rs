@@ -30,7 +30,7 @@ pub(super) fn ended(reply: &Reply) -> String {
         Ending::Stalled => Some("the stream stalled"),
         Ending::Dropped => Some("the stream ended without its last event"),
         Ending::Cancelled => Some("the client went away"),
-        Ending::OverCap => Some("the reply grew over its size"),
+        Ending::OverCap => Some("the reply took more room or time than it may"),
         Ending::Interrupted => Some("the gateway was stopped"),
     };
     let said = match reply.stop {

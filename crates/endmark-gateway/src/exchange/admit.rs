@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::history::change;
 use super::identity;
+use super::tool_schemas::ToolSchemas;
 use super::{Destination, Exchange};
 use crate::edge::Claim;
 use crate::faults::Rehearsal;
@@ -108,6 +109,7 @@ pub(crate) async fn admit(
         // What came compressed are the bytes before that.
         encoded: body.encoded.filter(|_| !changed.is_any()),
         changed,
+        tool_schemas: ToolSchemas::default(),
         deadline: Instant::now() + limits.total,
         _claim: claim,
         _holding: holding,

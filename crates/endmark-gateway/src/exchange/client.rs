@@ -37,6 +37,19 @@ pub(crate) struct LiveSlot<'a> {
     pub(crate) sent: usize,
 }
 
+/// The client of a stream that gets a part of it as a whole.
+pub(crate) struct Waiter<'a> {
+    pub(crate) client: &'a mut ClientStream,
+    pub(crate) writer: &'a dyn Writer,
+}
+
+impl Waiter<'_> {
+    /// Sends what every client ignores and every proxy takes for a sign of life.
+    pub(crate) async fn keep_alive(&mut self) -> Result<(), ClientGone> {
+        self.client.send(self.writer.keep_alive()).await
+    }
+}
+
 impl LiveSlot<'_> {
     pub(crate) fn sent(&self) -> usize {
         self.sent

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::pin::pin;
 
-use endmark_core::{Ending, Judgement, Validate};
+use endmark_core::Ending;
 use endmark_wire::error::ProviderError;
 use endmark_wire::reply::{Choice, Event, Piece};
 use endmark_wire::sse::{Decoder, Frame, Tail};
@@ -17,11 +17,12 @@ use tokio::time::Instant;
 
 use super::Exchange;
 use super::client::ClientStream;
+use super::sure::Sure;
 use super::suspects::suspects;
 use super::waiting::Waiting;
 use crate::body::{AnyBody, Patient};
 use crate::held::Holding;
-use crate::recovery::{ClientGone, judgement};
+use crate::recovery::ClientGone;
 use crate::settings::Mode;
 
 /// A stream after its last byte.
@@ -117,7 +118,12 @@ struct Observer<'a> {
     error: Option<ProviderError>,
     /// Since when what only says that the stream lives waits behind what is held back.
     idle_since: Option<Instant>,
+    /// The calls that were found to be whole, with so many bytes of arguments.
+    whole_calls: HashMap<u32, usize>,
+    sure: Sure,
     holding: Holding,
+    /// What of it is held for calls, besides their bytes.
+    entry_bytes: usize,
 }
 
 impl<'a> Observer<'a> {
@@ -137,6 +143,9 @@ impl<'a> Observer<'a> {
             unread: false,
             error: None,
             idle_since: None,
+            whole_calls: HashMap::new(),
+            sure: Sure::default(),
+            entry_bytes: 0,
             holding: exchange.gateway.held.part(exchange.gateway.settings.limits.held_bytes),
         }
     }
@@ -147,7 +156,10 @@ impl<'a> Observer<'a> {
             self.outgoing.extend_from_slice(data);
             return None;
         }
-        let has_room = self.holding.grow(data.len());
+        // What came before took this beside its bytes.
+        let entry_bytes = self.reader.received().entry_bytes();
+        let grown = entry_bytes.saturating_sub(std::mem::replace(&mut self.entry_bytes, entry_bytes));
+        let has_room = self.holding.grow(data.len() + grown);
         let too_long = self.decoder.push(data).is_err() || !has_room;
         // Mostly all of it passes as it came.
         self.outgoing.reserve_exact(self.decoder.finished());
@@ -210,6 +222,7 @@ impl<'a> Observer<'a> {
         }
         self.holds_calls |= self.exchange.gateway.settings.hold_tool_calls
             && event.pieces.iter().any(|delta| matches!(delta.piece, Piece::ToolCall { .. }));
+        self.sure.take(self.reader.received(), event);
         let is_end = event.error.is_some() || self.ends_in_doubt(event);
         self.holds_end |= is_end;
         let had_waited = !self.waiting.is_over();
@@ -218,7 +231,7 @@ impl<'a> Observer<'a> {
         // What waited may be cut. Nothing may overtake it any more.
         self.holds_calls |= had_waited && is_end;
         // Only as long as its end is not told can it go on.
-        self.holds_calls |= event.closed_call.is_some_and(|call| self.is_cut(call));
+        self.holds_calls = self.holds_calls || event.closed_call.is_some_and(|call| self.is_cut(call));
         self.holds_calls || is_end || event.closes || waits || (self.holds_end && event.pieces.is_empty())
     }
 
@@ -233,22 +246,38 @@ impl<'a> Observer<'a> {
     }
 
     /// Whether a call that is said to be complete is not: its arguments have begun, and are no JSON.
-    fn is_cut(&self, call: u32) -> bool {
-        let mut calls = self.reader.received().choices().iter().flat_map(|choice| &choice.tool_calls);
-        let arguments = calls.find(|known| known.index == call).map(|known| known.arguments.trim());
-        let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-        arguments.is_some_and(|arguments| !arguments.is_empty() && !is_json(arguments))
+    fn is_cut(&mut self, call: u32) -> bool {
+        // Formats that say so have one choice.
+        let Some(known) = self.reader.received().call_at(0, call) else { return false };
+        if self.whole_calls.get(&call) == Some(&known.arguments.len()) {
+            // It was said before.
+            return false;
+        }
+        let arguments = known.arguments.trim();
+        let is_cut =
+            !arguments.is_empty() && serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err();
+        if !is_cut {
+            self.whole_calls.insert(call, known.arguments.len());
+        }
+        is_cut
     }
 
     /// Whether an event says of a reply that it ended, and that is in doubt.
-    fn ends_in_doubt(&self, event: &Event) -> bool {
+    fn ends_in_doubt(&mut self, event: &Event) -> bool {
         let received = self.reader.received();
         if event.done {
             // Without any finish reason before it, this end is as doubtful as a drop.
             return received.choices().iter().any(|choice| choice.finish.is_none());
         }
         let choices = event.finishes.iter().filter_map(|finish| received.choice_at(finish.choice));
-        choices.into_iter().any(|choice| !self.is_beyond_doubt(choice, event))
+        let ended: Vec<&Choice> = choices.collect();
+        let doubt = ended.iter().any(|choice| !self.is_beyond_doubt(choice, event));
+        if !doubt {
+            let calls: Vec<(u32, usize)> =
+                ended.iter().map(|choice| (choice.index, choice.tool_calls.len())).collect();
+            self.sure.are_beyond_doubt(calls);
+        }
+        doubt
     }
 
     /// Whether a choice that ended needs nothing, whatever may still be counted of its tokens.
@@ -259,19 +288,9 @@ impl<'a> Observer<'a> {
         if self.exchange.gateway.settings.disclose_always || count_may_come {
             return false;
         }
-        suspects(self.exchange, choice, Ending::Clean, self.reader.received().output_tokens(), None)
-            .iter()
-            .all(|suspect| match judgement(suspect) {
-                Judgement::Passed => true,
-                Judgement::Whole { disclosed } => {
-                    !disclosed
-                        && suspect
-                            .schema
-                            .as_ref()
-                            .is_none_or(|schema| schema.validate(&suspect.reply.text).is_empty())
-                }
-                Judgement::Cut(_) => false,
-            })
+        let Some(sure) = self.sure.from(choice.index) else { return false };
+        let counted = self.reader.received().output_tokens();
+        suspects(self.exchange, choice, sure, Ending::Clean, counted, None).left.is_empty()
     }
 
     /// How a stream ended whose bytes just stopped: a finish reason for every choice is an end, too. Where the format has a

@@ -1,15 +1,19 @@
 //! One choice of a reply from its parts' judgement to what the client is given for it.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use endmark_core::{Ending, Reply, Stop};
 use endmark_wire::reply::{Choice, ToolCall};
 use endmark_wire::writer::End;
 
 use super::Exchange;
+use super::call_ids::CallIds;
 use super::disclose::{Disclosure, Outcome};
 use super::slot::Part;
 use super::suspects::call_suspect;
-use crate::recovery::{Account, ClientGone, Finish, Flow, Following, Mended, Suspect, mend};
+use crate::recovery::{Account, Before, ClientGone, Finish, Flow, Following, Mended, Suspect, mend};
 use crate::settings::Mode;
 
 /// What the client is given for a choice, where it is another than was received.
@@ -34,7 +38,7 @@ pub(crate) struct Settled {
     /// The client of a stream has read more of it than its own stream gave.
     pub(crate) went_on: bool,
     /// Calls that were received, and stayed cut.
-    pub(crate) cut_calls: Vec<u32>,
+    pub(crate) cut_calls: BTreeSet<u32>,
     /// How the choice is to say that it ended; none where the provider's own word stays.
     pub(crate) end: Option<End>,
     /// The whole reply that was given when the request was asked again.
@@ -84,7 +88,7 @@ pub(crate) async fn add(
         && exchange.mode != Mode::Warn
         && mended.outcome.is_some_and(|outcome| !outcome.is_delivered_whole())
     {
-        settled.cut_calls.push(call.index);
+        settled.cut_calls.insert(call.index);
     }
     if mended.text.is_some() && matches!(suspect.slot.part, Part::Text) {
         settled.signature.clone_from(&mended.signature);
@@ -140,7 +144,9 @@ async fn followed(
         .tool_calls
         .iter()
         .map(|call| settled.calls.iter().rfind(|whole| whole.index == call.index).unwrap_or(call).clone());
-    let own_calls: Vec<ToolCall> = own_calls.collect();
+    // What the model had called by then.
+    let mut before: Vec<ToolCall> = own_calls.collect();
+    let mut ids = CallIds::of(&before);
     // A server that counts its calls otherwise must not be taken for going on with those before.
     let next = choice.tool_calls.iter().map(|call| call.index.saturating_add(1)).max().unwrap_or(0);
     let last = following.calls.len().saturating_sub(1);
@@ -153,7 +159,7 @@ async fn followed(
         } else {
             (Ending::Clean, Some(Stop::Normal))
         };
-        give_own_id(&mut call, &[&own_calls, &settled.new_calls]);
+        ids.give_own(&mut call);
         let reply = Reply {
             text: call.arguments.clone(),
             ending,
@@ -162,8 +168,12 @@ async fn followed(
             limit: account.limit_sent,
             reasoned: false,
         };
-        let before = [own_calls.as_slice(), &settled.new_calls].concat();
-        let suspect = call_suspect(exchange, choice.index, &call, reply, &content_before, &before);
+        let mut suspect = call_suspect(exchange, choice.index, &call, reply);
+        if account.left() != (0, 0) && !suspect.needs_nothing() {
+            // It may be asked for, and is shown behind those.
+            let message = (content_before.clone(), before.clone());
+            suspect.before = Before::new(Arc::new(message), before.len());
+        }
         // The parts of a part cannot follow one another without end: what follows a call is not looked at.
         let mended = Box::pin(mend(exchange, &suspect, account, &mut Flow::Waiting)).await?;
         disclosure.add(&mended, account);
@@ -174,6 +184,7 @@ async fn followed(
         if let Some(arguments) = mended.text {
             call = with_arguments(call, arguments, mended.signature);
         }
+        before.push(call.clone());
         settled.new_calls.push(call);
     }
     Ok(())
@@ -183,13 +194,4 @@ async fn followed(
 fn with_arguments(call: ToolCall, arguments: String, signature: Option<String>) -> ToolCall {
     let signature = if arguments == call.arguments { call.signature } else { signature };
     ToolCall { arguments, signature, ..call }
-}
-
-/// Gives a call another id where its own is that of a call before it: some servers count their calls anew in each answer, and
-/// a result would go to the wrong one.
-fn give_own_id(call: &mut ToolCall, before: &[&[ToolCall]]) {
-    let Some(id) = call.id.clone() else { return };
-    let is_taken = |id: &str| before.iter().copied().flatten().any(|known| known.id.as_deref() == Some(id));
-    let others = (2_u32..).map(|number| format!("{id}_{number}"));
-    call.id = std::iter::once(id.clone()).chain(others).find(|id| !is_taken(id));
 }

@@ -1,11 +1,12 @@
 //! Replies that come as a stream, and go to the client as one, whatever it took to make them whole.
 
 use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
 use std::pin::pin;
 
 use endmark_core::Ending;
 use endmark_wire::error::ProviderError;
-use endmark_wire::reply::{Choice, Received, Usage};
+use endmark_wire::reply::{Choice, Received, ToolCall, Usage};
 use endmark_wire::writer::{ChoiceEnd, Closing as Ends, CutCall, End as ReplyEnd, StreamError, Writer};
 use http::Response;
 use serde_json::value::RawValue;
@@ -13,15 +14,15 @@ use tokio::time::{Instant, timeout_at};
 use tracing::Instrument as _;
 
 use super::Exchange;
-use super::client::{ClientStream, LiveSlot};
+use super::client::{ClientStream, LiveSlot, Waiter};
 use super::disclose::{Disclosure, Outcome};
 use super::observe::{Observed, Sent, observe};
 use super::settle::{self, Settled};
 use super::slot::Part;
-use super::suspects::{before, lead, suspects, worst};
+use super::suspects::{Suspects, before, lead, suspects, without_surplus, worst};
 use crate::body::{AnyBody, made, passing};
 use crate::ledger::{Call, CallEnd, Ended};
-use crate::recovery::{Account, ClientGone, Flow, Mended, Suspect, mend};
+use crate::recovery::{Account, Allowance, ClientGone, Flow, Mended, Suspect, mend};
 use crate::stopping::Interrupted;
 use crate::upstream::of_another_body;
 
@@ -75,8 +76,8 @@ async fn relay(
         client.send(residue).await?;
         return Ok(if ending == Ending::Clean { End::Orderly } else { End::Broken });
     }
-    let settings = &exchange.gateway.settings;
-    let mut account = Account::new(settings.resume.max_extra_tokens, settings.limits.reconnect);
+    let came = received.choices().iter().map(|choice| choice.received).sum();
+    let mut account = Account::new(Allowance::of(exchange, received.output_tokens(), came));
     account.open(received.usage(), ending);
     let mut closing = Closing {
         exchange,
@@ -114,7 +115,7 @@ async fn relay(
 const MOST_CHOICES: u32 = 128;
 
 /// The choices of a stream, each with its parts that may be cut.
-type Parts<'a> = Vec<(Cow<'a, Choice>, Vec<Suspect>)>;
+type Parts<'a> = Vec<(Cow<'a, Choice>, Suspects)>;
 
 fn parts<'a>(
     exchange: &Exchange,
@@ -131,17 +132,19 @@ fn parts<'a>(
     }
     let of = |choice: Cow<'a, Choice>| {
         let ending = if choice.finish.is_some() { Ending::Clean } else { ending };
-        let parts = suspects(exchange, &choice, ending, received.output_tokens(), error);
+        let parts = suspects(exchange, &choice, 0, ending, received.output_tokens(), error);
         (choice, parts)
     };
-    choices.into_iter().map(of).collect()
+    let mut choices: Parts<'_> = choices.into_iter().map(of).collect();
+    without_surplus(exchange, choices.iter_mut().map(|(_, parts)| parts));
+    choices
 }
 
 /// How the call ended whose answer the stream is.
 fn ended(received: &Received, ending: Ending, parts: &Parts<'_>) -> CallEnd {
     CallEnd {
         stop: received.choices().first().and_then(|choice| choice.finish.as_ref()?.stop),
-        judged: worst(parts.iter().flat_map(|(_, parts)| parts)),
+        judged: worst(parts.iter().map(|(_, parts)| parts.worst)),
         usage: received.usage().cloned(),
         model: received.model().map(str::to_owned),
         ..CallEnd::new(ending)
@@ -196,7 +199,7 @@ impl Closing<'_> {
         for (choice, parts) in parts {
             let mut disclosure = Disclosure::new(self.exchange);
             let mut settled = Settled::default();
-            for part in parts {
+            for part in &parts.left {
                 let mended = self.part(choice, part, &mut settled).await?;
                 settle::add(
                     self.exchange,
@@ -260,7 +263,7 @@ impl Closing<'_> {
                 slot: &part.slot,
                 sent,
             }),
-            None => Flow::Waiting,
+            None => Flow::Held(Waiter { client: &mut *self.client, writer: &*self.writer }),
         };
         let mended = mend(self.exchange, part, &mut self.account, &mut flow).await?;
         if let (Flow::Live(slot), Some(text)) = (&mut flow, &mended.text) {
@@ -309,13 +312,14 @@ impl Closing<'_> {
         settled: &Settled,
         disclosure: &Disclosure,
     ) -> Result<(), ClientGone> {
-        let mut left_out = Vec::new();
+        let mut left_out = BTreeSet::new();
         let mut is_begun = false;
-        for call in &settled.cut_calls {
-            match self.writer.leave_cut(choice.index, *call) {
-                CutCall::Shown => {}
-                CutCall::LeftOut => left_out.push(*call),
-                CutCall::Begun => is_begun = true,
+        if !settled.cut_calls.is_empty() {
+            for (call, becomes) in self.writer.leave_cut(choice.index, &settled.cut_calls) {
+                match becomes {
+                    CutCall::LeftOut => drop(left_out.insert(call)),
+                    CutCall::Begun => is_begun = true,
+                }
             }
         }
         if settled.has_more() {
@@ -363,13 +367,14 @@ impl Closing<'_> {
         &mut self,
         choice: &Choice,
         settled: &Settled,
-        left_out: &[u32],
+        left_out: &BTreeSet<u32>,
     ) -> Result<(), ClientGone> {
+        let whole: HashMap<u32, &ToolCall> = settled.calls.iter().map(|call| (call.index, call)).collect();
         for call in &choice.tool_calls {
             if self.sent.of(choice.index, Some(call.index)).is_some() || left_out.contains(&call.index) {
                 continue;
             }
-            let call = settled.calls.iter().find(|whole| whole.index == call.index).unwrap_or(call);
+            let call = whole.get(&call.index).copied().unwrap_or(call);
             let bytes = self.writer.tool_call(choice.index, call);
             self.client.send(bytes).await?;
         }

@@ -1,6 +1,7 @@
 //! Which parts of a choice may be cut, each with what is demanded of it.
 
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use endmark_core::{CutKind, Ending, Format, Judgement, Reply, Stop};
 use endmark_wire::error::ProviderError;
@@ -8,19 +9,21 @@ use endmark_wire::reply::{Choice, Finish, ToolCall};
 
 use super::Exchange;
 use super::slot::{Part, Slot};
-use crate::recovery::{BEHIND_CALLS, HALVED, Schema, Suspect, UNSHOWN, is_made_up, judgement};
+use crate::recovery::{BEHIND_CALLS, Before, HALVED, SURPLUS, Suspect, UNSHOWN, is_made_up, judgement};
 
 /// The parts of a choice that may be cut: its text, or, where it calls tools, the arguments of each call and what stands
 /// behind the last.
 ///
-/// Text before a call is complete, and so is every call that something follows: the model went on after it.
+/// Text before a call is complete, and so is every call that something follows: the model went on after it. Only those are kept
+/// about which anything is to be done or told: a reply may have thousands that need nothing. Calls before `from` are known to.
 pub(crate) fn suspects(
     exchange: &Exchange,
     choice: &Choice,
+    from: usize,
     ending: Ending,
     output_tokens: Option<u64>,
     error: Option<&ProviderError>,
-) -> Vec<Suspect> {
+) -> Suspects {
     let stop = choice.finish.as_ref().and_then(|finish| finish.stop);
     // Some servers have a finish reason for "it went wrong".
     let went_wrong = choice.finish.is_some() && stop.is_none();
@@ -41,8 +44,7 @@ pub(crate) fn suspects(
         slot: Slot { choice: choice.index, part: Part::Text },
         demanded: exchange.demanded.clone(),
         schema: None,
-        content_before: String::new(),
-        calls_before: Vec::new(),
+        before: Before::default(),
         hindrance: None,
         fills_window,
         continuation: None,
@@ -64,13 +66,13 @@ pub(crate) fn suspects(
     };
     let hindrance = if choice.beside { Some(UNSHOWN) } else { (!choice.is_exact()).then_some(HALVED) };
     if !choice.mendable {
-        return unshown().into_iter().collect();
+        return Suspects::of(unshown());
     }
     if choice.tool_calls.is_empty() {
         // Of a text with a thought behind it, or a part of the server's, the rest is that of those: a request could only show
         // what stands before.
         if choice.ends_unshown {
-            return unshown().into_iter().collect();
+            return Suspects::of(unshown());
         }
         let reply = match before(exchange, choice) {
             "" => reply(&with_lead(exchange, &choice.text)),
@@ -78,7 +80,7 @@ pub(crate) fn suspects(
         };
         let schema = exchange.schema.clone().filter(|_| !choice.beside);
         let continuation = choice.continuation.clone();
-        return vec![Suspect { schema, hindrance, continuation, ..text(reply) }];
+        return Suspects::of([Suspect { schema, hindrance, continuation, ..text(reply) }]);
     }
     let behind = if choice.ends_unshown {
         unshown()
@@ -94,33 +96,71 @@ pub(crate) fn suspects(
         if !is_last {
             (reply.ending, reply.stop, reply.output_tokens) = (Ending::Clean, Some(Stop::Normal), None);
         }
-        let before = &choice.tool_calls[..position];
-        let suspect = call_suspect(exchange, choice.index, call, reply, &choice.text, before);
+        let suspect = call_suspect(exchange, choice.index, call, reply);
         Suspect { hindrance, fills_window: fills_window && is_last, ..suspect }
     };
-    choice.tool_calls.iter().enumerate().map(of_call).chain(behind).collect()
+    let mut suspects =
+        Suspects::of(choice.tool_calls.iter().enumerate().skip(from).map(of_call).chain(behind));
+    if suspects.left.iter().any(|suspect| matches!(suspect.slot.part, Part::ToolCall(_))) {
+        let message = Arc::new((choice.text.clone(), choice.tool_calls.clone()));
+        let positions: HashMap<u32, usize> =
+            (0..).zip(&choice.tool_calls).map(|(at, call)| (call.index, at)).collect();
+        for suspect in &mut suspects.left {
+            if let Part::ToolCall(call) = &suspect.slot.part {
+                let before = positions.get(&call.index).copied().unwrap_or(0);
+                suspect.before = Before::new(Arc::clone(&message), before);
+            }
+        }
+    }
+    suspects
 }
 
-/// The judgement of a reply: that of its worst part.
-pub(crate) fn worst<'a>(parts: impl IntoIterator<Item = &'a Suspect>) -> Option<Judgement> {
+/// The parts of a choice that need something, and the judgement of all of its parts.
+#[derive(Default)]
+pub(crate) struct Suspects {
+    pub(crate) left: Vec<Suspect>,
+    pub(crate) worst: Option<Judgement>,
+}
+
+impl Suspects {
+    fn of(parts: impl IntoIterator<Item = Suspect>) -> Self {
+        let mut suspects = Self::default();
+        for part in parts {
+            suspects.worst = worst([suspects.worst, Some(judgement(&part))]);
+            if !part.needs_nothing() {
+                suspects.left.push(part);
+            }
+        }
+        suspects
+    }
+}
+
+/// Leaves of the choices behind those that were asked for only the first part that is cut, which is told of and not mended: they
+/// pass as they are, however many an upstream answers.
+pub(crate) fn without_surplus<'a>(exchange: &Exchange, choices: impl Iterator<Item = &'a mut Suspects>) {
+    let asked_for = exchange.request.view().choices.max(1);
+    let mut is_told = false;
+    for parts in choices.skip(asked_for as usize) {
+        parts.left.retain(|part| {
+            matches!(judgement(part), Judgement::Cut(_)) && !std::mem::replace(&mut is_told, true)
+        });
+        parts.left.iter_mut().for_each(|part| part.hindrance = Some(SURPLUS));
+    }
+}
+
+/// The judgement of a reply: the worst of those of its parts.
+pub(crate) fn worst(judgements: impl IntoIterator<Item = Option<Judgement>>) -> Option<Judgement> {
     let badness = |judgement: &Judgement| match judgement {
         Judgement::Passed => 0,
         Judgement::Whole { .. } => 1,
         Judgement::Cut(_) => 2,
     };
-    parts.into_iter().map(judgement).max_by_key(badness)
+    judgements.into_iter().flatten().max_by_key(badness)
 }
 
 /// One tool call as a part that may be cut.
-pub(crate) fn call_suspect(
-    exchange: &Exchange,
-    choice: u32,
-    call: &ToolCall,
-    reply: Reply,
-    content_before: &str,
-    calls_before: &[ToolCall],
-) -> Suspect {
-    let schema = exchange.request.tool_schema(&call.name).and_then(|text| Schema::compile(&text).ok());
+pub(crate) fn call_suspect(exchange: &Exchange, choice: u32, call: &ToolCall, reply: Reply) -> Suspect {
+    let schema = exchange.tool_schema(&call.name);
     let is_made_up = is_made_up(&reply, schema.as_ref());
     // A finished call without arguments has an empty text from some servers, and is whole.
     let without_arguments = reply.text.is_empty() && reply.stop == Some(Stop::Normal) && !is_made_up;
@@ -136,8 +176,7 @@ pub(crate) fn call_suspect(
         reply,
         demanded: (!without_arguments).then_some(Format::Json),
         schema: schema.filter(|_| !without_arguments),
-        content_before: content_before.to_owned(),
-        calls_before: calls_before.to_vec(),
+        before: Before::default(),
         hindrance: None,
         fills_window: false,
         continuation: None,

@@ -4,7 +4,6 @@
 use endmark_wire::reply::{Event, Piece, Received};
 
 use super::Exchange;
-use crate::recovery::Schema;
 
 /// The choices whose last word is such a call.
 #[derive(Debug, Default)]
@@ -34,10 +33,8 @@ impl Waiting {
 /// Whether a piece is a call that would count as cut where the reply reached its limit.
 fn is_doubtful(exchange: &Exchange, received: &Received, choice: u32, piece: &Piece) -> bool {
     let Piece::ToolCall { index, .. } = piece else { return false };
-    let calls = received.choice_at(choice).map(|choice| choice.tool_calls.as_slice()).unwrap_or_default();
-    let Some(call) = calls.iter().find(|call| call.index == *index) else { return false };
+    let Some(call) = received.call_at(choice, *index) else { return false };
     let is_empty = serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(&call.arguments)
         .map_or(call.arguments.is_empty(), |arguments| arguments.is_empty());
-    let schema = || exchange.request.tool_schema(&call.name).and_then(|text| Schema::compile(&text).ok());
-    is_empty || schema().is_some_and(|schema| schema.refuses(&call.arguments))
+    is_empty || exchange.tool_schema(&call.name).is_some_and(|schema| schema.refuses(&call.arguments))
 }

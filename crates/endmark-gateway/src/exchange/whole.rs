@@ -12,11 +12,11 @@ use http::{Response, header};
 use super::Exchange;
 use super::disclose::Disclosure;
 use super::settle::{Settled, add};
-use super::suspects::{before, lead, suspects, worst};
+use super::suspects::{Suspects, before, lead, suspects, without_surplus, worst};
 use crate::body::{AnyBody, full, preceded};
 use crate::held::Holding;
 use crate::ledger::{Call, CallEnd, Ended};
-use crate::recovery::{Account, Flow, Suspect, mend};
+use crate::recovery::{Account, Allowance, Flow, mend};
 use crate::rescue::Refusal;
 use crate::upstream::{Read, ReadError, of_another_body, read_up_to};
 
@@ -27,7 +27,7 @@ pub(crate) async fn whole(
 ) -> Result<Response<AnyBody>, Refusal> {
     let (mut head, body) = answer.into_parts();
     // The room that the body takes is given back when all is done with it.
-    let (body, _holding) = match read(&mut exchange, body).await? {
+    let (body, mut holding) = match read(&mut exchange, body).await? {
         Received::Whole(body, holding) => (body, holding),
         Received::Unread(body) => return Ok(Response::from_parts(head, body)),
     };
@@ -54,17 +54,24 @@ pub(crate) async fn whole(
         }
     };
     let reply = response.reply();
+    if !holding.grow(reply.entry_bytes()) {
+        tracing::warn!(request = exchange.id, "a reply passes unread: [limits] held_bytes is reached");
+        settle(call, CallEnd::unread(Ending::OverCap));
+        exchange.calls.watch.end(Ended::Unread);
+        return Ok(Response::from_parts(head, full(body)));
+    }
     let parts = parts(&exchange, reply);
     settle(call, ended(reply, &parts));
 
-    let settings = &exchange.gateway.settings;
-    let mut account = Account::new(settings.resume.max_extra_tokens, settings.limits.reconnect);
+    let came = reply.choices.iter().map(|choice| choice.received).sum();
+    let counted = reply.usage.as_ref().map(|usage| usage.completion);
+    let mut account = Account::new(Allowance::of(&exchange, counted, came));
     account.open(reply.usage.as_ref(), Ending::Clean);
     let mut disclosure = Disclosure::new(&exchange);
     let mut choices = Vec::new();
     for (choice, parts) in reply.choices.iter().zip(&parts) {
         let mut settled = Settled::default();
-        for suspect in parts {
+        for suspect in &parts.left {
             let gone = |_| Refusal::BadRequest("the client went away".to_owned());
             let mended = mend(&exchange, suspect, &mut account, &mut Flow::Waiting).await.map_err(gone)?;
             add(&exchange, choice, suspect, mended, &mut account, &mut disclosure, &mut settled)
@@ -135,8 +142,8 @@ fn write(exchange: &Exchange, edit: &mut dyn ReplyEdit, choice: &Choice, settled
         edit.set_arguments(choice.index, call.index, &call.arguments);
         edit.sign_call(choice.index, call.index, call.signature.as_deref());
     }
-    for call in &settled.cut_calls {
-        edit.leave_cut(choice.index, *call);
+    if !settled.cut_calls.is_empty() {
+        edit.leave_cut(choice.index, &settled.cut_calls);
     }
     if !settled.new_calls.is_empty() {
         if settled.text_became_call && left_out.is_none() {
@@ -221,17 +228,19 @@ fn settle(call: Option<Call>, end: CallEnd) {
 }
 
 /// The parts of each choice that may be cut.
-fn parts(exchange: &Exchange, reply: &Reply) -> Vec<Vec<Suspect>> {
+fn parts(exchange: &Exchange, reply: &Reply) -> Vec<Suspects> {
     let output_tokens = reply.usage.as_ref().map(|usage| usage.completion);
-    let of = |choice| suspects(exchange, choice, Ending::Clean, output_tokens, None);
-    reply.choices.iter().map(of).collect()
+    let of = |choice| suspects(exchange, choice, 0, Ending::Clean, output_tokens, None);
+    let mut parts: Vec<Suspects> = reply.choices.iter().map(of).collect();
+    without_surplus(exchange, parts.iter_mut());
+    parts
 }
 
 /// How the call ended that gave the reply.
-fn ended(reply: &Reply, parts: &[Vec<Suspect>]) -> CallEnd {
+fn ended(reply: &Reply, parts: &[Suspects]) -> CallEnd {
     CallEnd {
         stop: reply.choices.first().and_then(|choice| choice.finish.as_ref()?.stop),
-        judged: worst(parts.iter().flatten()),
+        judged: worst(parts.iter().map(|parts| parts.worst)),
         usage: reply.usage.clone(),
         model: Some(reply.model.clone()),
         ..CallEnd::new(Ending::Clean)

@@ -30,6 +30,7 @@ pub(crate) struct Calls {
     mode: Mode,
     format: &'static dyn WireFormat,
     made: AtomicU32,
+    resumes: Arc<AtomicU32>,
 }
 
 impl Calls {
@@ -52,6 +53,7 @@ impl Calls {
             mode,
             format,
             made: AtomicU32::new(0),
+            resumes: Arc::default(),
         }
     }
 
@@ -65,6 +67,11 @@ impl Calls {
         self.made.load(Ordering::Relaxed)
     }
 
+    /// Counts the calls for the rest of its reply.
+    pub(crate) fn resumes(&self) -> Arc<AtomicU32> {
+        Arc::clone(&self.resumes)
+    }
+
     /// Notes a call that is about to be made; whatever happens to it now, it has its row.
     pub(crate) async fn open(
         &self,
@@ -75,6 +82,9 @@ impl Calls {
         sent_bytes: usize,
     ) -> Call {
         let call = self.made.fetch_add(1, Ordering::Relaxed) + 1;
+        if purpose == Purpose::Resume {
+            self.resumes.fetch_add(1, Ordering::Relaxed);
+        }
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let open = self
             .recorder

@@ -1,10 +1,9 @@
 //! What one request costs: its own tokens and those of the continuations.
 
-use std::time::Duration;
-
 use endmark_core::Ending;
 use endmark_wire::reply::Usage;
 
+use super::allowance::Allowance;
 use super::patience::Patience;
 
 /// The tokens of one request, over all its upstream calls.
@@ -24,13 +23,13 @@ pub(crate) struct Account {
     pub(crate) last_upstream: Option<String>,
     /// How long upstreams are still waited for.
     pub(super) patience: Patience,
-    allowance: u64,
+    allowance: Allowance,
     further_calls: u32,
 }
 
 impl Account {
-    /// An account with an allowance of output tokens for further calls, and of time to wait for them.
-    pub(crate) fn new(allowance: u64, waiting: Duration) -> Self {
+    /// An account with this allowance for further calls.
+    pub(crate) fn new(allowance: Allowance) -> Self {
         Self {
             first: None,
             extra: None,
@@ -38,7 +37,7 @@ impl Account {
             limit_sent: None,
             last_id: None,
             last_upstream: None,
-            patience: Patience::new(waiting),
+            patience: Patience::new(allowance.waiting, allowance.call),
             allowance,
             further_calls: 0,
         }
@@ -52,7 +51,7 @@ impl Account {
 
     /// The output limit for the next call: `wanted`, or what is left of the allowance; none if nothing is.
     pub(super) fn limit(&mut self, wanted: u64) -> Option<u64> {
-        let limit = wanted.min(self.allowance);
+        let limit = wanted.min(self.allowance.tokens);
         if limit == 0 {
             return None;
         }
@@ -60,12 +59,23 @@ impl Account {
         Some(limit)
     }
 
+    /// How many attempts to resume are left, and how many corrections.
+    pub(crate) fn left(&self) -> (u32, u32) {
+        (self.allowance.attempts, self.allowance.corrections)
+    }
+
+    /// Books what was tried for one part.
+    pub(super) fn tried(&mut self, attempts: u32, corrections: u32) {
+        self.allowance.attempts = self.allowance.attempts.saturating_sub(attempts);
+        self.allowance.corrections = self.allowance.corrections.saturating_sub(corrections);
+    }
+
     /// Books a further call: what it reported, or else all it was allowed; and how it ended.
     pub(super) fn book(&mut self, usage: Option<&Usage>, ending: Ending, limit: u64) {
         self.counted(usage, ending);
         let spent = usage.map_or(limit, |usage| usage.completion);
         self.further_calls += 1;
-        self.allowance = self.allowance.saturating_sub(spent);
+        self.allowance.tokens = self.allowance.tokens.saturating_sub(spent);
         self.extra = sum(self.extra.take(), usage.cloned());
     }
 
@@ -108,11 +118,18 @@ fn sum(one: Option<Usage>, other: Option<Usage>) -> Option<Usage> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    fn account(tokens: u64) -> Account {
+        let time = Duration::ZERO;
+        Account::new(Allowance { tokens, attempts: 3, corrections: 1, waiting: time, call: time })
+    }
 
     #[test]
     fn further_calls_share_one_allowance() {
-        let mut account = Account::new(100, Duration::ZERO);
+        let mut account = account(100);
         assert_eq!(account.limit(60), Some(60));
         account.book(Some(&Usage { completion: 30, ..Usage::default() }), Ending::Clean, 60);
         assert_eq!(account.limit(90), Some(70));
@@ -121,8 +138,17 @@ mod tests {
     }
 
     #[test]
+    fn all_parts_share_the_attempts() {
+        let mut account = account(100);
+        account.tried(2, 0);
+        assert_eq!(account.left(), (1, 1));
+        account.tried(2, 1);
+        assert_eq!(account.left(), (0, 0));
+    }
+
+    #[test]
     fn what_nobody_counted_is_no_number() {
-        let mut account = Account::new(100, Duration::ZERO);
+        let mut account = account(100);
         account.book(None, Ending::Clean, 10);
         assert_eq!((account.total(), account.is_the_least()), (None, false));
         let counted = Usage { completion: 30, ..Usage::default() };
@@ -138,7 +164,7 @@ mod tests {
     fn a_sum_is_the_least_where_a_call_was_not_counted_to_its_end() {
         let counted = Usage { completion: 30, ..Usage::default() };
         let sum = |first: (Option<&Usage>, Ending), rest: (Option<&Usage>, Ending)| {
-            let mut account = Account::new(100, Duration::ZERO);
+            let mut account = account(100);
             account.open(first.0, first.1);
             account.book(rest.0, rest.1, 10);
             account.is_the_least()

@@ -388,6 +388,10 @@ impl<'a> Asker<'a> {
                 self.account.lost();
                 Err(Unanswered::Failed(AskFailure::Lost(why)))
             }
+            Err(error @ CallFailure::TookTooLong(_)) => {
+                self.account.lost();
+                Err(Unanswered::Failed(AskFailure::Budget(error.to_string())))
+            }
             Err(CallFailure::Unusable { why, usage, ending }) => {
                 match usage {
                     Some(usage) => self.account.book(Some(&usage), ending, limit),

@@ -38,6 +38,11 @@ pub(super) enum CallFailure {
     /// An answer began, and was lost with what it cost.
     #[error("{0}")]
     AnswerLost(String),
+    /// It was not over in the time that it may take.
+    #[error(
+        "a call for the rest was not over within {0:?}, the time that [resume] call_seconds and the request's own limit give it"
+    )]
+    TookTooLong(Duration),
     /// An answer came, and holds what cannot be joined with the reply, or nothing.
     #[error("{why}")]
     Unusable {
@@ -67,6 +72,7 @@ pub(super) async fn send(
     let (standing, name) = (&exchange.gateway.standing, site.name());
     let first_byte =
         if site.may_leave() { limits.first_token.min(limits.first_byte) } else { limits.first_byte };
+    let longest = patience.call();
     if patience.is_over() {
         return Err(CallFailure::Lost("the upstream did not come back in the time it was given".to_owned()));
     }
@@ -80,7 +86,8 @@ pub(super) async fn send(
         let model = &site.request.view().model;
         let mut call = exchange.calls.open(purpose, name, model, streamed, body.len()).await;
         let client = &exchange.gateway.client;
-        let sent = exchange.rehearsal.send(client, &site.destination.upstream, request, first_byte);
+        let sent =
+            exchange.rehearsal.send(client, &site.destination.upstream, request, first_byte.min(longest));
         let (problem, told) = match while_alive(limits.heartbeat, flow, sent).await? {
             Ok(answer) if answer.status().is_success() => {
                 let status = answer.status();
@@ -101,6 +108,9 @@ pub(super) async fn send(
             }
             Err(error @ UpstreamError::Silent(_)) => {
                 call.settle(CallEnd::new(Ending::Stalled));
+                if longest < first_byte {
+                    return Err(CallFailure::TookTooLong(longest));
+                }
                 return Err(CallFailure::Lost(error.to_string()));
             }
             Err(error @ UpstreamError::Unreadable(_)) => {

@@ -1,16 +1,18 @@
 //! One further upstream call, from its request to the end of its answer, the echo taken off.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use endmark_core::{Ending, Stop};
 use endmark_wire::reply::{Choice, Continuation as Further, ToolCall, Usage};
 use endmark_wire::sse;
 use http::Response;
 use http_body_util::BodyExt;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::call::{CallFailure, send, while_alive};
 use super::expected::Expected;
-use super::flow::Flow;
+use super::flow::{Flow, Heard};
 use super::passing::Passing;
 use super::patience::Patience;
 use super::site::Site;
@@ -58,18 +60,19 @@ pub(super) async fn call(
 ) -> Result<Continuation, CallFailure> {
     let (mut answer, call) =
         send(exchange, site, Bytes::from(body), stream, expected.purpose, patience, flow).await?;
+    let longest = patience.call();
     if stream {
         let limits = &exchange.gateway.settings.limits;
-        let typed = while_alive(limits.heartbeat, flow, typed(answer, limits.idle)).await?;
+        let typed = while_alive(limits.heartbeat, flow, typed(answer, limits.idle.min(longest))).await?;
         answer = match typed {
             Ok(answer) => answer,
             Err(error) => return Err(lost(call, &error)),
         };
     }
     if is_event_stream(answer.headers()) {
-        streamed(exchange, site, answer, call, expected, flow).await
+        streamed(exchange, site, (answer, call, longest), expected, flow).await
     } else {
-        whole(exchange, site, answer, call, expected, flow).await
+        whole(exchange, site, (answer, call, longest), expected, flow).await
     }
 }
 
@@ -77,16 +80,19 @@ pub(super) async fn call(
 async fn whole(
     exchange: &Exchange,
     site: &Site<'_>,
-    answer: Response<AnyBody>,
-    call: Call,
+    (answer, call, longest): (Response<AnyBody>, Call, Duration),
     expected: &Expected<'_>,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
     let limits = &exchange.gateway.settings.limits;
     let read = read_whole(answer.into_body(), limits.reply_bytes, limits.idle);
-    let body = match while_alive(limits.heartbeat, flow, read).await? {
-        Ok(body) => body,
-        Err(error) => return Err(lost(call, &error)),
+    let body = match while_alive(limits.heartbeat, flow, timeout(longest, read)).await? {
+        Ok(Ok(body)) => body,
+        Ok(Err(error)) => return Err(lost(call, &error)),
+        Err(_) => {
+            call.settle(CallEnd::new(Ending::OverCap));
+            return Err(CallFailure::TookTooLong(longest));
+        }
     };
     let response = match site.request.response(&body) {
         Ok(response) => response,
@@ -159,19 +165,22 @@ fn continuation(
 async fn streamed(
     exchange: &Exchange,
     site: &Site<'_>,
-    answer: Response<AnyBody>,
-    call: Call,
+    (answer, call, longest): (Response<AnyBody>, Call, Duration),
     expected: &Expected<'_>,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
     let limits = &exchange.gateway.settings.limits;
+    let until = Instant::now() + longest;
+    let mut heard = Heard::new(limits.heartbeat);
     let mut body = answer.into_body();
     let mut decoder = sse::Decoder::new(limits.reply_bytes);
     let mut stream = site.request.stream(limits.reply_bytes);
     let mut passing = Passing::new(expected);
     let ending = 'reading: loop {
-        let next = timeout(limits.idle, while_alive(limits.heartbeat, flow, body.frame())).await;
+        let silent_at = Instant::now() + limits.idle;
+        let next = timeout_at(until.min(silent_at), while_alive(limits.heartbeat, flow, body.frame())).await;
         let frame = match next {
+            Err(_) if until <= silent_at => break Ending::OverCap,
             Err(_) => break Ending::Stalled,
             Ok(alive) => match alive? {
                 None if stream.received().choices().first().is_some_and(|choice| choice.finish.is_some()) => {
@@ -182,6 +191,9 @@ async fn streamed(
             },
         };
         let Ok(data) = frame.into_data() else { continue };
+        if Instant::now() >= until {
+            break Ending::OverCap;
+        }
         if decoder.push(&data).is_err() {
             break Ending::OverCap;
         }
@@ -202,6 +214,7 @@ async fn streamed(
                 passing.pass(expected.part_so_far(choice), flow).await?;
             }
         }
+        heard.or_alive(flow).await?;
     };
     let all = stream.received();
     call.settle(CallEnd {

@@ -1,11 +1,17 @@
 //! Where a continuation goes while it is still coming.
 
-use crate::exchange::LiveSlot;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::exchange::{LiveSlot, Waiter};
 
 /// The client of a reply under recovery.
 pub(crate) enum Flow<'a> {
     /// Gets the reply when it is whole.
     Waiting,
+    /// Gets the part when it is whole, and what says until then that the gateway is at work.
+    Held(Waiter<'a>),
     /// Has what cannot be gone on with: nothing may be asked for it.
     Closed,
     /// Has read a part of it already, and reads on as soon as more is certain.
@@ -21,7 +27,7 @@ impl Flow<'_> {
     /// Bytes of this part that the client has.
     pub(super) fn sent(&self) -> usize {
         match self {
-            Self::Waiting | Self::Closed => 0,
+            Self::Waiting | Self::Held(_) | Self::Closed => 0,
             Self::Live(slot) => slot.sent(),
         }
     }
@@ -29,7 +35,7 @@ impl Flow<'_> {
     /// Hands on what follows the bytes that the client has.
     pub(super) async fn extend(&mut self, text: &str) -> Result<(), ClientGone> {
         match self {
-            Self::Waiting | Self::Closed => Ok(()),
+            Self::Waiting | Self::Held(_) | Self::Closed => Ok(()),
             Self::Live(slot) => slot.extend(text).await,
         }
     }
@@ -45,6 +51,7 @@ impl Flow<'_> {
     pub(super) async fn keep_alive(&mut self) -> Result<(), ClientGone> {
         match self {
             Self::Waiting | Self::Closed => Ok(()),
+            Self::Held(waiter) => waiter.keep_alive().await,
             Self::Live(slot) => slot.keep_alive().await,
         }
     }
@@ -57,5 +64,29 @@ impl Flow<'_> {
     /// Whether continuations are best read as streams.
     pub(super) fn is_live(&self) -> bool {
         matches!(self, Self::Live(_))
+    }
+}
+
+/// When the client last heard anything: what is held back of an answer is nothing to it, however fast that comes.
+pub(super) struct Heard {
+    heartbeat: Duration,
+    sent: usize,
+    at: Instant,
+}
+
+impl Heard {
+    pub(super) fn new(heartbeat: Duration) -> Self {
+        Self { heartbeat, sent: 0, at: Instant::now() }
+    }
+
+    /// Tells the client that its reply is being worked on where it has heard nothing for a heartbeat.
+    pub(super) async fn or_alive(&mut self, flow: &mut Flow<'_>) -> Result<(), ClientGone> {
+        if flow.sent() > self.sent {
+            (self.sent, self.at) = (flow.sent(), Instant::now());
+        } else if self.at.elapsed() >= self.heartbeat {
+            self.at = Instant::now();
+            flow.keep_alive().await?;
+        }
+        Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! One part of a reply from its judgement to its end: judged, resumed if that is right, and written down.
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
 use endmark_core::detect::Detector;
 use endmark_core::{
@@ -190,11 +192,12 @@ async fn whole(
     }
     mended.invalid = true;
     mended.outcome = Some(Outcome::Whole);
-    if exchange.mode == Mode::Warn || !flow.is_open() || corrections(exchange, suspect, flow) == 0 {
+    if exchange.mode == Mode::Warn || !flow.is_open() || corrections(exchange, suspect, account, flow) == 0 {
         return Ok(mended);
     }
+    let pipeline = pipeline(exchange, suspect, account, flow);
     let mut asker = Asker::new(exchange, suspect, account, flow.is_live()).await;
-    let outcome = drive(pipeline(exchange, suspect, flow), &mut asker, flow).await?;
+    let outcome = drive(pipeline, &mut asker, flow).await?;
     if outcome.result == PipelineResult::Corrected {
         mended.signature = asker.signature_of(&outcome.text);
         mended.text = Some(outcome.text);
@@ -202,6 +205,7 @@ async fn whole(
         mended.invalid = false;
     }
     mended.attempts = outcome.corrections;
+    account.tried(0, outcome.corrections);
     Ok(mended)
 }
 
@@ -268,11 +272,17 @@ async fn resumed(
     record: Record,
 ) -> Result<Mended, ClientGone> {
     let before = account.extra.clone().unwrap_or_default();
+    let made = exchange.calls.resumes();
+    let made_before = made.load(Ordering::Relaxed);
+    let pipeline = pipeline(exchange, suspect, account, flow);
     let mut asker = Asker::new(exchange, suspect, account, flow.is_live()).await;
-    let outcome = drive(pipeline(exchange, suspect, flow), &mut asker, flow).await?;
+    let outcome = drive(pipeline, &mut asker, flow).await?;
     let signature = asker.signature_of(&outcome.text);
     let (strategies, following, upstream) = (asker.strategies, asker.following, asker.other_upstream);
     let (anew, sequence) = (asker.anew, asker.sequence);
+    // Who refuses every call for good is not asked once more for each part.
+    let was_asked = made.load(Ordering::Relaxed) > made_before;
+    account.tried(outcome.attempts.max(u32::from(was_asked)), outcome.corrections);
     let pieces = outcome.pieces.clone();
     let mended = Mended { upstream, signature, sequence, anew, ..mended(suspect, kind, outcome, following) };
     let extra = account.extra.clone().unwrap_or_default();
@@ -281,7 +291,6 @@ async fn resumed(
     let closing = Closing {
         resolved: mended.outcome.is_some_and(Outcome::is_delivered_whole),
         outcome: outcome_word,
-        attempts: mended.attempts,
         extra_prompt_tokens: extra.prompt - before.prompt,
         extra_output_tokens: extra.completion - before.completion,
         reason,
@@ -293,26 +302,26 @@ async fn resumed(
 }
 
 /// The core's machine for this part, with what the settings and the client's reading allow.
-fn pipeline(exchange: &Exchange, suspect: &Suspect, flow: &Flow<'_>) -> Pipeline {
+fn pipeline(exchange: &Exchange, suspect: &Suspect, account: &Account, flow: &Flow<'_>) -> Pipeline {
     let settings = &exchange.gateway.settings;
     let policy = PipelinePolicy {
         resume: ResumePolicy {
-            max_attempts: settings.resume.max_attempts,
+            max_attempts: settings.resume.max_attempts.min(account.left().0),
             on_ambiguous: settings.resume.on_ambiguous,
             sent: flow.sent(),
             prompt: settings.resume.prompt.clone(),
         },
-        max_corrections: corrections(exchange, suspect, flow),
+        max_corrections: corrections(exchange, suspect, account, flow),
     };
     let schema = suspect.schema.clone().map(|schema| Box::new(schema) as Box<dyn Validate + Send + Sync>);
     Pipeline::new(policy, suspect.demanded.clone(), schema, suspect.reply.clone())
 }
 
 /// What was sent cannot be corrected any more, and a call of which nothing came would be made up.
-fn corrections(exchange: &Exchange, suspect: &Suspect, flow: &Flow<'_>) -> u32 {
+fn corrections(exchange: &Exchange, suspect: &Suspect, account: &Account, flow: &Flow<'_>) -> u32 {
     let is_made_up = matches!(suspect.slot.part, Part::ToolCall(_)) && suspect.reply.text.trim().is_empty();
     if flow.sent() == 0 && !is_made_up && suspect.hindrance.is_none() {
-        exchange.gateway.settings.max_corrections
+        exchange.gateway.settings.max_corrections.min(account.left().1)
     } else {
         0
     }

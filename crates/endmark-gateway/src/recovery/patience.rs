@@ -15,12 +15,18 @@ pub(crate) struct Patience {
     left: Duration,
     tries: u32,
     is_over: bool,
+    call: Duration,
 }
 
 impl Patience {
-    /// Waits of this length in all.
-    pub(crate) fn new(in_all: Duration) -> Self {
-        Self { left: in_all, tries: 0, is_over: false }
+    /// Waits of this length in all, and calls that each are over after `call`.
+    pub(crate) fn new(in_all: Duration, call: Duration) -> Self {
+        Self { left: in_all, tries: 0, is_over: false, call }
+    }
+
+    /// The longest that one call may take.
+    pub(super) fn call(&self) -> Duration {
+        self.call
     }
 
     /// Whether it was used up.
@@ -51,13 +57,13 @@ mod tests {
     #[test]
     fn all_calls_share_one_length_of_time_and_few_tries() {
         for random in [0, u32::MAX / 2, u32::MAX] {
-            let mut patience = Patience::new(Duration::from_secs(30));
+            let mut patience = Patience::new(Duration::from_secs(30), Duration::ZERO);
             let waits: Vec<Duration> = std::iter::from_fn(|| patience.wait(None, random)).collect();
             assert!((4..=10).contains(&waits.len()), "{waits:?}");
             assert!(waits.iter().sum::<Duration>() <= Duration::from_secs(30), "{waits:?}");
             assert!(patience.is_over());
             for told in [Duration::ZERO, Duration::from_secs(1)] {
-                let mut patience = Patience::new(Duration::from_secs(30));
+                let mut patience = Patience::new(Duration::from_secs(30), Duration::ZERO);
                 let waits = std::iter::from_fn(|| patience.wait(Some(told), random)).count();
                 assert!((4..=10).contains(&waits), "{waits} waits of {told:?}");
             }
@@ -66,7 +72,7 @@ mod tests {
 
     #[test]
     fn an_upstream_is_never_asked_before_it_wants_to_be() {
-        let mut patience = Patience::new(Duration::from_secs(30));
+        let mut patience = Patience::new(Duration::from_secs(30), Duration::ZERO);
         let told = Some(Duration::from_secs(9));
         assert!(patience.wait(told, 0) >= told);
         assert_eq!(patience.wait(Some(Duration::from_mins(1)), 0), None);

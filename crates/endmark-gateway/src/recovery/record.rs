@@ -1,6 +1,7 @@
 //! One row of the log for each cut part: opened when the cut is seen, closed exactly once.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use endmark_core::{CutKind, PieceRecord};
 use endmark_store::{CutId, CutSettled, CutStarted, FinalStatus, Piece, Recorder, StoreError};
@@ -24,6 +25,9 @@ pub(super) struct Record {
     /// None once it is closed.
     open: Option<Open>,
     keep_text: bool,
+    /// Calls that the request has made to resume, and how many it had made before this part.
+    calls: Arc<AtomicU32>,
+    calls_before: u32,
 }
 
 /// The row that waits for its end.
@@ -50,7 +54,6 @@ impl Open {
 pub(super) struct Closing<'a> {
     pub(super) resolved: bool,
     pub(super) outcome: &'static str,
-    pub(super) attempts: u32,
     pub(super) extra_prompt_tokens: u64,
     pub(super) extra_output_tokens: u64,
     pub(super) reason: String,
@@ -65,7 +68,6 @@ impl<'a> Closing<'a> {
         Self {
             resolved: false,
             outcome,
-            attempts: 0,
             extra_prompt_tokens: 0,
             extra_output_tokens: 0,
             reason: reason.to_owned(),
@@ -86,6 +88,7 @@ impl Record {
         received: usize,
     ) -> Self {
         let recorder = exchange.recorder.clone();
+        let calls = exchange.calls.resumes();
         let started = CutStarted {
             request_id: exchange.id.clone(),
             slot: slot.to_string(),
@@ -124,6 +127,8 @@ impl Record {
             started,
             open: Some(open),
             keep_text: exchange.gateway.settings.keep_text,
+            calls_before: calls.load(Ordering::Relaxed),
+            calls,
         }
     }
 
@@ -131,10 +136,15 @@ impl Record {
     pub(super) async fn close(mut self, patience: &StorePatience, closing: Closing<'_>) {
         let Some(open) = self.open.take() else { return };
         self.metrics.cut(&self.upstream, self.kind.name(), closing.outcome);
-        let settling =
-            settle(self.recorder.clone(), self.started.clone(), open, settled(&closing, self.keep_text));
+        let settled = settled(&closing, self.calls(), self.keep_text);
+        let settling = settle(self.recorder.clone(), self.started.clone(), open, settled);
         // It goes on when nobody waits for it any more.
         let _ = patience.wait(tokio::spawn(settling)).await;
+    }
+
+    /// The calls made for the rest of the part: also those that failed, and no corrections (PC-5).
+    fn calls(&self) -> u32 {
+        self.calls.load(Ordering::Relaxed).saturating_sub(self.calls_before)
     }
 }
 
@@ -163,7 +173,7 @@ impl Drop for Record {
             Closing::without_calls("cancelled", "the client went away", &[])
         };
         self.metrics.cut(&self.upstream, self.kind.name(), left.outcome);
-        let settled = settled(&left, false);
+        let settled = settled(&left, self.calls(), false);
         // Outside a runtime the process is ending, and the next start finds the open row.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(settle(self.recorder.clone(), self.started.clone(), open, settled));
@@ -171,7 +181,7 @@ impl Drop for Record {
     }
 }
 
-fn settled(closing: &Closing<'_>, keep_text: bool) -> CutSettled {
+fn settled(closing: &Closing<'_>, resume_attempts: u32, keep_text: bool) -> CutSettled {
     let pieces: Vec<Piece> = closing
         .pieces
         .iter()
@@ -186,7 +196,7 @@ fn settled(closing: &Closing<'_>, keep_text: bool) -> CutSettled {
         .collect();
     CutSettled {
         final_status: if closing.resolved { FinalStatus::Resolved } else { FinalStatus::Exhausted },
-        resume_attempts: closing.attempts,
+        resume_attempts,
         outcome: closing.outcome.to_owned(),
         seam_style: pieces.iter().rev().find_map(|piece| piece.seam_style.clone()),
         extra_prompt_tokens: closing.extra_prompt_tokens,

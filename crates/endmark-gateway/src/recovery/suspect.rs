@@ -1,11 +1,11 @@
 //! A part of a reply under suspicion, and what its rest may turn out to be.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use endmark_core::{Ending, Format, Reply, Stop};
+use endmark_core::{Ending, Format, Judgement, Reply, Stop, Validate};
 use endmark_wire::reply::{Continuation, ToolCall};
 
-use super::mend::Judged;
+use super::mend::{Judged, judgement};
 use super::schema::Schema;
 use crate::exchange::Slot;
 
@@ -16,10 +16,8 @@ pub(crate) struct Suspect {
     pub(crate) reply: Reply,
     pub(crate) demanded: Option<Format>,
     pub(crate) schema: Option<Schema>,
-    /// The message's text before a tool call.
-    pub(crate) content_before: String,
-    /// The message's calls before a tool call.
-    pub(crate) calls_before: Vec<ToolCall>,
+    /// What stands in the message before a tool call.
+    pub(crate) before: Before,
     /// Why no request can go on with it, where none can.
     pub(crate) hindrance: Option<&'static str>,
     /// The provider says that the model's window is full behind it.
@@ -28,6 +26,44 @@ pub(crate) struct Suspect {
     pub(crate) continuation: Option<Continuation>,
     /// What it was judged to be, once that was asked.
     pub(crate) judged: OnceLock<Judged>,
+}
+
+impl Suspect {
+    /// Whether nothing is to be done about it, nor told of it.
+    pub(crate) fn needs_nothing(&self) -> bool {
+        match judgement(self) {
+            Judgement::Passed => true,
+            Judgement::Whole { disclosed } => {
+                let is_valid = |schema: &Schema| schema.validate(&self.reply.text).is_empty();
+                !disclosed && self.schema.as_ref().is_none_or(is_valid)
+            }
+            Judgement::Cut(_) => false,
+        }
+    }
+}
+
+/// What stands in a message before one of its calls. All parts of the message share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Before {
+    message: Arc<(String, Vec<ToolCall>)>,
+    calls: usize,
+}
+
+impl Before {
+    /// This text, and so many of these calls.
+    pub(crate) fn new(message: Arc<(String, Vec<ToolCall>)>, calls: usize) -> Self {
+        Self { message, calls }
+    }
+
+    /// The text.
+    pub(crate) fn text(&self) -> &str {
+        &self.message.0
+    }
+
+    /// The calls.
+    pub(crate) fn calls(&self) -> &[ToolCall] {
+        self.message.1.get(..self.calls).unwrap_or(&self.message.1)
+    }
 }
 
 /// Tool calls that came where the rest of a text was asked for, or behind the call whose rest was.
@@ -46,6 +82,9 @@ pub(crate) const HALVED: &str = "half a surrogate pair stands in it, which no re
 /// What stands next to the text, or in it; see [`Choice::mendable`](endmark_wire::reply::Choice::mendable) and
 /// [`Choice::beside`](endmark_wire::reply::Choice::beside).
 pub(crate) const UNSHOWN: &str = "it holds more than text and calls of functions, ends in a thought, or was not read as a whole, which no request can show";
+
+/// It is one of more choices than were asked for: what that costs is the upstream's to say, and not the client's.
+pub(crate) const SURPLUS: &str = "the upstream answered more choices than were asked for";
 
 /// What the model said behind a call; see [`Choice::behind_calls`](endmark_wire::reply::Choice::behind_calls).
 pub(crate) const BEHIND_CALLS: &str =

@@ -1,6 +1,7 @@
 //! When and how cut replies are resumed (PC-9).
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use endmark_core::{MAX_RESUME_ATTEMPTS, OnAmbiguous};
 
@@ -9,7 +10,7 @@ use endmark_core::{MAX_RESUME_ATTEMPTS, OnAmbiguous};
 pub struct ResumeSettings {
     /// When a cut reply is resumed, unless the request says otherwise.
     pub mode: Mode,
-    /// Continuations that may be asked for, for one cut reply.
+    /// Continuations that may be asked for, for each choice that a request asks for.
     pub max_attempts: u32,
     /// The output limit a continuation carries at least, in tokens.
     pub continuation_tokens: u64,
@@ -18,6 +19,9 @@ pub struct ResumeSettings {
     pub treat_limit_as_cap: u64,
     /// Output tokens that all continuations of one request may be allowed together.
     pub max_extra_tokens: u64,
+    /// For one call for the rest of a reply whose client set an output limit; longer where, at the pace of that reply, its
+    /// limit would have taken longer.
+    pub call_time: Duration,
     /// What to hand over when two seams are plausible.
     pub on_ambiguous: OnAmbiguous,
     /// The user's own wording of the resume prompt.
@@ -32,6 +36,7 @@ impl Default for ResumeSettings {
             continuation_tokens: 4_096,
             treat_limit_as_cap: 4_096,
             max_extra_tokens: 16_384,
+            call_time: Duration::from_mins(1),
             on_ambiguous: OnAmbiguous::Stop,
             prompt: None,
         }

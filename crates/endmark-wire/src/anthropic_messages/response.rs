@@ -1,5 +1,7 @@
 //! A message that is not streamed: viewed, and edited in place.
 
+use std::collections::BTreeSet;
+
 use endmark_core::Stop;
 use serde_json::value::RawValue;
 
@@ -137,10 +139,10 @@ impl ReplyEdit for Edit<'_> {
         }
     }
 
-    fn leave_cut(&mut self, choice: u32, call: u32) {
+    fn leave_cut(&mut self, choice: u32, cut: &BTreeSet<u32>) {
         let Some(content) = self.content(choice) else { return };
         let calls = content.items().enumerate().filter(|(_, block)| block.says("type", "tool_use"));
-        if let Some((_, (position, _))) = (0..).zip(calls).find(|(index, _)| *index == call) {
+        for (_, (position, _)) in (0..).zip(calls).filter(|(index, _)| cut.contains(index)) {
             self.edits.remove_item(content, position);
         }
     }

@@ -2,6 +2,8 @@
 
 mod held;
 
+use std::collections::{BTreeSet, HashMap};
+
 use serde_json::value::RawValue;
 
 use super::content::is_cited;
@@ -20,6 +22,8 @@ use crate::writer::{Closing, CutCall, Held, StreamError, Writer, endmark_field};
 pub(super) struct MessageWriter {
     model: String,
     held: Held,
+    /// What is held back stands block by block.
+    gathered: bool,
     /// What the client knows.
     begun: bool,
     /// The block that the client has open.
@@ -33,7 +37,7 @@ pub(super) struct MessageWriter {
     /// Whether anything was written that did not come.
     wrote: bool,
     /// The numbers of blocks that were held back, and those that the client has, once they may differ.
-    numbers: Option<Vec<(u64, u64)>>,
+    numbers: Option<HashMap<u64, u64>>,
     /// The id of the answer that a message is begun from here.
     id: Option<String>,
     /// The client's stop sequence that the rest has met.
@@ -61,6 +65,7 @@ impl MessageWriter {
         Self {
             model: model.to_owned(),
             held: Held::default(),
+            gathered: false,
             begun: false,
             open: None,
             unsigned: false,
@@ -244,6 +249,7 @@ impl Writer for MessageWriter {
     }
 
     fn hold(&mut self, frame: Frame, event: &Event) {
+        self.gathered = false;
         self.held.push(frame, event);
     }
 
@@ -305,17 +311,16 @@ impl Writer for MessageWriter {
     }
 
     /// Whatever the stop reason, libraries put an input together from what came of it, and of nothing make `{}`.
-    fn leave_cut(&mut self, _choice: u32, call: u32) -> CutCall {
-        if let Some(begun) = self.open.filter(|open| open.kind == Kinds::Call(call)) {
-            // Some run a call as soon as its block is closed.
-            self.take_block_out(begun.number);
-            CutCall::Begun
-        } else if self.take_call_out(call) {
-            CutCall::LeftOut
-        } else {
-            // It was followed by more of the reply, and is as the model wrote it.
-            CutCall::Shown
-        }
+    /// One that neither is open nor held back was followed by more of the reply, and is as the model wrote it.
+    fn leave_cut(&mut self, _choice: u32, calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
+        let open = self.open.and_then(|open| match open.kind {
+            Kinds::Call(call) if calls.contains(&call) => Some((call, open.number)),
+            _ => None,
+        });
+        // Some run a call as soon as its block is closed.
+        let begun = open.map(|(call, _)| (call, CutCall::Begun));
+        let left_out = self.take_calls_out(calls, open).into_iter().map(|call| (call, CutCall::LeftOut));
+        begun.into_iter().chain(left_out).collect()
     }
 
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {

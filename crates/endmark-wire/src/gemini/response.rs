@@ -1,5 +1,7 @@
 //! A response that is not streamed: viewed, and edited in place.
 
+use std::collections::BTreeSet;
+
 use endmark_core::Stop;
 use serde_json::value::RawValue;
 
@@ -180,11 +182,11 @@ impl ReplyEdit for Edit<'_> {
         }
     }
 
-    fn leave_cut(&mut self, choice: u32, call: u32) {
+    fn leave_cut(&mut self, choice: u32, cut: &BTreeSet<u32>) {
         let parts = self.candidate(choice).and_then(|candidate| candidate.at("content.parts"));
         let Some(parts) = parts.filter(|parts| parts.kind() == Kind::Array) else { return };
         let calls = parts.items().enumerate().filter(|(_, part)| call_of(*part).is_some());
-        if let Some((_, (position, _))) = (0..).zip(calls).find(|(index, _)| *index == call) {
+        for (_, (position, _)) in (0..).zip(calls).filter(|(index, _)| cut.contains(index)) {
             self.edits.remove_item(parts, position);
         }
     }

@@ -1,5 +1,7 @@
 //! The client's side of a streamed reply.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
+
 use super::candidate::{call_of, candidate, candidates, parts, text_of};
 use super::error;
 use super::response::{call_part, object, sign, signed_part, without_token, word_of};
@@ -17,6 +19,10 @@ const ENVELOPE: [&str; 3] = ["modelVersion", "responseId", "createTime"];
 /// A longer field is left out of what is made: it comes from outside, and would be kept for the whole stream.
 const MAX_FIELD_BYTES: usize = 4096;
 
+/// What stands in a chunk that has nothing else, as in the provider's own last one: there are clients that read the first part
+/// of every chunk.
+const EMPTY_TEXT: &str = "{\"text\":\"\"}";
+
 /// Writes a streamed reply.
 #[derive(Debug)]
 pub(super) struct ContentWriter {
@@ -24,16 +30,18 @@ pub(super) struct ContentWriter {
     envelope: Option<String>,
     fallback: String,
     held: Held,
+    /// The calls that are held back, by candidate and call.
+    held_calls: HashSet<(u32, u32)>,
     /// The candidates of which something was written that did not come.
     wrote: Vec<u32>,
     /// Calls of candidates that are held back, as they are to be: they are changed where they stand.
-    calls: Vec<(u32, ToolCall)>,
+    calls: HashMap<(u32, u32), ToolCall>,
     /// What is held back next to texts that were written, and keeps its place.
     standing: Vec<Standing>,
     /// Parts that belong behind the calls of a candidate that are held back.
     behind: Vec<(u32, String)>,
     /// Calls that are held back and stay cut, by candidate and call.
-    cut: Vec<(u32, u32)>,
+    cut: HashSet<(u32, u32)>,
 }
 
 impl ContentWriter {
@@ -43,11 +51,12 @@ impl ContentWriter {
             envelope: None,
             fallback,
             held: Held::default(),
+            held_calls: HashSet::new(),
             wrote: Vec::new(),
             standing: Vec::new(),
-            calls: Vec::new(),
+            calls: HashMap::new(),
             behind: Vec::new(),
-            cut: Vec::new(),
+            cut: HashSet::new(),
         }
     }
 
@@ -105,7 +114,7 @@ impl ContentWriter {
         let Some(word) = end.end.map(word_of) else { return Vec::new() };
         let usage = closing.usage.as_ref().map(|usage| format!(",\"usageMetadata\":{}", usage::json(usage)));
         let json = format!(
-            "{{\"candidates\":[{{\"content\":{{\"parts\":[],\"role\":\"model\"}},\"finishReason\":{},\"index\":{}}}]{}{}{}}}",
+            "{{\"candidates\":[{{\"content\":{{\"parts\":[{EMPTY_TEXT}],\"role\":\"model\"}},\"finishReason\":{},\"index\":{}}}]{}{}{}}}",
             quoted(word),
             end.choice,
             usage.unwrap_or_default(),
@@ -124,6 +133,7 @@ impl ContentWriter {
             held.into_iter().partition(|(_, event)| ends(event) || (any_ended && event.pieces.is_empty()));
         self.held.put_back(kept);
         let waiting: Vec<(Frame, Event)> = waiting;
+        self.held_calls = self.held.events().flat_map(numbered_calls).collect();
         client.extend(waiting.into_iter().flat_map(|(frame, _)| frame.raw));
     }
 
@@ -135,10 +145,15 @@ impl ContentWriter {
                 continue;
             };
             let calls = array.items().enumerate().filter(|(_, part)| call_of(*part).is_some());
+            let mut left = array.items().count();
             for (number, (position, _)) in calls_in(event, choice).zip(calls) {
                 if self.cut.contains(&(choice, number)) {
                     edits.remove_item(array, position);
+                    left -= 1;
                 }
+            }
+            if left == 0 && !self.cut.is_empty() {
+                edits.push_item(array, EMPTY_TEXT);
             }
         }
     }
@@ -146,8 +161,7 @@ impl ContentWriter {
     fn write_calls<'a>(&self, edits: &mut Edits<'a>, candidate: Value<'a>, choice: u32, event: &Event) {
         let held = parts(candidate).filter_map(|part| Some((part, call_of(part)?)));
         for (number, (part, call)) in calls_in(event, choice).zip(held) {
-            let mut known = self.calls.iter().rev().filter(|known| known.0 == choice).map(|known| &known.1);
-            let Some(known) = known.find(|known| known.index == number) else { continue };
+            let Some(known) = self.calls.get(&(choice, number)) else { continue };
             let own = call.field("args").map(Value::raw);
             if let Some(arguments) = object(&known.arguments).filter(|arguments| own != Some(arguments)) {
                 edits.set_field(call, "args", arguments);
@@ -225,6 +239,14 @@ impl ContentWriter {
     }
 }
 
+/// The calls of this event, by candidate and number.
+fn numbered_calls(event: &Event) -> impl Iterator<Item = (u32, u32)> {
+    event.pieces.iter().filter_map(|delta| match delta.piece {
+        Piece::ToolCall { index, .. } => Some((delta.choice, index)),
+        Piece::Text(_) | Piece::Reasoning(_) | Piece::Refusal(_) => None,
+    })
+}
+
 /// The calls of a candidate in this event, by their numbers.
 fn calls_in(event: &Event, choice: u32) -> impl Iterator<Item = u32> {
     let of_choice = event.pieces.iter().filter(move |delta| delta.choice == choice);
@@ -256,6 +278,7 @@ impl Writer for ContentWriter {
 
     fn hold(&mut self, frame: Frame, event: &Event) {
         self.note(&frame);
+        self.held_calls.extend(numbered_calls(event));
         self.held.push(frame, event);
     }
 
@@ -305,19 +328,17 @@ impl Writer for ContentWriter {
         false
     }
 
-    fn leave_cut(&mut self, choice: u32, call: u32) -> CutCall {
-        if self.held.events().any(|event| calls_in(event, choice).any(|held| held == call)) {
-            self.cut.push((choice, call));
-            return CutCall::LeftOut;
-        }
-        // It was followed by more of the reply, and is as the model wrote it.
-        CutCall::Shown
+    /// One that is not held back was followed by more of the reply, and is as the model wrote it.
+    fn leave_cut(&mut self, choice: u32, calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
+        let held = calls.iter().filter(|call| self.held_calls.contains(&(choice, **call)));
+        let left_out: Vec<(u32, CutCall)> = held.map(|call| (*call, CutCall::LeftOut)).collect();
+        self.cut.extend(left_out.iter().map(|(call, _)| (choice, *call)));
+        left_out
     }
 
     fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8> {
-        let is_held = self.held.events().any(|event| calls_in(event, choice).any(|held| held == call.index));
-        if is_held {
-            self.calls.push((choice, call.clone()));
+        if self.held_calls.contains(&(choice, call.index)) {
+            self.calls.insert((choice, call.index), call.clone());
             return Vec::new();
         }
         // A call whose arguments are no object cannot be said here: the reply's end says that it is cut.

@@ -223,8 +223,7 @@ impl ChatStream {
 
     /// The piece of a call. The next one in the same delta may begin another.
     fn call(&mut self, call: &CallView<'_>, choice: u32, ends: bool, fidelity: &mut Fidelity) -> Delta {
-        let known = self.choice_at(choice).map(|choice| choice.tool_calls.as_slice()).unwrap_or_default();
-        let (index, begins_at) = whose(call, known, ends);
+        let (index, begins_at) = whose(call, choice, &self.received, ends);
         let piece = call.arguments.and_then(|piece| self.received.decoded(choice, Some(index), piece));
         let piece = piece.map(|piece| (piece.text.into_owned(), piece.exact));
         let (arguments, exact) = piece.unwrap_or_else(|| call.arguments_text());

@@ -2,26 +2,26 @@
 
 use super::tool_call::CallView;
 use crate::json::{Kind, Value};
-use crate::reply::{Place, ToolCall};
+use crate::reply::{Place, Received, ToolCall};
 
-/// The number of the call that a piece belongs to, of those known of its choice or of another; and where that one's pieces
+/// The number of the call that a piece of this choice belongs to, of those that are known or of another; and where that one's pieces
 /// go, if it begins here. `ends` is whether the choice ends with the piece.
 ///
 /// An index names a call, but for servers that number all of theirs alike. Without one, an id or a name begins the next call,
 /// and anything else goes on with the last.
-pub(super) fn whose(piece: &CallView<'_>, known: &[ToolCall], ends: bool) -> (u32, Option<Place>) {
-    let next = || known.iter().map(|call| call.index.saturating_add(1)).max().unwrap_or(0);
+pub(super) fn whose(piece: &CallView<'_>, choice: u32, known: &Received, ends: bool) -> (u32, Option<Place>) {
+    let next = || known.next_call(choice);
     let Some(index) = piece.index else {
-        return match known.last() {
+        return match known.choice_at(choice).and_then(|choice| choice.tool_calls.last()) {
             Some(last) if !begins_next(piece, last) => (last.index, None),
             _ => (next(), Some(Place::Untold)),
         };
     };
-    match known.iter().rfind(|call| call.sent_index().unwrap_or(call.index) == index) {
+    match known.call_sent_as(choice, index) {
         Some(call) if begins_another(piece, call, ends) => (next(), Some(Place::Shared(index))),
         Some(call) => (call.index, None),
         // A call that shared its index with others was given this one here.
-        None if known.iter().any(|call| call.index == index) => (next(), Some(Place::Shared(index))),
+        None if known.call_at(choice, index).is_some() => (next(), Some(Place::Shared(index))),
         None => (index, Some(Place::Number)),
     }
 }

@@ -1,5 +1,7 @@
 //! A response, whole or at the end of a stream: viewed, and edited in place.
 
+use std::collections::BTreeSet;
+
 use serde_json::value::RawValue;
 
 use super::item::{Item, refusal_of, texts};
@@ -64,7 +66,7 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
 }
 
 /// Sets how a response ended, and with it the calls that stay cut; where there are none of those, its last item.
-pub(super) fn write_end<'a>(edits: &mut Edits<'a>, response: Value<'a>, end: End, cut: &[u32]) {
+pub(super) fn write_end<'a>(edits: &mut Edits<'a>, response: Value<'a>, end: End, cut: &BTreeSet<u32>) {
     let status = status_of(end);
     edits.set_field(response, "status", &quoted(status));
     match end {
@@ -86,7 +88,11 @@ pub(super) fn write_end<'a>(edits: &mut Edits<'a>, response: Value<'a>, end: End
 
 /// Lets these calls, by their number among those of the items, be incomplete, and all others complete; where there are
 /// none, all stay as they are.
-pub(super) fn write_cut<'a>(edits: &mut Edits<'a>, items: impl Iterator<Item = Value<'a>>, cut: &[u32]) {
+pub(super) fn write_cut<'a>(
+    edits: &mut Edits<'a>,
+    items: impl Iterator<Item = Value<'a>>,
+    cut: &BTreeSet<u32>,
+) {
     if cut.is_empty() {
         return;
     }
@@ -140,12 +146,12 @@ pub(super) fn call_item(id: &str, status: &str, call: &ToolCall, arguments: &str
 pub(super) struct Edit<'a> {
     edits: Edits<'a>,
     /// The calls that stay cut.
-    cut: Vec<u32>,
+    cut: BTreeSet<u32>,
 }
 
 impl<'a> Edit<'a> {
     pub(super) fn new(root: Value<'a>) -> Self {
-        Self { edits: Edits::of(root), cut: Vec::new() }
+        Self { edits: Edits::of(root), cut: BTreeSet::new() }
     }
 
     fn output(&self, choice: u32) -> Option<Value<'a>> {
@@ -191,9 +197,9 @@ impl ReplyEdit for Edit<'_> {
         }
     }
 
-    fn leave_cut(&mut self, choice: u32, call: u32) {
+    fn leave_cut(&mut self, choice: u32, calls: &BTreeSet<u32>) {
         let Some(output) = self.output(choice) else { return };
-        self.cut.push(call);
+        self.cut.extend(calls);
         write_cut(&mut self.edits, output.items(), &self.cut);
     }
 

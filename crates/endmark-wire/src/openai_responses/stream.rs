@@ -34,7 +34,7 @@ struct Open {
 
 /// Where an event belongs: by its place in the output, or where a server has none, by the item's id. Ids alone
 /// are not enough, since there are servers that change them from event to event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     Index(u64),
     Id(String),

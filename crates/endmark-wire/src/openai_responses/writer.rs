@@ -4,6 +4,8 @@ mod end;
 mod held_call;
 mod known;
 
+use std::collections::{BTreeSet, HashMap, HashSet};
+
 use super::error;
 use super::item::Item;
 use super::response::{COMPLETED, INCOMPLETE, call_item, status_of, text_part};
@@ -22,10 +24,17 @@ pub(super) struct ResponseWriter {
     /// How many bytes may still be remembered of what the client has; none once they were used up.
     room: Option<usize>,
     held: Held,
+    /// What is held back stands item by item.
+    gathered: bool,
     /// The response as the stream began with it.
     response: Option<String>,
     /// The items that the client has, in order.
     items: Vec<Known>,
+    /// The last of them at each place, and each call's.
+    at: HashMap<Place, usize>,
+    of_call: HashMap<u32, usize>,
+    /// The messages among them, but for the last ones that are complete.
+    messages: Vec<usize>,
     calls: u32,
     /// The data of the last event the client has, where the server numbers its events.
     last: Option<String>,
@@ -38,9 +47,11 @@ pub(super) struct ResponseWriter {
     /// The id of the answer that a response is begun from here.
     id: Option<String>,
     /// The calls that stay cut.
-    cut: Vec<u32>,
+    cut: BTreeSet<u32>,
     /// The items of which the client is given nothing, since others were written in their place.
-    left_out: Vec<Place>,
+    left_out: HashSet<Place>,
+    /// So many items, from the first on, are complete as far as they can be.
+    completed: usize,
 }
 
 /// What is to go on.
@@ -56,16 +67,21 @@ impl ResponseWriter {
             model: model.to_owned(),
             room: Some(keep_bytes),
             held: Held::default(),
+            gathered: false,
             response: None,
             items: Vec::new(),
+            at: HashMap::new(),
+            of_call: HashMap::new(),
+            messages: Vec::new(),
             calls: 0,
             last: None,
             number: None,
             unindexed: false,
             wrote: false,
             id: None,
-            cut: Vec::new(),
-            left_out: Vec::new(),
+            cut: BTreeSet::new(),
+            left_out: HashSet::new(),
+            completed: 0,
         }
     }
 
@@ -74,6 +90,7 @@ impl ResponseWriter {
         self.room = self.room.and_then(|room| room.checked_sub(text.len()));
         if self.room.is_none() {
             self.items = Vec::new();
+            (self.at, self.of_call, self.messages) = Default::default();
             self.response = None;
             return String::new();
         }
@@ -141,6 +158,27 @@ impl ResponseWriter {
         let mut known = Known::new(Place::of(root), index, item.word("id").unwrap_or_default(), kind, raw);
         known.call = call;
         known.text = item.word("arguments").map(|arguments| self.keep(&arguments)).unwrap_or_default();
+        self.add(known);
+    }
+
+    fn add(&mut self, known: Known) {
+        let position = self.items.len();
+        self.at.insert(known.place.clone(), position);
+        match known.kind {
+            Item::Call => {
+                self.of_call.insert(known.call, position);
+            }
+            Item::Message => {
+                let items = &self.items;
+                while self
+                    .messages
+                    .pop_if(|last| items.get(*last).is_none_or(|last| last.done.is_some()))
+                    .is_some()
+                {}
+                self.messages.push(position);
+            }
+            Item::OtherCall | Item::Reasoning | Item::Other => {}
+        }
         self.items.push(known);
     }
 
@@ -159,12 +197,18 @@ impl ResponseWriter {
     }
 
     fn known(&mut self, place: &Place) -> Option<&mut Known> {
-        self.items.iter_mut().rfind(|known| known.place == *place)
+        self.items.get_mut(*self.at.get(place)?)
     }
 
     /// The item that this goes on in, as the client has it.
     fn open(&self, target: Target) -> Option<usize> {
-        self.items.iter().rposition(|known| known.done.is_none() && known.is(target))
+        let is_open =
+            |position: &&usize| self.items.get(**position).is_some_and(|known| known.done.is_none());
+        let found = match target {
+            Target::Text => self.messages.iter().rev().find(is_open),
+            Target::Call(call) => self.of_call.get(&call).filter(is_open),
+        };
+        found.copied()
     }
 
     fn next_index(&self) -> u64 {
@@ -231,9 +275,7 @@ impl ResponseWriter {
                 continue;
             };
             let place = Place::of(root);
-            if open.as_ref() == Some(&place)
-                || self.items.iter().any(|known| known.grown && known.place == place)
-            {
+            if open.as_ref() == Some(&place) || self.known(&place).is_some_and(|known| known.grown) {
                 kept.push((frame, event));
             } else if self.known(&place).is_some() || place == Place::Unsaid {
                 bytes.extend(self.renumbered(&frame, Edits::of(root), None));
@@ -261,9 +303,22 @@ impl ResponseWriter {
     /// Everything that is held back and is no end of the response: what says of an item that went on here that it is
     /// complete says all of it, and the last one ends with this status, where it is to.
     fn pass_held(&mut self, status: &'static str, ends: bool) -> Vec<u8> {
+        let held = self.held.take();
+        let (bytes, kept) = self.passed(held, status, ends);
+        self.held.put_back(kept);
+        bytes
+    }
+
+    /// The same for these frames; and those of them that are an end of the response.
+    fn passed(
+        &mut self,
+        frames: Vec<(Frame, Event)>,
+        status: &'static str,
+        ends: bool,
+    ) -> (Vec<u8>, Vec<(Frame, Event)>) {
         let mut bytes = Vec::new();
         let mut kept = Vec::new();
-        for (frame, event) in self.held.take() {
+        for (frame, event) in frames {
             if !event.finishes.is_empty() || event.done || event.error.is_some() {
                 kept.push((frame, event));
                 continue;
@@ -274,7 +329,7 @@ impl ResponseWriter {
             };
             let place = Place::of(root);
             let mut edits = Edits::of(root);
-            let known = self.items.iter().rfind(|known| known.place == place);
+            let known = self.at.get(&place).and_then(|position| self.items.get(*position));
             let own = known.and_then(|known| self.status_in(known, ends.then_some(status)));
             if let Some(known) = known.filter(|known| known.grown) {
                 known.write_closing(&mut edits, root, own.unwrap_or(status));
@@ -288,8 +343,14 @@ impl ResponseWriter {
             self.note(&shown, &event);
             bytes.extend(edited);
         }
-        self.held.put_back(kept);
-        bytes
+        (bytes, kept)
+    }
+
+    /// Completes every item that is not, as far as it can be.
+    fn complete_all(&mut self) -> Vec<u8> {
+        let open = self.completed..self.items.len();
+        self.completed = open.end;
+        open.flat_map(|position| self.complete(position, COMPLETED)).collect()
     }
 
     fn begin(&mut self, kind: Item, id: &str, item: &str) -> Vec<u8> {
@@ -302,7 +363,7 @@ impl ResponseWriter {
         self.calls = self.calls.saturating_add(u32::from(kind == Item::Call));
         let fields = format!("{}\"item\":{item}", self.place_of(&known));
         bytes.extend(self.event("response.output_item.added", &fields));
-        self.items.push(known);
+        self.add(known);
         bytes
     }
 
@@ -393,6 +454,7 @@ impl Writer for ResponseWriter {
     }
 
     fn hold(&mut self, frame: Frame, event: &Event) {
+        self.gathered = false;
         self.held.push(frame, event);
     }
 
@@ -455,9 +517,7 @@ impl Writer for ResponseWriter {
         // What stands before a call is complete.
         self.leave_unknown_out();
         let mut bytes = self.pass_held("completed", true);
-        for position in 0..self.items.len() {
-            bytes.extend(self.complete(position, "completed"));
-        }
+        bytes.extend(self.complete_all());
         let id = format!("fc_endmark_{}", self.items.len());
         bytes.extend(self.begin(Item::Call, &id, &call_item(&id, "in_progress", call, "")));
         let position = self.items.len() - 1;
@@ -468,9 +528,9 @@ impl Writer for ResponseWriter {
         bytes
     }
 
-    fn leave_cut(&mut self, _choice: u32, call: u32) -> CutCall {
-        self.cut.push(call);
-        CutCall::Shown
+    fn leave_cut(&mut self, _choice: u32, calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
+        self.cut.extend(calls);
+        Vec::new()
     }
 
     fn answered_by(&mut self, id: &str) {

@@ -1,11 +1,13 @@
 //! What one event of a stream says.
 
+use std::mem::size_of;
+
 use super::{Finish, ToolCall, Usage};
 use crate::error::ProviderError;
 use crate::json::JsonError;
 
-/// What a call costs of the limit on what is kept, besides its text.
-const ENTRY_BYTES: usize = 64;
+/// What a call costs of the limit on what is kept, besides its text: itself, and its places.
+pub(super) const ENTRY_BYTES: usize = size_of::<ToolCall>() + 64;
 
 /// An event of a stream that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -101,15 +103,15 @@ pub enum Piece {
 }
 
 impl Piece {
-    /// How many bytes it takes to keep this, next to these calls.
-    pub(super) fn cost(&self, calls: &[ToolCall]) -> usize {
+    /// How many bytes it takes to keep this, next to the calls that are known.
+    pub(super) fn cost(&self, is_known: impl Fn(u32) -> bool) -> usize {
         match self {
             Self::Text(text) => text.len(),
             Self::Reasoning(_) | Self::Refusal(_) => 0,
             Self::ToolCall { index, id, name, arguments } => {
                 let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-                let is_new = !calls.iter().any(|call| call.index == *index);
-                arguments.len() + length(id) + length(name) + if is_new { ENTRY_BYTES } else { 0 }
+                let entry = if is_known(*index) { 0 } else { ENTRY_BYTES };
+                arguments.len() + length(id) + length(name) + entry
             }
         }
     }

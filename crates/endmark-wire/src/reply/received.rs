@@ -3,8 +3,10 @@
 use endmark_core::Ending;
 
 use super::growth::append;
+use super::places::Places;
 use crate::json::{Decoded, Value};
 
+use super::event::ENTRY_BYTES;
 use super::{Choice, Continuation, Delta, Event, EventError, Finish, Piece, Place, ToolCall, Usage};
 
 /// More choices than a request can ask for; of others nothing is kept.
@@ -60,6 +62,7 @@ impl Fidelity {
 #[derive(Debug, Clone)]
 pub struct Received {
     choices: Vec<Choice>,
+    places: Places,
     /// How many bytes may still be kept; none once they were used up, or were given up.
     room: Option<usize>,
     usage: Option<Usage>,
@@ -77,6 +80,7 @@ impl Received {
     pub fn new(keep_bytes: usize) -> Self {
         Self {
             choices: Vec::new(),
+            places: Places::default(),
             room: Some(keep_bytes),
             usage: None,
             output_tokens: None,
@@ -96,6 +100,32 @@ impl Received {
     /// The choice with this number, if anything came of it.
     pub fn choice_at(&self, index: u32) -> Option<&Choice> {
         self.choices.iter().find(|choice| choice.index == index)
+    }
+
+    /// The call of this number of a choice, as far as it came.
+    pub fn call_at(&self, choice: u32, call: u32) -> Option<&ToolCall> {
+        self.choice_at(choice)?.tool_calls.get(self.places.own(choice, call)?)
+    }
+
+    /// Its position among the calls of its choice.
+    pub fn call_position(&self, choice: u32, call: u32) -> Option<usize> {
+        self.places.own(choice, call)
+    }
+
+    /// The last call of a choice whose pieces are sent with this number.
+    pub(crate) fn call_sent_as(&self, choice: u32, number: u32) -> Option<&ToolCall> {
+        let call = self.choice_at(choice)?.tool_calls.get(self.places.sent(choice, number)?)?;
+        (call.sent_index().unwrap_or(call.index) == number).then_some(call)
+    }
+
+    /// The first number behind those of all calls of a choice.
+    pub(crate) fn next_call(&self, choice: u32) -> u32 {
+        self.places.next(choice)
+    }
+
+    /// The bytes that the calls take besides their texts.
+    pub fn entry_bytes(&self) -> usize {
+        self.places.count() * ENTRY_BYTES
     }
 
     /// Tokens of the whole reply, once they were counted.
@@ -200,10 +230,9 @@ impl Received {
 
     /// Adds pieces of one choice; `legacy` is the form of a tool call among them.
     pub(crate) fn pieces(&mut self, index: u32, pieces: &[Delta], legacy: bool) {
-        let known = self.choice_at(index);
-        let calls = known.map(|choice| choice.tool_calls.as_slice()).unwrap_or_default();
-        let cost: usize = pieces.iter().map(|delta| delta.piece.cost(calls)).sum();
-        if known.is_none() && self.choices.len() < MAX_CHOICES {
+        let is_known = |call| self.places.own(index, call).is_some();
+        let cost: usize = pieces.iter().map(|delta| delta.piece.cost(is_known)).sum();
+        if self.choice_at(index).is_none() && self.choices.len() < MAX_CHOICES {
             self.choices.push(Choice { mendable: self.room.is_some(), ..Choice::new(index) });
         }
         self.room = self.room.and_then(|room| room.checked_sub(cost));
@@ -213,7 +242,7 @@ impl Received {
         let keep = self.room.is_some();
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             for delta in pieces {
-                choice.add(&delta.piece, legacy, keep);
+                choice.add(&delta.piece, legacy, keep.then_some(&mut self.places));
             }
         }
     }
@@ -285,10 +314,11 @@ impl Received {
 
     /// Notes by what a stream's pieces name the call of this number.
     pub(crate) fn sent_by(&mut self, index: u32, call: u32, place: Place) {
+        let Some(position) = self.places.own(index, call) else { return };
         let choice = self.choices.iter_mut().find(|choice| choice.index == index);
-        let mut calls = choice.into_iter().flat_map(|choice| &mut choice.tool_calls);
-        if let Some(call) = calls.find(|known| known.index == call) {
+        if let Some(call) = choice.and_then(|choice| choice.tool_calls.get_mut(position)) {
             call.place = place;
+            self.places.is_sent(index, call.sent_index().unwrap_or(call.index), position);
         }
     }
 
@@ -297,12 +327,13 @@ impl Received {
         if signature.len() > MAX_SIGNATURE_BYTES {
             return;
         }
+        let position = call.and_then(|call| self.places.own(index, call));
         let choice = self.choices.iter_mut().find(|choice| choice.index == index && choice.mendable);
         let Some(choice) = choice else { return };
         match call {
             None => choice.signature = Some(signature),
-            Some(call) => {
-                if let Some(call) = choice.tool_calls.iter_mut().find(|known| known.index == call) {
+            Some(_) => {
+                if let Some(call) = position.and_then(|position| choice.tool_calls.get_mut(position)) {
                     call.signature = Some(signature);
                 }
             }
@@ -316,6 +347,7 @@ impl Received {
     }
 
     fn keep_nothing(&mut self) {
+        self.places = Places::default();
         for choice in &mut self.choices {
             choice.mendable = false;
             choice.text = String::new();
@@ -327,12 +359,12 @@ impl Received {
 }
 
 impl Choice {
-    /// Adds a piece; its text only if it is to be kept.
-    fn add(&mut self, piece: &Piece, legacy: bool, keep: bool) {
+    /// Adds a piece; its text only if it is to be kept, and a call with its place among the others.
+    fn add(&mut self, piece: &Piece, legacy: bool, kept: Option<&mut Places>) {
         match piece {
             Piece::Text(text) => {
                 self.received += text.len();
-                append(&mut self.text, if keep { text } else { "" });
+                append(&mut self.text, if kept.is_some() { text } else { "" });
                 self.ends_unshown &= text.is_empty();
             }
             Piece::Reasoning(_) => self.thinks(),
@@ -340,9 +372,9 @@ impl Choice {
             Piece::ToolCall { index, id, name, arguments } => {
                 self.ends_unshown = false;
                 self.received += arguments.len();
-                if keep {
+                if let Some(places) = kept {
                     self.last_call_at = self.text.len();
-                    let call = self.call(*index, legacy);
+                    let call = self.call(*index, legacy, places);
                     call.id = call.id.take().or_else(|| id.clone());
                     if let Some(name) = name.as_ref().filter(|_| call.name.is_empty()) {
                         call.name.clone_from(name);
@@ -354,9 +386,9 @@ impl Choice {
     }
 
     /// The call with this number; a new one if there is none.
-    fn call(&mut self, index: u32, legacy: bool) -> &mut ToolCall {
-        let known = self.tool_calls.iter().position(|call| call.index == index);
-        let position = known.unwrap_or_else(|| {
+    fn call(&mut self, index: u32, legacy: bool, places: &mut Places) -> &mut ToolCall {
+        let position = places.own(self.index, index).unwrap_or_else(|| {
+            places.begins(self.index, index, self.tool_calls.len());
             self.tool_calls.push(ToolCall { index, legacy, ..ToolCall::default() });
             self.tool_calls.len() - 1
         });

@@ -39,6 +39,7 @@ pub(crate) const RESUME_CONTINUATION_TOKENS: &str = "ENDMARK_RESUME_CONTINUATION
 /// Output limit of all continuation calls of a request together, in tokens.
 pub(crate) const RESUME_TREAT_LIMIT_AS_CAP: &str = "ENDMARK_RESUME_TREAT_LIMIT_AS_CAP";
 pub(crate) const RESUME_MAX_EXTRA_TOKENS: &str = "ENDMARK_RESUME_MAX_EXTRA_TOKENS";
+pub(crate) const RESUME_CALL_SECONDS: &str = "ENDMARK_RESUME_CALL_SECONDS";
 /// What is done with an ambiguous seam.
 pub(crate) const RESUME_ON_AMBIGUOUS: &str = "ENDMARK_RESUME_ON_AMBIGUOUS";
 /// The text that asks a model to continue.

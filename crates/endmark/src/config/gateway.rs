@@ -32,6 +32,7 @@ pub(crate) fn for_gateway(
             continuation_tokens: settings.resume.continuation_tokens,
             treat_limit_as_cap: settings.resume.treat_limit_as_cap,
             max_extra_tokens: settings.resume.max_extra_tokens,
+            call_time: Duration::from_secs(settings.resume.call_seconds),
             on_ambiguous: settings.resume.on_ambiguous,
             prompt: settings.resume.prompt.clone(),
         },

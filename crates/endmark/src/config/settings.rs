@@ -115,6 +115,7 @@ pub(crate) struct Resume {
     pub(crate) continuation_tokens: u64,
     pub(crate) treat_limit_as_cap: u64,
     pub(crate) max_extra_tokens: u64,
+    pub(crate) call_seconds: u64,
     pub(crate) on_ambiguous: OnAmbiguous,
     pub(crate) prompt: Option<String>,
 }
@@ -216,6 +217,7 @@ impl Default for Settings {
                 continuation_tokens: gateway.resume.continuation_tokens,
                 treat_limit_as_cap: gateway.resume.treat_limit_as_cap,
                 max_extra_tokens: gateway.resume.max_extra_tokens,
+                call_seconds: seconds(gateway.resume.call_time),
                 on_ambiguous: gateway.resume.on_ambiguous,
                 prompt: gateway.resume.prompt,
             },

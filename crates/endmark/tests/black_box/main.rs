@@ -21,6 +21,7 @@ mod killed;
 mod load;
 mod log;
 mod logging;
+mod many_calls;
 mod output;
 mod reload;
 mod report;

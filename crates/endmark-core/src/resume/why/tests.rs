@@ -10,7 +10,7 @@ fn every_ending_and_every_stop_has_its_words() {
         (Ending::Stalled, "the stream stalled"),
         (Ending::Dropped, "the stream ended without its last event"),
         (Ending::Cancelled, "the client went away"),
-        (Ending::OverCap, "the reply grew over its size"),
+        (Ending::OverCap, "the reply took more room or time than it may"),
         (Ending::Interrupted, "the gateway was stopped"),
     ] {
         assert_eq!(ended(&Reply::broken("", ending)), words);

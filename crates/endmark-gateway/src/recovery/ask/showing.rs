@@ -32,7 +32,7 @@ pub(super) fn expected_call(suspect: &Suspect) -> Option<ExpectedCall<'_>> {
     match &suspect.slot.part {
         Part::Text => None,
         Part::ToolCall(call) => {
-            Some(ExpectedCall { name: &call.name, before: &suspect.calls_before, as_text: false })
+            Some(ExpectedCall { name: &call.name, before: suspect.before.calls(), as_text: false })
         }
     }
 }
@@ -54,7 +54,7 @@ pub(super) fn call_so_far(suspect: &Suspect, so_far: &str) -> Option<ToolCall> {
 }
 
 pub(super) fn partial<'a>(suspect: &'a Suspect, so_far: &'a str, call: Option<&'a ToolCall>) -> Partial<'a> {
-    let (content_before, calls_before) = (&suspect.content_before, &suspect.calls_before);
+    let (content_before, calls_before) = (suspect.before.text(), suspect.before.calls());
     call.map_or(Partial::Text(so_far), |call| Partial::ToolCall { call, content_before, calls_before })
 }
 

@@ -1,5 +1,7 @@
 //! Blocks that are held back, with a call that may be cut before them or in them: each is written where it stands.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
+
 use super::MessageWriter;
 use crate::edit::Edits;
 use crate::json::Value;
@@ -12,10 +14,9 @@ impl MessageWriter {
         let own = self.numbers.as_ref().and_then(|_| block_of(frame));
         let given = self.numbers.as_mut().zip(own).and_then(|(numbers, own)| {
             if begins_block(frame) {
-                numbers.retain(|(known, _)| *known != own);
-                numbers.push((own, self.next));
+                numbers.insert(own, self.next);
             }
-            numbers.iter().find(|(known, _)| *known == own).map(|(_, given)| *given)
+            numbers.get(&own).copied()
         });
         let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
         let (Some(root), Some(given)) = (root, given.filter(|given| own != Some(*given))) else {
@@ -32,11 +33,11 @@ impl MessageWriter {
     /// Of what is held back, all blocks that the client has nothing of; what it has a block's beginning of was closed.
     pub(super) fn pass_blocks(&mut self, held: &[(Frame, Event)]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let mut begun = Vec::new();
+        let mut begun = HashSet::new();
         for (frame, _) in held {
             let Some(block) = block_of(frame) else { continue };
             if begins_block(frame) {
-                begun.push(block);
+                begun.insert(block);
             }
             if begun.contains(&block) {
                 bytes.extend(self.pass_held(frame));
@@ -48,16 +49,13 @@ impl MessageWriter {
     /// A call of which the client has nothing, and whose block is held back: with these arguments, and before it the blocks
     /// in front of it. None where no block of it is held.
     pub(super) fn held_call(&mut self, call: &ToolCall) -> Option<Vec<u8>> {
-        let mut held = self.held.take();
-        let Some(position) = held.iter().position(|(_, event)| has_piece_of(event, call.index)) else {
-            self.held.put_back(held);
-            return None;
-        };
-        let behind = held.split_off(position);
-        let block = behind.first().and_then(|(frame, _)| block_of(frame));
-        let (own, rest): (Vec<_>, Vec<_>) =
-            behind.into_iter().partition(|(frame, _)| block.is_some() && block_of(frame) == block);
-        self.held.put_back(rest);
+        if !std::mem::replace(&mut self.gathered, true) {
+            self.held.gather(|frame, _| block_of(frame));
+        }
+        let position = self.held.events().position(|event| has_piece_of(event, call.index))?;
+        let held = self.held.take_first(position);
+        let block = self.held.frames().next().and_then(block_of);
+        let own = self.held.take_while(|frame, _| block.is_some() && block_of(frame) == block);
         let mut bytes = self.end_block();
         bytes.extend(self.pass_blocks(&held));
         let came = own.iter().flat_map(|(_, event)| &event.pieces).filter_map(|delta| match &delta.piece {
@@ -72,24 +70,23 @@ impl MessageWriter {
         Some(bytes)
     }
 
-    /// Takes the block of a call that is held back out; answers whether there was one.
-    pub(super) fn take_call_out(&mut self, call: u32) -> bool {
+    /// Takes the blocks of these calls that are held back out, and what is held back of the one that is open; answers which of
+    /// them were held back from their beginning.
+    pub(super) fn take_calls_out(&mut self, calls: &BTreeSet<u32>, open: Option<(u32, u64)>) -> Vec<u32> {
         let held = self.held.take();
-        let begins = held.iter().find(|(frame, event)| begins_block(frame) && has_piece_of(event, call));
-        let block = begins.and_then(|(frame, _)| block_of(frame));
-        self.held.put_back(held);
-        if let Some(block) = block {
-            self.take_block_out(block);
+        let begun = held.iter().filter(|(frame, _)| begins_block(frame)).filter_map(|(frame, event)| {
+            let call = event.pieces.iter().find_map(|delta| call_of(&delta.piece))?;
+            let is_it = calls.contains(&call) && open.is_none_or(|(open, _)| open != call);
+            is_it.then_some((block_of(frame)?, call))
+        });
+        let begun: HashMap<u64, u32> = begun.collect();
+        let is_out = |block: u64| begun.contains_key(&block) || open.is_some_and(|(_, open)| open == block);
+        let left = held.into_iter().filter(|(frame, _)| !block_of(frame).is_some_and(is_out)).collect();
+        self.held.put_back(left);
+        if !begun.is_empty() {
             self.numbers.get_or_insert_default();
         }
-        block.is_some()
-    }
-
-    /// Takes what is held back of the block of this number out.
-    pub(super) fn take_block_out(&mut self, block: u64) {
-        let mut held = self.held.take();
-        held.retain(|(frame, _)| block_of(frame) != Some(block));
-        self.held.put_back(held);
+        begun.into_values().collect()
     }
 
     /// A block of its own for a call.
@@ -111,6 +108,10 @@ pub(super) fn block_of(frame: &Frame) -> Option<u64> {
 }
 
 fn has_piece_of(event: &Event, call: u32) -> bool {
-    let is_of = |piece: &Piece| matches!(piece, Piece::ToolCall { index, .. } if *index == call);
-    event.pieces.iter().any(|delta| is_of(&delta.piece))
+    event.pieces.iter().any(|delta| call_of(&delta.piece) == Some(call))
+}
+
+/// The number of the call that a piece is of.
+fn call_of(piece: &Piece) -> Option<u32> {
+    if let Piece::ToolCall { index, .. } = piece { Some(*index) } else { None }
 }

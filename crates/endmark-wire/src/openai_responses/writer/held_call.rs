@@ -15,31 +15,28 @@ impl ResponseWriter {
     pub(super) fn held_call(&mut self, call: &ToolCall) -> Option<Vec<u8>> {
         // Calls are numbered in their order, and the client has those before.
         let number = usize::try_from(call.index.checked_sub(self.calls)?).ok()?;
-        let mut frames = self.held.take();
-        let mut begun = frames.iter().enumerate().filter(|(_, (frame, _))| begins_call(frame));
-        let found = begun.nth(number).map(|(position, (frame, _))| (position, place_of(frame)));
-        let Some((position, place)) = found.filter(|(_, place)| *place != Place::Unsaid) else {
-            self.held.put_back(frames);
-            return None;
-        };
-        let behind = frames.split_off(position);
-        self.held.put_back(frames);
-        let mut bytes = self.pass_held(COMPLETED, true);
-        for known in 0..self.items.len() {
-            bytes.extend(self.complete(known, COMPLETED));
+        if !std::mem::replace(&mut self.gathered, true) {
+            self.held.gather(|frame, event| {
+                Some(place_of(frame)).filter(|place| !ends(event) && *place != Place::Unsaid)
+            });
         }
-        let (mut own, rest): (Vec<_>, Vec<_>) =
-            behind.into_iter().partition(|(frame, event)| !ends(event) && place_of(frame) == place);
+        let found = self.held.frames().enumerate().filter(|(_, frame)| begins_call(frame)).nth(number);
+        let found = found.map(|(position, frame)| (position, place_of(frame)));
+        let (position, place) = found.filter(|(_, place)| *place != Place::Unsaid)?;
+        let front = self.held.take_first(position);
+        let own = self.held.take_while(|frame, event| !ends(event) && place_of(frame) == place);
+        let (mut bytes, mut kept) = self.passed(front, COMPLETED, true);
+        bytes.extend(self.complete_all());
         let came = own.iter().flat_map(|(_, event)| &event.pieces).filter_map(|delta| match &delta.piece {
             Piece::ToolCall { index, arguments, .. } if *index == call.index => Some(arguments.as_str()),
             _ => None,
         });
         if came.collect::<String>() == call.arguments {
-            self.held.put_back(own);
-            bytes.extend(self.pass_held(COMPLETED, false));
+            let (passed, ends) = self.passed(own, COMPLETED, false);
+            bytes.extend(passed);
+            kept.extend(ends);
         } else {
-            own.truncate(1);
-            for (frame, event) in own {
+            for (frame, event) in own.into_iter().take(1) {
                 bytes.extend(self.begin_held(&frame, &event));
             }
             let at = self.items.len().saturating_sub(1);
@@ -48,7 +45,7 @@ impl ResponseWriter {
             let is_whole = Value::parse_str(&call.arguments).is_ok();
             bytes.extend(self.complete(at, if is_whole { COMPLETED } else { INCOMPLETE }));
         }
-        self.held.put_back(rest);
+        self.held.put_first(kept);
         Some(bytes)
     }
 
@@ -75,9 +72,9 @@ impl ResponseWriter {
                 return true;
             }
             let place = place_of(frame);
-            let is_known = place == Place::Unsaid || self.items.iter().any(|known| known.place == place);
-            if !is_known && !self.left_out.contains(&place) {
-                self.left_out.push(place);
+            let is_known = place == Place::Unsaid || self.at.contains_key(&place);
+            if !is_known {
+                self.left_out.insert(place);
             }
             is_known
         });
@@ -87,12 +84,10 @@ impl ResponseWriter {
     /// Takes the items out of a response of which the client was given nothing.
     pub(super) fn without_left_out<'a>(&self, edits: &mut Edits<'a>, output: Value<'a>) {
         for (position, item) in output.items().enumerate() {
-            let is_it = |place: &Place| match place {
-                Place::Index(index) => u64::try_from(position).is_ok_and(|position| position == *index),
-                Place::Id(id) => item.says("id", id),
-                Place::Unsaid => false,
-            };
-            if self.left_out.iter().any(is_it) {
+            let is_left_out =
+                |place: Option<Place>| place.is_some_and(|place| self.left_out.contains(&place));
+            let index = u64::try_from(position).ok().map(Place::Index);
+            if is_left_out(index) || is_left_out(item.word("id").map(Place::Id)) {
                 edits.remove_item(output, position);
             }
         }

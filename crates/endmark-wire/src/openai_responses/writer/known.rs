@@ -1,6 +1,5 @@
 //! What the client of a streamed response knows of one item.
 
-use super::Target;
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::openai_responses::item::{Item, texts};
@@ -50,13 +49,6 @@ impl Known {
             done: None,
             made: false,
             grown: false,
-        }
-    }
-
-    pub(super) fn is(&self, target: Target) -> bool {
-        match target {
-            Target::Text => self.kind == Item::Message,
-            Target::Call(call) => self.kind == Item::Call && self.call == call,
         }
     }
 

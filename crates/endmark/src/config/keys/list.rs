@@ -83,7 +83,7 @@ pub(crate) static KEYS: &[Key] = &[
     key(
         "resume.max_attempts",
         environment::RESUME_MAX_ATTEMPTS,
-        "continuation calls made before a reply is given up (MAX_RESUME_ATTEMPTS)",
+        "continuation calls made for each choice before a reply is given up (MAX_RESUME_ATTEMPTS)",
         count(0, access!(resume.max_attempts)),
     ),
     key(
@@ -103,6 +103,12 @@ pub(crate) static KEYS: &[Key] = &[
         environment::RESUME_MAX_EXTRA_TOKENS,
         "output limit of all continuation calls of one request together",
         count(0, access!(resume.max_extra_tokens)),
+    ),
+    key(
+        "resume.call_seconds",
+        environment::RESUME_CALL_SECONDS,
+        "time for one call for the rest of a reply that its client limited, where that reply's own pace gives it no more",
+        count(1, access!(resume.call_seconds)),
     ),
     key(
         "resume.on_ambiguous",

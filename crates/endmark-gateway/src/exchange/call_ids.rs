@@ -1,0 +1,51 @@
+//! Ids of calls that come in several answers: some servers count their calls anew in each, and a result would go to the wrong
+//! one.
+
+use std::collections::{HashMap, HashSet};
+
+use endmark_wire::reply::ToolCall;
+
+/// The ids that the calls of a choice have.
+#[derive(Debug, Default)]
+pub(super) struct CallIds {
+    taken: HashSet<String>,
+    /// The last number that was put behind an id.
+    numbers: HashMap<String, u32>,
+}
+
+impl CallIds {
+    pub(super) fn of<'a>(calls: impl IntoIterator<Item = &'a ToolCall>) -> Self {
+        let taken = calls.into_iter().filter_map(|call| call.id.clone()).collect();
+        Self { taken, numbers: HashMap::new() }
+    }
+
+    /// Gives a call another id where its own is that of a call before it.
+    pub(super) fn give_own(&mut self, call: &mut ToolCall) {
+        let Some(id) = call.id.clone() else { return };
+        let mut own = id.clone();
+        while !self.taken.insert(own.clone()) {
+            let number = self.numbers.entry(id.clone()).or_insert(1);
+            *number = number.saturating_add(1);
+            own = format!("{id}_{number}");
+        }
+        call.id = Some(own);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_has_an_id_of_its_own() {
+        let call = |id: &str| ToolCall { id: Some(id.to_owned()), ..ToolCall::default() };
+        let mut ids = CallIds::of(&[call("a"), call("a_2")]);
+        let mut given = |id: &str| {
+            let mut call = call(id);
+            ids.give_own(&mut call);
+            call.id.unwrap()
+        };
+        assert_eq!([given("a"), given("b"), given("a"), given("b")], ["a_3", "b", "a_4", "b_2"]);
+        assert_eq!(given("a_3"), "a_3_2");
+    }
+}

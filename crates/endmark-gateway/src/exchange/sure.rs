@@ -1,0 +1,72 @@
+//! Calls that an end was said behind, and that were beyond doubt: a server may say that end with every event, and they are not
+//! judged anew each time.
+
+use std::collections::HashMap;
+
+use endmark_wire::reply::{Event, Piece, Received};
+
+/// How many calls of each choice are beyond doubt, from its first one on; none where one of them went on after that.
+#[derive(Debug, Default)]
+pub(super) struct Sure(HashMap<u32, Option<usize>>);
+
+impl Sure {
+    /// From which call on those of a choice are to be judged; none where all of it is in doubt.
+    pub(super) fn from(&self, choice: u32) -> Option<usize> {
+        self.0.get(&choice).copied().unwrap_or(Some(0))
+    }
+
+    /// Notes that these choices, with so many calls each, were beyond doubt as they ended. The last call may be the one that
+    /// the next end is about.
+    pub(super) fn are_beyond_doubt(&mut self, choices: Vec<(u32, usize)>) {
+        for (choice, calls) in choices.into_iter().filter(|(_, calls)| *calls > 0) {
+            self.0.insert(choice, Some(calls - 1));
+        }
+    }
+
+    /// Takes what came next: where it belongs to one of those calls, that one was not at its end.
+    pub(super) fn take(&mut self, received: &Received, event: &Event) {
+        for delta in &event.pieces {
+            let Piece::ToolCall { index, .. } = &delta.piece else { continue };
+            let sure = self.0.get_mut(&delta.choice);
+            let position = received.call_position(delta.choice, *index);
+            if let Some(sure) =
+                sure.filter(|sure| position.zip(**sure).is_some_and(|(position, sure)| position < sure))
+            {
+                *sure = None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use endmark_wire::reply::Delta;
+
+    use super::*;
+
+    #[test]
+    fn a_call_that_goes_on_behind_an_end_puts_its_choice_in_doubt() {
+        let piece = |index| Event {
+            pieces: vec![Delta {
+                choice: 0,
+                piece: Piece::ToolCall { index, id: None, name: None, arguments: "}".to_owned() },
+            }],
+            ..Event::default()
+        };
+        let found = endmark_wire::format::find("/v1/chat/completions", None).unwrap();
+        let request =
+            endmark_wire::request::Request::parse(found.format, b"{\"messages\":[]}", &found.address);
+        let mut reader = request.unwrap().stream(1 << 20);
+        let calls = r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f"}},{"index":1,"function":{"name":"g"}}]}}]}"#;
+        let frame = endmark_wire::sse::Frame::read(format!("data: {calls}\n\n").into_bytes());
+        reader.frame(&frame).unwrap();
+        let mut sure = Sure::default();
+        assert_eq!(sure.from(0), Some(0));
+        sure.are_beyond_doubt(vec![(0, 2)]);
+        assert_eq!(sure.from(0), Some(1));
+        sure.take(reader.received(), &piece(1));
+        assert_eq!(sure.from(0), Some(1), "the last call may be the one that the next end is about");
+        sure.take(reader.received(), &piece(0));
+        assert_eq!(sure.from(0), None);
+    }
+}

@@ -1,0 +1,62 @@
+//! What recovery may cost one request: bounded by what the client asked for, and not by what an upstream answers.
+
+use std::time::Duration;
+
+use crate::exchange::Exchange;
+
+/// Bytes of text that a token has at least, where nobody counted.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// What all calls for the rest of one reply may cost together, whatever its choices and calls are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Allowance {
+    /// Output tokens.
+    pub(super) tokens: u64,
+    /// Attempts to resume.
+    pub(super) attempts: u32,
+    /// Corrections.
+    pub(super) corrections: u32,
+    /// Waits for an upstream to come back.
+    pub(super) waiting: Duration,
+    /// The longest that one call may take.
+    pub(super) call: Duration,
+}
+
+impl Allowance {
+    /// That of an exchange whose first reply is over: this is what the upstream counted of it, or else its size tells.
+    pub(crate) fn of(exchange: &Exchange, output_tokens: Option<u64>, received_bytes: usize) -> Self {
+        let settings = &exchange.gateway.settings;
+        let view = exchange.request.view();
+        let choices = view.choices.max(1);
+        let generated = output_tokens.unwrap_or(received_bytes as u64 / BYTES_PER_TOKEN);
+        let of_one = (generated / u64::from(choices)).max(1);
+        let own = view.limit.map(|limit| at_its_pace(exchange.took(), of_one, limit));
+        Self {
+            tokens: settings.resume.max_extra_tokens,
+            attempts: settings.resume.max_attempts.saturating_mul(choices),
+            corrections: settings.max_corrections.saturating_mul(choices),
+            waiting: settings.limits.reconnect,
+            call: own.map_or(settings.limits.total, |own| own.max(settings.resume.call_time)),
+        }
+    }
+}
+
+/// How long a reply of `limit` tokens takes, where one of `generated` tokens took so long.
+fn at_its_pace(took: Duration, generated: u64, limit: u64) -> Duration {
+    let nanos = took.as_nanos().saturating_mul(u128::from(limit)) / u128::from(generated.max(1));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_takes_as_long_as_the_reply_was_slow() {
+        let second = Duration::from_secs(1);
+        assert_eq!(at_its_pace(10 * second, 200, 200), 10 * second);
+        assert_eq!(at_its_pace(second, 20, 4_000), 200 * second);
+        assert_eq!(at_its_pace(second, 0, 3), 3 * second);
+        assert!(at_its_pace(Duration::MAX, 1, u64::MAX) > Duration::from_hours(1_000_000));
+    }
+}
