@@ -166,16 +166,24 @@ pub(crate) fn endmark_field(endmark: Option<&RawValue>) -> String {
 
 /// Frames that are held back, with what each said.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Held(VecDeque<(Frame, Event)>);
+pub(crate) struct Held {
+    frames: VecDeque<(Frame, Event)>,
+    /// They stand group by group.
+    gathered: bool,
+}
 
 impl Held {
     pub(crate) fn push(&mut self, frame: Frame, event: &Event) {
-        self.0.push_back((frame, event.clone()));
+        self.gathered = false;
+        self.frames.push_back((frame, event.clone()));
     }
 
     /// Puts the frames of each group behind its first one, in the order in which the groups begin. What is in none stays
-    /// between those that it stands between.
-    pub(crate) fn gather<K: Hash + Eq>(&mut self, mut group: impl FnMut(&Frame, &Event) -> Option<K>) {
+    /// between those that it stands between. Once is enough until more is held.
+    pub(crate) fn gather<K: Hash + Eq>(&mut self, group: impl Fn(&Frame, &Event) -> Option<K>) {
+        if std::mem::replace(&mut self.gathered, true) {
+            return;
+        }
         let mut groups: Vec<Vec<(Frame, Event)>> = Vec::new();
         let mut known: HashMap<K, usize> = HashMap::new();
         for (frame, event) in self.take() {
@@ -186,52 +194,52 @@ impl Held {
                 None => groups.push(vec![(frame, event)]),
             }
         }
-        self.0 = groups.into_iter().flatten().collect();
+        self.frames = groups.into_iter().flatten().collect();
     }
 
     /// The first so many frames, which are not held any more.
     pub(crate) fn take_first(&mut self, count: usize) -> Vec<(Frame, Event)> {
-        self.0.drain(..count.min(self.0.len())).collect()
+        self.frames.drain(..count.min(self.frames.len())).collect()
     }
 
     /// The first frames, as long as they are like this; they are not held any more.
     pub(crate) fn take_while(&mut self, is: impl Fn(&Frame, &Event) -> bool) -> Vec<(Frame, Event)> {
-        let count = self.0.iter().take_while(|(frame, event)| is(frame, event)).count();
+        let count = self.frames.iter().take_while(|(frame, event)| is(frame, event)).count();
         self.take_first(count)
     }
 
     /// Holds these before all others.
     pub(crate) fn put_first(&mut self, frames: Vec<(Frame, Event)>) {
         for frame in frames.into_iter().rev() {
-            self.0.push_front(frame);
+            self.frames.push_front(frame);
         }
     }
 
     /// What the frames say that are held.
     pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
-        self.0.iter().map(|(_, event)| event)
+        self.frames.iter().map(|(_, event)| event)
     }
 
     /// The frames that are held.
     pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame> {
-        self.0.iter().map(|(frame, _)| frame)
+        self.frames.iter().map(|(frame, _)| frame)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.frames.is_empty()
     }
 
     /// Everything that is held, in order; nothing is held then.
     pub(crate) fn take(&mut self) -> Vec<(Frame, Event)> {
-        std::mem::take(&mut self.0).into()
+        std::mem::take(&mut self.frames).into()
     }
 
     pub(crate) fn put_back(&mut self, frames: Vec<(Frame, Event)>) {
-        self.0 = frames.into();
+        self.frames = frames.into();
     }
 
     /// The error that the upstream sent.
     pub(crate) fn error(&self) -> Option<&Frame> {
-        self.0.iter().find(|(_, event)| event.error.is_some()).map(|(frame, _)| frame)
+        self.frames.iter().find(|(_, event)| event.error.is_some()).map(|(frame, _)| frame)
     }
 }

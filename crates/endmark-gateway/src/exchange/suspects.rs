@@ -101,17 +101,7 @@ pub(crate) fn suspects(
     };
     let mut suspects =
         Suspects::of(choice.tool_calls.iter().enumerate().skip(from).map(of_call).chain(behind));
-    if suspects.left.iter().any(|suspect| matches!(suspect.slot.part, Part::ToolCall(_))) {
-        let message = Arc::new((choice.text.clone(), choice.tool_calls.clone()));
-        let positions: HashMap<u32, usize> =
-            (0..).zip(&choice.tool_calls).map(|(at, call)| (call.index, at)).collect();
-        for suspect in &mut suspects.left {
-            if let Part::ToolCall(call) = &suspect.slot.part {
-                let before = positions.get(&call.index).copied().unwrap_or(0);
-                suspect.before = Before::new(Arc::clone(&message), before);
-            }
-        }
-    }
+    suspects.stand_in(choice);
     suspects
 }
 
@@ -132,6 +122,22 @@ impl Suspects {
             }
         }
         suspects
+    }
+
+    /// Says what stands before each call that is left.
+    fn stand_in(&mut self, choice: &Choice) {
+        if self.left.is_empty() {
+            return;
+        }
+        let message = Arc::new((choice.text.clone(), choice.tool_calls.clone()));
+        let positions: HashMap<u32, usize> =
+            (0..).zip(&choice.tool_calls).map(|(at, call)| (call.index, at)).collect();
+        for suspect in &mut self.left {
+            if let Part::ToolCall(call) = &suspect.slot.part {
+                let before = positions.get(&call.index).copied().unwrap_or(0);
+                suspect.before = Before::new(Arc::clone(&message), before);
+            }
+        }
     }
 }
 

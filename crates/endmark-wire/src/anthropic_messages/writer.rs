@@ -22,8 +22,6 @@ use crate::writer::{Closing, CutCall, Held, StreamError, Writer, endmark_field};
 pub(super) struct MessageWriter {
     model: String,
     held: Held,
-    /// What is held back stands block by block.
-    gathered: bool,
     /// What the client knows.
     begun: bool,
     /// The block that the client has open.
@@ -65,7 +63,6 @@ impl MessageWriter {
         Self {
             model: model.to_owned(),
             held: Held::default(),
-            gathered: false,
             begun: false,
             open: None,
             unsigned: false,
@@ -249,7 +246,6 @@ impl Writer for MessageWriter {
     }
 
     fn hold(&mut self, frame: Frame, event: &Event) {
-        self.gathered = false;
         self.held.push(frame, event);
     }
 

@@ -24,8 +24,6 @@ pub(super) struct ResponseWriter {
     /// How many bytes may still be remembered of what the client has; none once they were used up.
     room: Option<usize>,
     held: Held,
-    /// What is held back stands item by item.
-    gathered: bool,
     /// The response as the stream began with it.
     response: Option<String>,
     /// The items that the client has, in order.
@@ -67,7 +65,6 @@ impl ResponseWriter {
             model: model.to_owned(),
             room: Some(keep_bytes),
             held: Held::default(),
-            gathered: false,
             response: None,
             items: Vec::new(),
             at: HashMap::new(),
@@ -454,7 +451,6 @@ impl Writer for ResponseWriter {
     }
 
     fn hold(&mut self, frame: Frame, event: &Event) {
-        self.gathered = false;
         self.held.push(frame, event);
     }
 

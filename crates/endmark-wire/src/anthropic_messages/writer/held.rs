@@ -49,9 +49,7 @@ impl MessageWriter {
     /// A call of which the client has nothing, and whose block is held back: with these arguments, and before it the blocks
     /// in front of it. None where no block of it is held.
     pub(super) fn held_call(&mut self, call: &ToolCall) -> Option<Vec<u8>> {
-        if !std::mem::replace(&mut self.gathered, true) {
-            self.held.gather(|frame, _| block_of(frame));
-        }
+        self.held.gather(|frame, _| block_of(frame));
         let position = self.held.events().position(|event| has_piece_of(event, call.index))?;
         let held = self.held.take_first(position);
         let block = self.held.frames().next().and_then(block_of);

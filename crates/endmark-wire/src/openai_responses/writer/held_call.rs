@@ -15,11 +15,9 @@ impl ResponseWriter {
     pub(super) fn held_call(&mut self, call: &ToolCall) -> Option<Vec<u8>> {
         // Calls are numbered in their order, and the client has those before.
         let number = usize::try_from(call.index.checked_sub(self.calls)?).ok()?;
-        if !std::mem::replace(&mut self.gathered, true) {
-            self.held.gather(|frame, event| {
-                Some(place_of(frame)).filter(|place| !ends(event) && *place != Place::Unsaid)
-            });
-        }
+        self.held.gather(|frame, event| {
+            Some(place_of(frame)).filter(|place| !ends(event) && *place != Place::Unsaid)
+        });
         let found = self.held.frames().enumerate().filter(|(_, frame)| begins_call(frame)).nth(number);
         let found = found.map(|(position, frame)| (position, place_of(frame)));
         let (position, place) = found.filter(|(_, place)| *place != Place::Unsaid)?;
