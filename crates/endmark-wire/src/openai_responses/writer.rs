@@ -158,27 +158,6 @@ impl ResponseWriter {
         self.add(known);
     }
 
-    fn add(&mut self, known: Known) {
-        let position = self.items.len();
-        self.at.insert(known.place.clone(), position);
-        match known.kind {
-            Item::Call => {
-                self.of_call.insert(known.call, position);
-            }
-            Item::Message => {
-                let items = &self.items;
-                while self
-                    .messages
-                    .pop_if(|last| items.get(*last).is_none_or(|last| last.done.is_some()))
-                    .is_some()
-                {}
-                self.messages.push(position);
-            }
-            Item::OtherCall | Item::Reasoning | Item::Other => {}
-        }
-        self.items.push(known);
-    }
-
     fn note_pieces(&mut self, event: &Event) {
         for delta in &event.pieces {
             let (target, text) = match &delta.piece {
@@ -195,17 +174,6 @@ impl ResponseWriter {
 
     fn known(&mut self, place: &Place) -> Option<&mut Known> {
         self.items.get_mut(*self.at.get(place)?)
-    }
-
-    /// The item that this goes on in, as the client has it.
-    fn open(&self, target: Target) -> Option<usize> {
-        let is_open =
-            |position: &&usize| self.items.get(**position).is_some_and(|known| known.done.is_none());
-        let found = match target {
-            Target::Text => self.messages.iter().rev().find(is_open),
-            Target::Call(call) => self.of_call.get(&call).filter(is_open),
-        };
-        found.copied()
     }
 
     fn next_index(&self) -> u64 {

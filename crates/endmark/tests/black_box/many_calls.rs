@@ -168,7 +168,8 @@ fn a_gateway_stops_while_it_works_on_thousands_of_calls() {
         let served = Served::start(&place, &["--upstream", &upstream.base_url(), "--set", "tools.hold=true"]);
         let request =
             Request::post(served.address, path(Some(Dialect::Responses), true)).header("x-calls", "8000");
-        let asking = tokio::spawn(request.json(&request_of(Some(Dialect::Responses), true)).send());
+        let request = request.json(&request_of(Some(Dialect::Responses), true));
+        let asking = tokio::spawn(async move { request.send().await.read().await });
         while upstream.requests().is_empty() {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }

@@ -1,5 +1,6 @@
 //! What the client of a streamed response knows of one item.
 
+use super::{ResponseWriter, Target};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::openai_responses::item::{Item, texts};
@@ -31,6 +32,41 @@ pub(super) struct Known {
     pub(super) made: bool,
     /// Something was written into it here.
     pub(super) grown: bool,
+}
+
+impl ResponseWriter {
+    /// Notes an item that the client has the beginning of.
+    pub(super) fn add(&mut self, known: Known) {
+        let position = self.items.len();
+        self.at.insert(known.place.clone(), position);
+        match known.kind {
+            Item::Call => {
+                self.of_call.insert(known.call, position);
+            }
+            Item::Message => {
+                let items = &self.items;
+                while self
+                    .messages
+                    .pop_if(|last| items.get(*last).is_none_or(|last| last.done.is_some()))
+                    .is_some()
+                {}
+                self.messages.push(position);
+            }
+            Item::OtherCall | Item::Reasoning | Item::Other => {}
+        }
+        self.items.push(known);
+    }
+
+    /// The item that this goes on in, as the client has it.
+    pub(super) fn open(&self, target: Target) -> Option<usize> {
+        let is_open =
+            |position: &&usize| self.items.get(**position).is_some_and(|known| known.done.is_none());
+        let found = match target {
+            Target::Text => self.messages.iter().rev().find(is_open),
+            Target::Call(call) => self.of_call.get(&call).filter(is_open),
+        };
+        found.copied()
+    }
 }
 
 impl Known {
