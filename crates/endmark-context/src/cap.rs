@@ -19,6 +19,9 @@ mod text;
 
 use endmark_envelope::Warning;
 
+pub(crate) use grapheme::boundary as grapheme_boundary;
+pub(crate) use json::tape as json_tape;
+
 pub use capper::{Capper, LARGEST_DOCUMENT_BYTES};
 pub use format::{Asked, FORMATS, Format};
 pub use limits::{
@@ -36,6 +39,17 @@ pub struct Capped {
     pub is_cut: bool,
     /// One for each value that is not there in full (EN-2), and what else is worth knowing.
     pub warnings: Vec<Warning>,
+}
+
+impl Capped {
+    /// The same where the full value could not be kept after all: nothing names its handle any more.
+    #[must_use]
+    pub fn without_handle(mut self, handle: &str) -> Self {
+        self.text = self.text.replace(&marker::way_to_read(Some(handle)), "");
+        self.text = self.text.replace(&format!("\"{handle}\""), "null");
+        self.warnings.iter_mut().for_each(|warning| warning.handle = None);
+        self
+    }
 }
 
 /// Why a value cannot be capped.

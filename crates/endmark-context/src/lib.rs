@@ -5,6 +5,7 @@ pub mod conversation;
 mod models;
 mod moment;
 mod price;
+pub mod read;
 mod tokens;
 
 pub use models::{Model, Models, ModelsError, Source};

@@ -112,6 +112,20 @@ pub enum StoreError {
     /// The intent is not, or no longer, open: it was settled before.
     #[error("recovery {} is not open: it was settled already", .0.number())]
     NoSuchCut(CutId),
+    /// There is no such output for whoever asks.
+    #[error(
+        "there is no output `{handle}` here: it was never kept in this store, was forgotten, or is another owner's"
+    )]
+    NoOutput {
+        /// The handle.
+        handle: String,
+    },
+    /// The output was not used for longer than it was to be kept.
+    #[error("the output `{handle}` has expired: it was not used for longer than `store_policy.keep_days`")]
+    ExpiredOutput {
+        /// The handle.
+        handle: String,
+    },
     /// The writer has been closed.
     #[error("the store is closed")]
     Closed,

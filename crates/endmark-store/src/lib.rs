@@ -32,6 +32,7 @@ mod location;
 mod migrate;
 mod moment;
 mod moving_in;
+mod outputs;
 mod owner;
 mod reader;
 mod recorder;
@@ -47,6 +48,7 @@ pub use error::StoreError;
 pub use fingerprint::sha256_hex;
 pub use ledger::OpenCall;
 pub use location::{LocationError, StoreLocation};
+pub use outputs::{Handle, KeptOutput, NewOutput, OutputDraft, OutputPiece};
 pub use reader::{CutSummary, LogFilter, Reader, ResumeCost, UsageReport, UsageRow, UsageSummary};
 pub use recorder::Recorder;
 pub use records::{

@@ -41,6 +41,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "usage_purpose",
         sql: include_str!("../migrations/0006_usage_purpose.sqlite.sql"),
     },
+    Migration { version: 7, name: "outputs", sql: include_str!("../migrations/0007_outputs.sqlite.sql") },
     Migration {
         version: 8,
         name: "usage_cache_writes",

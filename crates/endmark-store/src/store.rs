@@ -18,7 +18,7 @@ use crate::recorder::Recorder;
 use crate::records::{Condition, Health, Leftover, LogRow, Recovery};
 use crate::scrub::Scrub;
 use crate::writer::{QUEUE, Writer, probe};
-use crate::{migrate, recoveries, usage};
+use crate::{migrate, outputs, recoveries, usage};
 
 /// An open store. Cloning it is cheap; all clones share one writer.
 ///
@@ -106,7 +106,8 @@ impl Store {
         })
     }
 
-    /// What writes records, without what these take for secrets: there is no other way for a text into the store.
+    /// What writes records, without what these take for secrets: there is no other way for a text into the store but for
+    /// outputs, which are kept as they are ([`Store::begin_output`]).
     pub fn recorder(&self, secrets: impl Scrub + 'static) -> Recorder {
         Recorder { store: self.clone(), secrets: Arc::new(secrets) }
     }
@@ -135,11 +136,12 @@ impl Store {
         }
     }
 
-    /// Forgets cut replies, with their pieces, and upstream calls that are older than so many days; answers how many
-    /// rows that were.
+    /// Forgets cut replies, with their pieces, and upstream calls that are older than so many days, and kept outputs whose
+    /// own days are over; answers how many rows that were.
     pub async fn forget_after(&self, keep_days: u32) -> Result<u64, StoreError> {
         let mut forgotten =
             self.writer.write(move |connection| recoveries::forget(connection, keep_days)).await?;
+        forgotten += self.writer.write(outputs::forget).await?;
         loop {
             match self.writer.write(move |connection| usage::forget(connection, keep_days)).await? {
                 0 => return Ok(forgotten),

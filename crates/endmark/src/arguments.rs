@@ -11,6 +11,7 @@ use endmark_envelope::{Limits, TooLarge};
 use crate::commands::cap::arguments::Cap;
 use crate::commands::findings::arguments::Findings;
 use crate::commands::guard::arguments as guard;
+use crate::commands::read::arguments::Read;
 use crate::commands::setup::arguments::Setup;
 
 /// The formats a text can be in, as they are typed.
@@ -139,6 +140,16 @@ Batch: JSON Lines in, {\"id\",\"format\",\"text\"} or {\"id\",\"format\",\"base6
 \"max_tokens\", \"max_items\" and \"keep\"; one answer a line, in order.
 Exit codes: 0 capped, or small enough; 2 the limits leave no room, or the value is not what it is said to be.")]
     Cap(Cap),
+    /// Read a part of an output that `cap` kept in full
+    #[command(after_help = "\
+Examples:
+  endmark read h4f0c…                        the first page
+  endmark read h4f0c… --lines 1200:1260
+  endmark read h4f0c… --grep 'ERROR|panicked'
+  endmark read h4f0c… --pointer /items/417 --json
+
+Exit codes: 0 here it is; 1 no line matches; 2 the handle is unknown or has expired, or there is no such part.")]
+    Read(Read),
     /// Ask a model for the rest of a cut text, and stitch it on
     #[command(after_help = "\
 Examples:
@@ -266,6 +277,7 @@ impl Command {
             Self::Detect(arguments) => arguments.check_limits(),
             Self::Stitch(arguments) => arguments.check_limits(),
             Self::Cap(arguments) => arguments.check_limits(),
+            Self::Read(arguments) => arguments.check_limits(),
             Self::Resume(arguments) => arguments.check_limits(),
             Self::Report(arguments) => arguments.check_limits(),
             Self::Usage(arguments) => arguments.check_limits(),

@@ -11,6 +11,7 @@ pub(crate) mod findings;
 pub(crate) mod guard;
 pub(crate) mod log;
 mod man;
+pub(crate) mod read;
 mod report;
 mod resume;
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Detect(arguments) => detect::run(context, &arguments),
         Command::Stitch(arguments) => stitch::run(context, &arguments),
         Command::Cap(arguments) => cap::run(context, &arguments),
+        Command::Read(arguments) => read::run(context, &arguments),
         Command::Resume(arguments) => resume::run(context, &arguments).map(Outcome::from),
         Command::Exec(arguments) => exec::run(context, &arguments),
         Command::Findings(arguments) => findings::run(context, &arguments),

@@ -57,6 +57,7 @@ fn is_answered_on_signals(command: &Command) -> bool {
         Command::Cap(arguments) => !arguments.batch,
         Command::Guard(arguments) => !arguments.batch,
         Command::Demo
+        | Command::Read(_)
         | Command::Resume(_)
         | Command::Findings(_)
         | Command::Setup(_)

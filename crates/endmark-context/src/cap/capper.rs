@@ -163,7 +163,7 @@ impl Capper {
             }
             Stage::Beginning(_) => Ok(self.capped(String::new(), Format::Text, Vec::new(), 0)),
             Stage::Binary(what) => {
-                let handle = way_to_read(self.limits.handle.as_deref());
+                let handle = way_to_read(self.limits.shown_handle());
                 let text = format!("[… {} bytes of {what} are not shown …]{handle}", grouped(self.bytes));
                 let original = Size { bytes: self.bytes, chars: 0 };
                 let returned = Size::default();

@@ -51,7 +51,7 @@ impl Document {
             "The result is too large to be shown ({} characters). Ask for less: with a filter, with fewer fields, or in pages.",
             grouped(original.chars)
         );
-        let handle = limits.handle.as_ref().map_or(Value::Null, |handle| Value::from(handle.as_str()));
+        let handle = limits.shown_handle().map_or(Value::Null, Value::from);
         let written = |preview: &str| {
             let preview = Value::from(preview);
             format!(
@@ -72,7 +72,7 @@ impl Document {
         });
         let none = || {
             let of = 1;
-            let omitted = Omitted { items: of, of, handle: limits.handle.clone() };
+            let omitted = Omitted { items: of, of, handle: limits.shown_handle().map(str::to_owned) };
             if is_object { omitted.item() } else { format!("[{}]", omitted.item()) }
         };
         let text = text.unwrap_or_else(none);

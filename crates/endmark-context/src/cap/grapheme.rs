@@ -3,7 +3,7 @@
 use unicode_segmentation::GraphemeCursor;
 
 /// The last boundary between graphemes at or before this byte; 0 where there is none but the beginning.
-pub(super) fn boundary(text: &str, at: usize) -> usize {
+pub(crate) fn boundary(text: &str, at: usize) -> usize {
     let at = text.floor_char_boundary(at);
     let mut cursor = GraphemeCursor::new(at, text.len(), true);
     // The whole text is one chunk, so that nothing can be missing; where the crate says otherwise, nothing is kept.

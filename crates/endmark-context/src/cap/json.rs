@@ -2,7 +2,7 @@
 
 mod container;
 mod string;
-mod tape;
+pub(crate) mod tape;
 
 pub(super) use self::container::{Cut, Shortener};
 pub(super) use self::string::cost;

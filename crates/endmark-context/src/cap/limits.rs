@@ -37,7 +37,7 @@ pub struct Limits {
     pub max_items: usize,
     /// Which part of a text is kept.
     pub keep: Keep,
-    /// Under what name the full value can be read; stands in markers and warnings.
+    /// Under what name the full value can be read; stands in warnings, and where there is room for it in markers.
     pub handle: Option<String>,
 }
 
@@ -83,14 +83,16 @@ impl Default for Limits {
 impl Limits {
     /// Checks that a marker has room within the limits.
     pub fn check(&self) -> Result<(), LimitError> {
-        let least = match &self.handle {
-            None => LEAST_LIMIT,
-            Some(handle) => LEAST_LIMIT + HANDLE_ROOM + handle.len(),
-        };
-        if self.most < least {
-            return Err(LimitError::TooSmall { most: self.most, least });
+        if self.most < LEAST_LIMIT {
+            return Err(LimitError::TooSmall { most: self.most, least: LEAST_LIMIT });
         }
         if self.max_items == 0 { Err(LimitError::NoItems) } else { Ok(()) }
+    }
+
+    /// The handle, where there is room for it in a marker; warnings have it always.
+    pub(super) fn shown_handle(&self) -> Option<&str> {
+        let handle = self.handle.as_deref();
+        handle.filter(|handle| self.most >= LEAST_LIMIT + HANDLE_ROOM + handle.len())
     }
 
     /// How many characters or bytes have to be held until it is certain that a value is too large. A text with more

@@ -260,7 +260,7 @@ impl Read {
         let (first, gap) = match self.kind {
             Kind::JsonLines => (marker.len(), 0),
             Kind::Csv(_) => {
-                (marker.len() + marker::way_to_read(self.limits.handle.as_deref()).len(), marker.len())
+                (marker.len() + marker::way_to_read(self.limits.shown_handle()).len(), marker.len())
             }
         };
         let room = most.saturating_sub(self.limits.size(&header) + first + 2);
@@ -305,7 +305,7 @@ impl Read {
             Kind::JsonLines => {
                 let handle = self.before.as_ref().and_then(|before| before.handle.clone());
                 let of = self.total.lines + self.omitted_before();
-                let handle = handle.or_else(|| self.limits.handle.clone());
+                let handle = handle.or_else(|| self.limits.shown_handle().map(str::to_owned));
                 Omitted { items: rows, of, handle }.item() + "\n"
             }
             Kind::Csv(delimiter) => {
@@ -331,7 +331,7 @@ impl Read {
             after = row.before.and(row.weight);
         }
         gap(&mut body, self.total, after);
-        let behind = marker::way_to_read(self.limits.handle.as_deref());
+        let behind = marker::way_to_read(self.limits.shown_handle());
         let line_end = if header.is_empty() || header.ends_with('\n') { "" } else { "\n" };
         format!("{header}{line_end}{}{body}", self.marker(left_out, 0, &behind))
     }

@@ -199,14 +199,31 @@ fn binary_is_named_and_foreign_bytes_are_shown_or_refused() {
 }
 
 #[test]
+fn a_handle_that_came_to_nothing_is_named_nowhere() {
+    let handle = "h0123456789abcdef0123456789abcdef";
+    let list = serde_json::to_string(&(0..900).collect::<Vec<_>>()).unwrap();
+    for value in ["line\n".repeat(900), list] {
+        let named = Limits { handle: Some(handle.to_owned()), ..limits(400) };
+        let capped = cap(value.as_bytes(), Asked::Auto, &named).unwrap();
+        assert!(capped.text.contains(handle) && capped.warnings[0].handle.is_some());
+        let capped = capped.without_handle(handle);
+        assert!(!format!("{capped:?}").contains(handle), "{}", capped.text);
+        assert!(capped.text.contains("left out …]\n") || capped.text.contains(r#""handle": null"#));
+    }
+}
+
+#[test]
 fn limits_that_leave_no_room_are_refused() {
     for refused in
         [Limits { most: 0, ..Limits::default() }, limits(79), Limits { max_items: 0, ..Limits::default() }]
     {
         assert!(cap(b"a", Asked::Auto, &refused).is_err());
     }
+    // A handle for which there is no room in a marker is in the warning alone.
     let with_handle = Limits { handle: Some("h".repeat(33)), ..limits(100) };
-    assert!(cap(b"a", Asked::Auto, &with_handle).is_err());
+    let capped = cap("line\n".repeat(90).as_bytes(), Asked::Auto, &with_handle).unwrap();
+    assert!(capped.text.len() <= 104 && !capped.text.contains("hhh"), "{}", capped.text);
+    assert_eq!(capped.warnings[0].handle, with_handle.handle);
 }
 
 #[test]

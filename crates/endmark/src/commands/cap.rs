@@ -2,13 +2,19 @@
 
 pub(crate) mod arguments;
 mod batch;
+mod keeper;
 mod limits;
 
 use endmark_context::cap::{CapError, Capped, Capper};
 use endmark_envelope::FieldPath;
+use endmark_store::Handle;
 use serde::Serialize;
 
 use arguments::Cap;
+use keeper::Keeper;
+pub(super) use keeper::LOCAL_USER;
+use limits::Asked;
+pub(super) use limits::most;
 
 use crate::answer::{Answer, Outcome, to_data};
 use crate::context::{Context, configuration_warnings};
@@ -18,17 +24,67 @@ use crate::input::Input;
 /// Caps one output, or one a line.
 pub(crate) fn run(context: &Context, arguments: &Cap) -> Result<Outcome, CommandError> {
     let effective = context.configuration(Vec::new())?;
-    let asked = limits::of_arguments(arguments, &effective.settings.cap)?;
+    let settings = &effective.settings;
+    let asked = limits::of_arguments(arguments, &settings.cap)?;
     let input = Input::open(arguments.file.as_deref(), context.terminal)?;
-    if arguments.batch {
-        return batch::run(input, &asked).map(Outcome::Streamed);
-    }
+    let mut keeper = Keeper::new(settings);
+    let outcome = if arguments.batch {
+        batch::run(input, &asked, (!arguments.no_store).then_some(&mut keeper)).map(Outcome::Streamed)
+    } else if arguments.no_store {
+        capped(input, asked).and_then(|capped| answer(&capped, None)).map(Outcome::from)
+    } else {
+        capped_and_kept(input, asked, &mut keeper).map(Outcome::from)
+    };
+    keeper.close();
+    outcome.map(|outcome| match outcome {
+        Outcome::Answer(answer) => Outcome::from(answer.with_warnings(configuration_warnings(&effective))),
+        Outcome::Streamed(exit) => Outcome::Streamed(exit),
+    })
+}
+
+fn reading(asked: Asked) -> Result<Capper, CommandError> {
     let reading = Capper::new(asked.format, asked.limits).map_err(|error| refused(&error))?;
-    let mut reading = reading.called(FieldPath::data().key("text"));
+    Ok(reading.called(FieldPath::data().key("text")))
+}
+
+fn capped(input: Input, asked: Asked) -> Result<Capped, CommandError> {
+    let mut reading = reading(asked)?;
     input.each_chunk(|chunk| reading.push(chunk).map_err(|error| refused(&error)))?;
-    let capped = reading.finish().map_err(|error| refused(&error))?;
-    let answer = answer(&capped, None)?;
-    Ok(Outcome::from(answer.with_warnings(configuration_warnings(&effective))))
+    reading.finish().map_err(|error| refused(&error))
+}
+
+/// The same, with the full output in the store if anything is left out. One that is refused is kept as well: it may come
+/// from a pipe, and would be lost.
+fn capped_and_kept(input: Input, mut asked: Asked, keeper: &mut Keeper) -> Result<Answer, CommandError> {
+    let mut keeping = keeper.begin()?;
+    asked.limits.handle = Some(keeping.handle().to_owned());
+    let mut reading = reading(asked)?;
+    let mut pushed = Ok(());
+    input.each_chunk(|chunk| {
+        if pushed.is_ok() {
+            pushed = reading.push(chunk);
+        }
+        keeping.push(chunk);
+        Ok(())
+    })?;
+    match pushed.and_then(|()| reading.finish()) {
+        Ok(capped) => {
+            let (capped, handle) = keeping.settle(capped);
+            answer(&capped, handle.as_ref().map(Handle::as_str))
+        }
+        Err(error) => {
+            let handle = keeping.handle().to_owned();
+            let error = refused(&error);
+            Err(match (keeping.keep("binary"), error) {
+                (Ok(()), CommandError::Input { code, message, hint }) => {
+                    let hint = hint.unwrap_or_default();
+                    let hint = format!("{hint} All of it is kept: `endmark read {handle}`.");
+                    CommandError::Input { code, message, hint: Some(hint) }
+                }
+                (_, error) => error,
+            })
+        }
+    }
 }
 
 /// The capped text for people, and all there is to know for programs.
@@ -40,7 +96,7 @@ fn answer(capped: &Capped, handle: Option<&str>) -> Result<Answer, CommandError>
     Ok(answer)
 }
 
-fn refused(error: &CapError) -> CommandError {
+pub(super) fn refused(error: &CapError) -> CommandError {
     match error {
         CapError::Limits(error) => {
             CommandError::input("invalid_limit", error.to_string(), "Give a larger limit.")

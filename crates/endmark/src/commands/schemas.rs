@@ -9,8 +9,8 @@ use schemars::Schema;
 use serde_json::Value;
 
 use super::{
-    cap, completions, config, demo, detect, findings, guard, log, man, report, resume, serve, setup, stitch,
-    usage,
+    cap, completions, config, demo, detect, findings, guard, log, man, read, report, resume, serve, setup,
+    stitch, usage,
 };
 use crate::checks;
 use crate::definition::definition;
@@ -43,6 +43,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("guard", of_answer::<guard::GuardReport<'_>>()),
         ("log", of_answer::<log::Report<'_>>()),
         ("man", of_answer::<man::Report<'_>>()),
+        ("read", of_answer::<read::Report<'_>>()),
         ("report", of_answer::<report::Report<'_>>()),
         ("resume", of_answer::<resume::Report<'_>>()),
         ("serve", of_answer::<serve::Report>()),

@@ -23,6 +23,7 @@ mod log;
 mod logging;
 mod many_calls;
 mod output;
+mod read;
 mod reload;
 mod report;
 mod resume;

@@ -117,7 +117,9 @@ impl<'a> Shortener<'a> {
         let count = inside.children.len();
         let before = inside.before.as_ref();
         let of = before.map_or(0, |before| before.items).saturating_add(count as u64);
-        let handle = before.and_then(|before| before.handle.clone()).or_else(|| self.limits.handle.clone());
+        let handle = before
+            .and_then(|before| before.handle.clone())
+            .or_else(|| self.limits.shown_handle().map(str::to_owned));
         let marker = |kept: usize| {
             let omitted = Omitted { items: of - kept as u64, of, handle: handle.clone() };
             if inside.is_list { omitted.item() } else { omitted.member() }

@@ -4,7 +4,7 @@ use crate::cap::marker::Omitted;
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::cap) enum Kind {
+pub(crate) enum Kind {
     Null,
     Bool,
     Number,
@@ -15,21 +15,21 @@ pub(in crate::cap) enum Kind {
 
 /// A value, or the key of a member: where it stands, and what follows it.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::cap) struct Node {
-    pub(in crate::cap) begin: u32,
-    pub(in crate::cap) end: u32,
+pub(crate) struct Node {
+    pub(crate) begin: u32,
+    pub(crate) end: u32,
     /// The node behind it and all that is in it.
-    pub(in crate::cap) next: u32,
+    pub(crate) next: u32,
     /// How many items or members it has.
-    pub(in crate::cap) count: u32,
-    pub(in crate::cap) kind: Kind,
+    pub(crate) count: u32,
+    pub(crate) kind: Kind,
     /// Whether a list of more than the allowed items is in it.
-    pub(in crate::cap) has_long_list: bool,
+    pub(crate) has_long_list: bool,
 }
 
 /// The nodes of a text, each before what is in it; of a member the key is before the value.
 #[derive(Debug, Default)]
-pub(in crate::cap) struct Tape {
+pub(crate) struct Tape {
     nodes: Vec<Node>,
     /// The brackets that are open.
     open: Vec<u32>,
@@ -48,7 +48,7 @@ enum Expected {
 impl Tape {
     /// Reads a text that is one value; none where it is not. Lists of more than `max_items` are marked, and all that
     /// they are in.
-    pub(in crate::cap) fn read(&mut self, text: &str, max_items: usize) -> Option<()> {
+    pub(crate) fn read(&mut self, text: &str, max_items: usize) -> Option<()> {
         self.nodes.clear();
         self.open.clear();
         // Places are kept in four bytes.
@@ -105,7 +105,7 @@ impl Tape {
         }
     }
 
-    pub(in crate::cap) fn nodes(&self) -> &[Node] {
+    pub(crate) fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 

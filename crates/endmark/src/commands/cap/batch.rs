@@ -6,9 +6,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use endmark_context::cap::{Limits, cap};
 use endmark_envelope::Warning;
+use endmark_store::Handle;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::keeper::Keeper;
 use super::limits::{self, Asked};
 use crate::batch::{self, Field, LineAnswer, LineError};
 use crate::error::CommandError;
@@ -53,15 +55,19 @@ struct Report<'a> {
     handle: Option<&'a str>,
 }
 
-/// Answers every line.
-pub(super) fn run(input: Input, asked: &Asked) -> Result<Exit, CommandError> {
-    batch::run(input, |line| answer_line(line, asked))
+/// Answers every line, and keeps what is shortened where there is a keeper.
+pub(super) fn run(
+    input: Input,
+    asked: &Asked,
+    mut keeper: Option<&mut Keeper>,
+) -> Result<Exit, CommandError> {
+    batch::run(input, |line| answer_line(line, asked, keeper.as_deref_mut()))
 }
 
-fn answer_line(line: &str, default: &Asked) -> Result<LineAnswer, LineError> {
+fn answer_line(line: &str, default: &Asked, keeper: Option<&mut Keeper>) -> Result<LineAnswer, LineError> {
     let request: Request<'_> = batch::request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
-    let asked = asked(&request, default).map_err(failed)?;
+    let mut asked = asked(&request, default).map_err(failed)?;
     let raw = match (&request.text, &request.base64) {
         (Some(text), None) => Cow::Borrowed(text.as_bytes()),
         (None, Some(base64)) => Cow::Owned(
@@ -72,13 +78,22 @@ fn answer_line(line: &str, default: &Asked) -> Result<LineAnswer, LineError> {
         (Some(_), Some(_)) => return Err(failed("`text` and `base64` exclude each other".to_owned())),
         (None, None) => return Err(failed("`text` is missing, and so is `base64`".to_owned())),
     };
+    let mut keeping = keeper.map(Keeper::begin).transpose().map_err(|error| failed(error.to_string()))?;
+    asked.limits.handle = keeping.as_ref().map(|keeping| keeping.handle().to_owned());
     let capped = cap(&raw, asked.format, &asked.limits).map_err(|error| failed(error.to_string()))?;
+    let (capped, handle) = match keeping.take() {
+        Some(mut keeping) if capped.is_cut => {
+            keeping.push(&raw);
+            keeping.settle(capped)
+        }
+        Some(_) | None => (capped, None),
+    };
     let report = Report {
         id: &request.id,
         text: &capped.text,
         format: capped.format.name(),
         warnings: &capped.warnings,
-        handle: None,
+        handle: handle.as_ref().map(Handle::as_str),
     };
     let json = serde_json::to_string(&report).map_err(|error| failed(error.to_string()))?;
     Ok(LineAnswer { json, is_yes: true })

@@ -46,7 +46,7 @@ pub(super) fn of_arguments(arguments: &Cap, settings: &CapSettings) -> Result<As
 }
 
 /// The one limit that is given, with its unit.
-pub(super) fn most(
+pub(in crate::commands) fn most(
     chars: Option<u64>,
     bytes: Option<u64>,
     tokens: Option<u64>,

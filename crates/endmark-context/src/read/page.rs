@@ -1,0 +1,53 @@
+//! Where a page of a value begins.
+
+use crate::cap::grapheme_boundary;
+
+/// How far before a page's place its beginning may be.
+pub const PAGE_LOOK_BEHIND_BYTES: usize = 4096;
+
+/// How many bytes at the end of what stands before a page's place belong to the page already: a line that is broken
+/// there, or, where there is no line break, a grapheme. Given are the last [`PAGE_LOOK_BEHIND_BYTES`], and a little of what
+/// follows, by which it shows whether a character is whole.
+///
+/// ```
+/// use endmark_context::read::page_begin;
+/// assert_eq!(page_begin(b"one\ntw", b"o\nthree"), 2);
+/// assert_eq!(page_begin("e".as_bytes(), "\u{301}x".as_bytes()), 1);
+/// ```
+pub fn page_begin(before: &[u8], behind: &[u8]) -> usize {
+    if let Some(at) = memchr::memrchr(b'\n', before) {
+        return before.len() - at - 1;
+    }
+    let near = [before, behind].concat();
+    // What stands before the first character that is whole here belongs to an earlier one.
+    let begin = near.iter().position(|byte| byte & 0xC0 != 0x80).unwrap_or(0);
+    let text = match str::from_utf8(&near[begin..]) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            str::from_utf8(&near[begin..begin + error.valid_up_to()]).unwrap_or_default()
+        }
+        // No text: any place will do.
+        Err(_) => return 0,
+    };
+    let place = before.len().saturating_sub(begin);
+    let boundary = grapheme_boundary(text, place.min(text.len()));
+    // One grapheme that is longer than what is looked at is broken between characters.
+    if boundary == 0 && place > 0 { place - text.floor_char_boundary(place) } else { place - boundary }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_begins_with_a_line_or_with_a_grapheme() {
+        for (before, behind, taken) in
+            [("a\nb", "c\n", 1), ("a\n", "b", 0), ("abc", "def", 0), ("ab\u{e9}", "x", 0), ("", "x", 0)]
+        {
+            assert_eq!(page_begin(before.as_bytes(), behind.as_bytes()), taken, "{before:?} {behind:?}");
+        }
+        let text = "aé".as_bytes();
+        assert_eq!(page_begin(&text[..2], &text[2..]), 1);
+        assert_eq!(page_begin(b"\xFF\xFE", b"\xFD"), 0);
+    }
+}

@@ -1,0 +1,117 @@
+//! What a JSON Pointer (RFC 6901) points to in a text, as it is written there.
+
+use crate::cap::json_tape::{Kind, Tape};
+
+/// Why a pointer points to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PointerError {
+    /// It is none.
+    #[error("`{0}` is no JSON Pointer: it begins with `/`, and `~` is written `~0`, `/` in a key `~1`")]
+    Form(String),
+    /// The value is no JSON document.
+    #[error("the output is no JSON document, so that a pointer cannot point into it")]
+    NotJson,
+    /// There is nothing.
+    #[error("there is nothing at `{pointer}`: `{at}` is {what}")]
+    Nothing {
+        /// The pointer.
+        pointer: String,
+        /// As far as it goes.
+        at: String,
+        /// What is there.
+        what: String,
+    },
+}
+
+/// The value that a pointer points to.
+///
+/// ```
+/// use endmark_context::read::pointed_to;
+/// assert_eq!(pointed_to(r#"{"a": [1, 2.50]}"#, "/a/1"), Ok("2.50"));
+/// assert!(pointed_to(r#"{"a": [1]}"#, "/a/7").unwrap_err().to_string().contains("a list of 1"));
+/// ```
+pub fn pointed_to<'a>(text: &'a str, pointer: &str) -> Result<&'a str, PointerError> {
+    let form = || PointerError::Form(pointer.to_owned());
+    let mut tape = Tape::default();
+    tape.read(text, usize::MAX).ok_or(PointerError::NotJson)?;
+    let nodes = tape.nodes();
+    let mut node = 0;
+    let mut at = String::new();
+    if !pointer.is_empty() && !pointer.starts_with('/') {
+        return Err(form());
+    }
+    for step in pointer.split('/').skip(1) {
+        let key = unescaped(step).ok_or_else(form)?;
+        let own = &nodes[node];
+        let mut child = node + 1;
+        let mut found = None;
+        let mut index = 0_u64;
+        while child < own.next as usize && matches!(own.kind, Kind::Array | Kind::Object) {
+            let is_list = own.kind == Kind::Array;
+            let value = if is_list { child } else { child + 1 };
+            let is_it = if is_list {
+                key.parse() == Ok(index) && index.to_string() == key
+            } else {
+                let name = &text[nodes[child].begin as usize..nodes[child].end as usize];
+                serde_json::from_str::<String>(name).is_ok_and(|name| name == key)
+            };
+            // Of a key that is there twice the last one counts, as for most who read it.
+            found = if is_it { Some(value) } else { found };
+            (child, index) = (nodes[value].next as usize, index + 1);
+        }
+        node = found.ok_or_else(|| PointerError::Nothing {
+            pointer: pointer.to_owned(),
+            at: if at.is_empty() { "the document".to_owned() } else { at.clone() },
+            what: match own.kind {
+                Kind::Array => format!("a list of {}", own.count),
+                Kind::Object => "an object without that key".to_owned(),
+                Kind::Null | Kind::Bool | Kind::Number | Kind::String => {
+                    "neither a list nor an object".to_owned()
+                }
+            },
+        })?;
+        at = format!("{at}/{step}");
+    }
+    Ok(&text[nodes[node].begin as usize..nodes[node].end as usize])
+}
+
+fn unescaped(step: &str) -> Option<String> {
+    let mut parts = step.split('~');
+    let mut key = parts.next()?.to_owned();
+    for part in parts {
+        let (sign, rest) = part
+            .strip_prefix('0')
+            .map(|rest| ('~', rest))
+            .or_else(|| part.strip_prefix('1').map(|rest| ('/', rest)))?;
+        key.push(sign);
+        key.push_str(rest);
+    }
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_are_those_of_the_rfc() {
+        let text =
+            r#"{"foo": ["bar", "baz"], "": 0, "a/b": 1, "m~n": 8, "x": {"y": [[], {"z": 1.0}]}, "é": 3}"#;
+        for (pointer, value) in [
+            ("", text),
+            ("/foo", r#"["bar", "baz"]"#),
+            ("/foo/0", r#""bar""#),
+            ("/", "0"),
+            ("/a~1b", "1"),
+            ("/m~0n", "8"),
+            ("/x/y/1/z", "1.0"),
+            ("/é", "3"),
+        ] {
+            assert_eq!(pointed_to(text, pointer), Ok(value), "{pointer}");
+        }
+        for pointer in ["foo", "/foo/2", "/foo/00", "/foo/-", "/bar", "/foo/0/x", "/m~2n", "/m~n"] {
+            assert!(pointed_to(text, pointer).is_err(), "{pointer}");
+        }
+        assert_eq!(pointed_to("[1", "/0"), Err(PointerError::NotJson));
+    }
+}

@@ -1,0 +1,23 @@
+//! Full values of outputs that were shortened (CX-5): kept under a handle, for their owner, until they were not used for
+//! so many days.
+
+mod draft;
+mod handle;
+mod kept;
+mod statements;
+
+pub use draft::OutputDraft;
+pub use handle::Handle;
+pub use kept::{KeptOutput, OutputPiece};
+pub(crate) use statements::forget;
+
+/// What a new output is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewOutput {
+    /// The name under which it can be read.
+    pub handle: Handle,
+    /// Who alone can read it.
+    pub owner: String,
+    /// After how many days without use it is forgotten; 0: never.
+    pub keep_days: u32,
+}

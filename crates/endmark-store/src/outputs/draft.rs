@@ -1,0 +1,99 @@
+//! An output that is being written.
+
+use std::sync::Arc;
+
+use super::statements::{self, Piece};
+use super::{Handle, NewOutput};
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// How much of an output is compressed at once, and read at once.
+const PIECE_BYTES: usize = 256 << 10;
+/// Quick: outputs are mostly text, which shrinks to a tenth at once.
+const LEVEL: i32 = 1;
+
+/// An output that is being written, a piece at a time. Until it is [kept](OutputDraft::keep), nobody can read it.
+#[derive(Debug)]
+pub struct OutputDraft {
+    store: Store,
+    handle: Handle,
+    waiting: Vec<u8>,
+    ordinal: i64,
+    /// What is written.
+    bytes: i64,
+    lines: i64,
+}
+
+impl Store {
+    /// Begins to keep an output (CX-5); what has expired is forgotten.
+    pub async fn begin_output(&self, output: NewOutput) -> Result<OutputDraft, StoreError> {
+        let handle = output.handle.clone();
+        self.writer.write(move |connection| statements::begin(connection, &output)).await?;
+        Ok(OutputDraft { store: self.clone(), handle, waiting: Vec::new(), ordinal: 0, bytes: 0, lines: 0 })
+    }
+
+    /// Notes that an output was read: its days begin anew.
+    pub async fn touch_output(&self, handle: &Handle) -> Result<(), StoreError> {
+        let handle = handle.clone();
+        self.writer.write(move |connection| statements::touch(connection, handle.as_str())).await
+    }
+}
+
+impl OutputDraft {
+    /// Takes the next bytes.
+    pub async fn push(&mut self, mut bytes: &[u8]) -> Result<(), StoreError> {
+        while self.waiting.len() + bytes.len() >= PIECE_BYTES {
+            let (now, later) = bytes.split_at(PIECE_BYTES - self.waiting.len());
+            self.waiting.extend_from_slice(now);
+            bytes = later;
+            self.write().await?;
+        }
+        self.waiting.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Keeps what was pushed. From now on it can be read.
+    pub async fn keep(mut self, format: &str) -> Result<(), StoreError> {
+        let ends_line = self.waiting.last().is_none_or(|last| *last == b'\n');
+        if !self.waiting.is_empty() {
+            self.write().await?;
+        }
+        let (handle, format) = (self.handle.clone(), format.to_owned());
+        let (bytes, lines) = (self.bytes, self.lines + i64::from(!ends_line));
+        let finish =
+            move |connection: &_| statements::finish(connection, handle.as_str(), &format, bytes, lines);
+        self.store.writer.write(finish).await
+    }
+
+    /// Throws away what was pushed.
+    pub async fn discard(self) -> Result<(), StoreError> {
+        let handle = self.handle.clone();
+        self.store.writer.write(move |connection| statements::discard(connection, handle.as_str())).await
+    }
+
+    async fn write(&mut self) -> Result<(), StoreError> {
+        let raw = std::mem::replace(&mut self.waiting, Vec::with_capacity(PIECE_BYTES));
+        let mut content = Vec::with_capacity(zstd_safe::compress_bound(raw.len()));
+        zstd_safe::compress(&mut content, &raw, LEVEL).map_err(|code| StoreError::Failed {
+            path: self.store.location().path().to_owned(),
+            detail: zstd_safe::get_error_name(code).to_owned(),
+        })?;
+        let size = i64::try_from(raw.len()).unwrap_or(i64::MAX);
+        let lines = memchr::memchr_iter(b'\n', &raw).count();
+        let piece = Piece {
+            ordinal: self.ordinal,
+            first_byte: self.bytes,
+            first_line: self.lines,
+            bytes: size,
+            content,
+        };
+        self.ordinal += 1;
+        self.bytes += size;
+        self.lines += i64::try_from(lines).unwrap_or(i64::MAX);
+        let (handle, piece) = (self.handle.clone(), Arc::new(piece));
+        self.store
+            .writer
+            .write(move |connection| statements::append(connection, handle.as_str(), &piece))
+            .await
+    }
+}

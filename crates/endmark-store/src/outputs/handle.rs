@@ -1,0 +1,56 @@
+//! Names that nobody can guess.
+
+use std::fmt;
+
+/// How many random bytes a handle has: 128 bits.
+const RANDOM_BYTES: usize = 16;
+/// What every handle begins with.
+const PREFIX: char = 'h';
+
+/// The name of a kept output: `h` and 32 hexadecimal digits, which nobody can guess.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Handle(String);
+
+impl Handle {
+    /// A new one. Fails where the system gives no random bytes; its words are the error.
+    pub fn random() -> Result<Self, String> {
+        let mut bytes = [0_u8; RANDOM_BYTES];
+        getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
+        let digits =
+            |byte: u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0'));
+        Ok(Self(std::iter::once(PREFIX).chain(bytes.into_iter().flat_map(digits)).collect()))
+    }
+
+    /// Reads one; none if it cannot be one.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix(PREFIX)?;
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (digits.len() == 2 * RANDOM_BYTES && digits.bytes().all(is_digit)).then(|| Self(text.to_owned()))
+    }
+
+    /// As it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_is_read_as_it_is_written_and_never_comes_twice() {
+        let (one, other) = (Handle::random().unwrap(), Handle::random().unwrap());
+        assert_ne!(one, other);
+        assert_eq!(Handle::parse(one.as_str()), Some(one.clone()));
+        for text in ["", "h", "h0123", &one.as_str()[1..], &format!("{one}0"), &one.as_str().to_uppercase()] {
+            assert_eq!(Handle::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A kept output, as it is read.
+
+use std::ops::{ControlFlow, Range};
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::Handle;
+use super::statements::has_expired;
+use crate::error::StoreError;
+use crate::reader::Reader;
+use crate::recoveries::natural;
+
+/// A kept output of the owner who asks for it. It blocks, as its reader does.
+#[derive(Debug)]
+pub struct KeptOutput<'a> {
+    reader: &'a Reader,
+    handle: Handle,
+    /// What it was taken for.
+    pub format: String,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// How many lines it has, the last one also without its line break.
+    pub lines: u64,
+}
+
+/// A part of an output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputPiece {
+    /// Where it begins, in bytes.
+    pub first_byte: u64,
+    /// How many line breaks stand before it.
+    pub first_line: u64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl Reader {
+    /// The output of this handle (CX-5). [`StoreError::NoOutput`] if there is none, or it is another owner's;
+    /// [`StoreError::ExpiredOutput`] if it was not used for longer than it was to be kept.
+    pub fn output(&self, handle: &Handle, owner: &str) -> Result<KeptOutput<'_>, StoreError> {
+        let row = self
+            .connection()
+            .query_row(
+                "SELECT format, bytes, lines, last_used, keep_days FROM outputs
+                 WHERE handle = ?1 AND owner = ?2 AND bytes IS NOT NULL",
+                params![handle.as_str(), owner],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
+            )
+            .optional()
+            .map_err(|error| self.failed(&error))?;
+        let Some((format, bytes, lines, last_used, keep_days)) = row else {
+            return Err(StoreError::NoOutput { handle: handle.to_string() });
+        };
+        if has_expired(last_used, keep_days) {
+            return Err(StoreError::ExpiredOutput { handle: handle.to_string() });
+        }
+        Ok(KeptOutput {
+            reader: self,
+            handle: handle.clone(),
+            format,
+            bytes: natural(bytes),
+            lines: natural(lines),
+        })
+    }
+}
+
+impl KeptOutput<'_> {
+    /// Hands out the pieces from the one on that holds this byte, until it is told to stop.
+    pub fn pieces_from_byte(
+        &self,
+        byte: u64,
+        take: impl FnMut(OutputPiece) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.pieces("first_byte", byte, take)
+    }
+
+    /// The same from the piece on in which a line begins; lines count from 0.
+    pub fn pieces_from_line(
+        &self,
+        line: u64,
+        take: impl FnMut(OutputPiece) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        // The line before it ends in the last piece that has fewer line breaks before it.
+        self.pieces("first_line", line.saturating_sub(1), take)
+    }
+
+    /// The bytes of this range, as far as they are there.
+    pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
+        let mut bytes = Vec::new();
+        self.pieces_from_byte(range.start, |piece| {
+            let place =
+                |byte: u64| usize::try_from(byte.saturating_sub(piece.first_byte)).unwrap_or(usize::MAX);
+            let (begin, end) = (place(range.start), place(range.end).min(piece.bytes.len()));
+            bytes.extend_from_slice(piece.bytes.get(begin..end).unwrap_or_default());
+            if piece.first_byte + piece.bytes.len() as u64 >= range.end {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })?;
+        Ok(bytes)
+    }
+
+    fn pieces(
+        &self,
+        column: &str,
+        from: u64,
+        mut take: impl FnMut(OutputPiece) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let failed = |error: rusqlite::Error| self.reader.failed(&error);
+        let from = i64::try_from(from).unwrap_or(i64::MAX);
+        // Of several pieces without a line break the first one is meant.
+        let sql = format!(
+            "SELECT first_byte, first_line, bytes, content FROM output_pieces WHERE handle = ?1 AND ordinal >=
+               coalesce((SELECT min(ordinal) FROM output_pieces WHERE handle = ?1 AND {column} =
+                 (SELECT max({column}) FROM output_pieces WHERE handle = ?1 AND {column} <= ?2)), 0)
+             ORDER BY ordinal"
+        );
+        let mut statement = self.reader.connection().prepare(&sql).map_err(failed)?;
+        let mut rows = statement.query(params![self.handle.as_str(), from]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let read = || Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+            let (first_byte, first_line, size, content): (i64, i64, i64, Vec<u8>) = read().map_err(failed)?;
+            let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+            zstd_safe::decompress(&mut bytes, &content).map_err(|code| StoreError::Corrupt {
+                path: self.reader.path().to_owned(),
+                detail: zstd_safe::get_error_name(code).to_owned(),
+            })?;
+            let piece =
+                OutputPiece { first_byte: natural(first_byte), first_line: natural(first_line), bytes };
+            if take(piece).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

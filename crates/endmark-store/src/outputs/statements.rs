@@ -1,0 +1,91 @@
+//! The statements about kept outputs.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, params};
+
+use super::NewOutput;
+use crate::error::Fault;
+
+const SECONDS_A_DAY: i64 = 86_400;
+
+/// Seconds since 1970.
+pub(super) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// Opens a row, and forgets what has expired.
+pub(super) fn begin(connection: &Connection, output: &NewOutput) -> Result<(), Fault> {
+    forget(connection)?;
+    connection
+        .prepare_cached("INSERT INTO outputs (handle, owner, keep_days, last_used) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![output.handle.as_str(), output.owner, output.keep_days, now()])?;
+    Ok(())
+}
+
+/// A piece as it is written.
+pub(super) struct Piece {
+    pub(super) ordinal: i64,
+    pub(super) first_byte: i64,
+    pub(super) first_line: i64,
+    pub(super) bytes: i64,
+    pub(super) content: Vec<u8>,
+}
+
+/// Adds a piece; the output counts as used while it is written.
+pub(super) fn append(connection: &Connection, handle: &str, piece: &Piece) -> Result<(), Fault> {
+    connection
+        .prepare_cached(
+            "INSERT INTO output_pieces (handle, ordinal, first_byte, first_line, bytes, content) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![handle, piece.ordinal, piece.first_byte, piece.first_line, piece.bytes, piece.content])?;
+    touch(connection, handle)
+}
+
+/// Says that all of it is there.
+pub(super) fn finish(
+    connection: &Connection,
+    handle: &str,
+    format: &str,
+    bytes: i64,
+    lines: i64,
+) -> Result<(), Fault> {
+    connection
+        .prepare_cached(
+            "UPDATE outputs SET format = ?2, bytes = ?3, lines = ?4, last_used = ?5 WHERE handle = ?1",
+        )?
+        .execute(params![handle, format, bytes, lines, now()])?;
+    Ok(())
+}
+
+/// Notes that it was used.
+pub(super) fn touch(connection: &Connection, handle: &str) -> Result<(), Fault> {
+    connection
+        .prepare_cached("UPDATE outputs SET last_used = ?2 WHERE handle = ?1")?
+        .execute(params![handle, now()])?;
+    Ok(())
+}
+
+/// Removes one.
+pub(super) fn discard(connection: &Connection, handle: &str) -> Result<(), Fault> {
+    connection.prepare_cached("DELETE FROM outputs WHERE handle = ?1")?.execute([handle])?;
+    Ok(())
+}
+
+/// Removes what was not used for as long as it was to be kept, and what was begun and never ended a day ago; answers how
+/// many outputs that were.
+pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
+    let forgotten = connection
+        .prepare_cached(
+            "DELETE FROM outputs WHERE (keep_days > 0 AND last_used + keep_days * ?1 < ?2)
+               OR (bytes IS NULL AND last_used + ?1 < ?2)",
+        )?
+        .execute([SECONDS_A_DAY, now()])?;
+    Ok(forgotten as u64)
+}
+
+/// Whether an output that was last used then has expired.
+pub(super) fn has_expired(last_used: i64, keep_days: i64) -> bool {
+    keep_days > 0 && last_used.saturating_add(keep_days.saturating_mul(SECONDS_A_DAY)) < now()
+}

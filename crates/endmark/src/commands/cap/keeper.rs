@@ -1,0 +1,156 @@
+//! Keeping full outputs in the store, for the local user. (CX-5)
+
+use endmark_context::cap::Capped;
+use endmark_envelope::Warning;
+use endmark_store::{Handle, NewOutput, OutputDraft, Store, StoreError, StoreLocation};
+use tokio::runtime::Runtime;
+
+use crate::config::Settings;
+use crate::error::CommandError;
+use crate::runtime;
+
+/// Whose outputs those of the command line are: the store's file is the local user's alone.
+pub(in crate::commands) const LOCAL_USER: &str = "local";
+/// An output is held in memory until it has so many bytes: most are smaller, and many need not be kept.
+const HELD_BYTES: usize = 1 << 20;
+
+/// Keeps outputs in one store, which is only opened when there is something to keep.
+pub(super) struct Keeper {
+    location: StoreLocation,
+    keep_days: u32,
+    opened: Option<(Runtime, Store)>,
+}
+
+/// One output on its way into the store.
+pub(super) struct Keeping<'a> {
+    keeper: &'a mut Keeper,
+    handle: Handle,
+    state: State,
+}
+
+enum State {
+    Held(Vec<u8>),
+    Drafted(OutputDraft),
+    /// It cannot be kept, for this reason.
+    Failed(String),
+}
+
+impl Keeper {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let keep_days = u32::try_from(settings.store_policy.keep_days).unwrap_or(u32::MAX);
+        Self { location: settings.store.clone(), keep_days, opened: None }
+    }
+
+    /// Begins with an output, under a new handle.
+    pub(super) fn begin(&mut self) -> Result<Keeping<'_>, CommandError> {
+        let handle = Handle::random().map_err(|error| CommandError::Upstream {
+            message: format!("the system gives no random bytes: {error}"),
+            hint: None,
+        })?;
+        Ok(Keeping { keeper: self, handle, state: State::Held(Vec::new()) })
+    }
+
+    fn opened(&mut self) -> Result<&(Runtime, Store), String> {
+        if self.opened.is_none() {
+            let store = Store::open(&self.location).map_err(|error| error.to_string())?;
+            self.opened = Some((runtime::new().map_err(|error| error.to_string())?, store));
+        }
+        self.opened.as_ref().ok_or_else(|| "the store is closed".to_owned())
+    }
+
+    /// Waits until all that was kept is safe.
+    pub(super) fn close(self) {
+        if let Some((runtime, store)) = self.opened {
+            runtime.block_on(store.close());
+        }
+    }
+}
+
+impl Keeping<'_> {
+    pub(super) fn handle(&self) -> &str {
+        self.handle.as_str()
+    }
+
+    /// Takes the next bytes. Nothing is ever an error here: the output is shown whether it can be kept or not.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        match &mut self.state {
+            State::Failed(_) => return,
+            State::Held(held) => {
+                held.extend_from_slice(bytes);
+                if held.len() <= HELD_BYTES {
+                    return;
+                }
+            }
+            State::Drafted(_) => {}
+        }
+        self.write(bytes);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let state = std::mem::replace(&mut self.state, State::Failed(String::new()));
+        let keep_days = self.keeper.keep_days;
+        let written = self.keeper.opened().and_then(|(runtime, store)| {
+            let written = written(state, store, &self.handle, keep_days, bytes);
+            runtime.block_on(written).map_err(|error| error.to_string())
+        });
+        self.state = written.map_or_else(State::Failed, State::Drafted);
+    }
+
+    /// Keeps it, if anything is left out of what is shown; else it is forgotten. What is shown names it only if it is kept.
+    pub(super) fn settle(mut self, capped: Capped) -> (Capped, Option<Handle>) {
+        let handle = self.handle.clone();
+        if !capped.is_cut {
+            if let (State::Drafted(draft), Some((runtime, _))) = (self.state, &self.keeper.opened) {
+                // What stays behind is forgotten a day later.
+                let _ = runtime.block_on(draft.discard());
+            }
+            return (capped, None);
+        }
+        match self.keep(capped.format.name()) {
+            Ok(()) => (capped, Some(handle)),
+            Err(error) => {
+                let mut capped = capped.without_handle(handle.as_str());
+                let message = format!("the full output is not kept: {error}");
+                capped.warnings.push(Warning::notice("NOT_KEPT", message));
+                (capped, None)
+            }
+        }
+    }
+
+    /// Keeps it whatever is shown.
+    pub(super) fn keep(&mut self, format: &str) -> Result<(), String> {
+        if matches!(self.state, State::Held(_)) {
+            self.write(&[]);
+        }
+        match (std::mem::replace(&mut self.state, State::Failed(String::new())), &self.keeper.opened) {
+            (State::Drafted(draft), Some((runtime, _))) => {
+                runtime.block_on(draft.keep(format)).map_err(|error| error.to_string())
+            }
+            (State::Failed(error), _) => Err(error),
+            (State::Held(_) | State::Drafted(_), _) => Err("the store is closed".to_owned()),
+        }
+    }
+}
+
+/// The draft with what was held before, and with these bytes.
+async fn written(
+    state: State,
+    store: &Store,
+    handle: &Handle,
+    keep_days: u32,
+    bytes: &[u8],
+) -> Result<OutputDraft, StoreError> {
+    match state {
+        State::Drafted(mut draft) => {
+            draft.push(bytes).await?;
+            Ok(draft)
+        }
+        State::Held(held) => {
+            let new = NewOutput { handle: handle.clone(), owner: LOCAL_USER.to_owned(), keep_days };
+            let mut draft = store.begin_output(new).await?;
+            draft.push(&held).await?;
+            Ok(draft)
+        }
+        State::Failed(detail) => Err(StoreError::Failed { path: store.location().path().to_owned(), detail }),
+    }
+}

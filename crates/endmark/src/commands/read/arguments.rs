@@ -1,0 +1,44 @@
+//! What can be typed behind `endmark read`.
+
+use clap::Args;
+use endmark_envelope::Limits;
+
+use crate::commands::cap::arguments::Most;
+
+/// The arguments of `read`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Read {
+    /// The handle of a kept output, as a marker or a warning names it
+    #[arg(value_name = "HANDLE")]
+    #[limits(max_bytes = 64)]
+    pub(crate) handle: String,
+    #[command(flatten)]
+    pub(crate) part: Part,
+    #[command(flatten)]
+    pub(crate) most: Most,
+}
+
+/// Which part is read; the first page where none is named.
+#[derive(Debug, Args, Limits)]
+#[group(multiple = false)]
+pub(crate) struct Part {
+    /// This page, from 1; one page is as large as the limit allows
+    #[arg(long, value_name = "N")]
+    pub(crate) page: Option<u64>,
+    /// Lines from A to B, both included, from 1; `A:` and `:B` are open
+    #[arg(long, value_name = "A:B")]
+    #[limits(max_bytes = 64)]
+    pub(crate) lines: Option<String>,
+    /// Bytes from A on and before B, from 0
+    #[arg(long, value_name = "A:B")]
+    #[limits(max_bytes = 64)]
+    pub(crate) bytes: Option<String>,
+    /// What a JSON Pointer points to, as in `/items/0`
+    #[arg(long, value_name = "POINTER")]
+    #[limits(max_bytes = 4096)]
+    pub(crate) pointer: Option<String>,
+    /// The lines that match a regular expression, with their numbers
+    #[arg(long, value_name = "PATTERN")]
+    #[limits(max_bytes = 4096)]
+    pub(crate) grep: Option<String>,
+}
