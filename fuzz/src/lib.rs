@@ -4,6 +4,7 @@
 //! toolchain (`tests/replay.rs`).
 
 pub mod anthropic_messages;
+pub mod cap;
 pub mod complete;
 pub mod conversation;
 pub mod detect;
@@ -31,6 +32,7 @@ pub type Check = fn(&[u8]);
 /// Every target by the name of its corpus.
 pub const TARGETS: &[(&str, Check)] = &[
     ("anthropic_messages", anthropic_messages::check),
+    ("cap", cap::check),
     ("complete", complete::check),
     ("conversation", conversation::check),
     ("detect", detect::check),

@@ -37,7 +37,7 @@ async fn an_output_is_read_as_it_was_by_range_and_by_line() {
         let mut found = Vec::new();
         let mut skip = None;
         kept.pieces_from_line(line, |piece| {
-            skip = skip.or(Some(line - piece.first_line));
+            skip.get_or_insert_with(|| line - piece.first_line);
             found.extend(piece.bytes);
             ControlFlow::Continue(())
         })

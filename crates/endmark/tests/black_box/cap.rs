@@ -10,9 +10,11 @@ use crate::run::Place;
 /// A log of about so many bytes, with an error in its middle.
 fn log(bytes: usize) -> String {
     let mut log = String::new();
-    let mut number = 0;
+    let (mut number, mut has_error) = (0, false);
     while log.len() < bytes {
-        let level = if log.len() < bytes / 2 || log.contains("ERROR") { "INFO" } else { "ERROR" };
+        let is_error = log.len() >= bytes / 2 && !has_error;
+        has_error |= is_error;
+        let level = if is_error { "ERROR" } else { "INFO" };
         let _ = writeln!(log, "2026-11-24 12:00:00 {level} worker {number}: request served in 12 ms");
         number += 1;
     }

@@ -40,13 +40,13 @@ pub(crate) struct Cap {
 #[group(multiple = false)]
 pub(crate) struct Most {
     /// Characters (key `cap.max_chars`)
-    #[arg(long = "max-chars", value_name = "N")]
+    #[arg(id = "max_chars", long = "max-chars", value_name = "N")]
     pub(crate) chars: Option<u64>,
     /// UTF-8 bytes
-    #[arg(long = "max-bytes", value_name = "N")]
+    #[arg(id = "max_bytes", long = "max-bytes", value_name = "N")]
     pub(crate) bytes: Option<u64>,
     /// Tokens of `o200k_base`
-    #[arg(long = "max-tokens", value_name = "N")]
+    #[arg(id = "max_tokens", long = "max-tokens", value_name = "N")]
     pub(crate) tokens: Option<u64>,
 }
 

@@ -1,0 +1,46 @@
+//! Capping of tools' output (CX-5): the input is an output of any kind.
+
+use endmark_context::cap::{Asked, Capper, Format, Keep, Limits, Unit, cap};
+
+use crate::input::Numbers;
+
+const ASKED: [Asked; 6] = [Asked::Auto, Asked::Text, Asked::Json, Asked::JsonLines, Asked::Csv, Asked::Diff];
+
+/// What comes out is within its limit, no longer than it was, the same in chunks and once more, and in the form it had.
+pub fn check(bytes: &[u8]) {
+    let mut numbers = Numbers::of(bytes);
+    for asked in ASKED {
+        let limits = Limits {
+            most: 80 + numbers.below(bytes.len() + 200),
+            unit: if numbers.below(2) == 0 { Unit::Chars } else { Unit::Bytes },
+            max_items: 1 + numbers.below(40),
+            keep: [Keep::Both, Keep::Head, Keep::Tail][numbers.below(3)],
+            handle: (numbers.below(2) == 0).then(|| "h0123456789abcdef0123456789abcdef".to_owned()),
+        };
+        capped(bytes, asked, &limits, 1 + numbers.below(bytes.len() + 1));
+    }
+}
+
+fn capped(bytes: &[u8], asked: Asked, limits: &Limits, chunk: usize) {
+    let capped = cap(bytes, asked, limits);
+    let mut in_chunks = Capper::new(asked, limits.clone()).expect("the limits leave room");
+    let pushed = bytes.chunks(chunk).try_for_each(|chunk| in_chunks.push(chunk));
+    assert_eq!(pushed.and_then(|()| in_chunks.finish()), capped, "{asked:?} in chunks of {chunk}");
+    let (Ok(capped), Ok(text)) = (capped, str::from_utf8(bytes)) else { return };
+    if matches!(capped.format, Format::Binary(_)) {
+        return;
+    }
+    let size = match limits.unit {
+        Unit::Bytes => capped.text.len(),
+        Unit::Chars | Unit::Tokens(_) => capped.text.chars().count(),
+    };
+    assert!(size <= limits.most && capped.text.len() <= text.len(), "{asked:?}: {}", capped.text);
+    assert_eq!(capped.is_cut, capped.text != text);
+    if capped.format == Format::Json {
+        let parsed: Result<serde_json::Value, _> = serde_json::from_str(&capped.text);
+        let was_one = serde_json::from_str::<serde_json::Value>(text).is_ok();
+        assert!(parsed.is_ok() || !was_one, "{}", capped.text);
+    }
+    let again = cap(capped.text.as_bytes(), asked, limits).expect("what was capped can be capped");
+    assert_eq!(again.text, capped.text, "{asked:?} once more");
+}
