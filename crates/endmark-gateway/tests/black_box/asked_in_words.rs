@@ -18,7 +18,7 @@ mod exchange;
 mod tally;
 
 use serde_json::Value;
-use testkit::{Again, Begins, Manner, Style};
+use testkit::{Again, Begins, Dialect, Manner, Style};
 
 use crate::support::spoken::Wire;
 use behaviours::Behaviour;
@@ -48,15 +48,19 @@ fn exchanges(count: usize, seed: u64, hard: bool) -> Vec<(Behaviour, Exchange)> 
         } else {
             Again::Whole
         };
+        let wire = Wire::ALL[number % Wire::ALL.len()];
+        // Messages has no word for JSON as such.
+        let can_demand = kind == Kind::Json && wire != Wire::Other(Dialect::Messages);
         let exchange = Exchange {
             number,
             label: behaviour.name(),
-            wire: Wire::ALL[number % Wire::ALL.len()],
+            wire,
             stream: dice.happens(50),
             manner: behaviour.manner(kind, &mut dice),
             kind,
             document,
             cut,
+            demands_json: can_demand && dice.happens(50),
             again,
         };
         (behaviour, exchange)
@@ -139,6 +143,7 @@ async fn recorded_replies_come_out_as_they_were() {
             kind: Kind::Prose,
             cut: dice.one_of(&places),
             document,
+            demands_json: false,
             manner: Manner::Continues(Style { begins: Begins::Shown, ..Style::default() }),
             again: Again::Whole,
         }

@@ -28,6 +28,8 @@ pub(super) struct Exchange {
     pub(super) kind: Kind,
     pub(super) document: String,
     pub(super) cut: usize,
+    /// Whether the request itself demands JSON, and no header of Endmark's.
+    pub(super) demands_json: bool,
     pub(super) manner: Manner,
     pub(super) again: Again,
 }
@@ -91,15 +93,30 @@ impl Exchange {
     fn body(&self) -> Value {
         let limit = tokens(&self.document[..self.cut]).len() as u64;
         let message = json!(self.first_message());
+        let demands = self.demands_json;
         let Wire::Other(dialect) = self.wire else {
-            return json!({"model": "reading", "max_tokens": limit, "stream": self.stream,
+            let mut body = json!({"model": "reading", "max_tokens": limit, "stream": self.stream,
                 "messages": [{"role": "user", "content": message}]});
+            if demands {
+                body["response_format"] = json!({"type": "json_object"});
+            }
+            return body;
         };
         let mut body = dialect.request(limit, self.stream);
         match dialect {
-            Dialect::Responses => body["input"] = message,
+            Dialect::Responses => {
+                body["input"] = message;
+                if demands {
+                    body["text"] = json!({"format": {"type": "json_object"}});
+                }
+            }
             Dialect::Messages => body["messages"][0]["content"] = message,
-            Dialect::Gemini => body["contents"][0]["parts"][0]["text"] = message,
+            Dialect::Gemini => {
+                body["contents"][0]["parts"][0]["text"] = message;
+                if demands {
+                    body["generationConfig"]["responseMimeType"] = json!("application/json");
+                }
+            }
         }
         body
     }
@@ -115,7 +132,7 @@ impl Exchange {
     /// Sends the request and judges what comes.
     async fn play(&self, address: std::net::SocketAddr, library: &Library) -> Played {
         let mut request = Request::post(address, self.wire.path(self.stream)).json(&self.body());
-        if let Some(format) = self.kind.demanded() {
+        if let Some(format) = self.kind.demanded().filter(|_| !self.demands_json) {
             request = request.header("x-endmark-format", format);
         }
         let reply = request.send().await.read().await;
@@ -150,10 +167,19 @@ impl Exchange {
     }
 
     fn fate(&self, text: &str, says_whole: bool, meant: &[String]) -> Fate {
-        let value = |text: &str| serde_json::from_str::<Value>(text).ok();
+        let value = |text: &str| -> Option<Vec<Value>> {
+            match self.kind {
+                Kind::Json => Some(vec![serde_json::from_str(text).ok()?]),
+                Kind::JsonLines => {
+                    let rows = text.lines().filter(|line| !line.trim().is_empty());
+                    rows.map(|line| serde_json::from_str(line).ok()).collect()
+                }
+                Kind::Prose | Kind::Markdown | Kind::Code | Kind::Tags => None,
+            }
+        };
         let is_same = |meant: &String| {
             // What stands at the very end is no more than a line end.
-            let same_value = self.kind == Kind::Json && value(text).is_some() && value(text) == value(meant);
+            let same_value = value(text).is_some_and(|got| Some(got) == value(meant));
             meant.trim_end() == text.trim_end() || same_value
         };
         let differs = || {
