@@ -157,12 +157,19 @@ impl Bank {
     /// All anchors in a text, in the order of their ends.
     pub(crate) fn hits<'b>(&'b self, text: &'b str) -> impl Iterator<Item = Hit<'b>> {
         let found = self.automaton.as_ref().map(|automaton| automaton.find_overlapping_iter(text));
-        found.into_iter().flatten().map(|found| Hit {
+        // A word begins where another one has ended; what stands inside of one is part of it.
+        let begins = |at: usize| at == 0 || !(is_letter(text, at - 1) && is_letter(text, at));
+        found.into_iter().flatten().filter(move |found| begins(found.start())).map(|found| Hit {
             at: found.start(),
             bank: self,
             anchor: found.pattern().as_usize(),
         })
     }
+}
+
+/// Whether a byte is a letter or digit of ASCII.
+fn is_letter(text: &str, at: usize) -> bool {
+    text.as_bytes().get(at).is_some_and(u8::is_ascii_alphanumeric)
 }
 
 /// An anchor as it may be spelt: the automaton folds the case of ASCII alone.

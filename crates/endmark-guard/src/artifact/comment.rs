@@ -54,16 +54,20 @@ pub(crate) fn comment_in(text: &str, line: Range<usize>) -> Option<Comment> {
         let content = content(text, start..line.end)?;
         return Some(Comment { content, line, is_all: true, is_certain: !AMBIGUOUS.contains(opener) });
     }
-    let trailing = TRAILING.iter().filter_map(|sign| {
-        let found = whole.match_indices(sign).map(|(at, _)| at);
-        let mut behind_code = found.filter(|at| {
-            *at > 0 && whole[..*at].ends_with([' ', '\t']) && follows_space(&whole[at + sign.len()..])
-        });
-        behind_code.next().map(|at| (at, sign))
-    });
-    let (at, sign) = trailing.min_by_key(|(at, _)| *at)?;
+    let (at, sign) = trailing(whole)?;
     let content = content(text, line.start + at + sign.len()..line.end)?;
-    Some(Comment { content, line, is_all: false, is_certain: !AMBIGUOUS.contains(sign) })
+    Some(Comment { content, line, is_all: false, is_certain: !AMBIGUOUS.contains(&sign) })
+}
+
+/// The first sign of a comment behind code: with white space before it, and behind it what a comment begins with.
+fn trailing(line: &str) -> Option<(usize, &'static str)> {
+    let bytes = line.as_bytes();
+    let behind_space = (1..bytes.len())
+        .filter(|&at| matches!(bytes[at - 1], b' ' | b'\t') && b"/#<{-;%".contains(&bytes[at]));
+    behind_space.filter_map(|at| line.get(at..).map(|rest| (at, rest))).find_map(|(at, rest)| {
+        let sign = TRAILING.iter().find(|sign| rest.strip_prefix(**sign).is_some_and(follows_space))?;
+        Some((at, *sign))
+    })
 }
 
 fn follows_space(rest: &str) -> bool {

@@ -86,7 +86,10 @@ fn stands_alone(text: &str, comment: &Comment) -> bool {
 
 /// Whether the lines around it are comments, too: what has several lines is a text, and each of them a part of it.
 fn is_one_of_several(text: &str, comment: &Comment) -> bool {
-    let is_comment = |line: &str| comment_in(line, 0..line.len()).is_some_and(|comment| comment.is_all);
+    let is_comment = |line: &str| {
+        let is_dots = line.trim_start().starts_with(['.', '…', '(', '[', '<']);
+        !is_dots && comment_in(line, 0..line.len()).is_some_and(|comment| comment.is_all)
+    };
     let before = text[..comment.line.start].strip_suffix('\n').unwrap_or_default();
     let above = &before[before.rfind('\n').map_or(0, |newline| newline + 1)..];
     let below = text[comment.line.end..].lines().nth(1).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Phrases: found in one pass over the text, and each looked at by the check that it belongs to.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -23,7 +24,7 @@ fn look(artifact: &Artifact<'_>, bank: &Bank, handoffs: bool) -> Vec<Found> {
     let text = artifact.text();
     let mut found: Vec<Found> = Vec::new();
     let mut sentence: Option<Sentence<'_>> = None;
-    let mut line = Line { range: 0..0, remark: None };
+    let mut line = Line { range: 0..0, remark: OnceCell::new() };
     // A phrase is looked for once in each sentence or line, however many of its words stand there.
     let mut tried = BTreeSet::new();
     for hit in bank.hits(text).filter(|hit| hit.at >= artifact.body_start()) {
@@ -37,7 +38,7 @@ fn look(artifact: &Artifact<'_>, bank: &Bank, handoffs: bool) -> Vec<Found> {
         for (index, phrase) in hit.phrases() {
             let one = match phrase.sign {
                 Sign::Omission => {
-                    let Some(remark) = &line.remark else { continue };
+                    let Some(remark) = line.remark(text) else { continue };
                     if !remark.comment.content.contains(&hit.at) || !tried.insert(index) {
                         continue;
                     }
@@ -65,7 +66,7 @@ fn look(artifact: &Artifact<'_>, bank: &Bank, handoffs: bool) -> Vec<Found> {
 /// The line of the anchor, with its comment.
 struct Line {
     range: Range<usize>,
-    remark: Option<Remark>,
+    remark: OnceCell<Option<Remark>>,
 }
 
 impl Line {
@@ -77,8 +78,13 @@ impl Line {
         let bytes = text.as_bytes();
         let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1);
         let end = memchr::memchr(b'\n', &bytes[at..]).map_or(text.len(), |newline| at + newline);
-        *self = Self { range: start..end, remark: Remark::of_line(text, start..end) };
+        *self = Self { range: start..end, remark: OnceCell::new() };
         true
+    }
+
+    /// The comment in it, read when it is first asked for.
+    fn remark(&self, text: &str) -> Option<&Remark> {
+        self.remark.get_or_init(|| Remark::of_line(text, self.range.clone())).as_ref()
     }
 }
 
