@@ -14,6 +14,7 @@ pub mod envelope;
 pub mod findings;
 mod formats;
 pub mod gemini;
+pub mod guard;
 pub mod http1;
 mod input;
 pub mod json;
@@ -42,6 +43,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("findings", findings::check),
     ("http1", http1::check),
     ("gemini", gemini::check),
+    ("guard", guard::check),
     ("json", json::check),
     ("openai_responses", openai_responses::check),
     ("pipeline", pipeline::check),

@@ -1,0 +1,36 @@
+//! Artifacts: any text is judged, whatever it is taken for; places are in the text; a template is read or refused.
+
+use endmark_guard::{Artifact, Criteria, Guard, Judged, Template, Verdict, github, junit, sarif};
+
+/// Judges the text as what it says it is, and under names that say so.
+pub fn check(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let criteria = Criteria {
+        min_lines: Some(3),
+        required_sections: vec!["Risks".to_owned(), "## 2. Costs:".to_owned()],
+        forbidden_phrases: vec!["as time permits".to_owned()],
+        ..Criteria::default()
+    };
+    let guard = Guard::new(criteria);
+    for name in ["", "a.md", "a.rs", "a.json"] {
+        let report = guard.judge(&Artifact::read_file(&text, name));
+        assert_eq!(report.verdict() == Verdict::Whole, report.findings().is_empty());
+        let lines = text.split('\n').count();
+        let mut last = (1, 1);
+        for finding in report.findings() {
+            assert!(finding.line <= lines && finding.column >= 1);
+            assert!((finding.line, finding.column) >= last, "findings are in order");
+            last = (finding.line, finding.column);
+            assert!(text.contains(finding.text.trim_end_matches('…')));
+        }
+        let judged = [Judged { path: "a b.md", report: &report }];
+        assert_eq!(github(&judged).lines().count(), report.findings().len());
+        assert_eq!(sarif(&judged, "0")["runs"][0]["results"].as_array().unwrap().len(), report.findings().len());
+        assert!(junit(&judged).ends_with("</testsuites>\n"));
+    }
+    for name in ["t.md", "t.yaml", "t.toml", "t.json"] {
+        if let Ok(template) = Template::read(name, &text) {
+            Guard::of_template(template).judge(&Artifact::read(&text));
+        }
+    }
+}
