@@ -25,7 +25,10 @@ pub fn check(bytes: &[u8]) {
         }
         let judged = [Judged { path: "a b.md", report: &report }];
         assert_eq!(github(&judged).lines().count(), report.findings().len());
-        assert_eq!(sarif(&judged, "0")["runs"][0]["results"].as_array().unwrap().len(), report.findings().len());
+        assert_eq!(
+            sarif(&judged, "0")["runs"][0]["results"].as_array().unwrap().len(),
+            report.findings().len()
+        );
         assert!(junit(&judged).ends_with("</testsuites>\n"));
     }
     for name in ["t.md", "t.yaml", "t.toml", "t.json"] {
