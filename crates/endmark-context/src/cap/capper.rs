@@ -81,7 +81,8 @@ impl Capper {
             }
             // What is looked at must not depend on the chunks.
             let (all, looked_at) = (std::mem::take(beginning), BEGINNING_BYTES);
-            let format = format::of(&all[..looked_at], all.len() == looked_at, self.asked);
+            // More may come, so that the last line may be half a one.
+            let format = format::of(&all[..looked_at], false, self.asked);
             self.stage = self.stage_of(format);
             return self.read(&all);
         }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use self::invariants::{check, words};
-use super::{Asked, Format, Keep, Limits, Unit, cap};
+use super::{Asked, Capper, Format, Keep, Limits, Unit, cap};
 
 fn limits(most: usize) -> Limits {
     Limits { most, ..Limits::default() }
@@ -209,6 +209,16 @@ fn a_handle_that_came_to_nothing_is_named_nowhere() {
         let capped = capped.without_handle(handle);
         assert!(!format!("{capped:?}").contains(handle), "{}", capped.text);
         assert!(capped.text.contains("left out …]\n") || capped.text.contains(r#""handle": null"#));
+    }
+}
+
+#[test]
+fn a_table_is_one_wherever_its_beginning_ends() {
+    let rows = (0..9_000).fold(String::new(), |rows, id| rows + &format!("{{\"id\": {id}}}\n"));
+    for chunk in [1 << 16, 1_000, usize::MAX] {
+        let mut capper = Capper::new(Asked::Auto, Limits::default()).unwrap();
+        rows.as_bytes().chunks(chunk).for_each(|chunk| capper.push(chunk).unwrap());
+        assert_eq!(capper.finish().unwrap().format, Format::JsonLines, "chunks of {chunk}");
     }
 }
 
