@@ -41,8 +41,9 @@ pub use prompt::{
     check_prompt_template,
 };
 pub use resume::{
-    AskFailure, ExhaustedCause, Join, MAX_RESUME_ATTEMPTS, OnAmbiguous, PieceRecord, PieceRole, Reply,
-    Resume, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, resume_if_truncated,
+    AskFailure, ExhaustedCause, Join, MAX_RESUME_ATTEMPTS, OnAmbiguous, PieceRecord, PieceRole,
+    PromptedStream, Reply, Resume, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep,
+    Shown, Strategies, StrategiesError, Strategy, Wanted, resume_if_truncated,
 };
 pub use stitch::{
     AskedFrom, MergeError, Merged, Outcome, Seam, SeamStyle, StitchError, Stitched, continue_message,

@@ -133,6 +133,7 @@ fn seams() {
         (SeamStyle::Quotation, "quotation"),
         (SeamStyle::Preamble, "preamble"),
         (SeamStyle::Remark, "remark"),
+        (SeamStyle::Rewritten, "rewritten"),
     ] {
         assert_eq!(style.name(), name);
     }

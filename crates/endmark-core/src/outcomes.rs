@@ -289,7 +289,8 @@ mod defaults {
 
     #[test]
     fn policies() {
-        let resume = ResumePolicy { max_attempts: 2, on_ambiguous: OnAmbiguous::Stop, sent: 0, prompt: None };
+        let resume =
+            ResumePolicy { max_attempts: 2, on_ambiguous: OnAmbiguous::Stop, ..ResumePolicy::default() };
         assert_eq!(ResumePolicy::default(), resume);
         assert_eq!(PipelinePolicy::default(), PipelinePolicy { resume, max_corrections: 1 });
     }

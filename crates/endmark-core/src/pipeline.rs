@@ -149,6 +149,12 @@ impl Pipeline {
         self.resume.history()
     }
 
+    /// Whether the last answer could be joined, in one of several ways or not surely: that says nothing about how its server
+    /// goes on with a message.
+    pub fn is_in_doubt(&self) -> bool {
+        self.resume.is_in_doubt()
+    }
+
     /// Stage 1, truncation resume [3_MCP-TAS-072]: it comes first because a cut reply fails every schema for
     /// a reason that has nothing to do with its form, and a correction of it would invent the missing end.
     fn after_resume(&mut self) {

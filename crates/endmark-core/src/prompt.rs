@@ -11,9 +11,6 @@ pub const INSTRUCTION_PLACEHOLDER: &str = "{instruction}";
 const DEFAULT_TEMPLATE: &str =
     "Your last reply was cut off. The last valid token that arrived is:\n{last_valid_token}\n{instruction}";
 
-/// The longest end of a text without a grammar that a prompt quotes as its last valid token, in characters.
-const MAX_TAIL_CHARS: usize = 200;
-
 /// A configured prompt that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PromptTemplateError {
@@ -87,24 +84,17 @@ fn instruction(format: &Format) -> String {
         Format::Text | Format::Auto => ("text", "text".to_owned()),
         Format::Marker(marker) => ("text", format!("text, up to and including its end marker {marker}")),
     };
+    let anchored = match format {
+        // What is quoted is a row's or a member's end: to repeat it would be to write it twice.
+        Format::Json | Format::Jsonl => "",
+        Format::Markdown | Format::Tags | Format::Text | Format::Auto | Format::Marker(_) => {
+            " Begin your answer with exactly the text of the last valid token, as it stands above, and go on from there."
+        }
+    };
     format!(
-        "Continue the {whole} from the last valid token. Output ONLY the remaining {rest}. \
+        "Continue the {whole} from the last valid token.{anchored} Output ONLY the remaining {rest}. \
          Do not repeat any content before the last valid token."
     )
-}
-
-/// The last valid token of a text that has no tokens of its own: its end, from the beginning of a word, and
-/// never more than half of it, since a prompt never carries the whole reply (PC-3).
-pub(crate) fn tail(text: &str) -> &str {
-    let wanted = text.chars().count().div_ceil(2).min(MAX_TAIL_CHARS);
-    let start = text.char_indices().rev().take(wanted).last().map_or(text.len(), |(index, _)| index);
-    let end = text.get(start..).unwrap_or_default();
-    let cut_word = text.get(..start).is_some_and(|before| !before.ends_with(char::is_whitespace));
-    let from_word = match end.find(char::is_whitespace) {
-        Some(space) if cut_word => end.get(space..).unwrap_or_default().trim_start(),
-        _ => end,
-    };
-    if from_word.is_empty() { end } else { from_word }
 }
 
 #[cfg(test)]

@@ -1,19 +1,29 @@
 //! Asks for the rest of a cut reply, and joins it (PC-5).
 
 mod body;
+mod flowing;
 mod history;
 mod machine;
+mod placing;
 mod policy;
+mod proof;
 mod reply;
+mod restart;
+mod shown;
 mod step;
+mod strategy;
 mod turns;
+mod weight;
 mod why;
 
+pub use flowing::PromptedStream;
 pub use history::{PieceRecord, PieceRole};
 pub use machine::{Resume, resume_if_truncated};
 pub use policy::{MAX_RESUME_ATTEMPTS, OnAmbiguous, ResumePolicy};
 pub use reply::{AskFailure, Join, Reply};
-pub use step::{ExhaustedCause, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumeStep};
+pub use shown::Shown;
+pub use step::{ExhaustedCause, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumeStep, Wanted};
+pub use strategy::{Strategies, StrategiesError, Strategy};
 
 #[cfg(test)]
 mod tests;

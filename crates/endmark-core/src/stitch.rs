@@ -25,6 +25,7 @@ mod plain;
 mod preamble;
 mod predict;
 mod propose;
+mod proven;
 mod quotation;
 mod register;
 mod restart;
@@ -34,6 +35,7 @@ mod shape;
 mod stream;
 mod survivor;
 mod tail;
+mod talk;
 mod texture;
 mod units;
 
@@ -43,6 +45,9 @@ mod tests;
 pub use batch::{Outcome, StitchError, Stitched, stitch};
 pub use seam::{AskedFrom, MergeError, Merged, Seam, SeamStyle};
 pub use stream::{Certain, StitchStream};
+
+pub(crate) use proven::merge_proven;
+pub(crate) use talk::speaks_of_the_reply;
 
 use crate::{Format, Verdict};
 

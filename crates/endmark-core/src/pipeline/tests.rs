@@ -198,7 +198,9 @@ fn an_exhausted_resume_is_corrected_as_the_fallback() {
 /// A document by luck is none yet: two seams are plausible, and nobody knows which is true.
 #[test]
 fn an_ambiguous_text_that_happens_to_be_a_document_is_asked_about() {
-    let mut pipeline = pipeline(&[], limit("[1, 2"));
+    let resume = ResumePolicy { max_attempts: 1, ..ResumePolicy::default() };
+    let policy = PipelinePolicy { resume, ..PipelinePolicy::default() };
+    let mut pipeline = Pipeline::new(policy, Some(Format::Json), None, limit("[1, 2"));
     pipeline.resumed(normal("3]"), Join::Stitched(AskedFrom::Unknown));
     let ask = correction(&pipeline);
     assert_eq!(ask.text, "[1, 23]");

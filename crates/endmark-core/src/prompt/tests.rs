@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{PromptTemplateError, build_resume_prompt, check_prompt_template, tail};
+use super::{PromptTemplateError, build_resume_prompt, check_prompt_template};
 use crate::Format;
 
 const JSON_INSTRUCTION: &str = "Continue the JSON payload from the last valid token. Output ONLY the remaining JSON. Do not repeat any content before the last valid token.";
@@ -28,7 +28,8 @@ fn other_formats_have_the_same_shape() {
         let instruction = prompt.lines().last().unwrap();
         assert!(prompt.contains("\nthe last words\n"), "{prompt}");
         assert!(instruction.starts_with("Continue the "), "{instruction}");
-        assert!(instruction.contains(" from the last valid token. Output ONLY the remaining "));
+        assert!(instruction.contains(" from the last valid token."));
+        assert!(instruction.contains(" Output ONLY the remaining "));
         assert!(instruction.ends_with("Do not repeat any content before the last valid token."));
     }
     let marker = build_resume_prompt("x", &Format::Marker("<<END>>".to_owned()), None);
@@ -48,8 +49,15 @@ fn every_format_has_its_own_instruction() {
         (Format::Auto, "text", "text"),
         (marker, "text", "text, up to and including its end marker <<END>>"),
     ] {
+        let anchored = match format {
+            Format::Json | Format::Jsonl => "",
+            _ => {
+                " Begin your answer with exactly the text of the last valid token, as it stands above, and go on \
+                 from there."
+            }
+        };
         let expected = format!(
-            "Continue the {whole} from the last valid token. Output ONLY the remaining {rest}. Do not repeat \
+            "Continue the {whole} from the last valid token.{anchored} Output ONLY the remaining {rest}. Do not repeat \
              any content before the last valid token."
         );
         assert_eq!(build_resume_prompt("x", &format, None).lines().last(), Some(expected.as_str()));
@@ -100,31 +108,7 @@ fn a_template_without_the_token_is_not_used() {
     );
 }
 
-#[test]
-fn a_tail_begins_with_a_word() {
-    assert_eq!(tail("The quick brown fox jumps"), "fox jumps");
-    assert_eq!(tail("The quick brown fox "), "brown fox ");
-    assert_eq!(tail("Hello wor"), "wor");
-    assert_eq!(tail("Hello"), "llo");
-    assert_eq!(tail("a"), "a");
-    assert_eq!(tail(""), "");
-    // A cut word and nothing after it but space: the space is all that can be named.
-    assert_eq!(tail("Hello     "), "     ");
-    assert_eq!(tail("äöüß €uro"), "€uro");
-}
-
 proptest! {
-    /// PC-3: never the whole reply, never more than 200 characters, always its very end.
-    #[test]
-    fn a_tail_is_the_end_and_never_the_whole(text in "\\PC{0,900}") {
-        let tail = tail(&text);
-        prop_assert!(text.ends_with(tail));
-        prop_assert!(tail.chars().count() <= 200);
-        if text.chars().count() > 1 {
-            prop_assert!(tail.len() < text.len() && !tail.is_empty());
-        }
-    }
-
     /// PC-3: the token stands in the prompt exactly as it is.
     #[test]
     fn the_token_is_exact(token in "\\PC{0,200}") {

@@ -1,7 +1,6 @@
 //! The text of a cut reply as far as it is joined, and what was received and fitted nowhere (PC-5).
 
 use crate::detect::detect;
-use crate::prompt::tail;
 use crate::stitch::{continue_message, continue_shown, merge_chunks, merge_unfinished};
 use crate::{AskedFrom, Format, Join, MergeError, Merged, Seam, SeamStyle, Verdict};
 
@@ -131,26 +130,6 @@ impl Body {
         }
     }
 
-    /// Where a prompt asks to go on: after the last token where there are tokens. In text it asks for the cut,
-    /// and models follow that so loosely that only their answer tells where they did.
-    pub(super) fn asked_from(&self) -> AskedFrom {
-        match self.grammar {
-            Some(Format::Json | Format::Jsonl) => AskedFrom::Token,
-            Some(Format::Markdown | Format::Tags | Format::Text | Format::Marker(_) | Format::Auto)
-            | None => AskedFrom::Unknown,
-        }
-    }
-
-    /// The last valid token, as a prompt names it (PC-3).
-    pub(super) fn last_valid_token(&self) -> &str {
-        let token =
-            self.verdict.as_ref().and_then(Verdict::truncation).map(|cut| cut.last_valid_token.as_str());
-        match (self.asked_from(), token) {
-            (AskedFrom::Token, Some(token)) => token,
-            _ => tail(&self.text),
-        }
-    }
-
     /// The format a piece is joined as.
     pub(super) fn format(&self) -> &Format {
         self.grammar.as_ref().unwrap_or(&Format::Text)
@@ -162,8 +141,9 @@ impl Body {
         let merged = match join {
             Join::Exact => self.join_exactly(piece)?,
             Join::Stitched(from) if is_cut => unfinished(from)?,
-            Join::Shown if is_cut => unfinished(AskedFrom::Unknown)?,
+            Join::Shown | Join::Prompted if is_cut => unfinished(AskedFrom::Unknown)?,
             Join::Stitched(from) => stitched(merge_chunks(&self.text, piece, self.format(), from))?,
+            Join::Prompted => stitched(merge_chunks(&self.text, piece, self.format(), AskedFrom::Unknown))?,
             Join::Shown => stitched(continue_shown(&self.text, piece, self.format()))?,
             Join::InMessage => stitched(continue_message(&self.text, piece, self.format()))?,
         };

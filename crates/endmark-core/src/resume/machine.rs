@@ -1,6 +1,9 @@
 //! The machine: it is fed replies, and answers what to ask next (PC-5).
 
 use super::body::Body;
+use super::placing::Earlier;
+use super::shown::{BackUp, Shown, back_up};
+use super::{Strategy, Wanted};
 use crate::{
     AskFailure, CutKind, Ending, ExhaustedCause, Format, Join, Judgement, PieceRecord, PieceRole, Reply,
     ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, build_resume_prompt,
@@ -45,6 +48,12 @@ pub struct Resume {
     rejections: u32,
     /// The last continuation that came, to know the same one again.
     pub(super) last_piece: Option<String>,
+    /// What was answered to the last question about the text as it is, where that proved nothing.
+    pub(super) earlier: Option<Earlier>,
+    /// What is known of the answers that could not be joined since the text grew.
+    pub(super) refused: Refused,
+    /// Whether all of the reply was asked for anew.
+    pub(super) restarted: bool,
     pub(super) history: Vec<PieceRecord>,
     pub(super) step: ResumeStep,
 }
@@ -62,6 +71,9 @@ impl Resume {
             attempts: 0,
             rejections: 0,
             last_piece: None,
+            earlier: None,
+            refused: Refused::default(),
+            restarted: false,
             history: Vec::new(),
             step: ResumeStep::Done(ResumeOutcome::Passed),
         };
@@ -85,13 +97,13 @@ impl Resume {
     /// for itself.
     pub fn reply(&mut self, reply: Reply, join: Join) {
         let ResumeStep::Ask(ask) = &self.step else { return };
-        let (again, kind) = (ask.again, ask.kind);
+        let (wanted, kind, shown) = (ask.wanted, ask.kind, ask.shown);
         self.attempts += 1;
         self.rejections = 0;
-        if again {
-            self.begin(reply, PieceRole::Again);
-        } else {
-            self.go_on(reply, join, kind);
+        match wanted {
+            Wanted::Rest => self.go_on(reply, join, kind, shown),
+            Wanted::Again => self.begin(reply, PieceRole::Again),
+            Wanted::Restart => self.restart(reply, kind),
         }
     }
 
@@ -100,7 +112,11 @@ impl Resume {
     pub fn failed(&mut self, failure: AskFailure) {
         let ResumeStep::Ask(ask) = &self.step else { return };
         let kind = ask.kind;
-        let role = if ask.again { PieceRole::Again } else { PieceRole::Continuation };
+        let role = match ask.wanted {
+            Wanted::Rest => PieceRole::Continuation,
+            Wanted::Again | Wanted::Restart => PieceRole::Again,
+        };
+        self.restarted |= ask.wanted == Wanted::Restart && failure.is_attempt();
         let why = failure.to_string();
         let ending = match &failure {
             AskFailure::Rejected(_) | AskFailure::Final(_) | AskFailure::Budget(_) => Ending::UpstreamError,
@@ -139,6 +155,15 @@ impl Resume {
     /// A driver that passes a continuation on as it comes says so before it feeds that continuation.
     pub fn mark_sent(&mut self, bytes: usize) {
         self.body.mark_sent(bytes);
+    }
+
+    /// Whether the last answer could be joined, and may be something else.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        let ended = match &self.step {
+            ResumeStep::Done(ResumeOutcome::Exhausted(end)) => end.cause == ExhaustedCause::Ambiguous,
+            ResumeStep::Done(_) | ResumeStep::Ask(_) => false,
+        };
+        ended || self.refused.doubt.is_some()
     }
 
     /// Every call and what came of it, in order.
@@ -200,23 +225,56 @@ impl Resume {
 
     pub(super) fn ask_next(&mut self, kind: CutKind) {
         if self.attempts >= self.policy.max_attempts {
-            return self.exhaust(ExhaustedCause::Attempts);
+            return match std::mem::take(&mut self.refused).doubt {
+                Some(doubt) => self.exhaust_with(ExhaustedCause::Ambiguous, doubt.best),
+                None => self.exhaust(ExhaustedCause::Attempts),
+            };
         }
-        let again = self.body.is_blank();
-        let prompt = if again {
-            String::new()
-        } else {
-            let template = self.policy.prompt.as_deref();
-            build_resume_prompt(self.body.last_valid_token(), self.body.format(), template)
+        let wanted = match () {
+            () if self.body.is_blank() => Wanted::Again,
+            () if self.is_time_to_restart() => Wanted::Restart,
+            () => Wanted::Rest,
         };
-        self.step = ResumeStep::Ask(ResumeAsk {
-            attempt: self.attempts + 1,
-            kind,
-            so_far: self.body.text().to_owned(),
-            prompt,
-            from: self.body.asked_from(),
-            again,
-        });
+        self.ask(kind, wanted);
+    }
+
+    fn ask(&mut self, kind: CutKind, wanted: Wanted) {
+        let text = self.body.text();
+        let (shown, prompt) = if wanted == Wanted::Rest {
+            let how = if self.refused.answers == 0 { BackUp::Little } else { BackUp::Far };
+            let shown = back_up(text, self.body.format(), how, self.policy.begun_by_client);
+            let template = self.policy.prompt.as_deref();
+            (shown, build_resume_prompt(shown.quoted(text, self.body.format()), self.body.format(), template))
+        } else {
+            (Shown { length: text.len(), quoted_from: 0 }, String::new())
+        };
+        let (attempt, so_far) = (self.attempts + 1, text.to_owned());
+        self.step = ResumeStep::Ask(ResumeAsk { attempt, kind, so_far, prompt, shown, wanted });
+    }
+
+    /// Whether the next call is to ask for all of the reply: as the last one, after an answer that could not be joined,
+    /// unless the configured order puts it first. Where the client has a beginning, a second question can still prove what
+    /// the first left open, and a whole reply seldom begins the same: then only after an answer that was no rest at all.
+    fn is_time_to_restart(&self) -> bool {
+        let is_last = self.attempts + 1 >= self.policy.max_attempts;
+        let is_hopeless = self.body.sent() == 0 || self.refused.talked;
+        let order = &self.policy.strategies;
+        let is_first = order.ways().first() == Some(&Strategy::Restart);
+        self.can_restart() && (is_first || is_last && self.refused.answers > 0 && is_hopeless)
+    }
+
+    fn can_restart(&self) -> bool {
+        self.policy.room_to_restart
+            && self.policy.strategies.has(Strategy::Restart)
+            && !self.restarted
+            && self.attempts < self.policy.max_attempts
+            && !self.body.is_blank()
+            && !self.body.is_sent_beyond()
+    }
+
+    /// Gives up asking for the rest: all of the reply is asked for where that is still possible.
+    pub(super) fn give_up(&mut self, kind: CutKind, cause: ExhaustedCause, best: Option<String>) {
+        if self.can_restart() { self.ask(kind, Wanted::Restart) } else { self.exhaust_with(cause, best) }
     }
 
     pub(super) fn exhaust(&mut self, cause: ExhaustedCause) {
@@ -243,6 +301,24 @@ impl Resume {
             best,
         }));
     }
+}
+
+/// A seam that is not certain.
+#[derive(Debug, Clone)]
+pub(super) struct Doubt {
+    /// The text that it would make, if that keeps what was sent.
+    pub(super) best: Option<String>,
+}
+
+/// What is known of the answers that could not be joined since the text grew.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Refused {
+    /// How many there were.
+    pub(super) answers: u32,
+    /// The last one could be joined, and may be something else.
+    pub(super) doubt: Option<Doubt>,
+    /// The last one was the answer to a prompt, and no rest.
+    pub(super) talked: bool,
 }
 
 /// Resumes a cut reply with a function that asks the model (PC-5): detect, prompt, stitch, at most

@@ -1,5 +1,7 @@
 //! What a resume may do (PC-5, PC-9).
 
+use super::Strategies;
+
 /// How many continuations are asked for by default (PC-5).
 pub const MAX_RESUME_ATTEMPTS: u32 = 2;
 
@@ -16,6 +18,12 @@ pub struct ResumePolicy {
     /// The prompt that asks for the rest, if it is not the default one; see
     /// [`check_prompt_template`](crate::check_prompt_template).
     pub prompt: Option<String>,
+    /// The ways that may be used, in their order.
+    pub strategies: Strategies,
+    /// Whether all of the reply can be asked for again: with a larger limit, where it reached its own.
+    pub room_to_restart: bool,
+    /// How many bytes at the beginning of the first reply the client itself began it with: they are always shown.
+    pub begun_by_client: usize,
 }
 
 impl Default for ResumePolicy {
@@ -25,6 +33,9 @@ impl Default for ResumePolicy {
             on_ambiguous: OnAmbiguous::default(),
             sent: 0,
             prompt: None,
+            strategies: Strategies::default(),
+            room_to_restart: false,
+            begun_by_client: 0,
         }
     }
 }

@@ -74,7 +74,10 @@ pub enum Join {
     Exact,
     /// At a seam that has to be found (PC-4).
     Stitched(AskedFrom),
-    /// The same in an unfinished message that the server was shown, without a word of what to do with it: that it goes on
+    /// The answer to the prompt of the [`ResumeAsk`](crate::ResumeAsk), which was shown together with what that says: joined
+    /// where it proves to go on (PC-4).
+    Prompted,
+    /// At a seam that has to be found, in an unfinished message that the server was shown, without a word of what to do with it: that it goes on
     /// with it, its answer shows.
     Shown,
     /// The same where the server is known to go on with the very message.
@@ -86,7 +89,7 @@ impl Join {
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
-            Self::Stitched(_) | Self::Shown | Self::InMessage => "stitched",
+            Self::Stitched(_) | Self::Prompted | Self::Shown | Self::InMessage => "stitched",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a resume answers: what to ask next, or how it ended.
 
-use crate::{AskedFrom, CutKind, Seam};
+use super::shown::Shown;
+use crate::{CutKind, Seam};
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,18 +19,29 @@ pub struct ResumeAsk {
     pub attempt: u32,
     /// What kind of cut the text has now.
     pub kind: CutKind,
-    /// Everything joined so far: what an unfinished assistant message continues, and what a prompt shows the
-    /// model. The replacement character a server left for a cut character is not in it, unless it was sent.
+    /// Everything joined so far: what an unfinished assistant message continues. The replacement character a server left for a cut character is not in it, unless it was sent.
     pub so_far: String,
     /// The prompt that asks for the rest where the message cannot be continued (PC-3); empty if the original
     /// request is to be asked again.
     pub prompt: String,
-    /// Where the prompt asks to go on: what to tell [`Join::Stitched`](crate::Join::Stitched). A continued
-    /// message goes on at the cut instead.
-    pub from: AskedFrom,
-    /// Nothing came that could be continued: ask the original request again, with a higher limit where the
+    /// How much of `so_far` is shown together with that prompt; its answer is joined by
+    /// [`Join::Prompted`](crate::Join::Prompted).
+    pub shown: Shown,
+    /// What is asked for.
+    pub wanted: Wanted,
+}
+
+/// What a call asks for (PC-5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Wanted {
+    /// The rest.
+    Rest,
+    /// The reply, since nothing came that could be continued: the original request again, with a higher limit where the
     /// kind is [`CutKind::Empty`] or [`CutKind::Limit`]. The answer replaces the empty one.
-    pub again: bool,
+    Again,
+    /// All of the reply anew, since no rest could be joined: the same. The answer counts where it is whole, and begins
+    /// with what the client has.
+    Restart,
 }
 
 /// How a resume ended (PC-5).

@@ -2,8 +2,10 @@ use super::{Resume, resume_if_truncated};
 use crate::{
     AskFailure, AskedFrom, CutKind, Ending, ExhaustedCause, Format, Join, Judgement, OnAmbiguous, PieceRole,
     Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, SeamStyle, Stop,
+    Wanted,
 };
 
+mod asked;
 mod guards;
 pub(crate) mod properties;
 
@@ -83,13 +85,13 @@ fn a_refused_reply_is_passed() {
 fn a_cut_document_is_asked_for_after_its_last_token_and_stitched() {
     let mut resume = json(limit("{\"name\": \"hello wor"));
     let request = ask(&resume);
-    assert_eq!((request.attempt, request.kind, request.again), (1, CutKind::Limit, false));
-    assert_eq!((request.from, request.so_far.as_str()), (AskedFrom::Token, "{\"name\": \"hello wor"));
-    assert!(request.prompt.contains("\"hello wor"));
+    assert_eq!((request.attempt, request.kind, request.wanted), (1, CutKind::Limit, Wanted::Rest));
+    assert_eq!((request.shown.length, request.so_far.as_str()), (16, "{\"name\": \"hello wor"));
+    assert!(request.prompt.contains(" is:\n\"name\": \"hello \nContinue"));
     assert!(request.prompt.contains("Continue the JSON payload from the last valid token."));
-    // The token itself, not the words around it.
+    // What is quoted says where it stands.
     let listed = ask(&json(limit("{\"sizes\": [10, 20, ")));
-    assert!(listed.prompt.contains(" is:\n,\nContinue"), "{}", listed.prompt);
+    assert!(listed.prompt.contains(" is:\n10, 20, \nContinue"), "{}", listed.prompt);
     resume.reply(normal("ld\", \"n\": 1}"), TOKEN);
     assert_eq!(whole(&resume), ("{\"name\": \"hello world\", \"n\": 1}".to_owned(), 1, false));
     let piece = &resume.history()[1];
@@ -128,7 +130,6 @@ fn a_continuation_that_makes_it_whole_may_itself_be_cut() {
 #[test]
 fn text_is_whole_when_its_continuation_is() {
     let mut resume = text(limit("The quick brown fox ju"));
-    assert_eq!(ask(&resume).from, AskedFrom::Unknown);
     resume.reply(limit("mps over the la"), Join::Exact);
     assert_eq!(ask(&resume).so_far, "The quick brown fox jumps over the la");
     resume.reply(normal("zy dog."), CUT);
@@ -188,7 +189,7 @@ fn an_end_says_how_it_came_to_it() {
 fn an_empty_reply_is_asked_for_again() {
     let mut resume = text(Reply { reasoned: true, ..limit("") });
     let request = ask(&resume);
-    assert_eq!((request.kind, request.again, request.prompt.as_str()), (CutKind::Empty, true, ""));
+    assert_eq!((request.kind, request.wanted, request.prompt.as_str()), (CutKind::Empty, Wanted::Again, ""));
     resume.reply(normal("Here it is."), Join::Exact);
     assert_eq!(whole(&resume), ("Here it is.".to_owned(), 1, false));
     assert_eq!(resume.history()[1].role, PieceRole::Again);
@@ -200,7 +201,7 @@ fn an_empty_reply_is_asked_for_again() {
 fn an_answer_to_the_same_request_may_be_cut_and_is_then_continued() {
     let mut resume = json(Reply { reasoned: true, ..limit("") });
     resume.reply(limit("{\"a\": "), CUT);
-    assert_eq!((ask(&resume).kind, ask(&resume).again), (CutKind::Limit, false));
+    assert_eq!((ask(&resume).kind, ask(&resume).wanted), (CutKind::Limit, Wanted::Rest));
     resume.reply(normal("1}"), Join::Exact);
     assert_eq!(whole(&resume), ("{\"a\": 1}".to_owned(), 2, false));
 }
@@ -209,7 +210,7 @@ fn an_answer_to_the_same_request_may_be_cut_and_is_then_continued() {
 fn a_stream_that_dropped_before_any_text_is_asked_for_again() {
     let policy = ResumePolicy { sent: 1, ..ResumePolicy::default() };
     let mut resume = Resume::new(policy, None, Reply::broken("\n", Ending::Dropped));
-    assert!(ask(&resume).again);
+    assert_eq!(ask(&resume).wanted, Wanted::Again);
     resume.reply(normal("Hello."), Join::Exact);
     assert_eq!(whole(&resume).0, "\nHello.");
 }
@@ -396,7 +397,7 @@ fn a_cut_character_is_left_out_unless_it_was_sent() {
     let first = || limit("{\"a\": \"caf\u{fffd}");
     let mut resume = json(first());
     assert_eq!(ask(&resume).so_far, "{\"a\": \"caf");
-    assert!(ask(&resume).prompt.contains(" is:\n\"caf\nContinue"), "{}", ask(&resume).prompt);
+    assert!(ask(&resume).prompt.contains(" is:\n\"a\": \"\nContinue"), "{}", ask(&resume).prompt);
     resume.reply(limit("é au l\u{fffd}\u{fffd}"), Join::Exact);
     assert_eq!(ask(&resume).so_far, "{\"a\": \"café au l");
     resume.reply(normal("ait\"}"), TOKEN);
@@ -453,7 +454,7 @@ fn a_continuation_that_was_sent_stays() {
     joined.mark_sent("{\"a\": \"xy\u{fffd}".len());
     joined.reply(limit("y\u{fffd}"), Join::Exact);
     assert_eq!(ask(&joined).so_far, "{\"a\": \"xy\u{fffd}");
-    assert!(ask(&joined).prompt.contains(" is:\n\"xy\u{fffd}\nContinue"), "{}", ask(&joined).prompt);
+    assert!(ask(&joined).prompt.contains(" is:\n\"a\": \"\nContinue"), "{}", ask(&joined).prompt);
     joined.reply(normal("z\"}"), Join::Exact);
     assert_eq!(whole(&joined).0, "{\"a\": \"xy\u{fffd}z\"}");
 
@@ -469,7 +470,8 @@ fn a_continuation_that_was_sent_stays() {
 #[test]
 fn an_ambiguous_seam_stops_or_takes_the_best() {
     let unknown = Join::Stitched(AskedFrom::Unknown);
-    let mut stops = json(limit("[1, 2"));
+    let once = ResumePolicy { max_attempts: 1, ..ResumePolicy::default() };
+    let mut stops = Resume::new(once.clone(), Some(Format::Json), limit("[1, 2"));
     stops.reply(normal("3]"), unknown);
     let end = exhausted(&stops);
     assert_eq!((end.cause, end.attempts), (ExhaustedCause::Ambiguous, 1));
@@ -479,7 +481,8 @@ fn an_ambiguous_seam_stops_or_takes_the_best() {
     let why = &stops.history()[1].why;
     assert!(why.ends_with("and it can be joined in 2 ways that give different values"), "{why}");
 
-    let mut doubtful = json(Reply::broken("{\"a\": \"go \u{fffd}", Ending::Dropped));
+    let first = Reply::broken("{\"a\": \"go \u{fffd}", Ending::Dropped);
+    let mut doubtful = Resume::new(once, Some(Format::Json), first);
     doubtful.reply(normal("\u{fffd}\u{fffd} now\"}"), CUT);
     assert_eq!(exhausted(&doubtful).cause, ExhaustedCause::Ambiguous);
     let why = &doubtful.history()[1].why;
@@ -497,7 +500,7 @@ fn a_marker_ends_a_text() {
     let format = Format::Marker("<<END>>".to_owned());
     let mut resume = Resume::new(ResumePolicy::default(), Some(format), normal("one\ntwo"));
     let request = ask(&resume);
-    assert_eq!((request.kind, request.from), (CutKind::Marker, AskedFrom::Unknown));
+    assert_eq!(request.kind, CutKind::Marker);
     assert!(request.prompt.contains("<<END>>"));
     resume.reply(limit("\nthree\n<<END>>"), Join::Exact);
     assert_eq!(whole(&resume), ("one\ntwo\nthree\n<<END>>".to_owned(), 1, true));
@@ -510,7 +513,7 @@ fn demanded_markdown_is_asked_for_while_something_is_open() {
     let closed = "Run:\n```sh\nls\n```\n";
     assert_eq!(whole(&demanded(normal(closed))), (closed.to_owned(), 0, false));
     let mut resume = demanded(normal("Run:\n```sh\nl"));
-    assert_eq!((ask(&resume).kind, ask(&resume).from), (CutKind::Format, AskedFrom::Unknown));
+    assert_eq!(ask(&resume).kind, CutKind::Format);
     resume.reply(normal("s\n```\n"), Join::Exact);
     assert_eq!(whole(&resume), (closed.to_owned(), 1, false));
     // Nothing is open, but the limit was reached: as in plain text, only the model knows whether that is all.
@@ -560,7 +563,10 @@ fn the_last_lines_of_a_continuation_that_is_itself_cut_are_the_texts_own() {
     for (first, second) in [(29, 57), (12, 56), (33, 70)] {
         let mut resume = text(limit(&whole[..first]));
         resume.reply(limit(&whole[first..second]), Join::Stitched(AskedFrom::Unknown));
-        resume.reply(normal(&whole[second..]), CUT);
+        if let ResumeStep::Ask(next) = resume.next() {
+            // What was refused is asked for again.
+            resume.reply(normal(&whole[next.so_far.len()..]), CUT);
+        }
         match outcome(&resume) {
             ResumeOutcome::Whole { text, .. } => assert_eq!(text, whole),
             ResumeOutcome::Exhausted(exhausted) => {

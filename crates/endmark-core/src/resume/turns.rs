@@ -1,6 +1,10 @@
 //! What a reply means for a resume: a first one, and a continuation (PC-5).
 
 use super::body::{Refusal, without_cut_character};
+use super::machine::{Doubt, Refused};
+use super::placing::Earlier;
+use super::proof::Question;
+use super::shown::Shown;
 use super::{Resume, why};
 use crate::resume::body::Body;
 use crate::{
@@ -54,7 +58,7 @@ impl Resume {
     }
 
     /// Takes a continuation of a text with this kind of cut.
-    pub(super) fn go_on(&mut self, reply: Reply, join: Join, cut: CutKind) {
+    pub(super) fn go_on(&mut self, reply: Reply, join: Join, cut: CutKind, shown: Shown) {
         let alone = judge(&reply.evidence(None, false));
         if alone == Judgement::Passed {
             let why = why::judged(alone, &reply, None);
@@ -69,14 +73,31 @@ impl Resume {
         if piece.trim().is_empty() {
             return self.take_nothing(reply, join, alone, cut);
         }
-        let repeats = self.last_piece.as_ref() == Some(&piece);
+        // The same answer to another question says where it goes on.
+        let is_asked_otherwise = join == Join::Prompted
+            && self.earlier.as_ref().is_some_and(|earlier| earlier.shown_len != shown.length);
+        let repeats = self.last_piece.as_ref() == Some(&piece) && !is_asked_otherwise;
         let is_cut = matches!(alone, Judgement::Cut(CutKind::Limit | CutKind::Dropped));
-        let joined = match self.body.join(&piece, join, is_cut) {
+        let joined = if join == Join::Prompted {
+            let question = Question::new(self.body.text(), shown, self.body.format());
+            self.body.place(&question, &piece, is_cut, self.earlier.as_ref())
+        } else {
+            self.body.join(&piece, join, is_cut)
+        };
+        let joined = match joined {
             Err(Refusal::Ambiguous { best, .. }) if self.policy.on_ambiguous == OnAmbiguous::Best => {
                 self.body.checked(*best)
             }
             other => other,
         };
+        let was_in_doubt = self.refused.doubt.is_some();
+        self.refused = Refused {
+            answers: self.refused.answers + 1,
+            doubt: None,
+            talked: join == Join::Prompted && joined.is_err(),
+        };
+        self.earlier =
+            (join == Join::Prompted).then(|| Earlier { answer: piece.clone(), shown_len: shown.length });
         self.last_piece = Some(piece);
         match joined {
             Ok(merged) => self.take_merged(reply, join, cut, merged, repeats),
@@ -85,15 +106,20 @@ impl Resume {
                 let ending = reply.ending;
                 self.keep_unjoined(reply, join, cut, proven, why);
                 if repeats {
-                    self.exhaust(ExhaustedCause::NoProgress);
+                    self.give_up(cut, ExhaustedCause::NoProgress, None);
                 } else {
                     self.ask_unless_stopped(cut, ending);
                 }
             }
-            Err(Refusal::Ambiguous { .. }) if repeats => {
+            Err(Refusal::Ambiguous { best, .. }) if repeats => {
                 let why = format!("{}, and it is the same text as the one before", why::ended(&reply));
                 self.keep_unjoined(reply, join, cut, 0, why);
-                self.exhaust(ExhaustedCause::NoProgress);
+                if was_in_doubt {
+                    let best = self.body.checked(*best).ok().map(|best| best.text);
+                    self.give_up(cut, ExhaustedCause::Ambiguous, best);
+                } else {
+                    self.give_up(cut, ExhaustedCause::NoProgress, None);
+                }
             }
             Err(Refusal::Ambiguous { best, alternatives }) => {
                 let ways = match alternatives {
@@ -101,9 +127,12 @@ impl Resume {
                     others => format!("it can be joined in {} ways that give different values", others + 1),
                 };
                 let why = format!("{}, and {ways}", why::ended(&reply));
+                let ending = reply.ending;
                 self.keep_unjoined(reply, join, cut, 0, why);
                 let best = self.body.checked(*best).ok().map(|best| best.text);
-                self.exhaust_with(ExhaustedCause::Ambiguous, best);
+                self.refused.doubt = Some(Doubt { best });
+                self.refused.talked = false;
+                self.ask_unless_stopped(cut, ending);
             }
         }
     }
@@ -143,7 +172,7 @@ impl Resume {
             }
             (Ending::Clean, _) => {
                 self.keep_unjoined(reply, join, cut, 0, why);
-                self.exhaust(ExhaustedCause::NoProgress);
+                self.give_up(cut, ExhaustedCause::NoProgress, None);
             }
         }
     }
@@ -174,13 +203,14 @@ impl Resume {
             } else {
                 self.keep_unjoined(reply, join, cut, 0, why);
             }
-            return self.exhaust(ExhaustedCause::NoProgress);
+            return self.give_up(cut, ExhaustedCause::NoProgress, None);
         }
         let why = why::judged(judged, &reply, self.body.grammar().zip(verdict.as_ref()));
         let ending = reply.ending;
         let cut_character =
             reply.text.get(without_cut_character(&reply.text).len()..).unwrap_or_default().to_owned();
         self.body.accept(merged);
+        (self.refused, self.earlier) = (Refused::default(), None);
         self.record(PieceRole::Continuation, reply, Some(join), judged, why);
         self.set_last_seam();
         match judged {
@@ -195,12 +225,26 @@ impl Resume {
         }
     }
 
-    fn keep_unjoined(&mut self, reply: Reply, join: Join, cut: CutKind, proven: usize, why: String) {
+    pub(super) fn keep_unjoined(
+        &mut self,
+        reply: Reply,
+        join: Join,
+        cut: CutKind,
+        proven: usize,
+        why: String,
+    ) {
         self.body.keep_unplaced(reply.text.clone(), proven);
         self.record(PieceRole::Continuation, reply, Some(join), Judgement::Cut(cut), why);
     }
 
-    fn record(&mut self, role: PieceRole, reply: Reply, join: Option<Join>, judged: Judgement, why: String) {
+    pub(super) fn record(
+        &mut self,
+        role: PieceRole,
+        reply: Reply,
+        join: Option<Join>,
+        judged: Judgement,
+        why: String,
+    ) {
         self.history.push(PieceRecord {
             role,
             attempt: self.attempts,

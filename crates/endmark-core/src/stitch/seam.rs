@@ -58,6 +58,8 @@ pub enum SeamStyle {
     Preamble,
     /// As it stands, without the remark that follows the end of the document.
     Remark,
+    /// In the place of the last word that came, which the continuation writes otherwise.
+    Rewritten,
 }
 
 impl SeamStyle {
@@ -74,6 +76,7 @@ impl SeamStyle {
             Self::Quotation => "quotation",
             Self::Preamble => "preamble",
             Self::Remark => "remark",
+            Self::Rewritten => "rewritten",
         }
     }
 }

@@ -5,6 +5,8 @@
 //! story to it, what stands behind that seam is certain. The last word has [`merge_chunks`](super::merge_chunks)
 //! on the whole continuation: a text that it refuses is refused, whatever has flowed.
 
+mod proven;
+
 use crate::{Format, Verdict};
 
 use super::joint::{Asked, Joint, Readings};

@@ -70,6 +70,11 @@ impl Account {
         self.allowance.corrections = self.allowance.corrections.saturating_sub(corrections);
     }
 
+    /// Output tokens that further calls may still take.
+    pub(super) fn tokens_left(&self) -> u64 {
+        self.allowance.tokens
+    }
+
     /// Books a further call: what it reported, or else all it was allowed; and how it ended.
     pub(super) fn book(&mut self, usage: Option<&Usage>, ending: Ending, limit: u64) {
         self.counted(usage, ending);

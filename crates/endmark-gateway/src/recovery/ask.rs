@@ -7,7 +7,10 @@ mod room;
 mod showing;
 
 use bytes::Bytes;
-use endmark_core::{AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, Join, Reply, ResumeAsk, Stop};
+use endmark_core::{
+    AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, Join, Reply, ResumeAsk, Shown, Stop, Strategy,
+    Wanted,
+};
 use endmark_store::Purpose;
 use endmark_wire::ask::{Ask, Asked, Terms, ToolPrefill};
 use endmark_wire::reply::{Continuation as Further, ToolCall};
@@ -21,6 +24,8 @@ use super::flow::{ClientGone, Flow};
 use super::site::Site;
 use super::suspect::{Following, Suspect, is_made_up};
 use crate::exchange::{Exchange, Part};
+pub(super) use room::has_room_to_restart;
+
 use refusal::{For, Refused, for_how_long, is_about_the_limit, is_about_the_prefill};
 use showing::{call_so_far, expected_call, expecting, in_text, partial, terms, tool_prefill};
 
@@ -29,6 +34,10 @@ const PREFILL: &str = "prefill";
 
 /// The log's word for a call that goes on by the provider's own token.
 const NATIVE: &str = "native";
+
+/// The log's words for a call that asks for all of the reply: since nothing had come, and since no rest could be joined.
+const AGAIN: &str = "again";
+const RESTART: &str = "restart";
 
 /// Asks for the rest of one part.
 pub(super) struct Asker<'a> {
@@ -177,14 +186,15 @@ impl<'a> Asker<'a> {
         ask: &ResumeAsk,
         flow: &mut Flow<'_>,
     ) -> Result<(Reply, Join), Unanswered> {
-        if ask.again || ask.so_far.is_empty() {
+        if ask.wanted != Wanted::Rest || ask.so_far.is_empty() {
             return self.again(ask, flow).await;
         }
         let request = self.site.request.clone();
         let view = request.view();
         let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
         let wanted = self.wanted(view.limit.unwrap_or(0).max(at_least));
-        let rest = ask.so_far.strip_prefix(view.prefill.as_deref().unwrap_or("")).unwrap_or(&ask.so_far);
+        let begun = view.prefill.as_deref().unwrap_or("");
+        let rest = ask.so_far.strip_prefix(begun).unwrap_or(&ask.so_far);
         if let Some(answered) = self.natively(ask, rest.len(), wanted, flow).await? {
             return Ok(answered);
         }
@@ -205,24 +215,33 @@ impl<'a> Asker<'a> {
             self.note(PREFILL);
             return self.by_prefill(ask, asked, tool, limit, flow).await;
         }
+        if !self.exchange.gateway.settings.resume.strategies.has(Strategy::Prompt) {
+            let why = "no other way to ask for the rest is in [resume] strategies";
+            return Err(Unanswered::Failed(AskFailure::Final(why.to_owned())));
+        }
         self.note("user_turn");
-        let asked = request.asking(&Ask::Prompt { so_far: partial, prompt: &ask.prompt }, terms);
+        // Less is shown than there is: what the answer begins with proves where it goes on.
+        let shown = ask.so_far.get(..ask.shown.length).unwrap_or(&ask.so_far);
+        let shown = shown.strip_prefix(begun).unwrap_or(shown);
+        let call = call_so_far(self.suspect, shown);
+        let so_far = showing::partial(self.suspect, shown, call.as_ref());
+        let asked = request.asking(&Ask::Prompt { so_far, prompt: &ask.prompt }, terms);
         let asked = asked.ok_or_else(cannot_be_asked)?;
-        let expected = in_text(expecting(self.suspect, "", ask, Some(Join::Stitched(ask.from))));
+        let expected = in_text(expecting(self.suspect, "", ask, Some(Join::Prompted)));
         let continuation = self.call((asked.body, terms.stream), limit, &expected, flow).await?;
         if self.refused.prefill == Some(For::Good) && self.capability == Capability::Unknown {
             // The same request in another form was taken: it was the prefill that was refused.
             self.found(Capability::None).await;
         }
-        Ok((self.reply(continuation, Some(limit)), Join::Stitched(ask.from)))
+        Ok((self.reply(continuation, Some(limit)), Join::Prompted))
     }
 
-    /// Asks for the reply anew: there is nothing to go on from, and the same request with more room is the whole
-    /// remedy.
+    /// Asks for the reply anew: there is nothing to go on from, or no rest could be joined, and the same request with more
+    /// room is the whole remedy.
     async fn again(&mut self, ask: &ResumeAsk, flow: &mut Flow<'_>) -> Result<(Reply, Join), Unanswered> {
         let request = self.site.request.clone();
         let view = request.view();
-        self.note("again");
+        self.note(if ask.wanted == Wanted::Restart { RESTART } else { AGAIN });
         let limit = self.more_room()?;
         // Where the stream was lost, and not its room too small, not even that: the same bytes. So it is where a limit
         // is refused and the client had none.
@@ -236,13 +255,19 @@ impl<'a> Asker<'a> {
             let asked = request.asking(&Ask::Again, terms).ok_or_else(cannot_be_asked)?;
             (asked.body, terms.stream, Some(limit))
         };
+        let calls_so_far = self.following.take();
         // All of the reply comes again, and the call stands where it stood.
         let expected = expecting(self.suspect, "", ask, None);
         let mut continuation = self.call((body, stream), limit, &expected, flow).await?;
-        self.anew = continuation.body.take();
+        // Of a reply that had a beginning the rest of it stays as it was.
+        self.anew = continuation.body.take().filter(|_| ask.wanted != Wanted::Restart);
         let mut reply = self.reply(continuation, carried);
         if self.is_call() && is_made_up(&reply, self.suspect.schema.as_ref()) {
             reply.text.clear();
+        }
+        if ask.wanted == Wanted::Restart && reply.text.trim().is_empty() {
+            // Calls alone are another reply than the one that began with a text.
+            self.following = calls_so_far;
         }
         Ok((reply, Join::Exact))
     }
@@ -344,6 +369,7 @@ impl<'a> Asker<'a> {
             so_far: "",
             demanded: None,
             join: None,
+            shown: Shown { length: 0, quoted_from: 0 },
             exact: false,
             closed: false,
             call: expected_call(self.suspect),

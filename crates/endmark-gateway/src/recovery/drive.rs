@@ -1,6 +1,6 @@
 //! Drives the core's pipeline: it says what to ask, this asks.
 
-use endmark_core::{ExhaustedCause, Pipeline, PipelineOutcome, PipelineResult, PipelineStep};
+use endmark_core::{Pipeline, PipelineOutcome, PipelineStep};
 
 use super::ask::{Asker, Unanswered};
 use super::flow::{ClientGone, Flow};
@@ -20,7 +20,7 @@ pub(super) async fn drive(
                     pipeline.resumed(reply, join);
                     let joined =
                         pipeline.pieces().last().and_then(|piece| piece.seam.as_ref()).map(|seam| seam.style);
-                    asker.learn(joined, is_ambiguous(&pipeline)).await;
+                    asker.learn(joined, pipeline.is_in_doubt()).await;
                 }
                 Err(Unanswered::Failed(failure)) => pipeline.failed(failure),
                 Err(Unanswered::ClientGone) => return Err(ClientGone),
@@ -33,13 +33,4 @@ pub(super) async fn drive(
             PipelineStep::Done(outcome) => return Ok(outcome),
         }
     }
-}
-
-/// Whether it ends because what came last could be joined in several ways.
-fn is_ambiguous(pipeline: &Pipeline) -> bool {
-    let PipelineStep::Done(PipelineOutcome { result: PipelineResult::Exhausted(end), .. }) = pipeline.next()
-    else {
-        return false;
-    };
-    end.cause == ExhaustedCause::Ambiguous
 }

@@ -1,6 +1,6 @@
 //! What is known beforehand of the answer to a further call.
 
-use endmark_core::{Format, Join};
+use endmark_core::{Format, Join, Shown};
 use endmark_store::Purpose;
 use endmark_wire::reply::{Choice, ToolCall};
 use serde::de::IgnoredAny;
@@ -18,6 +18,8 @@ pub(super) struct Expected<'a> {
     pub(super) demanded: Option<&'a Format>,
     /// How an answer that repeats nothing is joined; none where it is no continuation.
     pub(super) join: Option<Join>,
+    /// How much of the text was shown, where it was asked for in words.
+    pub(super) shown: Shown,
     /// Whether an answer goes on from the joined text to the byte, behind what it repeats of it.
     pub(super) exact: bool,
     /// Nothing is handed on before all of the answer is there.

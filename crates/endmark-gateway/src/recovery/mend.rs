@@ -10,7 +10,7 @@ use endmark_core::{
 };
 
 use super::account::Account;
-use super::ask::Asker;
+use super::ask::{Asker, has_room_to_restart};
 use super::drive::drive;
 use super::flow::{ClientGone, Flow};
 use super::record::{Closing, Record};
@@ -195,7 +195,7 @@ async fn whole(
     if exchange.mode == Mode::Warn || !flow.is_open() || corrections(exchange, suspect, account, flow) == 0 {
         return Ok(mended);
     }
-    let pipeline = pipeline(exchange, suspect, account, flow);
+    let pipeline = pipeline(exchange, suspect, account, flow, false);
     let mut asker = Asker::new(exchange, suspect, account, flow.is_live()).await;
     let outcome = drive(pipeline, &mut asker, flow).await?;
     if outcome.result == PipelineResult::Corrected {
@@ -274,7 +274,8 @@ async fn resumed(
     let before = account.extra.clone().unwrap_or_default();
     let made = exchange.calls.resumes();
     let made_before = made.load(Ordering::Relaxed);
-    let pipeline = pipeline(exchange, suspect, account, flow);
+    let room = has_room_to_restart(exchange, account, kind);
+    let pipeline = pipeline(exchange, suspect, account, flow, room);
     let mut asker = Asker::new(exchange, suspect, account, flow.is_live()).await;
     let outcome = drive(pipeline, &mut asker, flow).await?;
     let signature = asker.signature_of(&outcome.text);
@@ -302,7 +303,13 @@ async fn resumed(
 }
 
 /// The core's machine for this part, with what the settings and the client's reading allow.
-fn pipeline(exchange: &Exchange, suspect: &Suspect, account: &Account, flow: &Flow<'_>) -> Pipeline {
+fn pipeline(
+    exchange: &Exchange,
+    suspect: &Suspect,
+    account: &Account,
+    flow: &Flow<'_>,
+    room_to_restart: bool,
+) -> Pipeline {
     let settings = &exchange.gateway.settings;
     let policy = PipelinePolicy {
         resume: ResumePolicy {
@@ -310,6 +317,9 @@ fn pipeline(exchange: &Exchange, suspect: &Suspect, account: &Account, flow: &Fl
             on_ambiguous: settings.resume.on_ambiguous,
             sent: flow.sent(),
             prompt: settings.resume.prompt.clone(),
+            strategies: settings.resume.strategies.clone(),
+            room_to_restart,
+            begun_by_client: exchange.request.view().prefill.as_ref().map_or(0, String::len),
         },
         max_corrections: corrections(exchange, suspect, account, flow),
     };

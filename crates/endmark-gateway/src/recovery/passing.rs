@@ -1,8 +1,8 @@
 //! Handing on a continuation while it is still coming.
 
 use endmark_core::detect::Detector;
-use endmark_core::stitch::StitchStream;
-use endmark_core::{AskedFrom, Format, Join};
+use endmark_core::stitch::{Certain, StitchStream};
+use endmark_core::{AskedFrom, Format, Join, PromptedStream};
 
 use super::expected::Expected;
 use super::flow::{ClientGone, Flow};
@@ -23,12 +23,36 @@ enum Way {
     Echoed { detector: Option<Box<Detector>> },
     /// It is joined as it comes.
     Stitched {
-        stream: Box<StitchStream>,
+        stream: Box<Joining>,
         /// Whether the client's beginning is known to be that of the joined text.
         agrees: bool,
     },
     /// Whether anything belongs to the reply is only known when all of it is there.
     Closed,
+}
+
+/// A continuation that is joined as it comes.
+enum Joining {
+    /// At a seam that is found.
+    Stitched(StitchStream),
+    /// Where it proves to go on.
+    Prompted(PromptedStream),
+}
+
+impl Joining {
+    fn push(&mut self, text: &str) {
+        match self {
+            Self::Stitched(stream) => stream.push(text),
+            Self::Prompted(stream) => stream.push(text),
+        }
+    }
+
+    fn certain(&self) -> Option<Certain<'_>> {
+        match self {
+            Self::Stitched(stream) => stream.certain(),
+            Self::Prompted(stream) => stream.certain(),
+        }
+    }
 }
 
 impl<'a> Passing<'a> {
@@ -106,10 +130,12 @@ impl<'a> Passing<'a> {
 
 fn stitched(expected: &Expected<'_>) -> Way {
     let format = expected.demanded.unwrap_or(&Format::Text);
+    let so_far = expected.so_far;
     let stream = match expected.join {
-        Some(Join::Stitched(from)) => StitchStream::new(expected.so_far, format, from),
-        Some(Join::Shown) => StitchStream::new(expected.so_far, format, AskedFrom::Unknown),
-        Some(Join::InMessage) => StitchStream::in_message(expected.so_far, format),
+        Some(Join::Stitched(from)) => Joining::Stitched(StitchStream::new(so_far, format, from)),
+        Some(Join::Prompted) => Joining::Prompted(PromptedStream::new(so_far, expected.shown, format)),
+        Some(Join::Shown) => Joining::Stitched(StitchStream::new(so_far, format, AskedFrom::Unknown)),
+        Some(Join::InMessage) => Joining::Stitched(StitchStream::in_message(so_far, format)),
         Some(Join::Exact) | None => return Way::Closed,
     };
     Way::Stitched { stream: Box::new(stream), agrees: false }

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use endmark_core::{MAX_RESUME_ATTEMPTS, OnAmbiguous};
+use endmark_core::{MAX_RESUME_ATTEMPTS, OnAmbiguous, Strategies};
 
 /// When and how cut replies are resumed (PC-9).
 #[derive(Debug, Clone)]
@@ -26,6 +26,8 @@ pub struct ResumeSettings {
     pub on_ambiguous: OnAmbiguous,
     /// The user's own wording of the resume prompt.
     pub prompt: Option<String>,
+    /// The ways to get the rest, in the order in which they are tried.
+    pub strategies: Strategies,
 }
 
 impl Default for ResumeSettings {
@@ -39,6 +41,7 @@ impl Default for ResumeSettings {
             call_time: Duration::from_mins(1),
             on_ambiguous: OnAmbiguous::Stop,
             prompt: None,
+            strategies: Strategies::default(),
         }
     }
 }

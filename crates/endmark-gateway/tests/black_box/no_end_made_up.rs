@@ -1,5 +1,7 @@
 //! What looks like the end of a reply and is none, and what only lives beside it.
 
+use endmark_core::Strategies;
+use endmark_gateway::Mode;
 use serde_json::json;
 use testkit::{Answer, Dialect, Fault, Request, Script};
 
@@ -15,7 +17,13 @@ async fn rows_and_elements_that_reached_the_limit_go_on_behind_the_last_one() {
         for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
             let script = Script::new().then(wire.answer(&[Said::Text(begun)], End::Limit, stream));
             let script = script.otherwise(wire.answer(&[Said::Text(rest)], End::Turn, stream));
-            let endmark = Endmark::resuming(script).await;
+            // The script knows the rest alone, and says it however it is asked.
+            let endmark = Endmark::start_with(script, |settings| {
+                settings.resume.mode = Mode::On;
+                settings.resume.max_attempts = 3;
+                settings.resume.strategies = Strategies::parse(["prefill", "prompt"]).unwrap();
+            })
+            .await;
             let request = Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream));
             let reply = request.header("x-endmark-format", format).send().await.read().await;
             let heard = wire.hear(&reply);

@@ -53,7 +53,8 @@ async fn what_is_left_out_of_an_answer_is_told() {
     let script = Script::new()
         .then(cut(LETTER))
         .then(Answer::error(400, "invalid_request_error", None, "assistant prefill is not supported"))
-        .then(whole(&announced));
+        .otherwise(whole(&announced));
+    // Who says the same wherever what is shown ends goes on from the cut.
     let endmark = Endmark::resuming(script).await;
     let (text, told) = resumed(&endmark).await;
     assert_eq!(text, [LETTER, REST].concat());

@@ -47,7 +47,12 @@ async fn what_a_server_repeats_in_a_whole_answer_it_need_not_repeat_in_a_stream(
 #[tokio::test]
 async fn what_is_ambiguous_does_not_tell_what_an_upstream_does_with_a_prefill() {
     let story = "Marie Curie was a Polish-French chemist and physicist, and taught in Paris.";
-    let endmark = Endmark::resuming(ScriptedModel::new(story).prefill(Prefill::Continues)).await;
+    let model = ScriptedModel::new(story).prefill(Prefill::Continues);
+    let endmark = Endmark::start_with(model, |settings| {
+        settings.resume.mode = Mode::On;
+        settings.resume.max_attempts = 1;
+    })
+    .await;
     let at_hyphen = testkit::tokens(&story[..=story.find('-').unwrap()]).len() as u64;
     for (max_tokens, outcome) in [(at_hyphen, "exhausted"), (3, "resumed"), (at_hyphen, "resumed")] {
         let read = streamed(&endmark.ask(&stream_request(max_tokens)).await);

@@ -1,6 +1,8 @@
 //! What further calls cost is told, also where nothing of their answers could be used.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use endmark_core::Strategies;
+use endmark_gateway::Mode;
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Script};
 
@@ -61,13 +63,28 @@ async fn a_continuation_that_cannot_be_joined_is_in_the_sum_and_not_asked_for_tw
 #[tokio::test]
 async fn an_answer_that_does_not_go_on_behind_the_whitespace_is_an_attempt() {
     for stream in [true, false] {
-        let first = MESSAGES.answer(&[Said::Text("The harbour was quiet ")], End::Limit, stream);
+        let first = MESSAGES.answer(
+            &[Said::Text("All of the boats had come in, and the harbour was quiet ")],
+            End::Limit,
+            stream,
+        );
         let rest = MESSAGES.answer(&[Said::Text("and calm.")], End::Turn, stream);
-        let endmark = Endmark::resuming(Script::new().then(first).otherwise(rest)).await;
+        // What goes on from the cut, and not from what was shown, is believed when it is said twice.
+        let endmark = Endmark::start_with(Script::new().then(first).otherwise(rest), |settings| {
+            settings.resume.mode = Mode::On;
+            settings.resume.max_attempts = 3;
+            settings.resume.strategies = Strategies::parse(["prefill", "prompt"]).unwrap();
+        })
+        .await;
         let (reply, heard) = MESSAGES.ask(&endmark, &MESSAGES.request(stream), stream).await;
-        assert_eq!(heard.text, "The harbour was quiet and calm.", "{}", reply.text());
-        assert_eq!((endmark.calls(), heard.output_tokens), (3, Some(21)), "{}", reply.text());
-        assert_eq!(told(&reply, heard.endmark.as_ref(), "attempts"), "2", "{}", reply.text());
+        assert_eq!(
+            heard.text,
+            "All of the boats had come in, and the harbour was quiet and calm.",
+            "{}",
+            reply.text()
+        );
+        assert_eq!((endmark.calls(), heard.output_tokens), (4, Some(28)), "{}", reply.text());
+        assert_eq!(told(&reply, heard.endmark.as_ref(), "attempts"), "3", "{}", reply.text());
     }
 }
 

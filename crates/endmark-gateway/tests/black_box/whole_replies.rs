@@ -69,7 +69,7 @@ async fn what_an_upstream_does_with_a_prefill_is_tried_once_and_remembered() {
 #[tokio::test]
 async fn an_error_of_the_server_on_a_prefill_is_remembered_only_where_it_speaks_of_that() {
     let document = r#"{"city": "Lyon", "rivers": ["Rhone", "Saone"]}"#;
-    let (begun, rest) = document.split_at(20);
+    let (begun, rest) = document.split_at(17);
     for (message, second) in [
         ("internal error", "assistant"),
         ("Assistant response prefill is incompatible with enable_thinking.", "user"),

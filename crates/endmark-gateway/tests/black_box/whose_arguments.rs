@@ -1,5 +1,6 @@
 //! A cut call gets the arguments of no other call, whatever the upstream answers where it is asked for the rest.
 
+use endmark_core::Strategies;
 use endmark_gateway::Mode;
 use testkit::{Answer, Dialect, Received, Script};
 
@@ -170,7 +171,10 @@ async fn who_refuses_a_call_as_such_is_shown_it_as_text() {
                 other.clone()
             }
         };
-        let endmark = Endmark::start(respond).await;
+        let endmark = Endmark::start_with(respond, |settings| {
+            settings.resume.strategies = Strategies::parse(["prefill", "prompt"]).unwrap();
+        })
+        .await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
         assert_eq!(heard.stop.as_deref(), Some(wire.word(End::Limit)), "{}", reply.text());
         let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;

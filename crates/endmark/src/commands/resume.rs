@@ -46,6 +46,7 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
         on_ambiguous: effective.settings.resume.on_ambiguous,
         sent: 0,
         prompt: effective.settings.resume.prompt.clone(),
+        ..ResumePolicy::default()
     };
     let runtime = runtime::new()?;
     let (mut answered, mut refused) = (false, None);
@@ -56,7 +57,7 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
             Ok(_) => answered = true,
             Err(failure) => refused = Some(failure.to_string()),
         }
-        reply.map(|reply| (reply, Join::Stitched(ask.from)))
+        reply.map(|reply| (reply, Join::Prompted))
     });
     // A server that never answered is the server's failure, not the text's.
     if let (ResumeOutcome::Exhausted(_), false, Some(message)) = (&outcome, answered, refused) {
@@ -182,7 +183,8 @@ impl Server {
     }
 
     async fn ask(&self, ask: &ResumeAsk) -> Result<Reply, AskFailure> {
-        let body = self.request.with_prompt(&Partial::Text(&ask.so_far), &ask.prompt, self.terms);
+        let shown = ask.so_far.get(..ask.shown.length).unwrap_or(&ask.so_far);
+        let body = self.request.with_prompt(&Partial::Text(shown), &ask.prompt, self.terms);
         let mut request = Request::post(&self.url).header("content-type", "application/json");
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);

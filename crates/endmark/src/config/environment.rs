@@ -44,6 +44,8 @@ pub(crate) const RESUME_CALL_SECONDS: &str = "ENDMARK_RESUME_CALL_SECONDS";
 pub(crate) const RESUME_ON_AMBIGUOUS: &str = "ENDMARK_RESUME_ON_AMBIGUOUS";
 /// The text that asks a model to continue.
 pub(crate) const RESUME_PROMPT: &str = "ENDMARK_RESUME_PROMPT";
+/// The ways to get the rest, in their order.
+pub(crate) const RESUME_STRATEGIES: &str = "ENDMARK_RESUME_STRATEGIES";
 /// Formatting corrections tried.
 pub(crate) const CORRECT_MAX_ATTEMPTS: &str = "ENDMARK_CORRECT_MAX_ATTEMPTS";
 /// Whether tool calls in a stream are held until they are whole.

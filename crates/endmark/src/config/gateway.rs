@@ -35,6 +35,7 @@ pub(crate) fn for_gateway(
             call_time: Duration::from_secs(settings.resume.call_seconds),
             on_ambiguous: settings.resume.on_ambiguous,
             prompt: settings.resume.prompt.clone(),
+            strategies: settings.resume.strategies.clone(),
         },
         max_corrections: small(settings.correct.max_attempts),
         hold_tool_calls: settings.tools.hold,

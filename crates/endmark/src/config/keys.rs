@@ -5,7 +5,7 @@ mod list;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use endmark_core::OnAmbiguous;
+use endmark_core::{OnAmbiguous, Strategies, Strategy};
 use endmark_gateway::Mode;
 use endmark_store::StoreLocation;
 use serde_json::{Value, json};
@@ -41,6 +41,7 @@ enum Place {
     Flag(Access<bool>),
     Mode(Access<Mode>),
     OnAmbiguous(Access<OnAmbiguous>),
+    Strategies(Access<Strategies>),
 }
 
 struct Access<T> {
@@ -67,6 +68,7 @@ impl Key {
             Place::Flag(access) => *(access.get_mut)(settings) = given.flag()?,
             Place::Mode(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::OnAmbiguous(access) => *(access.get_mut)(settings) = given.choice()?,
+            Place::Strategies(access) => *(access.get_mut)(settings) = strategies(given)?,
         }
         Ok(())
     }
@@ -83,6 +85,9 @@ impl Key {
             Place::Flag(access) => json!((access.get)(settings)),
             Place::Mode(access) => json!((access.get)(settings).word()),
             Place::OnAmbiguous(access) => json!((access.get)(settings).word()),
+            Place::Strategies(access) => {
+                json!((access.get)(settings).ways().iter().map(|way| way.name()).collect::<Vec<_>>())
+            }
         }
     }
 
@@ -104,6 +109,15 @@ impl Key {
     pub(crate) fn of_variable(variable: &str) -> Option<&'static Self> {
         KEYS.iter().find(|key| key.environment == variable)
     }
+}
+
+/// The ways to get the rest of a cut reply, in their order.
+fn strategies(given: &Given) -> Result<Strategies, Expected> {
+    let names = given.names()?;
+    Strategies::parse(names.iter().map(String::as_str)).map_err(|error| {
+        let known = Strategy::ALL.map(|way| format!("`{}`", way.name())).join(", ");
+        format!("a list of one or more of {known}, each of them once ({error})")
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use endmark_context::cap;
-use endmark_core::OnAmbiguous;
+use endmark_core::{OnAmbiguous, Strategies};
 use endmark_gateway::{BaseUrl, Conditions, Mode, Prefill, Proxy};
 use endmark_store::StoreLocation;
 use endmark_wire::openai_chat::OPENAI;
@@ -118,6 +118,7 @@ pub(crate) struct Resume {
     pub(crate) call_seconds: u64,
     pub(crate) on_ambiguous: OnAmbiguous,
     pub(crate) prompt: Option<String>,
+    pub(crate) strategies: Strategies,
 }
 
 /// PC-6.
@@ -220,6 +221,7 @@ impl Default for Settings {
                 call_seconds: seconds(gateway.resume.call_time),
                 on_ambiguous: gateway.resume.on_ambiguous,
                 prompt: gateway.resume.prompt,
+                strategies: gateway.resume.strategies,
             },
             correct: Correct { max_attempts: gateway.max_corrections.into() },
             tools: Tools { hold: gateway.hold_tool_calls },

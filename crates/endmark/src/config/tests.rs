@@ -124,6 +124,11 @@ fn a_value_of_the_wrong_kind_says_what_is_wanted() {
     for (text, message) in [
         ("[resume]\nmode = \"often\"", "2: `resume.mode` must be one of `auto`, `on`, `off`, `warn`"),
         ("[resume]\nmax_attempts = \"2\"", "2: `resume.max_attempts` must be a whole number, 0 or more"),
+        (
+            "[resume]\nstrategies = [\"prompt\", \"pray\"]",
+            "2: `resume.strategies` must be a list of one or more of `prefill`, `prompt`, `restart`, each of them once \
+             (unknown strategy `pray`: use `prefill`, `prompt`, `restart`)",
+        ),
         ("resume = 3", "1: `resume` must be a table: write its keys under `[resume]`"),
         ("[upstreams.a]\nprefill = \"never\"", "2: the upstream `a` has no `base_url`"),
         ("[upstreams.\"a b\"]\nbase_url = \"http://a\"", "2: `a b` cannot be the name of an upstream"),

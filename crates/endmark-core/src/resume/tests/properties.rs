@@ -186,7 +186,7 @@ proptest! {
         behaviours in prop::collection::vec(behaviour(), 1..6),
     ) {
         let on_ambiguous = if best { OnAmbiguous::Best } else { OnAmbiguous::Stop };
-        let policy = ResumePolicy { max_attempts, on_ambiguous, sent, prompt: None };
+        let policy = ResumePolicy { max_attempts, on_ambiguous, sent, ..ResumePolicy::default() };
         let first = Reply::stopped(beginning.clone(), Stop::Limit);
         let (resume, outcome) = drive(policy, demanded, (&document, first), &behaviours, join);
         let text = match &outcome {

@@ -1,6 +1,6 @@
 //! What an upstream does with an unfinished message, and what is remembered of that.
 
-use endmark_core::{Ending, Join, SeamStyle, Stop};
+use endmark_core::{Ending, Join, SeamStyle, Stop, Strategy};
 use endmark_wire::ask::PrefillVariant;
 use endmark_wire::format::WireFormat;
 use endmark_wire::openai_chat::Chat;
@@ -8,6 +8,7 @@ use endmark_wire::openai_chat::Chat;
 use super::super::capabilities::Capability;
 use super::super::continuation::Continuation;
 use super::Asker;
+use super::refusal::For;
 use crate::settings::Prefill;
 
 impl Asker<'_> {
@@ -19,11 +20,16 @@ impl Asker<'_> {
                 if joined == Some(SeamStyle::Exact) { Capability::Continues } else { Capability::None };
             self.found(found).await;
         }
+        if joined.is_none() && self.asked_by_prefill() {
+            // Asked the same way again, it would say the same.
+            self.refused.prefill = self.refused.prefill.or(Some(For::ThisReply));
+        }
     }
 
     /// The way to prefill, unless the upstream is known not to take one.
     pub(super) fn prefill(&self) -> Option<PrefillVariant> {
-        if self.refused.prefill.is_some() {
+        let order = &self.exchange.gateway.settings.resume.strategies;
+        if self.refused.prefill.is_some() || !order.prefers(Strategy::Prefill, Strategy::Prompt) {
             return None;
         }
         match self.site.destination.upstream.prefill {

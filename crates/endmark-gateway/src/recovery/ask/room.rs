@@ -1,11 +1,31 @@
 //! How many tokens a further call may take.
 
-use endmark_core::AskFailure;
+use endmark_core::{AskFailure, CutKind};
 
 use super::{Asker, Unanswered};
+use crate::exchange::Exchange;
+use crate::recovery::account::Account;
 
 /// A limit that every model takes, and most contexts have room for.
 const MODEST_LIMIT: u64 = 1_024;
+
+/// Whether all of the reply can be asked for anew: with more room than it had, where that was too small, and not where the
+/// client itself began it.
+pub(in crate::recovery) fn has_room_to_restart(
+    exchange: &Exchange,
+    account: &Account,
+    kind: CutKind,
+) -> bool {
+    let view = exchange.request.view();
+    let taken = account.first().map_or(0, |usage| usage.completion).max(view.limit.unwrap_or(0));
+    let left = account.tokens_left();
+    let is_enough = match kind {
+        CutKind::Limit | CutKind::Empty => left > taken,
+        CutKind::Dropped | CutKind::Format | CutKind::Marker => left >= taken,
+        CutKind::Window => false,
+    };
+    is_enough && view.prefill.as_deref().unwrap_or("").is_empty()
+}
 
 impl Asker<'_> {
     pub(super) fn limit(&mut self, wanted: u64) -> Result<u64, Unanswered> {

@@ -21,6 +21,7 @@ pub(super) fn expecting<'a>(
         so_far: &ask.so_far,
         demanded: suspect.demanded.as_ref(),
         join,
+        shown: ask.shown,
         exact: false,
         closed: false,
         call: expected_call(suspect),

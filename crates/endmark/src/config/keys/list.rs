@@ -123,6 +123,12 @@ pub(crate) static KEYS: &[Key] = &[
         Place::OptionalText(access!(resume.prompt)),
     ),
     key(
+        "resume.strategies",
+        environment::RESUME_STRATEGIES,
+        "the ways to get the rest, in the order in which they are tried: prefill, prompt, restart",
+        Place::Strategies(access!(resume.strategies)),
+    ),
+    key(
         "correct.max_attempts",
         environment::CORRECT_MAX_ATTEMPTS,
         "formatting corrections tried (MAX_CORRECTION_ATTEMPTS)",

@@ -1,0 +1,219 @@
+//! Places the answer to a prompt: where it proves its seam, where it goes on from the cut all the same, and where neither is
+//! certain (PC-4).
+
+use super::body::{Body, Refusal};
+use super::proof::{Proof, Question};
+use crate::detect::Detector;
+use crate::stitch::{merge_proven, speaks_of_the_reply};
+use crate::{AskedFrom, Format, Join, MergeError, Merged, Seam, SeamStyle};
+
+/// So many bytes are the same by no coincidence.
+const ALIKE_BYTES: usize = 24;
+
+/// The answer to an earlier question about the same text, which proved nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Earlier {
+    pub(super) answer: String,
+    /// How much of the text it was shown.
+    pub(super) shown_len: usize,
+}
+
+impl Body {
+    /// Joins the answer to a question about this text; changes nothing.
+    pub(super) fn place(
+        &self,
+        question: &Question<'_>,
+        answer: &str,
+        is_cut: bool,
+        earlier: Option<&Earlier>,
+    ) -> Result<Merged, Refusal> {
+        let holds_nothing = question.held().trim().is_empty();
+        match question.proof(answer, true) {
+            Proof::Proven { start, rest_at, wrapped } => {
+                let style = if wrapped { SeamStyle::Preamble } else { SeamStyle::Overlap };
+                let fenced = has_fence(answer.get(..start).unwrap_or_default()) && !is_cut;
+                let answer = if fenced { self.without_closing(answer, rest_at) } else { answer };
+                return self.behind(answer, rest_at, style, is_cut);
+            }
+            Proof::Doubtful { rest_at } => {
+                let merged = self.behind(answer, rest_at, SeamStyle::Overlap, is_cut)?;
+                // The grammar may leave it no other way.
+                return if self.has_tokens() && !self.goes_on(self.text().len(), answer) {
+                    Ok(merged)
+                } else {
+                    Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: 1 })
+                };
+            }
+            Proof::Nothing | Proof::Open => {}
+        }
+        if holds_nothing && self.has_tokens() {
+            return self.join(answer, Join::Stitched(question.asked_from()), is_cut);
+        }
+        if let Some(rewritten) = self.rewritten(question, answer, is_cut) {
+            return rewritten;
+        }
+        let is_talk = || speaks_of_the_reply(self.text(), answer);
+        if !self.has_tokens() && !begins_in_a_sentence(answer) && is_talk() {
+            return Err(unjoined("it speaks about the reply, and begins with nothing of it"));
+        }
+        let joined = self.join(answer, Join::Stitched(AskedFrom::Unknown), is_cut);
+        if holds_nothing {
+            return joined;
+        }
+        let (merged, is_settled) = match joined {
+            Ok(merged) => (merged, true),
+            Err(Refusal::Ambiguous { best, .. }) => (*best, false),
+            Err(unjoined) => return Err(unjoined),
+        };
+        let Some(rest) = merged.text.strip_prefix(self.text().trim_end()) else {
+            return Err(unjoined("it contradicts the end of what was received"));
+        };
+        let rest =
+            if merged.text.starts_with(self.text()) { &merged.text[self.text().len()..] } else { rest };
+        let is_at_cut = merged.seam.at == self.text().len() && is_as_it_stands(merged.seam.style);
+        if is_settled && is_at_cut && !self.may_follow_shown(question, rest) {
+            return Ok(merged);
+        }
+        // Whoever says the same, wherever what is shown ends, goes on from neither place, but from the cut.
+        let is_from_the_cut = earlier.is_some_and(|earlier| {
+            earlier.shown_len != question.shown_len && is_same(&earlier.answer, answer)
+        });
+        if is_from_the_cut && !is_talk() {
+            if answer.starts_with(rest.trim_end()) {
+                return self.behind(answer, 0, SeamStyle::Exact, is_cut);
+            }
+            if is_settled && is_at_cut {
+                return Ok(merged);
+            }
+        }
+        Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: usize::from(is_settled) })
+    }
+
+    /// Joins what of an answer is proven to follow.
+    fn behind(
+        &self,
+        answer: &str,
+        rest_at: usize,
+        style: SeamStyle,
+        is_cut: bool,
+    ) -> Result<Merged, Refusal> {
+        let rest = answer.get(rest_at..).unwrap_or_default();
+        let merged = match merge_proven(self.text(), rest, self.format(), is_cut) {
+            Ok(merged) => merged,
+            Err(MergeError::StillTruncated { merged } | MergeError::Ambiguous { best: merged, .. }) => {
+                *merged
+            }
+            Err(MergeError::Malformed { reason, .. } | MergeError::NoSeam { reason, .. }) => {
+                return Err(unjoined(&reason));
+            }
+        };
+        let dropped_bytes = merged.seam.dropped_bytes + rest_at;
+        self.checked(Merged { seam: Seam { style, dropped_bytes, ..merged.seam }, ..merged })
+    }
+
+    /// An answer in a fence without the line that closes it, unless a block of the text's own needs that.
+    fn without_closing<'t>(&self, answer: &'t str, rest_at: usize) -> &'t str {
+        let text = answer.trim_end();
+        let start = text.rfind('\n').unwrap_or(0);
+        let kept = text.get(..start).unwrap_or_default();
+        let closes =
+            text.get(start..).is_some_and(|line| matches!(line.trim(), "```" | "~~~")) && start >= rest_at;
+        let fences = [self.text(), kept.get(rest_at..).unwrap_or_default()].concat();
+        if closes && fences.lines().filter(|line| is_fence(line)).count().is_multiple_of(2) {
+            kept
+        } else {
+            answer
+        }
+    }
+
+    /// Takes an answer that repeats what it was to begin with, and writes the last word otherwise than it came: only where
+    /// nothing was sent of that word. None where it does not.
+    fn rewritten(
+        &self,
+        question: &Question<'_>,
+        answer: &str,
+        is_cut: bool,
+    ) -> Option<Result<Merged, Refusal>> {
+        if self.has_tokens() {
+            return None;
+        }
+        let rest = answer.get(question.behind_shown(answer)?..)?;
+        let is_word = question.held().split_whitespace().nth(1).is_none();
+        if self.sent() > question.shown_len || !is_word || rest.trim().is_empty() {
+            return Some(Err(unjoined("it writes the end of what was received otherwise")));
+        }
+        let shown = self.text().get(..question.shown_len)?;
+        let merged = match merge_proven(shown, rest, self.format(), is_cut) {
+            Ok(merged) => merged,
+            Err(MergeError::StillTruncated { merged } | MergeError::Ambiguous { best: merged, .. }) => {
+                *merged
+            }
+            Err(MergeError::Malformed { reason, .. } | MergeError::NoSeam { reason, .. }) => {
+                return Some(Err(unjoined(&reason)));
+            }
+        };
+        let dropped_bytes = merged.seam.dropped_bytes + question.held().len() + (answer.len() - rest.len());
+        let seam = Seam { style: SeamStyle::Rewritten, dropped_bytes, ..merged.seam };
+        Some(self.checked(Merged { seam, ..merged }))
+    }
+
+    /// Whether a rest could follow what was shown as well as the cut: then what is held could be contradicted by it.
+    fn may_follow_shown(&self, question: &Question<'_>, rest: &str) -> bool {
+        if self.has_tokens() && !self.goes_on(question.shown_len, rest) {
+            return false;
+        }
+        let shown = question.so_far.get(..question.shown_len).unwrap_or_default();
+        // Nothing begins so behind white space, and everything goes on so behind a word.
+        let goes_on = rest.starts_with(|sign: char| sign.is_whitespace() || CLOSING.contains(&sign));
+        !(goes_on && shown.ends_with(char::is_whitespace) && !question.so_far.ends_with(char::is_whitespace))
+    }
+
+    /// Whether the grammar takes this behind the first `keep` bytes.
+    fn goes_on(&self, keep: usize, rest: &str) -> bool {
+        let mut detector = Detector::new(self.format());
+        detector.push(self.text().get(..keep).unwrap_or_default().as_bytes());
+        detector.push(rest.trim_end().as_bytes());
+        !detector.is_malformed()
+    }
+
+    /// Whether the text is of a grammar with tokens.
+    fn has_tokens(&self) -> bool {
+        matches!(self.grammar(), Some(Format::Json | Format::Jsonl))
+    }
+}
+
+/// Signs that stand directly behind a word.
+const CLOSING: [char; 10] = ['.', ',', ';', ':', '!', '?', ')', '…', '。', '，'];
+
+/// Whether a seam leaves out nothing of the text in an answer, and adds nothing to it.
+fn is_as_it_stands(style: SeamStyle) -> bool {
+    matches!(
+        style,
+        SeamStyle::Exact | SeamStyle::Remark | SeamStyle::Preamble | SeamStyle::Fence | SeamStyle::Quotation
+    )
+}
+
+fn is_fence(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("```") || line.starts_with("~~~")
+}
+
+fn has_fence(text: &str) -> bool {
+    text.lines().any(is_fence)
+}
+
+/// Whether an answer begins as no sentence does.
+fn begins_in_a_sentence(answer: &str) -> bool {
+    answer.starts_with(|sign: char| sign.is_whitespace() || sign.is_lowercase() || CLOSING.contains(&sign))
+}
+
+/// Whether two answers are the same, as far as both came.
+fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.trim_end(), other.trim_end());
+    let is_beginning = one.starts_with(other) || other.starts_with(one);
+    is_beginning && (one.len().min(other.len()) >= ALIKE_BYTES || one == other)
+}
+
+fn unjoined(reason: &str) -> Refusal {
+    Refusal::Unjoined { reason: reason.to_owned(), proven: 0 }
+}

@@ -1,0 +1,296 @@
+//! The proof of a seam: an answer that repeats the received text from somewhere in what it was shown up to the cut goes on
+//! behind the cut (PC-4).
+//!
+//! Whoever was shown a text without its end, and writes that end, has written it from what stands before it: so the place
+//! where the answer joins is known, and the white space there as well. What is repeated is compared with white space,
+//! quotation marks, dashes and Markdown's signs of emphasis alike; the bytes that were received stay.
+
+use super::shown::Shown;
+use super::weight::{TELLING, TELLING_IN_DOUBT, weight};
+use crate::detect::detect;
+use crate::{AskedFrom, Format};
+
+/// An answer is looked through for what is repeated up to so many bytes: announcements are not longer.
+const ANNOUNCEMENT_LIMIT_BYTES: usize = 600;
+
+/// What is repeated is looked for in so many bytes before the cut, and from the beginning of the text.
+const REPEATED_LIMIT_BYTES: usize = 8_192;
+
+/// The question that an answer is read by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Question<'a> {
+    /// The text up to the cut.
+    pub(crate) so_far: &'a str,
+    /// So much of it was shown.
+    pub(crate) shown_len: usize,
+    /// From here on it was quoted.
+    pub(crate) quoted_from: usize,
+    pub(crate) format: &'a Format,
+}
+
+/// What an answer proves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// It begins to repeat the text at the byte `start`, and what follows the cut begins at `rest_at`. It is `wrapped` where
+    /// words of its own stand before that.
+    Proven { start: usize, rest_at: usize, wrapped: bool },
+    /// It repeats the text, and several places come into question, or too little is repeated: the first of them.
+    Doubtful { rest_at: usize },
+    /// It repeats nothing.
+    Nothing,
+    /// It may still come to repeat something.
+    Open,
+}
+
+/// How far an answer goes along with what was received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Along {
+    /// To its end, up to this byte of the answer.
+    ToTheEnd(usize),
+    /// As far as the answer goes.
+    SoFar,
+    No,
+}
+
+impl<'a> Question<'a> {
+    pub(crate) fn new(so_far: &'a str, shown: Shown, format: &'a Format) -> Self {
+        Self { so_far, shown_len: shown.length, quoted_from: shown.quoted_from, format }
+    }
+}
+
+impl Question<'_> {
+    /// What an answer proves; more of it may come unless it `is_over`.
+    pub(crate) fn proof(&self, answer: &str, is_over: bool) -> Proof {
+        for (start, wrapped) in starts(answer) {
+            let mut found: Option<(usize, bool)> = None;
+            let mut several = false;
+            for from in self.places() {
+                match self.along(from, answer.get(start..).unwrap_or_default(), is_over) {
+                    Along::ToTheEnd(length) => {
+                        let rest_at = start + length;
+                        let telling = self.is_telling(from, answer, start, wrapped);
+                        match found {
+                            Some((other, _)) if other != rest_at => several = true,
+                            Some((_, already)) => found = Some((rest_at, already || telling)),
+                            None => found = Some((rest_at, telling)),
+                        }
+                    }
+                    Along::SoFar if !is_over => return Proof::Open,
+                    Along::SoFar | Along::No => {}
+                }
+            }
+            match found {
+                Some((rest_at, true)) if !several => return Proof::Proven { start, rest_at, wrapped },
+                Some((rest_at, _)) if !wrapped || several => return Proof::Doubtful { rest_at },
+                Some(_) | None => {}
+            }
+        }
+        if !is_over && answer.len() <= ANNOUNCEMENT_LIMIT_BYTES { Proof::Open } else { Proof::Nothing }
+    }
+
+    /// Where an answer goes on that repeats what was shown up to its end, and then writes another text than what is held;
+    /// none where it does not, or in several ways.
+    pub(crate) fn behind_shown(&self, answer: &str) -> Option<usize> {
+        let start = answer.len() - answer.trim_start().len();
+        let again = answer.get(start..)?;
+        let mut found = None;
+        for from in self.places().filter(|from| *from < self.shown_len) {
+            let shown = self.so_far.get(from..self.shown_len)?;
+            let at = walk(shown.trim_end(), shown.len(), again, self.reads_loosely());
+            if let Some(at) = at.filter(|_| weight(shown) >= TELLING_IN_DOUBT) {
+                let rest = again.get(at..)?;
+                let blank = if shown.ends_with(char::is_whitespace) {
+                    rest.len() - rest.trim_start().len()
+                } else {
+                    0
+                };
+                if found.replace(start + at + blank).is_some_and(|other| other != start + at + blank) {
+                    return None;
+                }
+            }
+        }
+        found
+    }
+
+    /// Where a question that holds nothing asks to go on. A token that the cut goes through was shown, too: where its answer
+    /// goes on only the grammar tells.
+    pub(crate) fn asked_from(&self) -> AskedFrom {
+        let verdict = detect(self.so_far.as_bytes(), self.format).verdict;
+        let settled = verdict.truncation().map_or(self.so_far.len(), |cut| cut.truncation_index);
+        if settled == self.so_far.len() { AskedFrom::Token } else { AskedFrom::Unknown }
+    }
+
+    /// What is held: received, and not shown.
+    pub(crate) fn held(&self) -> &str {
+        self.so_far.get(self.shown_len..).unwrap_or_default()
+    }
+
+    /// The places of the text where a repetition may begin: each beginning of a word or sign in what was shown, as far back
+    /// as is looked, and the beginning of all.
+    fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        let cut = self.so_far.len();
+        let earliest = self.so_far.ceil_char_boundary(cut.saturating_sub(REPEATED_LIMIT_BYTES));
+        let window = self.so_far.get(earliest..).unwrap_or_default();
+        let mut before: Option<char> = self.so_far.get(..earliest).and_then(|text| text.chars().next_back());
+        let begins = window.char_indices().filter_map(move |(at, sign)| {
+            let in_word =
+                before.replace(sign).is_some_and(|before| before.is_alphanumeric() && sign.is_alphanumeric());
+            (!in_word && !sign.is_whitespace()).then_some(earliest + at)
+        });
+        let start = self.so_far.len() - self.so_far.trim_start().len();
+        let first = (start < earliest).then_some(start);
+        // What was quoted may begin in the middle of a word, where a text has no others.
+        let quoted = (self.quoted_from < self.shown_len).then_some(self.quoted_from);
+        let held = self.held();
+        let last = match held.trim_start() {
+            "" => self.so_far.trim_end().len(),
+            begun => self.shown_len + held.len() - begun.len() + 1,
+        };
+        // One sign is no repetition.
+        let signs_more = usize::from(held.trim().is_empty());
+        let says_something = move |at: &usize| {
+            let repeated = self.so_far.get(*at..).unwrap_or_default();
+            repeated.chars().filter(|sign| !sign.is_whitespace()).nth(signs_more).is_some()
+        };
+        quoted.into_iter().chain(first).chain(begins).filter(move |at| *at < last).filter(says_something)
+    }
+
+    /// How far an answer goes along with the text from this place on.
+    fn along(&self, from: usize, answer: &str, is_over: bool) -> Along {
+        let Some(expected) = self.so_far.get(from..) else { return Along::No };
+        if !may_begin_alike(expected, answer) {
+            return Along::No;
+        }
+        let core = expected.trim_end();
+        let blank = expected.get(core.len()..).unwrap_or_default();
+        let loose = if self.reads_loosely() { self.shown_len.saturating_sub(from) } else { 0 };
+        let at = match walk_along(core, loose, answer, self.reads_loosely()) {
+            Along::ToTheEnd(at) => at,
+            other => return other,
+        };
+        if blank.is_empty() {
+            return Along::ToTheEnd(at);
+        }
+        let rest = answer.get(at..).unwrap_or_default();
+        let run = rest.get(..rest.len() - rest.trim_start().len()).unwrap_or_default();
+        if run.len() == rest.len() && !is_over {
+            return Along::SoFar;
+        }
+        match run {
+            // Between the tokens of JSON white space says nothing.
+            _ if self.is_between_tokens() => Along::ToTheEnd(at + run.len()),
+            // White space was received where the answer has none: it is not the same text.
+            "" if !rest.is_empty() => Along::No,
+            _ if run.starts_with(blank) => Along::ToTheEnd(at + blank.len()),
+            // A line may end behind spaces.
+            _ if run.starts_with(['\n', '\r']) && !blank.contains(['\n', '\r']) => Along::ToTheEnd(at),
+            _ => Along::ToTheEnd(at + run.len()),
+        }
+    }
+
+    /// Whether what is repeated from this place on can be nothing else than that.
+    fn is_telling(&self, from: usize, answer: &str, start: usize, wrapped: bool) -> bool {
+        let repeated = weight(self.so_far.get(from..).unwrap_or_default());
+        let behind_space = answer.get(..start).is_some_and(|before| before.ends_with([' ', '\t']));
+        // Who was shown all of it may begin with a word that stands at the cut, too.
+        let in_doubt = wrapped
+            || behind_space && from >= self.shown_len
+            || self.held().trim().is_empty()
+            || !self.so_far.ends_with(char::is_alphanumeric);
+        repeated >= if in_doubt { TELLING_IN_DOUBT } else { TELLING }
+    }
+
+    /// Whether quotation marks, dashes and signs of emphasis are compared alike.
+    fn reads_loosely(&self) -> bool {
+        !matches!(self.format, Format::Json | Format::Jsonl | Format::Tags)
+    }
+
+    fn is_between_tokens(&self) -> bool {
+        matches!(self.format, Format::Json | Format::Jsonl) && {
+            let mut detector = crate::detect::Detector::new(self.format);
+            detector.push(self.so_far.as_bytes());
+            // A space can go on behind a string's opening quote, and a raw line break cannot.
+            detector.push(b"\n");
+            !detector.is_malformed()
+        }
+    }
+}
+
+/// The places of an answer where it may begin to repeat: its beginning, and each of its first lines; and whether something
+/// but white space, dots of omission or a fence stands before it.
+fn starts(answer: &str) -> Vec<(usize, bool)> {
+    let mut found = Vec::new();
+    let mut wrapped = false;
+    let mut at = 0;
+    for line in answer.split_inclusive('\n') {
+        if at > ANNOUNCEMENT_LIMIT_BYTES {
+            break;
+        }
+        let text = line.trim_start().trim_start_matches(['.', '…']).trim_start();
+        if !text.is_empty() {
+            found.push((at + line.len() - text.len(), wrapped));
+            let is_fence = text.starts_with("```") || text.starts_with("~~~");
+            wrapped |= !is_fence;
+        }
+        at += line.len();
+    }
+    found
+}
+
+/// How far `answer` goes along with `expected`. Where it is read loosely, signs of emphasis may be missing or added in the
+/// first `loose` bytes.
+fn walk_along(expected: &str, loose: usize, answer: &str, is_text: bool) -> Along {
+    let mut left = expected.char_indices().peekable();
+    let mut right = answer.char_indices().peekable();
+    loop {
+        let Some((at, wanted)) = left.peek().copied() else {
+            return Along::ToTheEnd(right.peek().map_or(answer.len(), |(at, _)| *at));
+        };
+        let Some((_, given)) = right.peek().copied() else { return Along::SoFar };
+        let may_differ = at < loose;
+        if wanted == given || is_text && alike(wanted) == alike(given) {
+            left.next();
+            right.next();
+        } else if wanted.is_whitespace() || may_differ && is_emphasis(wanted) {
+            left.next();
+        } else if given.is_whitespace() || may_differ && is_emphasis(given) {
+            right.next();
+        } else {
+            return Along::No;
+        }
+    }
+}
+
+/// Where an answer stands that goes along with all of this.
+fn walk(expected: &str, loose: usize, answer: &str, is_text: bool) -> Option<usize> {
+    match walk_along(expected, loose, answer, is_text) {
+        Along::ToTheEnd(at) => Some(at),
+        Along::SoFar | Along::No => None,
+    }
+}
+
+/// Whether two texts may begin with the same, signs of emphasis aside.
+fn may_begin_alike(one: &str, other: &str) -> bool {
+    match (one.chars().next(), other.chars().next()) {
+        (Some(one), Some(other)) => alike(one) == alike(other) || is_emphasis(one) || is_emphasis(other),
+        _ => true,
+    }
+}
+
+/// Signs that models write one for the other.
+fn alike(sign: char) -> char {
+    match sign {
+        '‘' | '’' | '‚' | '′' => '\'',
+        '“' | '”' | '„' | '″' => '"',
+        '‐' | '‑' | '–' | '—' | '−' => '-',
+        '\u{a0}' => ' ',
+        other => other,
+    }
+}
+
+fn is_emphasis(sign: char) -> bool {
+    matches!(sign, '*' | '_' | '`' | '#' | '>')
+}
+
+#[cfg(test)]
+mod tests;

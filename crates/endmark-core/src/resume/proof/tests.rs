@@ -1,0 +1,80 @@
+use super::*;
+
+fn proof_of(so_far: &str, shown_len: usize, format: &Format, answer: &str) -> Option<String> {
+    let question = Question { so_far, shown_len, quoted_from: 0, format };
+    match question.proof(answer, true) {
+        Proof::Proven { rest_at, .. } => Some(answer[rest_at..].to_owned()),
+        Proof::Doubtful { .. } | Proof::Nothing | Proof::Open => None,
+    }
+}
+
+const TEXT: &str = "The harbour was quiet, and the boats";
+const SHOWN: usize = 31;
+
+/// PC-4: who writes what was not shown goes on behind it, whatever of the text stands in front.
+#[test]
+fn what_is_held_proves_the_seam_and_its_white_space() {
+    for (answer, rest) in [
+        ("boats were lying still.", " were lying still."),
+        ("The harbour was quiet, and the boats were.", " were."),
+        ("and the boats\nwere.", "\nwere."),
+        ("> **The harbour** was quiet, and the boats were.", " were."),
+        ("Sure, here is the rest:\n\nThe harbour was quiet, and the boats were.", " were."),
+        ("```\nThe harbour was quiet, and the boats were.", " were."),
+        ("...boats were.", " were."),
+    ] {
+        assert_eq!(proof_of(TEXT, SHOWN, &Format::Text, answer).as_deref(), Some(rest), "{answer}");
+    }
+}
+
+#[test]
+fn what_does_not_repeat_it_proves_nothing() {
+    for answer in [
+        " were lying still.",
+        "ships were.",
+        "The harbour was quiet, and the ships were.",
+        // Behind white space it may be a second word.
+        " boats were lying.",
+        "Well:\n\nboats were lying.",
+    ] {
+        assert_eq!(proof_of(TEXT, SHOWN, &Format::Text, answer), None, "{answer}");
+    }
+}
+
+/// What stands there over and over has no one place.
+#[test]
+fn a_refrain_proves_nothing() {
+    let text = "la la la la la la la la";
+    assert_eq!(proof_of(text, 21, &Format::Text, "la la la la, and so on"), None);
+    assert_eq!(proof_of("[0, 0, 0, 0", 10, &Format::Json, "0, 0, 1]"), None);
+}
+
+/// White space that was received stays, and is not written twice.
+#[test]
+fn white_space_at_the_cut_is_the_received_one() {
+    for (so_far, answer, rest) in [
+        ("The harbour was quiet ", "harbour was quiet and grey.", "and grey."),
+        ("The harbour was quiet  ", "harbour was quiet\nand grey.", "\nand grey."),
+        ("The harbour was quiet\n", "harbour was quiet\n\n- and", "\n- and"),
+        ("The harbour was quiet", "harbour was quiet and", " and"),
+    ] {
+        assert_eq!(proof_of(so_far, 4, &Format::Text, answer).as_deref(), Some(rest), "{so_far:?}");
+    }
+    let quieter = "harbour was quieter than ever";
+    assert_eq!(proof_of("The harbour was quiet ", 4, &Format::Text, quieter), None);
+    // It may be that, or the same word once more.
+    assert_eq!(proof_of("He said that ", 8, &Format::Text, "that it was."), None);
+}
+
+/// What comes in pieces proves the same as all of it.
+#[test]
+fn a_proof_is_open_until_it_is_certain() {
+    let question = Question { so_far: TEXT, shown_len: SHOWN, quoted_from: 0, format: &Format::Text };
+    let answer = "Sure, here is the rest:\n\nThe harbour was quiet, and the boats were.";
+    let certain = answer.find(" were").unwrap();
+    for end in 0..answer.len() {
+        let proof = question.proof(&answer[..end], false);
+        assert_eq!(matches!(proof, Proof::Proven { .. }), end >= certain, "{end}: {proof:?}");
+        assert!(end >= certain || proof == Proof::Open, "{end}: {proof:?}");
+    }
+}

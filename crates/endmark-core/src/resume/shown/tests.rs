@@ -1,0 +1,98 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn shown<'t>(text: &'t str, format: &Format, how: BackUp) -> (&'t str, &'t str) {
+    let shown = back_up(text, format, how, 0);
+    (&text[..shown.length], shown.quoted(text, format))
+}
+
+/// PC-3: JSON up to its settled text, in a string up to its last white space or its opening quote.
+#[test]
+fn json_hides_no_token_that_the_cut_goes_through() {
+    for (text, wanted, quoted) in [
+        (r#"{"price":19."#, r#"{"price":"#, r#""price":"#),
+        (r#"{"balance":-"#, r#"{"balance":"#, r#""balance":"#),
+        (r#"{"mass": 1e"#, r#"{"mass": "#, r#""mass": "#),
+        (r#"{"ok": tr"#, r#"{"ok": "#, r#""ok": "#),
+        (r#"{"ok": true"#, r#"{"ok": true"#, r#""ok": true"#),
+        (r#"{"p": "C:\\dir\"#, r#"{"p": ""#, r#""p": ""#),
+        (r#"{"t": "the boats we"#, r#"{"t": "the "#, r#""t": "the "#),
+        (r#"{"a": 1, "b": [3, 4, "#, r#"{"a": 1, "b": [3, 4, "#, "3, 4, "),
+        ("-", "-", "-"),
+    ] {
+        assert_eq!(shown(text, &Format::Json, BackUp::Little), (wanted, quoted), "{text}");
+    }
+}
+
+/// A second question holds enough that nothing else can be meant.
+#[test]
+fn a_second_question_backs_up_further() {
+    let text = r#"{"name": "harbour", "price": 19"#;
+    assert_eq!(shown(text, &Format::Json, BackUp::Far).0, r#"{"#);
+    let text = r#"{"name": "harbour", "description of it all": 19"#;
+    assert_eq!(shown(text, &Format::Json, BackUp::Far).0, r#"{"name": "harbour","#);
+    let text = "The harbour was quiet, and the boa";
+    assert_eq!(shown(text, &Format::Text, BackUp::Far).0, "The ");
+}
+
+/// PC-3: text up to its last white space; rows and tags up to the last settled one.
+#[test]
+fn text_is_shown_up_to_a_word_a_row_or_a_tag() {
+    for (text, format, wanted) in [
+        ("The boats were lyi", Format::Text, "The boats were "),
+        // Two letters alone would prove nothing.
+        ("The boats were ly", Format::Text, "The boats "),
+        ("The boats had been ", Format::Text, "The "),
+        // Behind a sign the same word may follow.
+        ("The boats had, all of them,", Format::Text, "The boats had, "),
+        ("One.\n\nTwo", Format::Text, "One.\n\n"),
+        ("- **Total", Format::Markdown, "- "),
+        ("| a | b |\n|---|---|\n| one | tw", Format::Markdown, "| a | b |\n|---|---|\n"),
+        ("<a><b>x</b><c na", Format::Tags, "<a><b>x</b>"),
+        ("{\"a\": 1}\n{\"a\": 2", Format::Jsonl, "{\"a\": 1}\n"),
+        ("{\"a\": 1}\n{\"a\": 2}\n", Format::Jsonl, "{\"a\": 1}\n{\"a\": 2}\n"),
+        ("<a><b>harbour</b>\n", Format::Tags, "<a>"),
+        ("Hello", Format::Text, "Hello"),
+    ] {
+        assert_eq!(shown(text, &format, BackUp::Little).0, wanted, "{text}");
+    }
+    let solid = "QUJD".repeat(200);
+    assert_eq!(shown(&solid, &Format::Text, BackUp::Far).0, solid);
+}
+
+/// PC-3: what is quoted of text is its last line, as far as it says enough and is not too long.
+#[test]
+fn the_last_line_is_quoted() {
+    let poem = "It was the first of May.\nThe harbour was quiet in the grey morning,\nand the gulls had not yet found the boats that lay the";
+    assert_eq!(
+        shown(poem, &Format::Text, BackUp::Little).1,
+        "and the gulls had not yet found the boats that lay"
+    );
+    let list = "# Boats in the harbour\n\nThese are all the boats that lay in the harbour:\n\n- the first one of them all\n- the";
+    assert_eq!(shown(list, &Format::Markdown, BackUp::Little).1, "- the first one of them all\n-");
+    let long = "word ".repeat(200);
+    let quoted = shown(&long, &Format::Text, BackUp::Little).1;
+    assert!(quoted.starts_with("word ") && quoted.len() <= 200, "{quoted}");
+}
+
+#[test]
+fn what_the_client_began_is_always_shown() {
+    let text = "Once upon a ti";
+    assert_eq!(back_up(text, &Format::Text, BackUp::Far, 12).length, 12);
+    assert_eq!(back_up(text, &Format::Text, BackUp::Far, 13).length, text.len());
+}
+
+proptest! {
+    /// A question shows a beginning, holds back a bounded end, and quotes the end of what it shows.
+    #[test]
+    fn a_question_shows_a_beginning(text in "[\\PC\n]{1,900}", far in any::<bool>(), which in 0..4_usize) {
+        let format = [Format::Json, Format::Jsonl, Format::Text, Format::Tags][which].clone();
+        let how = if far { BackUp::Far } else { BackUp::Little };
+        let shown = back_up(&text, &format, how, 0);
+        prop_assert!(text.is_char_boundary(shown.length) && text.is_char_boundary(shown.quoted_from));
+        prop_assert!(shown.quoted_from <= shown.length && shown.length <= text.len());
+        prop_assert!(text[shown.length..].chars().count() <= HELD_LIMIT_CHARS + 6);
+        prop_assert!(shown.quoted(&text, &format).chars().count() <= QUOTED_LIMIT_CHARS + 1);
+    }
+}

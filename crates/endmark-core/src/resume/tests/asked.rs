@@ -1,0 +1,233 @@
+//! PC-3, PC-4: a question shows the text up to a boundary, and the answer proves its seam, or is refused.
+
+use std::collections::BTreeMap;
+
+use super::{Reply, exhausted, limit, normal};
+use crate::{
+    ExhaustedCause, Format, Join, Resume, ResumeAsk, ResumeOutcome, ResumePolicy, ResumeStep, Stop, Wanted,
+};
+
+/// How a model that knows the document answers a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Answers {
+    /// From the end of what it is shown.
+    Behind,
+    /// With what was quoted, and then so.
+    Quoting,
+    /// From the cut, though it was shown less.
+    FromTheCut,
+    /// All of it again, behind an announcement.
+    Anew,
+    /// With another value.
+    Otherwise,
+    Talking,
+}
+
+const ALL: [Answers; 6] = [
+    Answers::Behind,
+    Answers::Quoting,
+    Answers::FromTheCut,
+    Answers::Anew,
+    Answers::Otherwise,
+    Answers::Talking,
+];
+
+fn answer(how: Answers, document: &str, ask: &ResumeAsk) -> String {
+    let (shown, cut) = (ask.shown, ask.so_far.len());
+    match how {
+        _ if ask.wanted != Wanted::Rest => document.to_owned(),
+        Answers::Behind => document[shown.length..].to_owned(),
+        Answers::Quoting => document[shown.quoted_from..].to_owned(),
+        Answers::FromTheCut => document[cut..].to_owned(),
+        Answers::Anew => format!("Here it is:\n\n{document}"),
+        Answers::Otherwise => {
+            let held = &document[shown.length..];
+            let end = held.find([',', ' ', '}', ']', '"']).unwrap_or(held.len());
+            format!("77{}", &held[end..])
+        }
+        Answers::Talking => "It looks like my last reply was cut off. Where shall I go on?".to_owned(),
+    }
+}
+
+/// What becomes of a document that is cut here; the client of a stream has all of that.
+fn recover(
+    document: &str,
+    cut: usize,
+    format: Option<Format>,
+    how: Answers,
+    streamed: bool,
+) -> Option<String> {
+    let sent = if streamed { cut } else { 0 };
+    let policy = ResumePolicy { sent, room_to_restart: true, ..ResumePolicy::default() };
+    let mut resume = Resume::new(policy, format, limit(&document[..cut]));
+    loop {
+        match resume.next() {
+            ResumeStep::Ask(ask) => resume.reply(normal(&answer(how, document, &ask)), Join::Prompted),
+            ResumeStep::Done(ResumeOutcome::Whole { text, .. }) => return Some(text),
+            ResumeStep::Done(_) => return None,
+        }
+    }
+}
+
+/// How many there were, and how many of them came out whole, by how the model answers and whether it was streamed.
+#[derive(Default)]
+struct Counts(BTreeMap<(Answers, bool), (u32, u32)>);
+
+impl Counts {
+    fn count(&mut self, how: Answers, streamed: bool, is_whole: bool) {
+        let (all, whole) = self.0.entry((how, streamed)).or_default();
+        (*all, *whole) = (*all + 1, *whole + u32::from(is_whole));
+    }
+
+    fn at_least(&self, percent: u32, streamed: bool, ways: &[Answers]) {
+        for ((how, streamed), (all, whole)) in &self.0 {
+            println!("{how:<12?} streamed {streamed:<5} {whole:>4} of {all} whole");
+        }
+        for how in ways {
+            let (all, whole) = self.0[&(*how, streamed)];
+            assert!(whole * 100 >= all * percent, "{how:?} streamed {streamed}: {whole} of {all}");
+        }
+    }
+}
+
+const DOCUMENTS: [&str; 4] = [
+    r#"{"price":19.99,"balance":-250,"mass":-1.5e-30,"count":1123,"ratio":0.5,"list":[1,22,-3,4e5,100100]}"#,
+    r#"{"p": "C:\\dir\\new", "e": "a\u00e9b\ud83d\ude00c", "t": "one two  three", "q": "say \"hi\" now"}"#,
+    r#"[{"id": 7, "on": true, "off": false, "no": null}, {"id": 77, "name": "that that is"}, [[], {}], 1 , 2 ]"#,
+    "{\n  \"name\": \"Ada Lovelace\",\n  \"born\": 1815,\n  \"ids\": [11, 111, 1111],\n  \"z\": \"\"\n}",
+];
+
+/// PC-4: cut at every byte in numbers, signs, exponents, escapes and around spaces: the text the model meant, or none.
+#[test]
+fn json_cut_anywhere_is_never_wrong() {
+    let mut counts = Counts::default();
+    for document in DOCUMENTS {
+        for cut in (1..document.len()).step_by(stride()) {
+            for how in ALL {
+                for streamed in [false, true] {
+                    let got = recover(document, cut, Some(Format::Json), how, streamed);
+                    counts.count(how, streamed, got.is_some());
+                    let Some(got) = got else { continue };
+                    // A model that says 77 means it.
+                    let is_meant = how == Answers::Otherwise || same(&got, document);
+                    assert!(is_meant, "{how:?} {streamed}: {:?} + …: {got}", &document[..cut]);
+                    assert!(!streamed || got.starts_with(&document[..cut]), "{how:?}: {got}");
+                }
+            }
+        }
+    }
+    let ways = [Answers::Behind, Answers::Quoting, Answers::FromTheCut, Answers::Anew, Answers::Talking];
+    counts.at_least(99, false, &ways);
+    counts.at_least(97, true, &ways[..2]);
+}
+
+/// Every so many-th cut is tried; every one where `ENDMARK_EVERY_CUT` is set.
+fn stride() -> usize {
+    if std::env::var_os("ENDMARK_EVERY_CUT").is_some() { 1 } else { 3 }
+}
+
+fn same(one: &str, other: &str) -> bool {
+    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    value(one) == value(other)
+}
+
+const TEXTS: [&str; 3] = [
+    "The harbour was quiet that morning, and the boats were lying still. Mira counted the nets twice, because \
+     her father had taught her to count everything twice.\n\nHe had said that that was enough, as it had always been, and that nothing else mattered in the end.",
+    "# Plan\n\n- **Total Cost**: $628\n- **Role**: fishing AND selling\n\n| boat | nets |\n|---|---|\n| one | 12 |\n\
+     | two | 12 |\n",
+    "def main():\n    total = 0\n    for boat in boats:\n        total += boat.nets\n    return total\n\n\n\
+     if __name__ == \"__main__\":\n    main()\n",
+];
+
+/// PC-4: the same of text, byte for byte: no space is lost, and no last sentence.
+#[test]
+fn text_cut_anywhere_is_never_wrong() {
+    let mut counts = Counts::default();
+    for document in TEXTS {
+        for cut in (30..document.len()).step_by(stride()) {
+            for how in ALL.into_iter().filter(|how| *how != Answers::Otherwise) {
+                for streamed in [false, true] {
+                    let got = recover(document, cut, None, how, streamed);
+                    counts.count(how, streamed, got.is_some());
+                    if let Some(got) = got {
+                        let cut = &document[..cut];
+                        assert_eq!(got.trim_end(), document.trim_end(), "{how:?} {streamed}: {cut:?} + …");
+                    }
+                }
+            }
+        }
+    }
+    let ways = [Answers::Behind, Answers::Quoting, Answers::FromTheCut, Answers::Anew, Answers::Talking];
+    counts.at_least(99, false, &ways);
+    counts.at_least(95, true, &ways[..3]);
+}
+
+fn asked(first: &str, format: Option<Format>) -> Resume {
+    Resume::new(ResumePolicy { max_attempts: 1, ..ResumePolicy::default() }, format, limit(first))
+}
+
+/// What the question left open is not guessed.
+#[test]
+fn an_answer_that_may_be_another_value_is_refused() {
+    for (first, rest) in [
+        (r#"{"price":19."#, "99}"),
+        (r#"{"balance":-"#, "250}"),
+        (r#"{"p": "C:\\dir\"#, r#"new"}"#),
+        (r#"{"t": "the boa"#, r#"ts"}"#),
+        ("[1, 2", "3]"),
+    ] {
+        let mut resume = asked(first, Some(Format::Json));
+        resume.reply(normal(rest), Join::Prompted);
+        let end = exhausted(&resume);
+        assert_eq!(resume.beginning(), first, "{rest}: {end:?}");
+    }
+}
+
+/// The last word may be written otherwise only where the client has nothing of it.
+#[test]
+fn a_rewritten_word_replaces_the_received_one_where_nothing_was_sent() {
+    let first = "The harbour was quiet that morning, and the boa";
+    let rest = "The harbour was quiet that morning, and the ships were lying still.";
+    let mut resume = asked(first, None);
+    resume.reply(normal(rest), Join::Prompted);
+    let ResumeStep::Done(ResumeOutcome::Whole { text, seams, .. }) = resume.next() else {
+        panic!("it is refused")
+    };
+    assert_eq!((text.as_str(), seams[0].style.name()), (rest, "rewritten"));
+    let policy = ResumePolicy { max_attempts: 1, sent: first.len(), ..ResumePolicy::default() };
+    let mut resume = Resume::new(policy, None, limit(first));
+    resume.reply(normal(rest), Join::Prompted);
+    assert_eq!(exhausted(&resume).cause, ExhaustedCause::Attempts);
+}
+
+/// PC-5: all of the reply is asked for as the last of the attempts.
+#[test]
+fn a_refused_seam_is_no_end_where_nothing_was_sent() {
+    let first = || limit("The harbour was qui");
+    let talk = || normal("Could you tell me where to go on?");
+    let policy = ResumePolicy { room_to_restart: true, ..ResumePolicy::default() };
+    let mut resume = Resume::new(policy.clone(), None, first());
+    resume.reply(talk(), Join::Prompted);
+    let ResumeStep::Ask(ask) = resume.next() else { panic!("nothing is asked") };
+    assert_eq!((ask.wanted, ask.attempt), (Wanted::Restart, 2));
+    resume.reply(normal("The harbour was grey."), Join::Exact);
+    let ResumeStep::Done(ResumeOutcome::Whole { text, attempts, .. }) = resume.next() else { panic!("cut") };
+    assert_eq!((text.as_str(), attempts), ("The harbour was grey.", 2));
+    // One that is cut again, refused, or begins otherwise than what the client has, is none.
+    for (sent, again) in [
+        (0, limit("The harbour was quiet, and")),
+        (0, Reply::stopped("No.", Stop::Refused)),
+        (15, normal("A harbour was grey.")),
+    ] {
+        let mut resume = Resume::new(ResumePolicy { sent, ..policy.clone() }, None, first());
+        resume.reply(talk(), Join::Prompted);
+        resume.reply(again, Join::Exact);
+        exhausted(&resume);
+        assert_eq!(resume.beginning(), "The harbour was qui");
+    }
+    let mut resume = Resume::new(ResumePolicy::default(), None, first());
+    resume.reply(talk(), Join::Prompted);
+    let ResumeStep::Ask(ask) = resume.next() else { panic!("nothing is asked") };
+    assert_eq!(ask.wanted, Wanted::Rest, "there is no room for more");
+}
