@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod cap;
+pub mod compact;
 pub mod conversation;
 mod models;
 mod moment;

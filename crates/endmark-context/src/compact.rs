@@ -1,0 +1,349 @@
+//! Compaction (CX-1 to CX-4): a conversation that has grown too long goes on with its first and newest messages, and a
+//! summary of what stood between. No model is asked, and the same conversation always gives the same.
+//!
+//! The sliding window and the emergency brake are two policies of one machine. It decides on a [`Conversation`], and
+//! answers with edits by turn, so that the prefix before the first of them stays byte for byte.
+
+mod anchors;
+mod digest;
+mod invariants;
+mod ledger;
+mod narrative;
+mod plan;
+mod policy;
+mod receipt;
+mod relevance;
+mod repair;
+mod sizes;
+mod summary;
+
+use std::collections::HashSet;
+
+use crate::conversation::{Changes, Content, Conversation, Edit, Message, NewResult, Pairs, Place, Role};
+use anchors::Anchor;
+pub use anchors::AnchorKind;
+pub use invariants::{Violation, violations};
+use ledger::Ledger;
+use plan::{Fixed, Plan, Planner};
+pub use policy::{
+    Count, EMERGENCY_TRIGGER_TOKENS, KEEP_TURNS, Mode, Policy, WINDOW_BUDGET_TOKENS, WINDOW_TRIGGER_TOKENS,
+};
+pub use receipt::{NotMade, Receipt};
+use relevance::Relevance;
+use sizes::{Sizes, TURN_TOKENS};
+use summary::Draft;
+
+/// After a compaction by trigger the history has at most so much of it, in parts of ten, as far as the summary is
+/// concerned: the next one is to be some turns away.
+const AFTER_TENTHS: u64 = 6;
+/// A summary of the window has this much room in any case, if the budget leaves it.
+const LEAST_SUMMARY_TOKENS: u64 = 1_500;
+/// A summary has this much room even where the budget leaves none: without it what was condensed would be lost.
+const LEAST_ROOM_TOKENS: u64 = 64;
+/// No summary is longer.
+const MOST_SUMMARY_TOKENS: u64 = 32_000;
+/// A compaction by trigger makes the history smaller by so much at least, in parts of ten.
+const LEAST_GAIN_TENTHS: u64 = 2;
+
+/// What a compaction comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compacted {
+    /// The edits; none where nothing is to be done.
+    pub edits: Vec<Edit>,
+    /// What was done, and what it came to.
+    pub receipt: Receipt,
+}
+
+/// Compacts a conversation, if the policy asks for it.
+///
+/// The first and the newest message of the user's stay as they are, with the instructions, what the provider condensed
+/// itself, and the newest turns. All between becomes one message: what happened, and the anchors of it.
+///
+/// ```
+/// use endmark_context::compact::{Policy, compact};
+/// use endmark_context::conversation::{Content, Conversation, Part, Role, Turn};
+/// let say = |role, text: String| Turn { role, span: 0..0, parts: vec![Part { span: 0..0, content: Content::Text(text.into()) }] };
+/// let mut turns = vec![say(Role::User, "Sort the orders".into())];
+/// for number in 0..40 {
+///     turns.push(say(Role::Assistant, format!("Order A{number} is sorted now, and the next one follows. ").repeat(9)));
+///     turns.push(say(Role::User, format!("Go on with {number}")));
+/// }
+/// let conversation = Conversation { turns, ..Conversation::default() };
+/// let count = |text: &str| (text.len() / 4) as u64;
+/// let policy = Policy { trigger_tokens: 1_000, budget_tokens: 2_000, ..Policy::window(count) };
+/// let compacted = compact(&conversation, &policy);
+/// assert!(compacted.receipt.tokens_after < 2_000 && compacted.receipt.tokens_before > 4_000);
+/// ```
+pub fn compact(conversation: &Conversation<'_>, policy: &Policy) -> Compacted {
+    let sizes = Sizes::of(conversation, policy.count);
+    let pairs = Pairs::of(conversation);
+    let fixed = Fixed::of(conversation, &pairs);
+    let history = sizes.from(fixed.head);
+    let whole = history + policy.fixed_tokens + (0..fixed.head).map(|turn| sizes.turn(turn)).sum::<u64>();
+    let measured = if policy.mode == Mode::Emergency { whole } else { history };
+    let budget = match policy.keep_share {
+        Some(share) => share_of(history + condensed_before(&fixed, &sizes), share),
+        None => policy.budget_tokens,
+    };
+    let is_due = match policy.keep_share {
+        Some(_) => history > budget,
+        None => measured >= policy.trigger_tokens,
+    };
+    if !is_due {
+        return Compacted::nothing(history, NotMade::BelowTrigger);
+    }
+    let machine = Machine { conversation, policy, sizes, pairs, fixed, history, budget };
+    machine.run()
+}
+
+/// The share of a number of tokens.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "tokens of a conversation, and a share between 0 and 1"
+)]
+fn share_of(tokens: u64, share: f64) -> u64 {
+    (tokens as f64 * share.clamp(0.0, 1.0)) as u64
+}
+
+/// How many tokens more there were before earlier compactions.
+fn condensed_before(fixed: &Fixed, sizes: &Sizes) -> u64 {
+    let more = |(turn, summary): &(usize, summary::Summary)| summary.tokens.saturating_sub(sizes.turn(*turn));
+    fixed.summaries.iter().map(more).sum()
+}
+
+struct Machine<'m> {
+    conversation: &'m Conversation<'m>,
+    policy: &'m Policy,
+    sizes: Sizes,
+    pairs: Pairs,
+    fixed: Fixed,
+    history: u64,
+    budget: u64,
+}
+
+impl Machine<'_> {
+    fn run(&self) -> Compacted {
+        let count = self.policy.count;
+        let relevance = Relevance::of(self.conversation);
+        let found = self.anchors();
+        let (mut all, mut anchors_before) = (Ledger::default(), Vec::with_capacity(found.len()));
+        for (turn, anchors) in found.iter().enumerate() {
+            anchors_before.push(all.tokens());
+            all.absorb(anchors, turn, count);
+        }
+        let planner = Planner {
+            conversation: self.conversation,
+            fixed: &self.fixed,
+            sizes: &self.sizes,
+            anchors_before: &anchors_before,
+            budget: self.budget,
+        };
+        let plan = planner.plan(self.policy);
+        let stays = self.stays(&plan);
+        let folded: Vec<usize> = (0..stays.len()).filter(|turn| !stays[*turn]).collect();
+        let mut edits = repair::edits(self.conversation, &self.pairs, &stays);
+        let mut visible = self.visible(&stays);
+        let shortened = self.shorten(&planner, &plan, &relevance, &stays, &mut visible, &mut edits);
+        let is_new = |turn: &usize| self.fixed.summaries.iter().all(|(own, _)| own != turn);
+        if !folded.iter().any(is_new) && shortened == 0 {
+            return Compacted::nothing(self.history, NotMade::NothingToCondense);
+        }
+        let mut ledger = Ledger::default();
+        for turn in &folded {
+            ledger.absorb(&found[*turn], *turn, count);
+        }
+        ledger.forget(&visible);
+        let lines = self.lines(&folded);
+        let messages: u64 = folded.iter().filter(|turn| is_new(turn)).count() as u64
+            + self.fixed.summaries.iter().map(|(_, summary)| summary.messages).sum::<u64>();
+        // What the kept turns have now is taken from what all had: so the next time knows what that was.
+        let kept = self.tokens_after(&edits, &stays);
+        let before = self.history + condensed_before(&self.fixed, &self.sizes);
+        let draft = Draft {
+            messages,
+            tokens: before.saturating_sub(kept),
+            // Where there is hardly room for the ledger, none is for a narrative.
+            lines: if self.budget > kept + LEAST_ROOM_TOKENS { &lines } else { &[] },
+            ledger: &ledger,
+            relevance: &relevance,
+        };
+        let mut written = summary::Written::default();
+        if !folded.is_empty() {
+            written = draft.write(self.room(kept), count);
+            Self::put_in(&folded, &written.text, &mut edits);
+        }
+        let after = kept + if folded.is_empty() { 0 } else { written.tokens + TURN_TOKENS };
+        // What was condensed before is not condensed again for a little.
+        let is_first = self.fixed.summaries.is_empty();
+        let limit = match self.policy.keep_share {
+            Some(_) if is_first => self.history.saturating_sub(1),
+            _ => self.history - self.history * LEAST_GAIN_TENTHS / 10,
+        };
+        if after > limit {
+            return Compacted::nothing(self.history, NotMade::TooLittleGain);
+        }
+        let mut receipt = Receipt::of(self.conversation, &folded, self.history, after);
+        receipt.shortened_results = shortened;
+        receipt.is_over_budget = after > self.budget;
+        receipt.anchors = receipt::anchors(&ledger, &written.kept);
+        Compacted { edits, receipt }.checked(self.conversation)
+    }
+
+    /// The anchors of each turn; those of a summary of ours are the ledger that it has.
+    fn anchors(&self) -> Vec<Vec<Anchor>> {
+        let of = |turn: usize| {
+            let own = self.fixed.summaries.iter().find(|(own, _)| *own == turn);
+            own.map_or_else(
+                || anchors::of_turn(self.conversation, &self.pairs, turn),
+                |(_, own)| own.anchors.clone(),
+            )
+        };
+        (0..self.conversation.turns.len()).map(of).collect()
+    }
+
+    /// What can be read in the turns that stay, results of tools aside.
+    fn visible(&self, stays: &[bool]) -> HashSet<String> {
+        let mut visible = HashSet::new();
+        let kept = self.conversation.turns.iter().zip(stays).filter(|(_, stays)| **stays);
+        // What instructions say by the way is said of no case.
+        let kept = kept.filter(|(turn, _)| turn.role != Role::System);
+        for part in kept.flat_map(|(turn, _)| &turn.parts) {
+            match &part.content {
+                Content::Text(text) => anchors::exact_words(text, &mut visible),
+                Content::Call(call) => anchors::exact_words(&call.arguments, &mut visible),
+                _ => {}
+            }
+        }
+        visible
+    }
+
+    fn lines(&self, folded: &[usize]) -> Vec<String> {
+        let of = |turn: &usize| {
+            let own = self.fixed.summaries.iter().find(|(own, _)| own == turn);
+            match own {
+                Some((_, own)) => own.lines.clone(),
+                None => narrative::lines(self.conversation, &self.pairs, *turn, self.policy.mode),
+            }
+        };
+        folded.iter().flat_map(of).collect()
+    }
+
+    fn stays(&self, plan: &Plan) -> Vec<bool> {
+        let stays = |turn: usize| {
+            let is_own = self.fixed.summaries.iter().any(|(own, _)| *own == turn);
+            turn < self.fixed.from || self.fixed.pinned.contains(&turn) || (turn >= plan.tail && !is_own)
+        };
+        (0..self.conversation.turns.len()).map(stays).collect()
+    }
+
+    /// Shortens results among the newest turns; gives how many.
+    fn shorten(
+        &self,
+        planner: &Planner<'_>,
+        plan: &Plan,
+        relevance: &Relevance,
+        stays: &[bool],
+        visible: &mut HashSet<String>,
+        edits: &mut Vec<Edit>,
+    ) -> u64 {
+        let Some(most) = plan.result_tokens else { return 0 };
+        let mut shortened = 0;
+        for place in planner.results(plan.tail) {
+            let is_kept = self.pairs.call_of(place).is_some_and(|call| stays[call.turn]);
+            let result = self.conversation.turns[place.turn].parts[place.part].result();
+            let Some(result) = result.filter(|_| is_kept) else { continue };
+            let tokens = self.sizes.part(place);
+            let short = digest::shortened(&result.text, tokens, most, relevance, visible, self.policy.count);
+            anchors::exact_words(short.as_deref().unwrap_or(&result.text), visible);
+            if let Some(text) = short {
+                edits.push(Edit::SetText { place, text });
+                shortened += 1;
+            }
+        }
+        shortened
+    }
+
+    /// How much the summary may have.
+    fn room(&self, kept: u64) -> u64 {
+        let room = self.budget.saturating_sub(kept + TURN_TOKENS).max(LEAST_ROOM_TOKENS);
+        if self.policy.keep_share.is_some() {
+            return room;
+        }
+        let aim = (self.policy.trigger_tokens.min(self.budget) * AFTER_TENTHS / 10).saturating_sub(kept);
+        room.min(aim.max(LEAST_SUMMARY_TOKENS)).min(MOST_SUMMARY_TOKENS)
+    }
+
+    /// The tokens of the history without its summary after these edits.
+    fn tokens_after(&self, edits: &[Edit], stays: &[bool]) -> u64 {
+        let Ok(changes) = Changes::of(self.conversation, edits) else {
+            return self.history;
+        };
+        let mut kept = 0;
+        for (turn, standing) in self.conversation.turns.iter().enumerate().skip(self.fixed.head) {
+            for before in changes.inserted(turn) {
+                kept += self.tokens_of(before);
+            }
+            if !stays[turn] || changes.drops_turn(turn) {
+                continue;
+            }
+            kept += TURN_TOKENS;
+            for part in 0..standing.parts.len() {
+                let place = Place { turn, part };
+                if !changes.drops_part(place) {
+                    kept += changes.text(place).map_or_else(|| self.sizes.part(place), self.policy.count);
+                }
+            }
+        }
+        kept + changes
+            .inserted(self.conversation.turns.len())
+            .iter()
+            .map(|it| self.tokens_of(it))
+            .sum::<u64>()
+    }
+
+    fn tokens_of(&self, message: &Message) -> u64 {
+        let count = self.policy.count;
+        TURN_TOKENS
+            + match message {
+                Message::User(text) => count(text),
+                Message::Results(results) => results
+                    .iter()
+                    .map(|result| match result {
+                        NewResult::Moved(place) => self.sizes.part(*place),
+                        NewResult::Absent { text, .. } => count(text),
+                    })
+                    .sum(),
+            }
+    }
+
+    /// The summary in the place of the first run of turns that go; the others go without one.
+    fn put_in(folded: &[usize], text: &str, edits: &mut Vec<Edit>) {
+        let Some(start) = folded.first().copied() else { return };
+        let run = folded.iter().zip(start..).take_while(|(turn, expected)| **turn == *expected).count();
+        let message = Message::User(text.to_owned());
+        edits.push(Edit::Replace { turns: start..start + run, message });
+        edits.extend(folded[run..].iter().map(|turn| Edit::DropTurn(*turn)));
+    }
+}
+
+impl Compacted {
+    fn nothing(history: u64, reason: NotMade) -> Self {
+        Self { edits: Vec::new(), receipt: Receipt::nothing(history, reason) }
+    }
+
+    /// Says in debug builds where something that must hold does not.
+    fn checked(self, conversation: &Conversation<'_>) -> Self {
+        if cfg!(debug_assertions) {
+            let changes = Changes::of(conversation, &self.edits);
+            let found = changes.as_ref().map(|changes| violations(conversation, changes));
+            debug_assert!(
+                matches!(&found, Ok(found) if found.is_empty()),
+                "{found:?} after {:?}",
+                self.edits
+            );
+        }
+        self
+    }
+}

@@ -1,0 +1,119 @@
+//! What an agent may need again of a turn (CX-4): found by its shape and its place, not by the words of one system.
+
+mod call;
+mod shape;
+mod text;
+mod tree;
+
+use std::collections::HashSet;
+
+use crate::conversation::{Content, Conversation, Pairs, Place, Role, Turn};
+
+pub(crate) use call::{described, outcome};
+pub(crate) use shape::{Shape, is_strange, shape_of, words};
+pub(crate) use text::clipped;
+
+/// What kind of anchor it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AnchorKind {
+    /// A line of the user's: wishes, constraints, decisions.
+    Said,
+    /// A step that is still to be done.
+    Todo,
+    /// What the model said that it decided.
+    Decision,
+    /// A line that reports an error.
+    Error,
+    /// A call, and how it ended.
+    Command,
+    /// A file.
+    File,
+    /// An address.
+    Url,
+    /// An id, a name, a date: a value that is said exactly or not at all.
+    Identifier,
+    /// A number.
+    Number,
+}
+
+/// One thing to be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Anchor {
+    pub(crate) kind: AnchorKind,
+    /// What it belongs to: the field it stood in, the call it is about; empty where nothing says it.
+    pub(crate) key: String,
+    pub(crate) value: String,
+    pub(crate) place: Source,
+}
+
+/// Where an anchor was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// In a text of the user's.
+    User,
+    /// In a text of the model's.
+    Assistant,
+    /// In the arguments of a call.
+    Argument,
+    /// In the result of one.
+    Result,
+    /// In a ledger that was made before.
+    Ledger,
+}
+
+/// The names of arguments that calls of the conversation had.
+pub(crate) fn argument_names(conversation: &Conversation<'_>) -> HashSet<String> {
+    let mut names = HashSet::new();
+    for call in conversation.turns.iter().flat_map(Turn::calls) {
+        tree::names(&call.arguments, &mut names);
+    }
+    names
+}
+
+/// The anchors of a turn, in their order.
+pub(crate) fn of_turn(conversation: &Conversation<'_>, pairs: &Pairs, position: usize) -> Vec<Anchor> {
+    let mut anchors = Vec::new();
+    let Some(turn) = conversation.turns.get(position) else { return anchors };
+    for (part, standing) in turn.parts.iter().enumerate() {
+        match &standing.content {
+            Content::Text(text) if turn.role == Role::User => text::of_user(text, &mut anchors),
+            Content::Text(text) => text::of_assistant(text, &mut anchors),
+            Content::Call(call) => {
+                let result = pairs.result_of(Place { turn: position, part });
+                let result =
+                    result.and_then(|at| conversation.turns.get(at.turn)?.parts.get(at.part)?.result());
+                call::anchors(call, result, &mut anchors);
+            }
+            Content::Result(result) => of_result(&result.text, result.is_error, &mut anchors),
+            Content::Media(media) => anchors.extend(media.name.as_ref().map(|name| Anchor {
+                kind: AnchorKind::File,
+                key: String::new(),
+                value: clipped(name, text::MAX_VALUE_CHARS),
+                place: Source::User,
+            })),
+            Content::Reasoning { .. } | Content::Server { .. } | Content::Unknown { .. } => {}
+        }
+    }
+    anchors
+}
+
+/// The words that can be read in a text.
+pub(crate) fn exact_words(text: &str, visible: &mut HashSet<String>) {
+    for word in words(text) {
+        if !visible.contains(word) {
+            visible.insert(word.to_owned());
+        }
+    }
+}
+
+/// The anchors of a result's text.
+pub(crate) fn of_result(text: &str, is_error: bool, anchors: &mut Vec<Anchor>) {
+    if !tree::anchors(text, Source::Result, anchors) {
+        text::of_output(text, is_error, anchors);
+    } else if is_error {
+        text::error_in(text, anchors);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! Anchors of a call: what it was called with, and how it ended.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::text::{clipped, is_error_line};
+use super::{Anchor, AnchorKind, Source, tree};
+use crate::conversation::{Call, ToolResult};
+
+/// The longest description of a call's arguments, in characters.
+const MAX_ARGUMENTS_CHARS: usize = 160;
+/// The longest description of how a call ended.
+const MAX_OUTCOME_CHARS: usize = 120;
+/// Names under which programs are told that ran.
+const COMMAND_NAMES: [&str; 3] = ["command", "cmd", "script"];
+/// Names under which results say how a program ended.
+const EXIT_NAMES: [&str; 5] = ["exit_code", "exitCode", "exit_status", "returncode", "return_code"];
+/// Beginnings of the same in text.
+const EXIT_WORDS: [&str; 4] = ["exit code", "exit status", "exited with", "return code"];
+
+/// The arguments' values, and the call itself with how it ended.
+pub(super) fn anchors(call: &Call<'_>, result: Option<&ToolResult<'_>>, anchors: &mut Vec<Anchor>) {
+    if !tree::anchors(&call.arguments, Source::Argument, anchors) {
+        super::text::exact(&call.arguments, Source::Argument, anchors);
+    }
+    let place = if is_program(call) { Source::Argument } else { Source::Result };
+    anchors.push(Anchor { kind: AnchorKind::Command, key: described(call), value: outcome(result), place });
+}
+
+/// Whether a call runs a program: its text is a command, by the name of its argument or by its shape.
+fn is_program(call: &Call<'_>) -> bool {
+    match tree::parsed(&call.arguments) {
+        Some(Value::Object(fields)) => fields.iter().any(|(name, value)| {
+            let named = COMMAND_NAMES.contains(&name.as_str());
+            named || value.as_str().is_some_and(|text| text.contains(" --") || text.contains(" && "))
+        }),
+        _ => false,
+    }
+}
+
+/// A call in one line: its name, and its arguments without their names.
+pub(crate) fn described(call: &Call<'_>) -> String {
+    fn leaves(value: &Value, out: &mut String) {
+        match value {
+            Value::Object(fields) => fields.values().for_each(|value| leaves(value, out)),
+            Value::Array(items) => items.iter().for_each(|item| leaves(item, out)),
+            Value::Null => {}
+            _ if out.len() > MAX_ARGUMENTS_CHARS * 4 => {}
+            Value::String(text) => push(out, text),
+            other => push(out, &other.to_string()),
+        }
+    }
+    fn push(out: &mut String, text: &str) {
+        if !out.is_empty() {
+            out.push_str(", ");
+        }
+        out.push_str(text);
+    }
+    let mut arguments = String::new();
+    match tree::parsed(&call.arguments) {
+        Some(value) => leaves(&value, &mut arguments),
+        None => arguments.push_str(&call.arguments),
+    }
+    let name = clipped(&call.name, MAX_OUTCOME_CHARS);
+    format!("{name}({})", clipped(&arguments, MAX_ARGUMENTS_CHARS).replace(" → ", " "))
+}
+
+/// How a call ended, in a few words.
+pub(crate) fn outcome(result: Option<&ToolResult<'_>>) -> String {
+    let Some(result) = result else { return "no result".to_owned() };
+    let tree = tree::parsed(&result.text);
+    let code = match &tree {
+        Some(Value::Object(fields)) => EXIT_NAMES.iter().find_map(|name| fields.get(*name)?.as_i64()),
+        Some(_) => None,
+        None => exit_code(&result.text),
+    };
+    if let Some(code) = code {
+        let mut said = format!("exit {code}");
+        if let Some(line) = (code != 0).then(|| error_line(&result.text)).flatten() {
+            let _ = write!(said, ": {line}");
+        }
+        return said;
+    }
+    if result.is_error {
+        return format!("failed: {}", error_line(&result.text).unwrap_or_default());
+    }
+    match tree {
+        Some(Value::Array(items)) => format!("{} items", items.len()),
+        Some(_) => "ok".to_owned(),
+        None => match (result.text.lines().count(), error_line_in(&result.text)) {
+            (_, Some(line)) => line,
+            (0 | 1, None) => clipped(&result.text, MAX_OUTCOME_CHARS / 2),
+            (lines, None) => format!("{lines} lines"),
+        },
+    }
+}
+
+fn exit_code(text: &str) -> Option<i64> {
+    // It stands at the end or at the beginning, and a search through all of a long output would find others' words.
+    let lines = || text.lines().take(3).chain(text.lines().rev().take(3));
+    lines().find_map(|line| {
+        let lower = line.to_ascii_lowercase();
+        let at = EXIT_WORDS.iter().find_map(|words| Some(lower.find(words)? + words.len()))?;
+        let digits = lower.get(at..)?.trim_start_matches(|sign: char| !sign.is_ascii_digit() && sign != '-');
+        let end = digits.find(|sign: char| !sign.is_ascii_digit() && sign != '-').unwrap_or(digits.len());
+        digits.get(..end)?.parse().ok()
+    })
+}
+
+fn error_line_in(text: &str) -> Option<String> {
+    let line = text.lines().find(|line| is_error_line(line))?;
+    Some(clipped(line, MAX_OUTCOME_CHARS))
+}
+
+fn error_line(text: &str) -> Option<String> {
+    error_line_in(text).or_else(|| {
+        let first = text.lines().find(|line| !line.trim().is_empty())?;
+        Some(clipped(first, MAX_OUTCOME_CHARS))
+    })
+}

@@ -1,0 +1,170 @@
+//! What a word is by its shape alone (CX-4): no word list knows the ids of somebody's system.
+
+/// The shape of a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shape {
+    /// An address with a scheme.
+    Url,
+    /// A path or a file's name.
+    File,
+    /// Letters and digits together, or joined words with a digit: ids, codes, hashes, versions, mail addresses.
+    Identifier,
+    /// A date or a time.
+    Date,
+    /// A number, with its unit or sign of currency.
+    Number,
+    /// Anything else.
+    Word,
+}
+
+/// Longer words are data, and no anchors.
+const MAX_WORD_BYTES: usize = 200;
+
+/// A file's ending has at most so many letters.
+const MAX_ENDING_BYTES: usize = 5;
+
+/// The shape of a word without what surrounds it.
+pub(crate) fn shape_of(word: &str) -> Shape {
+    let (mut letters, mut digits, mut joints, mut others) = (0_usize, 0_usize, 0_usize, 0_usize);
+    for character in word.chars() {
+        match character {
+            _ if character.is_ascii_digit() => digits += 1,
+            _ if character.is_alphabetic() => letters += 1,
+            '-' | '_' | '.' | ':' | '/' | '@' | '#' | '+' | '\\' | '~' | '=' => joints += 1,
+            _ => others += 1,
+        }
+    }
+    if word.len() > MAX_WORD_BYTES || letters + digits == 0 {
+        return Shape::Word;
+    }
+    if word.split_once("://").is_some_and(|(scheme, rest)| is_plain(scheme) && !rest.is_empty()) {
+        return Shape::Url;
+    }
+    if is_date(word) {
+        return Shape::Date;
+    }
+    if others == 0 && is_file(word, digits) {
+        return Shape::File;
+    }
+    let behind_sign = word.trim_start_matches(['-', '+', '$', '€', '£', '¥']);
+    if behind_sign.starts_with(|sign: char| sign.is_ascii_digit())
+        && letters <= 2
+        && !behind_sign.contains('-')
+        && word.chars().all(is_of_number)
+    {
+        return Shape::Number;
+    }
+    if others == 0 && letters > 0 && (digits > 0 || is_joined(word) || is_address(word)) {
+        return Shape::Identifier;
+    }
+    // Codes are often capitals alone.
+    if others + joints + digits == 0 && letters >= 5 && word.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        return Shape::Identifier;
+    }
+    // Digits in groups, as of cards, telephones and accounts.
+    if others == 0 && letters == 0 && digits >= 4 && joints > 0 { Shape::Identifier } else { Shape::Word }
+}
+
+fn is_plain(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+')
+}
+
+fn is_of_number(character: char) -> bool {
+    character.is_ascii_digit() || character.is_alphabetic() || ".,%$€£¥+-".contains(character)
+}
+
+/// Words joined as in code: `snake_case`, `SCREAMING_CASE`, `camelCase`.
+fn is_joined(word: &str) -> bool {
+    let joined = word.trim_matches('_').contains('_');
+    let humps =
+        word.as_bytes().windows(2).any(|two| two[0].is_ascii_lowercase() && two[1].is_ascii_uppercase());
+    joined || humps
+}
+
+fn is_address(word: &str) -> bool {
+    word.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'))
+}
+
+/// Four digits of a year and two groups more, or a time of the day, maybe behind it.
+fn is_date(word: &str) -> bool {
+    let groups: Vec<&str> = word.split(['-', '/', ':', 'T', 'Z', '.', '+']).collect();
+    let numbers = groups.iter().filter(|group| !group.is_empty()).map(|group| group.parse::<u32>().ok());
+    let Some(numbers) = numbers.collect::<Option<Vec<u32>>>() else { return false };
+    let is_day = word.get(4..5).is_some_and(|sign| sign == "-" || sign == "/")
+        && numbers.len() >= 3
+        && (1000..3000).contains(&numbers[0])
+        && (1..=12).contains(&numbers[1])
+        && (1..=31).contains(&numbers[2]);
+    let is_time = word.contains(':') && numbers.len() >= 2 && numbers[0] < 24 && numbers[1] < 60;
+    is_day || is_time
+}
+
+/// A path of several steps, or a name with an ending of letters.
+fn is_file(word: &str, digits: usize) -> bool {
+    // The letter of a drive.
+    let word = word.get(1..).filter(|rest| rest.starts_with(":\\")).map_or(word, |rest| &rest[1..]);
+    let steps = word.split(['/', '\\']).filter(|step| !step.is_empty()).count();
+    let is_rooted = word.starts_with(['/', '~']) || word.starts_with("./") || word.starts_with("../");
+    let last = word.rsplit(['/', '\\']).next().unwrap_or_default();
+    let has_ending = last.rsplit_once('.').is_some_and(|(name, ending)| {
+        !name.is_empty()
+            && (1..=MAX_ENDING_BYTES).contains(&ending.len())
+            && ending.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && ending.bytes().any(|byte| byte.is_ascii_lowercase())
+    });
+    let is_name = !word.contains(['@', ':', '=']);
+    is_name
+        && ((is_rooted && steps >= 1 && word.len() > 2)
+            || (has_ending && (steps > 1 || digits < last.len() / 2))
+            || steps > 2)
+}
+
+/// Whether a word can hardly be said: so many consonants in a row stand in codes, seldom in words.
+pub(crate) fn is_strange(word: &str, consonants: usize) -> bool {
+    let is_vowel = |byte: u8| matches!(byte.to_ascii_lowercase(), b'a' | b'e' | b'i' | b'o' | b'u' | b'y');
+    word.len() >= LEAST_STRANGE_BYTES
+        && word.bytes().all(|byte| byte.is_ascii_alphabetic())
+        && word.as_bytes().split(|byte| is_vowel(*byte)).any(|run| run.len() >= consonants)
+}
+
+/// Shorter words are abbreviations.
+const LEAST_STRANGE_BYTES: usize = 6;
+
+/// The words of a text, without the punctuation around them.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    let around = |character: char| !character.is_alphanumeric() && !"/~_$€£¥#@-+%".contains(character);
+    text.split(|character: char| character.is_whitespace() || "\"'`()[]{}<>|,;*".contains(character))
+        .map(move |word| word.trim_matches(around).trim_end_matches(['-', '/', '+']))
+        .filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_tell_what_a_word_is() {
+        for (shape, words) in [
+            (Shape::Url, "https://example.com/a?b=1 postgres://u@h/db"),
+            (Shape::File, "src/main.rs /etc/hosts ~/.ssh/config Cargo.toml ../x C:\\a\\b.txt a/b/c"),
+            (
+                Shape::Identifier,
+                "mia_li_3668 3RK2T9 HAT069 call-9f3a a1b2c3d4e5 max_tokens camelCase x@example.com 4111-1111-2222 v2.0.1a",
+            ),
+            (Shape::Date, "2024-05-20 2024-05-20T15:00:00 15:04 2024/05/20"),
+            (Shape::Number, "158 $1,200.50 98% 12ms -3.5"),
+            (Shape::Word, "Hello economy and self-employed é --"),
+        ] {
+            for word in words.split(' ') {
+                assert_eq!(shape_of(word), shape, "{word}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_lose_what_surrounds_them() {
+        let text = "See **Flight HAT069** (\"src/a.rs\"), `x_1`: $51, a/b; mia@example.com.";
+        let found: Vec<&str> = words(text).collect();
+        assert_eq!(found, ["See", "Flight", "HAT069", "src/a.rs", "x_1", "$51", "a/b", "mia@example.com"]);
+    }
+}

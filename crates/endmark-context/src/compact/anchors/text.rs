@@ -1,0 +1,162 @@
+//! Anchors in text: the user's lines, what the model says, and what tools print.
+
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
+use super::{Anchor, AnchorKind, Shape, Source, is_strange, shape_of, words};
+
+/// The longest value that is kept, in characters.
+pub(crate) const MAX_VALUE_CHARS: usize = 160;
+/// The longest line of the user's that is kept.
+const MAX_SAID_CHARS: usize = 400;
+/// The most lines of errors that are taken from one output.
+const MAX_ERRORS: usize = 8;
+
+/// Words with which programs report that something went wrong.
+const ERROR_WORDS: [&str; 12] = [
+    "error",
+    "failed",
+    "failure",
+    "exception",
+    "panicked",
+    "fatal",
+    "traceback",
+    "denied",
+    "not found",
+    "cannot",
+    "invalid",
+    "timed out",
+];
+
+/// Beginnings with which a model says what it settled on.
+const DECISION_BEGINNINGS: [&str; 10] = [
+    "decision",
+    "decided",
+    "we decided",
+    "i decided",
+    "i will use",
+    "i'll use",
+    "let's use",
+    "we will use",
+    "the plan is",
+    "i chose",
+];
+
+/// How an open step of a list begins.
+const OPEN_STEPS: [&str; 3] = ["- [ ]", "* [ ]", "+ [ ]"];
+
+/// A text in one line, with single spaces.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
+}
+
+/// A text in one line, cut visibly behind so many characters.
+pub(crate) fn clipped(text: &str, most: usize) -> String {
+    let mut line = one_line(text.get(..floor(text, most * 8)).unwrap_or(text));
+    if let Some((at, _)) = line.char_indices().nth(most) {
+        line.truncate(at);
+        line.push('…');
+    }
+    line
+}
+
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// Each line of the user's, and what in it is said exactly.
+pub(super) fn of_user(text: &str, anchors: &mut Vec<Anchor>) {
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if !todo(line, anchors) {
+            let value = clipped(line, MAX_SAID_CHARS);
+            anchors.push(Anchor { kind: AnchorKind::Said, key: String::new(), value, place: Source::User });
+        }
+        exact(line, Source::User, anchors);
+    }
+}
+
+/// What the model decided and left to do, and what it said exactly.
+pub(super) fn of_assistant(text: &str, anchors: &mut Vec<Anchor>) {
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if !todo(line, anchors) && is_decision(line) {
+            let value = clipped(line, MAX_VALUE_CHARS);
+            let place = Source::Assistant;
+            anchors.push(Anchor { kind: AnchorKind::Decision, key: String::new(), value, place });
+        }
+        exact(line, Source::Assistant, anchors);
+    }
+}
+
+fn is_decision(line: &str) -> bool {
+    let begins: String = line.trim_start_matches(['-', '*', '#', '_', ' ']).chars().take(16).collect();
+    let begins = begins.to_lowercase();
+    DECISION_BEGINNINGS.iter().any(|beginning| begins.starts_with(beginning))
+}
+
+fn todo(line: &str, anchors: &mut Vec<Anchor>) -> bool {
+    let step = OPEN_STEPS.iter().find_map(|open| line.strip_prefix(open));
+    let Some(step) = step.map(str::trim).filter(|step| !step.is_empty()) else { return false };
+    let value = clipped(step, MAX_VALUE_CHARS);
+    anchors.push(Anchor { kind: AnchorKind::Todo, key: String::new(), value, place: Source::Assistant });
+    true
+}
+
+/// What a tool printed: lines that report errors, and what is said exactly.
+pub(super) fn of_output(text: &str, is_error: bool, anchors: &mut Vec<Anchor>) {
+    let mut errors = 0;
+    for line in text.lines() {
+        if errors < MAX_ERRORS && is_error_line(line) {
+            push_error(line, anchors);
+            errors += 1;
+        }
+        exact(line, Source::Result, anchors);
+    }
+    if is_error && errors == 0 {
+        error_in(text, anchors);
+    }
+}
+
+/// The first line of a result that says of itself that it is an error.
+pub(super) fn error_in(text: &str, anchors: &mut Vec<Anchor>) {
+    if let Some(line) = text.lines().find(|line| !line.trim().is_empty()) {
+        push_error(line, anchors);
+    }
+}
+
+fn push_error(line: &str, anchors: &mut Vec<Anchor>) {
+    let value = clipped(line, MAX_VALUE_CHARS);
+    anchors.push(Anchor { kind: AnchorKind::Error, key: String::new(), value, place: Source::Result });
+}
+
+/// Whether a line reports an error: one of the words begins a word of it.
+pub(super) fn is_error_line(line: &str) -> bool {
+    static WORDS: LazyLock<Option<AhoCorasick>> =
+        LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(ERROR_WORDS).ok());
+    let Some(words) = WORDS.as_ref() else { return false };
+    let begins = |at: usize| at == 0 || !line.as_bytes()[at - 1].is_ascii_alphanumeric();
+    words.find_iter(line).any(|found| begins(found.start()))
+}
+
+/// The words of a line that are said exactly or not at all.
+pub(super) fn exact(line: &str, place: Source, anchors: &mut Vec<Anchor>) {
+    for word in words(line) {
+        let kind = match shape_of(word) {
+            Shape::Url => AnchorKind::Url,
+            Shape::File => AnchorKind::File,
+            Shape::Identifier | Shape::Date => AnchorKind::Identifier,
+            // One digit is an item's number more often than anything else.
+            Shape::Number if word.len() > 1 => AnchorKind::Number,
+            Shape::Word if is_strange(word, 5) => AnchorKind::Identifier,
+            Shape::Number | Shape::Word => continue,
+        };
+        anchors.push(Anchor { kind, key: String::new(), value: word.to_owned(), place });
+    }
+}

@@ -1,0 +1,136 @@
+//! Anchors in JSON: every value under the name of its field.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::text::{MAX_VALUE_CHARS, clipped, exact, is_error_line};
+use super::{Anchor, AnchorKind, Shape, Source, shape_of};
+
+/// Strings of more characters are texts, in which anchors are looked for, and no values themselves.
+const MAX_STRING_CHARS: usize = 80;
+/// A name with so many digits is an id, whatever it stands for.
+const LEAST_DIGITS: usize = 3;
+/// Words for a step of a plan that is not done.
+const OPEN: [&str; 5] = ["pending", "in_progress", "todo", "open", "not_started"];
+/// Names of the field that says what the step is.
+const STEP_NAMES: [&str; 6] = ["content", "step", "title", "text", "task", "description"];
+
+/// The names of all fields in a JSON text.
+pub(super) fn names(text: &str, names: &mut HashSet<String>) {
+    fn walk(value: &Value, found: &mut HashSet<String>) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    if !found.contains(name) {
+                        found.insert(name.clone());
+                    }
+                    walk(value, found);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| walk(item, found)),
+            _ => {}
+        }
+    }
+    if let Some(value) = parsed(text) {
+        walk(&value, names);
+    }
+}
+
+/// A text that is a JSON object or list.
+pub(super) fn parsed(text: &str) -> Option<Value> {
+    let text = text.trim();
+    if !text.starts_with(['{', '[']) {
+        return None;
+    }
+    serde_json::from_str(text).ok()
+}
+
+/// The anchors of a text that is JSON; false where it is none.
+pub(super) fn anchors(text: &str, place: Source, anchors: &mut Vec<Anchor>) -> bool {
+    let Some(value) = parsed(text) else { return false };
+    Walk { place, anchors }.value("", &value);
+    true
+}
+
+struct Walk<'w> {
+    place: Source,
+    anchors: &'w mut Vec<Anchor>,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, name: &str, value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                if let Some(step) = open_step(fields) {
+                    self.push(AnchorKind::Todo, "", step);
+                }
+                let is_table = is_table(fields);
+                for (inner, value) in fields {
+                    // An object may be a table: its names are ids, and belong to the field that it stands in.
+                    if is_table || is_id_of_row(inner, value) {
+                        self.push(AnchorKind::Identifier, name, inner);
+                        self.value(name, value);
+                    } else {
+                        self.value(inner, value);
+                    }
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.value(name, item)),
+            Value::String(text) => self.text(name, text),
+            Value::Number(number) => self.push(AnchorKind::Number, name, &number.to_string()),
+            Value::Bool(_) | Value::Null => {}
+        }
+    }
+
+    fn text(&mut self, name: &str, text: &str) {
+        let is_long = text.chars().nth(MAX_STRING_CHARS).is_some() || text.contains('\n');
+        if is_long {
+            text.lines().for_each(|line| exact(line, self.place, self.anchors));
+            return;
+        }
+        let kind = match shape_of(text) {
+            Shape::Url => AnchorKind::Url,
+            Shape::File => AnchorKind::File,
+            Shape::Number => AnchorKind::Number,
+            Shape::Word if name.eq_ignore_ascii_case("error") || is_error_line(text) => AnchorKind::Error,
+            Shape::Identifier | Shape::Date | Shape::Word => AnchorKind::Identifier,
+        };
+        self.push(kind, name, text);
+    }
+
+    fn push(&mut self, kind: AnchorKind, name: &str, value: &str) {
+        let value = clipped(value, MAX_VALUE_CHARS);
+        if !value.is_empty() {
+            let key = clipped(name, MAX_STRING_CHARS).replace(": ", ":");
+            self.anchors.push(Anchor { kind, key, value, place: self.place });
+        }
+    }
+}
+
+/// Whether an object is a table: what stands under its names has the same fields each time.
+fn is_table(fields: &serde_json::Map<String, Value>) -> bool {
+    let first_fields =
+        |row: &Value| row.as_object().map(|row| row.keys().take(2).cloned().collect::<Vec<_>>());
+    let mut rows = fields.values().map(first_fields);
+    let Some(Some(first)) = rows.next() else { return false };
+    fields.len() > 1 && !first.is_empty() && rows.all(|row| row.as_ref() == Some(&first))
+}
+
+/// Whether a name is that of a row, and not of a field.
+fn is_id_of_row(name: &str, value: &Value) -> bool {
+    let digits = name.bytes().filter(u8::is_ascii_digit).count();
+    let has_fields = matches!(value, Value::Object(_) | Value::Array(_));
+    matches!(shape_of(name), Shape::Identifier | Shape::Date)
+        && digits > 0
+        && (has_fields || digits >= LEAST_DIGITS)
+}
+
+/// What an object says that is still to be done: a step with a state, as agents keep their plans.
+fn open_step(fields: &serde_json::Map<String, Value>) -> Option<&str> {
+    let state = ["status", "state"].iter().find_map(|name| fields.get(*name)?.as_str())?;
+    if !OPEN.contains(&state) {
+        return None;
+    }
+    STEP_NAMES.iter().find_map(|name| fields.get(*name)?.as_str())
+}

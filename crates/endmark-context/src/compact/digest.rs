@@ -1,0 +1,76 @@
+//! A result in short, where results among the newest turns have to give way (CX-1): its values under their names, or
+//! its first and last lines.
+
+use std::collections::HashSet;
+
+use super::anchors;
+use super::ledger::Ledger;
+use super::policy::Count;
+use super::relevance::Relevance;
+use super::summary::value_lines;
+
+const BEGINS: &str = "[Endmark: shortened from ";
+const ENDS: &str = " tokens]";
+
+/// A result's text within so many tokens, nearly; none where it is short enough, or was shortened before.
+pub(super) fn shortened(
+    text: &str,
+    tokens: u64,
+    room: u64,
+    relevance: &Relevance,
+    visible: &HashSet<String>,
+    count: Count,
+) -> Option<String> {
+    if tokens <= room || text.starts_with(BEGINS) {
+        return None;
+    }
+    let head = format!("{BEGINS}{tokens}{ENDS}");
+    let room = room.saturating_sub(count(&head));
+    let mut found = Vec::new();
+    anchors::of_result(text, false, &mut found);
+    let mut ledger = Ledger::default();
+    ledger.absorb(&found, relevance.turns, count);
+    ledger.forget(visible);
+    let is_tree = text.trim_start().starts_with(['{', '[']);
+    let body = if is_tree {
+        value_lines(ledger.bounded(room, relevance, count).into_iter())
+    } else {
+        // Half for its beginning and end, half for what is said exactly between them.
+        let ends = first_and_last(text, room / 2, count);
+        let values = value_lines(ledger.bounded(room - room / 2, relevance, count).into_iter());
+        format!("{ends}\n{values}")
+    };
+    let short = format!("{head}\n{}", body.trim_end());
+    (count(&short) < tokens).then_some(short)
+}
+
+/// The first and last lines of a text, as many as there is room for, and a mark where others are left out.
+fn first_and_last(text: &str, room: u64, count: Count) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let (mut first, mut last, mut left) = (0, 0, room);
+    while first + last < lines.len() {
+        let is_first = first <= last;
+        let position = if is_first { first } else { lines.len() - 1 - last };
+        let cost = count(lines[position]) + 1;
+        if cost > left {
+            break;
+        }
+        left -= cost;
+        if is_first {
+            first += 1;
+        } else {
+            last += 1;
+        }
+    }
+    let between = lines.len() - first - last;
+    if between == 0 {
+        return lines.join("\n");
+    }
+    let mark = format!("[… {between} lines left out …]");
+    let ends = lines[..first]
+        .iter()
+        .copied()
+        .chain([mark.as_str()])
+        .chain(lines[lines.len() - last..].iter().copied());
+    ends.collect::<Vec<_>>().join("\n")
+}

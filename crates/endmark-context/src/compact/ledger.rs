@@ -1,0 +1,302 @@
+//! The ledger (CX-4): anchors merged by what they are, each with what speaks for keeping it, and bounded by tokens.
+//!
+//! Compacting again begins with the ledger that was written last, so that no summary is made of a summary.
+
+use std::collections::{HashMap, HashSet};
+
+use super::anchors::{Anchor, AnchorKind, Shape, Source, is_strange, shape_of};
+use super::policy::Count;
+use super::relevance::Relevance;
+
+/// Words in a user's line that set a limit on what may be done.
+const CONSTRAINT_WORDS: [&str; 12] = [
+    "must", "never", "only", "don't", "do not", "always", "not ", "without", "at least", "at most", "no ",
+    "should",
+];
+
+/// The last words of names under which ids stand.
+const ID_NAMES: [&str; 10] = ["id", "ids", "number", "code", "key", "ref", "uuid", "hash", "sha", "token"];
+
+/// Of the room for a ledger at most so much is for lines of the user's, in parts of ten.
+const SAID_TENTHS: u64 = 3;
+
+/// A day has at least so many bytes, a time of the day fewer.
+const DAY_BYTES: usize = 10;
+
+/// Turns after which an anchor that nobody mentioned again is worth half.
+const HALF_LIFE_TURNS: f64 = 24.0;
+
+/// Anchors of turns, merged.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ledger {
+    entries: Vec<Entry>,
+    by_value: HashMap<(Group, String), usize>,
+    /// What all entries cost.
+    tokens: u64,
+}
+
+/// An anchor, and what speaks for it.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) kind: AnchorKind,
+    pub(super) key: String,
+    pub(super) value: String,
+    /// The newest turn in which it stood.
+    last: usize,
+    in_arguments: u32,
+    in_results: u32,
+    by_assistant: u32,
+    by_user: bool,
+    was_kept: bool,
+    /// What it takes to write it, without its key.
+    tokens: u64,
+    is_gone: bool,
+}
+
+/// Entries with the same text are one, if they are of the same group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Group {
+    Value,
+    Line(AnchorKind),
+}
+
+fn group(kind: AnchorKind) -> Group {
+    match kind {
+        AnchorKind::Identifier | AnchorKind::Number | AnchorKind::File | AnchorKind::Url => Group::Value,
+        line => Group::Line(line),
+    }
+}
+
+impl Ledger {
+    /// Takes in the anchors of a turn.
+    pub(super) fn absorb(&mut self, anchors: &[Anchor], turn: usize, count: Count) {
+        let plans = anchors.iter().any(is_of_plan);
+        if plans {
+            // A plan is written down anew as a whole.
+            for entry in self.entries.iter_mut().filter(|entry| entry.kind == AnchorKind::Todo) {
+                entry.is_gone = true;
+            }
+        }
+        for anchor in anchors {
+            self.add(anchor, turn, count);
+        }
+    }
+
+    fn add(&mut self, anchor: &Anchor, turn: usize, count: Count) {
+        let text = if anchor.kind == AnchorKind::Command { &anchor.key } else { &anchor.value };
+        let text = text.replace('"', "'");
+        let name = (group(anchor.kind), text);
+        let position = self.by_value.get(&name).copied().unwrap_or_else(|| {
+            let (key, value) = match anchor.kind {
+                AnchorKind::Command => (name.1.clone(), anchor.value.clone()),
+                _ => (anchor.key.clone(), name.1.clone()),
+            };
+            let tokens = count(&name.1) + 1;
+            self.tokens += tokens;
+            let entry = Entry {
+                kind: anchor.kind,
+                key,
+                value,
+                last: turn,
+                in_arguments: 0,
+                in_results: 0,
+                by_assistant: 0,
+                by_user: false,
+                was_kept: false,
+                tokens,
+                is_gone: false,
+            };
+            self.by_value.insert(name, self.entries.len());
+            self.entries.push(entry);
+            self.entries.len() - 1
+        });
+        let entry = &mut self.entries[position];
+        (entry.last, entry.is_gone) = (entry.last.max(turn), false);
+        match anchor.kind {
+            AnchorKind::Command => entry.value.clone_from(&anchor.value),
+            _ if entry.key.is_empty() => entry.key.clone_from(&anchor.key),
+            _ => {}
+        }
+        match anchor.place {
+            Source::User => entry.by_user = true,
+            Source::Assistant => entry.by_assistant += 1,
+            Source::Argument => entry.in_arguments += 1,
+            Source::Result => entry.in_results += 1,
+            Source::Ledger => entry.was_kept = true,
+        }
+    }
+
+    /// What all of it costs, nearly.
+    pub(super) fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// Leaves out what can be read elsewhere.
+    pub(super) fn forget(&mut self, visible: &HashSet<String>) {
+        for entry in self.entries.iter_mut().filter(|entry| group(entry.kind) == Group::Value) {
+            if !entry.is_gone && visible.contains(&entry.value) {
+                entry.is_gone = true;
+                self.tokens = self.tokens.saturating_sub(entry.tokens);
+            }
+        }
+    }
+
+    /// All entries.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| !entry.is_gone)
+    }
+
+    /// The entries that are worth most for their tokens, within this room; in the order in which they came.
+    pub(super) fn bounded(&self, room: u64, relevance: &Relevance, count: Count) -> Vec<&Entry> {
+        let mut worth: Vec<(f64, usize)> = Vec::new();
+        for (position, entry) in self.entries.iter().enumerate().filter(|(_, entry)| !entry.is_gone) {
+            worth.push((entry.worth(relevance) / as_float(entry.tokens + 1).sqrt(), position));
+        }
+        worth.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+        let mut keys: HashSet<&str> = HashSet::new();
+        let mut sections: HashSet<AnchorKind> = HashSet::new();
+        let (mut left, mut left_for_said) = (room, room * SAID_TENTHS / 10);
+        let mut chosen = Vec::new();
+        for (_, position) in worth {
+            let entry = &self.entries[position];
+            let label = match group(entry.kind) {
+                Group::Value if keys.contains(entry.key.as_str()) => 0,
+                Group::Value => count(&entry.key) + 2,
+                Group::Line(kind) if sections.contains(&kind) => 2,
+                Group::Line(AnchorKind::Command) => 8 + count(&entry.value),
+                Group::Line(_) => 6,
+            };
+            let cost = entry.tokens + label;
+            let is_said = entry.kind == AnchorKind::Said;
+            if cost > left || (is_said && cost > left_for_said) {
+                continue;
+            }
+            left -= cost;
+            if is_said {
+                left_for_said -= cost;
+            }
+            match group(entry.kind) {
+                Group::Value => keys.insert(&entry.key),
+                Group::Line(kind) => sections.insert(kind),
+            };
+            chosen.push(position);
+        }
+        chosen.sort_unstable();
+        chosen.into_iter().map(|position| &self.entries[position]).collect()
+    }
+}
+
+fn is_of_plan(anchor: &Anchor) -> bool {
+    anchor.kind == AnchorKind::Todo && anchor.place == Source::Argument
+}
+
+#[expect(clippy::cast_precision_loss, reason = "numbers of tokens and turns, far below what a float holds")]
+fn as_float(number: u64) -> f64 {
+    number as f64
+}
+
+impl Entry {
+    /// How likely it is to be needed, in no unit.
+    fn worth(&self, relevance: &Relevance) -> f64 {
+        let base = match self.kind {
+            AnchorKind::Said if self.is_constraint() => 40.0,
+            AnchorKind::Said | AnchorKind::Url => 12.0,
+            AnchorKind::Todo => 60.0,
+            AnchorKind::Decision => 30.0,
+            AnchorKind::Error => 25.0,
+            AnchorKind::Command if self.in_arguments > 0 => 20.0,
+            AnchorKind::Command => 4.0,
+            AnchorKind::File => 14.0,
+            AnchorKind::Identifier => match shape_of(&self.value) {
+                // Words joined without a digit are one of a few that a field may have.
+                Shape::Identifier if self.value.bytes().any(|byte| byte.is_ascii_digit() || byte == b'@') => {
+                    16.0
+                }
+                Shape::Identifier if self.value.bytes().all(|byte| byte.is_ascii_uppercase()) => 16.0,
+                // A time of the day is said of many things, a day of few.
+                Shape::Date if self.value.len() < DAY_BYTES => 3.0,
+                Shape::Date => 16.0,
+                Shape::Word if is_strange(&self.value, 4) => 16.0,
+                _ => 8.0,
+            },
+            AnchorKind::Number => 2.0,
+        };
+        let is_asked_for = relevance.is_argument(&self.key);
+        let last = self.key.rsplit(['_', '-', ' ', '.']).next().unwrap_or_default();
+        let is_id = ID_NAMES.iter().any(|name| last.eq_ignore_ascii_case(name)) || self.key.ends_with("Id");
+        let factor = if is_asked_for { 2.0 } else { 1.0 }
+            * if self.by_user { 2.0 } else { 1.0 }
+            * if is_id { 1.5 } else { 1.0 }
+            * if relevance.is_topic(&self.key) { 1.5 } else { 1.0 }
+            * if self.was_kept { 1.5 } else { 1.0 }
+            * (1.0 + 0.5 * f64::from(self.in_arguments.min(4)))
+            * (1.0 + 0.3 * f64::from(self.by_assistant.min(4)))
+            * (1.0 + 0.1 * f64::from(self.in_results.min(4)));
+        let age = as_float(relevance.turns.saturating_sub(self.last) as u64);
+        base * factor * (0.2 + 0.8 * (-age / HALF_LIFE_TURNS).exp2())
+    }
+
+    fn is_constraint(&self) -> bool {
+        let line = self.value.to_lowercase();
+        CONSTRAINT_WORDS.iter().any(|word| line.contains(word))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn anchor(kind: AnchorKind, key: &str, value: &str, place: Source) -> Anchor {
+        Anchor { kind, key: key.to_owned(), value: value.to_owned(), place }
+    }
+
+    fn count(text: &str) -> u64 {
+        text.len() as u64 / 3 + 1
+    }
+
+    fn kept(ledger: &Ledger, room: u64) -> Vec<String> {
+        let relevance = Relevance::default();
+        ledger.bounded(room, &relevance, count).iter().map(|entry| entry.value.clone()).collect()
+    }
+
+    #[test]
+    fn calls_and_values_are_merged_and_the_newest_end_counts() {
+        let mut ledger = Ledger::default();
+        let call = |end| anchor(AnchorKind::Command, "run(make)", end, Source::Argument);
+        let value = |key| anchor(AnchorKind::Identifier, key, "a-1", Source::Result);
+        ledger.absorb(&[call("exit 2"), value("")], 0, count);
+        ledger.absorb(&[call("exit 0"), value("order")], 1, count);
+        let entries: Vec<(&str, &str)> =
+            ledger.entries().map(|entry| (entry.key.as_str(), entry.value.as_str())).collect();
+        assert_eq!(entries, [("run(make)", "exit 0"), ("order", "a-1")]);
+    }
+
+    #[test]
+    fn a_plan_that_is_written_anew_replaces_the_one_before() {
+        let mut ledger = Ledger::default();
+        let step = |text| anchor(AnchorKind::Todo, "", text, Source::Argument);
+        ledger.absorb(&[step("one"), step("two")], 0, count);
+        ledger.absorb(&[step("two")], 1, count);
+        assert_eq!(kept(&ledger, 100), ["two"]);
+    }
+
+    #[test]
+    fn what_was_asked_with_outlasts_what_was_only_seen() {
+        let mut ledger = Ledger::default();
+        let seen: Vec<Anchor> = (0..50)
+            .map(|number| anchor(AnchorKind::Number, "count", &format!("{number}00"), Source::Result))
+            .collect();
+        ledger.absorb(&seen, 0, count);
+        ledger.absorb(&[anchor(AnchorKind::Identifier, "order", "zx-9931", Source::Argument)], 1, count);
+        let kept = kept(&ledger, 12);
+        assert!(kept.contains(&"zx-9931".to_owned()) && kept.len() < 5, "{kept:?}");
+    }
+
+    #[test]
+    fn what_can_be_read_elsewhere_takes_no_room() {
+        let mut ledger = Ledger::default();
+        ledger.absorb(&[anchor(AnchorKind::File, "", "src/a.rs", Source::Argument)], 0, count);
+        ledger.forget(&HashSet::from(["src/a.rs".to_owned()]));
+        assert_eq!((kept(&ledger, 100).len(), ledger.tokens()), (0, 0));
+    }
+}

@@ -1,0 +1,94 @@
+//! What happened, in order: a line for what was said, and one for each call (CX-1, CX-2).
+
+use super::anchors::{Anchor, AnchorKind, Source, clipped, described, outcome};
+use super::policy::Mode;
+use crate::conversation::{Content, Conversation, Pairs, Place, Role};
+
+/// The longest line of what was said, in characters.
+const MAX_SAID_CHARS: usize = 240;
+/// What stands between a call and how it ended.
+const ARROW: &str = " → ";
+
+/// The words in which lines are written: in sentences, or as a list.
+#[derive(Debug, Clone, Copy)]
+struct Style {
+    user: &'static str,
+    assistant: &'static str,
+    thought: &'static str,
+    system: &'static str,
+    call: &'static str,
+}
+
+const SENTENCES: Style = Style {
+    user: "The user said: ",
+    assistant: "The assistant said: ",
+    thought: "The assistant thought: ",
+    system: "The system said: ",
+    call: "The assistant called ",
+};
+
+const BULLETS: Style = Style {
+    user: "- user: ",
+    assistant: "- assistant: ",
+    thought: "- thought: ",
+    system: "- system: ",
+    call: "- called ",
+};
+
+fn style(mode: Mode) -> Style {
+    match mode {
+        Mode::Window => SENTENCES,
+        Mode::Emergency => BULLETS,
+    }
+}
+
+/// The lines of a turn.
+pub(super) fn lines(
+    conversation: &Conversation<'_>,
+    pairs: &Pairs,
+    position: usize,
+    mode: Mode,
+) -> Vec<String> {
+    let style = style(mode);
+    let Some(turn) = conversation.turns.get(position) else { return Vec::new() };
+    let said = |beginning: &str, text: &str| {
+        let text = clipped(text, MAX_SAID_CHARS);
+        (!text.is_empty()).then(|| format!("{beginning}{text}"))
+    };
+    let line = |(part, content): (usize, &Content<'_>)| match content {
+        Content::Text(text) => match turn.role {
+            Role::User => said(style.user, text),
+            Role::System => said(style.system, text),
+            Role::Assistant | Role::Tool | Role::Other => said(style.assistant, text),
+        },
+        Content::Reasoning { text, .. } => said(style.thought, text),
+        Content::Call(call) => {
+            let result = pairs.result_of(Place { turn: position, part });
+            let result = result.and_then(|at| conversation.turns.get(at.turn)?.parts.get(at.part)?.result());
+            Some(format!("{}{}{ARROW}{}", style.call, described(call), outcome(result)))
+        }
+        Content::Media(media) => {
+            let name = media.name.as_deref().unwrap_or_default();
+            said(style.user, &format!("[{} {name}]", media.kind))
+        }
+        Content::Result(_) | Content::Server { .. } | Content::Unknown { .. } => None,
+    };
+    turn.parts.iter().map(|part| &part.content).enumerate().filter_map(line).collect()
+}
+
+/// The anchor that a line of a summary written before stands for.
+pub(super) fn read(line: &str) -> Option<Anchor> {
+    for style in [SENTENCES, BULLETS] {
+        if let Some(said) = line.strip_prefix(style.user) {
+            return Some(anchor(AnchorKind::Said, "", said));
+        }
+        if let Some((call, outcome)) = line.strip_prefix(style.call).and_then(|call| call.split_once(ARROW)) {
+            return Some(anchor(AnchorKind::Command, call, outcome));
+        }
+    }
+    None
+}
+
+fn anchor(kind: AnchorKind, key: &str, value: &str) -> Anchor {
+    Anchor { kind, key: key.to_owned(), value: value.to_owned(), place: Source::Ledger }
+}

@@ -1,0 +1,219 @@
+//! Which turns stay, which are condensed, and where results have to be shortened (CX-1, CX-2).
+
+use std::collections::BTreeSet;
+
+use super::policy::Policy;
+use super::sizes::Sizes;
+use super::summary::{self, Summary};
+use crate::conversation::{Content, Conversation, Pairs, Place, Role};
+
+/// A result is shortened to no less.
+const LEAST_RESULT_TOKENS: u64 = 90;
+/// Before results are shortened to less, fewer turns stay.
+const COMFORTABLE_RESULT_TOKENS: u64 = 250;
+/// Of what a budget leaves beside the messages that always stay, the ledger may claim so much before turns give way, in
+/// parts of ten.
+const LEDGER_TENTHS: u64 = 8;
+
+/// What is fixed in a conversation, whatever the budget is.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fixed {
+    /// Where the history begins: behind the instructions.
+    pub(super) head: usize,
+    /// The first turn that may be condensed.
+    pub(super) from: usize,
+    /// Turns behind that which always stay.
+    pub(super) pinned: BTreeSet<usize>,
+    /// Summaries of ours.
+    pub(super) summaries: Vec<(usize, Summary)>,
+    /// Whether a turn may begin what stays.
+    may_begin: Vec<bool>,
+}
+
+impl Fixed {
+    pub(super) fn of(conversation: &Conversation<'_>, pairs: &Pairs) -> Self {
+        let turns = &conversation.turns;
+        let summaries: Vec<(usize, Summary)> =
+            (0..turns.len()).filter_map(|at| Some((at, own(conversation, at)?))).collect();
+        let is_own = |at: usize| summaries.iter().any(|(own, _)| *own == at);
+        let of_user = |at: &usize| turns[*at].is_of_user() && !is_own(*at);
+        let first_user = (0..turns.len()).find(of_user);
+        let newest_user = (0..turns.len()).rfind(of_user);
+        let head = turns.iter().take_while(|turn| turn.role == Role::System).count();
+        let from = first_user.map_or(head, |first| (first + 1).max(head));
+        let mut pinned: BTreeSet<usize> = newest_user.into_iter().collect();
+        // The first instructions and the newest of them stay, wherever they stand.
+        let system = |at: &usize| turns[*at].role == Role::System;
+        pinned.extend((0..turns.len()).find(system));
+        pinned.extend((0..turns.len()).rfind(system));
+        // What the provider condensed itself nobody else can read.
+        let is_compaction = |at: &usize| {
+            let kinds = turns[*at].parts.iter();
+            kinds.into_iter().any(
+                |part| matches!(&part.content, Content::Server { kind } if kind.starts_with("compaction")),
+            )
+        };
+        pinned.extend((0..turns.len()).filter(is_compaction));
+        let answers =
+            pairs.pairs().filter(|(call, _)| pinned.contains(&call.turn)).map(|(_, result)| result.turn);
+        pinned.extend(answers.collect::<Vec<_>>());
+        pinned.retain(|at| *at >= from);
+        let may_begin = may_begin(conversation, pairs);
+        Self { head, from, pinned, summaries, may_begin }
+    }
+
+    /// The nearest turn at or before this one that may begin what stays; a result that comes very late is no reason to
+    /// keep everything since its call.
+    pub(super) fn begin(&self, at: usize, most_back: usize) -> usize {
+        let least = at.saturating_sub(most_back).max(self.from);
+        (least..=at)
+            .rev()
+            .find(|at| self.may_begin.get(*at).copied().unwrap_or(true))
+            .unwrap_or(at.max(self.from))
+    }
+}
+
+/// The summary that a turn is.
+fn own(conversation: &Conversation<'_>, at: usize) -> Option<Summary> {
+    let turn = conversation.turns.get(at)?;
+    match turn.parts.as_slice() {
+        [only] if turn.role == Role::User => match &only.content {
+            Content::Text(text) => summary::read(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// For every turn whether what stays may begin there: no result is parted from its call, and no reasoning from what it
+/// led to.
+fn may_begin(conversation: &Conversation<'_>, pairs: &Pairs) -> Vec<bool> {
+    let turns = &conversation.turns;
+    let mut parted = vec![0_i64; turns.len() + 2];
+    for (call, result) in pairs.pairs() {
+        parted[call.turn + 1] += 1;
+        parted[result.turn + 1] -= 1;
+    }
+    let mut open = 0;
+    let is_reasoning = |at: usize| {
+        let parts = &turns[at].parts;
+        !parts.is_empty() && parts.iter().all(|part| matches!(part.content, Content::Reasoning { .. }))
+    };
+    let begins = (0..=turns.len()).map(|at| {
+        open += parted[at];
+        let splits_reasoning =
+            at > 0 && at < turns.len() && is_reasoning(at - 1) && turns[at].role == Role::Assistant;
+        open <= 0 && !splits_reasoning
+    });
+    begins.collect()
+}
+
+/// How a conversation is to be compacted.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Plan {
+    /// The first of the newest turns that stay.
+    pub(super) tail: usize,
+    /// Results among those that stay have at most so many tokens.
+    pub(super) result_tokens: Option<u64>,
+    /// Whether all of it fits the budget.
+    pub(super) fits: bool,
+}
+
+/// What a plan stands on.
+pub(super) struct Planner<'p> {
+    pub(super) conversation: &'p Conversation<'p>,
+    pub(super) fixed: &'p Fixed,
+    pub(super) sizes: &'p Sizes,
+    /// What the anchors of all turns before each cost.
+    pub(super) anchors_before: &'p [u64],
+    pub(super) budget: u64,
+}
+
+impl Planner<'_> {
+    /// The first way that fits, in the order of giving way: the newest turns in full, results among them shortened,
+    /// fewer of them, and at last the open turn alone.
+    pub(super) fn plan(&self, policy: &Policy) -> Plan {
+        let last = self.conversation.turns.len();
+        let mut plan = Plan::default();
+        let mut before = None;
+        for keep in (1..=policy.keep_turns.max(1)).rev() {
+            let tail = self.fixed.begin(last.saturating_sub(keep), policy.keep_turns.max(8));
+            if before == Some(tail) {
+                continue;
+            }
+            for shortens in [false, true] {
+                if shortens || before.is_none() {
+                    plan = self.at(tail, shortens);
+                    if plan.fits {
+                        return plan;
+                    }
+                }
+            }
+            before = Some(tail);
+        }
+        plan
+    }
+
+    fn at(&self, tail: usize, shortens: bool) -> Plan {
+        let kept: u64 = self.always().filter(|at| *at < tail).map(|at| self.sizes.turn(at)).sum::<u64>()
+            + self.sizes.from(tail);
+        let wanted = self.anchors_before.get(tail).copied().unwrap_or_default();
+        let pinned: u64 = self.always().map(|at| self.sizes.turn(at)).sum();
+        let claim = wanted.min(self.budget.saturating_sub(pinned) * LEDGER_TENTHS / 10);
+        if !shortens {
+            let fits = kept + claim <= self.budget;
+            return Plan { tail, result_tokens: None, fits };
+        }
+        let results: Vec<u64> = self.results(tail).map(|place| self.sizes.part(place)).collect();
+        let all: u64 = results.iter().sum();
+        let available = self.budget.saturating_sub(kept - all);
+        let comfortable: u64 = results.iter().map(|tokens| (*tokens).min(COMFORTABLE_RESULT_TOKENS)).sum();
+        let fits = kept - all + claim + comfortable <= self.budget;
+        // Where nothing more can give way, the summary and the results divide what is left by what there is to say.
+        let claim = if fits { claim } else { claim.min(available * wanted / (wanted + all).max(1)) };
+        let level = level(&results, available.saturating_sub(claim));
+        Plan { tail, result_tokens: Some(level.max(LEAST_RESULT_TOKENS)), fits }
+    }
+
+    /// The turns that always stay.
+    fn always(&self) -> impl Iterator<Item = usize> {
+        (self.fixed.head..self.fixed.from).chain(self.fixed.pinned.iter().copied())
+    }
+
+    /// The results among the newest turns.
+    pub(super) fn results(&self, tail: usize) -> impl Iterator<Item = Place> {
+        let turns = self.conversation.turns.iter().enumerate().skip(tail);
+        turns.flat_map(|(turn, standing)| {
+            let parts = standing.parts.iter().enumerate();
+            parts.filter(|(_, part)| part.result().is_some()).map(move |(part, _)| Place { turn, part })
+        })
+    }
+}
+
+/// The most that each may have so that all together have at most `room`.
+fn level(sizes: &[u64], room: u64) -> u64 {
+    let mut sorted = sizes.to_vec();
+    sorted.sort_unstable();
+    let (mut left, mut others) = (room, sorted.len() as u64);
+    for size in sorted {
+        if size * others > left {
+            return left / others;
+        }
+        left -= size;
+        others -= 1;
+    }
+    u64::MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_large_gives_way_first() {
+        assert_eq!(level(&[10, 500, 30], 240), 200);
+        assert_eq!(level(&[10, 500, 30], 540), u64::MAX);
+        assert_eq!(level(&[100, 100], 0), 0);
+        assert_eq!(level(&[], 5), u64::MAX);
+    }
+}

@@ -1,0 +1,67 @@
+//! When a conversation is compacted, and how far (CX-1, CX-2).
+
+/// Counts the tokens of a text.
+pub type Count = fn(&str) -> u64;
+
+/// The history is compacted above so many tokens.
+pub const WINDOW_TRIGGER_TOKENS: u64 = 24_000;
+/// It stays below so many.
+pub const WINDOW_BUDGET_TOKENS: u64 = 32_000;
+/// The whole request is braked above so many tokens.
+pub const EMERGENCY_TRIGGER_TOKENS: u64 = 850_000;
+/// So many turns stay in full, the newest.
+pub const KEEP_TURNS: usize = 10;
+
+/// What a summary reads like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// The sliding window: a narrative in sentences (CX-1).
+    Window,
+    /// The emergency brake: a list of calls and thoughts (CX-2).
+    Emergency,
+}
+
+/// When and how far.
+#[derive(Debug, Clone, Copy)]
+pub struct Policy {
+    /// What the summary reads like, and what the trigger counts.
+    pub mode: Mode,
+    /// Nothing is done below so many tokens: of the history in [`Mode::Window`], of the whole request in
+    /// [`Mode::Emergency`].
+    pub trigger_tokens: u64,
+    /// The history has at most so many tokens afterwards, as far as that can be reached.
+    pub budget_tokens: u64,
+    /// So many turns stay in full, the newest; fewer where the budget demands it.
+    pub keep_turns: usize,
+    /// Compacts whatever the size, to this share of the history's tokens (0 to 1), instead of by trigger and budget.
+    pub keep_share: Option<f64>,
+    /// The tokens of the request beside its conversation, as of tools.
+    pub fixed_tokens: u64,
+    /// How tokens are counted.
+    pub count: Count,
+}
+
+impl Policy {
+    /// The sliding window (CX-1).
+    pub fn window(count: Count) -> Self {
+        Self {
+            mode: Mode::Window,
+            trigger_tokens: WINDOW_TRIGGER_TOKENS,
+            budget_tokens: WINDOW_BUDGET_TOKENS,
+            keep_turns: KEEP_TURNS,
+            keep_share: None,
+            fixed_tokens: 0,
+            count,
+        }
+    }
+
+    /// The emergency brake (CX-2).
+    pub fn emergency(count: Count) -> Self {
+        Self {
+            mode: Mode::Emergency,
+            trigger_tokens: EMERGENCY_TRIGGER_TOKENS,
+            budget_tokens: EMERGENCY_TRIGGER_TOKENS / 10 * 6,
+            ..Self::window(count)
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What a compaction says of itself (CX-4).
+
+use std::collections::BTreeMap;
+
+use super::anchors::AnchorKind;
+use super::ledger::Ledger;
+use crate::conversation::{Content, Conversation};
+
+/// What was done, and what it came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Receipt {
+    /// Why nothing was done; none where something was.
+    pub not_made: Option<NotMade>,
+    /// The history's tokens before, as an estimate.
+    pub tokens_before: u64,
+    /// The same afterwards.
+    pub tokens_after: u64,
+    /// What no longer stands in full, by kind.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// Results among those that stay of which not all is there.
+    pub shortened_results: u64,
+    /// It is larger than the budget, although all gave way that may.
+    pub is_over_budget: bool,
+    /// By kind, how many anchors there were in what was condensed, and how many of them are kept.
+    pub anchors: BTreeMap<AnchorKind, (u64, u64)>,
+}
+
+/// Why a conversation stays as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NotMade {
+    /// It is not large enough.
+    BelowTrigger,
+    /// All of it has to stay.
+    NothingToCondense,
+    /// It would hardly become smaller.
+    TooLittleGain,
+}
+
+impl NotMade {
+    /// The reason in words.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::BelowTrigger => "the history is below the trigger",
+            Self::NothingToCondense => "all of the history has to stay, or was condensed before",
+            Self::TooLittleGain => "the history would hardly become smaller",
+        }
+    }
+}
+
+impl AnchorKind {
+    /// Its name in receipts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Said => "user_lines",
+            Self::Todo => "todos",
+            Self::Decision => "decisions",
+            Self::Error => "errors",
+            Self::Command => "calls",
+            Self::File => "files",
+            Self::Url => "urls",
+            Self::Identifier => "identifiers",
+            Self::Number => "numbers",
+        }
+    }
+}
+
+impl Receipt {
+    pub(super) fn nothing(history: u64, reason: NotMade) -> Self {
+        Self { not_made: Some(reason), tokens_before: history, tokens_after: history, ..Self::default() }
+    }
+
+    pub(super) fn of(conversation: &Conversation<'_>, folded: &[usize], before: u64, after: u64) -> Self {
+        let mut dropped: BTreeMap<&'static str, u64> = BTreeMap::new();
+        for turn in folded.iter().filter_map(|turn| conversation.turns.get(*turn)) {
+            *dropped.entry("turns").or_default() += 1;
+            for part in &turn.parts {
+                *dropped.entry(name(&part.content)).or_default() += 1;
+            }
+        }
+        Self { tokens_before: before, tokens_after: after, dropped, ..Self::default() }
+    }
+}
+
+fn name(content: &Content<'_>) -> &'static str {
+    match content {
+        Content::Text(_) => "texts",
+        Content::Call(_) => "tool_calls",
+        Content::Result(_) => "tool_results",
+        Content::Reasoning { .. } => "reasoning",
+        Content::Media(_) => "media",
+        Content::Server { .. } => "server_items",
+        Content::Unknown { .. } => "unknown",
+    }
+}
+
+/// How many anchors there are and are kept, by kind.
+pub(super) fn anchors(ledger: &Ledger, kept: &BTreeMap<AnchorKind, u64>) -> BTreeMap<AnchorKind, (u64, u64)> {
+    let mut all: BTreeMap<AnchorKind, (u64, u64)> = BTreeMap::new();
+    for entry in ledger.entries() {
+        all.entry(entry.kind).or_default().0 += 1;
+    }
+    for (kind, count) in &mut all {
+        count.1 = kept.get(kind).copied().unwrap_or_default();
+    }
+    all
+}

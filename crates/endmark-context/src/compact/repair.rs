@@ -1,0 +1,125 @@
+//! What has to be set right in the turns that stay: every call with its result, where the provider demands it (CX-3).
+
+use std::collections::BTreeSet;
+
+use crate::conversation::{Content, Conversation, Edit, Message, NewResult, Pairs, Place};
+
+/// What is said in the place of a result that never came.
+const ABSENT: &str = "No result was recorded for this call.";
+
+/// The edits that it takes. `stays` says of each turn whether it does.
+pub(super) fn edits(conversation: &Conversation<'_>, pairs: &Pairs, stays: &[bool]) -> Vec<Edit> {
+    let is_kept = |turn: usize| stays.get(turn).copied().unwrap_or(false);
+    let mut edits = Vec::new();
+    for (turn, standing) in conversation.turns.iter().enumerate().filter(|(turn, _)| is_kept(*turn)) {
+        for (part, _) in standing.parts.iter().enumerate().filter(|(_, part)| part.result().is_some()) {
+            let place = Place { turn, part };
+            if !pairs.call_of(place).is_some_and(|call| is_kept(call.turn)) {
+                edits.push(Edit::DropPart(place));
+            }
+        }
+    }
+    let (unanswerable, absent) = unanswered(conversation, pairs, &is_kept);
+    let dropped = dropped_with(conversation, &unanswerable, &is_kept);
+    edits.extend(dropped.iter().map(|place| Edit::DropPart(*place)));
+    let order = conversation.order;
+    for (turn, standing) in conversation.turns.iter().enumerate().filter(|(turn, _)| is_kept(*turn)) {
+        let calls = (0..standing.parts.len()).map(|part| Place { turn, part });
+        let calls = calls.filter(|at| standing.parts[at.part].call().is_some() && !unanswerable.contains(at));
+        let answers: Vec<NewResult> = calls
+            .filter_map(|call| match pairs.result_of(call).filter(|result| is_kept(result.turn)) {
+                Some(result) => Some(NewResult::Moved(result)),
+                None => absent.contains(&call).then(|| NewResult::Absent { call, text: ABSENT.to_owned() }),
+            })
+            .collect();
+        if answers.is_empty() {
+            continue;
+        }
+        let message = if order.results_behind_calls {
+            if stands_right(conversation, turn, &answers, &is_kept) {
+                continue;
+            }
+            Message::Results(answers)
+        } else {
+            let new = answers.into_iter().filter(|answer| matches!(answer, NewResult::Absent { .. }));
+            let new: Vec<NewResult> = new.collect();
+            if new.is_empty() {
+                continue;
+            }
+            Message::Results(new)
+        };
+        edits.push(Edit::Insert { before: turn + 1, message });
+    }
+    edits
+}
+
+/// Calls without a result that no text can answer, and those that one can.
+fn unanswered(
+    conversation: &Conversation<'_>,
+    pairs: &Pairs,
+    is_kept: &impl Fn(usize) -> bool,
+) -> (BTreeSet<Place>, BTreeSet<Place>) {
+    let calls = conversation.turns.iter().enumerate().filter(|(turn, _)| is_kept(*turn));
+    let places = calls.flat_map(|(turn, standing)| {
+        let parts = standing.parts.iter().enumerate();
+        parts.filter_map(move |(part, it)| Some((Place { turn, part }, it.call()?.can_be_answered)))
+    });
+    let open = places.filter(|(call, _)| !pairs.result_of(*call).is_some_and(|result| is_kept(result.turn)));
+    let (answerable, unanswerable): (Vec<_>, Vec<_>) =
+        open.partition(|(_, can_be_answered)| *can_be_answered);
+    let places = |open: Vec<(Place, bool)>| open.into_iter().map(|(call, _)| call).collect();
+    (places(unanswerable), places(answerable))
+}
+
+/// Calls that go, and the reasoning before them that led to nothing else.
+fn dropped_with(
+    conversation: &Conversation<'_>,
+    calls: &BTreeSet<Place>,
+    is_kept: &impl Fn(usize) -> bool,
+) -> Vec<Place> {
+    let mut dropped: Vec<Place> = calls.iter().copied().collect();
+    for call in calls {
+        let Some(before) = call.turn.checked_sub(1).filter(|turn| is_kept(*turn)) else { continue };
+        let parts = &conversation.turns[before].parts;
+        let is_alone = conversation.turns[call.turn].parts.len() == 1;
+        if is_alone && parts.iter().all(|part| matches!(part.content, Content::Reasoning { .. })) {
+            dropped.extend((0..parts.len()).map(|part| Place { turn: before, part }));
+        }
+    }
+    dropped
+}
+
+/// Whether the results of a turn's calls stand behind it as the provider demands it.
+fn stands_right(
+    conversation: &Conversation<'_>,
+    turn: usize,
+    answers: &[NewResult],
+    is_kept: &impl Fn(usize) -> bool,
+) -> bool {
+    let mut expected = BTreeSet::new();
+    for answer in answers {
+        match answer {
+            NewResult::Moved(place) => expected.insert(*place),
+            NewResult::Absent { .. } => return false,
+        };
+    }
+    let in_one_turn = conversation.order.results_in_one_turn;
+    let turns = (turn + 1..conversation.turns.len()).filter(|turn| is_kept(*turn));
+    for next in turns {
+        for part in 0..conversation.turns[next].parts.len() {
+            if expected.is_empty() {
+                return !in_one_turn;
+            }
+            if !expected.remove(&Place { turn: next, part }) {
+                return false;
+            }
+        }
+        if expected.is_empty() {
+            return true;
+        }
+        if in_one_turn {
+            return false;
+        }
+    }
+    expected.is_empty()
+}

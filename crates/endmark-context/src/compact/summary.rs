@@ -1,0 +1,287 @@
+//! The message that stands for what was condensed: written, and read again when its conversation has grown (CX-4).
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
+
+use super::anchors::{Anchor, AnchorKind, Shape, Source, shape_of};
+use super::ledger::{Entry, Ledger};
+use super::narrative;
+use super::policy::Count;
+use super::relevance::Relevance;
+
+const BEGINS: &str = "[Endmark: ";
+const MESSAGES: &str = " earlier messages (";
+const TOKENS: &str = " tokens) in short; the first task may be finished]";
+const HAPPENED: &str = "What happened:";
+const VALUES: &str = "Values:";
+const LEFT_OUT: &str = "(earlier steps are left out)";
+/// The key of values that nothing gave a name.
+const NAMELESS: &str = "(others)";
+
+/// The sections of lines, in the order in which they are written.
+const SECTIONS: [(AnchorKind, &str); 5] = [
+    (AnchorKind::Said, "The user said:"),
+    (AnchorKind::Todo, "Still to do:"),
+    (AnchorKind::Decision, "Decided:"),
+    (AnchorKind::Error, "Errors:"),
+    (AnchorKind::Command, "Calls:"),
+];
+const ITEM: &str = "- ";
+const ARROW: &str = " → ";
+
+/// What a summary says of itself and of what was condensed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Summary {
+    /// How many messages it stands for.
+    pub(super) messages: u64,
+    /// How many tokens it stands for.
+    pub(super) tokens: u64,
+    /// What happened.
+    pub(super) lines: Vec<String>,
+    /// What was kept of it.
+    pub(super) anchors: Vec<Anchor>,
+}
+
+/// Reads a summary of our own; none where a text is something else.
+pub(super) fn read(text: &str) -> Option<Summary> {
+    let (head, body) = text.split_once('\n').unwrap_or((text, ""));
+    let (messages, rest) = head.strip_prefix(BEGINS)?.split_once(MESSAGES)?;
+    let tokens = rest.strip_suffix(TOKENS)?;
+    let mut summary =
+        Summary { messages: messages.parse().ok()?, tokens: tokens.parse().ok()?, ..Summary::default() };
+    let mut section = "";
+    for line in body.lines() {
+        let is_title = [HAPPENED, VALUES].contains(&line) || SECTIONS.iter().any(|(_, title)| *title == line);
+        if is_title {
+            section = line;
+        } else if section == HAPPENED {
+            if line != LEFT_OUT {
+                summary.anchors.extend(narrative::read(line));
+                summary.lines.push(line.to_owned());
+            }
+        } else if section == VALUES {
+            summary.anchors.extend(values_in(line));
+        } else if let Some((kind, _)) = SECTIONS.iter().find(|(_, title)| *title == section) {
+            summary.anchors.extend(item(*kind, line));
+        }
+    }
+    Some(summary)
+}
+
+fn item(kind: AnchorKind, line: &str) -> Option<Anchor> {
+    let line = line.strip_prefix(ITEM)?;
+    let (key, value) = match kind {
+        AnchorKind::Command => line.split_once(ARROW)?,
+        _ => ("", line),
+    };
+    Some(Anchor { kind, key: key.to_owned(), value: value.to_owned(), place: Source::Ledger })
+}
+
+fn values_in(line: &str) -> Vec<Anchor> {
+    let Some((key, values)) = line.split_once(": ") else { return Vec::new() };
+    let key = if key == NAMELESS { "" } else { key };
+    let anchor = |value: &str| {
+        let kind = match shape_of(value) {
+            Shape::Url => AnchorKind::Url,
+            Shape::File => AnchorKind::File,
+            Shape::Number => AnchorKind::Number,
+            Shape::Identifier | Shape::Date | Shape::Word => AnchorKind::Identifier,
+        };
+        Anchor { kind, key: key.to_owned(), value: value.to_owned(), place: Source::Ledger }
+    };
+    // Every second piece stood in quotation marks.
+    let pieces = values.split('"').enumerate();
+    let values = pieces.flat_map(|(number, piece)| match number % 2 {
+        0 => piece.split_whitespace().collect::<Vec<_>>(),
+        _ => vec![piece],
+    });
+    values.map(anchor).collect()
+}
+
+/// A value among others, in quotation marks where it would be several without.
+fn value(entry: &Entry) -> String {
+    if entry.value.contains(char::is_whitespace) {
+        format!("\"{}\"", entry.value)
+    } else {
+        entry.value.clone()
+    }
+}
+
+/// A summary that is being written.
+#[derive(Debug)]
+pub(super) struct Draft<'d> {
+    pub(super) messages: u64,
+    pub(super) tokens: u64,
+    pub(super) lines: &'d [String],
+    pub(super) ledger: &'d Ledger,
+    pub(super) relevance: &'d Relevance,
+}
+
+/// A summary that was written.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Written {
+    pub(super) text: String,
+    pub(super) tokens: u64,
+    /// How many anchors it keeps, by kind.
+    pub(super) kept: BTreeMap<AnchorKind, u64>,
+}
+
+/// How often the room is corrected: tokens of pieces do not add up to those of the whole.
+const ATTEMPTS: usize = 4;
+
+impl Draft<'_> {
+    /// Writes it within this room: the narrative gives way first, its oldest lines at that, and then the ledger.
+    pub(super) fn write(&self, room: u64, count: Count) -> Written {
+        let mut aim = room;
+        let mut written = Written::default();
+        for _ in 0..ATTEMPTS {
+            written = self.attempt(aim, count);
+            if written.tokens <= room {
+                break;
+            }
+            aim = aim.saturating_sub(written.tokens - room + 1);
+        }
+        written
+    }
+
+    fn attempt(&self, room: u64, count: Count) -> Written {
+        let head = format!("{BEGINS}{}{MESSAGES}{}{TOKENS}", self.messages, self.tokens);
+        let room = room.saturating_sub(count(&head));
+        let mut left = room.saturating_sub(self.ledger.tokens() * 5 / 4);
+        let mut told = 0;
+        for line in self.lines.iter().rev() {
+            let cost = count(line) + 1;
+            if cost > left {
+                break;
+            }
+            left -= cost;
+            told += 1;
+        }
+        let lines = &self.lines[self.lines.len() - told..];
+        let told_tokens: u64 = lines.iter().map(|line| count(line) + 1).sum();
+        let entries = self.ledger.bounded(room.saturating_sub(told_tokens), self.relevance, count);
+        let mut kept: BTreeMap<AnchorKind, u64> = BTreeMap::new();
+        for entry in &entries {
+            *kept.entry(entry.kind).or_default() += 1;
+        }
+        let mut text = head;
+        if !lines.is_empty() {
+            let _ = write!(text, "\n{HAPPENED}");
+            if told < self.lines.len() {
+                let _ = write!(text, "\n{LEFT_OUT}");
+            }
+            for line in lines {
+                let _ = write!(text, "\n{line}");
+            }
+        }
+        let is_told = told_anchors(lines);
+        write_entries(&mut text, &entries, &is_told);
+        Written { tokens: count(&text), text, kept }
+    }
+}
+
+/// What the lines say already.
+fn told_anchors(lines: &[String]) -> HashSet<(AnchorKind, String)> {
+    let anchors = lines.iter().filter_map(|line| narrative::read(line));
+    anchors
+        .map(|anchor| {
+            (anchor.kind, if anchor.kind == AnchorKind::Command { anchor.key } else { anchor.value })
+        })
+        .collect()
+}
+
+fn write_entries(text: &mut String, entries: &[&Entry], is_told: &HashSet<(AnchorKind, String)>) {
+    for (kind, title) in SECTIONS {
+        let is_new = |entry: &&&Entry| {
+            let said = if kind == AnchorKind::Command { &entry.key } else { &entry.value };
+            entry.kind == kind && !is_told.contains(&(kind, said.clone()))
+        };
+        let mut of_kind = entries.iter().filter(is_new).peekable();
+        if of_kind.peek().is_some() {
+            let _ = write!(text, "\n{title}");
+        }
+        for entry in of_kind {
+            let _ = match kind {
+                AnchorKind::Command => write!(text, "\n{ITEM}{}{ARROW}{}", entry.key, entry.value),
+                _ => write!(text, "\n{ITEM}{}", entry.value),
+            };
+        }
+    }
+    let lines = value_lines(entries.iter().copied());
+    if !lines.is_empty() {
+        let _ = write!(text, "\n{VALUES}\n{lines}");
+    }
+}
+
+/// Values, a line for each key, in the order in which the keys came.
+pub(super) fn value_lines<'e>(entries: impl Iterator<Item = &'e Entry>) -> String {
+    let mut order: Vec<&str> = Vec::new();
+    let mut by_key: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for entry in entries.filter(|entry| SECTIONS.iter().all(|(kind, _)| *kind != entry.kind)) {
+        let values = by_key.entry(&entry.key).or_default();
+        if values.is_empty() {
+            order.push(&entry.key);
+        }
+        values.push(value(entry));
+    }
+    // What has no name comes last.
+    order.sort_by_key(|key| key.is_empty());
+    let lines = order.into_iter().filter_map(|key| {
+        let name = if key.is_empty() { NAMELESS } else { key };
+        Some(format!("{name}: {}", by_key.get(key)?.join(" ")))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn anchor(kind: AnchorKind, key: &str, value: &str) -> Anchor {
+        Anchor { kind, key: key.to_owned(), value: value.to_owned(), place: Source::Ledger }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let anchors = [
+            anchor(AnchorKind::Said, "", "never touch ZX-1"),
+            anchor(AnchorKind::Todo, "", "write the docs"),
+            anchor(AnchorKind::Error, "", "error: no header"),
+            anchor(AnchorKind::Command, "run(make)", "exit 2"),
+            anchor(AnchorKind::Identifier, "order", "ord_1b1"),
+            anchor(AnchorKind::Identifier, "order", "two words"),
+            anchor(AnchorKind::File, "", "src/a.rs"),
+            anchor(AnchorKind::Number, "total", "833"),
+        ];
+        let count = |text: &str| text.len() as u64 / 4;
+        let mut ledger = Ledger::default();
+        ledger.absorb(&anchors, 0, count);
+        let lines = vec!["The assistant thought: well".to_owned()];
+        let draft = Draft {
+            messages: 7,
+            tokens: 900,
+            lines: &lines,
+            ledger: &ledger,
+            relevance: &Relevance::default(),
+        };
+        let written = draft.write(1_000, count);
+        let summary = read(&written.text).unwrap();
+        assert_eq!((summary.messages, summary.tokens, &summary.lines), (7, 900, &lines));
+        for anchor in &anchors {
+            assert!(summary.anchors.contains(anchor), "{anchor:?} in {}", written.text);
+        }
+        assert_eq!(summary.anchors.len(), anchors.len());
+        assert!(draft.write(60, count).tokens <= 60);
+    }
+
+    #[test]
+    fn the_words_of_others_are_no_summary() {
+        for text in [
+            "",
+            "[Endmark: 3 earlier messages",
+            "[Endmark: x earlier messages (1 tokens) in short]\nValues:\na: b",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}
