@@ -9,6 +9,7 @@ use clap_complete::Shell;
 use endmark_envelope::{Limits, TooLarge};
 
 use crate::commands::cap::arguments::Cap;
+use crate::commands::compact::arguments::Compact;
 use crate::commands::findings::arguments::Findings;
 use crate::commands::guard::arguments as guard;
 use crate::commands::read::arguments::Read;
@@ -156,6 +157,19 @@ Examples:
   endmark resume cut.json --base-url http://127.0.0.1:8080/v1 --model local
   endmark resume - --base-url https://api.openai.com/v1 --model gpt-4.1 --api-key-env OPENAI_API_KEY < cut.md")]
     Resume(Resume),
+    /// Shorten a conversation, and keep what its agent needs
+    #[command(after_help = "\
+Examples:
+  endmark compact request.json --for anthropic_messages > shorter.json
+  endmark compact messages.json --for openai_chat --keep-share 0.2 --json | jq .data.receipt
+  endmark compact request.json --for gemini --mode emergency --trigger-tokens 500000
+  endmark compact --batch < conversations.jsonl
+
+A request's body or a bare list of messages in, the same form out; what is not condensed stays byte for byte.
+Batch: JSON Lines in, {\"id\",\"for\",\"mode\",\"request\",\"trigger_tokens\",\"budget_tokens\",\"keep\",\"keep_share\"};
+one answer a line, in order: {\"id\",\"compacted\",\"request\",\"receipt\"}.
+Exit codes: 0 compacted, or nothing to do; 2 no conversation of this format, or with --batch: a line was invalid.")]
+    Compact(Compact),
     /// Run any command within limits, and answer in one envelope whatever happens
     #[command(after_help = "\
 Examples:
@@ -279,6 +293,7 @@ impl Command {
             Self::Cap(arguments) => arguments.check_limits(),
             Self::Read(arguments) => arguments.check_limits(),
             Self::Resume(arguments) => arguments.check_limits(),
+            Self::Compact(arguments) => arguments.check_limits(),
             Self::Report(arguments) => arguments.check_limits(),
             Self::Usage(arguments) => arguments.check_limits(),
             Self::Findings(arguments) => arguments.check_limits(),

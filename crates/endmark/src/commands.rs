@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 pub(crate) mod cap;
+pub(crate) mod compact;
 mod completions;
 mod config;
 mod demo;
@@ -37,6 +38,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Cap(arguments) => cap::run(context, &arguments),
         Command::Read(arguments) => read::run(context, &arguments),
         Command::Resume(arguments) => resume::run(context, &arguments).map(Outcome::from),
+        Command::Compact(arguments) => compact::run(context, &arguments),
         Command::Exec(arguments) => exec::run(context, &arguments),
         Command::Findings(arguments) => findings::run(context, &arguments),
         Command::Guard(arguments) => guard::run(context, &arguments),

@@ -56,6 +56,7 @@ fn is_answered_on_signals(command: &Command) -> bool {
         Command::Stitch(arguments) => !arguments.batch,
         Command::Cap(arguments) => !arguments.batch,
         Command::Guard(arguments) => !arguments.batch,
+        Command::Compact(arguments) => !arguments.batch,
         Command::Demo
         | Command::Read(_)
         | Command::Resume(_)

@@ -9,8 +9,8 @@ use schemars::Schema;
 use serde_json::Value;
 
 use super::{
-    cap, completions, config, demo, detect, findings, guard, log, man, read, report, resume, serve, setup,
-    stitch, usage,
+    cap, compact, completions, config, demo, detect, findings, guard, log, man, read, report, resume, serve,
+    setup, stitch, usage,
 };
 use crate::checks;
 use crate::definition::definition;
@@ -22,6 +22,7 @@ const UPDATE: &str = "ENDMARK_UPDATE_SCHEMAS";
 fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("cap", of_answer::<cap::Report<'_>>()),
+        ("compact", of_answer::<compact::Report>()),
         ("completions", of_answer::<completions::Report<'_>>()),
         ("config-check", of_answer::<checks::Report<'_>>()),
         ("config-path", of_answer::<config::PathReport>()),

@@ -6,6 +6,7 @@ mod at_a_terminal;
 mod canary;
 mod cap;
 mod clouds;
+mod compact;
 mod config;
 mod degraded;
 mod demo;

@@ -1,0 +1,265 @@
+//! `endmark compact`: shortens a conversation. (CX-1 to CX-4)
+
+pub(crate) mod arguments;
+
+use std::collections::BTreeMap;
+
+use endmark_context::compact::{Mode, NotMade, Policy, Receipt as Made, compact};
+use endmark_wire::conversation::Dialogue;
+use endmark_wire::format::{self, WireFormat};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use self::arguments::{Compact, ModeChoice};
+use crate::answer::{Answer, Outcome, to_data};
+use crate::batch::{self, LineAnswer, LineError};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::input::Input;
+
+/// Compacts the conversation that is named, or that of each line.
+pub(crate) fn run(context: &Context, arguments: &Compact) -> Result<Outcome, CommandError> {
+    let settings = Settings::of(arguments);
+    settings.check().map_err(|message| bad(&message))?;
+    let input = Input::open(arguments.file.as_deref(), context.terminal)?;
+    if arguments.batch {
+        return batch::run(input, |line| answer_line(line, &settings)).map(Outcome::Streamed);
+    }
+    let format = named(settings.format.as_deref()).map_err(|message| bad(&message))?;
+    let body = input.bytes()?;
+    let done = settings.compact(format, &body).map_err(|message| bad(&message))?;
+    context.terminal.progress(&done.said());
+    let request =
+        serde_json::from_str(&done.request).map_err(|error| CommandError::Bug(error.to_string()))?;
+    let data = to_data(&Report { request, receipt: Receipt::of(&done.made) })?;
+    let answer = Answer { max_response_bytes: usize::MAX, ..Answer::yes(data, done.request) };
+    Ok(answer.into())
+}
+
+fn bad(message: &str) -> CommandError {
+    CommandError::input("not_a_conversation", message, "See `endmark compact --help` and docs/compact.md.")
+}
+
+/// What is asked, by arguments or by a line.
+#[derive(Debug, Clone, PartialEq)]
+struct Settings {
+    format: Option<String>,
+    mode: Mode,
+    trigger_tokens: Option<u64>,
+    budget_tokens: Option<u64>,
+    keep_share: Option<f64>,
+    keep: Option<usize>,
+}
+
+/// A conversation after compaction, or as it was.
+#[derive(Debug)]
+struct Done {
+    request: String,
+    made: Made,
+}
+
+impl Settings {
+    fn of(arguments: &Compact) -> Self {
+        Self {
+            format: arguments.format.clone(),
+            mode: match arguments.mode {
+                ModeChoice::Window => Mode::Window,
+                ModeChoice::Emergency => Mode::Emergency,
+            },
+            trigger_tokens: arguments.trigger_tokens,
+            budget_tokens: arguments.budget_tokens,
+            keep_share: arguments.keep_share,
+            keep: arguments.keep,
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.keep_share.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
+            return Err("a share to be kept is above 0 and at most 1".to_owned());
+        }
+        if self.keep == Some(0) || self.budget_tokens == Some(0) {
+            return Err("at least one message and one token have to be kept".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The policy for a request that has so many tokens beside its conversation.
+    fn policy(&self, fixed_tokens: u64) -> Policy {
+        let default = match self.mode {
+            Mode::Window => Policy::window(tokens),
+            Mode::Emergency => Policy::emergency(tokens),
+        };
+        // Where one of the two is given, the other keeps its distance.
+        let trigger = match (self.trigger_tokens, self.budget_tokens) {
+            (Some(trigger), _) => trigger,
+            (None, Some(budget)) => scaled(budget, default.trigger_tokens, default.budget_tokens),
+            (None, None) => default.trigger_tokens,
+        };
+        let budget = self
+            .budget_tokens
+            .unwrap_or_else(|| scaled(trigger, default.budget_tokens, default.trigger_tokens).max(1));
+        Policy {
+            trigger_tokens: trigger,
+            budget_tokens: budget,
+            keep_turns: self.keep.unwrap_or(default.keep_turns),
+            keep_share: self.keep_share,
+            fixed_tokens,
+            ..default
+        }
+    }
+
+    fn compact(&self, format: &'static dyn WireFormat, body: &[u8]) -> Result<Done, String> {
+        let dialogue = Dialogue::read(format, body).map_err(|error| error.to_string())?;
+        let around = dialogue.around();
+        // Only the brake asks after the whole request.
+        let fixed = if self.mode == Mode::Emergency { around.map(tokens).iter().sum() } else { 0 };
+        let compacted = compact(dialogue.conversation(), &self.policy(fixed));
+        let bytes = dialogue.edited(&compacted.edits).map_err(|error| error.to_string())?;
+        let request = String::from_utf8(bytes).map_err(|error| error.to_string())?;
+        Ok(Done { request, made: compacted.receipt })
+    }
+}
+
+impl Done {
+    /// What became of it, for people.
+    fn said(&self) -> String {
+        let made = &self.made;
+        if let Some(why) = made.not_made {
+            return format!("Nothing was compacted: {} ({} tokens).", why.reason(), made.tokens_before);
+        }
+        let over =
+            if made.is_over_budget { "; that is over the budget, and no more can give way" } else { "" };
+        format!("Compacted: {} tokens became {}{over}.", made.tokens_before, made.tokens_after)
+    }
+}
+
+/// Tokens of today's OpenAI models; those of others are within a few percent for code and English.
+fn tokens(text: &str) -> u64 {
+    bpe_openai::o200k_base().count(text) as u64
+}
+
+fn scaled(number: u64, to: u64, from: u64) -> u64 {
+    u64::try_from(u128::from(number) * u128::from(to) / u128::from(from.max(1))).unwrap_or(u64::MAX)
+}
+
+fn named(name: Option<&str>) -> Result<&'static dyn WireFormat, String> {
+    let name = name.ok_or_else(|| "`for` is missing: the wire format of the conversation".to_owned())?;
+    format::named(name).ok_or_else(|| {
+        let known: Vec<&str> = format::FORMATS.iter().map(|format| format.name()).collect();
+        format!("there is no wire format `{name}`: there are {}", known.join(", "))
+    })
+}
+
+/// One line of a batch.
+#[derive(Deserialize)]
+struct Line<'l> {
+    #[serde(default)]
+    id: Value,
+    #[serde(rename = "for")]
+    format: Option<String>,
+    mode: Option<String>,
+    #[serde(borrow)]
+    request: &'l RawValue,
+    trigger_tokens: Option<u64>,
+    budget_tokens: Option<u64>,
+    keep: Option<usize>,
+    keep_share: Option<f64>,
+}
+
+fn answer_line(line: &str, defaults: &Settings) -> Result<LineAnswer, LineError> {
+    let line: Line<'_> = batch::request(line, &[])?;
+    let failed = |message: String| LineError { id: line.id.clone(), message };
+    let mode = match line.mode.as_deref() {
+        None => defaults.mode,
+        Some("window") => Mode::Window,
+        Some("emergency") => Mode::Emergency,
+        Some(word) => return Err(failed(format!("unknown `mode`: `{word}`: use window or emergency"))),
+    };
+    // What a line says of sizes is meant as a whole: its trigger is not to stand beside a share of the arguments.
+    let has_sizes =
+        line.trigger_tokens.is_some() || line.budget_tokens.is_some() || line.keep_share.is_some();
+    let settings = Settings {
+        format: line.format.clone().or_else(|| defaults.format.clone()),
+        mode,
+        trigger_tokens: if has_sizes { line.trigger_tokens } else { defaults.trigger_tokens },
+        budget_tokens: if has_sizes { line.budget_tokens } else { defaults.budget_tokens },
+        keep_share: if has_sizes { line.keep_share } else { defaults.keep_share },
+        keep: line.keep.or(defaults.keep),
+    };
+    settings.check().map_err(failed)?;
+    let format = named(settings.format.as_deref()).map_err(failed)?;
+    let done = settings.compact(format, line.request.get().as_bytes()).map_err(failed)?;
+    let request = RawValue::from_string(done.request).map_err(|error| failed(error.to_string()))?;
+    let answer = LineReport {
+        id: &line.id,
+        compacted: done.made.not_made.is_none(),
+        request: &request,
+        receipt: Receipt::of(&done.made),
+    };
+    let json = serde_json::to_string(&answer).map_err(|error| failed(error.to_string()))?;
+    Ok(LineAnswer { json, is_yes: true })
+}
+
+#[derive(Serialize)]
+struct LineReport<'r> {
+    id: &'r Value,
+    compacted: bool,
+    request: &'r RawValue,
+    receipt: Receipt,
+}
+
+/// What compaction came to, under the names that others rely on.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Report {
+    /// The request, or the list of messages, in the form in which it came.
+    request: Value,
+    receipt: Receipt,
+}
+
+/// What was done. Tokens are those of the history, estimated.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Receipt {
+    tokens_before: u64,
+    tokens_after: u64,
+    /// What no longer stands in full, by kind.
+    dropped: BTreeMap<&'static str, u64>,
+    /// Under which the original can be read; null where it is kept nowhere.
+    handle: Option<String>,
+    /// Results among the newest messages of which not all is there.
+    shortened_results: u64,
+    /// Whether it is larger than the budget, although all gave way that may.
+    over_budget: bool,
+    /// How many anchors of each kind were in what was condensed, and how many of them are kept.
+    anchors: BTreeMap<&'static str, Anchors>,
+    /// Why nothing was done; null where something was.
+    not_compacted: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Anchors {
+    found: u64,
+    kept: u64,
+}
+
+impl Receipt {
+    fn of(made: &Made) -> Self {
+        let anchors = made
+            .anchors
+            .iter()
+            .map(|(kind, (found, kept))| (kind.name(), Anchors { found: *found, kept: *kept }));
+        Self {
+            tokens_before: made.tokens_before,
+            tokens_after: made.tokens_after,
+            dropped: made.dropped.clone(),
+            handle: None,
+            shortened_results: made.shortened_results,
+            over_budget: made.is_over_budget,
+            anchors: anchors.collect(),
+            not_compacted: made.not_made.map(NotMade::reason),
+        }
+    }
+}

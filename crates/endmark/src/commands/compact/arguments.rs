@@ -1,0 +1,52 @@
+//! What can be typed behind `endmark compact`.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
+use endmark_envelope::Limits;
+
+/// The wire formats a conversation can be in, as they are typed.
+const FORMATS: [&str; 4] = ["openai_chat", "openai_responses", "anthropic_messages", "gemini"];
+
+/// The arguments of `compact`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Compact {
+    /// The request's body, or a list of messages; standard input if it is `-` or not named
+    #[arg(value_name = "FILE")]
+    #[limits(skip)]
+    pub(crate) file: Option<PathBuf>,
+    /// The wire format that it is in
+    #[arg(long = "for", value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS), required_unless_present = "batch")]
+    pub(crate) format: Option<String>,
+    /// A narrative above the trigger (`window`), or the emergency brake for the whole request
+    #[arg(long, value_name = "MODE", default_value = "window")]
+    #[limits(skip)]
+    pub(crate) mode: ModeChoice,
+    /// Compact above so many tokens: of the history (`window`: 24000), of the whole request (`emergency`: 850000)
+    #[arg(long, value_name = "N")]
+    pub(crate) trigger_tokens: Option<u64>,
+    /// Keep the history below so many tokens; by default 4/3 of the trigger, or 3/5 with `emergency`
+    #[arg(long, value_name = "N")]
+    pub(crate) budget_tokens: Option<u64>,
+    /// Compact whatever the size, to this share of the history's tokens, as 0.2
+    #[arg(long, value_name = "SHARE", conflicts_with_all = ["trigger_tokens", "budget_tokens"])]
+    #[limits(skip)]
+    pub(crate) keep_share: Option<f64>,
+    /// Keep the newest so many messages in full
+    #[arg(long, value_name = "N")]
+    #[limits(skip)]
+    pub(crate) keep: Option<usize>,
+    /// Read many requests as JSON Lines, and answer each with a line
+    #[arg(long)]
+    pub(crate) batch: bool,
+}
+
+/// How a conversation is compacted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeChoice {
+    /// A narrative in sentences, when the history has grown (CX-1)
+    Window,
+    /// A list of calls and thoughts, when the request hardly fits any model (CX-2)
+    Emergency,
+}

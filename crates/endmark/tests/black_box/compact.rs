@@ -1,0 +1,158 @@
+//! `compact`: what is condensed, what stays, and batches. (CX-1 to CX-4)
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::run::Place;
+
+/// An agent's history of many steps: each reads a file, and one of them fails.
+fn messages() -> Vec<Value> {
+    let mut messages = vec![
+        json!({"role": "system", "content": "You sort orders."}),
+        json!({"role": "user", "content": "Sort the orders of account ac_77120, and never touch order ZX-9931."}),
+    ];
+    for number in 0..40 {
+        let arguments = json!({"command": format!("sort --file orders/{number}.csv"), "order": format!("ord_{number}b{number}")});
+        messages.push(
+            json!({"role": "assistant", "content": null, "tool_calls": [{"id": format!("call_{number}"),
+            "type": "function", "function": {"name": "run", "arguments": arguments.to_string()}}]}),
+        );
+        let mut output =
+            if number == 11 { "error: orders/11.csv has no header\n".to_owned() } else { String::new() };
+        for row in 0..12 {
+            let _ = writeln!(output, "row {row} of a table that nobody will ever need again");
+        }
+        messages.push(json!({"role": "tool", "tool_call_id": format!("call_{number}"), "content": output}));
+    }
+    messages.push(json!({"role": "user", "content": "How far are you?"}));
+    messages
+}
+
+#[test]
+fn a_history_is_condensed_and_keeps_what_its_agent_needs() {
+    let body = json!({"model": "m", "messages": messages(), "temperature": 0.5}).to_string();
+    let place = Place::new().with_file("request.json", &body);
+    let run = place.run(&["compact", "request.json", "--for", "openai_chat", "--trigger-tokens", "3000"]);
+    assert_eq!(run.code, 0, "{}", run.errors);
+    assert!(run.errors.contains("Compacted: "), "{}", run.errors);
+    let request: Value = serde_json::from_str(&run.output).unwrap();
+    let after = request["messages"].as_array().unwrap();
+    let before = messages();
+    // The instructions, the task and the newest ten messages stand as they were.
+    assert_eq!(after[..2], before[..2]);
+    assert_eq!(after[after.len() - 10..], before[before.len() - 10..]);
+    assert_eq!(request["temperature"], 0.5);
+    let summary = after[2]["content"].as_str().unwrap();
+    for needed in ["ord_0b0", "orders/11.csv has no header", "sort --file orders/11.csv"] {
+        assert!(summary.contains(needed), "{needed} is lost: {summary}");
+    }
+    assert!(run.output.len() * 2 < body.len());
+    // Asked again, nothing is done.
+    let again = place.with_file("again.json", &run.output).run(&[
+        "compact",
+        "again.json",
+        "--for",
+        "openai_chat",
+        "--trigger-tokens",
+        "3000",
+    ]);
+    assert_eq!((again.code, again.output), (0, run.output));
+    assert!(again.errors.contains("Nothing was compacted"), "{}", again.errors);
+}
+
+#[test]
+fn what_is_small_stays_byte_for_byte() {
+    let body = "{ \"contents\" : [ {\"role\":\"user\",\"parts\":[{\"text\":\"Hi\\u0021\"}]} ],\"n\":1.0}";
+    let place = Place::new().with_file("request.json", body);
+    let run = place.run(&["compact", "--for", "gemini", "request.json"]);
+    assert_eq!((run.code, run.output.as_str()), (0, body));
+    let envelope = place.run(&["compact", "--for", "gemini", "request.json", "--json"]).envelope();
+    let receipt = &envelope["data"]["receipt"];
+    assert_eq!(receipt["tokens_before"], receipt["tokens_after"]);
+    assert_eq!(receipt["not_compacted"], "the history is below the trigger");
+}
+
+#[test]
+fn a_share_of_a_bare_list_is_kept() {
+    let list = Value::from(messages()).to_string();
+    let place = Place::new().with_file("messages.json", list);
+    let envelope = place
+        .run(&["compact", "messages.json", "--for", "openai_chat", "--keep-share", "0.2", "--json"])
+        .envelope();
+    let receipt = &envelope["data"]["receipt"];
+    let [before, after] = ["tokens_before", "tokens_after"].map(|name| receipt[name].as_u64().unwrap());
+    assert!(after * 5 <= before, "{receipt}");
+    assert_eq!(receipt["over_budget"], false);
+    assert!(receipt["dropped"]["tool_calls"].as_u64().unwrap() > 20, "{receipt}");
+    assert!(receipt["anchors"]["identifiers"]["kept"].as_u64().unwrap() > 0, "{receipt}");
+    let kept = envelope["data"]["request"].as_array().unwrap();
+    assert_eq!(kept.last().unwrap()["content"], "How far are you?");
+}
+
+#[test]
+fn the_brake_counts_the_whole_request() {
+    let tools: Vec<Value> = (0..400).map(|number| json!({"type": "function", "function": {"name": format!("tool_{number}"), "description": "does one thing and then another"}})).collect();
+    let body = json!({"tools": tools, "messages": messages()}).to_string();
+    let place = Place::new().with_file("request.json", body);
+    let run = |mode| {
+        place
+            .run(&[
+                "compact",
+                "request.json",
+                "--for",
+                "openai_chat",
+                "--mode",
+                mode,
+                "--trigger-tokens",
+                "12000",
+                "--json",
+            ])
+            .envelope()
+    };
+    assert_eq!(run("window")["data"]["receipt"]["not_compacted"], "the history is below the trigger");
+    let braked = run("emergency");
+    assert!(braked["data"]["receipt"]["not_compacted"].is_null(), "{}", braked["data"]["receipt"]);
+    assert!(braked["data"]["request"]["messages"][2]["content"].as_str().unwrap().contains("- called run("));
+}
+
+#[test]
+fn a_batch_answers_each_line_and_goes_on_behind_a_bad_one() {
+    let good = json!({"id": 1, "for": "openai_chat", "request": messages(), "keep_share": 0.3});
+    let number = "{\"id\":\"n\",\"for\":\"openai_chat\",\"request\":{\"messages\":[],\"seed\":1e2}}";
+    let bad = json!({"id": 2, "for": "gemini", "request": messages()});
+    let unknown = json!({"id": 3, "for": "smoke_signals", "request": []});
+    let place = Place::new().with_file("lines", format!("{good}\n{bad}\n{unknown}\nno json\n{number}\n"));
+    let run = place.run(&["compact", "--batch", "lines"]);
+    assert_eq!(run.code, 2);
+    let lines: Vec<Value> = run.output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&lines[0]["id"], &lines[0]["compacted"]), (&json!(1), &json!(true)));
+    assert!(lines[0]["receipt"]["tokens_after"].as_u64() < lines[0]["receipt"]["tokens_before"].as_u64());
+    assert!(
+        lines[1]["error"]["message"].as_str().unwrap().contains("item 0 (byte 1) has no list of `parts`"),
+        "{}",
+        lines[1]
+    );
+    assert!(
+        lines[2]["error"]["message"].as_str().unwrap().contains("there is no wire format `smoke_signals`")
+    );
+    assert_eq!(lines[3]["id"], Value::Null);
+    assert!(run.output.ends_with("}\n") && run.output.contains("\"request\":{\"messages\":[],\"seed\":1e2}"));
+}
+
+#[test]
+fn what_is_no_conversation_is_bad_input() {
+    let place = Place::new()
+        .with_file("cut.json", "{\"messages\":[{\"role\"")
+        .with_file("other.json", "{\"input\":7}");
+    let cut = place.run(&["compact", "--for", "openai_chat", "cut.json"]);
+    assert_eq!((cut.code, cut.output.as_str()), (2, ""));
+    assert!(cut.errors.contains("invalid JSON at byte 20"), "{}", cut.errors);
+    let other = place.run(&["compact", "--for", "openai_responses", "other.json"]);
+    assert!(other.code == 2 && other.errors.contains("a request with `input`"), "{}", other.errors);
+    assert_eq!(place.run(&["compact", "other.json"]).code, 2);
+    for share in ["0", "1.5", "NaN", "-1"] {
+        let run = place.run(&["compact", "--for", "gemini", &format!("--keep-share={share}"), "other.json"]);
+        assert!(run.code == 2 && run.errors.contains("share"), "{}", run.errors);
+    }
+}
