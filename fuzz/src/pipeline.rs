@@ -4,7 +4,7 @@
 use endmark_core::{
     AskFailure, AskedFrom, Ending, ExhaustedCause, Format, Join, OnAmbiguous, PieceRole, Pipeline,
     PipelineOutcome, PipelinePolicy, PipelineResult, PipelineStep, Reply, ResumeExhausted, ResumePolicy,
-    SchemaProblem, Stop, Validate,
+    SchemaProblem, Stop, Validate, Wanted,
 };
 
 use crate::input::{Numbers, parts};
@@ -32,7 +32,7 @@ pub fn check(bytes: &[u8]) {
     let mut answers = answers.iter().cycle().skip(begin + 1);
     let mut numbers = Numbers::of(bytes);
     let sent = if letter(4) == b's' { numbers.below(first.text.len() + 4) } else { 0 };
-    let resume = ResumePolicy { max_attempts, on_ambiguous, sent, prompt: None };
+    let resume = ResumePolicy { max_attempts, on_ambiguous, sent, ..ResumePolicy::default() };
     let validator: Option<Box<dyn Validate + Send + Sync>> =
         if letter(5) == b'v' { Some(Box::new(NeedsName)) } else { None };
     let beginning = first.text.clone();
@@ -56,7 +56,7 @@ pub fn check(bytes: &[u8]) {
             }
             (PipelineStep::Resume(ask), Ok((reply, join))) => {
                 assert!((1..=max_attempts).contains(&ask.attempt), "{ask:?}");
-                assert_eq!(ask.prompt.is_empty(), ask.again, "{ask:?}");
+                assert_eq!(ask.prompt.is_empty(), ask.wanted != Wanted::Rest, "{ask:?}");
                 pipeline.resumed(reply.clone(), *join);
             }
             (PipelineStep::Correct(ask), Ok((reply, _))) => {
