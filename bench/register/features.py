@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from pathlib import Path
 
 SLOTS = 1 << 14
 LONGEST = 160
@@ -112,8 +113,31 @@ def announcing(line: str, before: str, behind: str, score: float, answering: flo
 
 LEAVING = [
     "score", "sentence", "colon", "bracketed", "apart", "widely", "low", "sign", "code", "script", "behind code", "long",
-    "known", "lines", "rule",
+    "known", "lines", "rule", "names answer", "reader",
 ]
+
+ADDRESS = Path(__file__).parents[2] / "crates/endmark-core/src/stitch/register/address.txt"
+
+
+def _words() -> dict[str, set[str]]:
+    """The words of each part of `address.txt`."""
+    found: dict[str, set[str]] = {}
+    for line in ADDRESS.read_text("utf-8").splitlines():
+        if line.startswith("["):
+            found[line.strip("[]")] = current = set()
+        elif not line.startswith("#"):
+            current.update(line.split())
+    return found
+
+
+WORDS = _words()
+
+
+def has_word(part: str, line: str) -> bool:
+    """Whether a line has a word of a part of `address.txt`."""
+    words = set("".join(sign if sign.isalpha() else " " for sign in line).split())
+    words |= {word.lower() for word in words if word != "i"}
+    return any(each in line if is_wide(each[0]) else each in words for each in WORDS[part])
 
 
 def leaving(part: str, kept: str, breaks: int, widely: bool, score: float, near: str) -> list[float]:
@@ -124,9 +148,10 @@ def leaving(part: str, kept: str, breaks: int, widely: bool, score: float, near:
     sign = not (text[:1].isalnum() or text[:1] in "¡¿") and not is_bracketed(text)
     return [
         score, is_end_of_sentence(core), core.endswith((":", "：")), is_bracketed(text), breaks > 1, widely,
-        text[:1].islower(), sign, any(each in text for each in "{};=<\\|`$"),
+        text[:1].islower(), sign, any(each in text for each in "{}=<\\|`$"),
         has_wide_letters(text) != has_wide_letters(near), last.endswith(tuple("};]>|)`~")), len(text) > 100,
         known(text, near), "\n" in text, bool(last.strip()) and not last.strip().strip("-*_="),
+        has_word("answer", text), has_word("reader", text),
     ]
 
 

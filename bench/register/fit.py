@@ -214,6 +214,11 @@ def cut(text: str, chance: random.Random) -> tuple[str, str]:
     return part[:at], part[at:]
 
 
+def sentences(text: str) -> list[str]:
+    """The sentences of a text that are not long."""
+    return re.findall(r"(?<=[.!?] )[A-Z][^.!?\n{}<=]{12,120}[.!?](?= |\n)", text)
+
+
 Score = Callable[[str, str], float]
 """How much a line is of a register, by a fit that does not know it."""
 
@@ -265,6 +270,11 @@ def left(texts: list[str], banks: dict[str, list[str]], score: Score, chance: ra
             apart = chance.choices(["\n\n", "\n", "\n\n---\n\n", "\n\n\n", "\n```\n\n"], [6, 3, 1, 0.7, 1.5])[0]
             kept = rest + apart
             key = source + "\t" + part
+        elif (own := chance.random()) < 0.5:
+            # An ordinary last sentence below the text, which knows its words no better than those of a remark.
+            found = sentences(chance.choice(texts))
+            part = key = chance.choice(banks["ending"] if own < 0.25 or not found else found)
+            kept = rest + chance.choice(["\n\n", "\n\n", "\n"])
         else:
             at = max(rest.rfind("\n\n") + 2 if chance.random() < 0.5 and "\n\n" in rest else 0, rest.rfind("\n") + 1 if chance.random() < 0.5 else 0)
             if not at:
@@ -302,15 +312,18 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=16_000)
     parser.add_argument("--joints", type=int, default=12_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=REGISTERS, help="fit this register alone; the weights of the others stay")
     options = parser.parse_args()
     chance = random.Random(options.seed)
     texts = documents(options.texts, chance, 3_000)
     banks = {register: bank(register) for register in REGISTERS}
+    endings = bank("ending")
     print(f"{len(texts)} texts, {', '.join(f'{len(lines)} {register}' for register, lines in banks.items())}")
     text_lines = [(features.pieces(line), line) for line in lines_of(texts, chance, options.lines)]
     whole: dict[str, Pieces] = {}
     folds: dict[str, list[Pieces]] = {}
-    for register in REGISTERS:
+    fitted = (options.only,) if options.only else REGISTERS
+    for register in fitted:
         own = [(line, index % FOLDS) for index, line in enumerate(sorted(banks[register], key=lambda line: random.Random(line).random()))]
         others = [line for other in REGISTERS if other != register and {register, other} != {"announcing", "leaving"} for line in banks[other]]
         def rows(fold: int | None) -> list[tuple[list[int], bool, float]]:
@@ -319,6 +332,9 @@ def main() -> None:
             found = [(features.pieces(line), True, 1.0) for line in lines]
             found += [(slots, False, 1.0) for index, (slots, _) in enumerate(text_lines) if index % FOLDS != fold]
             found += [(features.pieces(line), False, 0.5) for line in others]
+            if register == "leaving":
+                kept = [line for index, line in enumerate(endings) if index % FOLDS != fold]
+                found += [(features.pieces(line), False, 1.0) for line in kept for _ in range(3)]
             return found
         folds[register] = []
         for fold in (*range(FOLDS), None):
@@ -339,12 +355,16 @@ def main() -> None:
 
     def score(register: str, line: str) -> float:
         source, _, shown = line.partition("\t")
+        if register == "leaving" and source in endings:
+            return folds[register][endings.index(source) % FOLDS].score(features.pieces(source))
         fold = place[register].get(source, 0)
         return folds[register][fold].score(features.pieces(shown or source))
 
     half = len(texts) // 2
     for name, cases, names in (("announcing", announced, features.ANNOUNCING), ("leaving", left, features.LEAVING), ("answering", answered, features.ANSWERING)):
-        found = list(cases(texts, banks, score, chance, options.joints))
+        if name not in fitted:
+            continue
+        found = list(cases(texts, {**banks, "ending": endings}, score, chance, options.joints))
         rows_, truth = [row for row, _ in found], [label for _, label in found]
         third = len(rows_) * 2 // 3
         share = sum(truth[:third]) / third
@@ -359,10 +379,11 @@ def main() -> None:
             if inside:
                 print(f"    {low:4} to {high:3} bits: {len(inside):5} lines, {sum(inside) / len(inside):.4f} of the register")
     if options.write:
-        data = bytearray()
-        for register in REGISTERS:
+        data = bytearray((options.write / "weights.bin").read_bytes() if options.only else bytes(3 * features.SLOTS))
+        for register in fitted:
             scale = max(map(abs, whole[register].weights)) / 127
-            data += b"".join(round(value / scale).to_bytes(1, "little", signed=True) for value in whole[register].weights)
+            first = REGISTERS.index(register) * features.SLOTS
+            data[first : first + features.SLOTS] = b"".join(round(value / scale).to_bytes(1, "little", signed=True) for value in whole[register].weights)
             print(f"{register}: scale {scale:.6f}, bias {whole[register].bias:.4f}")
         (options.write / "weights.bin").write_bytes(bytes(data))
 

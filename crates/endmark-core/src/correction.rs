@@ -1,5 +1,9 @@
 //! Formatting correction: the prompt that asks for it, and the document in the answer (PC-6).
 
+mod kept;
+
+pub(crate) use kept::first_lost;
+
 use std::fmt::Write as _;
 
 use crate::detect::detect;

@@ -292,7 +292,10 @@ mod defaults {
         let resume =
             ResumePolicy { max_attempts: 2, on_ambiguous: OnAmbiguous::Stop, ..ResumePolicy::default() };
         assert_eq!(ResumePolicy::default(), resume);
-        assert_eq!(PipelinePolicy::default(), PipelinePolicy { resume, max_corrections: 1 });
+        assert_eq!(
+            PipelinePolicy::default(),
+            PipelinePolicy { resume, max_corrections: 1, may_change: false }
+        );
     }
 
     #[test]

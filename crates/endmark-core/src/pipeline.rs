@@ -8,7 +8,7 @@ pub use outcome::{
     CorrectionAsk, MAX_CORRECTION_ATTEMPTS, PipelineOutcome, PipelinePolicy, PipelineResult, PipelineStep,
 };
 
-use crate::correction::{closed_for_validation, in_stable_order, malformation};
+use crate::correction::{closed_for_validation, first_lost, in_stable_order, malformation};
 use crate::detect::detect;
 use crate::{
     AskFailure, CutKind, Ending, Format, Join, Judgement, PieceRecord, PieceRole, Reply, Resume,
@@ -49,6 +49,7 @@ const UNSURE: &str = "it came in pieces, and where they meet something may be mi
 /// ```
 pub struct Pipeline {
     max_corrections: u32,
+    may_change: bool,
     demanded: Option<Format>,
     validator: Option<Validator>,
     resume: Resume,
@@ -82,6 +83,7 @@ impl Pipeline {
         let resume = Resume::new(policy.resume, demanded.clone(), first);
         let mut pipeline = Self {
             max_corrections: policy.max_corrections,
+            may_change: policy.may_change,
             demanded,
             validator,
             // Replaced before anyone sees it.
@@ -276,10 +278,28 @@ impl Pipeline {
             self.record(reply, whole, "the corrected document changes what the client has".to_owned());
             return self.finish(draft);
         }
+        if let Some(path) = self.first_lost(&draft, &document) {
+            let place = if path.is_empty() { "the document".to_owned() } else { path };
+            let why = format!("the corrected document changes or drops what was received complete: {place}");
+            self.record(reply, whole, why);
+            return self.finish(draft);
+        }
         self.record(reply, whole, "the corrected document is valid".to_owned());
         draft.text = document;
         draft.result = PipelineResult::Corrected;
         self.finish(draft);
+    }
+
+    /// What of the verified text a valid corrected document does not keep, though no schema demands that.
+    fn first_lost(&self, draft: &Draft, document: &str) -> Option<String> {
+        if self.may_change {
+            return None;
+        }
+        let received = match &draft.result {
+            PipelineResult::Exhausted(exhausted) => exhausted.merged_raw.get(..exhausted.verified_len),
+            _ => Some(draft.text.as_str()),
+        };
+        first_lost(received.unwrap_or_default(), document, &|changed| !self.problems(changed).is_empty())
     }
 
     fn record(&mut self, reply: Reply, judged: Judgement, why: String) {

@@ -167,6 +167,11 @@ fn merged(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<Merged
         return Err(no_seam(joint, initial, continuation, "it says nothing new"));
     }
     let merged = Box::new(survivor::merged(joint, &best, weighed.confidence, weighed.alternatives));
+    if !weighed.settled
+        && let Some(same) = by_every_reading(joint, initial, continuation)
+    {
+        return Ok(same);
+    }
     if !weighed.settled {
         return Err(MergeError::Ambiguous { best: merged, alternatives: weighed.alternatives });
     }
@@ -176,6 +181,28 @@ fn merged(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<Merged
         _ if joint.format == Format::Text => Ok(*merged),
         _ => Err(MergeError::StillTruncated { merged }),
     }
+}
+
+/// Whether two JSON texts have the same value: white space between tokens, ways to escape and zeros at the end of a fraction do
+/// not count.
+pub(crate) fn is_same_value(left: &str, right: &str) -> bool {
+    let identity = |text| identity::identity_of_text(text, units::Reading::Structure);
+    left == right || identity(left) == identity(right)
+}
+
+/// The text that both readings of a text with a grammar give where nobody said from where the model was to go on: then it does
+/// not matter, unless a part of it may have been said again, which those who know where they are told to go on do not.
+fn by_every_reading(joint: &Joint<'_>, initial: &str, continuation: &str) -> Option<Merged> {
+    if joint.from != AskedFrom::Unknown || !joint.has_grammar() {
+        return None;
+    }
+    let mut survivors = survivor::verify(joint, propose::propose(joint)).into_iter();
+    if survivors.any(|survivor| survivor.candidate.repeated >= evidence::grammar::HAIR) {
+        return None;
+    }
+    let reading = |from| merge_chunks(initial, continuation, &joint.format, from).ok();
+    let (at_cut, behind_token) = (reading(AskedFrom::Cut)?, reading(AskedFrom::Token)?);
+    (at_cut.text == behind_token.text).then_some(behind_token)
 }
 
 /// The likeliest of all candidates that the grammar accepts, and how likely it is.

@@ -52,6 +52,8 @@ pub struct Settings {
     pub resume: ResumeSettings,
     /// Calls that may be spent on correcting a reply's form (PC-6).
     pub max_corrections: u32,
+    /// Whether a correction may change or drop what was received complete (PC-6).
+    pub may_change: bool,
     /// Whether tool calls are held back in streams until they are whole.
     pub hold_tool_calls: bool,
     /// Whether replies that needed nothing are disclosed too.
@@ -89,6 +91,7 @@ impl Default for Settings {
             upstreams: Upstream::public(),
             resume: ResumeSettings::default(),
             max_corrections: MAX_CORRECTION_ATTEMPTS,
+            may_change: false,
             hold_tool_calls: false,
             disclose_always: false,
             keep_text: false,

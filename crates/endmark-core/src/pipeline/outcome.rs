@@ -13,11 +13,13 @@ pub struct PipelinePolicy {
     /// How many corrections are asked for at most; 0 where none is possible, as in a stream that the client
     /// has already.
     pub max_corrections: u32,
+    /// Whether a correction may change or drop what was received complete, though the schema does not demand it.
+    pub may_change: bool,
 }
 
 impl Default for PipelinePolicy {
     fn default() -> Self {
-        Self { resume: ResumePolicy::default(), max_corrections: MAX_CORRECTION_ATTEMPTS }
+        Self { resume: ResumePolicy::default(), max_corrections: MAX_CORRECTION_ATTEMPTS, may_change: false }
     }
 }
 

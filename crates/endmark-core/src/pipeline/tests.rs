@@ -359,7 +359,7 @@ proptest! {
         behaviours in prop::collection::vec(behaviour(), 1..6),
     ) {
         let resume = ResumePolicy { max_attempts, ..ResumePolicy::default() };
-        let policy = PipelinePolicy { resume, max_corrections };
+        let policy = PipelinePolicy { resume, max_corrections, may_change: false };
         let validator: Option<Box<dyn Validate + Send + Sync>> =
             if validated { Some(Box::new(Requires(&["value", "more"]))) } else { None };
         let first = Reply::stopped(beginning, Stop::Limit);

@@ -78,6 +78,7 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
         || joint.in_text
             && doubts::may_be_anew(joint, survivors, &survivors[best])
             && doubts::has_backslash(joint)
+        || doubts::contradicts_what_was_begun(joint, &survivors[best])
         || doubts::forgets_escapes(joint, &survivors[best]);
     let neighbours = doubts::may_be_neighbours(joint, survivors);
     let needed = if as_asked && !neighbours { SETTLED_AS_ASKED } else { SETTLED };

@@ -11,12 +11,11 @@ use crate::Format;
 use super::fence;
 use super::joint::Joint;
 
+mod address;
 mod pieces;
-mod usual;
 
+use address::Address;
 use pieces::Sums;
-
-pub(super) use usual::leaving_usually;
 
 /// A line that is longer than this is none of them, in bytes.
 pub(super) const LONGEST: usize = 400;
@@ -33,6 +32,10 @@ const SHORT_WORD: usize = 4;
 const RESTATED: f64 = -8.0;
 /// What speaks against an announcement or a remark that the text says elsewhere as well, in bits.
 const SAID_BEFORE: f64 = -10.0;
+
+/// What neither speaks to the reader nor names an answer is no remark beyond doubt, nor is what has letters that the text has not
+/// beyond doubt of the text; in bits.
+const UNADDRESSED: f64 = 2.0;
 
 /// What a model can say about a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +125,7 @@ fn has(line: &str, texts: [&str; 2]) -> bool {
 fn score(register: Register, sums: &Sums) -> f64 {
     let bias = match register {
         Register::Announcing => -0.9132,
-        Register::Leaving => -0.6436,
+        Register::Leaving => -0.9971,
         Register::Answering => -1.5564,
     };
     if sums.is_empty() { 0.0 } else { bias + sums.share(register) }
@@ -132,7 +135,7 @@ fn score(register: Register, sums: &Sums) -> f64 {
 /// continuation, and `behind` is what follows it there, its line end included, unless it ends inside of its line.
 pub(super) fn announces(joint: &Joint<'_>, around: &Around, line: &str, end: usize, behind: &str) -> f64 {
     let text = line.trim();
-    if text.is_empty() || text.len() > LONGEST {
+    if text.is_empty() || text.len() > LONGEST || closes_emphasis(joint.initial, text) {
         return f64::NEG_INFINITY;
     }
     let sums = Sums::of(text);
@@ -171,6 +174,23 @@ pub(super) fn announces(joint: &Joint<'_>, around: &Around, line: &str, end: usi
         + weight(around.has(text), SAID_BEFORE)
 }
 
+/// The signs of emphasis or code that are open at the cut, in its line.
+fn open_emphasis(initial: &str) -> impl Iterator<Item = &'static str> {
+    let begun = initial.rsplit('\n').next().unwrap_or_default();
+    let begun = begun.rsplit("\\n").next().unwrap_or_default();
+    ["**", "__", "`"].into_iter().filter(|signs| begun.matches(signs).count() % 2 == 1)
+}
+
+/// Whether a line closes emphasis or code that is open at the cut: it is what stands between the signs.
+pub(super) fn closes_emphasis(initial: &str, line: &str) -> bool {
+    open_emphasis(initial).any(|signs| line.matches(signs).count() % 2 == 1)
+}
+
+/// Whether a text ends with the sign that opens emphasis or code: no white space follows it.
+pub(super) fn opens_emphasis(initial: &str) -> bool {
+    open_emphasis(initial).any(|signs| initial.ends_with(signs))
+}
+
 /// Whether a line says in other words what the first part begins with, an announcement itself, or nearly in the same: that is
 /// another version of it, not the rest.
 fn restates_beginning(initial: &str, line: &str) -> bool {
@@ -196,33 +216,15 @@ pub(super) fn likelier_announcing(line: &str) -> f64 {
     Sums::of(line).weight(Register::Announcing) / 8.0
 }
 
-/// How much the last lines of a continuation are a remark about the text rather than of it, in bits; `before` is
-/// what precedes them in the continuation.
+/// How much the last lines of a continuation speak to the reader about the answer rather than belong to it, in bits; `before`
+/// is what precedes them in the continuation. Below zero they are the text's own: words of it left out are worse than a remark
+/// left in.
 pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part: &str) -> f64 {
-    let ahead = around.ahead(before.trim_end().len());
-    leaving(joint, before, part, [&around.before, ahead])
-}
-
-/// What words that no remark has say beyond their score: a sentence that stands by itself is none for that, unless it calls or
-/// asks. Of 600 last sentences of documents that no fit has seen, 22 % read like remarks without it and 4 % with it; of 45
-/// remarks as many are told.
-const WORDS_OF_TEXTS: f64 = 1.0;
-/// The most that its form says for a remark, and the most that its words do for each bit of their score: a sentence below a blank
-/// line in a short text, whose words that does not know, is the text's own as a rule.
-const MOST_BY_FORM: f64 = 1.0;
-const MOST_BY_WORDS: f64 = 5.0;
-/// So many bytes of text know no words; of each time twice as many it says more that they do not know those of a line, in bits.
-const LITTLE_TEXT: f64 = 400.0;
-const MORE_BY_TEXT: f64 = 2.0;
-/// What letters that stand nowhere in a text say for a line that shares no word with it, in bits.
-const FOREIGN: f64 = 4.0;
-
-/// The same of any lines, behind what precedes them, by the words of these texts.
-fn leaving(joint: &Joint<'_>, before: &str, part: &str, texts: [&str; 2]) -> f64 {
     let text = part.trim();
     if !text.contains(char::is_alphabetic) || text.len() > LONGEST || text.lines().count() > 3 {
         return f64::NEG_INFINITY;
     }
+    let texts = [around.before.as_str(), around.ahead(before.trim_end().len())];
     let core = text.trim_end_matches(['*', '_', ' ']);
     let kept = before.trim_end();
     let breaks = before[kept.len()..].matches('\n').count();
@@ -237,33 +239,35 @@ fn leaving(joint: &Joint<'_>, before: &str, part: &str, texts: [&str; 2]) -> f64
     let begins_with_sign = !text
         .starts_with(|sign: char| sign.is_alphanumeric() || matches!(sign, '¡' | '¿') || is_symbol(sign));
     let is_wide_around = texts.into_iter().any(is_wide);
+    let [to_reader, of_answer] =
+        [Address::Reader, Address::Answer].map(|address| address::has(address, text));
     let score = score(Register::Leaving, &Sums::of(text));
-    let calls = core.ends_with(['!', '?', '！', '？']);
-    let most = if calls || is_wide(text) || is_bracketed(text) || is_rule(last) {
-        f64::INFINITY
-    } else {
-        let known: usize = texts.iter().map(|text| text.len()).sum();
-        let times = f64::from(u32::try_from(known).unwrap_or(u32::MAX)) / LITTLE_TEXT;
-        MOST_BY_FORM + MOST_BY_WORDS * score + MORE_BY_TEXT * times.log2().max(0.0)
-    };
-    let bits = -0.16 + 1.29 * score - 4.61 * known(text, texts)
-        + weight(!calls, WORDS_OF_TEXTS * score.min(0.0))
-        + weight(is_end_of_sentence(core), 6.59)
-        + weight(core.ends_with([':', '：']), -1.0)
-        + weight(is_bracketed(text), 5.93)
-        + weight(breaks > 1, 1.46)
-        + weight(widely, -0.45)
-        + weight(text.starts_with(char::is_lowercase), -5.45)
-        + weight(begins_with_sign && !is_bracketed(text), -2.26)
-        + weight(text.contains(of_code), -1.59)
-        + weight(is_wide(text) != is_wide_around, 4.29)
-        + weight(is_foreign(text, texts), FOREIGN)
-        + weight(last.ends_with(['}', ']', ';', '>', '|', ')', '`', '~']), 1.11)
-        + weight(text.chars().count() > LONG, -0.78)
-        + weight(text.contains('\n'), -1.4)
-        + weight(is_rule(last), 1.37)
+    let bits = -2.04 + 0.81 * score - 0.61 * known(text, texts)
+        + weight(to_reader, 2.24)
+        + weight(of_answer, 1.69)
+        + weight(is_end_of_sentence(core), 1.97)
+        + weight(core.ends_with([':', '：']), -0.92)
+        + weight(is_bracketed(text), 5.68)
+        + weight(breaks > 1, 0.45)
+        + weight(widely, 3.15)
+        + weight(text.starts_with(char::is_lowercase), -2.21)
+        + weight(begins_with_sign && !is_bracketed(text), 1.7)
+        // A semicolon stands in sentences, too.
+        + weight(text.contains(|sign| sign != ';' && of_code(sign)), -3.4)
+        + weight(is_wide(text) != is_wide_around, 1.93)
+        + weight(last.ends_with(['}', ']', ';', '>', '|', ')', '`', '~']), 0.54)
+        + weight(text.chars().count() > LONG, 0.01)
+        + weight(text.contains('\n'), -0.29)
+        + weight(is_rule(last), 2.83)
         + weight(has(text, texts), SAID_BEFORE);
-    bits.min(most)
+    let bits = match (of_answer, to_reader) {
+        (true, _) => bits,
+        // What speaks to the reader may be about anything in a text that does so itself; code does not.
+        (false, true) if score > 0.0 && last.ends_with(['}', ']', ';', '>', '`', '~']) => bits,
+        (false, true) => bits.min(address::is_document([joint.initial, before])),
+        (false, false) => bits.min(UNADDRESSED),
+    };
+    if is_foreign(text, texts) { bits.max(UNADDRESSED) } else { bits }
 }
 
 /// How much likelier a continuation begins as an answer of its own does than as the text goes on, in bits.
@@ -287,7 +291,7 @@ pub(super) fn answers_with(joint: &Joint<'_>, around: &Around, start: usize) -> 
         + weight(text.chars().count() > LONG, -2.1)
         + weight(joint.initial.ends_with(char::is_alphanumeric), -0.07)
         + weight(is_wide(text) != around.is_wide, 4.99)
-        + weight(text.contains(of_code), -4.68);
+        + weight(text.contains(of_code), -3.4);
     // In the pairs one half were answers; they are seldom.
     (bits - 1.5).clamp(-3.0, 16.0)
 }
@@ -337,16 +341,13 @@ fn is_bracketed(text: &str) -> bool {
         && text.ends_with([')', ']', '*', '_', '-', '）', '】'])
 }
 
-/// Whether a line has letters that stand nowhere in these texts, and none of their words, or begins with a picture that none
-/// of them has.
+/// Whether a line has letters that stand nowhere in these texts, and none of their words.
 fn is_foreign(line: &str, texts: [&str; 2]) -> bool {
     let stands = |sign: char| texts.iter().any(|text| text.contains(sign));
     let letters = line.chars().filter(|sign| sign.is_alphabetic() && !sign.is_ascii());
-    let is_marked = line.starts_with(is_symbol) && !line.chars().next().is_some_and(stands);
-    is_marked
-        || !is_wide(line)
-            && letters.flat_map(char::to_lowercase).any(|sign| !stands(sign))
-            && known(line, texts) == 0.0
+    !is_wide(line)
+        && letters.flat_map(char::to_lowercase).any(|sign| !stands(sign))
+        && known(line, texts) == 0.0
 }
 
 /// Whether a sign is a picture, such as a check mark.

@@ -2,6 +2,7 @@ mod chains;
 mod doubts;
 mod form;
 mod generator;
+mod losses;
 mod properties;
 mod quotations;
 mod streamed;

@@ -322,6 +322,7 @@ fn pipeline(
             begun_by_client: exchange.request.view().prefill.as_ref().map_or(0, String::len),
         },
         max_corrections: corrections(exchange, suspect, account, flow),
+        may_change: settings.may_change,
     };
     let schema = suspect.schema.clone().map(|schema| Box::new(schema) as Box<dyn Validate + Send + Sync>);
     Pipeline::new(policy, suspect.demanded.clone(), schema, suspect.reply.clone())

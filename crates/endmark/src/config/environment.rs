@@ -48,6 +48,8 @@ pub(crate) const RESUME_PROMPT: &str = "ENDMARK_RESUME_PROMPT";
 pub(crate) const RESUME_STRATEGIES: &str = "ENDMARK_RESUME_STRATEGIES";
 /// Formatting corrections tried.
 pub(crate) const CORRECT_MAX_ATTEMPTS: &str = "ENDMARK_CORRECT_MAX_ATTEMPTS";
+/// Whether a correction may change what was received complete.
+pub(crate) const CORRECT_MAY_CHANGE: &str = "ENDMARK_CORRECT_MAY_CHANGE";
 /// Whether tool calls in a stream are held until they are whole.
 pub(crate) const TOOLS_HOLD: &str = "ENDMARK_TOOLS_HOLD";
 /// Further tries of a request that got no reply.

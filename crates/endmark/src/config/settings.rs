@@ -125,6 +125,7 @@ pub(crate) struct Resume {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Correct {
     pub(crate) max_attempts: u64,
+    pub(crate) may_change: bool,
 }
 
 /// PC-9, streaming.
@@ -223,7 +224,7 @@ impl Default for Settings {
                 prompt: gateway.resume.prompt,
                 strategies: gateway.resume.strategies,
             },
-            correct: Correct { max_attempts: gateway.max_corrections.into() },
+            correct: Correct { max_attempts: gateway.max_corrections.into(), may_change: gateway.may_change },
             tools: Tools { hold: gateway.hold_tool_calls },
             retry: Retry {
                 max_retries: gateway.retry.max_retries.into(),

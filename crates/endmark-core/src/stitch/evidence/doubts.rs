@@ -52,11 +52,30 @@ pub(super) fn may_be_anew(joint: &Joint<'_>, survivors: &[Survivor], best: &Surv
             other.keep == keep && stands && survivor.standing.is_whole()
         })
     };
-    joint.from == AskedFrom::Unknown
-        && own.repeated < HAIR
-        && (is_escape || is_number)
-        && is_whole_from(joint.settled)
-        && is_whole_from(joint.initial.len())
+    // Who was shown the text without the token begins it anew; but in a string that has backslashes it may be the second of two.
+    let is_untold = match joint.from {
+        AskedFrom::Unknown => is_escape || is_number,
+        AskedFrom::Token => is_escape && string_at_cut(joint).contains("\\\\"),
+        AskedFrom::Cut => false,
+    };
+    is_untold && own.repeated < HAIR && is_whole_from(joint.settled) && is_whole_from(joint.initial.len())
+}
+
+/// Whether a survivor leaves out a token that was begun and cannot have ended, and does not write it anew: what was received
+/// of it, a sign or a point of a number, says that this is not all.
+pub(super) fn contradicts_what_was_begun(joint: &Joint<'_>, best: &Survivor) -> bool {
+    let own = &best.candidate;
+    let begun = &joint.initial[joint.settled..];
+    let is_unfinished =
+        !joint.in_text && !begun.is_empty() && !begun.ends_with(|sign: char| sign.is_ascii_digit());
+    own.keep < joint.initial.len()
+        && is_unfinished
+        && !joint.continuation[own.opening..].trim_start().starts_with(begun)
+}
+
+/// What the first part has of the string that the cut goes through, as it is written; at least what follows its last quote.
+fn string_at_cut<'a>(joint: &Joint<'a>) -> &'a str {
+    joint.initial[..joint.settled].rsplit('"').next().unwrap_or_default()
 }
 
 /// Whether a text escapes a backslash: one that does not has hardly one as a character.

@@ -305,6 +305,22 @@ impl<'a> Scale<'a> {
     }
 }
 
+/// Whether a story makes one word of two that both are words, in the text or in texts at large, where nothing knows that
+/// one: a space may have been lost.
+pub(super) fn may_glue(joint: &Joint<'_>, story: &Candidate) -> bool {
+    let (initial, rest) = (joint.initial, story.added(joint));
+    let (left, right) = (last_word(initial), first_word(rest));
+    let is_word = |word: &str| word.len() <= LONG_WORD && word.chars().nth(1).is_some();
+    if !story.glue.is_empty() || story.repeated > 0 || !is_word(left) || !is_word(right) {
+        return false;
+    }
+    let before = &initial[..initial.len() - left.len()];
+    let after = &rest[right.len()..];
+    let known = |word: &str| has_word(before, word) || has_word(after, word) || is_common(word);
+    let is_shouted = left.chars().all(char::is_uppercase) && right.chars().all(char::is_lowercase);
+    known(left) && (known(right) || is_shouted) && !known(&[left, right].concat())
+}
+
 /// The letters that a text ends with, and those that it begins with.
 fn last_word(text: &str) -> &str {
     &text[text.trim_end_matches(char::is_alphabetic).len()..]

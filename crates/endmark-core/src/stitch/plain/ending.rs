@@ -1,16 +1,16 @@
 //! Where the text can end in a continuation: before a remark, or before a fence that closes a wrapper.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
 use super::nesting::root;
-use super::opening::{DOUBTFUL, MOST_PARAGRAPHS};
+use super::opening::MOST_PARAGRAPHS;
 use crate::Format;
 use crate::detect::Detector;
 use crate::stitch::joint::{Asked, Joint};
 use crate::stitch::opening::Opening;
-use crate::stitch::register::{self, Around, has_rule, is_rule, steeper};
+use crate::stitch::register::{self, Around, has_rule, is_rule};
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::{fence, preamble};
 
@@ -19,8 +19,6 @@ const CLOSES_NOTHING: f64 = 6.0;
 
 /// No line counts for more than so many bits.
 const MOST_BITS: f64 = 14.0;
-/// Below this score a last line is hardly ever a remark: of fifteen hundred with scores from -8 to 0 two were.
-const HARDLY_LEAVING: f64 = 1.0;
 
 /// Where a text can end in the continuation.
 #[derive(Debug, Clone, Copy)]
@@ -123,21 +121,12 @@ impl Tails {
 
 fn remarks(joint: &Joint<'_>, around: &Around) -> Vec<End> {
     let text = joint.continuation;
-    let prior = if joint.from == AskedFrom::Cut { 4.0 } else { 2.5 };
+    let prior = if joint.from == AskedFrom::Cut { 2.0 } else { 0.0 };
     let mut found: Vec<End> = Vec::new();
     let mut bits = 0.0;
     let mut rest = text.trim_end();
-    let [of_lines, of_paragraphs] = [OnceCell::new(), OnceCell::new()];
-    let usual = |is_apart: bool| -> f64 {
-        let (known, gap) = if is_apart { (&of_paragraphs, "\n\n") } else { (&of_lines, "\n") };
-        *known.get_or_init(|| register::leaving_usually(joint, around, gap))
-    };
     while found.len() < MOST_PARAGRAPHS {
-        let score = |at: usize| {
-            let bits = register::takes_leave(joint, around, &rest[..at], &rest[at..]);
-            let is_apart = rest[..at].ends_with("\n\n");
-            if bits < DOUBTFUL { bits } else { steeper(bits - usual(is_apart), HARDLY_LEAVING) }
-        };
+        let score = |at: usize| register::takes_leave(joint, around, &rest[..at], &rest[at..]);
         let places = [rest.rfind("\n\n").map(|at| at + 2), rest.rfind('\n').map(|at| at + 1)];
         let scored = places.into_iter().flatten().map(|at| (at, score(at)));
         let Some((at, more)) = scored.max_by(|left, right| left.1.total_cmp(&right.1)) else { break };
@@ -147,7 +136,7 @@ fn remarks(joint: &Joint<'_>, around: &Around) -> Vec<End> {
             true => 7.0,
             false => more,
         };
-        if more < DOUBTFUL {
+        if more < 0.0 {
             break;
         }
         bits += more.min(MOST_BITS);

@@ -17,8 +17,8 @@ use crate::stitch::units::{Reading, Units};
 const NOTHING_NEW: usize = 40;
 /// The same where the first part begins with it.
 const NOTHING_BUT_A_BEGINNING: usize = 20;
-/// What speaks against an answer of one full stop, in bits.
-const ONLY_CLOSES: f64 = 10.0;
+/// What speaks against an answer of one full stop, or one that closes emphasis that is open, in bits.
+const CLOSES: f64 = 10.0;
 /// What speaks against an answer behind a repetition, in bits.
 const BEHIND_REPETITION: f64 = 12.0;
 
@@ -36,7 +36,9 @@ pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidat
         _ => 0.0,
     };
     bits += if continuation.starts_with("```") { 5.0 } else { 0.0 };
-    bits += if only_closes(continuation) { ONLY_CLOSES } else { 0.0 };
+    let line = continuation.lines().next().unwrap_or_default();
+    let closes = only_closes(continuation) || register::closes_emphasis(joint.initial, line);
+    bits += if closes { CLOSES } else { 0.0 };
     // What announces the rest goes on, even though it begins as an answer does.
     let answers = register::answers(joint, around);
     bits += match joint.from {

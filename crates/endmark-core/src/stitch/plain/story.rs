@@ -6,7 +6,7 @@ use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 use crate::stitch::opening::Opening;
 use crate::stitch::overlap::{may_overlap, overlaps};
-use crate::stitch::register::Around;
+use crate::stitch::register::{Around, opens_emphasis};
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::units::{Reading, Units};
 use crate::stitch::{fence, restart};
@@ -76,6 +76,7 @@ fn plain(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>) {
         && !joint.initial.ends_with(char::is_whitespace)
         && opening.style != Some(SeamStyle::Whitespace)
         && !closes_directly(joint.initial, rest)
+        && !opens_emphasis(joint.initial)
     {
         let lost = if opening.own_line { 5.0 } else { prior.lost };
         for glue in [" ", "\n", "\n\n"] {

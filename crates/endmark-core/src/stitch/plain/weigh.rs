@@ -1,12 +1,12 @@
 //! Evidence: how much likelier than a text of its own each story makes the continuation, and when that is enough.
 
-use super::cost::{REACH, Scale};
+use super::cost::{REACH, Scale, may_glue};
 use super::likeness::Likeness;
 use super::otherwise::something_else;
 use crate::Format;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::evidence::{Weighed, weight};
-use crate::stitch::joint::Joint;
+use crate::stitch::joint::{Asked, Joint};
 use crate::stitch::register::Around;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::{ellipsis, fence, quotation};
@@ -19,6 +19,8 @@ const SETTLED_BY_FENCE: f64 = 0.9;
 const SETTLED_BY_WORDS_AND_FENCE: f64 = 0.96;
 const SETTLED_BY_RESTART: f64 = 0.97;
 const SETTLED_AS_ASKED: f64 = 0.93;
+/// The share that settles a clean seam without a remark behind it: of last lines that read so 98 of 100 are remarks.
+const SETTLED_BY_ADDRESS: f64 = 0.94;
 const SETTLED_BY_WHITESPACE: f64 = 0.999;
 const SETTLED_BY_DOTS: f64 = 0.99;
 /// The share that settles a seam that leaves out a word or two for repeated, and one that does so in a fence.
@@ -182,7 +184,9 @@ fn needed(joint: &Joint<'_>, best: &Candidate) -> f64 {
         (_, _, SeamStyle::Fence) if joint.format != Format::Tags => SETTLED_BY_A_WORD,
         _ if repeats_white_space(joint, best) => SETTLED_BY_WHITESPACE,
         (_, _, SeamStyle::Overlap) if is_slight => SETTLED_SLIGHTLY,
+        (_, _, SeamStyle::Restart) if best.end < joint.continuation.trim_end().len() => SETTLED_BY_ADDRESS,
         (_, _, SeamStyle::Restart) => SETTLED_BY_RESTART,
+        (_, _, SeamStyle::Remark) => SETTLED_BY_ADDRESS,
         (_, _, SeamStyle::Whitespace) => SETTLED_BY_WHITESPACE,
         (_, _, SeamStyle::Ellipsis) if is_spaced_behind_dots(joint, best) => SETTLED_BY_WHITESPACE,
         (_, _, SeamStyle::Ellipsis) => SETTLED_BY_DOTS,
@@ -239,6 +243,12 @@ fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
 /// Whether a story takes white space alone for repeated.
 fn repeats_white_space(joint: &Joint<'_>, story: &Candidate) -> bool {
     story.repeated > 0 && joint.initial[joint.initial.len() - story.repeated..].trim().is_empty()
+}
+
+/// Whether a story takes nothing but line ends for repeated: a blank line may be the text's own.
+fn repeats_line_end(joint: &Joint<'_>, story: &Candidate) -> bool {
+    let repeated = &joint.initial[joint.initial.len() - story.repeated..];
+    !repeated.is_empty() && repeated.trim_matches(['\r', '\n']).is_empty()
 }
 
 /// Whether white space stands behind dots of omission that a story leaves out: how much of it is the text's own only white
@@ -320,7 +330,7 @@ fn differs_by_whitespace(joint: &Joint<'_>, story: &Candidate) -> bool {
 }
 
 /// Whether a story adds whitespace of which the text does not say what it was, where a space is certain only if a sentence
-/// goes on, lets a quotation begin in the middle of a word, or keeps a fence or words that may be none of the text's.
+/// goes on, lets a quotation begin in the middle of a word, makes one word of two, or keeps a fence or words that may be none of the text's.
 pub(super) fn is_guessed(joint: &Joint<'_>, story: &Candidate) -> bool {
     // What begins anew with other whitespace has it in the rest as well.
     let again = joint.continuation[story.opening..story.start].trim_start();
@@ -329,6 +339,8 @@ pub(super) fn is_guessed(joint: &Joint<'_>, story: &Candidate) -> bool {
     story.glue.is_empty() && (reflowed || breaks_word)
         || may_be_wrapped(joint, story)
         || begins_with_aside(joint, story)
+        || repeats_line_end(joint, story)
+        || joint.asked != Asked::ByMessage && may_glue(joint, story)
         || is_guessed_glue(joint, story.glue, story.added(joint))
 }
 

@@ -135,6 +135,12 @@ pub(crate) static KEYS: &[Key] = &[
         count(0, access!(correct.max_attempts)),
     ),
     key(
+        "correct.may_change",
+        environment::CORRECT_MAY_CHANGE,
+        "whether a correction may change or drop a value that was received complete",
+        Place::Flag(access!(correct.may_change)),
+    ),
+    key(
         "tools.hold",
         environment::TOOLS_HOLD,
         "whether tool calls in a stream are held until they are whole",
