@@ -207,7 +207,7 @@ async fn a_schema_is_that_of_the_last_message() {
     assert_eq!((reply.text(), endmark.calls()), (whole.to_string(), 1));
     // Cut, or wrong: the last one alone is made whole, or corrected.
     for (status, cut, rest) in
-        [("incomplete", r#"{"a":"Mercury, "#, r#"Venus"}"#), ("completed", r#"{"b":1}"#, r#"{"a":2}"#)]
+        [("incomplete", r#"{"a":"Mercury, "#, r#"Venus"}"#), ("completed", r#"{"b":1}"#, r#"{"b":1,"a":2}"#)]
     {
         let script = Script::new()
             .then(Answer::json(200, &two(status, cut)))

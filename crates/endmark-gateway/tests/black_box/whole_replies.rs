@@ -324,6 +324,30 @@ async fn a_reply_against_its_schema_is_corrected_with_the_validators_words() {
     assert!(prompt.contains("integer"), "{prompt}");
 }
 
+/// PC-6: a correction is for the form; what stood complete, and is what the schema allows, stays.
+#[tokio::test]
+async fn a_correction_keeps_what_was_received_unless_it_may_change_it() {
+    let received = r#"{"id": "A7", "age": "four"}"#;
+    let (kept, changed) = (r#"{"id": "A7", "age": 4}"#, r#"{"id": "B9", "age": 4}"#);
+    for (correction, may_change, delivered, outcome) in [
+        (kept, false, kept, "corrected"),
+        (changed, false, received, "whole"),
+        (r#"{"age": 4}"#, false, received, "whole"),
+        (changed, true, changed, "corrected"),
+    ] {
+        let script = Script::new()
+            .then(Answer::json(200, &chat_reply(received, "stop", (3, 5))))
+            .otherwise(Answer::json(200, &chat_reply(correction, "stop", (3, 5))));
+        let endmark = Endmark::start_with(script, |settings| settings.may_change = may_change).await;
+        let mut body = request(500);
+        body["response_format"] = json!({"type": "json_schema", "json_schema": {"name": "age", "schema":
+            {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}}});
+        let reply = endmark.ask(&body).await;
+        assert_eq!(text(&reply), delivered, "{correction}");
+        assert_eq!(reply.header("x-endmark-outcome"), Some(outcome), "{correction}");
+    }
+}
+
 #[tokio::test]
 async fn extra_tokens_are_bounded_for_a_request() {
     let model = ScriptedModel::new(STORY).prefill(Prefill::Echoes);
