@@ -103,6 +103,17 @@ proptest! {
     }
 }
 
+/// A list that a marker would only make longer keeps all its items. Capped again, it must not make room for one.
+#[test]
+fn a_list_over_its_items_that_stays_costs_its_neighbours_nothing() {
+    let value = format!(r#"{{"a":[0,0,null,null],"b":"{}"}}"#, r"line\nafter line ".repeat(40));
+    for most in 500..value.len() {
+        let own = Limits { max_items: 3, ..limits(most) };
+        let once = cap(value.as_bytes(), Asked::Json, &own).unwrap();
+        assert_eq!(cap(once.text.as_bytes(), Asked::Json, &own).unwrap().text, once.text, "{most}");
+    }
+}
+
 #[test]
 fn a_log_keeps_its_head_its_tail_and_its_errors() {
     let mut lines: Vec<String> =

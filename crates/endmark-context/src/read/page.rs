@@ -32,7 +32,8 @@ pub fn page_begin(before: &[u8], behind: &[u8]) -> usize {
     let place = before.len().saturating_sub(begin);
     let boundary = grapheme_boundary(text, place.min(text.len()));
     // One grapheme that is longer than what is looked at is broken between characters.
-    if boundary == 0 && place > 0 { place - text.floor_char_boundary(place) } else { place - boundary }
+    let is_too_long = boundary == 0 && before.len() >= PAGE_LOOK_BEHIND_BYTES;
+    if is_too_long { place - text.floor_char_boundary(place) } else { place - boundary }
 }
 
 #[cfg(test)]

@@ -103,7 +103,8 @@ impl<'a> Shortener<'a> {
         // Where everything can stay in some form, nothing has to be said of what is left out.
         let cuts = self.cuts.len();
         if inside.children.len() <= most_items && inside.before.is_none() {
-            let room = most.checked_sub(2 + self.limits.size(inside.end_space))?;
+            // The brackets, but the first child has no comma before it.
+            let room = most.checked_sub(1 + self.limits.size(inside.end_space))?;
             let (level, least) = inside.levels(room);
             if level >= least {
                 let all = (0..inside.children.len()).collect();
