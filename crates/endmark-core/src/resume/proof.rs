@@ -229,8 +229,8 @@ fn starts(answer: &str) -> Vec<(usize, bool)> {
         let text = line.trim_start().trim_start_matches(['.', '…']).trim_start();
         if !text.is_empty() {
             found.push((at + line.len() - text.len(), wrapped));
-            let is_fence = text.starts_with("```") || text.starts_with("~~~");
-            wrapped |= !is_fence;
+            // What a fence encloses is the answer, whatever announces it.
+            wrapped = !(text.starts_with("```") || text.starts_with("~~~"));
         }
         at += line.len();
     }
