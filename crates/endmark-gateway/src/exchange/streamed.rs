@@ -251,7 +251,9 @@ impl Closing<'_> {
         let goes_on = match (&part.slot.part, had) {
             // Behind what the server made up nothing can stand.
             (Part::ToolCall(call), Some(had)) => {
-                had <= part.reply.text.len() && self.writer.goes_on(choice.index, call)
+                had <= part.reply.text.len()
+                    && choice.takes_more(call)
+                    && self.writer.goes_on(choice.index, call)
             }
             _ => true,
         };

@@ -37,7 +37,7 @@ impl Account {
             limit_sent: None,
             last_id: None,
             last_upstream: None,
-            patience: Patience::new(allowance.waiting, allowance.call),
+            patience: Patience::new(allowance.waiting, allowance.calls),
             allowance,
             further_calls: 0,
         }
@@ -129,7 +129,7 @@ mod tests {
 
     fn account(tokens: u64) -> Account {
         let time = Duration::ZERO;
-        Account::new(Allowance { tokens, attempts: 3, corrections: 1, waiting: time, call: time })
+        Account::new(Allowance { tokens, attempts: 3, corrections: 1, waiting: time, calls: time })
     }
 
     #[test]

@@ -18,8 +18,8 @@ pub(crate) struct Allowance {
     pub(super) corrections: u32,
     /// Waits for an upstream to come back.
     pub(super) waiting: Duration,
-    /// The longest that one call may take.
-    pub(super) call: Duration,
+    /// The time that the calls may take together.
+    pub(super) calls: Duration,
 }
 
 impl Allowance {
@@ -36,7 +36,7 @@ impl Allowance {
             attempts: settings.resume.max_attempts.saturating_mul(choices),
             corrections: settings.max_corrections.saturating_mul(choices),
             waiting: settings.limits.reconnect,
-            call: own.map_or(settings.limits.total, |own| own.max(settings.resume.call_time)),
+            calls: own.map_or(settings.limits.total, |own| own.max(settings.resume.call_time)),
         }
     }
 }

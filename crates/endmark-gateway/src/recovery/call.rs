@@ -38,9 +38,9 @@ pub(super) enum CallFailure {
     /// An answer began, and was lost with what it cost.
     #[error("{0}")]
     AnswerLost(String),
-    /// It was not over in the time that it may take.
+    /// The time was over that all calls for the rest may take together.
     #[error(
-        "a call for the rest was not over within {0:?}, the time that [resume] call_seconds and the request's own limit give it"
+        "the calls for the rest were not over within {0:?}, the time that [resume] call_seconds and the request's own limit give them"
     )]
     TookTooLong(Duration),
     /// An answer came, and holds what cannot be joined with the reply, or nothing.
@@ -72,12 +72,15 @@ pub(super) async fn send(
     let (standing, name) = (&exchange.gateway.standing, site.name());
     let first_byte =
         if site.may_leave() { limits.first_token.min(limits.first_byte) } else { limits.first_byte };
-    let longest = patience.call();
     if patience.is_over() {
         return Err(CallFailure::Lost("the upstream did not come back in the time it was given".to_owned()));
     }
     standing.request(name);
     loop {
+        let longest = patience.call();
+        if longest.is_zero() {
+            return Err(CallFailure::TookTooLong(patience.calls()));
+        }
         let mut request = Request::new(full(body.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = site.destination.further(streamed).clone();
@@ -109,7 +112,7 @@ pub(super) async fn send(
             Err(error @ UpstreamError::Silent(_)) => {
                 call.settle(CallEnd::new(Ending::Stalled));
                 if longest < first_byte {
-                    return Err(CallFailure::TookTooLong(longest));
+                    return Err(CallFailure::TookTooLong(patience.calls()));
                 }
                 return Err(CallFailure::Lost(error.to_string()));
             }

@@ -72,7 +72,7 @@ pub(super) async fn call(
     if is_event_stream(answer.headers()) {
         streamed(exchange, site, (answer, call, longest), expected, flow).await
     } else {
-        whole(exchange, site, (answer, call, longest), expected, flow).await
+        whole(exchange, site, (answer, call), expected, patience, flow).await
     }
 }
 
@@ -80,18 +80,20 @@ pub(super) async fn call(
 async fn whole(
     exchange: &Exchange,
     site: &Site<'_>,
-    (answer, call, longest): (Response<AnyBody>, Call, Duration),
+    (answer, call): (Response<AnyBody>, Call),
     expected: &Expected<'_>,
+    patience: &Patience,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
     let limits = &exchange.gateway.settings.limits;
+    let longest = patience.call();
     let read = read_whole(answer.into_body(), limits.reply_bytes, limits.idle);
     let body = match while_alive(limits.heartbeat, flow, timeout(longest, read)).await? {
         Ok(Ok(body)) => body,
         Ok(Err(error)) => return Err(lost(call, &error)),
         Err(_) => {
             call.settle(CallEnd::new(Ending::OverCap));
-            return Err(CallFailure::TookTooLong(longest));
+            return Err(CallFailure::TookTooLong(patience.calls()));
         }
     };
     let response = match site.request.response(&body) {

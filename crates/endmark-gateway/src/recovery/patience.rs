@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use endmark_core::failover::{pause, wait_as_told};
+use tokio::time::Instant;
 
 /// So many tries follow one another as soon as a server that was started anew may be there; what is not there by
 /// then is in trouble, and is left alone for longer each time.
@@ -15,18 +16,25 @@ pub(crate) struct Patience {
     left: Duration,
     tries: u32,
     is_over: bool,
-    call: Duration,
+    calls: Duration,
+    /// None where that is further away than a clock can say.
+    calls_until: Option<Instant>,
 }
 
 impl Patience {
-    /// Waits of this length in all, and calls that each are over after `call`.
-    pub(crate) fn new(in_all: Duration, call: Duration) -> Self {
-        Self { left: in_all, tries: 0, is_over: false, call }
+    /// Waits of this length in all, and calls that all are over after `calls`, from now on.
+    pub(crate) fn new(in_all: Duration, calls: Duration) -> Self {
+        Self { left: in_all, tries: 0, is_over: false, calls, calls_until: Instant::now().checked_add(calls) }
     }
 
-    /// The longest that one call may take.
+    /// What is left for the next call of the time that all of them have together.
     pub(super) fn call(&self) -> Duration {
-        self.call
+        self.calls_until.map_or(self.calls, |until| until.saturating_duration_since(Instant::now()))
+    }
+
+    /// The time that all calls have together.
+    pub(super) fn calls(&self) -> Duration {
+        self.calls
     }
 
     /// Whether it was used up.

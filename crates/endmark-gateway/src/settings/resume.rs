@@ -19,7 +19,7 @@ pub struct ResumeSettings {
     pub treat_limit_as_cap: u64,
     /// Output tokens that all continuations of one request may be allowed together.
     pub max_extra_tokens: u64,
-    /// For one call for the rest of a reply whose client set an output limit; longer where, at the pace of that reply, its
+    /// For all calls for the rest of a reply whose client set an output limit; longer where, at the pace of that reply, its
     /// limit would have taken longer.
     pub call_time: Duration,
     /// What to hand over when two seams are plausible.

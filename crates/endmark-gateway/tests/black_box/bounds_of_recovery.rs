@@ -143,6 +143,29 @@ async fn a_continuation_that_does_not_end_is_left_in_time() {
     }
 }
 
+/// Each call is over in time, and all of them together are not.
+#[tokio::test]
+async fn all_calls_for_the_rest_share_their_time() {
+    let beginning = r#"{"a": "the first words of it and "#;
+    let words = ["then ", "the ", "sea ", "was ", "grey ", "again "];
+    for stream in [false, true] {
+        let cut = |text| Wire::Chat.answer(&[Said::Text(text)], End::Limit, stream);
+        let slow = |script: Script, word| script.then(cut(word).wait(Duration::from_millis(600)));
+        let script = words.into_iter().fold(Script::new().then(cut(beginning)), slow).otherwise(cut("x"));
+        let endmark = Endmark::start_with(script, |settings| {
+            hurried(settings);
+            settings.resume.max_attempts = 6;
+        })
+        .await;
+        let mut body = if stream { stream_request(20) } else { request(20) };
+        body["response_format"] = json!({"type": "json_object"});
+        endmark.ask(&body).await;
+        assert!((2..=3).contains(&endmark.calls()), "{stream}: {}", endmark.calls());
+        let log = endmark.log(1).await;
+        assert!(log[0].reason.contains("time"), "{stream}: {}", log[0].reason);
+    }
+}
+
 /// What is held back of a continuation is nothing to the client, however fast it comes.
 #[tokio::test]
 async fn a_client_hears_that_its_reply_is_worked_on() {

@@ -91,3 +91,90 @@ async fn a_name_said_again_in_mid_call_begins_none() {
     let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
     assert_eq!(reply.body, answer, "{}", reply.text());
 }
+
+/// The arguments of each call, as a client has them that adds what has no id to the call that began last.
+fn by_the_last_call(events: &[Value]) -> Vec<String> {
+    let mut calls: Vec<(Value, String)> = Vec::new();
+    for event in events {
+        for call in event["choices"][0]["delta"]["tool_calls"].as_array().into_iter().flatten() {
+            if call["id"].is_string() && calls.last().is_none_or(|last| last.0 != call["id"]) {
+                calls.push((call["id"].clone(), String::new()));
+            }
+            let Some((_, arguments)) = calls.last_mut() else { continue };
+            *arguments += call["function"]["arguments"].as_str().unwrap_or_default();
+        }
+    }
+    calls.into_iter().map(|call| call.1).collect()
+}
+
+const CUT: &str = r#"{"city":"Par"#;
+const WHOLE: &str = r#"{"city":"Oslo"}"#;
+
+/// Two calls of one tool, each in one piece or in three.
+fn two_calls(index: Option<u32>, arguments: [&str; 2], in_one: bool) -> Answer {
+    let mut deltas = Vec::new();
+    for (id, arguments) in ["t1", "t2"].into_iter().zip(arguments) {
+        if in_one {
+            deltas.push(vec![piece(index, Some((id, "get_weather")), arguments)]);
+        } else {
+            let (one, other) = arguments.split_at(4);
+            deltas.push(vec![piece(index, Some((id, "get_weather")), "")]);
+            deltas.push(vec![piece(index, None, one)]);
+            deltas.push(vec![piece(index, None, other)]);
+        }
+    }
+    stream(&deltas, "length")
+}
+
+/// A client would add the rest of it to another call.
+#[tokio::test]
+async fn a_cut_call_before_the_last_stays_cut() {
+    for (index, hold) in [(Some(0), false), (None, false), (Some(0), true), (None, true)] {
+        for (arguments, in_one) in
+            [([CUT, WHOLE], false), ([CUT, WHOLE], true), ([CUT, CUT], false), ([CUT, CUT], true)]
+        {
+            let whole = r#"{"city":"Paris"}"#;
+            let rest = Wire::Chat.answer(&[Said::Call("get_weather", whole)], End::Calls, false);
+            let script = Script::new().then(two_calls(index, arguments, in_one)).otherwise(rest);
+            let endmark = Endmark::start_with(script, |settings| {
+                settings.resume.mode = Mode::On;
+                settings.hold_tool_calls = hold;
+            })
+            .await;
+            let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
+            let what = format!("{index:?} {hold} {arguments:?} {in_one}: {}", reply.text());
+            let last = if arguments[1] == CUT { whole } else { WHOLE };
+            let events = reply.json_events();
+            let told = events.iter().rev().find_map(|event| event["endmark"]["outcome"].as_str());
+            let [first, stop, outcome] =
+                if hold { [whole, "tool_calls", "resumed"] } else { [CUT, "length", "cut"] };
+            assert_eq!(by_the_last_call(&events), [first, last], "{what}");
+            assert_eq!((heard.stop.as_deref(), told), (Some(stop), Some(outcome)), "{what}");
+            if hold {
+                let calls =
+                    events.iter().filter_map(|event| event["choices"][0]["delta"]["tool_calls"].as_array());
+                let indexes: Vec<_> = calls.flatten().map(|call| call["index"].as_u64()).collect();
+                assert_eq!(indexes, [Some(0), Some(1)], "{what}");
+            }
+        }
+    }
+}
+
+/// Whether another call begins, or an object in the first one, only the server knows.
+#[tokio::test]
+async fn nothing_is_asked_for_behind_what_may_be_two_calls() {
+    let deltas = [("t1", r#"{"city":"#), ("t2", CUT)];
+    let deltas = deltas.map(|(id, arguments)| vec![piece(Some(0), Some((id, "get_weather")), arguments)]);
+    for hold in [false, true] {
+        let script = Script::new().otherwise(stream(&deltas, "length"));
+        let endmark = Endmark::start_with(script, |settings| {
+            settings.resume.mode = Mode::On;
+            settings.hold_tool_calls = hold;
+        })
+        .await;
+        let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
+        assert_eq!(endmark.calls(), 1, "{}", reply.text());
+        assert_eq!(heard.stop.as_deref(), Some("length"), "{}", reply.text());
+        assert_eq!(by_the_last_call(&reply.json_events()), [r#"{"city":"#, CUT], "{}", reply.text());
+    }
+}

@@ -39,6 +39,8 @@ pub struct ChatStream {
     received: Received,
     template: Option<Template>,
     fallback: Template,
+    /// Pieces of calls came that say neither id nor name.
+    names_once: bool,
 }
 
 /// Whether an item of `choices` has nothing of a reply but who speaks, as the first of most servers.
@@ -54,7 +56,13 @@ impl ChatStream {
     }
 
     pub(super) fn answering(model: &str, has_stop: bool, keep_bytes: usize) -> Self {
-        Self { has_stop, received: Received::new(keep_bytes), template: None, fallback: Template::new(model) }
+        Self {
+            has_stop,
+            received: Received::new(keep_bytes),
+            template: None,
+            fallback: Template::new(model),
+            names_once: false,
+        }
     }
 
     /// Reads a frame; a comment says nothing.
@@ -223,7 +231,9 @@ impl ChatStream {
 
     /// The piece of a call. The next one in the same delta may begin another.
     fn call(&mut self, call: &CallView<'_>, choice: u32, ends: bool, fidelity: &mut Fidelity) -> Delta {
-        let (index, begins_at) = whose(call, choice, &self.received, ends);
+        let owner = whose(call, choice, &self.received, ends, self.names_once);
+        let index = owner.call;
+        self.names_once |= call.index.is_some() && call.id.is_none() && call.name.is_none();
         let piece = call.arguments.and_then(|piece| self.received.decoded(choice, Some(index), piece));
         let piece = piece.map(|piece| (piece.text.into_owned(), piece.exact));
         let (arguments, exact) = piece.unwrap_or_else(|| call.arguments_text());
@@ -231,7 +241,11 @@ impl ChatStream {
         let piece = Piece::ToolCall { index, id: call.id.clone(), name: call.name.clone(), arguments };
         let delta = Delta { choice, piece };
         self.received.pieces(choice, std::slice::from_ref(&delta), call.legacy);
-        if let Some(place) = begins_at {
+        if owner.is_uncertain {
+            // Nothing can be asked for behind what may be two calls.
+            self.received.explained(choice);
+        }
+        if let Some(place) = owner.begins_at {
             self.received.sent_by(choice, index, place);
         }
         delta

@@ -1,6 +1,6 @@
 //! One choice of a reply, from a whole response or put together from a stream.
 
-use super::{Finish, ToolCall};
+use super::{Finish, Place, ToolCall};
 
 /// One choice of a reply, as far as it was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +104,13 @@ impl Choice {
     pub fn behind_calls(&self) -> Option<&str> {
         let behind = self.text.get(self.last_call_at..).filter(|_| !self.tool_calls.is_empty());
         behind.filter(|text| !text.trim().is_empty())
+    }
+
+    /// Whether a client adds the next piece of this call to what it has of it: where some of the calls share an index, or have
+    /// none, that is certain of the last one alone.
+    pub fn takes_more(&self, call: &ToolCall) -> bool {
+        let is_last = self.tool_calls.last().is_some_and(|last| last.index == call.index);
+        is_last || self.tool_calls.iter().all(|call| call.place == Place::Number)
     }
 
     /// Notes that a thought came.

@@ -107,7 +107,7 @@ pub(crate) static KEYS: &[Key] = &[
     key(
         "resume.call_seconds",
         environment::RESUME_CALL_SECONDS,
-        "time for one call for the rest of a reply that its client limited, where that reply's own pace gives it no more",
+        "time for all calls for the rest of a reply that its client limited, where that reply's own pace gives it no more",
         count(1, access!(resume.call_seconds)),
     ),
     key(
