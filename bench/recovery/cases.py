@@ -10,7 +10,7 @@ from typing import Any
 from beginnings import Scene, settled
 from chance import Chance
 from cuts import cut_of
-from documents import KINDS, LARGEST, Document, document
+from documents import KINDS, LARGEST, Document, document, ended
 from nothing import NOTHING, evidence
 from readings import Evidence, Seam, is_whole, judge, value
 from sources import Sources
@@ -77,11 +77,13 @@ class Wanted:
     styles: tuple[str, ...] = tuple(WEIGHTS)
     kinds: tuple[str, ...] = tuple(KINDS)
     largest: int = LARGEST
+    endings: bool = False
+    """Whether prose and Markdown end in an ordinary last sentence of their own."""
 
 
 def cases(seed: int, number: int, sources: Sources | None, wanted: Wanted = Wanted()) -> Iterator[Case]:
     """So many cases, one at a time. Each depends on the seed, its own number and the sources alone."""
-    shelf = _Shelf(seed, sources, wanted.largest)
+    shelf = _Shelf(seed, sources, wanted)
     for index in range(number):
         case = _case(seed, index, shelf, wanted)
         if case is not None:
@@ -91,10 +93,11 @@ def cases(seed: int, number: int, sources: Sources | None, wanted: Wanted = Want
 class _Shelf:
     """The documents at hand: two of each kind for each run of cases, and small ones made when they are wanted."""
 
-    def __init__(self, seed: int, sources: Sources | None, largest: int):
+    def __init__(self, seed: int, sources: Sources | None, wanted: Wanted):
         self.sources = sources
         self._name = seed
-        self._largest = largest
+        self._largest = wanted.largest
+        self._finish = ended if wanted.endings else lambda made: made
         self._run = -1
         self._documents: dict[tuple[str, int], Document] = {}
 
@@ -106,12 +109,12 @@ class _Shelf:
         place = (kind, chance.below(2))
         if place not in self._documents:
             maker = Chance("document", self._name, self._run, *place)
-            self._documents[place] = document(maker, self.sources, kind, self._largest)
+            self._documents[place] = self._finish(document(maker, self.sources, kind, self._largest))
         return self._documents[place]
 
     def small(self, chance: Chance, kind: str) -> Document:
         """A new, small document."""
-        return document(chance, self.sources, kind, min(self._largest, 4000))
+        return self._finish(document(chance, self.sources, kind, min(self._largest, 4000)))
 
 
 def _case(seed: int, index: int, shelf: _Shelf, wanted: Wanted) -> Case | None:
@@ -127,7 +130,8 @@ def _case(seed: int, index: int, shelf: _Shelf, wanted: Wanted) -> Case | None:
         made = shelf.take(chance, kind, index) if attempt < 3 else shelf.small(chance, kind)
         draft = _draft(chance, shelf, style, made)
         if draft is not None:
-            return Case(id=f"{seed}-{index}", seed=f"{seed}/{index}", **draft)
+            mark = "-ended" if wanted.endings else ""
+            return Case(id=f"{seed}-{index}{mark}", seed=f"{seed}/{index}{mark}", **draft)
     return None
 
 

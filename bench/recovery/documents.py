@@ -9,6 +9,7 @@ from typing import Any
 
 import invented
 import json_text
+import wordings
 from chance import Chance
 from sources import Sources
 
@@ -51,6 +52,17 @@ def document(chance: Chance, sources: Sources | None, kind: str, largest: int = 
     if kind in ("code", "prose", "markdown") and chance.maybe(0.08):
         text = text.replace("\r\n", "\n").replace("\n", "\r\n")
     return Document(kind, FORMATS[kind], text)
+
+
+def ended(made: Document) -> Document:
+    """The same with an ordinary last sentence of its own, if it is prose or Markdown; which one depends on its text alone."""
+    if made.kind not in ("prose", "markdown"):
+        return made
+    chance = Chance("ending", made.text)
+    text = made.text.rstrip("\r\n")
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    last = line_end if made.text != text else ""
+    return Document(made.kind, made.format, text + line_end * 2 + chance.pick(wordings.ENDINGS) + last)
 
 
 def _content(chance: Chance, sources: Sources | None, size: int, flavour: str) -> tuple[str, str]:

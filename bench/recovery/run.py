@@ -75,6 +75,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--largest", type=int, default=LARGEST, help="the longest document, in characters or so")
     parser.add_argument("--sources", type=Path, action="append", help="a folder whose files documents are made from,"
                         " instead of this repository and Python's library")  # fmt: skip
+    parser.add_argument("--endings", action="store_true", help="prose and Markdown end in an ordinary last sentence")
     parser.add_argument("--invented", action="store_true", help="invented text only, the same on every machine")
     parser.add_argument("--recorded", action="store_true", help="score recorded continuations instead")
     parser.add_argument("--read", type=Path, action="append", help="score the cases in this file instead")
@@ -105,7 +106,7 @@ def chosen(options: argparse.Namespace) -> Iterator[Case]:
         if not folder.is_dir():
             raise ValueError(f"{folder} is no folder")
     sources = None if options.invented else Sources(folders)
-    wanted = Wanted(tuple(options.style or WEIGHTS), tuple(options.kind or KINDS), options.largest)
+    wanted = Wanted(tuple(options.style or WEIGHTS), tuple(options.kind or KINDS), options.largest, options.endings)
     return (case for seed in options.seed or [1] for case in cases(seed, options.cases, sources, wanted))
 
 

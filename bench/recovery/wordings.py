@@ -286,6 +286,48 @@ Der Ausschnitt zeigt den Anfang einer Datei. Danach folgen vermutlich weitere Ei
 Ce contenu décrit une liste d'éléments. La suite dépend de ce que vous souhaitez obtenir.
 """)
 
+ENDINGS = """
+The end.
+Fin
+See the appendix.
+See chapter seven for the details.
+Details are in the appendix.
+Yours sincerely,
+With kind regards, Tove Lind
+— R. Okafor
+And so it came to rest.
+She never asked again.
+By evening the rain had stopped.
+That was the end of the matter.
+There was nothing left to say.
+No one has seen it since.
+What became of him is not known.
+This concludes the second lesson.
+The remaining figures are given overleaf.
+The complete list is kept at the office.
+The work continues.
+It has been quiet ever since.
+In the end, both were right.
+All figures are in thousands.
+All of it was sold in spring.
+Last revised in March.
+Printed in Leiden.
+Source: port authority.
+Total: 1,204
+Copyright 2021 the authors.
+To be continued.
+Then everything went dark.
+Was that all?
+Who knows!
+Ende.
+Der Rest ist Geschichte.
+Voir l'annexe.
+Y así terminó todo.
+На этом всё закончилось.
+故事结束了。
+""".strip().split("\n")
+"""Last sentences as texts have them, which are none about an answer; kept apart from the bank in `bench/register`."""
+
 PLACEHOLDERS = """
 // ... rest of the code remains the same
 # rest of the code unchanged

@@ -40,6 +40,16 @@ class Generated(unittest.TestCase):
         lines = "\n".join(case.line() for case in some(200, 1))
         self.assertEqual(hashlib.sha256(lines.encode()).hexdigest(), HASH)
 
+    def test_a_last_sentence_is_of_the_text_and_changes_no_other_case(self) -> None:
+        ended = some(200, 1, endings=True)
+        prose = [case for case in ended if case.kind in ("prose", "markdown") and case.truth is not None]
+        self.assertTrue(prose)
+        for case in prose:
+            self.assertIn(case.truth.rstrip().splitlines()[-1], wordings.ENDINGS)  # type: ignore[union-attr]
+        for case, usual in zip(ended, some(200, 1), strict=True):
+            if case.kind not in ("prose", "markdown") and case.kind == usual.kind:
+                self.assertEqual(case.truth, usual.truth)
+
     def test_a_case_depends_on_its_number_alone(self) -> None:
         again = {case.id: case for case in some(NUMBER // 2)}
         for case in self.found[: NUMBER // 3]:

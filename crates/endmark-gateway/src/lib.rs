@@ -37,9 +37,9 @@ pub use faults::{FaultError, FaultPlan, FaultSide, UnknownFaultSide};
 pub use gateway::{BuildError, Gateway};
 pub use scrub::Scrubber;
 pub use settings::{
-    Authorities, AuthoritiesError, BaseUrl, BaseUrlError, Conditions, FaultSettings, FieldPattern, Limits,
-    Mode, Pattern, Prefill, Proxy, ProxyError, ProxyVariableError, ResumeSettings, RetrySettings, Secret,
-    Settings, TlsFiles, Unfit, UnknownMode, UnknownPrefill, UnusablePattern, Upstream,
+    Authorities, AuthoritiesError, BaseUrl, BaseUrlError, Conditions, CorrectSettings, FaultSettings,
+    FieldPattern, Limits, Mode, Pattern, Prefill, Proxy, ProxyError, ProxyVariableError, ResumeSettings,
+    RetrySettings, Secret, Settings, TlsFiles, Unfit, UnknownMode, UnknownPrefill, UnusablePattern, Upstream,
 };
 pub use telemetry::SPANS;
 pub use upstream::{ClientError, Connector, Link};

@@ -3,6 +3,7 @@
 mod authorities;
 mod base_url;
 mod conditions;
+mod correct;
 mod faults;
 mod limits;
 mod listener;
@@ -16,13 +17,12 @@ mod upstream;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use endmark_core::MAX_CORRECTION_ATTEMPTS;
-
 use crate::scrub::Scrubber;
 
 pub use authorities::{Authorities, AuthoritiesError};
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use conditions::{Conditions, FieldPattern, Pattern, UnusablePattern};
+pub use correct::CorrectSettings;
 pub use faults::FaultSettings;
 pub use limits::Limits;
 pub use listener::TlsFiles;
@@ -50,10 +50,8 @@ pub struct Settings {
     pub upstreams: Vec<Upstream>,
     /// When and how cut replies are resumed (PC-9).
     pub resume: ResumeSettings,
-    /// Calls that may be spent on correcting a reply's form (PC-6).
-    pub max_corrections: u32,
-    /// Whether a correction may change or drop what was received complete (PC-6).
-    pub may_change: bool,
+    /// What corrections of a reply's form may do (PC-6).
+    pub correct: CorrectSettings,
     /// Whether tool calls are held back in streams until they are whole.
     pub hold_tool_calls: bool,
     /// Whether replies that needed nothing are disclosed too.
@@ -90,8 +88,7 @@ impl Default for Settings {
             allowed_origins: Vec::new(),
             upstreams: Upstream::public(),
             resume: ResumeSettings::default(),
-            max_corrections: MAX_CORRECTION_ATTEMPTS,
-            may_change: false,
+            correct: CorrectSettings::default(),
             hold_tool_calls: false,
             disclose_always: false,
             keep_text: false,

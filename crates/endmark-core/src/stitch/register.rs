@@ -125,7 +125,7 @@ fn has(line: &str, texts: [&str; 2]) -> bool {
 fn score(register: Register, sums: &Sums) -> f64 {
     let bias = match register {
         Register::Announcing => -0.9132,
-        Register::Leaving => -0.9971,
+        Register::Leaving => -0.8534,
         Register::Answering => -1.5564,
     };
     if sums.is_empty() { 0.0 } else { bias + sums.share(register) }
@@ -221,6 +221,27 @@ pub(super) fn likelier_announcing(line: &str) -> f64 {
 /// left in.
 pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part: &str) -> f64 {
     let text = part.trim();
+    let texts = [around.before.as_str(), around.ahead(before.trim_end().len())];
+    let bits = reads_as_leave(joint, around, before, part);
+    if bits == f64::NEG_INFINITY {
+        return bits;
+    }
+    let behind_code = before.trim_end().ends_with(['}', ']', ';', '>', '`', '~']);
+    let bits = match (address::has(Address::Answer, text), address::has(Address::Reader, text)) {
+        (true, _) => bits,
+        // What speaks to the reader may be about anything, most of all in a text that does so itself; code does not.
+        (false, true) if score(Register::Leaving, &Sums::of(text)) <= 0.0 => f64::NEG_INFINITY,
+        (false, true) if behind_code => bits,
+        (false, true) => bits.min(address::is_document([joint.initial, before])),
+        (false, false) if bits < UNADDRESSED => f64::NEG_INFINITY,
+        (false, false) => UNADDRESSED,
+    };
+    if is_foreign(text, texts) { bits.max(UNADDRESSED) } else { bits }
+}
+
+/// How much lines read as what is said at the end about an answer, by their words and their form, in bits.
+pub(super) fn reads_as_leave(joint: &Joint<'_>, around: &Around, before: &str, part: &str) -> f64 {
+    let text = part.trim();
     if !text.contains(char::is_alphabetic) || text.len() > LONGEST || text.lines().count() > 3 {
         return f64::NEG_INFINITY;
     }
@@ -242,32 +263,24 @@ pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part
     let [to_reader, of_answer] =
         [Address::Reader, Address::Answer].map(|address| address::has(address, text));
     let score = score(Register::Leaving, &Sums::of(text));
-    let bits = -2.04 + 0.81 * score - 0.61 * known(text, texts)
-        + weight(to_reader, 2.24)
-        + weight(of_answer, 1.69)
-        + weight(is_end_of_sentence(core), 1.97)
-        + weight(core.ends_with([':', '：']), -0.92)
-        + weight(is_bracketed(text), 5.68)
-        + weight(breaks > 1, 0.45)
-        + weight(widely, 3.15)
-        + weight(text.starts_with(char::is_lowercase), -2.21)
-        + weight(begins_with_sign && !is_bracketed(text), 1.7)
+    -2.41 + 0.78 * score - 0.42 * known(text, texts)
+        + weight(to_reader, 2.43)
+        + weight(of_answer, 1.86)
+        + weight(is_end_of_sentence(core), 2.06)
+        + weight(core.ends_with([':', '：']), -2.06)
+        + weight(is_bracketed(text), 5.55)
+        + weight(breaks > 1, 0.55)
+        + weight(widely, 3.78)
+        + weight(text.starts_with(char::is_lowercase), -3.67)
+        + weight(begins_with_sign && !is_bracketed(text), 2.43)
         // A semicolon stands in sentences, too.
-        + weight(text.contains(|sign| sign != ';' && of_code(sign)), -3.4)
-        + weight(is_wide(text) != is_wide_around, 1.93)
-        + weight(last.ends_with(['}', ']', ';', '>', '|', ')', '`', '~']), 0.54)
-        + weight(text.chars().count() > LONG, 0.01)
-        + weight(text.contains('\n'), -0.29)
-        + weight(is_rule(last), 2.83)
-        + weight(has(text, texts), SAID_BEFORE);
-    let bits = match (of_answer, to_reader) {
-        (true, _) => bits,
-        // What speaks to the reader may be about anything in a text that does so itself; code does not.
-        (false, true) if score > 0.0 && last.ends_with(['}', ']', ';', '>', '`', '~']) => bits,
-        (false, true) => bits.min(address::is_document([joint.initial, before])),
-        (false, false) => bits.min(UNADDRESSED),
-    };
-    if is_foreign(text, texts) { bits.max(UNADDRESSED) } else { bits }
+        + weight(text.contains(|sign| sign != ';' && of_code(sign)), -5.0)
+        + weight(is_wide(text) != is_wide_around, 1.77)
+        + weight(last.ends_with(['}', ']', ';', '>', '|', ')', '`', '~']), 0.7)
+        + weight(text.chars().count() > LONG, 0.02)
+        + weight(text.contains('\n'), -1.12)
+        + weight(is_rule(last), 3.41)
+        + weight(has(text, texts), SAID_BEFORE)
 }
 
 /// How much likelier a continuation begins as an answer of its own does than as the text goes on, in bits.
@@ -291,7 +304,7 @@ pub(super) fn answers_with(joint: &Joint<'_>, around: &Around, start: usize) -> 
         + weight(text.chars().count() > LONG, -2.1)
         + weight(joint.initial.ends_with(char::is_alphanumeric), -0.07)
         + weight(is_wide(text) != around.is_wide, 4.99)
-        + weight(text.contains(of_code), -3.4);
+        + weight(text.contains(of_code), -5.0);
     // In the pairs one half were answers; they are seldom.
     (bits - 1.5).clamp(-3.0, 16.0)
 }

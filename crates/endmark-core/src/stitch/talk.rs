@@ -7,7 +7,7 @@ use crate::Format;
 
 /// From here on an answer reads as one of its own, and as a remark about the text, in bits.
 const ANSWERS: f64 = 1.5;
-const LEAVES: f64 = 4.0;
+const LEAVES: f64 = 2.5;
 
 /// Whether an answer that proves no seam reads as an apology, a question back, a refusal or a statement about the reply.
 pub(crate) fn speaks_of_the_reply(initial: &str, answer: &str) -> bool {
@@ -16,7 +16,7 @@ pub(crate) fn speaks_of_the_reply(initial: &str, answer: &str) -> bool {
     let text = answer.trim();
     let first = text.split("\n\n").next().unwrap_or_default();
     let line = first.lines().next().unwrap_or_default();
-    let leaves = |part: &str| register::takes_leave(&joint, &around, "\n\n", part);
+    let leaves = |part: &str| register::reads_as_leave(&joint, &around, "\n\n", part);
     register::answers(&joint, &around) > ANSWERS || leaves(first) > LEAVES || leaves(line) > LEAVES
 }
 

@@ -34,7 +34,7 @@ impl Allowance {
         Self {
             tokens: settings.resume.max_extra_tokens,
             attempts: settings.resume.max_attempts.saturating_mul(choices),
-            corrections: settings.max_corrections.saturating_mul(choices),
+            corrections: settings.correct.max_attempts.saturating_mul(choices),
             waiting: settings.limits.reconnect,
             calls: own.map_or(settings.limits.total, |own| own.max(settings.resume.call_time)),
         }

@@ -322,7 +322,7 @@ fn pipeline(
             begun_by_client: exchange.request.view().prefill.as_ref().map_or(0, String::len),
         },
         max_corrections: corrections(exchange, suspect, account, flow),
-        may_change: settings.may_change,
+        may_change: settings.correct.may_change,
     };
     let schema = suspect.schema.clone().map(|schema| Box::new(schema) as Box<dyn Validate + Send + Sync>);
     Pipeline::new(policy, suspect.demanded.clone(), schema, suspect.reply.clone())
@@ -332,7 +332,7 @@ fn pipeline(
 fn corrections(exchange: &Exchange, suspect: &Suspect, account: &Account, flow: &Flow<'_>) -> u32 {
     let is_made_up = matches!(suspect.slot.part, Part::ToolCall(_)) && suspect.reply.text.trim().is_empty();
     if flow.sent() == 0 && !is_made_up && suspect.hindrance.is_none() {
-        exchange.gateway.settings.max_corrections.min(account.left().1)
+        exchange.gateway.settings.correct.max_attempts.min(account.left().1)
     } else {
         0
     }

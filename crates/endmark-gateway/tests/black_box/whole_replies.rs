@@ -338,7 +338,7 @@ async fn a_correction_keeps_what_was_received_unless_it_may_change_it() {
         let script = Script::new()
             .then(Answer::json(200, &chat_reply(received, "stop", (3, 5))))
             .otherwise(Answer::json(200, &chat_reply(correction, "stop", (3, 5))));
-        let endmark = Endmark::start_with(script, |settings| settings.may_change = may_change).await;
+        let endmark = Endmark::start_with(script, |settings| settings.correct.may_change = may_change).await;
         let mut body = request(500);
         body["response_format"] = json!({"type": "json_schema", "json_schema": {"name": "age", "schema":
             {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}}});
@@ -395,7 +395,7 @@ async fn an_ambiguous_seam_is_an_honest_cut_unless_the_best_is_asked_for() {
         let endmark = Endmark::start_with(script, |settings| {
             settings.resume.mode = Mode::On;
             settings.resume.on_ambiguous = on_ambiguous;
-            settings.max_corrections = 0;
+            settings.correct.max_attempts = 0;
         })
         .await;
         let mut body = request(4);

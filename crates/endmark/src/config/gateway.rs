@@ -37,8 +37,10 @@ pub(crate) fn for_gateway(
             prompt: settings.resume.prompt.clone(),
             strategies: settings.resume.strategies.clone(),
         },
-        max_corrections: small(settings.correct.max_attempts),
-        may_change: settings.correct.may_change,
+        correct: gateway::CorrectSettings {
+            max_attempts: small(settings.correct.max_attempts),
+            may_change: settings.correct.may_change,
+        },
         hold_tool_calls: settings.tools.hold,
         disclose_always: settings.disclose.always,
         keep_text: settings.store_policy.keep_text,

@@ -224,7 +224,10 @@ impl Default for Settings {
                 prompt: gateway.resume.prompt,
                 strategies: gateway.resume.strategies,
             },
-            correct: Correct { max_attempts: gateway.max_corrections.into(), may_change: gateway.may_change },
+            correct: Correct {
+                max_attempts: gateway.correct.max_attempts.into(),
+                may_change: gateway.correct.may_change,
+            },
             tools: Tools { hold: gateway.hold_tool_calls },
             retry: Retry {
                 max_retries: gateway.retry.max_retries.into(),

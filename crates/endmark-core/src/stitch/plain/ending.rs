@@ -127,9 +127,10 @@ fn remarks(joint: &Joint<'_>, around: &Around) -> Vec<End> {
     let mut rest = text.trim_end();
     while found.len() < MOST_PARAGRAPHS {
         let score = |at: usize| register::takes_leave(joint, around, &rest[..at], &rest[at..]);
-        let places = [rest.rfind("\n\n").map(|at| at + 2), rest.rfind('\n').map(|at| at + 1)];
-        let scored = places.into_iter().flatten().map(|at| (at, score(at)));
-        let Some((at, more)) = scored.max_by(|left, right| left.1.total_cmp(&right.1)) else { break };
+        // No more than has to be: a line, or else the paragraph.
+        let places = [rest.rfind('\n').map(|at| at + 1), rest.rfind("\n\n").map(|at| at + 2)];
+        let mut scored = places.into_iter().flatten().map(|at| (at, score(at)));
+        let Some((at, more)) = scored.find(|(at, more)| *more >= 0.0 || is_rule(&rest[*at..])) else { break };
         // A rule above a remark sets it apart, or is the text's own if that has others.
         let more = match is_rule(&rest[at..]) && !found.is_empty() {
             true if has_rule(joint.initial) || has_rule(&rest[..at]) => 3.0,

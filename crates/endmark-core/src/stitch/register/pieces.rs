@@ -10,7 +10,7 @@ const LONGEST: usize = 160;
 /// One byte for each slot of each register, in the order of [`Register`].
 const WEIGHTS: &[u8; 3 * SLOTS] = include_bytes!("weights.bin");
 /// Where the slots of each register begin, and what a unit of their weights is.
-const SCALES: [(usize, f64); 3] = [(0, 0.036_934), (SLOTS, 0.038_185), (2 * SLOTS, 0.034_517)];
+const SCALES: [(usize, f64); 3] = [(0, 0.036_934), (SLOTS, 0.039_721), (2 * SLOTS, 0.034_517)];
 
 /// How much the pieces of a line are those of each register.
 #[derive(Debug, Clone, Copy)]
