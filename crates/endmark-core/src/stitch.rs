@@ -47,7 +47,7 @@ pub use seam::{AskedFrom, MergeError, Merged, Seam, SeamStyle};
 pub use stream::{Certain, StitchStream};
 
 pub(crate) use proven::merge_proven;
-pub(crate) use talk::speaks_of_the_reply;
+pub(crate) use talk::{announces, speaks_of_the_reply};
 
 use crate::{Format, Verdict};
 

@@ -85,7 +85,12 @@ impl PromptedStream {
                 let fences =
                     |line: &str| line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
                 let is_fenced = self.received.get(..start).unwrap_or_default().lines().any(fences);
-                let mut stream = StitchStream::proven(&self.so_far, &self.format, rest_at, is_fenced);
+                let rest = self.received.get(rest_at..).unwrap_or_default();
+                let Some(mut stream) =
+                    StitchStream::proven(&self.so_far, &self.format, rest_at, rest, is_fenced)
+                else {
+                    return;
+                };
                 stream.push(&std::mem::take(&mut self.received));
                 self.state = State::Flowing(Box::new(stream));
             }

@@ -8,6 +8,7 @@
 use super::shown::Shown;
 use super::weight::{TELLING, TELLING_IN_DOUBT, weight};
 use crate::detect::detect;
+use crate::stitch::announces;
 use crate::{AskedFrom, Format};
 
 /// An answer is looked through for what is repeated up to so many bytes: announcements are not longer.
@@ -61,7 +62,13 @@ impl<'a> Question<'a> {
 impl Question<'_> {
     /// What an answer proves; more of it may come unless it `is_over`.
     pub(crate) fn proof(&self, answer: &str, is_over: bool) -> Proof {
+        let mut announced = None;
         for (start, wrapped) in starts(answer) {
+            // Who goes on from the cut comes by lines as well that stood before it: only words to the reader stand in front.
+            let words = answer.get(..start).unwrap_or_default();
+            if wrapped && !*announced.get_or_insert_with(|| announces(self.so_far, words)) {
+                continue;
+            }
             let mut found: Option<(usize, bool)> = None;
             let mut several = false;
             for from in self.places() {
@@ -82,7 +89,9 @@ impl Question<'_> {
             match found {
                 Some((rest_at, true)) if !several => return Proof::Proven { start, rest_at, wrapped },
                 Some((rest_at, _)) if !wrapped || several => return Proof::Doubtful { rest_at },
-                Some(_) | None => {}
+                // What is repeated further down is said for the second time there.
+                Some(_) => break,
+                None => {}
             }
         }
         if !is_over && answer.len() <= ANNOUNCEMENT_LIMIT_BYTES { Proof::Open } else { Proof::Nothing }

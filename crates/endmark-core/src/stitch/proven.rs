@@ -5,7 +5,7 @@ use super::evidence::Weighed;
 use super::joint::{Asked, Joint};
 use super::seam::{AskedFrom, MergeError, Merged, SeamStyle};
 use super::survivor::{self, Survivor};
-use super::{no_seam, plain, rejected};
+use super::{no_seam, plain, rejected, rows};
 use crate::{Format, Verdict};
 
 /// Joins a cut text with what is proven to follow it. Behind its end an answer in words may have a closing fence or a remark,
@@ -24,10 +24,16 @@ pub(crate) fn merge_proven(
     if joint.lost_character || matches!(joint.verdict, Verdict::Malformed { .. }) {
         return Err(no_seam(&joint, initial, rest, "the first part cannot be gone on with"));
     }
+    let mut bare = bare(&joint);
+    if joint.format == Format::Jsonl && !joint.in_text {
+        // As it flows: nothing behind the seam is looked at.
+        let fit = rows::fit(&joint.state_at(bare.keep), joint.initial, joint.continuation, "");
+        (bare.glue, bare.start) = (fit.glue, fit.skipped);
+    }
     let survivor = if joint.has_grammar() {
-        survivor::verify(&joint, vec![bare(&joint)]).pop()
+        survivor::verify(&joint, vec![bare]).pop()
     } else {
-        at_cut(&joint).or_else(|| survivor::verify(&joint, vec![bare(&joint)]).pop())
+        at_cut(&joint).or_else(|| survivor::verify(&joint, vec![bare]).pop())
     };
     let Some(survivor) = survivor else { return Err(rejected(&joint, initial, rest)) };
     let merged = survivor::merged(&joint, &survivor, 1.0, 0);

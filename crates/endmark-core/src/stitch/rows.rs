@@ -3,6 +3,7 @@
 use super::joint::Joint;
 use super::survivor::Survivor;
 use crate::Format;
+use crate::detect::Detector;
 
 /// So many lines before the seam are looked at.
 const MOST_LINES: usize = 20;
@@ -17,18 +18,47 @@ pub(super) fn set_apart(joint: &Joint<'_>, survivors: &mut [Survivor]) {
         let candidate = &mut survivor.candidate;
         let kept = &joint.initial[..candidate.keep];
         let rest = &joint.continuation[candidate.start..candidate.end];
-        if !candidate.glue.is_empty() || kept.ends_with('\n') || !are_lines(kept, rest) {
-            continue;
-        }
-        if joint.state_at(candidate.keep).is_whole() {
-            if kept.ends_with(['}', ']', '"']) && rest.starts_with(['{', '[', '"']) {
-                candidate.glue = "\n";
-            }
-        } else {
-            let breaks = rest.len() - rest.trim_start_matches(['\n', '\r']).len();
-            candidate.start += breaks;
+        if candidate.glue.is_empty() {
+            let fit = fit(&joint.state_at(candidate.keep), kept, rest, rest);
+            candidate.glue = fit.glue;
+            candidate.start += fit.skipped;
         }
     }
+}
+
+/// What rows need at a seam.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fit {
+    pub(super) glue: &'static str,
+    /// So many bytes of the rest are line breaks in the middle of a row.
+    pub(super) skipped: usize,
+}
+
+/// What rows need at the seam between what is `kept`, behind which the detector is in this `state`, and a `rest`; whether they
+/// have lines of their own is also read in what is `seen` of that.
+pub(super) fn fit(state: &Detector, kept: &str, rest: &str, seen: &str) -> Fit {
+    let apart = Fit { glue: "", skipped: 0 };
+    if kept.ends_with('\n') {
+        return apart;
+    }
+    if state.is_whole() {
+        let begins_row = rest.trim_start_matches([' ', '\t']).starts_with(['{', '[', '"']);
+        return if begins_row && ends_with_row(kept) { Fit { glue: "\n", ..apart } } else { apart };
+    }
+    let breaks = rest.len() - rest.trim_start_matches(['\n', '\r']).len();
+    // A number or literal that a line break ends would go on without it.
+    let may_go_on = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '+' | '.');
+    let goes_on =
+        kept.ends_with(may_go_on) && rest.get(breaks..).is_some_and(|rest| rest.starts_with(may_go_on));
+    if are_lines(kept, seen) && !goes_on { Fit { skipped: breaks, ..apart } } else { apart }
+}
+
+/// Whether the last line is a row: one value, and nothing else.
+fn ends_with_row(kept: &str) -> bool {
+    let line = kept.rsplit('\n').next().unwrap_or_default().trim();
+    let mut detector = Detector::new(&Format::Json);
+    detector.push(line.as_bytes());
+    line.ends_with(['}', ']', '"']) && detector.is_whole()
 }
 
 /// Whether rows end where lines do: some line has an end, and none ends in the middle of a value.
@@ -55,6 +85,7 @@ mod tests {
             joined("{\"a\": 1}\n{\"a\": 2}", "{\"a\": 3}\n{\"a\": 4}\n"),
             "{\"a\": 1}\n{\"a\": 2}\n{\"a\": 3}\n{\"a\": 4}\n"
         );
+        assert_eq!(joined("{\"a\": 1}", "{\"a\": 2}"), "{\"a\": 1}\n{\"a\": 2}");
     }
 
     #[test]

@@ -5,9 +5,10 @@ use super::register::{self, Around};
 use super::seam::AskedFrom;
 use crate::Format;
 
-/// From here on an answer reads as one of its own, and as a remark about the text, in bits.
+/// From here on an answer reads as one of its own, as a remark about the text, and as words in front of its rest, in bits.
 const ANSWERS: f64 = 1.5;
 const LEAVES: f64 = 2.5;
+const ANNOUNCES: f64 = 0.0;
 
 /// Whether an answer that proves no seam reads as an apology, a question back, a refusal or a statement about the reply.
 pub(crate) fn speaks_of_the_reply(initial: &str, answer: &str) -> bool {
@@ -18,6 +19,17 @@ pub(crate) fn speaks_of_the_reply(initial: &str, answer: &str) -> bool {
     let line = first.lines().next().unwrap_or_default();
     let leaves = |part: &str| register::reads_as_leave(&joint, &around, "\n\n", part);
     register::answers(&joint, &around) > ANSWERS || leaves(first) > LEAVES || leaves(line) > LEAVES
+}
+
+/// Whether the first words of an answer announce something, rather than going on with the text.
+pub(crate) fn announces(initial: &str, words: &str) -> bool {
+    let joint = Joint::new(initial, words, &Format::Text, AskedFrom::Unknown);
+    let around = Around::of(&joint);
+    let start = words.len() - words.trim_start().len();
+    let end =
+        words.get(start..).and_then(|text| text.find('\n')).map_or(words.len(), |length| start + length);
+    let (line, behind) = (words.get(start..end).unwrap_or_default(), words.get(end..).unwrap_or_default());
+    register::announces(&joint, &around, line, end, behind) > ANNOUNCES
 }
 
 #[cfg(test)]
@@ -50,6 +62,30 @@ mod tests {
             "5;\n    print(x)\n}",
         ] {
             assert!(!speaks_of_the_reply(TEXT, answer), "{answer}");
+        }
+    }
+
+    #[test]
+    fn words_in_front_are_told_from_a_rest() {
+        for words in [
+            "Sure, here is the rest:\n\n",
+            "Here is the continuation:\n\n",
+            "Continuing from where I left off:\n\n",
+            "I apologize for the interruption. Here's the rest of it:\n\n",
+            "Certainly! Here's the remaining part:\n",
+            "Natürlich, hier ist der Rest:\n\n",
+            "Well:\n\n",
+        ] {
+            assert!(announces(TEXT, words), "{words}");
+        }
+        for words in [
+            "ts that came in with the tide.\n\n",
+            " all of them.\n",
+            " in enumerate(harbour):\n",
+            "        else:\n            print(f\"packet: {item}\")\n",
+            "9,\n    \"count\": 12,\n",
+        ] {
+            assert!(!announces(TEXT, words), "{words}");
         }
     }
 }

@@ -41,6 +41,21 @@ fn what_does_not_repeat_it_proves_nothing() {
     }
 }
 
+/// A line of a rest that stood before the cut as well is no repetition of that: the rest would lose all in front of it.
+#[test]
+fn who_goes_on_from_the_cut_may_come_by_the_same_line_again() {
+    let text =
+        "def one(nets):\n    for index, item in enumerate(nets):\n        if item.packet > limit and ind";
+    let rest = "ex != 3:\n            break\n\n\ndef two(boats):\n    for index, item in enumerate(boats):\n        \
+                if item.packet > limit and index != 4:\n            break\n";
+    let shown = text.find("and ind").unwrap();
+    assert_eq!(proof_of(text, shown, &Format::Text, rest), None);
+    let announced = format!("Sure, here is the rest:\n\nand ind{rest}");
+    assert_eq!(proof_of(text, shown, &Format::Text, &announced), None, "too little is repeated");
+    let announced = format!("Sure, here is the rest:\n\nif item.packet > limit and ind{rest}");
+    assert_eq!(proof_of(text, shown, &Format::Text, &announced).as_deref(), Some(rest));
+}
+
 /// What stands there over and over has no one place.
 #[test]
 fn a_refrain_proves_nothing() {

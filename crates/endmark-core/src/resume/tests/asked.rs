@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{Reply, exhausted, limit, normal};
 use crate::{
-    ExhaustedCause, Format, Join, Resume, ResumeAsk, ResumeOutcome, ResumePolicy, ResumeStep, Stop, Wanted,
+    ExhaustedCause, Format, Join, PromptedStream, Resume, ResumeAsk, ResumeOutcome, ResumePolicy, ResumeStep,
+    Stop, Wanted,
 };
 
 /// How a model that knows the document answers a question.
@@ -230,4 +231,36 @@ fn a_refused_seam_is_no_end_where_nothing_was_sent() {
     resume.reply(talk(), Join::Prompted);
     let ResumeStep::Ask(ask) = resume.next() else { panic!("nothing is asked") };
     assert_eq!(ask.wanted, Wanted::Rest, "there is no room for more");
+}
+
+/// A row of JSON Lines that was cut right behind its end has a line of its own, whatever of its line break the answer has.
+#[test]
+fn a_line_break_lost_between_two_rows_comes_back() {
+    let last = r#"{"id":2,"name":"harbour"}"#;
+    for first in [last.to_owned(), format!("{{\"id\":1}}\n{last}")] {
+        let next = r#"{"id":3,"name":"lantern"}"#;
+        for rest in [
+            format!("{next}\n"),
+            format!("\n{next}\n"),
+            format!("{last}{next}\n"),
+            format!("{last}\n{next}\n"),
+        ] {
+            let whole = format!("{first}\n{next}\n");
+            let mut resume = asked(&first, Some(Format::Jsonl));
+            let ResumeStep::Ask(ask) = resume.next() else { panic!("nothing is asked") };
+            resume.reply(normal(&rest), Join::Prompted);
+            let got = match resume.next() {
+                ResumeStep::Done(ResumeOutcome::Whole { text, .. }) => text,
+                other => panic!("{first:?} + {rest:?}: {other:?}"),
+            };
+            assert_eq!(got, whole, "{first:?} + {rest:?}");
+            let mut stream = PromptedStream::new(&first, ask.shown, &Format::Jsonl);
+            let pieces = rest.split_inclusive(['{', ',', '\n']);
+            pieces.for_each(|piece| stream.push(piece));
+            if let Some(certain) = stream.certain() {
+                let flowed = [&first[..certain.keep], certain.glue, certain.rest].concat();
+                assert!(got.starts_with(&flowed), "{first:?} + {rest:?}: {flowed:?}");
+            }
+        }
+    }
 }

@@ -3,20 +3,43 @@
 use super::{Place, State, StitchStream};
 use crate::Format;
 use crate::detect::Detector;
+use crate::stitch::rows;
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::tail::Tail;
 
 impl StitchStream {
-    /// An answer of which what stands from the byte `start` on is proven to follow `initial`.
-    pub(crate) fn proven(initial: &str, format: &Format, start: usize, fenced: bool) -> Self {
+    /// An answer of which what stands from the byte `start` on, `rest` as far as it has come, is proven to follow `initial`.
+    /// None where what has come does not say whether rows need a line break there.
+    pub(crate) fn proven(
+        initial: &str,
+        format: &Format,
+        start: usize,
+        rest: &str,
+        fenced: bool,
+    ) -> Option<Self> {
         let mut detector = Detector::new(format);
         detector.push(initial.as_bytes());
-        let place = Place { keep: initial.len(), glue: "", start, fenced };
+        let mut place = Place { keep: initial.len(), glue: "", start, fenced };
+        if *format == Format::Jsonl && may_break_lines(&detector) {
+            if rest.trim().is_empty() {
+                return None;
+            }
+            let fit = rows::fit(&detector, initial, rest, "");
+            (place.glue, place.start) = (fit.glue, start + fit.skipped);
+            detector.push(fit.glue.as_bytes());
+        }
         let tail = Box::new(Tail::new(format, detector, fenced));
-        Self {
+        Some(Self {
             state: State::Settled { place, tail },
             next_look: usize::MAX,
             ..Self::new(initial, format, AskedFrom::Cut)
-        }
+        })
     }
+}
+
+/// Whether a text stands between tokens: a raw line break can go on there, and in a string it cannot.
+fn may_break_lines(detector: &Detector) -> bool {
+    let mut detector = detector.clone();
+    detector.push(b"\n");
+    !detector.is_malformed()
 }
