@@ -100,12 +100,15 @@ impl<'a> Shortener<'a> {
     fn container(&mut self, node: usize, most: usize, path: &FieldPath, depth: usize) -> Option<String> {
         let inside = self.children(node);
         let most_items = if inside.is_list { self.limits.max_items } else { usize::MAX };
+        // What fits gives up the items that are too many and nothing else: what was capped is not capped again.
+        let fits = self.limits.size(self.source(&self.nodes[node])) <= most;
+        let levels = |room: usize| if fits { (usize::MAX, 0) } else { inside.levels(room) };
         // Where everything can stay in some form, nothing has to be said of what is left out.
         let cuts = self.cuts.len();
         if inside.children.len() <= most_items && inside.before.is_none() {
             // The brackets, but the first child has no comma before it.
             let room = most.checked_sub(1 + self.limits.size(inside.end_space))?;
-            let (level, least) = inside.levels(room);
+            let (level, least) = levels(room);
             if level >= least {
                 let all = (0..inside.children.len()).collect();
                 let (body, kept) = self.body(&inside, all, level, room, path, depth);
@@ -128,8 +131,8 @@ impl<'a> Shortener<'a> {
         let marker_space = inside.children.last().map_or("", |child| child.space);
         let overhead =
             3 + marker(0).len() + self.limits.size(marker_space) + self.limits.size(inside.end_space);
-        let room = most.checked_sub(overhead)?;
-        let (level, least) = inside.levels(room);
+        let room = if fits { most } else { most.checked_sub(overhead)? };
+        let (level, least) = levels(room);
         let size = level.max(least);
         let chosen = if level >= least && count <= most_items {
             (0..count).collect()
