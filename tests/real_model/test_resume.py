@@ -66,14 +66,16 @@ class Trial:
     def count(self, row: str, what: str) -> None:
         self.rows.setdefault(row, {})[what] = self.rows.get(row, {}).get(what, 0) + 1
 
-    def book(self, first: Reply, reply: Reply) -> str:
-        """Notes what a recovery took beyond its first call; answers how the rest was asked for, call by call."""
+    def book(self, first: Reply, reply: Reply) -> tuple[str, bool]:
+        """Notes what a recovery took beyond its first call; answers how the rest was asked for, call by call, and whether
+        the last word was written anew."""
         shown = self.gateway.command("log", "show", reply.request or "", "--json").stdout
         rows = (json.loads(shown or "{}").get("data") or {}).get("rows") or []
-        strategies = ", ".join(piece["strategy"] for row in rows for piece in row["pieces"][1:]) or "nothing"
+        pieces = [piece for row in rows for piece in row["pieces"][1:]]
+        strategies = ", ".join(piece["strategy"] for piece in pieces) or "nothing"
         extra = [reply.usage.get(name, 0) - first.usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens")]
         self.costs.setdefault(strategies, []).append((extra[0], extra[1]))
-        return strategies
+        return strategies, any(piece["seam"] and piece["seam"]["style"] == "rewritten" for piece in pieces)
 
     def expect(self, row: str, holds: bool, what: str, reply: Reply, *, as_what: str = "as expected") -> None:
         if holds:
@@ -140,7 +142,7 @@ def texts_by_prompt(trial: Trial) -> None:
 def judge_asked(trial: Trial, name: str, mode: str, first: Reply, uncut: Reply, reply: Reply) -> None:
     """In words, this model often answers something else. Whole or honestly refused are both right."""
     row = f"text, in words ({mode})"
-    strategies = trial.book(first, reply)
+    strategies, rewritten = trial.book(first, reply)
     starts = reply.text.startswith(first.text)
     if reply.finish_reason == "length":
         honest = starts and reply.outcome in ("cut", "exhausted")
@@ -152,7 +154,15 @@ def judge_asked(trial: Trial, name: str, mode: str, first: Reply, uncut: Reply, 
         complete = reply.finish_reason in NORMAL and (starts or mode != "streamed")
         trial.expect(row, complete, f"{name}: asked for anew, and not whole", reply, as_what="whole, asked for anew")
         return
-    right = reply.finish_reason in NORMAL and starts and not repeats_its_beginning(reply.text, first.text, uncut.text)
+    asks_itself = "last valid token" in reply.text
+    if rewritten and mode != "streamed":
+        # Nothing of the last word was sent, and the log says that it is another one now.
+        begun = first.text[: len(first.text.rstrip()) - len(first.text.split()[-1])]
+        right = reply.finish_reason in NORMAL and reply.text.startswith(begun) and not asks_itself
+        trial.expect(row, right, f"{name}: wrong after {begun!r}", reply, as_what="whole, the last word rewritten")
+        return
+    right = reply.finish_reason in NORMAL and starts and not asks_itself
+    right = right and not repeats_its_beginning(reply.text, first.text, uncut.text)
     trial.expect(row, right, f"{name}: silently wrong after {first.text!r}", reply, as_what="whole")
 
 

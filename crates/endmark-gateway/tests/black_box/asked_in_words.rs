@@ -102,13 +102,13 @@ async fn are_joined_or_refused(exchanges: Vec<(Behaviour, Exchange)>, title: &st
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_model_makes_of_the_question_is_joined_or_refused() {
-    let bars = Bars { whole: 96.0, streamed: 92.0, wrong: 4.0 };
+    let bars = Bars { whole: 98.0, streamed: 95.0, wrong: 1.5 };
     are_joined_or_refused(exchanges(how_many(FEW), 27, false), "asked in words", bars).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_value_changes_where_a_reply_is_cut_in_a_number_an_escape_or_at_a_space() {
-    let bars = Bars { whole: 96.0, streamed: 88.0, wrong: 3.0 };
+    let bars = Bars { whole: 99.0, streamed: 95.0, wrong: 0.8 };
     are_joined_or_refused(exchanges(how_many(FEW) / 4, 1_927, true), "cut where values change", bars).await;
 }
 
@@ -153,6 +153,6 @@ async fn recorded_replies_come_out_as_they_were() {
     let (lost, changed) = (tally.harmed(Harm::EndLost), tally.harmed(Harm::Changed));
     println!("\nrecorded replies: {lost} without their end, {changed} changed inside\n");
     let all = tally.count(|_| true);
-    assert!(all.percent_whole() >= 80.0, "{:.1} % are whole", all.percent_whole());
-    assert!(all.percent_wrong() <= 18.0, "{:.1} % are silently wrong", all.percent_wrong());
+    assert!(all.percent_whole() >= 99.0, "{:.1} % are whole", all.percent_whole());
+    assert_eq!(all.wrong, 0, "none loses its end, none changes inside");
 }

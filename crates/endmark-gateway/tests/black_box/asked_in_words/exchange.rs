@@ -139,16 +139,14 @@ impl Exchange {
         let heard = self.wire.hear(&reply);
         let model = library.model(&self.first_message());
         let says_whole = heard.error.is_none() && heard.stop.as_deref() == Some(self.wire.word(End::Turn));
-        let mut meant = model.meant();
+        let meant = model.meant();
         let fate = self.fate(&heard.text, says_whole, &meant);
         // Of two losses the smaller: words of a text left out are worse than a remark left in (PC-4).
-        meant.retain(|_| self.kind.is_of_words());
-        for meant in &mut meant {
-            *meant = format!("{}{}", meant.trim_end(), self.remark());
-        }
-        let with_remark = self.fate(&heard.text, says_whole, &meant);
-        let remark_left_in = fate != Fate::Whole && with_remark == Fate::Whole;
-        let fate = if remark_left_in { with_remark } else { fate };
+        let without_remark = heard.text.trim_end().strip_suffix(self.remark().trim());
+        let remark_left_in = fate != Fate::Whole
+            && self.kind.is_of_words()
+            && without_remark.is_some_and(|text| self.fate(text, says_whole, &meant) == Fate::Whole);
+        let fate = if remark_left_in { Fate::Whole } else { fate };
         let calls = model.calls();
         let further = calls.get(1..).unwrap_or_default();
         let name = |asks: Asks| match asks {
