@@ -9,6 +9,7 @@
 mod batch;
 mod candidate;
 mod chain;
+mod choices;
 mod ellipsis;
 mod escape;
 mod evidence;
@@ -43,6 +44,7 @@ mod units;
 mod tests;
 
 pub use batch::{Outcome, StitchError, Stitched, stitch};
+pub use choices::candidates;
 pub use seam::{AskedFrom, MergeError, Merged, Seam, SeamStyle};
 pub use stream::{Certain, StitchStream};
 

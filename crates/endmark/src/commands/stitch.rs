@@ -1,6 +1,6 @@
 //! `endmark stitch`: joins the pieces of a reply. (PC-4)
 
-use endmark_core::stitch::{AskedFrom, Outcome as Stitch, Seam, Stitched, stitch};
+use endmark_core::stitch::{AskedFrom, Merged, Outcome as Stitch, Seam, Stitched, candidates, stitch};
 use endmark_core::{Format, detect::detect};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -43,17 +43,26 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Stitch) -> Result<Ou
         let message = format!("`{}` is not UTF-8: byte {}", files[error.piece].display(), error.at);
         CommandError::Input { code: "not_utf8", message, hint: None }
     })?;
-    answer(&stitch(&texts, &format, from), &format, from).map(Outcome::from)
+    answer(&texts, &format, from).map(Outcome::from)
 }
 
-fn answer(stitched: &Stitched, format: &Format, from: AskedFrom) -> Result<Answer, CommandError> {
-    let report = Report::of(stitched, None);
+fn answer(texts: &[String], format: &Format, from: AskedFrom) -> Result<Answer, CommandError> {
+    let stitched = &stitch(texts, format, from);
+    let choices = match (stitched.outcome, texts) {
+        (Stitch::Ambiguous, [initial, continuation]) => candidates(initial, continuation, format, from),
+        _ => Vec::new(),
+    };
+    let mut report = Report::of(stitched, None);
+    report.candidates = choices.iter().map(CandidateReport::of).collect();
     let data = to_data(&report)?;
     let Some(error) = &stitched.error else {
         return Ok(Answer::yes(data, stitched.text.as_str()));
     };
     let message = match stitched.outcome {
-        Stitch::Ambiguous => format!("{}{}", error.message, at_seam(stitched.seams.last())),
+        Stitch::Ambiguous => {
+            let shown: String = choices.iter().map(around_seam).collect();
+            format!("{}{}{shown}", error.message, at_seam(stitched.seams.last()))
+        }
         Stitch::Whole | Stitch::Error => {
             format!(
                 "{}; verified up to byte {}{}",
@@ -65,9 +74,9 @@ fn answer(stitched: &Stitched, format: &Format, from: AskedFrom) -> Result<Answe
     };
     let hint = match stitched.outcome {
         Stitch::Ambiguous if from == AskedFrom::Unknown => {
-            "Say where the model was asked to go on with `--from`; `--json` shows the best candidate."
+            "Say where the model was asked to go on with `--from`; `--json` has the candidates as they are."
         }
-        Stitch::Ambiguous => "`--json` shows the best candidate.",
+        Stitch::Ambiguous => "`--json` has the candidates as they are.",
         Stitch::Whole | Stitch::Error => "`--json` shows the verified beginning.",
     };
     Ok(Answer::no(data, error.code, message, Some(hint.to_owned())))
@@ -75,6 +84,23 @@ fn answer(stitched: &Stitched, format: &Format, from: AskedFrom) -> Result<Answe
 
 fn at_seam(seam: Option<&Seam>) -> String {
     seam.map(|seam| format!(" at byte {}", seam.at)).unwrap_or_default()
+}
+
+/// A candidate as people can compare it: what stands around its seam, on a line of its own.
+fn around_seam(merged: &Merged) -> String {
+    const SHOWN: usize = 32;
+    let (before, behind) = merged.text.split_at(merged.text.floor_char_boundary(merged.seam.at));
+    let from = before.char_indices().nth_back(SHOWN - 1).map_or(0, |(at, _)| at);
+    let to = behind.char_indices().nth(SHOWN).map_or(behind.len(), |(at, _)| at);
+    let cut = |is_cut: bool| if is_cut { "…" } else { "" };
+    let shown = format!("{}{}", &before[from..], &behind[..to]);
+    format!(
+        "\n  {:3.0} % {}{}{}",
+        merged.seam.confidence * 100.0,
+        cut(from > 0),
+        shown.escape_debug().to_string().replace("\\\"", "\""),
+        cut(to < behind.len())
+    )
 }
 
 /// What is still open where the verified text ends.
@@ -131,7 +157,17 @@ pub(super) struct Report<'a> {
     outcome: &'static str,
     text: &'a str,
     seams: Vec<SeamReport>,
+    /// What there is to choose from where a single continuation is ambiguous; not in a batch.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    candidates: Vec<CandidateReport<'a>>,
     error: Option<ErrorReport<'a>>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct CandidateReport<'a> {
+    text: &'a str,
+    seam: SeamReport,
 }
 
 #[derive(Serialize)]
@@ -163,6 +199,12 @@ impl SeamReport {
     }
 }
 
+impl<'a> CandidateReport<'a> {
+    fn of(merged: &'a Merged) -> Self {
+        Self { text: &merged.text, seam: SeamReport::of(&merged.seam) }
+    }
+}
+
 impl<'a> Report<'a> {
     fn of(stitched: &'a Stitched, id: Option<&'a Value>) -> Self {
         let error = stitched.error.as_ref();
@@ -171,6 +213,7 @@ impl<'a> Report<'a> {
             outcome: stitched.outcome.name(),
             text: &stitched.text,
             seams: stitched.seams.iter().map(SeamReport::of).collect(),
+            candidates: Vec::new(),
             error: error.map(|error| ErrorReport { code: error.code, message: &error.message }),
         }
     }

@@ -25,6 +25,19 @@ fn where_the_model_was_asked_to_go_on_decides() {
     let unknown = run("unknown");
     assert_eq!((unknown.code, unknown.output.as_str()), (1, ""));
     assert!(unknown.errors.contains("ambiguous") && unknown.errors.contains("--from"), "{}", unknown.errors);
+    // What there is to choose from is shown, to people and to programs.
+    assert!(
+        unknown.errors.contains("% [1, 23]\n") && unknown.errors.contains("% [1, 3]\n"),
+        "{}",
+        unknown.errors
+    );
+    let envelope = place.run(&["stitch", "--format", "json", "--json", "first", "rest"]).envelope();
+    let candidates = envelope["data"]["candidates"].as_array().unwrap();
+    let texts: Vec<&Value> = candidates.iter().map(|candidate| &candidate["text"]).collect();
+    assert_eq!(texts, ["[1, 23]", "[1, 3]"]);
+    assert!(candidates[0]["seam"]["confidence"].as_f64() > candidates[1]["seam"]["confidence"].as_f64());
+    let decided = place.run(&["stitch", "--format", "json", "--from", "cut", "--json", "first", "rest"]);
+    assert_eq!(decided.envelope()["data"].get("candidates"), None);
 }
 
 #[test]
