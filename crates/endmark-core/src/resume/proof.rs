@@ -201,8 +201,11 @@ impl Question<'_> {
     fn is_telling(&self, from: usize, answer: &str, start: usize, wrapped: bool) -> bool {
         let repeated = weight(self.so_far.get(from..).unwrap_or_default());
         let behind_space = answer.get(..start).is_some_and(|before| before.ends_with([' ', '\t']));
+        // What the text begins with, too, proves no place: the answer may be all of it anew.
+        let part = self.so_far.get(from..).unwrap_or_default().trim();
         // Who was shown all of it may begin with a word that stands at the cut, too.
         let in_doubt = wrapped
+            || self.so_far.trim_start().starts_with(part)
             || behind_space && from >= self.shown_len
             || self.held().trim().is_empty()
             || !self.so_far.ends_with(char::is_alphanumeric);
