@@ -78,19 +78,19 @@ pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<b
 
 /// Forgets some of the calls that began more than so many days ago; answers how many, 0 when none is left.
 pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fault> {
-    let forgotten = connection
-        .prepare_cached(
-            "DELETE FROM usage WHERE (request_id, call) IN (SELECT request_id, call FROM usage
-               WHERE started_at < datetime('now', '-' || ?1 || ' days') LIMIT ?2)",
-        )?
-        .execute([keep_days, FORGOTTEN_AT_ONCE])?;
-    if forgotten > 0 {
-        connection
-            .prepare_cached(
-                "DELETE FROM usage_cache_writes WHERE NOT EXISTS (SELECT 1 FROM usage u
-                   WHERE u.request_id = usage_cache_writes.request_id AND u.call = usage_cache_writes.call)",
-            )?
-            .execute([])?;
+    let before: String = connection
+        .prepare_cached("SELECT datetime('now', '-' || ?1 || ' days')")?
+        .query_row([keep_days], |row| row.get(0))?;
+    // What stands beside the ledger first, while the rows that it belongs to are there to be chosen.
+    let mut forgotten = 0;
+    for table in ["usage_cache_writes", "usage"] {
+        forgotten = connection
+            .prepare_cached(&format!(
+                "DELETE FROM {table} WHERE (request_id, call) IN (SELECT request_id, call FROM usage
+                   WHERE started_at < ?1
+                   ORDER BY started_at, request_id, call LIMIT ?2)"
+            ))?
+            .execute(params![before, FORGOTTEN_AT_ONCE])?;
     }
     Ok(forgotten as u64)
 }

@@ -153,3 +153,22 @@ async fn old_calls_are_forgotten() {
     store.close().await;
     assert_eq!(rows(&location)[0].request_id, "em_new");
 }
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_a_call_wrote_to_a_cache_is_kept_and_forgotten_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let store = Store::open(&location).unwrap();
+    let tokens = Tokens { cache_written: Some(5), cache_written_1h: Some(2), ..settled().tokens };
+    let call = store.recorder(NoSecrets).open_call(started("em_old", 1)).await;
+    call.settle(CallSettled { tokens, ..settled() });
+    while store.condition().rows_committed < 1 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert_eq!(rows(&location)[0].tokens, tokens);
+    assert_eq!(store.forget_after(30).await.unwrap(), 1);
+    store.close().await;
+    let left = rusqlite::Connection::open(location.path()).unwrap();
+    let left: i64 = left.query_row("SELECT count(*) FROM usage_cache_writes", [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 0);
+}
