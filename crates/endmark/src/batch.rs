@@ -1,7 +1,10 @@
 //! JSON Lines in, JSON Lines out: one answer a line, in order, as it comes.
 
+use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use endmark_core::detect::detect;
 use endmark_core::{Format, Verdict};
 use serde::Deserialize;
@@ -93,6 +96,19 @@ pub(crate) fn request<'a, R: Deserialize<'a>>(line: &'a str, fields: &[Field]) -
     }
     serde_json::from_str(line)
         .map_err(|error| LineError { id: id_of(line), message: unreadable(line, fields, &error) })
+}
+
+/// The bytes that a line is about: its `text` as it stands, or what its `base64` stands for; else what is wrong.
+pub(crate) fn raw<'a>(text: Option<&'a str>, base64: Option<&str>) -> Result<Cow<'a, [u8]>, String> {
+    match (text, base64) {
+        (Some(text), None) => Ok(Cow::Borrowed(text.as_bytes())),
+        (None, Some(base64)) => {
+            let decoded = STANDARD.decode(base64);
+            decoded.map(Cow::Owned).map_err(|error| format!("`base64` cannot be decoded: {error}"))
+        }
+        (Some(_), Some(_)) => Err("`text` and `base64` exclude each other".to_owned()),
+        (None, None) => Err("`text` is missing, and so is `base64`".to_owned()),
+    }
 }
 
 /// The id of a line that is an object, also where its other fields cannot be read.

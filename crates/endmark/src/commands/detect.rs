@@ -6,8 +6,6 @@ mod state;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use endmark_core::detect::detect;
 use endmark_core::{Detection, Format, InToken, Open, Verdict};
 use endmark_envelope::Warning;
@@ -106,16 +104,7 @@ fn answer_line(line: &str, default: &Format, complete: bool) -> Result<LineAnswe
     let failed = |message: String| LineError { id: request.id.clone(), message };
     let format = format::named(request.format.as_deref(), request.marker.as_deref(), default)
         .map_err(|error| failed(error.to_string()))?;
-    let raw = match (&request.text, &request.base64) {
-        (Some(text), None) => Cow::Borrowed(text.as_bytes()),
-        (None, Some(base64)) => Cow::Owned(
-            STANDARD
-                .decode(base64)
-                .map_err(|error| failed(format!("`base64` cannot be decoded: {error}")))?,
-        ),
-        (Some(_), Some(_)) => return Err(failed("`text` and `base64` exclude each other".to_owned())),
-        (None, None) => return Err(failed("`text` is missing, and so is `base64`".to_owned())),
-    };
+    let raw = batch::raw(request.text.as_deref(), request.base64.as_deref()).map_err(failed)?;
     let detection = detect(&raw, &format);
     let closing = (complete || request.complete == Some(true)).then(|| Closing::of(&raw, &format));
     let json = serde_json::to_string(&Report::of(&detection, Some(&request.id), closing.as_ref()))

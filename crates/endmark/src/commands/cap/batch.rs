@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use endmark_context::cap::{Limits, cap};
 use endmark_envelope::Warning;
 use endmark_store::Handle;
@@ -68,16 +66,7 @@ fn answer_line(line: &str, default: &Asked, keeper: Option<&mut Keeper>) -> Resu
     let request: Request<'_> = batch::request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
     let mut asked = asked(&request, default).map_err(failed)?;
-    let raw = match (&request.text, &request.base64) {
-        (Some(text), None) => Cow::Borrowed(text.as_bytes()),
-        (None, Some(base64)) => Cow::Owned(
-            STANDARD
-                .decode(base64)
-                .map_err(|error| failed(format!("`base64` cannot be decoded: {error}")))?,
-        ),
-        (Some(_), Some(_)) => return Err(failed("`text` and `base64` exclude each other".to_owned())),
-        (None, None) => return Err(failed("`text` is missing, and so is `base64`".to_owned())),
-    };
+    let raw = batch::raw(request.text.as_deref(), request.base64.as_deref()).map_err(failed)?;
     let mut keeping = keeper.map(Keeper::begin).transpose().map_err(|error| failed(error.to_string()))?;
     asked.limits.handle = keeping.as_ref().map(|keeping| keeping.handle().to_owned());
     let capped = cap(&raw, asked.format, &asked.limits).map_err(|error| failed(error.to_string()))?;
