@@ -56,6 +56,16 @@ pub(crate) struct Override {
 }
 
 impl Override {
+    /// The store that `--store` names, if it was typed.
+    pub(crate) fn of_store(typed: Option<&String>) -> Vec<Self> {
+        let flag = |value: &String| Self {
+            flag: "--store".to_owned(),
+            key: "store".to_owned(),
+            value: value.clone(),
+        };
+        typed.map(flag).into_iter().collect()
+    }
+
     /// Reads `KEY=VALUE`, as `--set` takes it.
     pub(crate) fn parse(assignment: &str) -> Result<Self, ConfigError> {
         let (key, value) =

@@ -18,12 +18,7 @@ sent again, and at most [resume] continuation_tokens come back; where no tokens 
 /// Reads the ledger and says what is in it.
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, CommandError> {
     let seconds = seconds(&arguments.since)?;
-    let store = arguments.store.clone().map(|value| Override {
-        flag: "--store".to_owned(),
-        key: "store".to_owned(),
-        value,
-    });
-    let effective = context.configuration(store.into_iter().collect())?;
+    let effective = context.configuration(Override::of_store(arguments.store.as_ref()))?;
     let failed = |error| CommandError::of_store(&error);
     let reader = Reader::open(&effective.settings.store).map_err(failed)?;
     let read = reader.usage_since(seconds).map_err(failed)?;

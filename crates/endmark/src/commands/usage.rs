@@ -34,12 +34,7 @@ pub(in crate::commands) struct Report {
 
 /// Reads the ledger and sums it.
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, CommandError> {
-    let store = arguments.store.clone().map(|value| Override {
-        flag: "--store".to_owned(),
-        key: "store".to_owned(),
-        value,
-    });
-    let effective = context.configuration(store.into_iter().collect())?;
+    let effective = context.configuration(Override::of_store(arguments.store.as_ref()))?;
     let failed = |error| CommandError::of_store(&error);
     let reader = Reader::open(&effective.settings.store).map_err(failed)?;
     let moment = |typed: &Option<String>, ever: &str| match typed {
