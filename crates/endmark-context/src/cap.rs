@@ -6,7 +6,6 @@ mod capper;
 mod document;
 mod error_signs;
 mod format;
-mod grapheme;
 mod json;
 mod limits;
 mod lines;
@@ -19,7 +18,6 @@ mod text;
 
 use endmark_envelope::Warning;
 
-pub(crate) use grapheme::boundary as grapheme_boundary;
 pub(crate) use json::tape as json_tape;
 
 pub use capper::{Capper, LARGEST_DOCUMENT_BYTES};

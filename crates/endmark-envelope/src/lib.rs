@@ -45,4 +45,5 @@ pub use path::{FieldPath, FieldPattern, PathError, Segment};
 pub use rules::FieldRules;
 #[cfg(feature = "run")]
 pub use run::{Answering, answer_signals, run};
+pub use shorten::{grapheme_boundary, json_width};
 pub use warning::{FIELD_TRUNCATED, MORE_TRUNCATED, Size, Warning, WarningKind};

@@ -3,7 +3,7 @@
 use unicode_segmentation::GraphemeCursor;
 
 /// How many bytes a character takes in a JSON string.
-fn json_width(character: char) -> usize {
+pub fn json_width(character: char) -> usize {
     match character {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
         '\0'..='\u{1f}' => 6,
@@ -29,8 +29,13 @@ pub(crate) fn beginning(text: &str, at_most: usize) -> &str {
     }
 }
 
-/// The last boundary between graphemes at or before this boundary between characters.
-fn grapheme_boundary(text: &str, at: usize) -> usize {
+/// The last boundary between graphemes at or before this byte; 0 where there is none but the beginning.
+///
+/// ```
+/// assert_eq!(endmark_envelope::grapheme_boundary("e\u{301}a", 2), 0);
+/// ```
+pub fn grapheme_boundary(text: &str, at: usize) -> usize {
+    let at = text.floor_char_boundary(at);
     let mut cursor = GraphemeCursor::new(at, text.len(), true);
     // The whole text is one chunk, so that nothing can be missing; where the crate says otherwise, nothing is kept.
     match cursor.is_boundary(text, 0) {
@@ -49,6 +54,21 @@ mod tests {
         for text in ["", "a\"b\\c", "\n\r\t\u{8}\u{c}\u{1f}\0", "é😀\u{7f}\u{2028}"] {
             let written = serde_json::to_string(text).unwrap();
             assert_eq!(json_bytes(text) + 2, written.len(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_boundary_is_between_graphemes() {
+        for (text, at, expected) in [
+            ("abc", 3, 3),
+            ("abc", 9, 3),
+            ("aé", 2, 1),
+            ("ae\u{301}", 2, 1),
+            ("a\r\nb", 2, 1),
+            ("👩‍👩‍👧", 7, 0),
+            ("🇩🇪🇫🇷", 12, 8),
+        ] {
+            assert_eq!(grapheme_boundary(text, at), expected, "{text:?}");
         }
     }
 

@@ -1,9 +1,8 @@
 //! A JSON document within its limits.
 
-use endmark_envelope::{FieldPath, Size};
+use endmark_envelope::{FieldPath, Size, grapheme_boundary};
 use serde_json::Value;
 
-use super::grapheme::boundary;
 use super::json::{Cut, Shortener, Tape, cost};
 use super::limits::Limits;
 use super::marker::{Omitted, grouped};
@@ -68,7 +67,7 @@ impl Document {
                 rest.is_some()
             };
             let bytes = beginning.chars().take_while(fits).map(char::len_utf8).sum();
-            written(&beginning[..boundary(beginning, bytes)])
+            written(&beginning[..grapheme_boundary(beginning, bytes)])
         });
         let none = || {
             let of = 1;

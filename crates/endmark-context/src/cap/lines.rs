@@ -1,7 +1,8 @@
 //! A text in its lines, as it comes; long ones in parts that split no grapheme.
 
+use endmark_envelope::grapheme_boundary;
+
 use super::CapError;
-use super::grapheme::boundary;
 
 /// How far behind the end of a part is looked for the end of its last grapheme.
 const LOOK_BEHIND_BYTES: usize = 256;
@@ -104,7 +105,7 @@ fn cut_at(window: &[u8], longest: usize) -> usize {
         }
         Err(_) => "",
     };
-    match boundary(text, longest) {
+    match grapheme_boundary(text, longest) {
         0 => (1..=longest).rev().find(|at| window[*at] & 0xC0 != 0x80).unwrap_or(longest),
         at => at,
     }

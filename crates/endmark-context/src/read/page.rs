@@ -1,6 +1,6 @@
 //! Where a page of a value begins.
 
-use crate::cap::grapheme_boundary;
+use endmark_envelope::grapheme_boundary;
 
 /// How far before a page's place its beginning may be.
 pub const PAGE_LOOK_BEHIND_BYTES: usize = 4096;

@@ -4,8 +4,7 @@ use super::super::limits::{Keep, Limits, Unit};
 use super::super::lines::Foreign;
 use super::super::marker;
 use super::super::text::{Landmarks, Text};
-use crate::cap::grapheme::boundary;
-use endmark_envelope::Size;
+use endmark_envelope::{Size, grapheme_boundary, json_width};
 
 /// From so much room on a string of several lines keeps its head, its tail and its errors, as a text does.
 const TEXT_ROOM: usize = 400;
@@ -63,11 +62,12 @@ fn beginning(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
             text.chars().rev().take_while(|character| fits(*character)).map(char::len_utf8).sum();
         // The next boundary behind where it would have to begin.
         let at = text.len() - bytes;
-        let at = (at..=text.len()).find(|at| text.is_char_boundary(*at) && boundary(text, *at) == *at)?;
+        let at =
+            (at..=text.len()).find(|at| text.is_char_boundary(*at) && grapheme_boundary(text, *at) == *at)?;
         (&text[at..], true)
     } else {
         let bytes: usize = text.chars().take_while(|character| fits(*character)).map(char::len_utf8).sum();
-        (&text[..boundary(text, bytes)], false)
+        (&text[..grapheme_boundary(text, bytes)], false)
     };
     let returned = Size::of(shown);
     let marker = marker::of_string(original.chars - returned.chars);
@@ -77,10 +77,6 @@ fn beginning(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
 
 /// What a character takes in a JSON string.
 pub(in crate::cap) fn cost(character: char, limits: &Limits) -> usize {
-    match character {
-        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-        '\0'..='\u{1f}' => 6,
-        _ if matches!(limits.unit, Unit::Bytes) => character.len_utf8(),
-        _ => 1,
-    }
+    // An escape has as many characters as bytes.
+    if matches!(limits.unit, Unit::Bytes) || character.is_ascii() { json_width(character) } else { 1 }
 }

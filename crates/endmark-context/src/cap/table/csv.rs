@@ -1,6 +1,7 @@
 //! Records of CSV (RFC 4180), as they are written.
 
-use super::super::grapheme::boundary;
+use endmark_envelope::grapheme_boundary;
+
 use super::super::limits::Limits;
 use super::super::marker;
 
@@ -58,7 +59,7 @@ pub(in crate::cap) fn shortened(
         while at > 0 && limits.size(&quoted(&text[..at], delimiter)) > room {
             at = text.floor_char_boundary(at - 1 - at / 8);
         }
-        let shown = &text[..boundary(&text, at)];
+        let shown = &text[..grapheme_boundary(&text, at)];
         let left_out = chars - shown.chars().count() as u64;
         Some(quoted(&format!("{shown}{}", marker::of_string(left_out)), delimiter))
     };
