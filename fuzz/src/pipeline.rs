@@ -36,7 +36,7 @@ pub fn check(bytes: &[u8]) {
     let validator: Option<Box<dyn Validate + Send + Sync>> =
         if letter(5) == b'v' { Some(Box::new(NeedsName)) } else { None };
     let beginning = first.text.clone();
-    let policy = PipelinePolicy { resume, max_corrections };
+    let policy = PipelinePolicy { resume, max_corrections, may_change: letter(6) == b'c' };
     let mut pipeline = Pipeline::new(policy, demanded, validator, first);
     for _ in 0..MOST_STEPS {
         let step = pipeline.next();
