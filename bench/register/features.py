@@ -116,7 +116,7 @@ LEAVING = [
     "known", "lines", "rule", "names answer", "reader",
 ]
 
-ADDRESS = Path(__file__).parents[2] / "crates/endmark-core/src/stitch/register/address.txt"
+ADDRESS = Path(__file__).parents[2] / "crates/endmark-recovery/src/stitch/register/address.txt"
 
 
 def _words() -> dict[str, set[str]]:

@@ -5,7 +5,7 @@ beside this file and in lines of texts. Then that score, taken for each line fro
 line where it stands are weighed on simulated joints. Both are logistic regressions; the same seed, bank and texts give
 the same weights.
 
-    python3 bench/register/fit.py --texts FOLDER [--texts FOLDER ...] --write crates/endmark-core/src/stitch/plain/register
+    python3 bench/register/fit.py --texts FOLDER [--texts FOLDER ...] --write crates/endmark-recovery/src/stitch/register
 """
 
 from __future__ import annotations

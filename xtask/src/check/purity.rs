@@ -6,8 +6,16 @@ use crate::source::{is_test_file, lines_without_tests};
 use crate::workspace::{Workspace, WorkspaceError};
 
 /// Crates in which every decision is a function of its arguments.
-const PURE: &[&str] =
-    &["endmark-context", "endmark-core", "endmark-envelope", "endmark-guard", "endmark-wire"];
+const PURE: &[&str] = &[
+    "endmark-context",
+    "endmark-core",
+    "endmark-envelope",
+    "endmark-findings",
+    "endmark-guard",
+    "endmark-recovery",
+    "endmark-text",
+    "endmark-wire",
+];
 
 /// The one place of a pure crate that may know the process, behind a feature, with the packages that it stands on: what
 /// authors of commands take on its own is one crate, and its rim is one module of it.
@@ -130,11 +138,11 @@ mod tests {
             ("endmark-envelope", "run/signals.rs", true),
             ("endmark-envelope", "rules.rs", false),
             ("endmark-envelope", "cap/run.rs", false),
-            ("endmark-core", "run.rs", false),
+            ("endmark-text", "run.rs", false),
         ] {
             assert_eq!(is_rim(package, Path::new(file)), expected, "{package} {file}");
         }
-        assert!(is_of_rim("endmark-envelope", "signal-hook") && !is_of_rim("endmark-core", "signal-hook"));
+        assert!(is_of_rim("endmark-envelope", "signal-hook") && !is_of_rim("endmark-text", "signal-hook"));
     }
 
     #[test]

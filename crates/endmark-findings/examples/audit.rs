@@ -1,0 +1,98 @@
+//! An audit of twelve agents and 300 findings: how long it takes to read, merge and report it.
+//!
+//!     cargo run --release --package endmark-core --example audit [FINDINGS]
+//!
+//! With another number of findings it shows how the time grows. Prints the shortest and the median of its rounds. Two of the agents are cut off, one of them beyond use.
+
+#![expect(clippy::print_stdout, reason = "it prints what it measures")]
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use endmark_findings::{Handed, Merged, Team, read};
+
+const AGENTS: usize = 12;
+/// Unless another number is asked for.
+const FINDINGS: usize = 300;
+const ROUNDS: usize = 51;
+
+/// Weaknesses that exist, each with what it is about.
+const WEAKNESSES: [(u32, &str, &str, &str); 12] = [
+    (89, "SQL built from a request parameter", "request parameter `name`", "`db.execute`"),
+    (79, "Markup built from stored text", "comment body", "`render_raw`"),
+    (22, "Path taken from a request", "query parameter `file`", "`File::open`"),
+    (78, "Shell command built from input", "form field `host`", "`sh -c`"),
+    (352, "State changed without a token", "any other site", "`POST /transfer`"),
+    (502, "Objects read from the network", "message queue", "`pickle.loads`"),
+    (798, "Key written into the code", "constant `KEY`", "`Aes::new`"),
+    (862, "No check who asks", "session", "`delete_user`"),
+    (918, "Address taken from a request", "query parameter `url`", "`http.get`"),
+    (611, "External entities are resolved", "uploaded document", "`parse_xml`"),
+    (327, "Broken algorithm", "password", "`md5`"),
+    (367, "Checked first, used later", "path in /tmp", "`open`"),
+];
+
+fn transcript(agent: usize, count: usize) -> String {
+    let mut text = String::from("I read the files of my dimensions.\n");
+    for turn in [10, 20, 30] {
+        let _ = writeln!(
+            text,
+            "[CHECKPOINT] turn:{turn} findings:{} files_read:{} remaining_dims:dimension {agent}",
+            count * turn / 30,
+            turn * 3
+        );
+    }
+    let _ = writeln!(
+        text,
+        "===AGENT_RESULT===\nagent_id: agent-{agent}\ndimensions: dimension {agent}\ndeclared_findings: {count}"
+    );
+    for number in 1..=count {
+        // Every fifth is found by the next agent, too.
+        let place = if number % 5 == 0 { agent / 2 } else { agent * 100 + number };
+        let (cwe, title, source, sink) = WEAKNESSES[(agent + number) % WEAKNESSES.len()];
+        let severity = ["Critical", "High", "Medium", "Low"][number % 4];
+        let line = 10 + (number * 37) % 900;
+        let _ = write!(
+            text,
+            "\n[F{number:03}] {title}\nseverity: {severity}\ncwe: CWE-{cwe}\nlocation: src/module_{place}/handler.rs:{line}-{}\n\
+             source: {source}\nsink: {sink}\nflow: handler::get -> service::call -> store::find\nevidence:\n  fn find(name: &str) -> Row {{\n  \
+             \x20   let query = format!(\"… {{name}} …\");\n      store.run(&query)\n  }}\n",
+            line + 9
+        );
+    }
+    text.push_str("===AGENT_RESULT_END===\n");
+    match agent {
+        // One is cut in the middle of its findings, one before it has said its name.
+        3 => text.truncate(text.len() * 2 / 3),
+        7 => text.truncate(text.find("agent_id").unwrap_or(0)),
+        _ => {}
+    }
+    text
+}
+
+fn audit(transcripts: &[String]) -> (usize, usize, Duration) {
+    let begun = Instant::now();
+    let handed = transcripts.iter().enumerate().flat_map(|(agent, text)| {
+        let results = read(text.as_bytes()).results;
+        results.into_iter().map(move |result| Handed { origin: format!("agent-{agent}.txt"), result })
+    });
+    let report = Merged::new(&Team::default(), handed.collect()).report();
+    let bytes = report.markdown().len() + report.sarif("0").to_string().len();
+    (report.findings().len(), bytes, begun.elapsed())
+}
+
+fn main() {
+    let asked = std::env::args().nth(1).and_then(|number| number.parse().ok());
+    let findings = asked.unwrap_or(FINDINGS) / AGENTS * AGENTS;
+    let transcripts: Vec<String> = (0..AGENTS).map(|agent| transcript(agent, findings / AGENTS)).collect();
+    let size: usize = transcripts.iter().map(String::len).sum();
+    let mut times: Vec<Duration> = (0..ROUNDS).map(|_| audit(&transcripts).2).collect();
+    times.sort_unstable();
+    let (merged, bytes, _) = audit(&transcripts);
+    println!(
+        "{AGENTS} agents, {findings} findings, {size} bytes: {merged} after merging, {bytes} bytes of Markdown and SARIF; \
+         shortest {:.2} ms, median {:.2} ms of {ROUNDS} rounds",
+        times[0].as_secs_f64() * 1e3,
+        times[ROUNDS / 2].as_secs_f64() * 1e3
+    );
+}

@@ -1,0 +1,188 @@
+//! Prevention: a result is estimated before it is written, and compressed where it would not fit. (AR-2)
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+use super::finding::{Evidence, Finding, Severity};
+use super::join::joined_text;
+use super::location::{LineRange, Location, Place};
+
+/// So many tokens are reckoned for a finding (AR-2).
+pub const TOKENS_PER_FINDING: u64 = 300;
+
+/// So many tokens are reckoned for a result besides its findings (AR-2).
+pub const TOKENS_PER_RESULT: u64 = 200;
+
+/// What a result may take of the context budget that is left, in percent (AR-2).
+pub const SHARE_PERCENT: u64 = 40;
+
+/// Counts the tokens of a text; the tokenizer itself stands at the rim (AR-2).
+pub trait CountTokens {
+    /// How many tokens a text has.
+    fn count(&self, text: &str) -> u64;
+}
+
+/// How many tokens so many findings will take: `findings × 300 + 200` (AR-2).
+///
+/// ```
+/// assert_eq!(endmark_findings::estimated_tokens(12), 3_800);
+/// ```
+pub fn estimated_tokens(findings: u64) -> u64 {
+    findings.saturating_mul(TOKENS_PER_FINDING).saturating_add(TOKENS_PER_RESULT)
+}
+
+/// Whether so many tokens are more than 40 % of what is left; exactly 40 % is not (AR-2).
+///
+/// ```
+/// use endmark_findings::is_above_share;
+///
+/// assert!(!is_above_share(3_800, 9_500));
+/// assert!(is_above_share(3_800, 9_499));
+/// ```
+pub fn is_above_share(tokens: u64, budget_left: u64) -> bool {
+    u128::from(tokens) * 100 > u128::from(budget_left) * u128::from(SHARE_PERCENT)
+}
+
+/// What a fitting came to (AR-2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Receipt {
+    /// The tokens of context that are left.
+    pub budget_left: u64,
+    /// 40 % of them, rounded down.
+    pub limit: u64,
+    /// How many findings there were.
+    pub findings_before: u64,
+    /// The formula on that number.
+    pub estimated_before: u64,
+    /// Whether that was above the share, so that all three compressions were applied.
+    pub compressed: bool,
+    /// How many findings there are now.
+    pub findings: u64,
+    /// The formula on that number.
+    pub estimated_tokens: u64,
+}
+
+impl Receipt {
+    /// Estimates so many findings; what compression would merge is not known yet.
+    pub fn estimated(findings: u64, budget_left: u64) -> Self {
+        let estimated_before = estimated_tokens(findings);
+        Self {
+            budget_left,
+            limit: u64::try_from(u128::from(budget_left) * u128::from(SHARE_PERCENT) / 100)
+                .unwrap_or(u64::MAX),
+            findings_before: findings,
+            estimated_before,
+            compressed: is_above_share(estimated_before, budget_left),
+            findings,
+            estimated_tokens: estimated_before,
+        }
+    }
+
+    /// The same with as many findings as the compression has left.
+    #[must_use]
+    pub fn merged(self, findings: u64) -> Self {
+        Self { findings, estimated_tokens: estimated_tokens(findings), ..self }
+    }
+
+    /// Whether a text of so many tokens is not above the share.
+    pub fn fits(&self, tokens: u64) -> bool {
+        !is_above_share(tokens, self.budget_left)
+    }
+}
+
+/// Applies all three compressions to the findings of one result (AR-2): evidence is shortened to its one most critical
+/// line, findings with the same CWE and file are merged into one with a range of lines, and the flow of findings below
+/// High becomes `Source → Sink`. One that lacks a needed field is merged with none.
+pub fn compress(findings: &[Finding]) -> Vec<Finding> {
+    let mut groups: Vec<Vec<&Finding>> = Vec::new();
+    let mut known: HashMap<(String, &str), usize> = HashMap::new();
+    for finding in findings {
+        // What lacks something would be gone in another one: somebody has to look at it again.
+        let is_complete = finding.missing().is_empty();
+        let group = one_file(finding)
+            .filter(|_| is_complete)
+            .map(|file| (finding.cwe_text(), file))
+            .filter(|(cwe, _)| !cwe.is_empty());
+        if let Some(at) = group.as_ref().and_then(|group| known.get(group)) {
+            groups[*at].push(finding);
+        } else {
+            if let Some(group) = group {
+                known.insert(group, groups.len());
+            }
+            groups.push(vec![finding]);
+        }
+    }
+    groups.iter().filter_map(|group| compressed(group)).collect()
+}
+
+/// The only file that a finding is in.
+fn one_file(finding: &Finding) -> Option<&str> {
+    let places = finding.location.as_ref()?.places();
+    let file = &places.first()?.file;
+    places.iter().all(|place| place.file == *file).then_some(file.as_str())
+}
+
+fn compressed(group: &[&Finding]) -> Option<Finding> {
+    // The worst of them speaks for all; among equals the first.
+    let worst = group
+        .iter()
+        .min_by_key(|finding| finding.severity.clone().map_or((1, None), |severity| (0, Some(severity))))?;
+    let mut merged = (*worst).clone();
+    if group.len() > 1 {
+        merged.location = range(group);
+        merged.source = joined_text(group.iter().map(|finding| finding.source.as_deref()));
+        merged.sink = joined_text(group.iter().map(|finding| finding.sink.as_deref()));
+        merged.flow = joined_text(group.iter().map(|finding| finding.flow.as_deref()));
+        merged.originally_truncated = group.iter().all(|finding| finding.originally_truncated);
+    }
+    if merged.flow.is_some()
+        && merged.severity.as_ref().is_some_and(Severity::is_below_high)
+        && let (Some(source), Some(sink)) = (&merged.source, &merged.sink)
+    {
+        merged.flow = Some(format!("{source} → {sink}"));
+    }
+    let others = group.iter().filter(|finding| !std::ptr::eq(**finding, *worst));
+    let evidence: Vec<&Evidence> =
+        std::iter::once(worst).chain(others).filter_map(|finding| finding.evidence.as_ref()).collect();
+    merged.evidence = critical_line(&evidence, &merged).and_then(Evidence::new);
+    Some(merged)
+}
+
+/// One place from the first line that is named to the last.
+fn range(group: &[&Finding]) -> Option<Location> {
+    let file = one_file(group.first()?)?.to_owned();
+    let places = group.iter().filter_map(|finding| finding.location.as_ref()).flat_map(Location::places);
+    let lines = places.filter_map(|place| place.lines).reduce(LineRange::with);
+    Location::of_places(vec![Place::of_file(file, lines)])
+}
+
+/// What a line begins with that is no code.
+const COMMENTS: [&str; 7] = ["#", "//", "/*", "*", "--", "```", "~~~"];
+
+/// The line that says most: the one that shares most words with the sink, then with the source; the first of equals.
+fn critical_line<'a>(evidence: &[&'a Evidence], finding: &Finding) -> Option<&'a str> {
+    let sink = words(finding.sink.as_deref().unwrap_or_default());
+    let source = words(finding.source.as_deref().unwrap_or_default());
+    let score = |line: &str| {
+        let of_line = words(line);
+        let shared = |of: &HashSet<&str>| of_line.intersection(of).count();
+        // A comment speaks of the code, and is not it.
+        let is_code = !COMMENTS.iter().any(|sign| line.trim_start().starts_with(sign));
+        let has_words = usize::from(!of_line.is_empty());
+        (3 * shared(&sink) + 2 * shared(&source), usize::from(is_code), has_words)
+    };
+    let mut best = ((0, 0, 0), "");
+    for line in evidence.iter().flat_map(|evidence| evidence.lines()) {
+        let found = score(line);
+        if found > best.0 {
+            best = (found, line);
+        }
+    }
+    if best.1.is_empty() { evidence.first()?.lines().next() } else { Some(best.1) }
+}
+
+fn words(text: &str) -> HashSet<&str> {
+    text.split(|character: char| !(character.is_alphanumeric() || character == '_'))
+        .filter(|word| word.len() > 1)
+        .collect()
+}

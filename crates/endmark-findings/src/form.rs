@@ -1,0 +1,101 @@
+//! The same form as JSON. (AR-1)
+
+use serde::{Deserialize, Serialize};
+
+use super::finding::Finding;
+use super::transcript::AgentResult;
+
+/// A result as JSON, under the names of the text form (AR-1).
+///
+/// ```
+/// use endmark_findings::{ResultForm, read};
+///
+/// let json = r#"{"agent_id": "a-1", "dimensions": ["keys"], "findings": [{"id": "F001", "title": "Fixed key"}]}"#;
+/// let result = &read(json.as_bytes()).results[0];
+/// assert_eq!(result.findings[0].finding.title, "Fixed key");
+/// assert_eq!(serde_json::to_value(ResultForm::of(result))?["truncated"], false);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ResultForm {
+    /// Whose it is.
+    pub agent_id: Option<String>,
+    /// What was looked into.
+    #[serde(default)]
+    pub dimensions: Vec<String>,
+    /// How many findings the agent says there are.
+    #[serde(default)]
+    pub declared_findings: Option<u32>,
+    /// The findings.
+    pub findings: Vec<FindingForm>,
+    /// Whether the result was cut, so that findings may be missing at its end.
+    #[serde(default)]
+    pub truncated: bool,
+}
+
+/// A finding as JSON, under the names of the text form (AR-1).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FindingForm {
+    /// `F001`
+    pub id: String,
+    /// What is wrong, in one line.
+    #[serde(default)]
+    pub title: String,
+    /// Critical, High, Medium, Low, Info; or another word, as it was written.
+    #[serde(default)]
+    pub severity: Option<String>,
+    /// `CWE-89`; several with commas between.
+    #[serde(default)]
+    pub cwe: Option<String>,
+    /// `src/db/user.rs:41-58`
+    #[serde(default)]
+    pub location: Option<String>,
+    /// Where the data comes from.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// Where it does harm.
+    #[serde(default)]
+    pub sink: Option<String>,
+    /// How it gets there.
+    #[serde(default)]
+    pub flow: Option<String>,
+    /// Lines of code, joined by line feeds.
+    #[serde(default)]
+    pub evidence: Option<String>,
+    /// It was cut when it was first handed over (AR-5).
+    #[serde(default)]
+    pub originally_truncated: bool,
+}
+
+impl FindingForm {
+    /// The form of a finding.
+    pub fn of(finding: &Finding) -> Self {
+        Self {
+            id: finding.id.to_string(),
+            title: finding.title.clone(),
+            severity: finding.severity.as_ref().map(|severity| severity.name().to_owned()),
+            cwe: Some(finding.cwe_text()).filter(|cwe| !cwe.is_empty()),
+            location: finding.location.as_ref().map(ToString::to_string),
+            source: finding.source.clone(),
+            sink: finding.sink.clone(),
+            flow: finding.flow.clone(),
+            evidence: finding.evidence.as_ref().map(|evidence| evidence.as_str().to_owned()),
+            originally_truncated: finding.originally_truncated,
+        }
+    }
+}
+
+impl ResultForm {
+    /// The form of a result, with the findings that go on (AR-5).
+    pub fn of(result: &AgentResult) -> Self {
+        Self {
+            agent_id: result.agent_id.clone(),
+            dimensions: result.dimensions.clone(),
+            declared_findings: result.declared_findings,
+            findings: result.findings.iter().map(|read| FindingForm::of(&read.finding)).collect(),
+            truncated: !result.cut.is_whole(),
+        }
+    }
+}

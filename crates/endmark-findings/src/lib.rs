@@ -1,0 +1,48 @@
+#![doc = include_str!("../README.md")]
+
+mod escapes;
+mod expected;
+mod finding;
+mod fit;
+mod form;
+mod join;
+mod location;
+mod loss;
+mod merge;
+mod named_run;
+mod narrow;
+mod progress;
+mod protocol;
+mod read;
+mod recovery;
+mod report;
+mod stand_in;
+#[cfg(test)]
+mod tests;
+mod transcript;
+mod write;
+
+pub use expected::{Basis, Expected};
+pub use finding::{Cwe, Evidence, Field, Finding, FindingId, Severity};
+pub use fit::{
+    CountTokens, Receipt, SHARE_PERCENT, TOKENS_PER_FINDING, TOKENS_PER_RESULT, compress, estimated_tokens,
+    is_above_share,
+};
+pub use form::{FindingForm, ResultForm};
+pub use location::{LineRange, Location, Place};
+pub use merge::{Handed, Merged, MergedFinding, Team};
+pub use progress::{CHECKPOINT_TURNS, MissingCheckpoints, missing_checkpoints};
+pub use protocol::Protocol;
+pub use read::read;
+pub use recovery::{
+    Assignment, MOST_FINDINGS_OF_RETRY, NOT_NAMED, PastRun, Recovery, RecoveryPolicy, RecoveryState, Run,
+    RunKind,
+};
+pub use report::{
+    AgentDisclosure, DimensionCoverage, Disclosure, FinalReport, ReportedFinding, ReportedPlace,
+    RunDisclosure, Unrecovered,
+};
+pub use transcript::{
+    AgentResult, Checkpoint, Cut, FindingState, Position, ReadFinding, Remark, RemarkKind, Transcript,
+};
+pub use write::Writing;

@@ -1,0 +1,121 @@
+//! What a file is called says whose result it has, and of which run. (AR-4)
+
+use std::collections::BTreeMap;
+
+use super::merge::{Handed, folded};
+use super::recovery::{Assignment, Run, RunKind};
+
+/// The run that a file is named for; runs are made in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NamedRun {
+    /// From 1; an emergency run is behind all of them.
+    round: u32,
+    is_retry: bool,
+}
+
+impl NamedRun {
+    /// The run that a file is named for, if it is named for this agent: `auth-2.txt`, `auth-2.retry.txt`, `auth-2.2.txt`.
+    pub(super) fn of(origin: &str, agent_id: &str) -> Option<Self> {
+        let name = file_name(origin).to_lowercase();
+        let rest = name.strip_prefix(&folded(agent_id))?;
+        let mut run = Self { round: 1, is_retry: false };
+        if rest.is_empty() {
+            return Some(run);
+        }
+        for word in rest.strip_prefix('.')?.split('.') {
+            match (word, word.parse()) {
+                ("retry", _) => run.is_retry = true,
+                ("supplement", _) => run.round = run.round.max(2),
+                ("emergency", _) => run.round = u32::MAX,
+                (_, Ok(round)) => run.round = round,
+                _ => break,
+            }
+        }
+        Some(run)
+    }
+
+    /// Whether it comes behind a run that was to be made, so that this one has brought nothing: behind an agent's first one, or
+    /// as the retry of a supplement.
+    pub(super) fn is_behind(self, run: &Run) -> bool {
+        match run.kind {
+            RunKind::First => self.round > 1 || self.is_retry,
+            RunKind::Supplement => self.is_retry && self.round == run.round,
+            RunKind::Retry | RunKind::Emergency | RunKind::Unasked => false,
+        }
+    }
+}
+
+/// What was handed over, with the files of one agent in one folder in the order of the runs they are named for, since a
+/// shell sorts `auth-2.retry.txt` before `auth-2.txt`. All else keeps its place; `agent` says whose a result is.
+pub(super) fn in_order_of_runs(
+    handed: Vec<Handed>,
+    agent: impl Fn(&Handed) -> Option<String>,
+) -> Vec<Handed> {
+    let mut named: BTreeMap<(String, String), Vec<(NamedRun, usize)>> = BTreeMap::new();
+    for (place, handed) in handed.iter().enumerate() {
+        let run = agent(handed).and_then(|agent| Some((NamedRun::of(&handed.origin, &agent)?, agent)));
+        if let Some((run, agent)) = run {
+            let folder = handed.origin.strip_suffix(file_name(&handed.origin)).unwrap_or_default();
+            named.entry((folder.to_owned(), folded(&agent))).or_default().push((run, place));
+        }
+    }
+    let mut sorted: Vec<(usize, Handed)> = handed.into_iter().enumerate().collect();
+    for runs in named.values_mut() {
+        let places: Vec<usize> = runs.iter().map(|(_, place)| *place).collect();
+        runs.sort_unstable();
+        for ((_, from), to) in runs.iter().zip(places) {
+            if let Some((place, _)) = sorted.get_mut(*from) {
+                *place = to;
+            }
+        }
+    }
+    sorted.sort_unstable_by_key(|(place, _)| *place);
+    sorted.into_iter().map(|(_, handed)| handed).collect()
+}
+
+/// What a file is called.
+fn file_name(origin: &str) -> &str {
+    origin.rsplit(['/', '\\']).next().unwrap_or(origin)
+}
+
+/// The agent of the team that a file is named for.
+pub(super) fn named_for(origin: &str, agents: &[Assignment]) -> Option<String> {
+    let is_of = |agent: &&Assignment| NamedRun::of(origin, &agent.agent_id).is_some();
+    agents.iter().filter(is_of).map(|agent| agent.agent_id.clone()).max_by_key(String::len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read;
+
+    #[test]
+    fn the_files_of_an_agent_come_in_the_order_of_their_runs_and_nothing_else_moves() {
+        let ordered = |origins: &[&str]| {
+            let result = read(b"===AGENT_RESULT===\nagent_id: a-1\n").results.remove(0);
+            let handed = |origin: &&str| Handed { origin: (*origin).to_owned(), result: result.clone() };
+            let agent =
+                |handed: &Handed| Some(if handed.origin.contains("b-1") { "b-1" } else { "a-1" }.to_owned());
+            let handed = in_order_of_runs(origins.iter().map(handed).collect(), agent);
+            handed.into_iter().map(|handed| handed.origin).collect::<Vec<_>>().join(" ")
+        };
+        for (given, wanted) in [
+            (&["a-1.retry.txt", "a-1.txt"][..], "a-1.txt a-1.retry.txt"),
+            (
+                &["a-1.10.txt", "a-1.2.txt", "a-1.retry.txt", "A-1.txt"],
+                "A-1.txt a-1.retry.txt a-1.2.txt a-1.10.txt",
+            ),
+            (
+                &["a-1.2.retry.txt", "a-1.2.txt", "a-1.emergency.txt", "a-1.txt"],
+                "a-1.txt a-1.2.txt a-1.2.retry.txt a-1.emergency.txt",
+            ),
+            // Another folder may be another round.
+            (&["r1/a-1.retry.txt", "r2/a-1.txt", "r1/a-1.txt"], "r1/a-1.txt r2/a-1.txt r1/a-1.retry.txt"),
+            // Of another agent, or named for nothing.
+            (&["a-1.2.txt", "b-1.txt", "second.txt", "a-1.txt"], "a-1.txt b-1.txt second.txt a-1.2.txt"),
+            (&["a-1.txt", "a-1.json", "a-1.md"], "a-1.txt a-1.json a-1.md"),
+        ] {
+            assert_eq!(ordered(given), wanted);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Where a text stops, and what that leaves. (AR-1, AR-5)
+
+use super::read_summary;
+use crate::{Cut, FindingState, read};
+
+const TEXT: &str = "\
+===AGENT_RESULT===
+agent_id: a-1
+dimensions: a, b
+declared_findings: 2
+
+[F001] First
+severity: High
+location: a.c:1
+source: s
+sink: k
+evidence:
+  x();
+  [F009] is code
+
+[F002] Second
+severity: Low
+location: a.c:9
+source: s2
+sink: k2
+evidence:
+  y();
+===AGENT_RESULT_END===
+";
+
+/// The cut, and the states of the findings, of the text up to the end of these words.
+fn up_to(words: &str) -> (Cut, Vec<FindingState>) {
+    let end = TEXT.find(words).unwrap() + words.len();
+    let result = read(&TEXT.as_bytes()[..end]).results.remove(0);
+    (result.cut, result.findings.iter().map(|read| read.state).collect())
+}
+
+#[test]
+fn an_end_within_evidence_cuts_the_result_there_and_is_no_end() {
+    let text = TEXT.replace("  [F009] is code", "===AGENT_RESULT_END===\nfoo();");
+    let result = read(text.as_bytes()).results.remove(0);
+    assert_eq!((result.cut, result.ends.line), (Cut::Mild, 13));
+    assert_eq!(result.findings.iter().map(|read| read.state).collect::<Vec<_>>(), [FindingState::Truncated]);
+    assert_eq!(result.lost(), 1);
+    // Said twice, an end is one.
+    let twice = format!("{TEXT}===AGENT_RESULT_END===\n");
+    assert_eq!(read(twice.as_bytes()).results[0].cut, Cut::Whole);
+    // What comes behind a result and is no result says nothing against it.
+    let summary = format!("{TEXT}\n- [F001] is the worst.\n");
+    assert_eq!(read(summary.as_bytes()).results[0].cut, Cut::Whole);
+}
+
+#[test]
+fn who_keeps_the_brackets_of_the_template_hands_over_findings_all_the_same() {
+    let text = TEXT.replace("agent_id: a-1", "agent_id: <a-1>");
+    let result = read(text.as_bytes()).results.remove(0);
+    assert_eq!((result.cut, result.findings.len()), (Cut::Whole, 2));
+}
+
+#[test]
+fn a_cut_is_severe_up_to_the_end_of_the_agents_line() {
+    for words in ["===AGENT", "===AGENT_RESULT===", "===\nagent_id: a-", "agent_id: a-1"] {
+        assert_eq!(up_to(words), (Cut::Severe, vec![]), "{words}");
+    }
+    assert_eq!(up_to("agent_id: a-1\n"), (Cut::Mild, vec![]));
+}
+
+#[test]
+fn a_dimension_that_may_go_on_is_none() {
+    let end = TEXT.find("dimensions: a, b").unwrap() + "dimensions: a, b".len();
+    assert!(read(&TEXT.as_bytes()[..end]).results[0].dimensions.is_empty());
+    let end = TEXT.find("declared_findings: 2").unwrap() + "declared_findings: 2".len();
+    assert_eq!(read(&TEXT.as_bytes()[..end]).results[0].declared_findings, None);
+}
+
+#[test]
+fn the_last_finding_is_complete_only_behind_a_blank_line() {
+    use FindingState::{Complete, NeedsReaudit, Truncated};
+    for (words, states) in [
+        ("[F001", vec![]),
+        ("[F001]", vec![NeedsReaudit]),
+        ("source: s\nsink: k", vec![NeedsReaudit]),
+        ("source: s\nsink: k\n", vec![Truncated]),
+        ("  x();", vec![Truncated]),
+        ("  [F009] is", vec![Truncated]),
+        ("  [F009] is code\n", vec![Truncated]),
+        ("  [F009] is code\n\n", vec![Complete]),
+        ("  [F009] is code\n\n[", vec![Complete]),
+        ("  [F009] is code\n\n[F002", vec![Complete]),
+        ("[F002]", vec![Complete, NeedsReaudit]),
+        ("sink: k2\nevid", vec![Complete, Truncated]),
+        ("  y();\n", vec![Complete, Truncated]),
+        ("  y();\n===AGENT_RESULT_END==", vec![Complete, Truncated]),
+    ] {
+        assert_eq!(up_to(words), (Cut::Mild, states), "{words}");
+    }
+    assert_eq!(up_to("===AGENT_RESULT_END==="), (Cut::Whole, vec![Complete, Complete]));
+}
+
+#[test]
+fn a_marker_that_is_cut_is_no_evidence() {
+    let end = TEXT.len() - 4;
+    let result = read(&TEXT.as_bytes()[..end]).results.remove(0);
+    assert_eq!(result.findings[1].finding.evidence.as_ref().unwrap().as_str(), "y();");
+}
+
+#[test]
+fn a_character_that_is_cut_is_not_replaced() {
+    let text = "===AGENT_RESULT===\nagent_id: a\n[F001] First\nsource: s\nsink: k\nevidence:\n  grün";
+    let cut = &text.as_bytes()[..text.len() - 2];
+    assert!(read_summary(cut).contains("\"gr\""), "{}", read_summary(cut));
+}
+
+#[test]
+fn how_many_there_were_is_known_from_the_largest_number() {
+    let expected = |text: &str| {
+        read(text.as_bytes()).results[0].expected().map(|expected| (expected.findings, expected.basis.name()))
+    };
+    assert_eq!(expected("nothing"), None);
+    assert_eq!(expected("===AGENT_RESULT===\nagent_id: a\n[F001] x\n[F004] y"), Some((4, "highest_id")));
+    assert_eq!(expected("===AGENT_RESULT===\nagent_id: a\n[F101] x\n[F104] y"), Some((4, "highest_id")));
+    assert_eq!(
+        expected("===AGENT_RESULT===\nagent_id: a\ndeclared_findings: 9\n[F001] x"),
+        Some((9, "declared_findings"))
+    );
+    assert_eq!(
+        expected("[CHECKPOINT] turn:10 findings:12\n===AGENT_RESULT===\nagent_id: a\n[F001] x"),
+        Some((12, "checkpoint"))
+    );
+}
+
+/// Long lines, many lines, deep nesting: each is read in time that grows with the text.
+#[test]
+fn large_and_odd_texts_are_read() {
+    for text in [
+        "=",
+        "[",
+        "[F1]\n",
+        "```\n",
+        "- ",
+        "> ",
+        "|",
+        "* ",
+        "evidence:\n```x\n[F2]\n",
+        "\u{3000}",
+        "a: b\n",
+        "\r",
+        "{\n",
+        "[\n",
+        "{\"a\": [\n",
+        "{\"findings\": [",
+        "| id | severity | source | sink |\n",
+        "**a**\n",
+        "**a:** b | **c:** ",
+        "[F2] a\nseverity: b\n",
+        "evidence: a\n[F1] b\n",
+    ] {
+        let text = format!("===AGENT_RESULT===\nagent_id: a\n[F001] a\n{}", text.repeat(6_000));
+        assert_eq!(read(text.as_bytes()).results[0].cut, Cut::Mild);
+    }
+}
+
+/// A value that ends with a comma goes on in the next line, which has not come.
+#[test]
+fn a_value_that_goes_on_in_the_next_line_is_not_there_before_that() {
+    let text = "===AGENT_RESULT===\nagent_id: a\n\n[F001] One\nsink: k\nsource: one,\n";
+    let source = |text: &str| read(text.as_bytes()).results[0].findings[0].finding.source.clone();
+    assert_eq!(source(text), None);
+    assert_eq!(source(&format!("{text}two\nflow: x\n")), Some("one, two".into()));
+}
+
+/// Behind the end marker a finding is said again under its title, or of its place, source and sink; else it is another one.
+#[test]
+fn what_is_said_again_behind_the_end_is_no_other_finding() {
+    let finding = "[F001] One\nseverity: Low\nlocation: a.c:1\nsource: s\nsink: k\n";
+    let text =
+        format!("===AGENT_RESULT===\nagent_id: a\n\n{finding}evidence:\n  x();\n===AGENT_RESULT_END===\n\n");
+    for (again, unread) in [
+        (finding.to_owned(), 0),
+        (finding.replace("One", "In short"), 0),
+        (finding.replace("a.c:1", "a.c"), 0),
+        (finding.replace("One", "Other").replace("a.c:1", "b.c:1"), 1),
+        (finding.replace("F001", "F002"), 1),
+    ] {
+        assert_eq!(read(format!("{text}{again}").as_bytes()).results[0].unread, unread, "{again}");
+    }
+}

@@ -1,0 +1,116 @@
+//! The files of others, cut at every byte: nothing is invented, nothing altered, what is complete is kept, and with a
+//! supplement the report is the uncut one with its disclosure. (AR-1, AR-4, AR-5, AR-6)
+
+use std::path::Path;
+
+use crate::{
+    AgentResult, Cut, Finding, FindingState, Handed, Merged, MergedFinding, ReadFinding, Team, read,
+};
+
+/// All files in which there is one result, and that whole.
+fn files() -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/read/tests/foreign");
+    let mut files: Vec<(String, Vec<u8>)> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), std::fs::read(path).unwrap()))
+        .collect();
+    files.retain(|(_, text)| {
+        let results = read(text).results;
+        results.len() == 1 && results[0].cut == Cut::Whole && results[0].agent_id.is_some()
+    });
+    files.sort();
+    files
+}
+
+fn handed(result: &AgentResult) -> Handed {
+    Handed { origin: "a.txt".to_owned(), result: result.clone() }
+}
+
+/// The findings of a merge, with what they were called besides left out: a title that was cut is another one.
+fn merged(results: &[&AgentResult]) -> (Vec<Finding>, Merged) {
+    let merged = Merged::new(&Team::default(), results.iter().map(|result| handed(result)).collect());
+    let findings: Vec<&MergedFinding> = merged.findings().iter().collect();
+    (findings.iter().map(|merged| merged.finding.clone()).collect(), merged)
+}
+
+/// What a cut has left of a finding: each field as it is, or not there; of evidence and title the beginning.
+fn is_beginning(found: &ReadFinding, whole: &ReadFinding) -> bool {
+    let (found, whole) = (&found.finding, &whole.finding);
+    let evidence = |finding: &Finding| {
+        finding.evidence.as_ref().map(|text| text.as_str().to_owned()).unwrap_or_default()
+    };
+    found.id == whole.id
+        && whole.title.starts_with(found.title.trim_end_matches(['*', '_', '`', ' ']))
+        && (found.severity.is_none() || found.severity == whole.severity)
+        && found.cwe.iter().all(|cwe| whole.cwe.contains(cwe))
+        && (found.source.is_none() || found.source == whole.source)
+        && (found.sink.is_none() || found.sink == whole.sink)
+        && (found.flow.is_none() || found.flow == whole.flow)
+        // `see above` is no evidence; its beginning could be.
+        && (whole.evidence.is_none() || evidence(whole).starts_with(&evidence(found)))
+}
+
+fn check(name: &str, text: &[u8], cut: usize, whole: &AgentResult, uncut: &[Finding]) {
+    let shown = || format!("{name}, cut at {cut}: {}", String::from_utf8_lossy(&text[..cut]));
+    let results = read(&text[..cut]).results;
+    assert_eq!(results.len(), 1, "{}", shown());
+    let result = &results[0];
+    if result.cut == Cut::Whole {
+        assert_eq!(result.findings, whole.findings, "{}", shown());
+        return;
+    }
+    assert!(cut < whole.ends.byte, "{}", shown());
+    for (at, found) in result.findings.iter().enumerate() {
+        let original = whole.findings.iter().find(|original| original.finding.id == found.finding.id);
+        let original = original.unwrap_or_else(|| panic!("{:?} is invented: {}", found.finding, shown()));
+        assert!(is_beginning(found, original), "{:?} is altered: {}", found.finding, shown());
+        // Something comes behind it: it is there, as it is in the uncut one. A row of a table may be told in full later.
+        let is_row = found.state == FindingState::NeedsReaudit && original.state != found.state;
+        if at + 1 < result.findings.len() && !is_row {
+            assert_eq!(found.finding, original.finding, "{}", shown());
+            assert_eq!(found.state, original.state, "{}", shown());
+        }
+        if found.state == FindingState::Complete && found.finding.evidence == original.finding.evidence {
+            assert_eq!(found.finding, original.finding, "{}", shown());
+        }
+    }
+    // As many are kept as have their end before the cut: the line behind the beginning of the next, or the end marker.
+    if result.cut == Cut::Mild {
+        let begun =
+            whole.findings.iter().skip(1).filter(|next| has_begun(text, next.position.byte, cut)).count();
+        assert!(result.findings.len() >= begun, "{} of {begun}: {}", result.findings.len(), shown());
+    }
+    let (findings, merged) = merged(&[result, whole]);
+    if result.cut == Cut::Mild {
+        assert_eq!(findings, uncut, "{}", shown());
+    }
+    assert!(
+        merged.report().disclosure().is_truncated() || merged.not_attributed().count() > 0,
+        "{}",
+        shown()
+    );
+}
+
+/// Whether the line that begins here is before the cut.
+fn has_begun(text: &[u8], begins: usize, cut: usize) -> bool {
+    let line = text[begins..].iter().position(|byte| *byte == b'\n').unwrap_or(text.len() - begins);
+    begins + line < cut
+}
+
+/// With `ENDMARK_TEST_CUTS` at every byte, else at some of them.
+#[test]
+fn files_of_others_are_cut_anywhere() {
+    let step = if std::env::var_os("ENDMARK_TEST_CUTS").is_some() { 1 } else { 11 };
+    let (files, mut cuts) = (files(), 0);
+    assert!(files.len() >= 40, "{}", files.len());
+    for (number, (name, text)) in files.iter().enumerate() {
+        let whole = read(text).results.remove(0);
+        let (uncut, _) = merged(&[&whole]);
+        for cut in (number % step..=text.len()).step_by(step) {
+            check(name, text, cut, &whole, &uncut);
+            cuts += 1;
+        }
+    }
+    println!("{cuts} cuts of {} files", files.len());
+}

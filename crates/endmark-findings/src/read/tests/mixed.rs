@@ -1,0 +1,190 @@
+//! Findings whose headings are not spelled alike: none vanishes, and none is invented. (AR-1)
+
+use crate::{AgentResult, Cut, FindingState, RemarkKind, read};
+
+/// Headings as different models write them, `N` for the number, `W` for a word.
+const HEADINGS: [&str; 56] = [
+    "[F00N] Title W",
+    "**[FN] Title W**",
+    "**[FN]** Title W",
+    "### [F00N] Title W",
+    "### FN: Title W",
+    "### FN - Title W",
+    "### FN — Title W",
+    "**FN: Title W**",
+    "FN: Title W",
+    "- [F00N] Title W",
+    "N. [FN] Title W",
+    "N. **Title W**",
+    "### N. Title W",
+    "### Finding N: Title W",
+    "**Finding N: Title W**",
+    "Finding N: Title W",
+    "### Title W",
+    "## Befund N: Titel W",
+    "### 发现 N：标题 W",
+    "【F00N】标题 W",
+    "### Vulnérabilité N : titre W",
+    "#### **FN** — Title W",
+    "[SQLI-N] Title W",
+    "FN) Title W",
+    "FN. Title W",
+    "FN - Title W",
+    "FN — Title W",
+    "(FN) Title W",
+    "[Finding N] Title W",
+    "__[FN] Title W__",
+    "[ FN ] Title W",
+    "[f00N] title W",
+    "--- FN ---",
+    "id: F00N",
+    "- **ID:** FN",
+    "- **FN: Title W**",
+    "## Issue #N - Title W",
+    "N. Title W",
+    "N) Title W",
+    "**Title W**",
+    "Vulnerability N: Title W",
+    "`FN` Title W",
+    "### [Critical] FN: Title W",
+    "Title: Title W",
+    "*FN: Title W*",
+    "#N Title W",
+    "F-00N: Title W",
+    "**F-00N** Title W",
+    "FINDING FN: Title W",
+    "# FINDING N",
+    "F00N Title W",
+    "<b>[FN]</b> Title W",
+    "### 🔴 FN: Title W",
+    "[FN]: Title W",
+    "N. FN: Title W",
+    "Title W",
+];
+
+const FIELDS: [&str; 3] = [
+    "severity: High\ncwe: CWE-89\nlocation: src/W.rs:N\nsource: param W\nsink: query W\n",
+    "- **Severity:** High\n- **CWE:** CWE-89\n- **Location:** `src/W.rs:N`\n- **Source:** param W\n- **Sink:** query W\n",
+    "**Severity**: High\n\n**CWE**: CWE-89\n\n**Location**: src/W.rs:N\n\n**Source**: param W\n\n**Sink**: query W\n",
+];
+
+const EVIDENCE: [&str; 5] = [
+    "evidence:\n  code_W();\n",
+    "Evidence:\ncode_W();\n",
+    "**Evidence:**\n```rust\ncode_W();\n```\n",
+    "evidence: `code_W()`\n",
+    "- **Evidence:**\n\n  ```rust\n  code_W();\n  ```\n",
+];
+
+const WORDS: [&str; 3] = ["alpha", "beta", "gamma"];
+
+fn result(headings: [&str; 3], fields: &str, evidence: &str, between: &str) -> String {
+    let mut text = "===AGENT_RESULT===\nagent_id: a-1\ndimensions: x\n\n".to_owned();
+    for ((heading, word), number) in headings.into_iter().zip(WORDS).zip(1..) {
+        let finding = format!("{heading}\n{fields}{evidence}{between}");
+        text.push_str(&finding.replace('N', &number.to_string()).replace('W', word));
+    }
+    // The words of the form itself have the letter, too.
+    text + "===AGENT_RESULT_END===\n"
+}
+
+/// Letters that stand for something are those of the templates above alone.
+fn template(text: &str) -> String {
+    text.replace("FINDING", "FI\u{0}DI\u{0}G").replace("CWE", "C\u{1}E")
+}
+
+fn only(text: &str) -> AgentResult {
+    let text = text.replace('\u{0}', "N").replace('\u{1}', "W");
+    let mut results = read(text.as_bytes()).results;
+    assert_eq!(results.len(), 1, "{text}");
+    results.remove(0)
+}
+
+/// What is wrong with what was read of three findings; nothing if it is they. A heading without any sign of one may have
+/// stayed in the evidence above it.
+fn fault(result: &AgentResult, has_bare_title: bool) -> Option<String> {
+    if result.findings.len() != 3 {
+        return Some(format!("{} findings, {} unread", result.findings.len(), result.unread));
+    }
+    for (read, word) in result.findings.iter().zip(WORDS) {
+        let mut all = format!("{:?}", read.finding);
+        if has_bare_title {
+            for other in WORDS {
+                all = all.replace(&format!("\\nTitle {other}"), "");
+            }
+        }
+        let has_others = WORDS.iter().any(|other| *other != word && all.contains(other));
+        let is_right = read.state == FindingState::Complete
+            && read.finding.source.as_deref() == Some(&format!("param {word}"))
+            && read
+                .finding
+                .evidence
+                .as_ref()
+                .is_some_and(|text| text.as_str().contains(&format!("code_{word}()")));
+        if has_others || !is_right {
+            return Some(all);
+        }
+    }
+    None
+}
+
+/// With `ENDMARK_TEST_CUTS` all pairs of headings in all forms of fields and evidence, else some of them.
+#[test]
+fn headings_that_differ_hide_no_finding() {
+    let step = if std::env::var_os("ENDMARK_TEST_CUTS").is_some() { 1 } else { 149 };
+    let (mut at, mut tried, mut faults) = (0, 0, Vec::new());
+    for first in HEADINGS {
+        for second in HEADINGS {
+            for fields in FIELDS {
+                for evidence in EVIDENCE {
+                    for between in ["", "\n", "\n\n---\n\n"] {
+                        at += 1;
+                        if at % step != 0 {
+                            continue;
+                        }
+                        tried += 1;
+                        let [one, two] = [first, second].map(template);
+                        let text = result([&one, &two, &one], &template(fields), evidence, between);
+                        let read = only(&text);
+                        assert_eq!(read.cut, Cut::Whole, "{text}");
+                        let has_bare_title = [first, second].contains(&"Title W");
+                        if let Some(fault) = fault(&read, has_bare_title) {
+                            faults.push((first, second, fields, evidence, between, fault));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    println!("{tried} results, {} faults", faults.len());
+    assert!(faults.is_empty(), "{} of {tried}: {:#?}", faults.len(), &faults[..faults.len().min(5)]);
+}
+
+/// What an answer of `endmark findings` says of a cut stands beside its findings, and a result has other things there.
+#[test]
+fn answers_are_told_from_results_by_their_shape() {
+    let finding = r#"{"id": "F001", "title": "t", "severity": "High", "location": "a.c:1", "source": "s", "sink": "k", "evidence": "e"}"#;
+    let reported = format!(r#"{{"finding": {finding}, "places": [], "reported_by": ["a"]}}"#);
+    for answer in [
+        r#"{"findings": [], "disclosure": {"unrecovered": {"count": 3}}}"#.to_owned(),
+        format!(r#"[{{"findings": [{reported}]}}]"#),
+        format!(r#"{{"report": {{"findings": [{reported}, {{"finding": {{"id": "F0"#),
+        format!(r#"{{"receipt": {{"limit_tokens": 3799}}, "findings": [{finding}]}}"#),
+        format!(
+            r#"{{"agent_id": "a", "cut": "mild", "lost": 3, "findings": [{{"finding": {finding}, "missing": []}}]}}"#
+        ),
+        format!("===AGENT_RESULT===\nagent_id: a\n{{\"findings\": [{reported}]}}\n===AGENT_RESULT_END===\n"),
+    ] {
+        let read = read(answer.as_bytes());
+        assert!(read.results.iter().all(|result| result.lost() > 0), "{answer}: {read:?}");
+        assert_eq!(read.remarks[0].kind, RemarkKind::OwnAnswer, "{answer}: {read:?}");
+    }
+    let result = format!(
+        r#"{{"agent_id": "a", "disclosure": "none", "receipt": 7, "cut": false, "findings": [{finding}]}}"#
+    );
+    let read = read(result.as_bytes());
+    assert_eq!(
+        (read.results[0].cut, read.results[0].lost(), read.results[0].findings.len()),
+        (Cut::Whole, 0, 1)
+    );
+}

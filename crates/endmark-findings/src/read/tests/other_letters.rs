@@ -1,0 +1,43 @@
+//! The files of others with a letter of several bytes anywhere: nobody's text stops the reader, and every place that it
+//! names is one in the text.
+
+use std::path::Path;
+
+use crate::{Position, read};
+
+/// Letters of two, three and four bytes, and what joins several to one.
+const LETTERS: [&str; 4] = ["é", "漢", "🦀", "\u{200d}"];
+
+fn check(name: &str, text: &[u8]) {
+    let is_inside = |position: Position| position.byte <= text.len();
+    let transcript = read(text);
+    let findings = transcript.results.iter().flat_map(|result| &result.findings);
+    let checkpoints = transcript.checkpoints.iter().map(|checkpoint| checkpoint.position);
+    let places = findings.map(|read| read.position).chain(checkpoints);
+    let mut places = places.chain(transcript.remarks.iter().map(|remark| remark.position));
+    assert!(places.all(is_inside), "{name}: {}", String::from_utf8_lossy(text));
+}
+
+/// With `ENDMARK_TEST_CUTS` each letter in front of every letter and in place of it, else one at some of them.
+#[test]
+fn letters_of_several_bytes_may_stand_anywhere() {
+    let is_all = std::env::var_os("ENDMARK_TEST_CUTS").is_some();
+    let step = if is_all { 1 } else { 29 };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/read/tests/foreign");
+    let mut texts = 0;
+    for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let text = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
+        for (number, (at, sign)) in text.char_indices().enumerate().skip(name.len() % step).step_by(step) {
+            let chosen = LETTERS.iter().enumerate().filter(|(kind, _)| is_all || number / step % 4 == *kind);
+            for (_, letter) in chosen {
+                for behind in [at, at + sign.len_utf8()] {
+                    check(&name, [&text[..at], letter, &text[behind..]].concat().as_bytes());
+                    texts += 1;
+                }
+            }
+        }
+    }
+    assert!(texts > 2_000, "{texts}");
+    println!("{texts} texts");
+}

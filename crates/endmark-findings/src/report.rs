@@ -1,0 +1,142 @@
+//! The final report, which has its disclosure or is none. (AR-6)
+
+mod disclosure;
+mod markdown;
+mod sarif;
+
+use serde::Serialize;
+
+use super::finding::Field;
+use super::form::FindingForm;
+use super::location::Location;
+use super::merge::{Merged, MergedFinding};
+
+pub use disclosure::{AgentDisclosure, DimensionCoverage, Disclosure, RunDisclosure, Unrecovered};
+
+/// The final report of a team: its findings, and what may be missing from them (AR-6).
+///
+/// It can only be made from merged results, and its disclosure is made with it: there is no other way to one, and none
+/// around the disclosure.
+///
+/// ```
+/// use endmark_findings::{Handed, Merged, Team, read};
+///
+/// let cut = read(b"===AGENT_RESULT===\nagent_id: a-1\ndimensions: keys\n\n[F001] Fixed k").results.remove(0);
+/// let report = Merged::new(&Team::default(), vec![Handed { origin: "a-1.txt".into(), result: cut }]).report();
+/// assert!(report.disclosure().is_truncated());
+/// assert!(report.markdown().contains("## Disclosure"));
+/// ```
+///
+/// Without its disclosure it does not compile:
+///
+/// ```compile_fail,E0451
+/// # use endmark_findings::{Disclosure, FinalReport, ReportedFinding};
+/// fn quiet(findings: Vec<ReportedFinding>, disclosure: Disclosure) -> FinalReport {
+///     FinalReport { findings, disclosure }
+/// }
+/// ```
+///
+/// ```compile_fail,E0624
+/// # use endmark_findings::{Disclosure, Merged};
+/// fn made_up(merged: &Merged) -> Disclosure {
+///     Disclosure::of(merged)
+/// }
+/// ```
+///
+/// ```compile_fail,E0277
+/// # use endmark_findings::FinalReport;
+/// fn from_outside(json: &str) -> FinalReport {
+///     serde_json::from_str(json).unwrap()
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FinalReport {
+    /// The findings, the worst first.
+    findings: Vec<ReportedFinding>,
+    /// What may be missing.
+    disclosure: Disclosure,
+}
+
+/// A finding of a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReportedFinding {
+    /// The finding itself.
+    pub finding: FindingForm,
+    /// The files and lines that its location names.
+    pub places: Vec<ReportedPlace>,
+    /// What a complete finding has and this one lacks.
+    pub missing: Vec<&'static str>,
+    /// What it was called besides.
+    pub also_titled: Vec<String>,
+    /// Which agents have handed it over.
+    pub reported_by: Vec<String>,
+}
+
+/// A file, and perhaps lines of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReportedPlace {
+    /// The file.
+    pub file: String,
+    /// The first line, from 1.
+    pub start_line: Option<u32>,
+    /// The last line.
+    pub end_line: Option<u32>,
+    /// What of the file is named in words where no lines are.
+    pub part: Option<String>,
+}
+
+impl ReportedFinding {
+    fn of(merged: &MergedFinding) -> Self {
+        let places = merged.finding.location.as_ref().map(Location::places).unwrap_or_default();
+        Self {
+            finding: FindingForm::of(&merged.finding),
+            places: places
+                .iter()
+                .map(|place| ReportedPlace {
+                    file: place.file.clone(),
+                    start_line: place.lines.map(|lines| lines.start),
+                    end_line: place.lines.map(|lines| lines.end),
+                    part: place.part.clone(),
+                })
+                .collect(),
+            missing: merged.finding.missing().into_iter().map(Field::name).collect(),
+            also_titled: merged.also_titled.clone(),
+            reported_by: merged.reported_by.clone(),
+        }
+    }
+}
+
+impl Merged {
+    /// The final report, with its disclosure (AR-6).
+    pub fn report(&self) -> FinalReport {
+        FinalReport {
+            findings: self.findings().iter().map(ReportedFinding::of).collect(),
+            disclosure: Disclosure::of(self),
+        }
+    }
+}
+
+impl FinalReport {
+    /// The findings, the worst first.
+    pub fn findings(&self) -> &[ReportedFinding] {
+        &self.findings
+    }
+
+    /// What may be missing.
+    pub fn disclosure(&self) -> &Disclosure {
+        &self.disclosure
+    }
+
+    /// The report for people.
+    pub fn markdown(&self) -> String {
+        markdown::markdown(self)
+    }
+
+    /// The report for tools that read SARIF 2.1.0; `version` is that of the program that writes it.
+    pub fn sarif(&self, version: &str) -> serde_json::Value {
+        sarif::sarif(self, version)
+    }
+}

@@ -1,0 +1,299 @@
+//! What may be missing from a report, and why. (AR-6)
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::expected::Basis;
+use crate::merge::{Handed, Merged};
+use crate::recovery::{Recovery, RecoveryState, RunKind};
+use crate::transcript::letters;
+
+/// What may be missing from a report, and why (AR-6).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Disclosure {
+    /// How many results were handed over.
+    results: usize,
+    /// Every agent whose result was cut, has fewer findings than it declared, leaves out what it was to look into, or has
+    /// not come yet.
+    truncated_agents: Vec<AgentDisclosure>,
+    /// What was looked into, and where gaps may remain.
+    dimensions: Vec<DimensionCoverage>,
+    /// How many findings could not be recovered.
+    unrecovered: Unrecovered,
+    /// How many findings are kept out because their source or sink is missing, and was not handed over later: someone has
+    /// to look again.
+    needs_reaudit: usize,
+    /// How many findings were discarded with results that do not say whose they are.
+    discarded: usize,
+    /// How many findings were joined with one that was there already.
+    joined_duplicates: usize,
+}
+
+/// What became of an agent whose result was cut (AR-6).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AgentDisclosure {
+    /// Its name; null if its result does not say.
+    pub agent_id: Option<String>,
+    /// The files its results came in.
+    pub origins: Vec<String>,
+    /// What was tried, in order, and how it ended; empty while its first result is awaited.
+    pub runs: Vec<RunDisclosure>,
+    /// How its recovery ended.
+    pub recovery: RecoveryState,
+    /// What may not have been looked into to the end.
+    pub gaps: Vec<String>,
+    /// How many of its findings could not be recovered.
+    pub unrecovered: Unrecovered,
+}
+
+/// A run, and how it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunDisclosure {
+    /// Why it was made.
+    pub kind: RunKind,
+    /// In which round, from 1.
+    pub round: u32,
+    /// What it was to look into.
+    pub dimensions: Vec<String>,
+    /// `whole`, `mild` or `severe`.
+    pub cut: &'static str,
+}
+
+/// How many findings are missing (AR-6).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Unrecovered {
+    /// How many.
+    pub count: usize,
+    /// Whether it may be more, because nothing says how many there were, or which of them a later round repeats.
+    pub at_least: bool,
+    /// How it is known: `checkpoint`, `declared_findings`, `highest_id`.
+    pub basis: Vec<&'static str>,
+}
+
+/// What was looked into, and whether that is beyond doubt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DimensionCoverage {
+    /// Its name.
+    pub dimension: String,
+    /// Who looked into it.
+    pub agents: Vec<String>,
+    /// ⚠️: a result about it was cut (AR-4).
+    pub truncated: bool,
+    /// It may not have been looked into to the end.
+    pub gap: bool,
+}
+
+impl Disclosure {
+    /// What there is to say of merged results.
+    pub(super) fn of(merged: &Merged) -> Self {
+        let mut truncated_agents = Vec::new();
+        let mut coverage = Coverage::default();
+        for (at, agent) in merged.agents().iter().enumerate() {
+            let handed: Vec<(usize, &Handed)> = merged
+                .handed()
+                .iter()
+                .enumerate()
+                .filter(|(result, _)| merged.owners.get(*result) == Some(&Some(at)))
+                .collect();
+            let disclosure = of_agent(merged, at, agent, &handed);
+            coverage.add(agent, &handed, disclosure.as_ref());
+            truncated_agents.extend(disclosure);
+        }
+        for (handed, owner) in merged.handed().iter().zip(&merged.owners) {
+            let lost = handed.result.lost();
+            if owner.is_none() && (!handed.result.cut.is_whole() || lost > 0) {
+                truncated_agents.push(of_nobody(handed));
+            }
+        }
+        let mut unrecovered = Unrecovered::default();
+        for agent in &truncated_agents {
+            unrecovered.count += agent.unrecovered.count;
+            unrecovered.at_least |= agent.unrecovered.at_least;
+            unrecovered.basis.extend(&agent.unrecovered.basis);
+        }
+        unrecovered.basis.sort_unstable();
+        unrecovered.basis.dedup();
+        Self {
+            results: merged.handed().len(),
+            truncated_agents,
+            dimensions: coverage.list,
+            unrecovered,
+            needs_reaudit: merged.needs_reaudit(),
+            discarded: merged.handed().iter().map(|handed| handed.result.discarded as usize).sum(),
+            joined_duplicates: merged.joined_duplicates(),
+        }
+    }
+
+    /// Whether anything was cut, recovered or not.
+    pub fn is_truncated(&self) -> bool {
+        !self.truncated_agents.is_empty()
+    }
+
+    /// Whether anything may still be missing. What someone has to look at again counts among the findings that are not
+    /// recovered, until a later round hands it over.
+    pub fn has_gaps(&self) -> bool {
+        self.unrecovered.count > 0
+            || self.unrecovered.at_least
+            || self.truncated_agents.iter().any(|agent| agent.recovery != RecoveryState::Recovered)
+            || self.dimensions.iter().any(|dimension| dimension.gap)
+    }
+
+    /// How many results were handed over.
+    pub fn results(&self) -> usize {
+        self.results
+    }
+
+    /// Every agent whose result was cut, has fewer findings than it declared, leaves out what it was to look into, or has
+    /// not come yet.
+    pub fn truncated_agents(&self) -> &[AgentDisclosure] {
+        &self.truncated_agents
+    }
+
+    /// What was looked into, and where gaps may remain.
+    pub fn dimensions(&self) -> &[DimensionCoverage] {
+        &self.dimensions
+    }
+
+    /// How many findings could not be recovered.
+    pub fn unrecovered(&self) -> &Unrecovered {
+        &self.unrecovered
+    }
+
+    /// How many findings are kept out, because someone has to look again.
+    pub fn needs_reaudit(&self) -> usize {
+        self.needs_reaudit
+    }
+
+    /// How many findings were discarded with severe cuts.
+    pub fn discarded(&self) -> usize {
+        self.discarded
+    }
+
+    /// How many findings were joined with one that was there already.
+    pub fn joined_duplicates(&self) -> usize {
+        self.joined_duplicates
+    }
+}
+
+/// What there is to say of an agent; none if all came whole, in full and at once.
+fn of_agent(
+    merged: &Merged,
+    at: usize,
+    agent: &Recovery,
+    handed: &[(usize, &Handed)],
+) -> Option<AgentDisclosure> {
+    let recovery = merged.recovery_state(at);
+    if recovery == RecoveryState::NotNeeded {
+        return None;
+    }
+    let loss = merged.losses.get(at).cloned().unwrap_or_default();
+    let is_open = agent.state() != RecoveryState::Recovered;
+    let unrecovered = Unrecovered {
+        count: loss.count,
+        at_least: loss.is_doubtful || is_open && (!loss.is_known || handed.is_empty()),
+        basis: loss.basis.iter().map(|basis| basis.name()).collect(),
+    };
+    let mut gaps = agent.gaps().to_vec();
+    gaps.extend(agent.next().into_iter().flat_map(|run| run.dimensions.iter().cloned()));
+    gaps.extend(agent.waiting().iter().filter(|waits| !agent.gaps().contains(waits)).cloned());
+    if gaps.is_empty() && (unrecovered.count > 0 || unrecovered.at_least) {
+        // What was found and then lost may be of any of them.
+        gaps.clone_from(&agent.assignment().dimensions);
+    }
+    let runs = agent.past().iter().map(|past| RunDisclosure {
+        kind: past.run.kind,
+        round: past.run.round,
+        dimensions: past.run.dimensions.clone(),
+        cut: past.cut.name(),
+    });
+    Some(AgentDisclosure {
+        agent_id: Some(agent.assignment().agent_id.clone()),
+        origins: handed.iter().map(|(_, handed)| handed.origin.clone()).collect(),
+        runs: runs.collect(),
+        recovery,
+        gaps,
+        unrecovered,
+    })
+}
+
+impl AgentDisclosure {
+    /// What happened, in a few words behind "the result of agent x".
+    pub fn what_happened(&self) -> &'static str {
+        match self.runs.iter().map(|run| run.cut).find(|cut| *cut != "whole") {
+            Some(_) => "was truncated",
+            None if self.runs.is_empty() => "has not come yet",
+            None => "is not complete",
+        }
+    }
+}
+
+/// A result that does not say whose it is.
+fn of_nobody(handed: &Handed) -> AgentDisclosure {
+    let result = &handed.result;
+    let expected = result.expected();
+    let count = result.lost().max(result.discarded as usize);
+    let run = RunDisclosure {
+        kind: RunKind::Unasked,
+        round: 1,
+        dimensions: result.dimensions.clone(),
+        cut: result.cut.name(),
+    };
+    AgentDisclosure {
+        agent_id: None,
+        origins: vec![handed.origin.clone()],
+        runs: vec![run],
+        recovery: RecoveryState::NotRecovered,
+        gaps: result.dimensions.clone(),
+        unrecovered: Unrecovered {
+            count,
+            at_least: expected.is_none_or(|expected| count == 0 && expected.basis != Basis::Declared),
+            basis: expected.filter(|_| count > 0).map(|expected| expected.basis.name()).into_iter().collect(),
+        },
+    }
+}
+
+/// Dimensions in the order in which they are first named.
+#[derive(Default)]
+struct Coverage {
+    list: Vec<DimensionCoverage>,
+    known: BTreeMap<String, usize>,
+}
+
+impl Coverage {
+    fn add(&mut self, agent: &Recovery, handed: &[(usize, &Handed)], disclosure: Option<&AgentDisclosure>) {
+        let name = &agent.assignment().agent_id;
+        let of_results = handed.iter().flat_map(|(_, handed)| &handed.result.dimensions);
+        for dimension in agent.assignment().dimensions.iter().chain(of_results) {
+            let entry = self.entry(dimension);
+            if !entry.agents.contains(name) {
+                entry.agents.push(name.clone());
+            }
+            // All dimensions of an agent that was cut are marked (AR-4).
+            entry.truncated |= disclosure.is_some();
+        }
+        for gap in disclosure.into_iter().flat_map(|disclosure| &disclosure.gaps) {
+            let entry = self.entry(gap);
+            entry.gap = true;
+            entry.truncated = true;
+        }
+    }
+
+    fn entry(&mut self, dimension: &str) -> &mut DimensionCoverage {
+        let at = *self.known.entry(letters(dimension)).or_insert_with(|| {
+            self.list.push(DimensionCoverage {
+                dimension: dimension.to_owned(),
+                agents: Vec::new(),
+                truncated: false,
+                gap: false,
+            });
+            self.list.len() - 1
+        });
+        &mut self.list[at]
+    }
+}

@@ -1,0 +1,569 @@
+//! Recovery, merging and disclosure, rule by rule. (AR-2, AR-4, AR-5, AR-6)
+
+use std::fmt::Write as _;
+
+use crate::{
+    AgentResult, Assignment, Cut, Handed, Merged, Recovery, RecoveryPolicy, RecoveryState, RunKind, Team,
+    compress, read,
+};
+
+fn names(list: &str) -> Vec<String> {
+    list.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+fn recovery(dimensions: &str, turns: u32, rounds: u32, emergency: bool) -> Recovery {
+    let assignment =
+        Assignment { agent_id: "a".into(), dimensions: names(dimensions), max_turns: Some(turns) };
+    Recovery::new(assignment, RecoveryPolicy { rounds, emergency })
+}
+
+/// Kind, round, dimensions, turns and findings of a run.
+type Asked = (RunKind, u32, String, Option<u32>, Option<u32>);
+
+fn next(recovery: &Recovery) -> Option<Asked> {
+    recovery
+        .next()
+        .map(|run| (run.kind, run.round, run.dimensions.join(","), run.max_turns, run.max_findings))
+}
+
+#[test]
+fn a_mild_cut_is_supplemented_in_the_next_round() {
+    let mut recovery = recovery("a,b,c", 40, 2, true);
+    recovery.ended(Cut::Mild, names("c"));
+    assert_eq!(next(&recovery), Some((RunKind::Supplement, 2, "c".into(), Some(40), None)));
+    recovery.ended(Cut::Whole, vec![]);
+    assert_eq!((next(&recovery), recovery.state()), (None, RecoveryState::Recovered));
+}
+
+#[test]
+fn a_severe_cut_is_retried_once_with_half() {
+    for (dimensions, turns, half, turns_of_half, rest) in
+        [("a,b,c", 25, "a,b", 13, "c"), ("a,b,c,d", 40, "a,b", 20, "c,d"), ("a", 1, "a", 1, "")]
+    {
+        let mut recovery = recovery(dimensions, turns, 2, true);
+        recovery.ended(Cut::Severe, vec![]);
+        assert_eq!(next(&recovery), Some((RunKind::Retry, 1, half.into(), Some(turns_of_half), Some(5))));
+        recovery.ended(Cut::Whole, vec![]);
+        let expected = (!rest.is_empty()).then(|| (RunKind::Supplement, 2, rest.into(), Some(turns), None));
+        assert_eq!(next(&recovery), expected);
+    }
+}
+
+#[test]
+fn there_is_no_second_retry_but_the_next_round_and_then_an_emergency_agent() {
+    let mut recovery = recovery("a,b,c", 25, 2, true);
+    recovery.ended(Cut::Severe, vec![]);
+    recovery.ended(Cut::Severe, vec![]);
+    assert_eq!(next(&recovery), Some((RunKind::Supplement, 2, "c,a,b".into(), Some(25), None)));
+    // Only what was never retried is.
+    recovery.ended(Cut::Severe, vec![]);
+    assert_eq!(next(&recovery), Some((RunKind::Retry, 2, "c".into(), Some(13), Some(5))));
+    recovery.ended(Cut::Severe, vec![]);
+    assert_eq!(next(&recovery), Some((RunKind::Emergency, 3, "a,b,c".into(), Some(25), None)));
+    recovery.ended(Cut::Mild, names("b"));
+    assert_eq!((next(&recovery), recovery.state()), (None, RecoveryState::NotRecovered));
+    assert_eq!(recovery.gaps(), ["b"]);
+}
+
+#[test]
+fn without_an_emergency_agent_the_gap_is_said() {
+    let mut recovery = recovery("a", 9, 1, false);
+    recovery.ended(Cut::Mild, vec![]);
+    assert_eq!((recovery.gaps(), recovery.state()), (&names("a")[..], RecoveryState::NotRecovered));
+}
+
+/// The emergency agent comes once, and its cut is not retried.
+#[test]
+fn behind_the_emergency_agent_nothing_comes() {
+    let mut recovery = recovery("a,b", 9, 1, true);
+    recovery.ended(Cut::Mild, names("b"));
+    assert_eq!(next(&recovery).map(|asked| asked.0), Some(RunKind::Emergency));
+    recovery.ended(Cut::Severe, vec![]);
+    assert_eq!((next(&recovery), recovery.gaps()), (None, &names("b")[..]));
+    for end in ["", "\n"] {
+        recovery.handed_over(&result("a", &[("One", "CWE-89", "a.c:1")], end).result);
+        assert_eq!(next(&recovery), None);
+        assert_eq!(recovery.gaps(), names("b,a"));
+    }
+}
+
+/// Who asked for it makes no difference: a whole result covers what it names.
+#[test]
+fn a_whole_result_that_nobody_asked_for_closes_what_its_agent_left_open() {
+    let whole = |agent: &str, count: usize| {
+        let findings = [("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"), ("C", "CWE-22", "c.c:1")];
+        let all: Vec<_> = findings.iter().cycle().take(count).copied().collect();
+        result(agent, &all, END).result
+    };
+    // `result` names the dimensions a and b.
+    let mut retried = recovery("a,b", 9, 2, true);
+    retried.ended(Cut::Severe, vec![]);
+    assert_eq!(retried.waiting(), names("b"));
+    let mut limited = retried.clone();
+    retried.handed_over(&whole("a", 3));
+    assert_eq!((next(&retried), retried.state()), (None, RecoveryState::Recovered));
+    // With as many findings as a retry may have, it may have left some out.
+    limited.handed_over(&whole("a", 5));
+    assert_eq!(next(&limited).map(|asked| asked.2), Some("b,a".into()));
+    for dimensions in ["a,b", "a", ""] {
+        let mut gone = recovery(dimensions, 9, 1, false);
+        gone.ended(Cut::Mild, vec![]);
+        assert_eq!(gone.state(), RecoveryState::NotRecovered);
+        gone.handed_over(&whole("a", 3));
+        assert_eq!((gone.gaps(), gone.state()), (&[][..], RecoveryState::Recovered), "{dimensions}");
+    }
+    let mut other = recovery("a,c", 9, 1, false);
+    other.ended(Cut::Mild, vec![]);
+    other.handed_over(&whole("a", 3));
+    assert_eq!(other.gaps(), ["c"]);
+    // What is short of what it declares covers nothing.
+    let mut short = recovery("a,b", 9, 1, false);
+    short.ended(Cut::Mild, vec![]);
+    short.handed_over(&AgentResult { declared_findings: Some(9), ..whole("a", 3) });
+    assert_eq!(short.gaps(), names("a,b"));
+    let mut waiting = recovery("a,b", 9, 2, true);
+    waiting.ended(Cut::Severe, vec![]);
+    waiting.handed_over(&AgentResult { declared_findings: Some(4), ..whole("a", 3) });
+    assert_eq!(next(&waiting).map(|asked| asked.2), Some("b,a".into()));
+}
+
+/// A cut run between two whole ones loses nothing that the last one has: plan, merge and report agree.
+#[test]
+fn what_is_made_again_in_full_is_not_missing() {
+    let whole = || {
+        let mut handed = result("x", &[("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1")], END);
+        handed.result.declared_findings = Some(2);
+        handed
+    };
+    let cut = || {
+        let mut handed = result("x", &[("A", "CWE-89", "a.c:1")], "\n");
+        handed.result.declared_findings = Some(2);
+        handed
+    };
+    let outcome = |handed: Vec<Handed>| {
+        let merged = Merged::new(&Team::default(), handed);
+        let report = merged.report();
+        let disclosure = report.disclosure();
+        (merged.recovery_state(0), disclosure.unrecovered().count, disclosure.has_gaps())
+    };
+    let at_least = |handed: Vec<Handed>| {
+        let report = Merged::new(&Team::default(), handed).report();
+        let unrecovered = report.disclosure().unrecovered();
+        (unrecovered.count, unrecovered.at_least)
+    };
+    assert_eq!(outcome(vec![whole(), cut(), whole()]), (RecoveryState::Recovered, 0, false));
+    assert_eq!(outcome(vec![cut(), whole()]), (RecoveryState::Recovered, 0, false));
+    // One that has looked into other things, or has fewer than there were, is none of that. What the cut one did not come to
+    // may be what the first one has, or something else.
+    let mut elsewhere = whole();
+    elsewhere.result.dimensions = names("c");
+    assert_eq!(at_least(vec![whole(), cut(), elsewhere]), (0, true));
+    let mut more = cut();
+    more.result.declared_findings = Some(4);
+    assert_eq!(at_least(vec![whole(), more, whole()]), (2, true));
+}
+
+/// What a supplement lost is not missing where the emergency run brings it: they were asked for the same.
+#[test]
+fn what_a_cut_supplement_was_to_bring_is_not_missing_where_it_is_run_again() {
+    let (a, b, c) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"), ("C", "CWE-22", "c.c:1"));
+    let declaring = |findings: &[(&str, &str, &str)], end: &str, declared: Option<u32>| {
+        let mut handed = result("x", findings, end);
+        handed.result.declared_findings = declared;
+        handed
+    };
+    let unrecovered = |handed: Vec<Handed>| {
+        let merged = Merged::new(&Team::default(), handed);
+        let report = merged.report();
+        let unrecovered = report.disclosure().unrecovered();
+        (merged.recovery_state(0), unrecovered.count, unrecovered.at_least)
+    };
+    let begun =
+        "\n[F002] B\nseverity: Medium\ncwe: CWE-79\nlocation: b.c:1\nsource: s\nsink: k\nflow: s -> m";
+    let first = || declaring(&[a], begun, Some(3));
+    let nothing = || declaring(&[], "\n[F001]", Some(2));
+    let rest = || declaring(&[b, c], END, Some(2));
+    assert_eq!(unrecovered(vec![first(), nothing(), rest()]), (RecoveryState::Recovered, 0, false));
+    // It has begun something that the last one does not say.
+    let other = declaring(&[], "\n[F001] D\nseverity: High\n", Some(2));
+    assert_ne!(unrecovered(vec![first(), other, rest()]).0, RecoveryState::Recovered);
+    // What the last one says was there before: the supplement may have been about to say other things.
+    let whole = || declaring(&[a, b, c], "\n", None);
+    let again = || declaring(&[a, b], END, Some(2));
+    assert_eq!(unrecovered(vec![whole(), nothing(), again()]), (RecoveryState::NotRecovered, 0, true));
+    // But not where it has begun to say just that.
+    let begun = |finding| declaring(&[finding], "\n", Some(2));
+    assert_eq!(unrecovered(vec![whole(), begun(a), again()]), (RecoveryState::Recovered, 0, false));
+    assert_eq!(unrecovered(vec![whole(), begun(b), again()]), (RecoveryState::NotRecovered, 0, true));
+}
+
+/// An emergency run brings all, whatever else was cut: also what was cut before it said how many there were.
+#[test]
+fn what_an_emergency_run_brings_is_not_missing_where_another_cut_says_nothing() {
+    let (a, b) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"));
+    let (c, d) = (("C", "CWE-22", "c.c:1"), ("D", "CWE-78", "d.c:1"));
+    let handed = |findings: &[(&str, &str, &str)], end: &str, declared: Option<u32>| {
+        let mut handed = result("x", findings, end);
+        handed.result.declared_findings = declared;
+        handed
+    };
+    let nothing = handed(&[], "", None);
+    let second = handed(&[a], "\n[F002] B\nseverity: High\n", Some(2));
+    let third = handed(&[c], "\n[F002] D\nseverity: High\n", Some(4));
+    let state = |emergency: Handed| {
+        let merged =
+            Merged::new(&Team::default(), vec![nothing.clone(), second.clone(), third.clone(), emergency]);
+        (merged.recovery_state(0), merged.report().disclosure().has_gaps())
+    };
+    assert_eq!(state(handed(&[c, d, a, b], END, Some(4))), (RecoveryState::Recovered, false));
+    // With fewer than the third had.
+    assert_eq!(state(handed(&[c, a, b], END, Some(3))), (RecoveryState::NotRecovered, true));
+}
+
+/// A supplement of which no finding has come may have been about to say all of it again, or as many others.
+#[test]
+fn how_many_a_supplement_had_that_brought_nothing_is_not_known_for_sure() {
+    let handed = |findings: &[(&str, &str, &str)]| {
+        let mut handed = result("x", findings, "\n");
+        handed.result.declared_findings = Some(3);
+        handed
+    };
+    let first = handed(&[("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1")]);
+    let report = Merged::new(&Team::default(), vec![first, handed(&[])]).report();
+    let unrecovered = report.disclosure().unrecovered();
+    assert_eq!((unrecovered.count, unrecovered.at_least), (1, true));
+}
+
+/// A retry with all the findings it may have has more to come: unless what it retries said that there are no more.
+#[test]
+fn what_a_retry_may_not_hand_over_is_left_to_the_next_round() {
+    let five = ["a", "b", "c", "d", "e"].map(|file| (file, "CWE-89", format!("{file}.c:1")));
+    let five = five.each_ref().map(|(title, cwe, place)| (*title, *cwe, place.as_str()));
+    let retried = |declared: Option<u32>, brings: usize, rounds: u32, emergency: bool| {
+        let mut recovery = recovery("a", 9, rounds, emergency);
+        recovery.handed_over(&AgentResult { declared_findings: declared, ..read(b"").results.remove(0) });
+        assert_eq!(next(&recovery).map(|asked| asked.4), Some(Some(5)));
+        recovery.handed_over(&result("a", &five[..brings], END).result);
+        recovery
+    };
+    let asked = |recovery: &Recovery| next(recovery).map(|asked| (asked.0, asked.2, asked.4));
+    let again = |kind| Some((kind, "a".to_owned(), None));
+    assert_eq!(asked(&retried(None, 5, 2, true)), again(RunKind::Supplement));
+    assert_eq!(asked(&retried(Some(6), 5, 2, true)), again(RunKind::Supplement));
+    assert_eq!(asked(&retried(None, 5, 1, true)), again(RunKind::Emergency));
+    assert_eq!(asked(&retried(None, 4, 2, true)), None);
+    assert_eq!(asked(&retried(Some(5), 5, 2, true)), None);
+    let last = retried(None, 5, 1, false);
+    assert_eq!(
+        (asked(&last), last.gaps(), last.state()),
+        (None, &names("a")[..], RecoveryState::NotRecovered)
+    );
+}
+
+/// A finding of which a title was seen, and of which no later round speaks, may be missing, however many there were to be.
+#[test]
+fn what_has_begun_under_a_title_and_never_comes_is_said() {
+    let (a, b) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"));
+    let handed = |findings: &[(&str, &str, &str)], end: &str, declared: Option<u32>| {
+        let mut handed = result("x", findings, end);
+        handed.result.declared_findings = declared;
+        handed
+    };
+    let said = |handed: Vec<Handed>| {
+        let report = Merged::new(&Team::default(), handed).report();
+        let unrecovered = report.disclosure().unrecovered();
+        (unrecovered.count, unrecovered.at_least, report.disclosure().needs_reaudit())
+    };
+    let half = |number: u32, title: &str| format!("\n[F{number:03}] {title}\nseverity: High\n");
+    let both = || handed(&[a, b], "\n", Some(2));
+    let again = || handed(&[a, b], END, Some(2));
+    // What is run again in full says all, but not that.
+    assert_eq!(said(vec![both(), handed(&[], &half(1, "C"), None), again()]), (0, true, 1));
+    // It says it, under its title, or something new that may be it.
+    let third = |title: &'static str| handed(&[a, b, (title, "CWE-22", "c.c:1")], END, Some(3));
+    for title in ["C", "In other words"] {
+        assert_eq!(said(vec![both(), handed(&[], &half(1, "C"), None), third(title)]), (0, false, 0));
+    }
+    // Two have begun, and one has come.
+    let first = || handed(&[a], &half(2, "B"), None);
+    let second = || handed(&[], &half(1, "C"), None);
+    assert_eq!(said(vec![first(), second()]), (1, true, 2));
+    assert_eq!(said(vec![first(), second(), handed(&[("D", "CWE-22", "d.c:1")], END, None)]), (0, true, 1));
+    // The same title in another file is another one.
+    let elsewhere = "\n[F001] A\nseverity: High\nlocation: z.c:7\n";
+    assert_eq!(said(vec![both(), handed(&[], elsewhere, None), again()]), (0, true, 1));
+}
+
+/// A supplement that begins with what was cut has it, whatever number it gives it; and one that stops behind the number of
+/// what is there may be telling it again.
+#[test]
+fn what_stops_in_what_is_there_already_lacks_nothing_for_sure() {
+    let (a, b) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"));
+    let said =
+        |first: (&[(&str, &str, &str)], &str), second: (&[(&str, &str, &str)], &str), declared: [u32; 2]| {
+            let handed = [first, second].into_iter().zip(declared).map(|((findings, end), declared)| {
+                let mut handed = result("x", findings, end);
+                handed.result.declared_findings = Some(declared);
+                handed
+            });
+            let report = Merged::new(&Team::default(), handed.collect()).report();
+            let unrecovered = report.disclosure().unrecovered();
+            (unrecovered.count, unrecovered.at_least)
+        };
+    let cut = "\n[F003] C\nseverity: High\ncwe: CWE-22\nlocation: c.c:1\nsource: s\nsink: k\n";
+    assert_eq!(said((&[a, b], cut), (&[], "\n[F001] C\nseverity: High\n"), [3, 1]), (0, false));
+    let renamed = "\n[F001] In other words\nseverity: High\ncwe: CWE-22\nlocation: c.c:1\n";
+    assert_eq!(said((&[a, b], cut), (&[], renamed), [3, 1]), (0, false));
+    assert_eq!(said((&[a, b], cut), (&[], "\n[F001] In other words\nseverity: High\n"), [3, 1]), (0, true));
+    assert_eq!(said((&[a, b], cut), (&[], "\n[F001] D\nseverity: High\ncwe: CWE-1\n"), [3, 1]), (1, false));
+    assert_eq!(said((&[a, b], "\n"), (&[], "\n[F001]"), [2, 2]), (0, true));
+    assert_eq!(said((&[a, b], "\n"), (&[a], "\n[F002]"), [2, 2]), (0, true));
+    assert_eq!(said((&[a, b], "\n"), (&[a], "\n[F002] In other wo"), [2, 2]), (0, true));
+}
+
+/// What declares one finding and numbers it the sixth has one, however the rounds before it have counted theirs.
+#[test]
+fn numbers_beyond_what_is_declared_are_those_of_others() {
+    let places = ["a", "b", "c", "d", "e"].map(|file| format!("{file}.c:1"));
+    let of = |at: &[usize]| -> Vec<(&str, &str, &str)> {
+        at.iter().filter_map(|at| Some(("", "CWE-89", places.get(*at)?.as_str()))).collect()
+    };
+    let handed = |findings: &[usize], end: &str, declared: Option<u32>| {
+        let mut handed = result("x", &of(findings), end);
+        handed.result.declared_findings = declared;
+        handed
+    };
+    let unrecovered = |mut rounds: Vec<Handed>, last: Handed| {
+        rounds.push(last);
+        let report = Merged::new(&Team::default(), rounds).report();
+        let unrecovered = report.disclosure().unrecovered();
+        (unrecovered.count, unrecovered.at_least)
+    };
+    let begun = |number: u32, declared: Option<u32>| {
+        let begun = format!("\n[F{number:03}] Last\nseverity: High\ncwe: CWE-22\nlocation: f.c:1\n");
+        handed(&[], &begun, declared)
+    };
+    let twice = || vec![handed(&[0, 1, 2], "\n", Some(5)), handed(&[3, 4], "\n", Some(3))];
+    assert_eq!(unrecovered(twice(), begun(6, Some(1))), (1, false));
+    // Also where it declares none.
+    assert_eq!(unrecovered(twice(), begun(6, None)), (1, false));
+    // With fewer than were declared before, what it declares is no total.
+    let once = |declared: u32| vec![handed(&[0, 1, 2], "\n", Some(declared))];
+    assert_eq!(unrecovered(once(5), begun(4, Some(4))), (4, false));
+    assert_eq!(unrecovered(once(4), begun(4, Some(4))), (1, false));
+}
+
+/// A supplement that begins with the number of what stopped does not have the findings before it.
+#[test]
+fn what_goes_on_from_the_finding_that_stopped_has_none_of_those_before_it() {
+    let numbered = |from: u32, findings: &[(&str, &str, &str)], end: &str| {
+        let mut text = "===AGENT_RESULT===\nagent_id: x\ndimensions: a, b\n".to_owned();
+        for ((title, cwe, location), number) in findings.iter().zip(from..) {
+            let _ = write!(
+                text,
+                "\n[F{number:03}] {title}\nseverity: Medium\ncwe: {cwe}\nlocation: {location}\nsource: s\nsink: k\n\
+                 evidence:\n  of {title}\n"
+            );
+        }
+        text.push_str(end);
+        Handed { origin: "x.txt".into(), result: read(text.as_bytes()).results.remove(0) }
+    };
+    let (a, b, c) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"), ("C", "CWE-22", "c.c:1"));
+    let d = ("D", "CWE-22", "d.c:1");
+    let first = numbered(1, &[a, b], "");
+    let supplement = numbered(2, &[b, c], "\n[F004]");
+    let emergency = numbered(4, &[d], END);
+    let merged = Merged::new(&Team::default(), vec![first, supplement, emergency]);
+    assert_eq!(merged.report().disclosure().unrecovered().count, 0);
+}
+
+/// Whatever happens, it ends: at most three runs a round, and the emergency agent.
+#[test]
+fn every_recovery_ends() {
+    for seed in 0..3_u32.pow(9) {
+        let (mut recovery, mut runs, mut seed) = (recovery("a,b,c,d,e", 40, 3, true), 0, seed);
+        while next(&recovery).is_some() {
+            let (cut, remaining) =
+                [(Cut::Whole, ""), (Cut::Mild, "e"), (Cut::Severe, "")][usize::try_from(seed % 3).unwrap()];
+            recovery.ended(cut, names(remaining));
+            (runs, seed) = (runs + 1, seed / 3);
+        }
+        assert!(runs <= 7, "{runs}");
+        assert!(recovery.past().iter().filter(|past| past.run.kind == RunKind::Retry).count() <= 3);
+    }
+}
+
+fn result(agent: &str, findings: &[(&str, &str, &str)], end: &str) -> Handed {
+    let mut text = format!("===AGENT_RESULT===\nagent_id: {agent}\ndimensions: a, b\n");
+    for (number, (title, cwe, location)) in findings.iter().enumerate() {
+        let _ = write!(
+            text,
+            "\n[F{:03}] {title}\nseverity: Medium\ncwe: {cwe}\nlocation: {location}\nsource: s\nsink: k\nflow: s -> m -> k\n\
+             evidence:\n  of {title}\n",
+            number + 1
+        );
+    }
+    text.push_str(end);
+    Handed { origin: format!("{agent}.txt"), result: read(text.as_bytes()).results.remove(0) }
+}
+
+const END: &str = "===AGENT_RESULT_END===\n";
+
+#[test]
+fn duplicates_are_joined_and_no_evidence_is_lost() {
+    let handed = vec![
+        result(
+            "x",
+            &[("one", "CWE-89", "a.c:1-9"), ("two", "CWE-79", "a.c:1-9"), ("far", "CWE-89", "a.c:50")],
+            END,
+        ),
+        result("y", &[("three", "CWE-089", "./a.c:8-12"), ("four", "CWE-89", "b.c:8")], END),
+    ];
+    let merged = Merged::new(&Team::default(), handed);
+    let found: Vec<String> = merged
+        .findings()
+        .iter()
+        .map(|merged| {
+            let finding = &merged.finding;
+            let place = finding.location.as_ref().unwrap().to_string();
+            format!(
+                "{} {} {place} {} {:?}",
+                finding.id,
+                finding.title,
+                merged.reported_by.join("+"),
+                finding.evidence.as_ref().unwrap().as_str()
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "F001 two a.c:1-9 x \"of two\"",
+            "F002 one a.c:1-12 x+y \"of one\\n\\nof three\"",
+            "F003 far a.c:50 x \"of far\"",
+            "F004 four b.c:8 y \"of four\"",
+        ]
+    );
+    assert_eq!(merged.joined_duplicates(), 1);
+}
+
+#[test]
+fn evidence_that_only_begins_like_another_is_kept() {
+    let handed = vec![
+        result("x", &[("one more", "CWE-89", "a.c:1-9")], END),
+        result("y", &[("one", "CWE-89", "a.c:8-12")], END),
+        result("z", &[("one", "CWE-89", "a.c:9-10")], END),
+    ];
+    let merged = Merged::new(&Team::default(), handed);
+    let evidence = merged.findings()[0].finding.evidence.as_ref().unwrap().as_str();
+    assert_eq!(evidence, "of one more\n\nof one");
+}
+
+#[test]
+fn the_beginning_of_evidence_that_stands_in_another_one_is_not_kept() {
+    let finding = |id: &str, evidence: &str| {
+        format!(
+            "[{id}] of {id}\nseverity: Low\ncwe: CWE-79\nlocation: a.c\nsource: s {id}\nsink: k\nevidence:\n{evidence}\n"
+        )
+    };
+    let head = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n";
+    let handed =
+        |text: String| Handed { origin: "x.txt".into(), result: read(text.as_bytes()).results.remove(0) };
+    let first = finding("F001", "  one\n  let a;");
+    let cut = handed(format!("{head}{first}\n{}", finding("F002", "  l").trim_end()));
+    let supplement = handed(format!("{head}{}{END}", finding("F002", "  let a;")));
+    let merged = Merged::new(&Team::default(), vec![cut, supplement]);
+    assert_eq!(merged.findings().len(), 1);
+    let evidence = merged.findings()[0].finding.evidence.as_ref().unwrap().as_str();
+    assert_eq!(evidence, "one\nlet a;");
+}
+
+/// Of two that were cut, or of one that stands in a later one, only the longer is kept.
+#[test]
+fn evidence_that_stands_in_a_longer_one_is_said_once() {
+    let joined = |evidence: [&str; 2], end: &str| {
+        let handed = evidence.map(|evidence| {
+            let text = format!(
+                "===AGENT_RESULT===\nagent_id: x\n\n[F001] A\nseverity: Low\ncwe: CWE-79\nlocation: a.c:1\nsource: s\nsink: k\n\
+                 evidence:\n{evidence}{end}"
+            );
+            Handed { origin: "x.txt".into(), result: read(text.as_bytes()).results.remove(0) }
+        });
+        let merged = Merged::new(&Team::default(), handed.into());
+        merged.findings()[0].finding.evidence.as_ref().unwrap().as_str().to_owned()
+    };
+    let whole = format!("\n{END}");
+    assert_eq!(joined(["  b();", "  a();\n  b();\n  c();"], &whole), "a();\nb();\nc();");
+    assert_eq!(joined(["  let a", "  let a = b();"], ""), "let a = b();");
+    assert_eq!(joined(["  let a", "  let a = b();"], &whole), "let a\n\nlet a = b();");
+}
+
+#[test]
+fn what_is_not_recovered_is_said_with_its_number() {
+    let cut = result("x", &[("one", "CWE-89", "a.c:1")], "\n[F002] second\nseverity: High\n");
+    let report = Merged::new(&Team::default(), vec![cut.clone()]).report();
+    let disclosure = report.disclosure();
+    assert_eq!(
+        (report.findings().len(), disclosure.needs_reaudit(), disclosure.unrecovered().count),
+        (1, 1, 1)
+    );
+    assert_eq!(disclosure.unrecovered().basis, ["highest_id"]);
+    assert!(disclosure.dimensions().iter().all(|dimension| dimension.truncated && dimension.gap));
+    assert!(report.markdown().contains("| a | x | ⚠️ may have gaps |"), "{}", report.markdown());
+    // Its supplement brings the second one.
+    let supplement = result("x", &[("second", "CWE-22", "a.c:9")], END);
+    let report = Merged::new(&Team::default(), vec![cut, supplement]).report();
+    assert_eq!((report.findings().len(), report.disclosure().unrecovered().count), (2, 0));
+    assert!(report.disclosure().is_truncated());
+    assert!(report.markdown().contains("⚠️ truncated, then recovered"));
+}
+
+#[test]
+fn an_agent_of_the_team_that_hands_nothing_over_is_disclosed() {
+    let agents = vec![
+        Assignment { agent_id: "x".into(), dimensions: names("a,b"), max_turns: None },
+        Assignment { agent_id: "silent".into(), dimensions: names("c"), max_turns: Some(8) },
+    ];
+    let team = Team { agents, ..Team::default() };
+    let merged = Merged::new(&team, vec![result("x", &[], END)]);
+    let report = merged.report();
+    let silent = &report.disclosure().truncated_agents()[0];
+    assert_eq!((silent.agent_id.as_deref(), silent.recovery), (Some("silent"), RecoveryState::Pending));
+    assert!(silent.unrecovered.at_least);
+    assert_eq!(merged.agents()[1].next().unwrap().max_turns, Some(4));
+}
+
+#[test]
+fn a_file_without_an_agent_is_of_the_one_it_is_named_for() {
+    let agents = vec![Assignment { agent_id: "auth-2".into(), dimensions: names("a"), max_turns: None }];
+    let team = Team { agents, ..Team::default() };
+    let severe = read(b"nothing").results.remove(0);
+    for (origin, is_known) in [("r1/auth-2.txt", true), ("auth-2.retry.txt", true), ("auth-22.txt", false)] {
+        let merged = Merged::new(&team, vec![Handed { origin: origin.into(), result: severe.clone() }]);
+        assert_eq!(merged.not_attributed().count() == 0, is_known, "{origin}");
+    }
+}
+
+#[test]
+fn a_truncated_finding_is_annotated_unless_it_comes_again() {
+    let findings = [("one", "CWE-89", "a.c:1")];
+    let report = Merged::new(&Team::default(), vec![result("x", &findings, "")]).report();
+    assert!(report.findings()[0].finding.originally_truncated);
+    let again = vec![result("x", &findings, ""), result("x", &findings, END)];
+    let report = Merged::new(&Team::default(), again).report();
+    assert_eq!((report.findings().len(), report.findings()[0].finding.originally_truncated), (1, false));
+}
+
+#[test]
+fn compression_merges_what_has_the_same_weakness_and_file() {
+    let handed = result(
+        "x",
+        &[("one", "CWE-89", "a.c:1"), ("two", "CWE-89", "a.c:9-12"), ("three", "CWE-79", "a.c:1")],
+        END,
+    );
+    let findings: Vec<_> = handed.result.findings.into_iter().map(|read| read.finding).collect();
+    let compressed = compress(&findings);
+    assert_eq!(compressed.len(), 2);
+    assert_eq!(compressed[0].location.as_ref().unwrap().as_str(), "a.c:1-12");
+    assert_eq!(compressed[0].flow.as_deref(), Some("s → k"));
+}

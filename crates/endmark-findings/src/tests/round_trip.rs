@@ -1,0 +1,167 @@
+//! What is written in the canonical form is read again as it was, whatever stands in it. (AR-1)
+
+use proptest::prelude::*;
+
+use crate::{
+    Cut, Cwe, Evidence, Finding, FindingId, FindingState, Handed, Location, Merged, Severity, Team, Writing,
+    read,
+};
+
+/// What a reader stumbles over, at either end of a text and within.
+fn text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        2 => "[a-z]{1,6}",
+        2 => "\\PC{1,6}",
+        1 => any::<char>().prop_map(String::from),
+        1 => proptest::sample::select(&[
+            "- ", "| ", "# ", "1. ", "12) ", "> ", "* ", "**", "`", "```", "~~~", ", ", "、", ": ", " - ", "=", "->", "\\u{", "\\", "\\u",
+            "\u{1b}[31m", "\u{1b}]0;x\u{7}", "\r", "\n", "\r\n", "\n\n", "\t", " ", "\u{0}", "\u{9b}", "\u{2028}", "\u{feff}", "\u{3000}",
+            "N/A", "none", "<what it is>", "<x>", "{x}", "…", "[F002]", "===AGENT_RESULT===", "===AGENT_RESULT_END===", "severity: Low",
+            "[CHECKPOINT] turn:1", "Ｆ１：", "⚠️ ", "\"", "'", "escapes: unicode", "a | cwe: CWE-1", "High",
+        ][..]).prop_map(str::to_owned),
+    ];
+    proptest::collection::vec(piece, 0..5).prop_map(|pieces| pieces.concat())
+}
+
+fn finding() -> impl Strategy<Value = Finding> {
+    let field = || proptest::option::of(text());
+    let cwe = proptest::collection::btree_set(1_u32..2_000, 0..3);
+    (text(), (field(), field()), cwe, (field(), field(), field()), field(), any::<bool>()).prop_map(
+        |(title, (severity, location), cwe, (source, sink, flow), evidence, originally_truncated)| Finding {
+            id: FindingId::default(),
+            title,
+            severity: severity.and_then(|text| Severity::read(&text)),
+            cwe: cwe.into_iter().map(Cwe).collect(),
+            location: location.and_then(|text| Location::read(&text)),
+            source,
+            sink,
+            flow,
+            evidence: evidence.and_then(|text| Evidence::new(&text)),
+            originally_truncated,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_stands_in_a_result_is_read_again_as_it_was(
+        agent_id in text().prop_filter("somebody", |name| !name.trim().is_empty()),
+        dimensions in proptest::collection::vec(text().prop_filter("something", |name| !name.trim().is_empty()), 0..4),
+        findings in proptest::collection::vec(finding(), 0..4),
+    ) {
+        let mut findings = findings;
+        for (finding, number) in findings.iter_mut().zip(1..) {
+            finding.id = FindingId::numbered(number);
+        }
+        let writing = Writing {
+            agent_id: Some(&agent_id),
+            dimensions: &dimensions,
+            declared_findings: Some(findings.len()),
+            is_whole: true,
+        };
+        let text = writing.text(&findings);
+        prop_assert!(!text.contains(|sign: char| sign.is_control() && sign != '\n' && sign != '\t'), "{:?}", text);
+        let results = read(text.as_bytes()).results;
+        prop_assert_eq!(results.len(), 1, "{}", text);
+        let result = &results[0];
+        prop_assert_eq!(result.agent_id.as_deref(), Some(agent_id.as_str()), "{}", text);
+        prop_assert_eq!(&result.dimensions, &dimensions, "{}", text);
+        prop_assert_eq!(result.cut, Cut::Whole, "{}", text);
+        let read: Vec<Finding> = result.findings.iter().map(|read| read.finding.clone()).collect();
+        prop_assert_eq!(&read, &findings, "{}", text);
+        // And a report of it drives no terminal.
+        let merged = Merged::new(&Team::default(), vec![Handed { origin: "a\u{1b}.txt".into(), result: result.clone() }]);
+        let report = merged.report().markdown();
+        prop_assert!(!report.contains(|sign: char| sign.is_control() && sign != '\n' && sign != '\t'), "{:?}", report);
+    }
+}
+
+/// What needs no escapes is written without them, to the letter as the form has it.
+#[test]
+fn only_what_could_not_be_read_is_escaped() {
+    let written = |title: &str, dimension: &str| {
+        let finding = Finding {
+            id: FindingId::numbered(1),
+            title: title.to_owned(),
+            severity: Some(Severity::High),
+            location: Location::read("a.rs:1"),
+            source: Some("input".into()),
+            sink: Some("query".into()),
+            evidence: Evidence::new("\"\\u{1b}[0m\""),
+            ..Finding::default()
+        };
+        let dimensions = [dimension.to_owned(), "b".to_owned()];
+        let writing = Writing {
+            agent_id: Some("a-1"),
+            dimensions: &dimensions,
+            declared_findings: None,
+            is_whole: true,
+        };
+        let text = writing.text([&finding]);
+        let again = read(text.as_bytes()).results.remove(0);
+        assert_eq!(again.findings[0].finding, finding, "{text}");
+        assert_eq!(again.findings[0].state, FindingState::Complete, "{text}");
+        assert_eq!(again.dimensions, dimensions, "{text}");
+        text
+    };
+    let plain = written("SQL from `name`", "a");
+    assert!(!plain.contains("escapes") && plain.contains("  \"\\u{1b}[0m\"\n"), "{plain}");
+    for (title, dimension, escaped) in [
+        ("- x", "a", "[F001] \\u{2d} \\u{78}\n"),
+        ("# x", "a", "[F001] # x\n"),
+        ("1. x", "a", "[F001] 1. x\n"),
+        ("\u{1b}[31mx", "a", "[F001] \\u{1b}[31mx\n"),
+        ("| x", "a", "[F001] \\u{7c} \\u{78}\n"),
+        ("x", "a, and more", "dimensions: \\u{61}\\u{2c} and mor\\u{65}, b\n"),
+    ] {
+        let text = written(title, dimension);
+        assert!(text.contains(escaped), "{text}");
+    }
+}
+
+/// A finding of three weaknesses, in one of two files, on a few of its lines.
+fn neighbour() -> impl Strategy<Value = Finding> {
+    let cwe = proptest::sample::subsequence(vec![79_u32, 89, 22], 1..=2);
+    let place = (proptest::sample::select(&["a.rs", "b.rs"][..]), 1_u32..30, 0_u32..9);
+    (0_u32..400, cwe, place).prop_map(|(number, cwe, (file, start, more))| Finding {
+        id: FindingId::default(),
+        title: format!("Problem {number}"),
+        severity: Severity::read("High"),
+        cwe: cwe.into_iter().map(Cwe).collect(),
+        location: Location::read(&format!("{file}:{start}-{}", start + more)),
+        source: Some(format!("s{number}")),
+        sink: Some(format!("k{number}")),
+        flow: None,
+        evidence: Evidence::new(&format!("e{number}();")),
+        originally_truncated: false,
+    })
+}
+
+fn of_one_agent(findings: &[Finding]) -> Merged {
+    let mut numbered = findings.to_vec();
+    for (finding, number) in numbered.iter_mut().zip(1..) {
+        finding.id = FindingId::numbered(number);
+    }
+    let dimensions = ["d".to_owned()];
+    let writing =
+        Writing { agent_id: Some("a-1"), dimensions: &dimensions, declared_findings: None, is_whole: true };
+    let results = read(writing.text(&numbered).as_bytes()).results;
+    let handed = |result| Handed { origin: "a-1.txt".to_owned(), result };
+    Merged::new(&Team::default(), results.into_iter().map(handed).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn merging_what_is_merged_changes_nothing(findings in proptest::collection::vec(neighbour(), 1..14)) {
+        let of = |merged: &Merged| -> Vec<Finding> {
+            merged.findings().iter().map(|merged| merged.finding.clone()).collect()
+        };
+        let once = of(&of_one_agent(&findings));
+        let twice = of(&of_one_agent(&once));
+        prop_assert_eq!(once, twice);
+    }
+}

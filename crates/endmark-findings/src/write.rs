@@ -1,0 +1,191 @@
+//! The canonical form. (AR-1)
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use super::escapes::{Extent, FIELD, escaped};
+use super::finding::{Evidence, Finding, FindingId, Severity};
+use super::location::Location;
+use super::read::{reads_as_agent, reads_as_dimension, reads_as_evidence, reads_as_title, reads_as_value};
+
+/// A result that is to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct Writing<'a> {
+    /// Whose it is.
+    pub agent_id: Option<&'a str>,
+    /// What was looked into.
+    pub dimensions: &'a [String],
+    /// How many findings there are, or were meant to be.
+    pub declared_findings: Option<usize>,
+    /// Whether it is whole: without that it gets no end marker.
+    pub is_whole: bool,
+}
+
+impl Writing<'_> {
+    /// The result with these findings in the canonical form (AR-1).
+    ///
+    /// What is read from it again is the same. Where a text could not be read as it is (a control character, a title that
+    /// begins with `- `, a dimension with a comma), the header says `escapes: unicode`, and what is in the way is written as
+    /// `\u{1b}`. No line of evidence can be taken for a marker or a finding, since each is
+    /// indented, and none for a finding's end, since none is empty.
+    ///
+    /// ```
+    /// use endmark_findings::{Finding, FindingId, Writing};
+    ///
+    /// let finding = Finding { id: FindingId::numbered(1), title: "Fixed key".into(), ..Finding::default() };
+    /// let writing = Writing {
+    ///     agent_id: Some("crypto-1"),
+    ///     dimensions: &["keys".into()],
+    ///     declared_findings: Some(1),
+    ///     is_whole: true,
+    /// };
+    /// assert_eq!(
+    ///     writing.text([&finding]),
+    ///     "===AGENT_RESULT===\nagent_id: crypto-1\ndimensions: keys\ndeclared_findings: 1\n\n[F001] Fixed key\n\
+    ///      ===AGENT_RESULT_END===\n"
+    /// );
+    /// ```
+    pub fn text<'f>(&self, findings: impl IntoIterator<Item = &'f Finding>) -> String {
+        let findings: Vec<&Finding> = findings.into_iter().collect();
+        let values = || findings.iter().flat_map(|finding| values(finding));
+        let is_plain = self.agent_id.is_none_or(reads_as_agent)
+            && self.dimensions.iter().all(|dimension| reads_as_dimension(dimension))
+            && values().all(|(name, value)| reads_as_value(name, value))
+            && findings.iter().all(|finding| reads_as_title(&finding.title))
+            && findings.iter().filter_map(|finding| finding.evidence.as_ref()).all(reads_as_evidence);
+        let spelling = if is_plain { Spelling::Plain } else { Spelling::Escaped };
+        let mut text = String::from("===AGENT_RESULT===\n");
+        if spelling == Spelling::Escaped {
+            let (name, value) = FIELD;
+            // Writing to a string cannot fail, here and below.
+            let _ = writeln!(text, "{name}: {value}");
+        }
+        if let Some(agent_id) = self.agent_id {
+            let _ = writeln!(text, "agent_id: {}", spelling.of(agent_id, reads_as_agent));
+        }
+        if !self.dimensions.is_empty() {
+            let dimensions: Vec<Cow<'_, str>> =
+                self.dimensions.iter().map(|dimension| spelling.of(dimension, reads_as_dimension)).collect();
+            let _ = writeln!(text, "dimensions: {}", dimensions.join(", "));
+        }
+        if let Some(declared) = self.declared_findings {
+            let _ = writeln!(text, "declared_findings: {declared}");
+        }
+        for (finding, place) in findings.into_iter().zip(1..) {
+            text.push('\n');
+            write_finding(&mut text, finding, place, spelling);
+        }
+        text.push_str(if self.is_whole { "===AGENT_RESULT_END===\n" } else { "\n" });
+        text
+    }
+}
+
+/// How the texts of a result are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    /// As they are.
+    Plain,
+    /// With escapes in those that would not be read as they are.
+    Escaped,
+}
+
+impl Spelling {
+    /// A text that is to be read again as it is, which this decides.
+    fn of(self, text: &str, reads: impl Fn(&str) -> bool) -> Cow<'_, str> {
+        if self == Self::Plain {
+            return Cow::Borrowed(text);
+        }
+        let mut extents =
+            [Extent::Control, Extent::Ends].into_iter().map(|extent| escaped(text, extent, false));
+        // What is not read as it stands here would not be after its escapes are taken back either.
+        Cow::Owned(
+            extents.find(|spelled| reads(spelled)).unwrap_or_else(|| escaped(text, Extent::All, false)),
+        )
+    }
+}
+
+/// The fields of a finding that have one line each, with what is said.
+fn values(finding: &Finding) -> impl Iterator<Item = (&'static str, &str)> {
+    [
+        ("severity", finding.severity.as_ref().map(Severity::name)),
+        ("location", finding.location.as_ref().map(Location::as_str)),
+        ("source", finding.source.as_deref()),
+        ("sink", finding.sink.as_deref()),
+        ("flow", finding.flow.as_deref()),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name, value?)))
+}
+
+fn write_finding(text: &mut String, finding: &Finding, place: u32, spelling: Spelling) {
+    let title = spelling.of(&finding.title, reads_as_title);
+    let title = if finding.title.is_empty() { "" } else { &title };
+    let _ = writeln!(text, "{}", head(&finding.id, title, place).trim_end());
+    for (name, value) in values(finding) {
+        let _ = writeln!(text, "{name}: {}", spelling.of(value, |value| reads_as_value(name, value)));
+        if name == "severity" && !finding.cwe.is_empty() {
+            let _ = writeln!(text, "cwe: {}", finding.cwe_text());
+        }
+    }
+    if finding.severity.is_none() && !finding.cwe.is_empty() {
+        let _ = writeln!(text, "cwe: {}", finding.cwe_text());
+    }
+    if finding.originally_truncated {
+        text.push_str("originally_truncated: true\n");
+    }
+    if let Some(evidence) = &finding.evidence {
+        text.push_str("evidence:\n");
+        write_evidence(text, evidence, spelling);
+    }
+}
+
+/// The line that a finding begins with. An id of another form stands before its title: `[F002] SQLI-1: …`.
+fn head(id: &FindingId, title: &str, place: u32) -> String {
+    match FindingId::read(id.as_str()) {
+        Some(_) => format!("[{id}] {title}"),
+        None if id.as_str().is_empty() => format!("[{}] {title}", FindingId::numbered(place)),
+        None => format!("[{}] {id}: {title}", FindingId::numbered(place)),
+    }
+}
+
+/// A text without line breaks.
+pub(super) fn one_line(text: &str) -> Cow<'_, str> {
+    let text = text.trim();
+    if text.contains(['\n', '\r']) {
+        Cow::Owned(
+            text.split(['\n', '\r'])
+                .map(str::trim)
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join(" "),
+        )
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+fn write_evidence(text: &mut String, evidence: &Evidence, spelling: Spelling) {
+    let spelled = match spelling {
+        Spelling::Plain => Cow::Borrowed(evidence.as_str()),
+        Spelling::Escaped if reads_as_evidence(evidence) => {
+            Cow::Owned(escaped(evidence.as_str(), Extent::Control, true))
+        }
+        Spelling::Escaped => Cow::Owned(escaped(evidence.as_str(), Extent::Ends, true)),
+    };
+    // A fence in front would be taken for a mere wrapping, unless it is itself wrapped.
+    let first = spelled.trim_start();
+    let fence = (first.starts_with("```") || first.starts_with("~~~")).then(|| fence_around(&spelled));
+    for line in fence.as_deref().into_iter().chain(spelled.split('\n')).chain(fence.as_deref()) {
+        let _ = writeln!(text, "  {line}");
+    }
+}
+
+/// A fence that no line of the text can close.
+pub(super) fn fence_around(text: &str) -> String {
+    let (mut longest, mut run) = (2, 0);
+    for character in text.chars() {
+        run = if character == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    "`".repeat(longest + 1)
+}

@@ -1,0 +1,164 @@
+//! Formatting correction: the prompt that asks for it, and the document in the answer (PC-6).
+
+mod kept;
+
+pub(crate) use kept::first_lost;
+
+use std::fmt::Write as _;
+
+use crate::detect::detect;
+use crate::{Format, Open, SchemaProblem, Truncation, Verdict};
+
+/// The most problems a prompt lists; a model that mends these mends the others with them.
+const MAX_PROBLEMS: usize = 20;
+
+/// The longest message a prompt quotes, in characters: some validators quote the whole document.
+const MAX_MESSAGE_CHARS: usize = 500;
+
+/// The prompt that asks for a corrected document: the validator's own messages, sorted by path, then
+/// message, and that nothing but the whole document is wanted (PC-6).
+///
+/// ```
+/// use endmark_recovery::{SchemaProblem, build_correction_prompt};
+/// let problem = SchemaProblem { path: "/age".into(), message: "\"x\" is not of type \"integer\"".into() };
+/// assert!(build_correction_prompt(&[problem]).contains("- /age: \"x\" is not of type \"integer\"\n"));
+/// ```
+pub fn build_correction_prompt(problems: &[SchemaProblem]) -> String {
+    let sorted = in_stable_order(problems.to_vec());
+    let mut prompt = String::from("The JSON in your last reply is not what was asked for:\n");
+    for problem in sorted.iter().take(MAX_PROBLEMS) {
+        let line = problem.to_string();
+        // A message of several lines would not be told from the next problem.
+        let mut line: String = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Some((end, _)) = line.char_indices().nth(MAX_MESSAGE_CHARS) {
+            line.truncate(end);
+            line.push('…');
+        }
+        let _ = writeln!(prompt, "- {line}");
+    }
+    if let Some(more) = sorted.len().checked_sub(MAX_PROBLEMS).filter(|more| *more > 0) {
+        let _ = writeln!(prompt, "- and {more} more of the same kind");
+    }
+    prompt.push_str(
+        "Return the corrected JSON document, complete from its first to its last character. \
+         Keep everything in it that is already right. Output ONLY the JSON.",
+    );
+    prompt
+}
+
+/// Problems sorted by path, then message, each once.
+pub(crate) fn in_stable_order(mut problems: Vec<SchemaProblem>) -> Vec<SchemaProblem> {
+    problems.sort();
+    problems.dedup();
+    problems
+}
+
+/// The one whole JSON document in a reply: the reply itself, the content of its only code fence that is
+/// one, or what stands between its first and its last bracket (PC-6). None if there is no such document, or
+/// more than one fence has one.
+///
+/// ```
+/// use endmark_recovery::extract_json;
+/// assert_eq!(extract_json("Here it is:\n```json\n{\"a\": 1}\n```\n"), Some("{\"a\": 1}"));
+/// assert_eq!(extract_json("{\"a\": "), None);
+/// ```
+pub fn extract_json(reply: &str) -> Option<&str> {
+    let reply = reply.trim();
+    if is_whole(reply) {
+        return Some(reply);
+    }
+    let mut fenced = fenced_blocks(reply).into_iter().filter(|block| is_whole(block));
+    match (fenced.next(), fenced.next()) {
+        (Some(only), None) => return Some(only),
+        (Some(_), Some(_)) => return None,
+        (None, _) => {}
+    }
+    let start = reply.find(['{', '['])?;
+    let end = reply.rfind(['}', ']'])? + 1;
+    reply.get(start..end).filter(|document| is_whole(document))
+}
+
+fn is_whole(text: &str) -> bool {
+    detect(text.as_bytes(), &Format::Json).verdict.is_whole()
+}
+
+/// The contents of the closed code fences. A JSON string has no line breaks, so no line of a document
+/// begins like a fence.
+fn fenced_blocks(reply: &str) -> Vec<&str> {
+    let mut blocks = Vec::new();
+    let mut open: Option<usize> = None;
+    let mut at = 0;
+    for line in reply.split_inclusive('\n') {
+        let end = at + line.len();
+        if line.trim_start().starts_with("```") {
+            open = match open {
+                None => Some(end),
+                Some(start) => {
+                    blocks.extend(reply.get(start..at).map(str::trim));
+                    None
+                }
+            };
+        }
+        at = end;
+    }
+    blocks
+}
+
+/// What is wrong with a text that is no whole document; none if it is one.
+pub(crate) fn malformation(text: &str) -> Option<SchemaProblem> {
+    let message = match detect(text.as_bytes(), &Format::Json).verdict {
+        Verdict::Whole => return None,
+        Verdict::Truncated(_) => "the JSON ends before it is complete".to_owned(),
+        Verdict::Malformed { index, reason } => {
+            format!("the text is not valid JSON at byte {index}: {reason}")
+        }
+    };
+    Some(SchemaProblem { path: String::new(), message })
+}
+
+/// The valid beginning of a text as a whole document, everything open in it closed, so that a schema can
+/// say what is missing. It is shown to validators only, and is never handed to anyone: its end is made up.
+pub(crate) fn closed_for_validation(text: &str) -> Option<String> {
+    let verdict = detect(text.as_bytes(), &Format::Json).verdict;
+    let cut = match verdict {
+        Verdict::Whole => return Some(text.to_owned()),
+        Verdict::Truncated(cut) => cut,
+        Verdict::Malformed { index, .. } => {
+            let valid = text.get(..text.floor_char_boundary(index))?;
+            match detect(valid.as_bytes(), &Format::Json).verdict {
+                Verdict::Truncated(cut) => cut,
+                Verdict::Whole => return Some(valid.to_owned()),
+                Verdict::Malformed { .. } => return None,
+            }
+        }
+    };
+    close(text.get(..cut.truncation_index)?, &cut)
+}
+
+fn close(settled: &str, cut: &Truncation) -> Option<String> {
+    let mut brackets = String::new();
+    let mut quote = "";
+    for open in cut.open.iter().rev() {
+        match open {
+            Open::Object => brackets.push('}'),
+            Open::Array => brackets.push(']'),
+            Open::String => quote = "\"",
+            // Never open in JSON.
+            Open::Fence { .. } | Open::Link | Open::Row | Open::Tag(_) | Open::Markup(_) => return None,
+        }
+    }
+    let beginning = settled.trim_end();
+    if beginning.is_empty() {
+        return None;
+    }
+    let without_comma = beginning.strip_suffix(',').unwrap_or(beginning);
+    // In an open string the settled part is closed as it is; a key or a colon before the cut gets a value.
+    let stem = if quote.is_empty() { without_comma } else { settled };
+    ["", "null", ":null"]
+        .into_iter()
+        .map(|value| format!("{stem}{quote}{value}{brackets}"))
+        .find(|document| is_whole(document))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! How long to wait before a further try.
+
+use std::time::Duration;
+
+/// The middle of the first pause: long enough for a connection that was reset to be made anew elsewhere,
+/// short beside the seconds a reply takes.
+pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
+/// The middle of the longest pause: a server that loads its model is found soon after it is there.
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// By how much of itself a wait that the upstream asked for is spread: clients that were refused together
+/// do not come back together, and none comes early.
+const SPREAD_PERCENT: u32 = 10;
+
+/// The pause before the try after `tries` failed ones: doubling up to [`LONGEST_PAUSE`], and spread evenly from
+/// half of that to one and a half, so that clients that failed together do not come back together.
+///
+/// `random` is any number, evenly spread.
+///
+/// ```
+/// use std::time::Duration;
+/// use endmark_recovery::failover::pause;
+/// assert_eq!(pause(1, 0), Duration::from_millis(125));
+/// assert!(pause(2, u32::MAX) > Duration::from_millis(749));
+/// ```
+pub fn pause(tries: u32, random: u32) -> Duration {
+    let doublings = tries.saturating_sub(1).min(16);
+    let middle = FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE);
+    middle / 2 + share(middle, random)
+}
+
+/// The wait that an upstream asked for with `Retry-After`: never shorter, and at most a tenth longer.
+///
+/// ```
+/// use std::time::Duration;
+/// use endmark_recovery::failover::wait_as_told;
+/// assert_eq!(wait_as_told(Duration::from_secs(2), 0), Duration::from_secs(2));
+/// assert!(wait_as_told(Duration::from_secs(2), u32::MAX) <= Duration::from_millis(2_200));
+/// ```
+pub fn wait_as_told(told: Duration, random: u32) -> Duration {
+    told.saturating_add(share(told.saturating_mul(SPREAD_PERCENT) / 100, random))
+}
+
+/// As much of `whole` as `random` is of the largest random number.
+fn share(whole: Duration, random: u32) -> Duration {
+    let nanos = whole.as_nanos().saturating_mul(random.into()) / u128::from(u32::MAX);
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,83 @@
+//! How much of the traffic may be further tries.
+
+use std::time::Duration;
+
+/// Over how many seconds traffic is counted: long enough for a share of few requests to mean something, short
+/// enough for a calm minute not to pay for a storm.
+pub const BUDGET_WINDOW_SECONDS: u64 = SECONDS as u64;
+
+/// The same, as a length.
+const SECONDS: usize = 10;
+
+/// One second of the window: traffic in it, and which second it is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Second {
+    number: u64,
+    requests: u64,
+    retries: u64,
+}
+
+/// Bounds further tries to a share of the requests, and a floor that lets a few through where there is little
+/// traffic: an upstream in trouble is not brought down by those who wait for it.
+///
+/// With every further try, those of the last [`BUDGET_WINDOW_SECONDS`] are at most `share_percent` of the requests
+/// of that time, and `floor_per_second` a second. A gateway has one for each upstream.
+///
+/// ```
+/// use std::time::Duration;
+/// use endmark_recovery::failover::RetryBudget;
+/// let mut budget = RetryBudget::new(20, 0);
+/// let now = Duration::from_secs(1);
+/// (0..10).for_each(|_| budget.request(now));
+/// assert_eq!((0..10).filter(|_| budget.try_retry(now)).count(), 2);
+/// ```
+#[derive(Debug, Clone)]
+pub struct RetryBudget {
+    share_percent: u64,
+    floor_per_second: u64,
+    seconds: [Second; SECONDS],
+}
+
+impl RetryBudget {
+    /// A budget of this share of the requests, and this many a second at least.
+    pub fn new(share_percent: u32, floor_per_second: u32) -> Self {
+        Self {
+            share_percent: share_percent.into(),
+            floor_per_second: floor_per_second.into(),
+            seconds: [Second::default(); SECONDS],
+        }
+    }
+
+    /// Counts a request, `now` after the start.
+    pub fn request(&mut self, now: Duration) {
+        self.second(now).requests += 1;
+    }
+
+    /// Takes one further try out of the budget; false where there is none left.
+    pub fn try_retry(&mut self, now: Duration) -> bool {
+        self.second(now);
+        let oldest = now.as_secs().saturating_sub(BUDGET_WINDOW_SECONDS - 1);
+        let inside = self.seconds.iter().filter(|second| second.number >= oldest);
+        let (requests, retries) = inside.fold((0_u64, 0_u64), |(requests, retries), second| {
+            (requests.saturating_add(second.requests), retries.saturating_add(second.retries))
+        });
+        let floor = self.floor_per_second.saturating_mul(BUDGET_WINDOW_SECONDS);
+        let allowed = (requests.saturating_mul(self.share_percent) / 100).saturating_add(floor);
+        if retries >= allowed {
+            return false;
+        }
+        self.second(now).retries += 1;
+        true
+    }
+
+    /// The second of this time, empty if it is a new one.
+    fn second(&mut self, now: Duration) -> &mut Second {
+        let number = now.as_secs();
+        // The remainder is below the number of seconds, which is small.
+        let second = &mut self.seconds[(number % BUDGET_WINDOW_SECONDS) as usize];
+        if second.number != number {
+            *second = Second { number, ..Second::default() };
+        }
+        second
+    }
+}

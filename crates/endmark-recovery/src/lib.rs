@@ -1,0 +1,40 @@
+#![doc = include_str!("../README.md")]
+
+mod correction;
+mod ending;
+pub mod failover;
+mod judge;
+#[cfg(test)]
+mod literal_names;
+#[cfg(test)]
+mod outcomes;
+mod pipeline;
+mod prompt;
+mod resume;
+pub mod stitch;
+mod validate;
+
+pub use correction::{build_correction_prompt, extract_json};
+pub use ending::{Ending, Stop};
+pub use judge::{CutKind, Evidence, Judgement, judge};
+pub use pipeline::{
+    CorrectionAsk, MAX_CORRECTION_ATTEMPTS, Pipeline, PipelineOutcome, PipelinePolicy, PipelineResult,
+    PipelineStep,
+};
+pub use prompt::{
+    INSTRUCTION_PLACEHOLDER, PromptTemplateError, TOKEN_PLACEHOLDER, build_resume_prompt,
+    check_prompt_template,
+};
+pub use resume::{
+    AskFailure, ExhaustedCause, Join, MAX_RESUME_ATTEMPTS, OnAmbiguous, PieceRecord, PieceRole,
+    PromptedStream, Reply, Resume, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep,
+    Shown, Strategies, StrategiesError, Strategy, Wanted, resume_if_truncated,
+};
+pub use stitch::{
+    AskedFrom, MergeError, Merged, Outcome, Seam, SeamStyle, StitchError, Stitched, continue_message,
+    continue_shown, merge_chunks, stitch,
+};
+pub use validate::{SchemaProblem, Validate};
+
+// What every room here reads texts with.
+use endmark_text::{Format, Open, Truncation, UnfinishedKind, Verdict, detect};

@@ -1,0 +1,240 @@
+//! Every outcome that prompts, merging, resuming and the pipeline can have, each in a test of its name.
+
+mod prompts {
+    use crate::{PromptTemplateError, check_prompt_template};
+
+    #[test]
+    fn prompt_template_error_no_token() {
+        assert_eq!(check_prompt_template("Go on!"), Err(PromptTemplateError::NoToken));
+    }
+
+    #[test]
+    fn prompt_template_error_unknown_placeholder() {
+        let error = PromptTemplateError::UnknownPlaceholder("{token}".to_owned());
+        assert_eq!(check_prompt_template("After {token}"), Err(error));
+    }
+}
+
+mod merging {
+    use crate::{AskedFrom, Format, MergeError, Merged, Outcome, Stitched, merge_chunks, stitch};
+
+    fn merge(initial: &str, continuation: &str, from: AskedFrom) -> Result<Merged, MergeError> {
+        merge_chunks(initial, continuation, &Format::Json, from)
+    }
+
+    fn stitched(initial: &str, continuation: &str, from: AskedFrom) -> (Outcome, &'static str, String) {
+        let chunks = [initial.to_owned(), continuation.to_owned()];
+        let Stitched { outcome, text, error, .. } = stitch(&chunks, &Format::Json, from);
+        (outcome, error.map_or("", |error| error.code), text)
+    }
+
+    #[test]
+    fn merge_whole() {
+        assert_eq!(merge("[1, 2", "3]", AskedFrom::Cut).unwrap().text, "[1, 23]");
+        assert_eq!(stitched("[1, 2", "3]", AskedFrom::Cut), (Outcome::Whole, "", "[1, 23]".to_owned()));
+    }
+
+    #[test]
+    fn merge_error_ambiguous() {
+        let error = merge("[1, 2", "3]", AskedFrom::Unknown).unwrap_err();
+        assert_eq!(error.code(), "ambiguous");
+        assert_eq!(
+            error.to_string(),
+            "the seam is ambiguous: another seam could be right as well as the best"
+        );
+        let MergeError::Ambiguous { best, alternatives } = error else { panic!("{error:?}") };
+        assert_eq!((alternatives, best.seam.alternatives), (1, 1));
+        assert_eq!(
+            stitched("[1, 2", "3]", AskedFrom::Unknown),
+            (Outcome::Ambiguous, "ambiguous", best.text.clone())
+        );
+        let error = |alternatives| MergeError::Ambiguous { best: best.clone(), alternatives }.to_string();
+        assert!(error(0).contains("something else could be right"));
+        assert!(error(2).contains("2 other seams could be right"));
+    }
+
+    #[test]
+    fn merge_error_still_truncated() {
+        let error = merge("[1, ", "2, ", AskedFrom::Token).unwrap_err();
+        assert_eq!(error.code(), "still_truncated");
+        let MergeError::StillTruncated { merged } = error else { panic!("{error:?}") };
+        assert_eq!(merged.text, "[1, 2, ");
+        let expected = (Outcome::Error, "still_truncated", "[1, 2, ".to_owned());
+        assert_eq!(stitched("[1, ", "2, ", AskedFrom::Token), expected);
+    }
+
+    #[test]
+    fn merge_error_malformed() {
+        let error = merge("[1, }", "2]", AskedFrom::Cut).unwrap_err();
+        assert_eq!(error.code(), "malformed");
+        let MergeError::Malformed { attempt, verified_len, .. } = error else { panic!("{error:?}") };
+        assert_eq!((attempt.as_str(), verified_len), ("[1, }2]", 4));
+        let expected = (Outcome::Error, "malformed", "[1, ".to_owned());
+        assert_eq!(stitched("[1, }", "2]", AskedFrom::Cut), expected);
+    }
+
+    #[test]
+    fn merge_error_no_seam() {
+        let error = merge("[1, ", " \n", AskedFrom::Cut).unwrap_err();
+        assert_eq!(error.code(), "no_seam");
+        let MergeError::NoSeam { attempt, verified_len, .. } = error else { panic!("{error:?}") };
+        assert_eq!((attempt.as_str(), verified_len), ("[1,  \n", 4));
+        let expected = (Outcome::Error, "no_seam", "[1, ".to_owned());
+        assert_eq!(stitched("[1, ", " \n", AskedFrom::Cut), expected);
+    }
+
+    /// Without a continuation there is no seam, and the answer is what detection says.
+    #[test]
+    fn stitch_of_one_part() {
+        let one = |text: &str| {
+            let Stitched { outcome, text, seams, error } =
+                stitch(&[text.to_owned()], &Format::Json, AskedFrom::Cut);
+            assert!(seams.is_empty());
+            (outcome, error.map_or("", |error| error.code), text)
+        };
+        assert_eq!(one("[1]"), (Outcome::Whole, "", "[1]".to_owned()));
+        assert_eq!(one("[1"), (Outcome::Error, "still_truncated", "[1".to_owned()));
+        assert_eq!(one("[1}"), (Outcome::Error, "malformed", "[1".to_owned()));
+    }
+}
+
+mod resuming {
+    use crate::{
+        AskFailure, AskedFrom, Ending, ExhaustedCause, Format, Join, Reply, ResumeOutcome, ResumePolicy,
+        Stop, resume_if_truncated,
+    };
+
+    type Answer = Result<(Reply, Join), AskFailure>;
+
+    fn resume(first: Reply, answer: impl Fn() -> Answer) -> ResumeOutcome {
+        let mut asked = 0;
+        resume_if_truncated(ResumePolicy::default(), Some(Format::Json), first, |_ask| {
+            asked += 1;
+            assert!(asked < 100, "it does not end");
+            answer()
+        })
+    }
+
+    fn exhausted(answer: impl Fn() -> Answer) -> ExhaustedCause {
+        match resume(Reply::stopped("[1, 2", Stop::Limit), answer) {
+            ResumeOutcome::Exhausted(exhausted) => exhausted.cause,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn says(text: &'static str, stop: Stop, join: Join) -> impl Fn() -> Answer {
+        move || Ok((Reply::stopped(text, stop), join))
+    }
+
+    #[test]
+    fn resume_outcome_whole() {
+        let outcome = resume(Reply::stopped("[1, 2", Stop::Limit), says("3]", Stop::Normal, Join::Exact));
+        assert!(matches!(outcome, ResumeOutcome::Whole { text, attempts: 1, .. } if text == "[1, 23]"));
+    }
+
+    #[test]
+    fn resume_outcome_passed() {
+        let outcome = resume(Reply::stopped("[1, 2", Stop::Refused), || panic!("it is asked"));
+        assert_eq!(outcome, ResumeOutcome::Passed);
+    }
+
+    #[test]
+    fn resume_outcome_exhausted() {
+        let first = Reply::stopped("[1, 2", Stop::Limit);
+        let ResumeOutcome::Exhausted(end) = resume(first, says(", 3", Stop::Limit, Join::Exact)) else {
+            panic!("not exhausted")
+        };
+        assert_eq!((end.attempts, end.merged_raw.as_str(), end.verified_len), (2, "[1, 2, 3, 3", 11));
+    }
+
+    #[test]
+    fn exhausted_cause_attempts() {
+        assert_eq!(exhausted(says(", 3", Stop::Limit, Join::Exact)), ExhaustedCause::Attempts);
+    }
+
+    #[test]
+    fn exhausted_cause_no_progress() {
+        assert_eq!(exhausted(says("", Stop::Normal, Join::Exact)), ExhaustedCause::NoProgress);
+    }
+
+    #[test]
+    fn exhausted_cause_ambiguous() {
+        let unknown = Join::Stitched(AskedFrom::Unknown);
+        assert_eq!(exhausted(says("3]", Stop::Normal, unknown)), ExhaustedCause::Ambiguous);
+    }
+
+    #[test]
+    fn exhausted_cause_refused() {
+        assert_eq!(exhausted(says("No.", Stop::Refused, Join::Exact)), ExhaustedCause::Refused);
+    }
+
+    #[test]
+    fn exhausted_cause_stopped() {
+        let cancelled = || Ok((Reply::broken(", 3", Ending::Cancelled), Join::Exact));
+        assert_eq!(exhausted(cancelled), ExhaustedCause::Stopped);
+    }
+
+    #[test]
+    fn ask_failure_rejected() {
+        let failure = AskFailure::Rejected("prefill".to_owned());
+        assert_eq!(failure.to_string(), "the request was refused: prefill");
+        assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::Rejected);
+    }
+
+    #[test]
+    fn ask_failure_lost() {
+        let failure = AskFailure::Lost("reset".to_owned());
+        assert_eq!(failure.to_string(), "the upstream is gone: reset");
+        assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::Attempts);
+    }
+
+    #[test]
+    fn ask_failure_unfit() {
+        let failure = AskFailure::Unfit("other whitespace".to_owned());
+        assert_eq!(failure.to_string(), "what came does not go on from there: other whitespace");
+        assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::Attempts);
+    }
+
+    #[test]
+    fn ask_failure_unusable() {
+        let failure = AskFailure::Unusable("an image".to_owned());
+        assert_eq!(failure.to_string(), "what came cannot be joined: an image");
+        assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::NoProgress);
+    }
+
+    #[test]
+    fn ask_failure_final() {
+        let failure = AskFailure::Final("no such model".to_owned());
+        assert_eq!(failure.to_string(), "the request was refused for good: no such model");
+        assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::Refused);
+    }
+
+    #[test]
+    fn ask_failure_budget() {
+        let failure = AskFailure::Budget("100 tokens".to_owned());
+        assert_eq!(failure.to_string(), "no budget is left: 100 tokens");
+        assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::Budget);
+    }
+}
+
+/// What a machine may do unless it is told otherwise (PC-5, PC-6), and what is known of a reply that broke.
+mod defaults {
+    use crate::{Ending, OnAmbiguous, PipelinePolicy, Reply, ResumePolicy};
+
+    #[test]
+    fn policies() {
+        let resume =
+            ResumePolicy { max_attempts: 2, on_ambiguous: OnAmbiguous::Stop, ..ResumePolicy::default() };
+        assert_eq!(ResumePolicy::default(), resume);
+        assert_eq!(
+            PipelinePolicy::default(),
+            PipelinePolicy { resume, max_corrections: 1, may_change: false }
+        );
+    }
+
+    #[test]
+    fn a_broken_reply_says_nothing() {
+        let reply = Reply::broken("a", Ending::Dropped);
+        assert_eq!((reply.stop, reply.output_tokens, reply.limit, reply.reasoned), (None, None, None, false));
+    }
+}

@@ -1,0 +1,348 @@
+//! Takes a reply through its stages: truncation resume, schema validation, formatting correction (PC-6).
+
+mod outcome;
+
+use std::fmt;
+
+pub use outcome::{
+    CorrectionAsk, MAX_CORRECTION_ATTEMPTS, PipelineOutcome, PipelinePolicy, PipelineResult, PipelineStep,
+};
+
+use crate::correction::{closed_for_validation, first_lost, in_stable_order, malformation};
+use crate::detect::detect;
+use crate::{
+    AskFailure, CutKind, Ending, Format, Join, Judgement, PieceRecord, PieceRole, Reply, Resume,
+    ResumeExhausted, ResumeOutcome, ResumeStep, SchemaProblem, Seam, Validate, Verdict,
+    build_correction_prompt, extract_json, judge,
+};
+
+/// Says what is wrong with a document, and may be shared with other threads.
+type Validator = Box<dyn Validate + Send + Sync>;
+
+/// What is wrong with an exhausted text that is a valid document all the same.
+const UNSURE: &str = "it came in pieces, and where they meet something may be missing or there twice";
+
+/// Takes one reply through its stages (PC-6), in this order, always:
+///
+/// 1. truncation resume `[3_MCP-TAS-072]`,
+/// 2. schema validation `[3_MCP-TAS-071]`,
+/// 3. formatting correction `[3_MCP-TAS-071]`.
+///
+/// Driven like [`Resume`]:
+///
+/// ```
+/// use endmark_recovery::{Join, Pipeline, PipelinePolicy, PipelineResult, PipelineStep, Reply, Stop};
+/// use endmark_text::Format;
+///
+/// let first = Reply::stopped(r#"{"sum": [1, 2,"#, Stop::Limit);
+/// let mut pipeline = Pipeline::new(PipelinePolicy::default(), Some(Format::Json), None, first);
+/// let outcome = loop {
+///     match pipeline.next() {
+///         PipelineStep::Resume(_ask) => pipeline.resumed(Reply::stopped(" 3]}", Stop::Normal), Join::Exact),
+///         PipelineStep::Correct(_ask) => pipeline.corrected(Reply::stopped("{}", Stop::Normal)),
+///         PipelineStep::Done(outcome) => break outcome,
+///     }
+/// };
+/// assert_eq!(outcome.text, r#"{"sum": [1, 2, 3]}"#);
+/// assert_eq!(outcome.result, PipelineResult::Resumed);
+/// ```
+pub struct Pipeline {
+    max_corrections: u32,
+    may_change: bool,
+    demanded: Option<Format>,
+    validator: Option<Validator>,
+    resume: Resume,
+    /// How the resume ended; none as long as it goes on.
+    draft: Option<Draft>,
+    corrections: u32,
+    correction_pieces: Vec<PieceRecord>,
+    step: PipelineStep,
+}
+
+/// What is handed over unless a correction is better.
+#[derive(Debug, Clone)]
+struct Draft {
+    text: String,
+    result: PipelineResult,
+    attempts: u32,
+    disclosed: bool,
+    seams: Vec<Seam>,
+    problems: Vec<SchemaProblem>,
+}
+
+impl Pipeline {
+    /// Judges the first reply. Where `json` is demanded the text is validated: that it is well formed, and by
+    /// `validator` if there is one.
+    pub fn new(
+        policy: PipelinePolicy,
+        demanded: Option<Format>,
+        validator: Option<Box<dyn Validate + Send + Sync>>,
+        first: Reply,
+    ) -> Self {
+        let resume = Resume::new(policy.resume, demanded.clone(), first);
+        let mut pipeline = Self {
+            max_corrections: policy.max_corrections,
+            may_change: policy.may_change,
+            demanded,
+            validator,
+            // Replaced before anyone sees it.
+            step: PipelineStep::Correct(CorrectionAsk {
+                attempt: 0,
+                prompt: String::new(),
+                text: String::new(),
+            }),
+            resume,
+            draft: None,
+            corrections: 0,
+            correction_pieces: Vec::new(),
+        };
+        pipeline.after_resume();
+        pipeline
+    }
+
+    /// What to do next: the same until an answer or a failure is fed.
+    pub fn next(&self) -> PipelineStep {
+        self.step.clone()
+    }
+
+    /// Takes a continuation; changes nothing unless one was asked for.
+    pub fn resumed(&mut self, reply: Reply, join: Join) {
+        if matches!(self.step, PipelineStep::Resume(_)) {
+            self.resume.reply(reply, join);
+            self.after_resume();
+        }
+    }
+
+    /// Takes the answer to a correction; changes nothing unless one was asked for.
+    pub fn corrected(&mut self, reply: Reply) {
+        let (PipelineStep::Correct(ask), Some(draft)) = (&self.step, self.draft.take()) else { return };
+        let text = ask.text.clone();
+        self.corrections += 1;
+        self.after_correction(draft, text, reply);
+    }
+
+    /// Takes note that what was asked brought no answer; changes nothing after the end.
+    pub fn failed(&mut self, failure: AskFailure) {
+        match (&self.step, self.draft.take()) {
+            (PipelineStep::Resume(_), _) => {
+                self.resume.failed(failure);
+                self.after_resume();
+            }
+            (PipelineStep::Correct(_), Some(draft)) => {
+                if failure.is_attempt() {
+                    self.corrections += 1;
+                }
+                let why = failure.to_string();
+                self.record(Reply::broken("", Ending::UpstreamError), Judgement::Cut(CutKind::Dropped), why);
+                self.finish(draft);
+            }
+            (PipelineStep::Correct(_) | PipelineStep::Done(_), _) => {}
+        }
+    }
+
+    /// Takes note that the first `bytes` of the text are with the client; see [`Resume::mark_sent`].
+    pub fn mark_sent(&mut self, bytes: usize) {
+        self.resume.mark_sent(bytes);
+    }
+
+    /// What was received so far: the first reply and its continuations.
+    pub fn pieces(&self) -> &[PieceRecord] {
+        self.resume.history()
+    }
+
+    /// Whether the last answer could be joined, in one of several ways or not surely: that says nothing about how its server
+    /// goes on with a message.
+    pub fn is_in_doubt(&self) -> bool {
+        self.resume.is_in_doubt()
+    }
+
+    /// Stage 1, truncation resume [3_MCP-TAS-072]: it comes first because a cut reply fails every schema for
+    /// a reason that has nothing to do with its form, and a correction of it would invent the missing end.
+    fn after_resume(&mut self) {
+        match self.resume.step().clone() {
+            ResumeStep::Ask(ask) => self.step = PipelineStep::Resume(ask),
+            ResumeStep::Done(ResumeOutcome::Passed) => {
+                let text = self.resume.beginning();
+                self.finish(Draft::new(text, PipelineResult::Passed));
+            }
+            ResumeStep::Done(ResumeOutcome::Whole { text, seams, attempts, cut: _, disclosed }) => {
+                let result = if attempts == 0 { PipelineResult::Whole } else { PipelineResult::Resumed };
+                self.validate(Draft { attempts, disclosed, seams, ..Draft::new(text, result) });
+            }
+            ResumeStep::Done(ResumeOutcome::Exhausted(exhausted)) => self.escalate(exhausted),
+        }
+    }
+
+    /// Stage 2, schema validation [3_MCP-TAS-071]: of whole texts only.
+    fn validate(&mut self, mut draft: Draft) {
+        if self.demanded != Some(Format::Json) {
+            return self.finish(draft);
+        }
+        if let Verdict::Truncated(_) = detect(draft.text.as_bytes(), &Format::Json).verdict {
+            // Whole only because the client's own stop sequence ended it there: what it asked for.
+            return self.finish(draft);
+        }
+        draft.problems = self.problems(&draft.text);
+        if draft.problems.is_empty() {
+            return self.finish(draft);
+        }
+        draft.result = PipelineResult::Invalid;
+        let text = draft.text.clone();
+        self.correct(draft, text);
+    }
+
+    /// An exhausted resume goes on to correction as the fallback [3_MCP-TAS-071]: what was received may still
+    /// be recoverable, and the schema's own messages say what it lacks.
+    fn escalate(&mut self, exhausted: ResumeExhausted) {
+        let tried = self.resume.history().len() > 1;
+        let correctable = tried && self.demanded == Some(Format::Json) && exhausted.cause.allows_correction();
+        let raw = exhausted.merged_raw.clone();
+        let seams = self.resume.seams().to_vec();
+        let attempts = exhausted.attempts;
+        let beginning = self.resume.beginning();
+        let mut draft =
+            Draft { attempts, seams, ..Draft::new(beginning, PipelineResult::Exhausted(exhausted)) };
+        if !correctable || raw.trim().is_empty() {
+            return self.finish(draft);
+        }
+        draft.problems = self.problems(&raw);
+        if draft.problems.is_empty() {
+            // A document, but put together at a seam that nobody is sure of.
+            draft.problems.push(SchemaProblem { path: String::new(), message: UNSURE.to_owned() });
+        }
+        self.correct(draft, raw);
+    }
+
+    /// What is wrong with a text: that it is no document, and what the validator says of the document, or of
+    /// as much of it as there is.
+    fn problems(&self, text: &str) -> Vec<SchemaProblem> {
+        let mut problems: Vec<SchemaProblem> = malformation(text).into_iter().collect();
+        if let (Some(validator), Some(document)) = (&self.validator, closed_for_validation(text)) {
+            problems.extend(validator.validate(&document));
+        }
+        in_stable_order(problems)
+    }
+
+    /// Stage 3, formatting correction [3_MCP-TAS-071]: last, since it has the model write the document anew.
+    fn correct(&mut self, draft: Draft, text: String) {
+        if self.corrections >= self.max_corrections {
+            return self.finish(draft);
+        }
+        self.step = PipelineStep::Correct(CorrectionAsk {
+            attempt: self.corrections + 1,
+            prompt: build_correction_prompt(&draft.problems),
+            text,
+        });
+        self.draft = Some(draft);
+    }
+
+    fn after_correction(&mut self, mut draft: Draft, asked: String, reply: Reply) {
+        let judged = judge(&reply.evidence(None, false));
+        let document = extract_json(&reply.text).map(str::to_owned);
+        let (document, problems) = match (judged, document) {
+            (Judgement::Passed, _) => {
+                self.record(
+                    reply,
+                    judged,
+                    "the provider refused, filtered or paused the correction".to_owned(),
+                );
+                return self.finish(draft);
+            }
+            (Judgement::Whole { .. } | Judgement::Cut(_), None) => {
+                let why = "the correction has no whole JSON document in it".to_owned();
+                self.record(reply, judged, why);
+                return self.correct(draft, asked);
+            }
+            (Judgement::Whole { .. } | Judgement::Cut(_), Some(document)) => {
+                let problems = self.problems(&document);
+                (document, problems)
+            }
+        };
+        let whole = Judgement::Whole { disclosed: judged != Judgement::Whole { disclosed: false } };
+        if let Some(first) = problems.first() {
+            let why = format!("the corrected document still has {} problems: {first}", problems.len());
+            self.record(reply, whole, why);
+            if self.corrections < self.max_corrections {
+                // The next correction starts from the better document; what is handed over if it fails, and
+                // what was wrong with that, stays what it was.
+                let prompt = build_correction_prompt(&problems);
+                let attempt = self.corrections + 1;
+                self.step = PipelineStep::Correct(CorrectionAsk { attempt, prompt, text: document });
+                self.draft = Some(draft);
+                return;
+            }
+            return self.finish(draft);
+        }
+        if !self.resume.keeps_sent(&document) {
+            self.record(reply, whole, "the corrected document changes what the client has".to_owned());
+            return self.finish(draft);
+        }
+        if let Some(path) = self.first_lost(&draft, &document) {
+            let place = if path.is_empty() { "the document".to_owned() } else { path };
+            let why = format!("the corrected document changes or drops what was received complete: {place}");
+            self.record(reply, whole, why);
+            return self.finish(draft);
+        }
+        self.record(reply, whole, "the corrected document is valid".to_owned());
+        draft.text = document;
+        draft.result = PipelineResult::Corrected;
+        self.finish(draft);
+    }
+
+    /// What of the verified text a valid corrected document does not keep, though no schema demands that.
+    fn first_lost(&self, draft: &Draft, document: &str) -> Option<String> {
+        if self.may_change {
+            return None;
+        }
+        let received = match &draft.result {
+            PipelineResult::Exhausted(exhausted) => exhausted.merged_raw.get(..exhausted.verified_len),
+            _ => Some(draft.text.as_str()),
+        };
+        first_lost(received.unwrap_or_default(), document, &|changed| !self.problems(changed).is_empty())
+    }
+
+    fn record(&mut self, reply: Reply, judged: Judgement, why: String) {
+        self.correction_pieces.push(PieceRecord {
+            role: PieceRole::Correction,
+            attempt: self.corrections,
+            text: reply.text,
+            ending: reply.ending,
+            stop: reply.stop,
+            judged,
+            why,
+            join: None,
+            seam: None,
+        });
+    }
+
+    fn finish(&mut self, draft: Draft) {
+        let mut pieces = self.resume.history().to_vec();
+        pieces.append(&mut self.correction_pieces);
+        self.step = PipelineStep::Done(PipelineOutcome {
+            text: draft.text,
+            result: draft.result,
+            attempts: draft.attempts,
+            corrections: self.corrections,
+            cut: self.resume.cut(),
+            disclosed: draft.disclosed,
+            seams: draft.seams,
+            problems: draft.problems,
+            pieces,
+        });
+    }
+}
+
+impl Draft {
+    fn new(text: String, result: PipelineResult) -> Self {
+        Self { text, result, attempts: 0, disclosed: false, seams: Vec::new(), problems: Vec::new() }
+    }
+}
+
+impl fmt::Debug for Pipeline {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Pipeline").field("step", &self.step).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

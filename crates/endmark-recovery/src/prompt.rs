@@ -1,0 +1,102 @@
+//! The prompt that asks a model for the rest of its cut reply (PC-3).
+
+use crate::Format;
+
+/// Stands for the last valid token in a configured prompt; required.
+pub const TOKEN_PLACEHOLDER: &str = "{last_valid_token}";
+/// Stands for the format's own instruction in a configured prompt; optional.
+pub const INSTRUCTION_PLACEHOLDER: &str = "{instruction}";
+
+/// The prompt that is used unless another one is configured.
+const DEFAULT_TEMPLATE: &str =
+    "Your last reply was cut off. The last valid token that arrived is:\n{last_valid_token}\n{instruction}";
+
+/// A configured prompt that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PromptTemplateError {
+    /// It has no place for the last valid token, without which a model cannot know where to go on.
+    #[error("the resume prompt needs the placeholder {TOKEN_PLACEHOLDER}")]
+    NoToken,
+    /// It has a placeholder that nothing stands for.
+    #[error(
+        "the resume prompt has an unknown placeholder {0}: use {TOKEN_PLACEHOLDER} or {INSTRUCTION_PLACEHOLDER}"
+    )]
+    UnknownPlaceholder(String),
+}
+
+/// Checks a configured prompt: it names the last valid token, and no placeholder that is not known (PC-3).
+///
+/// ```
+/// use endmark_recovery::{PromptTemplateError, check_prompt_template};
+/// assert_eq!(check_prompt_template("Weiter nach {last_valid_token}"), Ok(()));
+/// assert_eq!(check_prompt_template("Weiter!"), Err(PromptTemplateError::NoToken));
+/// ```
+pub fn check_prompt_template(template: &str) -> Result<(), PromptTemplateError> {
+    let mut rest = template;
+    while let Some(start) = rest.find('{') {
+        rest = rest.get(start..).unwrap_or_default();
+        // Only what looks like a name is a placeholder: a prompt may show JSON.
+        let name_len = rest.chars().skip(1).take_while(|c| c.is_ascii_lowercase() || *c == '_').count();
+        let end = name_len + 2;
+        match rest.get(..end) {
+            Some(placeholder) if name_len > 0 && placeholder.ends_with('}') => {
+                if placeholder != TOKEN_PLACEHOLDER && placeholder != INSTRUCTION_PLACEHOLDER {
+                    return Err(PromptTemplateError::UnknownPlaceholder(placeholder.to_owned()));
+                }
+                rest = rest.get(end..).unwrap_or_default();
+            }
+            _ => rest = rest.get(1..).unwrap_or_default(),
+        }
+    }
+    if template.contains(TOKEN_PLACEHOLDER) { Ok(()) } else { Err(PromptTemplateError::NoToken) }
+}
+
+/// The prompt that asks for the rest of a cut reply: the exact last valid token and the format's exact
+/// instruction, never the whole reply (PC-3).
+///
+/// A template that [`check_prompt_template`] refuses is not used; the default stands in for it.
+///
+/// ```
+/// use endmark_recovery::build_resume_prompt;
+/// use endmark_text::Format;
+/// let prompt = build_resume_prompt(r#""name": "#, &Format::Json, None);
+/// assert!(prompt.contains(r#""name": "#));
+/// assert!(prompt.ends_with(
+///     "Continue the JSON payload from the last valid token. Output ONLY the remaining JSON. \
+///      Do not repeat any content before the last valid token."
+/// ));
+/// ```
+pub fn build_resume_prompt(last_valid_token: &str, format: &Format, template: Option<&str>) -> String {
+    let template =
+        template.filter(|template| check_prompt_template(template).is_ok()).unwrap_or(DEFAULT_TEMPLATE);
+    // The token comes last: it is outside text, and what looks like a placeholder in it is none.
+    template
+        .replace(INSTRUCTION_PLACEHOLDER, &instruction(format))
+        .replace(TOKEN_PLACEHOLDER, last_valid_token)
+}
+
+/// The instruction of one line that a format's prompt carries.
+fn instruction(format: &Format) -> String {
+    let (whole, rest) = match format {
+        Format::Json => ("JSON payload", "JSON".to_owned()),
+        Format::Jsonl => ("JSON Lines", "JSON Lines".to_owned()),
+        Format::Markdown => ("Markdown text", "Markdown".to_owned()),
+        Format::Tags => ("text with its tags", "text, up to and including the last closing tag".to_owned()),
+        Format::Text | Format::Auto => ("text", "text".to_owned()),
+        Format::Marker(marker) => ("text", format!("text, up to and including its end marker {marker}")),
+    };
+    let anchored = match format {
+        // What is quoted is a row's or a member's end: to repeat it would be to write it twice.
+        Format::Json | Format::Jsonl => "",
+        Format::Markdown | Format::Tags | Format::Text | Format::Auto | Format::Marker(_) => {
+            " Begin your answer with exactly the text of the last valid token, as it stands above, and go on from there."
+        }
+    };
+    format!(
+        "Continue the {whole} from the last valid token.{anchored} Output ONLY the remaining {rest}. \
+         Do not repeat any content before the last valid token."
+    )
+}
+
+#[cfg(test)]
+mod tests;

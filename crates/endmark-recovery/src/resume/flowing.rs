@@ -1,0 +1,100 @@
+//! The answer to a prompt on its way: what of it is certain to belong to the text (PC-9).
+
+use super::proof::{Proof, Question};
+use super::shown::Shown;
+use crate::Format;
+use crate::stitch::{Certain, StitchStream};
+
+/// The answer to a prompt while it comes: it flows once it proved its seam (PC-4, PC-9).
+///
+/// ```
+/// use endmark_recovery::{PromptedStream, Shown};
+/// use endmark_text::Format;
+///
+/// let shown = Shown { length: 12, quoted_from: 0 };
+/// let mut stream = PromptedStream::new("The harbour was qui", shown, &Format::Text);
+/// stream.push("The harbour ");
+/// assert!(stream.certain().is_none(), "what is held has not come yet");
+/// stream.push("was quiet, and the gulls had not yet found the boats.\n\nMira counted ");
+/// assert!(stream.certain().unwrap().rest.starts_with("et, and the gulls"));
+/// ```
+#[derive(Debug, Clone)]
+pub struct PromptedStream {
+    so_far: String,
+    shown: Shown,
+    format: Format,
+    received: String,
+    state: State,
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    /// It may come to prove where it goes on.
+    Open,
+    Flowing(Box<StitchStream>),
+    /// Only all of it says whether it belongs to the text.
+    Closed,
+}
+
+impl PromptedStream {
+    /// An answer of which nothing has come yet, to a prompt with which this much of `so_far` was shown.
+    pub fn new(so_far: &str, shown: Shown, format: &Format) -> Self {
+        Self {
+            so_far: so_far.to_owned(),
+            shown,
+            format: format.clone(),
+            received: String::new(),
+            state: State::Open,
+        }
+    }
+
+    /// Takes what came next.
+    pub fn push(&mut self, text: &str) {
+        match &mut self.state {
+            State::Closed => {}
+            State::Flowing(stream) => stream.push(text),
+            State::Open => {
+                self.received.push_str(text);
+                self.look();
+            }
+        }
+    }
+
+    /// What belongs to the joined text for certain; none while the seam is open.
+    pub fn certain(&self) -> Option<Certain<'_>> {
+        match &self.state {
+            State::Open | State::Closed => None,
+            State::Flowing(stream) => stream.certain(),
+        }
+    }
+
+    fn look(&mut self) {
+        let question = Question::new(&self.so_far, self.shown, &self.format);
+        match question.proof(&self.received, false) {
+            Proof::Open => {}
+            Proof::Nothing
+                if question.held().trim().is_empty()
+                    && matches!(self.format, Format::Json | Format::Jsonl) =>
+            {
+                // All of it was shown, and the grammar tells where it goes on.
+                let mut stream = StitchStream::new(&self.so_far, &self.format, question.asked_from());
+                stream.push(&std::mem::take(&mut self.received));
+                self.state = State::Flowing(Box::new(stream));
+            }
+            Proof::Doubtful { .. } | Proof::Nothing => self.state = State::Closed,
+            Proof::Proven { start, rest_at, .. } => {
+                let fences =
+                    |line: &str| line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
+                let is_fenced = self.received.get(..start).unwrap_or_default().lines().any(fences);
+                let rest = self.received.get(rest_at..).unwrap_or_default();
+                let Some(mut stream) =
+                    StitchStream::proven(&self.so_far, &self.format, rest_at, rest, is_fenced)
+                else {
+                    return;
+                };
+                stream.push(&std::mem::take(&mut self.received));
+                self.state = State::Flowing(Box::new(stream));
+            }
+        }
+    }
+}

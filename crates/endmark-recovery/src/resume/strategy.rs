@@ -1,0 +1,113 @@
+//! The ways to get the rest of a cut reply, and their order (PC-3, PC-5).
+
+use std::fmt;
+
+/// One way to get the rest of a cut reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Strategy {
+    /// The model goes on with its own unfinished message, where its server can.
+    Prefill,
+    /// The rest is asked for in words.
+    Prompt,
+    /// All of the reply is asked for again, with more room.
+    Restart,
+}
+
+impl Strategy {
+    /// Every way, in the order in which they are tried unless another one is configured.
+    pub const ALL: [Self; 3] = [Self::Prefill, Self::Prompt, Self::Restart];
+
+    /// The literal name, as in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Prefill => "prefill",
+            Self::Prompt => "prompt",
+            Self::Restart => "restart",
+        }
+    }
+}
+
+/// An order that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StrategiesError {
+    /// A word that names no way.
+    #[error("unknown strategy `{0}`: use {known}", known = known())]
+    Unknown(String),
+    /// A way that stands in it twice.
+    #[error("the strategy `{0}` stands there twice")]
+    Twice(&'static str),
+    /// There is none in it.
+    #[error("at least one strategy is needed: {known}; `[resume] mode = \"warn\"` asks for nothing", known = known())]
+    None,
+}
+
+fn known() -> String {
+    Strategy::ALL.map(|strategy| format!("`{}`", strategy.name())).join(", ")
+}
+
+/// The ways that may be used, in their order: `prefill`, `prompt`, `restart` by default (PC-3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Strategies(Vec<Strategy>);
+
+impl Default for Strategies {
+    fn default() -> Self {
+        Self(Strategy::ALL.to_vec())
+    }
+}
+
+impl Strategies {
+    /// Reads the names of the ways, in their order.
+    ///
+    /// # Errors
+    /// [`StrategiesError`] for a name that is not known or stands there twice, and where there is none.
+    ///
+    /// ```
+    /// use endmark_recovery::{Strategies, Strategy};
+    /// let order = Strategies::parse(["prompt", "restart"])?;
+    /// assert_eq!(order.ways(), [Strategy::Prompt, Strategy::Restart]);
+    /// assert_eq!(
+    ///     Strategies::parse(["pray"]).unwrap_err().to_string(),
+    ///     "unknown strategy `pray`: use `prefill`, `prompt`, `restart`"
+    /// );
+    /// # Ok::<(), endmark_recovery::StrategiesError>(())
+    /// ```
+    pub fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, StrategiesError> {
+        let mut ways: Vec<Strategy> = Vec::new();
+        for name in names {
+            let way = Strategy::ALL.into_iter().find(|way| way.name() == name.trim());
+            let way = way.ok_or_else(|| StrategiesError::Unknown(name.to_owned()))?;
+            if ways.contains(&way) {
+                return Err(StrategiesError::Twice(way.name()));
+            }
+            ways.push(way);
+        }
+        if ways.is_empty() { Err(StrategiesError::None) } else { Ok(Self(ways)) }
+    }
+
+    /// The ways, in their order.
+    pub fn ways(&self) -> &[Strategy] {
+        &self.0
+    }
+
+    /// Whether this is one of them.
+    pub fn has(&self, strategy: Strategy) -> bool {
+        self.0.contains(&strategy)
+    }
+
+    /// Whether the one comes before the other, or is there alone.
+    pub fn prefers(&self, one: Strategy, other: Strategy) -> bool {
+        let place = |strategy| self.0.iter().position(|way| *way == strategy);
+        match (place(one), place(other)) {
+            (Some(one), Some(other)) => one < other,
+            (one, None) => one.is_some(),
+            (None, Some(_)) => false,
+        }
+    }
+}
+
+impl fmt::Display for Strategies {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.0.iter().map(|way| way.name()).collect();
+        formatter.write_str(&names.join(", "))
+    }
+}

@@ -1,0 +1,246 @@
+//! Joining a cut reply with its continuation, never silently wrong (PC-4).
+//!
+//! A seam is not found by string tricks. Every way to join the two parts that has a story is a candidate
+//! (`propose`): as it stands, behind an announcement, a fence, dots, a repeated part of any length, at the
+//! last settled token. Each is run on from the detector's saved state at the cut (`survivor`); those that
+//! the grammar accepts are weighed against each other (`evidence`). Text without the grammar of JSON goes the same
+//! way by rules of its own (`plain`). What the evidence does not settle is answered as ambiguous.
+
+mod batch;
+mod candidate;
+mod chain;
+mod choices;
+mod ellipsis;
+mod escape;
+mod evidence;
+mod fence;
+mod foreword;
+mod identity;
+mod indent;
+mod joint;
+mod lines;
+mod opening;
+mod openings;
+mod overlap;
+mod plain;
+mod preamble;
+mod predict;
+mod propose;
+mod proven;
+mod quotation;
+mod register;
+mod restart;
+mod rows;
+mod seam;
+mod shape;
+mod stream;
+mod survivor;
+mod tail;
+mod talk;
+mod texture;
+mod units;
+
+#[cfg(test)]
+mod tests;
+
+pub use batch::{Outcome, StitchError, Stitched, stitch};
+pub use choices::candidates;
+pub use seam::{AskedFrom, MergeError, Merged, Seam, SeamStyle};
+pub use stream::{Certain, StitchStream};
+
+pub(crate) use proven::merge_proven;
+pub(crate) use talk::{announces, speaks_of_the_reply};
+
+use crate::{Format, Verdict};
+
+use evidence::Weighed;
+use joint::{Asked, Joint};
+use survivor::Survivor;
+
+/// Joins a cut text with its continuation (PC-4).
+///
+/// `from` says where the model was asked to go on. For a format with a grammar `Ok` means that the text is
+/// whole; for text without one, that it was joined without doubt, though the continuation may be cut itself.
+///
+/// # Errors
+/// [`MergeError`] says what stands in the way and carries everything received.
+///
+/// ```
+/// use endmark_recovery::stitch::{AskedFrom, SeamStyle, merge_chunks};
+/// use endmark_text::Format;
+/// let merged = merge_chunks(
+///     r#"{"city": "San Fran"#,
+///     "Sure, here is the rest:\n```json\n\"city\": \"San Francisco\"}\n```",
+///     &Format::Json,
+///     AskedFrom::Token,
+/// )?;
+/// assert_eq!(merged.text, r#"{"city": "San Francisco"}"#);
+/// assert_eq!(merged.seam.style, SeamStyle::Preamble);
+/// # Ok::<(), endmark_recovery::stitch::MergeError>(())
+/// ```
+pub fn merge_chunks(
+    initial: &str,
+    continuation: &str,
+    format: &Format,
+    from: AskedFrom,
+) -> Result<Merged, MergeError> {
+    merged(&Joint::new(initial, continuation, format, from), initial, continuation)
+}
+
+/// Joins a cut text with what its server went on with in the very message (PC-3, PC-4).
+///
+/// As [`merge_chunks`] from the [`cut`](AskedFrom::Cut), of a server that is known to continue an unfinished message. Nothing
+/// was asked in words, so that in text without grammar nothing is an announcement, a wrapper or a remark about the text: a
+/// sentence that reads like one is the model's own, and stays.
+///
+/// # Errors
+/// As [`merge_chunks`].
+///
+/// ```
+/// use endmark_recovery::stitch::continue_message;
+/// use endmark_text::Format;
+/// let letter = "Dear Ms Byrne,\n\nthe harbour was quiet and the boats lay st";
+/// let rest = "ill that morning.\n\nLet me know if you have any questions.";
+/// assert_eq!(continue_message(letter, rest, &Format::Text)?.text, [letter, rest].concat());
+/// # Ok::<(), endmark_recovery::stitch::MergeError>(())
+/// ```
+pub fn continue_message(initial: &str, continuation: &str, format: &Format) -> Result<Merged, MergeError> {
+    let joint = Joint::new(initial, continuation, format, AskedFrom::Cut).asked(Asked::ByMessage);
+    merged(&joint, initial, continuation)
+}
+
+/// Joins a cut text with what came for an unfinished message that a server was shown: whether it goes on with that, its answer
+/// tells (PC-3, PC-4).
+///
+/// As [`merge_chunks`] from an unknown place. Who goes on at the cut goes on with the message, so that in text without grammar
+/// what reads like a remark behind that is the model's own, and stays.
+///
+/// # Errors
+/// As [`merge_chunks`].
+pub fn continue_shown(initial: &str, continuation: &str, format: &Format) -> Result<Merged, MergeError> {
+    let joined = merge_chunks(initial, continuation, format, AskedFrom::Unknown);
+    let best = match &joined {
+        Ok(merged) => merged,
+        Err(MergeError::Ambiguous { best, .. }) => best,
+        Err(_) => return joined,
+    };
+    let goes_on = matches!(best.seam.style, SeamStyle::Exact | SeamStyle::Remark);
+    if !goes_on || best.seam.at != initial.len() {
+        return joined;
+    }
+    let joint = Joint::new(initial, continuation, format, AskedFrom::Unknown).asked(Asked::Shown);
+    merged(&joint, initial, continuation).or(joined)
+}
+
+/// Joins a cut text with a continuation that is itself cut: who has not come to his end does not take his leave, so that the
+/// last lines of a text without grammar are its own (PC-4, PC-5).
+pub(crate) fn merge_unfinished(
+    initial: &str,
+    continuation: &str,
+    format: &Format,
+    from: AskedFrom,
+) -> Result<Merged, MergeError> {
+    let joint = Joint::new(initial, continuation, format, from).asked(Asked::Shown);
+    merged(&joint, initial, continuation)
+}
+
+fn merged(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<Merged, MergeError> {
+    if let Verdict::Malformed { index, reason } = &joint.verdict {
+        let reason = format!("the first part is malformed at byte {index}: {reason}");
+        return Err(MergeError::Malformed {
+            attempt: [initial, continuation].concat(),
+            verified_len: *index,
+            reason,
+        });
+    }
+    let is_empty = if joint.has_grammar() {
+        joint.continuation.trim().is_empty() && !joint.verdict.is_whole()
+    } else {
+        plain::is_empty(joint)
+    };
+    if is_empty {
+        return Err(no_seam(joint, initial, continuation, "it is empty"));
+    }
+    let Some((best, weighed)) = best(joint) else {
+        return Err(rejected(joint, initial, continuation));
+    };
+    if weighed.something_else {
+        return Err(no_seam(joint, initial, continuation, "it begins something of its own"));
+    }
+    if !joint.has_grammar() && plain::says_nothing_new(joint, &best) {
+        return Err(no_seam(joint, initial, continuation, "it says nothing new"));
+    }
+    let merged = Box::new(survivor::merged(joint, &best, weighed.confidence, weighed.alternatives));
+    if !weighed.settled
+        && let Some(same) = by_every_reading(joint, initial, continuation)
+    {
+        return Ok(same);
+    }
+    if !weighed.settled {
+        return Err(MergeError::Ambiguous { best: merged, alternatives: weighed.alternatives });
+    }
+    match merged.verdict {
+        Verdict::Whole => Ok(*merged),
+        // Only a grammar has an end to be at; text is joined as far as it goes.
+        _ if joint.format == Format::Text => Ok(*merged),
+        _ => Err(MergeError::StillTruncated { merged }),
+    }
+}
+
+/// Whether two JSON texts have the same value: white space between tokens, ways to escape and zeros at the end of a fraction do
+/// not count.
+pub(crate) fn is_same_value(left: &str, right: &str) -> bool {
+    let identity = |text| identity::identity_of_text(text, units::Reading::Structure);
+    left == right || identity(left) == identity(right)
+}
+
+/// The text that both readings of a text with a grammar give where nobody said from where the model was to go on: then it does
+/// not matter, unless a part of it may have been said again, which those who know where they are told to go on do not.
+fn by_every_reading(joint: &Joint<'_>, initial: &str, continuation: &str) -> Option<Merged> {
+    if joint.from != AskedFrom::Unknown || !joint.has_grammar() {
+        return None;
+    }
+    let mut survivors = survivor::verify(joint, propose::propose(joint)).into_iter();
+    if survivors.any(|survivor| survivor.candidate.repeated >= evidence::grammar::HAIR) {
+        return None;
+    }
+    let reading = |from| merge_chunks(initial, continuation, &joint.format, from).ok();
+    let (at_cut, behind_token) = (reading(AskedFrom::Cut)?, reading(AskedFrom::Token)?);
+    (at_cut.text == behind_token.text).then_some(behind_token)
+}
+
+/// The likeliest of all candidates that the grammar accepts, and how likely it is.
+fn best(joint: &Joint<'_>) -> Option<(Survivor, Weighed)> {
+    let (mut survivors, weighed) = weighed(joint)?;
+    Some((survivors.swap_remove(weighed.best), weighed))
+}
+
+/// All candidates that the grammar accepts, weighed against each other.
+fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
+    if !joint.has_grammar() {
+        return plain::weighed(joint);
+    }
+    let mut survivors = survivor::verify(joint, propose::propose(joint));
+    let weighed = evidence::weigh(joint, &survivors)?;
+    rows::set_apart(joint, &mut survivors);
+    Some((survivors, weighed))
+}
+
+/// Why the grammar rejects every candidate.
+fn rejected(joint: &Joint<'_>, initial: &str, continuation: &str) -> MergeError {
+    let mut detector = joint.state_at(joint.initial.len());
+    detector.push(joint.continuation.as_bytes());
+    let reason = match detector.verdict() {
+        Verdict::Malformed { index, reason } => format!("joined as it stands, byte {index}: {reason}"),
+        _ => "every candidate leaves the grammar".to_owned(),
+    };
+    MergeError::Malformed { attempt: [initial, continuation].concat(), verified_len: joint.settled, reason }
+}
+
+fn no_seam(joint: &Joint<'_>, initial: &str, continuation: &str, reason: &str) -> MergeError {
+    MergeError::NoSeam {
+        attempt: [initial, continuation].concat(),
+        verified_len: joint.settled,
+        reason: reason.to_owned(),
+    }
+}

@@ -1,0 +1,149 @@
+//! Several continuations in a row: the answer of `endmark stitch` (PC-4, PC-5).
+
+use crate::Format;
+
+use super::chain::{self, Chained};
+use super::{AskedFrom, MergeError, Seam, merge_chunks};
+
+/// What became of the parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// One text, and no doubt about it.
+    Whole,
+    /// The best candidate of several.
+    Ambiguous,
+    /// The longest verified beginning.
+    Error,
+}
+
+impl Outcome {
+    /// The literal name: `whole`, `ambiguous` or `error`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Ambiguous => "ambiguous",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// Why the parts are not one whole text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StitchError {
+    /// `ambiguous`, `still_truncated`, `malformed` or `no_seam`.
+    pub code: &'static str,
+    /// What happened, for people.
+    pub message: String,
+}
+
+/// All parts joined, as far as that goes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stitched {
+    /// What became of the parts.
+    pub outcome: Outcome,
+    /// The whole text, the best candidate, or the longest verified beginning.
+    pub text: String,
+    /// One seam for each continuation that was joined, in order.
+    pub seams: Vec<Seam>,
+    /// Why it is not whole.
+    pub error: Option<StitchError>,
+}
+
+/// Joins a first part and its continuations in order (PC-4). What one continuation leaves open the next may
+/// decide; where it does not, an ambiguous seam ends the work: what comes after it would stand on a guess.
+///
+/// ```
+/// use endmark_recovery::stitch::{AskedFrom, Outcome, stitch};
+/// use endmark_text::Format;
+/// let parts = ["{\"a\": [1, 2", ", 3, ", "4]}"].map(String::from);
+/// let stitched = stitch(&parts, &Format::Json, AskedFrom::Cut);
+/// assert_eq!(stitched.outcome, Outcome::Whole);
+/// assert_eq!(stitched.text, "{\"a\": [1, 2, 3, 4]}");
+/// ```
+pub fn stitch(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
+    match chunks.split_first() {
+        Some((first, rest)) if rest.len() > 1 => {
+            match chain::follow(first, rest, format, from).and_then(chained) {
+                Some(stitched) => stitched,
+                None => one_by_one(chunks, format, from),
+            }
+        }
+        Some(_) | None => one_by_one(chunks, format, from),
+    }
+}
+
+/// The answer where all continuations together come to an end; none where it is for each of them to say what stands
+/// in the way.
+fn chained(chained: Chained) -> Option<Stitched> {
+    if !chained.verdict.is_whole() {
+        return None;
+    }
+    let (outcome, error) = if chained.settled {
+        (Outcome::Whole, None)
+    } else {
+        let message = "several ways to join the continuations are plausible".to_owned();
+        (Outcome::Ambiguous, Some(StitchError { code: "ambiguous", message }))
+    };
+    Some(Stitched { outcome, text: chained.text, seams: chained.seams, error })
+}
+
+/// Joins the continuations one after the other, as far as that goes.
+fn one_by_one(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
+    let mut text = chunks.first().cloned().unwrap_or_default();
+    let mut seams = Vec::new();
+    let mut verdict = None;
+    for (index, continuation) in chunks.iter().enumerate().skip(1) {
+        let is_last = index + 1 == chunks.len();
+        let error = match merge_chunks(&text, continuation, format, from) {
+            Ok(merged) => {
+                text = merged.text;
+                seams.push(merged.seam);
+                verdict = Some(merged.verdict);
+                continue;
+            }
+            Err(MergeError::StillTruncated { merged }) if !is_last => {
+                text = merged.text;
+                seams.push(merged.seam);
+                verdict = Some(merged.verdict);
+                continue;
+            }
+            Err(error) => error,
+        };
+        return failed(text, seams, error);
+    }
+    let verdict = verdict.unwrap_or_else(|| crate::detect::detect(text.as_bytes(), format).verdict);
+    let error = match &verdict {
+        crate::Verdict::Whole => None,
+        // Text is joined as far as it goes: nothing says where it ends, and nothing can be open in it.
+        crate::Verdict::Truncated(_) if *format == Format::Text => None,
+        crate::Verdict::Truncated(_) => {
+            Some(StitchError { code: "still_truncated", message: "the text is not at its end".to_owned() })
+        }
+        crate::Verdict::Malformed { index, reason } => {
+            text.truncate(text.floor_char_boundary(*index));
+            Some(StitchError { code: "malformed", message: format!("malformed at byte {index}: {reason}") })
+        }
+    };
+    let outcome = if error.is_none() { Outcome::Whole } else { Outcome::Error };
+    Stitched { outcome, text, seams, error }
+}
+
+fn failed(so_far: String, mut seams: Vec<Seam>, error: MergeError) -> Stitched {
+    let reported = StitchError { code: error.code(), message: error.to_string() };
+    let (outcome, text) = match error {
+        MergeError::Ambiguous { best, .. } => {
+            seams.push(best.seam.clone());
+            (Outcome::Ambiguous, best.text)
+        }
+        MergeError::StillTruncated { merged } => {
+            seams.push(merged.seam);
+            (Outcome::Error, merged.text)
+        }
+        MergeError::Malformed { verified_len, .. } | MergeError::NoSeam { verified_len, .. } => {
+            let mut text = so_far;
+            text.truncate(text.floor_char_boundary(verified_len));
+            (Outcome::Error, text)
+        }
+    };
+    Stitched { outcome, text, seams, error: Some(reported) }
+}

@@ -1,0 +1,58 @@
+//! What a seam in doubt may give: the candidates, for people to choose from (PC-4).
+
+use super::evidence::weight;
+use super::joint::Joint;
+use super::seam::{AskedFrom, Merged};
+use super::{is_same_value, survivor, weighed};
+use crate::{Format, Verdict};
+
+/// So many candidates are shown at most.
+const MOST: usize = 4;
+/// What is a thousand times less likely than the best is no choice, in bits.
+const GIVEN_UP: f64 = 10.0;
+
+/// The texts that two parts may give, the likeliest first, at most four of them: what there is to choose from where
+/// [`merge_chunks`](super::merge_chunks) answers [`Ambiguous`](super::MergeError::Ambiguous) (PC-4).
+///
+/// Each has a value of its own, and is whole or a valid beginning. None where nothing can be joined.
+///
+/// ```
+/// use endmark_recovery::stitch::{AskedFrom, candidates};
+/// use endmark_text::Format;
+/// let found = candidates("[1, 2", "3]", &Format::Json, AskedFrom::Unknown);
+/// let texts: Vec<&str> = found.iter().map(|merged| merged.text.as_str()).collect();
+/// assert_eq!(texts, ["[1, 23]", "[1, 3]"]);
+/// ```
+pub fn candidates(initial: &str, continuation: &str, format: &Format, from: AskedFrom) -> Vec<Merged> {
+    let joint = Joint::new(initial, continuation, format, from);
+    if matches!(joint.verdict, Verdict::Malformed { .. }) {
+        return Vec::new();
+    }
+    let Some((survivors, weighed)) = weighed(&joint) else { return Vec::new() };
+    let mut order: Vec<usize> = (0..survivors.len()).collect();
+    order.sort_by(|left, right| weighed.costs[*left].total_cmp(&weighed.costs[*right]));
+    // What was asked for may win over what is likelier.
+    order.retain(|index| *index != weighed.best);
+    order.insert(0, weighed.best);
+    let least = weighed.costs.iter().copied().fold(f64::INFINITY, f64::min);
+    let total: f64 = weighed.costs.iter().chain([&weighed.nothing]).map(|cost| weight(cost - least)).sum();
+    let mut found: Vec<Merged> = Vec::new();
+    for index in order {
+        let cost = weighed.costs[index] - least;
+        if found.len() == MOST || cost > GIVEN_UP && index != weighed.best {
+            continue;
+        }
+        let merged = survivor::merged(&joint, &survivors[index], weight(cost) / total, weighed.alternatives);
+        let is_known = |other: &Merged| {
+            if joint.has_grammar() {
+                is_same_value(&other.text, &merged.text)
+            } else {
+                other.text == merged.text
+            }
+        };
+        if !found.iter().any(is_known) {
+            found.push(merged);
+        }
+    }
+    found
+}

@@ -1,0 +1,234 @@
+//! Stitching a continuation while it is still coming: as soon as its seam is settled, the rest flows (PC-4, PC-9).
+//!
+//! It is the same machinery. At doubling lengths all candidates are weighed as if the continuation were cut
+//! there; once two looks in a row find the same seam, and nothing that is still to come could give another
+//! story to it, what stands behind that seam is certain. The last word has [`merge_chunks`](super::merge_chunks)
+//! on the whole continuation: a text that it refuses is refused, whatever has flowed.
+
+mod proven;
+
+use crate::{Format, Verdict};
+
+use super::joint::{Asked, Joint, Readings};
+use super::seam::{AskedFrom, SeamStyle};
+use super::{best, openings, overlap, plain, quotation, tail, units};
+
+/// The first look is taken when so many bytes have come; each further one at twice the length before it.
+const FIRST_LOOK: usize = 96;
+
+/// Behind a seam so many bytes must have been seen at the first look that found it.
+const SEEN_BEHIND: usize = 32;
+
+/// What has flowed cannot be taken back: it needs more than a seam whose whole continuation is there.
+const SETTLED: f64 = 0.985;
+const SETTLED_BY_WHITESPACE: f64 = 0.9999;
+
+/// What repeats the first part for fewer units than this may be the beginning of anything.
+const TELLING: usize = 12;
+
+/// A continuation on its way, and how much of it is certain to belong to the joined text (PC-4, PC-9).
+///
+/// What is certain only grows, however the text is fed; what is not whole at the end is for
+/// [`merge_chunks`](super::merge_chunks) to say.
+///
+/// ```
+/// use endmark_recovery::stitch::{AskedFrom, StitchStream};
+/// use endmark_text::Format;
+///
+/// let mut stream = StitchStream::new(r#"{"a": "It was a quiet mor"#, &Format::Json, AskedFrom::Unknown);
+/// stream.push("Sure, here is the rest:\n\n");
+/// assert!(stream.certain().is_none(), "an announcement is no part of the text");
+/// stream.push("a quiet morning, and the gulls had not yet found the boats. Mira counted the nets twice, ");
+/// stream.push("because her father had taught her to count everything twice, and then once more.");
+/// let certain = stream.certain().unwrap();
+/// assert_eq!(certain.keep, 25);
+/// assert!(certain.rest.starts_with("ning, and the gulls"));
+/// ```
+#[derive(Debug, Clone)]
+pub struct StitchStream {
+    initial: String,
+    format: Format,
+    from: AskedFrom,
+    /// Whether the server is known to go on with the very message.
+    in_message: bool,
+    received: String,
+    next_look: usize,
+    /// The seam that the last look found.
+    found: Option<Place>,
+    state: State,
+}
+
+/// What is certain of a continuation so far: the joined text is the first `keep` bytes of the first part,
+/// `glue`, and what follows begins with `rest`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Certain<'a> {
+    /// How many bytes of the first part stay.
+    pub keep: usize,
+    /// Whitespace that was lost at the seam.
+    pub glue: &'static str,
+    /// What of the continuation belongs behind it, as far as that is certain.
+    pub rest: &'a str,
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    /// More than one seam is still possible.
+    Open,
+    /// The seam is settled, and the rest flows as far as `tail` lets it.
+    Settled { place: Place, tail: Box<tail::Tail> },
+    /// A later look found another seam than the settled one: nothing flows any more.
+    Doubted { place: Place, end: usize },
+}
+
+/// Where the two parts are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    keep: usize,
+    glue: &'static str,
+    start: usize,
+    fenced: bool,
+}
+
+impl StitchStream {
+    /// A continuation of `initial` of which nothing has come yet.
+    pub fn new(initial: &str, format: &Format, from: AskedFrom) -> Self {
+        Self {
+            initial: initial.to_owned(),
+            format: format.clone(),
+            from,
+            in_message: false,
+            received: String::new(),
+            next_look: FIRST_LOOK,
+            found: None,
+            state: State::Open,
+        }
+    }
+
+    /// The same of a server that is known to go on with the very message: for
+    /// [`continue_message`](super::continue_message).
+    pub fn in_message(initial: &str, format: &Format) -> Self {
+        Self { in_message: true, ..Self::new(initial, format, AskedFrom::Cut) }
+    }
+
+    /// Takes what came next.
+    pub fn push(&mut self, text: &str) {
+        self.received.push_str(text);
+        while self.received.len() >= self.next_look {
+            let seen = self.received.floor_char_boundary(self.next_look);
+            self.look(seen);
+            self.next_look = self.next_look.saturating_mul(2);
+        }
+        if let State::Settled { place, tail } = &mut self.state {
+            tail.read(&self.received[place.start..]);
+        }
+    }
+
+    /// What belongs to the joined text for certain; none while the seam is open.
+    pub fn certain(&self) -> Option<Certain<'_>> {
+        let (place, end) = match &self.state {
+            State::Open => return None,
+            State::Settled { place, tail } => (place, place.start + tail.certain()),
+            State::Doubted { place, end } => (place, *end),
+        };
+        let rest = self.received.get(place.start..end)?;
+        Some(Certain { keep: place.keep, glue: place.glue, rest })
+    }
+
+    /// Weighs all seams as if the continuation were cut behind its first `seen` bytes.
+    fn look(&mut self, seen: usize) {
+        let (found, tail) = self.place(seen).unzip();
+        match (&self.state, found) {
+            (State::Open, _) => {
+                if let (Some(place), Some(tail)) = (found.filter(|place| self.found == Some(*place)), tail) {
+                    self.state = State::Settled { place, tail };
+                }
+            }
+            (State::Settled { place, tail }, found) if found != Some(*place) => {
+                self.state = State::Doubted { place: *place, end: place.start + tail.certain() };
+            }
+            (State::Settled { .. } | State::Doubted { .. }, _) => {}
+        }
+        self.found = found;
+    }
+
+    /// The seam that is settled on the first `seen` bytes, if nothing that follows could give it another story, and the
+    /// end of what comes behind it.
+    fn place(&self, seen: usize) -> Option<(Place, Box<tail::Tail>)> {
+        let joint = Joint::new(&self.initial, &self.received[..seen], &self.format, self.from);
+        let joint = if self.in_message { joint.asked(Asked::ByMessage) } else { joint };
+        if matches!(joint.verdict, Verdict::Malformed { .. }) || joint.continuation.trim().is_empty() {
+            return None;
+        }
+        let (best, weighed) = best(&joint)?;
+        let candidate = best.candidate;
+        // What only white space tells is told by all that follows.
+        let least = if candidate.style == SeamStyle::Whitespace { SETTLED_BY_WHITESPACE } else { SETTLED };
+        let is_settled = weighed.settled && weighed.confidence >= least && !weighed.something_else;
+        let is_seen = candidate.start + SEEN_BEHIND <= seen;
+        let is_clear = !may_be_a_repetition(&joint)
+            && (candidate.repeated > 0 || !begins_like_the_whole(&joint, candidate.start))
+            && (candidate.is_asked(&joint) || !may_end_as_asked(&joint))
+            && (candidate.fenced || !may_be_wrapped(&joint, candidate.start));
+        if !(is_settled && is_seen && is_clear) {
+            return None;
+        }
+        let place = Place {
+            keep: candidate.keep,
+            glue: candidate.glue,
+            start: candidate.start,
+            fenced: candidate.fenced,
+        };
+        let mut state = joint.state_at(place.keep);
+        state.push(place.glue.as_bytes());
+        Some((place, Box::new(tail::Tail::new(&joint.format, state, place.fenced))))
+    }
+}
+
+/// Whether a JSON continuation begins, between tokens, as the first part does: it may be another version of it,
+/// which is only known from where the two part ways.
+fn begins_like_the_whole(joint: &Joint<'_>, start: usize) -> bool {
+    const LIKE: usize = 4;
+    let head = super::preamble::head(&joint.continuation[start..], 400);
+    let again = units::Units::read(head, units::Reading::Structure);
+    let whole = joint.settled_units.codes.get(..LIKE);
+    joint.format == Format::Json && !joint.in_text && whole.is_some() && again.codes.get(..LIKE) == whole
+}
+
+/// Whether text begins with a fence or a quotation, of which only its end tells whether it is a wrapper's.
+fn may_be_wrapped(joint: &Joint<'_>, start: usize) -> bool {
+    let text = joint.continuation[start..].trim_start();
+    let is_fence = text.starts_with("```") || text.starts_with("~~~");
+    !joint.has_grammar() && (is_fence || quotation::may_be_one(text))
+}
+
+/// Whether the continuation was asked for at the cut and may turn out to be whole just as it stands: then it is
+/// not shortened.
+fn may_end_as_asked(joint: &Joint<'_>) -> bool {
+    let mut state = joint.state_at(joint.initial.len());
+    state.push(joint.continuation.as_bytes());
+    joint.from == AskedFrom::Cut && joint.has_grammar() && !state.is_malformed()
+}
+
+/// Whether all that has come behind one of its openings stands in the first part as well: then it may go on
+/// to repeat it up to the cut.
+fn may_be_a_repetition(joint: &Joint<'_>) -> bool {
+    let mut readings = joint.readings().iter();
+    let begins: Vec<usize> = if joint.has_grammar() {
+        openings::openings(joint).iter().map(|opening| opening.start).collect()
+    } else {
+        plain::opening_places(joint)
+    };
+    let units = Readings::of(joint);
+    readings.any(|reading| {
+        let said = units.at(joint.settled, *reading);
+        begins.iter().any(|begin| {
+            let again = units::Units::read(&joint.continuation[*begin..], *reading);
+            // The last units may be those of a token that is not there as a whole.
+            let known = &again.codes[..again.len().saturating_sub(2)];
+            known.len() < TELLING || overlap::occurs(known, &said.codes)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests;

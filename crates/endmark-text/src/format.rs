@@ -1,0 +1,207 @@
+//! The formats a text can be in, under the names they have everywhere.
+
+use std::fmt;
+
+use crate::Verdict;
+
+/// What a text is supposed to be, and so what "whole" means for it (PC-1).
+///
+/// ```
+/// use endmark_text::Format;
+/// assert_eq!(Format::parse("json", None).unwrap(), Format::Json);
+/// assert!(Format::parse("yaml", None).is_err());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Format {
+    /// One strict RFC 8259 value; a byte order mark is allowed.
+    Json,
+    /// JSON values one after the other: JSON Lines, or concatenated.
+    Jsonl,
+    /// Markdown; truncated only by what is certain, such as an open fence.
+    Markdown,
+    /// Tags as in XML, with any text in and around them; whole when every tag is closed.
+    Tags,
+    /// Text without a grammar; only incomplete UTF-8 is a cut.
+    Text,
+    /// Text that must end in this marker (trailing whitespace aside).
+    Marker(String),
+    /// Guessed from the text itself; the detection says what was found.
+    Auto,
+}
+
+/// A format's name that is not known, or a marker that is missing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FormatError {
+    /// No format has this name.
+    #[error("unknown format `{0}`: use json, jsonl, markdown, tags, text, marker or auto")]
+    Unknown(String),
+    /// `marker` was named without the marker itself.
+    #[error("the format `marker` needs a marker that is not empty")]
+    NoMarker,
+}
+
+impl Format {
+    /// Reads a format's literal name; `marker` is used, and required, by the format of that name.
+    pub fn parse(name: &str, marker: Option<&str>) -> Result<Self, FormatError> {
+        match name {
+            "json" => Ok(Self::Json),
+            "jsonl" => Ok(Self::Jsonl),
+            "markdown" => Ok(Self::Markdown),
+            "tags" => Ok(Self::Tags),
+            "text" => Ok(Self::Text),
+            "auto" => Ok(Self::Auto),
+            "marker" => match marker {
+                Some(marker) if !marker.trim().is_empty() => Ok(Self::Marker(marker.to_owned())),
+                _ => Err(FormatError::NoMarker),
+            },
+            other => Err(FormatError::Unknown(other.to_owned())),
+        }
+    }
+
+    /// The literal name, as in commands and JSON answers.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Jsonl => "jsonl",
+            Self::Markdown => "markdown",
+            Self::Tags => "tags",
+            Self::Text => "text",
+            Self::Marker(_) => "marker",
+            Self::Auto => "auto",
+        }
+    }
+
+    /// Whether a grammar says where a text of this format ends, so that one which is whole needs no more.
+    pub fn has_grammar(&self) -> bool {
+        matches!(self, Self::Json | Self::Jsonl | Self::Tags | Self::Marker(_))
+    }
+
+    /// Whether a client that names this format demands something of the text (PC-8). Markdown does not say
+    /// where it ends, but what is open in it has to be closed; plain text and a guess demand nothing.
+    pub fn can_be_demanded(&self) -> bool {
+        self.has_grammar() || *self == Self::Markdown
+    }
+
+    /// Whether this verdict on a text counts as evidence where the format is demanded (PC-8). That it is cut always
+    /// does; that it is whole only where nothing can follow: behind a JSON document, but not behind a number that stands
+    /// alone, behind one element that holds all others, and behind a marker. Of rows and elements more may be to come.
+    ///
+    /// ```
+    /// use endmark_text::{Format, Verdict};
+    /// assert!(Format::Json.testifies(&Verdict::Whole, "[12]"));
+    /// assert!(!Format::Json.testifies(&Verdict::Whole, "12"));
+    /// assert!(!Format::Jsonl.testifies(&Verdict::Whole, "{}\n"));
+    /// assert!(!Format::Markdown.testifies(&Verdict::Whole, "Done."));
+    /// ```
+    pub fn testifies(&self, verdict: &Verdict, text: &str) -> bool {
+        let is_at_its_end = || match self {
+            Self::Json => !is_a_number_alone(text),
+            Self::Tags => is_one_element(text),
+            Self::Marker(_) => true,
+            Self::Jsonl | Self::Markdown | Self::Text | Self::Auto => false,
+        };
+        self.can_be_demanded() && (!verdict.is_whole() || is_at_its_end())
+    }
+}
+
+/// Whether a document is a number, which its last digit may not be the end of.
+fn is_a_number_alone(text: &str) -> bool {
+    text.ends_with(|sign: char| sign.is_ascii_digit())
+        && text.trim_start().chars().all(|sign| sign.is_ascii_digit() || "+-.eE".contains(sign))
+}
+
+/// Whether one element holds all of a text that is whole. Where its tags stand in comments as well, it counts as none.
+fn is_one_element(text: &str) -> bool {
+    let mut text = text.trim();
+    // `<?xml version="1.0"?>`, `<!DOCTYPE html>`
+    while text.starts_with("<?") || text.starts_with("<!") {
+        text = text.split_once('>').map_or("", |(_, rest)| rest.trim_start());
+    }
+    let Some(inner) = text.strip_prefix('<') else { return false };
+    let is_of_name = |sign: char| sign.is_alphanumeric() || "-_.:".contains(sign);
+    let name = &inner[..inner.find(|sign| !is_of_name(sign)).unwrap_or(inner.len())];
+    let mut open = 0_usize;
+    for (at, _) in text.match_indices(name) {
+        let behind = &text[at + name.len()..];
+        if name.is_empty() || behind.starts_with(is_of_name) {
+            continue;
+        }
+        let ends = behind.find('>');
+        let tag = ends.map_or("", |ends| &behind[..ends]);
+        if text[..at].ends_with("</") {
+            open = open.saturating_sub(1);
+        } else if text[..at].ends_with('<') && !tag.ends_with('/') {
+            open += 1;
+        } else {
+            continue;
+        }
+        if open == 0 {
+            return ends.is_some_and(|ends| behind[ends + 1..].is_empty());
+        }
+    }
+    false
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Truncation;
+
+    #[test]
+    fn a_name_that_is_not_known_is_refused_by_its_name() {
+        assert_eq!(Format::parse("JSON", None), Err(FormatError::Unknown("JSON".to_owned())));
+        assert_eq!(Format::parse("", Some("END")), Err(FormatError::Unknown(String::new())));
+    }
+
+    #[test]
+    fn the_format_marker_needs_a_marker_that_says_something_and_no_other_format_looks_at_it() {
+        assert_eq!(Format::parse("marker", Some(" END ")), Ok(Format::Marker(" END ".to_owned())));
+        for none in [None, Some(""), Some(" \n")] {
+            assert_eq!(Format::parse("marker", none), Err(FormatError::NoMarker), "{none:?}");
+        }
+        assert_eq!(Format::parse("json", Some("")), Ok(Format::Json));
+    }
+
+    #[test]
+    fn one_element_that_holds_all_is_told_from_several() {
+        for whole in [
+            "<a>b</a>",
+            " <?xml version=\"1.0\"?>\n<a href=\"x\">\n<a>b</a><ab/></a>\n",
+            "<!DOCTYPE html><html><p>a</p></html>",
+            "<a><a/></a >",
+        ] {
+            assert!(is_one_element(whole), "{whole}");
+        }
+        for open in
+            ["<a>b</a><a>c</a>", "<a>b</a> and so", "<a/><b/>", "text", "", "<a>b</a>\n<b>c</b>", "<>x</>"]
+        {
+            assert!(!is_one_element(open), "{open}");
+        }
+    }
+
+    #[test]
+    fn what_a_client_that_names_a_format_demands_and_what_counts_as_evidence() {
+        let whole = Verdict::Whole;
+        let cut = Verdict::Truncated(Truncation::default());
+        for (format, has_grammar, can_be_demanded, testifies_to_whole, testifies_to_cut) in [
+            (Format::Json, true, true, true, true),
+            (Format::Jsonl, true, true, false, true),
+            (Format::Tags, true, true, false, true),
+            (Format::Marker("END".to_owned()), true, true, true, true),
+            (Format::Markdown, false, true, false, true),
+            (Format::Text, false, false, false, false),
+            (Format::Auto, false, false, false, false),
+        ] {
+            assert_eq!(format.has_grammar(), has_grammar, "{format}");
+            assert_eq!(format.can_be_demanded(), can_be_demanded, "{format}");
+            assert_eq!(format.testifies(&whole, "{}"), testifies_to_whole, "{format}");
+            assert_eq!(format.testifies(&cut, "{"), testifies_to_cut, "{format}");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+#![doc = include_str!("../README.md")]
+
+mod complete;
+pub mod detect;
+mod format;
+#[cfg(test)]
+mod literal_names;
+#[cfg(test)]
+mod outcomes;
+mod verdict;
+
+pub use complete::{CompleteError, Completed, Unfinished, UnfinishedKind, complete};
+pub use format::{Format, FormatError};
+pub use verdict::{Detection, Hint, InToken, Markup, Open, Truncation, Verdict};

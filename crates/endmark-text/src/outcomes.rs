@@ -1,0 +1,71 @@
+//! Every outcome that detection and closing can have, each in a test of its name.
+
+mod detection {
+    use crate::detect::detect;
+    use crate::{Format, Verdict};
+
+    fn verdict(text: &str) -> Verdict {
+        detect(text.as_bytes(), &Format::Json).verdict
+    }
+
+    #[test]
+    fn verdict_whole() {
+        assert_eq!(verdict("[1]"), Verdict::Whole);
+    }
+
+    #[test]
+    fn verdict_truncated() {
+        let Verdict::Truncated(cut) = verdict("[1, 2") else { panic!("not truncated") };
+        assert_eq!((cut.truncation_index, cut.last_valid_token.as_str()), (4, ","));
+    }
+
+    #[test]
+    fn verdict_malformed() {
+        assert!(matches!(verdict("[1}"), Verdict::Malformed { index: 2, .. }));
+    }
+}
+
+mod closing {
+    use crate::{CompleteError, Format, complete};
+
+    fn error(text: &str, format: &Format) -> CompleteError {
+        complete(text.as_bytes(), format).unwrap_err()
+    }
+
+    #[test]
+    fn complete_whole() {
+        let completed = complete(b"[1]", &Format::Json).unwrap();
+        assert_eq!((completed.text.as_str(), completed.is_finished()), ("[1]", true));
+    }
+
+    #[test]
+    fn complete_closed() {
+        let completed = complete(b"[1, 2", &Format::Json).unwrap();
+        assert_eq!((completed.text.as_str(), completed.is_finished()), ("[1]", false));
+    }
+
+    #[test]
+    fn complete_error_malformed() {
+        let error = error("[1}", &Format::Json);
+        assert!(matches!(error, CompleteError::Malformed { index: 2, .. }), "{error:?}");
+        assert_eq!(error.code(), "malformed");
+    }
+
+    #[test]
+    fn complete_error_no_value() {
+        assert_eq!(error(" ", &Format::Json), CompleteError::NoValue);
+        assert_eq!(CompleteError::NoValue.code(), "no_value");
+    }
+
+    #[test]
+    fn complete_error_not_json() {
+        assert_eq!(error("Dear all,", &Format::Auto), CompleteError::NotJson);
+        assert_eq!(CompleteError::NotJson.code(), "not_json");
+    }
+
+    #[test]
+    fn complete_error_no_grammar() {
+        assert_eq!(error("Dear all,", &Format::Text), CompleteError::NoGrammar("text"));
+        assert_eq!(CompleteError::NoGrammar("text").code(), "no_grammar");
+    }
+}
