@@ -3,6 +3,7 @@
 //! The functions know nothing of a fuzzer, so that the committed corpora are replayed by `cargo test` on any
 //! toolchain (`tests/replay.rs`).
 
+pub mod agents;
 pub mod anthropic_messages;
 pub mod cap;
 pub mod complete;
@@ -32,6 +33,7 @@ pub type Check = fn(&[u8]);
 
 /// Every target by the name of its corpus.
 pub const TARGETS: &[(&str, Check)] = &[
+    ("agents", agents::check),
     ("anthropic_messages", anthropic_messages::check),
     ("cap", cap::check),
     ("complete", complete::check),

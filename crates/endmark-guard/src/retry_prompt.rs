@@ -1,0 +1,203 @@
+//! What an agent reads when it is to go on: what its artifact has and lacks, what was done, what is left. (CG-5)
+
+use std::fmt::Write as _;
+
+use crate::artifact::Artifact;
+use crate::finding::{Finding, Report};
+use crate::outcome::AttemptVerdict;
+
+/// How many findings are listed; the others are counted.
+const MOST_FINDINGS: usize = 40;
+/// How many headings are named; the others are counted.
+const MOST_HEADINGS: usize = 40;
+/// How much of a title is shown, in characters.
+const TITLE_CHARACTERS: usize = 80;
+/// How much of what the agent said last is shown, in characters: its beginning says what it did.
+const SAID_CHARACTERS: usize = 600;
+/// How many lines of evidence are shown.
+const MOST_EVIDENCE: usize = 8;
+
+/// What a retry is told. It quotes single lines of the artifact and never repeats it.
+#[derive(Debug, Clone, Copy)]
+pub struct RetryPrompt<'a> {
+    /// The artifact's path, as the agent knows it.
+    pub path: &'a str,
+    /// What stands there, if anything does.
+    pub artifact: Option<&'a Artifact<'a>>,
+    /// What it lacks.
+    pub report: &'a Report,
+    /// Which attempt was the last, from 1, and how many there may be.
+    pub attempt: (u32, u32),
+    /// How that attempt ended, and how one knows.
+    pub verdict: AttemptVerdict,
+    /// How one knows.
+    pub evidence: &'a [String],
+    /// What the agent said last.
+    pub said: &'a str,
+    /// What it was to do; only for an agent that knows nothing of its last attempt any more.
+    pub task: Option<&'a str>,
+}
+
+impl RetryPrompt<'_> {
+    /// The words.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        if let Some(task) = self.task {
+            let _ = writeln!(text, "{}\n", task.trim());
+            let _ = writeln!(text, "---\n\nThis task was begun already.");
+        }
+        let (attempt, attempts) = self.attempt;
+        let _ = writeln!(
+            text,
+            "The file `{path}` is not finished (attempt {attempt} of {attempts}). Continue that file: keep what is right in it, complete \
+             and correct it in place. Do not begin it anew, and do not stop before all of the points below are settled.",
+            path = self.path
+        );
+        self.write_what_it_has(&mut text);
+        self.write_what_it_lacks(&mut text);
+        self.write_what_was_done(&mut text);
+        let _ = writeln!(
+            text,
+            "\nWhat is left: settle each point above in `{}` itself, then read the file once more. It is checked again when you stop; \
+             a statement that it is done does not count.",
+            self.path
+        );
+        text
+    }
+
+    fn write_what_it_has(&self, text: &mut String) {
+        let Some(artifact) = self.artifact else {
+            let _ = writeln!(text, "\nWhat it has: nothing, there is no such file yet.");
+            return;
+        };
+        let lines = artifact.body().lines().filter(|line| !line.trim().is_empty()).count();
+        let _ = writeln!(text, "\nWhat it has: {lines} lines that are not blank.");
+        let headings = artifact.outline().headings();
+        for heading in headings.iter().take(MOST_HEADINGS) {
+            let _ = writeln!(text, "- section: {}", clipped(heading.title.trim(), TITLE_CHARACTERS));
+        }
+        if headings.len() > MOST_HEADINGS {
+            let _ = writeln!(text, "- and {} further sections", headings.len() - MOST_HEADINGS);
+        }
+    }
+
+    fn write_what_it_lacks(&self, text: &mut String) {
+        let findings = self.report.findings();
+        if findings.is_empty() {
+            let _ = writeln!(
+                text,
+                "\nWhat it lacks: no check fails, but your last attempt did not come to its end."
+            );
+            return;
+        }
+        let _ = writeln!(text, "\nWhat it lacks:");
+        for finding in findings.iter().take(MOST_FINDINGS) {
+            let _ = writeln!(text, "- {}", line_of(finding));
+        }
+        if findings.len() > MOST_FINDINGS {
+            let _ =
+                writeln!(text, "- and {} further findings of these kinds", findings.len() - MOST_FINDINGS);
+        }
+    }
+
+    fn write_what_was_done(&self, text: &mut String) {
+        let ended = match self.verdict {
+            AttemptVerdict::Whole => "it came to its end and left the file as described",
+            AttemptVerdict::Truncated => "it was cut off",
+            AttemptVerdict::WrappedUp => "it stopped with work of its own left",
+            AttemptVerdict::ContextExhausted => "its context was full",
+            AttemptVerdict::Budget => "it reached a limit on its turns or its cost",
+            AttemptVerdict::Stuck => "it had to be stopped, since nothing came from it any more",
+            AttemptVerdict::Crashed => "it broke off",
+        };
+        let _ = writeln!(text, "\nWhat was done: in the last attempt {ended}.");
+        for evidence in self.evidence.iter().take(MOST_EVIDENCE) {
+            let _ = writeln!(text, "- {evidence}");
+        }
+        let said = self.said.trim();
+        if !said.is_empty() {
+            let one_line = said.split_whitespace().collect::<Vec<_>>().join(" ");
+            let _ = writeln!(text, "- the last message was: {}", clipped(&one_line, SAID_CHARACTERS));
+        }
+    }
+}
+
+/// One finding, as an agent reads it.
+fn line_of(finding: &Finding) -> String {
+    let place = if finding.text.is_empty() {
+        String::new()
+    } else {
+        format!(" line {}, `{}`:", finding.line, finding.text)
+    };
+    format!("{}:{place} {}. {}", finding.check.name(), finding.why, finding.fix)
+}
+
+/// The beginning of a text.
+fn clipped(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Criteria, Guard};
+
+    #[test]
+    fn it_says_what_is_there_what_is_missing_and_what_was_done() {
+        let criteria =
+            Criteria { required_sections: vec!["Summary".into(), "Risks".into()], ..Criteria::default() };
+        let artifact = Artifact::read("# Report\n\n## Summary\n\nTBD\n");
+        let report = Guard::new(criteria).judge(&artifact);
+        let prompt = RetryPrompt {
+            path: "report.md",
+            artifact: Some(&artifact),
+            report: &report,
+            attempt: (1, 3),
+            verdict: AttemptVerdict::Truncated,
+            evidence: &["the last stop reason is `max_tokens`".to_owned()],
+            said: "I have written\nthe report.",
+            task: Some("Write the report."),
+        };
+        let text = prompt.text();
+        for expected in [
+            "Write the report.\n\n---",
+            "attempt 1 of 3",
+            "Continue that file",
+            "3 lines that are not blank",
+            "- section: Summary",
+            "- placeholder: line 5, `TBD`:",
+            "- section_missing:",
+            "it was cut off",
+            "the last stop reason is `max_tokens`",
+            "the last message was: I have written the report.",
+        ] {
+            assert!(text.contains(expected), "{expected} is not in:\n{text}");
+        }
+        assert!(!RetryPrompt { task: None, ..prompt }.text().contains("Write the report."));
+    }
+
+    #[test]
+    fn it_stays_small_and_never_repeats_the_artifact() {
+        let body = "## A part\n\nTBD\n\n".repeat(2_000);
+        let artifact = Artifact::read(&body);
+        let report = Guard::new(Criteria::default()).judge(&artifact);
+        assert!(report.findings().len() > 1_000);
+        let said = "word ".repeat(10_000);
+        let prompt = RetryPrompt {
+            path: "report.md",
+            artifact: Some(&artifact),
+            report: &report,
+            attempt: (2, 3),
+            verdict: AttemptVerdict::Whole,
+            evidence: &[],
+            said: &said,
+            task: None,
+        };
+        let text = prompt.text();
+        assert!(text.len() < 16_000, "{}", text.len());
+        assert!(text.contains("further sections") && text.contains("further findings"));
+    }
+}

@@ -1,0 +1,239 @@
+//! Claude Code: `claude -p --output-format stream-json --verbose`.
+//!
+//! What it says and is not so: `success` with a stop reason of `tool_use`, `max_tokens` or none and no text; `success` with `is_error`; a result
+//! that is missing in the count of results; usage that stands in every line of a message.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::account::{Account, nanodollars, open_points, text, tokens};
+use super::{AttemptJudgement, Dialect, ProcessEnd, exhaustion};
+use crate::outcome::AttemptVerdict;
+use crate::usage::TokenUsage;
+
+/// How many messages are told apart, so that one that stands in several lines counts once; a run has some thousands.
+const MOST_MESSAGES: usize = 1 << 16;
+
+/// What it says where several replies in a row were cut off at the limit on their output.
+const OUTPUT_MAXIMUM: &str = "output token maximum";
+
+/// Reads its stream.
+#[derive(Debug, Default)]
+pub(super) struct Claude {
+    /// What each message used, by its id.
+    messages: HashMap<String, TokenUsage>,
+    /// The last result.
+    result: Option<Outcome>,
+    /// Why a message was cut, if the last one was.
+    cut: Option<String>,
+    /// How many results there should have been up to now, where they are counted.
+    results_missing: bool,
+    results: u64,
+}
+
+/// The last word.
+#[derive(Debug)]
+struct Outcome {
+    subtype: String,
+    is_error: bool,
+    stop_reason: Option<String>,
+    terminal_reason: Option<String>,
+    text: String,
+    errors: String,
+}
+
+impl Dialect for Claude {
+    fn event(&mut self, event: &Value, account: &mut Account) {
+        let Some(kind) = text(event, "type") else { return };
+        account.events += 1;
+        if let Some(session) = text(event, "session_id") {
+            account.session = Some(session.to_owned());
+        }
+        match kind {
+            "system" if text(event, "subtype") == Some("init") => {
+                // Behind a result, it is the next turn of the same process.
+                account.is_over = false;
+                if let Some(model) = text(event, "model") {
+                    account.usage.model = Some(model.to_owned());
+                }
+            }
+            "assistant" => self.assistant(event, account),
+            "result" => self.result(event, account),
+            _ => {}
+        }
+    }
+
+    fn judge(&self, account: &Account, _process: ProcessEnd) -> AttemptJudgement {
+        let Some(result) = &self.result else {
+            return match &self.cut {
+                Some(cut) => AttemptJudgement::new(AttemptVerdict::Truncated, cut.clone()),
+                None => AttemptJudgement::new(AttemptVerdict::Crashed, "the stream has no `result`"),
+            };
+        };
+        result.judge(account, self.results_missing, self.cut.as_deref())
+    }
+}
+
+impl Claude {
+    fn assistant(&mut self, event: &Value, account: &mut Account) {
+        let is_of_sub_agent = event.get("parent_tool_use_id").is_some_and(|id| !id.is_null());
+        let Some(message) = event.get("message") else { return };
+        if let (Some(id), Some(usage)) = (text(message, "id"), message.get("usage")) {
+            let used = used(usage);
+            if self.messages.len() < MOST_MESSAGES || self.messages.contains_key(id) {
+                let before = self.messages.insert(id.to_owned(), used).unwrap_or_default();
+                // The lines of a message repeat its usage, and grow it.
+                let more = TokenUsage::new(
+                    used.input.saturating_sub(before.input),
+                    used.output.saturating_sub(before.output),
+                );
+                account.usage.run = account.usage.run.plus(more);
+            }
+            // A sub-agent has a context of its own.
+            if !is_of_sub_agent {
+                account.call(used);
+            }
+        }
+        if is_of_sub_agent {
+            return;
+        }
+        self.cut = match (text(event, "error"), event.get("aborted").and_then(Value::as_bool)) {
+            (Some("max_output_tokens"), _) => Some("a message reached the limit on its output".to_owned()),
+            (_, Some(true)) => Some("the last message was aborted in the middle".to_owned()),
+            _ if text(message, "stop_reason") == Some("max_tokens") => {
+                Some("the last stop reason is `max_tokens`".to_owned())
+            }
+            _ => None,
+        };
+        for block in message.get("content").and_then(Value::as_array).into_iter().flatten() {
+            match text(block, "type") {
+                Some("text") => account.say(text(block, "text").unwrap_or_default()),
+                Some("tool_use") if text(block, "name") == Some("TodoWrite") => {
+                    account.open_points = block.pointer("/input/todos").map(open_points).unwrap_or_default();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn result(&mut self, event: &Value, account: &mut Account) {
+        account.is_over = true;
+        let index = event.get("result_index").and_then(Value::as_u64);
+        self.results_missing |= index.is_some_and(|index| index > self.results);
+        self.results = index.unwrap_or(self.results) + 1;
+        settle_usage(event, account);
+        let said = text(event, "result").unwrap_or_default();
+        if !said.trim().is_empty() {
+            account.say(said);
+        }
+        let owned = |key: &str| text(event, key).map(str::to_owned);
+        let errors = event.get("errors").and_then(Value::as_array).into_iter().flatten();
+        let errors: Vec<&str> = errors.filter_map(Value::as_str).collect();
+        self.result = Some(Outcome {
+            subtype: owned("subtype").unwrap_or_default(),
+            is_error: event.get("is_error").and_then(Value::as_bool).unwrap_or(false),
+            stop_reason: owned("stop_reason"),
+            terminal_reason: owned("terminal_reason"),
+            text: said.to_owned(),
+            errors: errors.join("; "),
+        });
+    }
+}
+
+impl Outcome {
+    fn judge(&self, account: &Account, is_result_missing: bool, cut: Option<&str>) -> AttemptJudgement {
+        use AttemptVerdict::{Budget, ContextExhausted, Crashed, Truncated, WrappedUp};
+        let stop = self.stop_reason.as_deref();
+        let terminal = self.terminal_reason.as_deref();
+        let as_said = |verdict, what: &str, word: Option<&str>| {
+            AttemptJudgement::new(verdict, format!("{what} is `{}`", word.unwrap_or("none")))
+        };
+        let words = if self.subtype == "success" && !self.is_error { &self.errors } else { &self.text };
+        if matches!(terminal, Some("prompt_too_long" | "blocking_limit" | "rapid_refill_breaker")) {
+            return as_said(ContextExhausted, "the terminal reason", terminal);
+        }
+        if stop == Some("model_context_window_exceeded") {
+            return as_said(ContextExhausted, "the last stop reason", stop);
+        }
+        if exhaustion::is_said(words) || exhaustion::is_said(&self.errors) {
+            return AttemptJudgement::new(
+                ContextExhausted,
+                format!("the error says so: {}{}", self.errors, words),
+            );
+        }
+        if matches!(self.subtype.as_str(), "error_max_turns" | "error_max_budget_usd") {
+            return as_said(Budget, "the result", Some(&self.subtype));
+        }
+        if matches!(terminal, Some("max_turns" | "budget_exhausted")) {
+            return as_said(Budget, "the terminal reason", terminal);
+        }
+        if let Some(cut) = cut {
+            return AttemptJudgement::new(Truncated, cut);
+        }
+        if self.is_error && self.text.contains(OUTPUT_MAXIMUM) {
+            return AttemptJudgement::new(Truncated, format!("the result is an error: {}", self.text));
+        }
+        if self.subtype != "success" || self.is_error {
+            let said = if self.errors.is_empty() { &self.text } else { &self.errors };
+            return AttemptJudgement::new(
+                Crashed,
+                format!("the result is `{}`, an error: {said}", self.subtype),
+            );
+        }
+        if matches!(terminal, Some("aborted_streaming" | "aborted_tools" | "malformed_tool_use_exhausted")) {
+            return as_said(Truncated, "the result says `success`, but its terminal reason", terminal);
+        }
+        if matches!(terminal, Some("stop_hook_prevented" | "hook_stopped" | "background_requested")) {
+            return as_said(WrappedUp, "the terminal reason", terminal);
+        }
+        if is_result_missing {
+            return AttemptJudgement::new(Truncated, "a result is missing in the count of results");
+        }
+        if stop == Some("refusal") {
+            return as_said(WrappedUp, "the last stop reason", stop);
+        }
+        let is_end = matches!(stop, Some("end_turn" | "stop_sequence"))
+            || (stop.is_none() && terminal == Some("completed"));
+        if !is_end {
+            return as_said(Truncated, "the result says `success`, but its stop reason", stop);
+        }
+        if self.text.trim().is_empty() {
+            return AttemptJudgement::new(Truncated, "the result says `success`, and has no text");
+        }
+        account.end("the result is `success`, with a text and a stop reason of its own accord")
+    }
+}
+
+/// The result has the sums of all models, sub-agents and compaction included; the newest result counts.
+fn settle_usage(event: &Value, account: &mut Account) {
+    if let Some(cost) = event.get("total_cost_usd").and_then(nanodollars) {
+        account.usage.cost_nanodollars = Some(cost);
+    }
+    let Some(models) = event.get("modelUsage").and_then(Value::as_object).filter(|models| !models.is_empty())
+    else {
+        if let Some(usage) = event.get("usage").map(used).filter(|used| used.total > 0) {
+            account.usage.run = usage;
+        }
+        return;
+    };
+    account.usage.run = models.values().fold(TokenUsage::default(), |sum, usage| {
+        let input = ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"];
+        let input = input.iter().map(|key| tokens(usage, key)).fold(0, u64::saturating_add);
+        sum.plus(TokenUsage::new(input, tokens(usage, "outputTokens")))
+    });
+    let main = account.usage.model.as_ref().and_then(|model| models.get(model));
+    let only = models.values().next().filter(|_| models.len() == 1);
+    if let Some(window) =
+        main.or(only).map(|usage| tokens(usage, "contextWindow")).filter(|window| *window > 0)
+    {
+        account.usage.context_tokens = Some(window);
+    }
+}
+
+/// What a call used: what was read from a cache, or written into it, was read.
+fn used(usage: &Value) -> TokenUsage {
+    let input = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
+    let input = input.iter().map(|key| tokens(usage, key)).fold(0, u64::saturating_add);
+    TokenUsage::new(input, tokens(usage, "output_tokens"))
+}

@@ -1,0 +1,124 @@
+//! Codex: `codex exec --json`.
+//!
+//! It has no stop reason, and reports a reply that was cut off as a turn that completed. `error` at the top level and items of
+//! that type are warnings. Its usage is a sum over all calls of the
+//! session, those before it was taken up again included.
+
+use serde_json::Value;
+
+use super::account::{Account, open_points, text, tokens};
+use super::{AttemptJudgement, Dialect, ProcessEnd, exhaustion, tail};
+use crate::outcome::AttemptVerdict;
+use crate::usage::TokenUsage;
+
+/// Reads its stream.
+#[derive(Debug, Default)]
+pub(super) struct Codex {
+    turn: Option<Turn>,
+    /// The kind of the last item that is work or a message.
+    last_item: Option<String>,
+    last_error: Option<String>,
+}
+
+/// How the last turn ended.
+#[derive(Debug)]
+enum Turn {
+    UnderWay,
+    Completed,
+    Failed(String),
+}
+
+impl Dialect for Codex {
+    fn event(&mut self, event: &Value, account: &mut Account) {
+        let Some(kind) = text(event, "type") else { return };
+        account.events += 1;
+        match kind {
+            "thread.started" => account.session = text(event, "thread_id").map(str::to_owned),
+            "turn.started" => {
+                account.is_over = false;
+                self.turn = Some(Turn::UnderWay);
+                self.last_item = None;
+            }
+            "turn.completed" => {
+                account.is_over = true;
+                self.turn = Some(Turn::Completed);
+                if let Some(usage) = event.get("usage") {
+                    account.usage.run = used_since(account.before, usage);
+                }
+            }
+            "turn.failed" => {
+                account.is_over = true;
+                let message = event.pointer("/error/message").and_then(Value::as_str);
+                self.turn = Some(Turn::Failed(message.unwrap_or("no message").to_owned()));
+            }
+            "error" => self.last_error = text(event, "message").map(str::to_owned),
+            "item.started" | "item.updated" | "item.completed" => {
+                if let Some(item) = event.get("item") {
+                    self.item(item, kind == "item.completed", account);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn judge(&self, account: &Account, _process: ProcessEnd) -> AttemptJudgement {
+        match &self.turn {
+            Some(Turn::Failed(message)) => failed(message),
+            Some(Turn::Completed) => self.completed(account),
+            Some(Turn::UnderWay) | None => match &self.last_error {
+                Some(error) if exhaustion::is_said(error) => failed(error),
+                Some(error) => AttemptJudgement::new(
+                    AttemptVerdict::Crashed,
+                    format!("the stream ends in a turn, behind an error: {error}"),
+                ),
+                None => AttemptJudgement::new(AttemptVerdict::Crashed, "the stream has no `turn.completed`"),
+            },
+        }
+    }
+}
+
+impl Codex {
+    fn item(&mut self, item: &Value, is_complete: bool, account: &mut Account) {
+        match text(item, "type") {
+            Some("todo_list") => account.open_points = item.get("items").map(open_points).unwrap_or_default(),
+            Some("reasoning" | "error") | None => {}
+            Some(kind) => {
+                self.last_item = Some(kind.to_owned());
+                if kind == "agent_message" && is_complete {
+                    account.say(text(item, "text").unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    fn completed(&self, account: &Account) -> AttemptJudgement {
+        if self.last_item.as_deref() != Some("agent_message") || account.said.trim().is_empty() {
+            let last = self.last_item.as_deref().unwrap_or("nothing");
+            let evidence = format!("the turn completed without a last message; its last item is `{last}`");
+            return AttemptJudgement::new(AttemptVerdict::Truncated, evidence);
+        }
+        let output = Some(account.usage.run.output);
+        match tail::cut(&account.said, output) {
+            Some(cut) => AttemptJudgement::new(AttemptVerdict::Truncated, cut),
+            None => account.end("the turn completed with a last message"),
+        }
+    }
+}
+
+/// What was used since a session was taken up again: the sum that is reported is of the whole session. `input_tokens` has the
+/// cached ones in it, `output_tokens` the reasoning.
+fn used_since(before: TokenUsage, usage: &Value) -> TokenUsage {
+    let (input, output) = (tokens(usage, "input_tokens"), tokens(usage, "output_tokens"));
+    TokenUsage::new(input.saturating_sub(before.input), output.saturating_sub(before.output))
+}
+
+fn failed(message: &str) -> AttemptJudgement {
+    let verdict = if exhaustion::is_said(message) {
+        AttemptVerdict::ContextExhausted
+    } else if message.contains("max_output_tokens") {
+        AttemptVerdict::Truncated
+    } else {
+        AttemptVerdict::Crashed
+    };
+    AttemptJudgement::new(verdict, format!("the turn failed: {message}"))
+}

@@ -1,0 +1,107 @@
+//! Gemini CLI: `gemini --output-format stream-json`.
+//!
+//! It has no finish reason anywhere: a reply that reached the limit on its output is a `success`. Its usage is a sum over all
+//! calls, and `output_tokens` leaves out what was thought.
+
+use serde_json::Value;
+
+use super::account::{Account, text, tokens};
+use super::{AttemptJudgement, Dialect, ProcessEnd, exhaustion, tail};
+use crate::outcome::AttemptVerdict;
+use crate::usage::TokenUsage;
+
+/// The exit code with which it reports that its turns are used up.
+const EXIT_TURN_LIMIT: i32 = 53;
+
+/// Reads its stream.
+#[derive(Debug, Default)]
+pub(super) struct Gemini {
+    result: Option<Result<(), String>>,
+    last_error: Option<String>,
+    /// Whether the last event but the result was text of the agent.
+    ends_in_text: bool,
+    /// Whether the message under way goes on with the next piece.
+    is_in_message: bool,
+}
+
+impl Dialect for Gemini {
+    fn event(&mut self, event: &Value, account: &mut Account) {
+        let Some(kind) = text(event, "type") else { return };
+        account.events += 1;
+        match kind {
+            "init" => {
+                account.session = text(event, "session_id").map(str::to_owned);
+                account.usage.model = text(event, "model").map(str::to_owned);
+            }
+            "message" if text(event, "role") == Some("assistant") => {
+                let content = text(event, "content").unwrap_or_default();
+                let is_piece = event.get("delta").and_then(Value::as_bool).unwrap_or(false);
+                if is_piece && self.is_in_message {
+                    account.say_on(content);
+                } else {
+                    account.say(content);
+                }
+                self.is_in_message = is_piece;
+                self.ends_in_text = true;
+            }
+            "tool_use" | "tool_result" => {
+                self.is_in_message = false;
+                self.ends_in_text = false;
+            }
+            "error" if text(event, "severity") != Some("warning") => {
+                self.last_error = text(event, "message").map(str::to_owned);
+            }
+            "result" => self.result(event, account),
+            _ => {}
+        }
+    }
+
+    fn judge(&self, account: &Account, process: ProcessEnd) -> AttemptJudgement {
+        let message = match &self.result {
+            Some(Ok(())) => return self.succeeded(account),
+            Some(Err(message)) => Some(message),
+            None => self.last_error.as_ref(),
+        };
+        if process == ProcessEnd::Exited(EXIT_TURN_LIMIT) {
+            return AttemptJudgement::new(
+                AttemptVerdict::Budget,
+                "its exit code says that its turns are used up",
+            );
+        }
+        match message {
+            Some(message) if exhaustion::is_said(message) => AttemptJudgement::new(
+                AttemptVerdict::ContextExhausted,
+                format!("the error says so: {message}"),
+            ),
+            Some(message) => {
+                AttemptJudgement::new(AttemptVerdict::Crashed, format!("it ended with an error: {message}"))
+            }
+            None => AttemptJudgement::new(AttemptVerdict::Crashed, "the stream has no `result`"),
+        }
+    }
+}
+
+impl Gemini {
+    fn result(&mut self, event: &Value, account: &mut Account) {
+        account.is_over = true;
+        let message = || event.pointer("/error/message").and_then(Value::as_str).unwrap_or("no message");
+        let is_success = text(event, "status") == Some("success");
+        self.result = Some(if is_success { Ok(()) } else { Err(message().to_owned()) });
+        if let Some(stats) = event.get("stats") {
+            let (input, total) = (tokens(stats, "input_tokens"), tokens(stats, "total_tokens"));
+            let output = tokens(stats, "output_tokens").max(total.saturating_sub(input));
+            account.usage.run = TokenUsage::new(input, output);
+        }
+    }
+
+    fn succeeded(&self, account: &Account) -> AttemptJudgement {
+        if !self.ends_in_text || account.said.trim().is_empty() {
+            let evidence = "the result says `success`, and there is no message behind the last use of a tool";
+            return AttemptJudgement::new(AttemptVerdict::Truncated, evidence);
+        }
+        match tail::cut(&account.said, Some(account.usage.run.output)) {
+            Some(cut) => AttemptJudgement::new(AttemptVerdict::Truncated, cut),
+            None => account.end("the result says `success`, and the last message is whole"),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A stream of bytes as lines, in bounded memory.
+
+/// The longest line that is read, in bytes: a tool's whole result can stand in one. A longer one is skipped and counted.
+const LINE_LIMIT_BYTES: usize = 32 << 20;
+
+/// Collects lines.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    begun: Vec<u8>,
+    /// The line that has begun is too long.
+    is_skipping: bool,
+    too_long: u64,
+    /// Nobody wants them.
+    is_ignored: bool,
+}
+
+impl Lines {
+    /// Lines that nobody reads, and nothing is kept of.
+    pub(super) fn ignored() -> Self {
+        Self { is_ignored: true, ..Self::default() }
+    }
+
+    /// Takes the next bytes, and hands out each line that ends in them, without its newline.
+    pub(super) fn push(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
+        if self.is_ignored {
+            return;
+        }
+        let mut rest = bytes;
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            let (last, after) = rest.split_at(end);
+            rest = &after[1..];
+            if self.begun.is_empty() && !self.is_skipping {
+                line(last);
+                continue;
+            }
+            self.keep(last);
+            self.end(&mut line);
+        }
+        self.keep(rest);
+    }
+
+    /// Hands out a last line that has no newline; answers how many were too long.
+    pub(super) fn finish(&mut self, mut line: impl FnMut(&[u8])) -> u64 {
+        if !self.begun.is_empty() || self.is_skipping {
+            self.end(&mut line);
+        }
+        self.too_long
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        if self.begun.len() + bytes.len() > LINE_LIMIT_BYTES {
+            self.is_skipping = true;
+            self.begun = Vec::new();
+        }
+        if !self.is_skipping {
+            self.begun.extend_from_slice(bytes);
+        }
+    }
+
+    fn end(&mut self, line: &mut impl FnMut(&[u8])) {
+        if std::mem::take(&mut self.is_skipping) {
+            self.too_long += 1;
+        } else {
+            line(&self.begun);
+        }
+        self.begun.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines_of(pieces: &[&[u8]]) -> (Vec<String>, u64) {
+        let (mut lines, mut found) = (Lines::default(), Vec::new());
+        let text = |line: &[u8]| String::from_utf8_lossy(line).into_owned();
+        for piece in pieces {
+            lines.push(piece, |line| found.push(text(line)));
+        }
+        let too_long = lines.finish(|line| found.push(text(line)));
+        (found, too_long)
+    }
+
+    #[test]
+    fn lines_are_the_same_however_they_come() {
+        let text = b"one\n\ntwo\nlast";
+        let whole = lines_of(&[text]);
+        assert_eq!(whole, (["one", "", "two", "last"].map(str::to_owned).to_vec(), 0));
+        for at in 0..text.len() {
+            assert_eq!(lines_of(&[&text[..at], &text[at..]]), whole);
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_is_skipped_and_the_next_one_read() {
+        let piece = vec![b'x'; LINE_LIMIT_BYTES / 2 + 1];
+        assert_eq!(lines_of(&[&piece, &piece, &piece, b"\nnext\n"]), (vec!["next".to_owned()], 1));
+    }
+}

@@ -1,0 +1,270 @@
+//! The cases in which agents are known to report a run that was cut off as one that ended well, one by one; by the numbers of the
+//! issues in which their users found them. Whole recordings are in `tests/streams`.
+
+use super::*;
+use crate::usage::TokenUsage;
+
+const FINE: AttemptEnd = AttemptEnd { process: ProcessEnd::Exited(0), stopped: None };
+
+fn judged_with(agent: Agent, lines: &[&str], end: AttemptEnd) -> (AttemptVerdict, String, Usage) {
+    let mut stream = AgentStream::new(agent);
+    for line in lines {
+        stream.push(line.as_bytes());
+        stream.push(b"\n");
+    }
+    let judged = stream.finish(end);
+    (judged.verdict, judged.evidence.join(" | "), stream.usage().clone())
+}
+
+fn verdict(agent: Agent, lines: &[&str]) -> AttemptVerdict {
+    judged_with(agent, lines, FINE).0
+}
+
+#[test]
+fn claude_reports_success_for_what_was_cut() {
+    use AttemptVerdict::{Budget, ContextExhausted, Crashed, Truncated, Whole, WrappedUp};
+    let result = |fields: &str| format!(r#"{{"type":"result","session_id":"s",{fields}}}"#);
+    for (fields, expected) in [
+        (r#""subtype":"success","is_error":false,"result":"Done.","stop_reason":"end_turn""#, Whole),
+        // anthropics/claude-code#40432
+        (
+            r#""subtype":"success","is_error":false,"result":"","stop_reason":"tool_use","terminal_reason":"aborted_streaming""#,
+            Truncated,
+        ),
+        (r#""subtype":"success","is_error":false,"result":"Done.","stop_reason":"tool_use""#, Truncated),
+        (
+            r#""subtype":"success","is_error":false,"result":"The first","stop_reason":"max_tokens""#,
+            Truncated,
+        ),
+        (r#""subtype":"success","is_error":false,"result":"","stop_reason":"end_turn""#, Truncated),
+        (r#""subtype":"success","is_error":false,"result":"Done.","stop_reason":null"#, Truncated),
+        (
+            r#""subtype":"success","is_error":false,"result":"Done.","stop_reason":"end_turn","terminal_reason":"stop_hook_prevented""#,
+            WrappedUp,
+        ),
+        (
+            r#""subtype":"success","is_error":true,"result":"API Error: 529 overloaded","stop_reason":"stop_sequence""#,
+            Crashed,
+        ),
+        (
+            r#""subtype":"success","is_error":true,"result":"Prompt is too long","stop_reason":"stop_sequence""#,
+            ContextExhausted,
+        ),
+        (
+            r#""subtype":"success","is_error":false,"result":"x","stop_reason":"model_context_window_exceeded""#,
+            ContextExhausted,
+        ),
+        (
+            r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"prompt_too_long""#,
+            ContextExhausted,
+        ),
+        (
+            r#""subtype":"error_max_turns","is_error":true,"errors":["Reached maximum number of turns"]"#,
+            Budget,
+        ),
+        (r#""subtype":"error_max_budget_usd","is_error":true"#, Budget),
+        (r#""subtype":"error_during_execution","is_error":true,"errors":["no network"]"#, Crashed),
+        (
+            r#""subtype":"success","is_error":false,"result":"Done.","stop_reason":"end_turn","result_index":1"#,
+            Truncated,
+        ),
+    ] {
+        assert_eq!(verdict(Agent::Claude, &[&result(fields)]), expected, "{fields}");
+    }
+    assert_eq!(verdict(Agent::Claude, &[r#"{"type":"system","subtype":"init","model":"m"}"#]), Crashed);
+    // Text about a context window in an answer is no error.
+    let about = r#""subtype":"success","is_error":false,"result":"The context window is explained.","stop_reason":"end_turn""#;
+    assert_eq!(verdict(Agent::Claude, &[&result(about)]), Whole);
+}
+
+#[test]
+fn claude_stops_with_its_own_list_open() {
+    let todos = r#"{"type":"assistant","parent_tool_use_id":null,"message":{"id":"m1","content":[{"type":"tool_use","name":"TodoWrite","input":{"todos":[{"content":"Write the tests","status":"pending"},{"content":"Plan","status":"completed"}]}}]}}"#;
+    let result =
+        r#"{"type":"result","subtype":"success","is_error":false,"result":"Done.","stop_reason":"end_turn"}"#;
+    let (verdict, evidence, _) = judged_with(Agent::Claude, &[todos, result], FINE);
+    assert_eq!(verdict, AttemptVerdict::WrappedUp);
+    assert!(evidence.contains("`Write the tests`") && !evidence.contains("Plan"), "{evidence}");
+}
+
+#[test]
+fn a_message_in_several_lines_counts_once_and_a_sub_agent_has_a_context_of_its_own() {
+    let line = |id: &str, parent: &str, input: u64, output: u64| {
+        format!(
+            r#"{{"type":"assistant","parent_tool_use_id":{parent},"message":{{"id":"{id}","content":[],"usage":{{"input_tokens":{input},"cache_read_input_tokens":40,"output_tokens":{output}}}}}}}"#
+        )
+    };
+    let lines = [
+        line("a", "null", 100, 1),
+        line("a", "null", 100, 1),
+        line("b", "\"tu_1\"", 900, 1),
+        line("c", "null", 200, 5),
+    ];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let (_, _, usage) = judged_with(Agent::Claude, &lines, FINE);
+    assert_eq!(usage.run, TokenUsage::new(140 + 940 + 240, 7));
+    assert_eq!(usage.largest_call_tokens, Some(245));
+    // The result's sums count in place of it all.
+    let result = r#"{"type":"result","subtype":"success","result":"x","total_cost_usd":0.25,"usage":{"input_tokens":1},"modelUsage":{"m":{"inputTokens":10,"cacheReadInputTokens":20,"cacheCreationInputTokens":30,"outputTokens":5,"contextWindow":200000},"n":{"inputTokens":1,"outputTokens":1}}}"#;
+    let with_result: Vec<&str> = [r#"{"type":"system","subtype":"init","model":"m"}"#]
+        .into_iter()
+        .chain(lines)
+        .chain([result])
+        .collect();
+    let (_, _, usage) = judged_with(Agent::Claude, &with_result, FINE);
+    assert_eq!((usage.run, usage.cost_nanodollars), (TokenUsage::new(61, 6), Some(250_000_000)));
+    assert_eq!((usage.context_tokens, usage.largest_call_tokens), (Some(200_000), Some(245)));
+}
+
+#[test]
+fn codex_completes_a_turn_that_was_cut() {
+    use AttemptVerdict::{ContextExhausted, Crashed, Truncated, Whole, WrappedUp};
+    let message = r#"{"type":"item.completed","item":{"type":"agent_message","text":"All of it is done."}}"#;
+    let cut =
+        r#"{"type":"item.completed","item":{"type":"agent_message","text":"The boats are in, and the"}}"#;
+    let command = r#"{"type":"item.completed","item":{"type":"command_execution","command":"ls","status":"completed"}}"#;
+    let list = r#"{"type":"item.completed","item":{"type":"todo_list","items":[{"text":"tests","completed":false}]}}"#;
+    let warning = r#"{"type":"item.completed","item":{"type":"error","message":"metadata not found"}}"#;
+    let reconnecting = r#"{"type":"error","message":"Reconnecting... 1/5"}"#;
+    let completed = r#"{"type":"turn.completed","usage":{"input_tokens":9000,"cached_input_tokens":8000,"output_tokens":400,"reasoning_output_tokens":120}}"#;
+    let capped = r#"{"type":"turn.completed","usage":{"input_tokens":9000,"output_tokens":128000}}"#;
+    let failed = |message: &str| format!(r#"{{"type":"turn.failed","error":{{"message":"{message}"}}}}"#);
+    let (full, limit, network) = (
+        failed("Your input exceeds the context window of this model."),
+        failed("Incomplete response returned, reason: max_output_tokens"),
+        failed("stream disconnected"),
+    );
+    for (lines, expected) in [
+        (&[message, completed][..], Whole),
+        (&[reconnecting, warning, message, completed], Whole),
+        (&[cut, completed], Truncated),
+        (&[message, capped], Truncated),
+        (&[message, command, completed], Truncated),
+        (&[completed], Truncated),
+        (&[list, message, completed], WrappedUp),
+        (&[message], Crashed),
+        (&[message, reconnecting], Crashed),
+        (&[&full], ContextExhausted),
+        (&[&limit], Truncated),
+        (&[message, &network], Crashed),
+    ] {
+        assert_eq!(verdict(Agent::Codex, lines), expected, "{lines:?}");
+    }
+    // A sum over all calls says nothing about the largest one.
+    let (_, _, usage) = judged_with(Agent::Codex, &[message, completed], FINE);
+    assert_eq!((usage.run, usage.largest_call_tokens), (TokenUsage::new(9_000, 400), None));
+}
+
+#[test]
+fn gemini_has_no_finish_reason() {
+    use AttemptVerdict::{ContextExhausted, Crashed, Truncated, Whole};
+    let message = r#"{"type":"message","role":"assistant","content":"All of it ","delta":true}"#;
+    let rest = r#"{"type":"message","role":"assistant","content":"is done.","delta":true}"#;
+    let code =
+        r#"{"type":"message","role":"assistant","content":"```rust\nfn main() { let x = ","delta":true}"#;
+    let tool = r#"{"type":"tool_use","tool_name":"run_shell_command","tool_id":"t","parameters":{}}"#;
+    let success = r#"{"type":"result","status":"success","stats":{"total_tokens":130,"input_tokens":100,"output_tokens":10}}"#;
+    // google-gemini/gemini-cli#2104
+    let capped = r#"{"type":"result","status":"success","stats":{"total_tokens":70000,"input_tokens":4464,"output_tokens":65536}}"#;
+    let warning = r#"{"type":"error","severity":"warning","message":"Agent execution blocked: go on"}"#;
+    let full = r#"{"type":"result","status":"error","error":{"message":"The input token count exceeds the maximum"}}"#;
+    for (lines, expected) in [
+        (&[message, rest, success][..], Whole),
+        (&[message, warning, rest, success], Whole),
+        (&[code, success], Truncated),
+        (&[message, rest, capped], Truncated),
+        (&[message, rest, tool, success], Truncated),
+        (&[success], Truncated),
+        (&[message, rest], Crashed),
+        (&[full], ContextExhausted),
+    ] {
+        assert_eq!(verdict(Agent::Gemini, lines), expected, "{lines:?}");
+    }
+    let turns = AttemptEnd { process: ProcessEnd::Exited(53), stopped: None };
+    assert_eq!(judged_with(Agent::Gemini, &[message], turns).0, AttemptVerdict::Budget);
+    // What was thought is output, too.
+    let (_, _, usage) = judged_with(Agent::Gemini, &[message, rest, success], FINE);
+    assert_eq!((usage.run, usage.largest_call_tokens), (TokenUsage::new(100, 30), None));
+}
+
+#[test]
+fn opencode_takes_a_limit_for_an_end() {
+    use AttemptVerdict::{ContextExhausted, Crashed, Truncated, Whole, WrappedUp};
+    let start = r#"{"type":"step_start","sessionID":"ses_1","part":{}}"#;
+    let text = r#"{"type":"text","sessionID":"ses_1","part":{"text":"Done."}}"#;
+    let list = r#"{"type":"tool_use","sessionID":"ses_1","part":{"tool":"todowrite","state":{"status":"completed","input":{"todos":[{"content":"tests","status":"in_progress"}]}}}}"#;
+    let finish = |reason: &str| {
+        format!(
+            r#"{{"type":"step_finish","sessionID":"ses_1","part":{{"reason":"{reason}","cost":0.4,"tokens":{{"input":9000,"output":10,"reasoning":31990,"cache":{{"read":1000,"write":0}}}}}}}}"#
+        )
+    };
+    let error = |name: &str, message: &str| {
+        format!(
+            r#"{{"type":"error","sessionID":"ses_1","error":{{"name":"{name}","data":{{"message":"{message}"}}}}}}"#
+        )
+    };
+    // anomalyco/opencode#42900, #40146
+    let (stop, length, calls) = (finish("stop"), finish("length"), finish("tool-calls"));
+    let (full, output, other) = (
+        error("APIError", "prompt is too long: 210000 tokens"),
+        error("MessageOutputLengthError", "x"),
+        error("UnknownError", "boom"),
+    );
+    for (lines, expected) in [
+        (&[start, text, &stop][..], Whole),
+        (&[start, text, &length], Truncated),
+        (&[start, &calls], Truncated),
+        (&[start, &calls, start], Truncated),
+        (&[start, text], Truncated),
+        (&[], Crashed),
+        (&[start, &stop], Truncated),
+        (&[start, list, &calls, start, text, &stop], WrappedUp),
+        (&[start, &full], ContextExhausted),
+        (&[start, &output], Truncated),
+        (&[start, &other], Crashed),
+        // It went on behind the error.
+        (&[start, &other, start, text, &stop], Whole),
+    ] {
+        assert_eq!(verdict(Agent::Opencode, lines), expected, "{lines:?}");
+    }
+    let (_, _, usage) = judged_with(Agent::Opencode, &[start, &calls, start, text, &stop], FINE);
+    assert_eq!((usage.run.total, usage.largest_call_tokens), (84_000, Some(42_000)));
+    assert_eq!(usage.cost_nanodollars, Some(800_000_000));
+}
+
+#[test]
+fn an_exit_code_alone_is_no_verdict() {
+    let end = |process| AttemptEnd { process, stopped: None };
+    for (process, expected) in [
+        (ProcessEnd::Exited(0), AttemptVerdict::Whole),
+        (ProcessEnd::Exited(7), AttemptVerdict::Whole),
+        (ProcessEnd::Killed(9), AttemptVerdict::Crashed),
+        (ProcessEnd::Unknown, AttemptVerdict::Crashed),
+    ] {
+        assert_eq!(judged_with(Agent::Plain, &["anything"], end(process)).0, expected);
+    }
+    // Nor is a bad one where the stream says how it ended (opencode#50062).
+    let lines = [
+        r#"{"type":"text","sessionID":"s","part":{"text":"Done."}}"#,
+        r#"{"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}"#,
+    ];
+    let (verdict, evidence, _) = judged_with(Agent::Opencode, &lines, end(ProcessEnd::Exited(1)));
+    assert_eq!(verdict, AttemptVerdict::Whole);
+    assert!(evidence.contains("exit code is 1"), "{evidence}");
+}
+
+#[test]
+fn what_was_stopped_is_stuck_unless_it_was_done() {
+    let stopped = |stopped| AttemptEnd { process: ProcessEnd::Killed(15), stopped: Some(stopped) };
+    let done =
+        r#"{"type":"result","subtype":"success","is_error":false,"result":"Done.","stop_reason":"end_turn"}"#;
+    for (lines, end, expected) in [
+        (&[][..], StoppedFor::Silence, AttemptVerdict::Stuck),
+        (&[], StoppedFor::Time, AttemptVerdict::Stuck),
+        (&[], StoppedFor::Ceiling, AttemptVerdict::Budget),
+        (&[done], StoppedFor::Lingering, AttemptVerdict::Whole),
+        (&[done], StoppedFor::Silence, AttemptVerdict::Whole),
+    ] {
+        assert_eq!(judged_with(Agent::Claude, lines, stopped(end)).0, expected, "{end:?}");
+    }
+}

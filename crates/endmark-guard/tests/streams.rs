@@ -1,0 +1,96 @@
+//! Recordings of real agents, headless, with a model whose replies are scripted (100 tokens in and 10 out for each call): once
+//! the agent writes a file and says so (`work`), then goes on in the same session (`resumed`); once its reply is cut off at the
+//! limit on its output (`cut`). Recorded with Claude Code 2.1.197, Codex 0.169.0, Gemini CLI 0.61.0 and opencode 1.18.33; paths are
+//! replaced, and of Claude Code's first line only what is read is kept.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use endmark_guard::{
+    Agent, AgentStream, AttemptEnd, AttemptJudgement, AttemptVerdict, ProcessEnd, TokenUsage,
+};
+
+fn recording(agent: Agent, name: &str) -> Vec<u8> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/streams");
+    std::fs::read(folder.join(format!("{}-{name}.jsonl", agent.name()))).unwrap()
+}
+
+fn read(stream: &mut AgentStream, bytes: &[u8], exit: i32) -> AttemptJudgement {
+    stream.push(bytes);
+    stream.finish(AttemptEnd { process: ProcessEnd::Exited(exit), stopped: None })
+}
+
+const AGENTS: [Agent; 4] = [Agent::Claude, Agent::Codex, Agent::Gemini, Agent::Opencode];
+
+#[test]
+fn work_that_is_done_is_whole_and_its_tokens_are_right() {
+    for agent in AGENTS {
+        let mut stream = AgentStream::new(agent);
+        let judged = read(&mut stream, &recording(agent, "work"), 0);
+        assert_eq!(judged.verdict, AttemptVerdict::Whole, "{agent:?}: {judged:?}");
+        assert_eq!(stream.said(), "The report is written to report.md.", "{agent:?}");
+        assert!(stream.is_over() && stream.session().is_some(), "{agent:?}");
+        // Gemini reports 115 for each call, of which 15 are what was thought and said.
+        let output = if agent == Agent::Gemini { 30 } else { 20 };
+        assert_eq!(stream.usage().run, TokenUsage::new(200, output), "{agent:?}");
+        let largest = matches!(agent, Agent::Claude | Agent::Opencode).then_some(110);
+        assert_eq!(stream.usage().largest_call_tokens, largest, "{agent:?}");
+    }
+}
+
+#[test]
+fn a_session_that_goes_on_counts_its_tokens_once() {
+    for agent in AGENTS {
+        let mut first = AgentStream::new(agent);
+        read(&mut first, &recording(agent, "work"), 0);
+        let mut next = AgentStream::new(agent).going_on_from(first.session_usage());
+        let judged = read(&mut next, &recording(agent, "resumed"), 0);
+        assert_eq!(judged.verdict, AttemptVerdict::Whole, "{agent:?}");
+        assert_eq!(next.session(), first.session(), "{agent:?}");
+        assert_eq!(next.usage().run, first.usage().run, "{agent:?}");
+        assert_eq!(next.session_usage(), first.usage().run.plus(first.usage().run), "{agent:?}");
+    }
+}
+
+#[test]
+fn a_reply_that_was_cut_is_truncated_where_the_stream_can_show_it() {
+    for agent in AGENTS {
+        // Claude Code says so with 1, in a `success` that is an error; opencode in the reason of its last step, with 0.
+        let exit = i32::from(agent == Agent::Claude);
+        let judged = read(&mut AgentStream::new(agent), &recording(agent, "cut"), exit);
+        // Codex and Gemini CLI have no stop reason. This text could end where it does, so only the artifact can decide.
+        let is_shown = matches!(agent, Agent::Claude | Agent::Opencode);
+        let expected = if is_shown { AttemptVerdict::Truncated } else { AttemptVerdict::Whole };
+        assert_eq!(judged.verdict, expected, "{agent:?}: {judged:?}");
+    }
+}
+
+#[test]
+fn a_recording_that_breaks_off_anywhere_is_never_whole() {
+    for agent in AGENTS {
+        let bytes = recording(agent, "work");
+        let last_line = bytes[..bytes.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+        for end in (0..last_line).step_by(7).chain([last_line]) {
+            let judged = read(&mut AgentStream::new(agent), &bytes[..end], 0);
+            assert_ne!(judged.verdict, AttemptVerdict::Whole, "{agent:?} at {end}");
+        }
+    }
+}
+
+#[test]
+fn pieces_of_any_size_say_the_same() {
+    for agent in AGENTS {
+        let bytes = recording(agent, "work");
+        let mut whole = AgentStream::new(agent);
+        let judged = read(&mut whole, &bytes, 0);
+        for size in [1, 3, 64, 1_000] {
+            let mut stream = AgentStream::new(agent);
+            bytes.chunks(size).for_each(|piece| stream.push(piece));
+            let end = AttemptEnd { process: ProcessEnd::Exited(0), stopped: None };
+            assert_eq!(
+                (stream.finish(end), stream.usage()),
+                (judged.clone(), whole.usage()),
+                "{agent:?} {size}"
+            );
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Streams of agents: any bytes, in any pieces, come to the same verdict, and what was read never makes a promise.
+
+use endmark_guard::{Agent, AgentStream, AttemptEnd, AttemptVerdict, ProcessEnd, StoppedFor};
+
+/// Reads the bytes as the stream of each agent, at once and in two pieces.
+pub fn check(bytes: &[u8]) {
+    let end = AttemptEnd { process: ProcessEnd::Exited(0), stopped: None };
+    for agent in Agent::ALL {
+        let mut whole = AgentStream::new(agent);
+        whole.push(bytes);
+        let judged = whole.finish(end);
+        assert!(!judged.evidence.is_empty());
+        assert!(agent == Agent::Plain || judged.verdict != AttemptVerdict::Whole || whole.has_events());
+        let at = bytes.first().map_or(0, |first| usize::from(*first) * bytes.len() / 256);
+        let mut pieces = AgentStream::new(agent);
+        pieces.push(&bytes[..at]);
+        pieces.push(&bytes[at..]);
+        assert_eq!(pieces.finish(end), judged);
+        assert_eq!((pieces.usage(), pieces.session()), (whole.usage(), whole.session()));
+        let usage = whole.usage().run;
+        assert_eq!(usage.total, usage.input.saturating_add(usage.output));
+        let stopped = AttemptEnd { process: ProcessEnd::Killed(15), stopped: Some(StoppedFor::Silence) };
+        let mut silent = AgentStream::new(agent);
+        silent.push(bytes);
+        let verdict = silent.finish(stopped).verdict;
+        assert!(silent.is_over() || verdict == AttemptVerdict::Stuck);
+    }
+}
