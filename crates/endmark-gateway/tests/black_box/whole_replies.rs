@@ -65,6 +65,23 @@ async fn what_an_upstream_does_with_a_prefill_is_tried_once_and_remembered() {
     assert_eq!(last_roles, ["user", "assistant", "user", "user", "user"]);
 }
 
+/// A server that ignores the unfinished message says the same again, cut at the same place: no proof that it goes on with it.
+#[tokio::test]
+async fn the_same_cut_reply_to_a_prefill_proves_nothing_and_a_question_follows() {
+    let (begun, rest) = STORY.split_at(STORY.find("twice").unwrap());
+    let whole = [begun.trim_end(), " ", rest].concat();
+    let cut = || Answer::json(200, &chat_reply(begun, "length", (5, 5)));
+    let script =
+        Script::new().then(cut()).then(cut()).then(Answer::json(200, &chat_reply(&whole, "stop", (5, 5))));
+    let endmark = Endmark::resuming(script).await;
+    let reply = endmark.ask(&request(5)).await;
+    assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), (STORY, "stop"));
+    let last_roles: Vec<String> = endmark.upstream.requests().iter().map(last_role).collect();
+    assert_eq!(last_roles, ["user", "assistant", "user"]);
+    let question = endmark.upstream.requests()[2].json().to_string();
+    assert!(question.contains("Your last reply was cut off"), "{question}");
+}
+
 /// An error that passes says nothing of what comes next; llama.cpp's 500 on a prefill does.
 #[tokio::test]
 async fn an_error_of_the_server_on_a_prefill_is_remembered_only_where_it_speaks_of_that() {

@@ -170,6 +170,11 @@ impl Resume {
                 self.keep_unjoined(reply, join, cut, 0, why);
                 self.ask_unless_stopped(cut, ending);
             }
+            // A server that repeats its cut message and adds nothing has not gone on with it. A question in words may.
+            (Ending::Clean, Judgement::Cut(CutKind::Limit)) if join == Join::Shown => {
+                self.keep_unjoined(reply, join, cut, 0, why);
+                self.ask_unless_stopped(cut, ending);
+            }
             (Ending::Clean, _) => {
                 self.keep_unjoined(reply, join, cut, 0, why);
                 self.give_up(cut, ExhaustedCause::NoProgress, None);

@@ -45,6 +45,10 @@ impl Asker<'_> {
     /// How far an answer to a prefill can be trusted to go on from the cut.
     pub(super) async fn join_of_prefill(&mut self, continuation: &Continuation) -> Join {
         if continuation.echoed {
+            // A server that ignores the prefill says the same again, too, and is cut at the same place.
+            if continuation.text.trim().is_empty() && continuation.stop == Some(Stop::Limit) {
+                return Join::Shown;
+            }
             if self.capability == Capability::Unknown {
                 self.found(Capability::Echoes).await;
             }
