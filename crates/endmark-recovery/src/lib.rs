@@ -10,7 +10,7 @@ mod literal_names;
 mod outcomes;
 mod pipeline;
 mod prompt;
-mod resume;
+pub mod resume;
 pub mod stitch;
 mod validate;
 
@@ -27,8 +27,9 @@ pub use prompt::{
 };
 pub use resume::{
     AskFailure, ExhaustedCause, Join, MAX_RESUME_ATTEMPTS, OnAmbiguous, PieceRecord, PieceRole,
-    PromptedStream, Reply, Resume, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep,
-    Shown, Strategies, StrategiesError, Strategy, Wanted, resume_if_truncated,
+    PromptedStream, Reply, Resume, ResumeAsk, ResumeError, ResumeExhausted, ResumeOutcome, ResumePolicy,
+    ResumeStep, Shown, Strategies, StrategiesError, Strategy, Wanted, resume_if_truncated,
+    resume_if_truncated_async,
 };
 pub use stitch::{
     AskedFrom, MergeError, Merged, Outcome, Seam, SeamStyle, StitchError, Stitched, continue_message,

@@ -1,5 +1,8 @@
 //! Asks for the rest of a cut reply, and joins it (PC-5).
+//!
+//! [`Resume`] is the machine. [`resume_if_truncated`] and [`resume_if_truncated_async`] drive it with a function that asks the model.
 
+mod asynchronous;
 mod body;
 mod flowing;
 mod history;
@@ -9,6 +12,7 @@ mod policy;
 mod proof;
 mod reply;
 mod restart;
+mod result;
 mod shown;
 mod step;
 mod strategy;
@@ -16,11 +20,13 @@ mod turns;
 mod weight;
 mod why;
 
+pub use asynchronous::resume_if_truncated_async;
 pub use flowing::PromptedStream;
 pub use history::{PieceRecord, PieceRole};
 pub use machine::{Resume, resume_if_truncated};
 pub use policy::{MAX_RESUME_ATTEMPTS, OnAmbiguous, ResumePolicy};
 pub use reply::{AskFailure, Join, Reply};
+pub use result::ResumeError;
 pub use shown::Shown;
 pub use step::{ExhaustedCause, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumeStep, Wanted};
 pub use strategy::{Strategies, StrategiesError, Strategy};

@@ -67,7 +67,8 @@ pub enum ResumeOutcome {
 }
 
 /// A reply that stayed cut (PC-5).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
 pub struct ResumeExhausted {
     /// How many continuations were asked for.
     pub attempts: u32,

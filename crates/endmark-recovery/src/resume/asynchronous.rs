@@ -1,0 +1,113 @@
+//! The same loop for programs that await their model (PC-5).
+
+use super::{AskFailure, Join, Reply, Resume, ResumeAsk, ResumeOutcome, ResumePolicy, ResumeStep};
+use crate::Format;
+
+/// [`resume_if_truncated`](crate::resume_if_truncated) for a function that is awaited (PC-5). It needs no particular runtime,
+/// and its future is `Send` where that of `ask` is.
+///
+/// ```
+/// use endmark_recovery::{Join, Reply, ResumePolicy, Stop, resume_if_truncated_async};
+/// use endmark_text::Format;
+///
+/// # use std::pin::pin;
+/// # use std::task::{Context, Poll, Waker};
+/// async fn ask_the_model(prompt: String) -> Reply {
+///     assert!(prompt.contains("Continue the JSON payload"));
+///     Reply::stopped("\"b.rs\"]}", Stop::Normal)
+/// }
+///
+/// let first = Reply::stopped(r#"{"files": ["a.rs", "#, Stop::Limit);
+/// let resumed = resume_if_truncated_async(ResumePolicy::default(), Some(Format::Json), first, |ask| async {
+///     Ok((ask_the_model(ask.prompt).await, Join::Exact))
+/// });
+/// // Your runtime awaits it; here it is ready at once.
+/// # let mut resumed = pin!(resumed);
+/// # let Poll::Ready(outcome) = resumed.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { panic!() };
+/// assert_eq!(outcome.into_text()?, r#"{"files": ["a.rs", "b.rs"]}"#);
+/// # Ok::<(), endmark_recovery::ResumeError>(())
+/// ```
+pub async fn resume_if_truncated_async<Asked>(
+    policy: ResumePolicy,
+    demanded: Option<Format>,
+    first: Reply,
+    mut ask: impl FnMut(ResumeAsk) -> Asked,
+) -> ResumeOutcome
+where
+    Asked: Future<Output = Result<(Reply, Join), AskFailure>>,
+{
+    let mut resume = Resume::new(policy, demanded, first);
+    loop {
+        match resume.next() {
+            ResumeStep::Ask(request) => match ask(request).await {
+                Ok((reply, join)) => resume.reply(reply, join),
+                Err(failure) => resume.failed(failure),
+            },
+            ResumeStep::Done(outcome) => return outcome,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{Ready, ready};
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::{ExhaustedCause, ResumeError, Stop, resume_if_truncated};
+
+    type Answer = Result<(Reply, Join), AskFailure>;
+
+    fn cut() -> Reply {
+        Reply::stopped("[1, 2", Stop::Limit)
+    }
+
+    fn awaited(ask: impl FnMut(ResumeAsk) -> Ready<Answer> + Send) -> ResumeOutcome {
+        fn is_send<T: Send>(future: T) -> T {
+            future
+        }
+        let future = resume_if_truncated_async(ResumePolicy::default(), Some(Format::Json), cut(), ask);
+        match pin!(is_send(future)).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => panic!("nothing is pending"),
+        }
+    }
+
+    #[test]
+    fn it_ends_as_the_one_that_waits_does() {
+        let answers: [fn() -> Answer; 4] = [
+            || Ok((Reply::stopped(", 3]", Stop::Normal), Join::Exact)),
+            || Ok((Reply::stopped("", Stop::Normal), Join::Exact)),
+            || Err(AskFailure::Lost("the line".to_owned())),
+            || Err(AskFailure::Budget("the day's".to_owned())),
+        ];
+        for answer in answers {
+            let waited =
+                resume_if_truncated(ResumePolicy::default(), Some(Format::Json), cut(), |_ask| answer());
+            assert_eq!(awaited(|_ask| ready(answer())), waited);
+        }
+    }
+
+    #[test]
+    fn a_whole_text_or_an_error() {
+        let whole = awaited(|_ask| ready(Ok((Reply::stopped(", 3]", Stop::Normal), Join::Exact))));
+        assert_eq!(whole.into_text(), Ok("[1, 2, 3]".to_owned()));
+        let lost = awaited(|_ask| ready(Err(AskFailure::Lost("the line".to_owned()))));
+        let Err(error @ ResumeError::Exhausted(_)) = lost.into_text() else { panic!("it is whole") };
+        assert_eq!(
+            error.to_string(),
+            "the reply stays cut: still not whole after 2 of 2 attempts: the upstream is gone: the line"
+        );
+        let ResumeError::Exhausted(exhausted) = error else { panic!("passed") };
+        assert_eq!((exhausted.cause, exhausted.merged_raw.as_str()), (ExhaustedCause::Attempts, "[1, 2"));
+    }
+
+    #[test]
+    fn a_refusal_is_no_text() {
+        let refused = Reply::stopped("I cannot", Stop::Refused);
+        let outcome =
+            resume_if_truncated(ResumePolicy::default(), None, refused, |_ask| panic!("it is asked"));
+        assert_eq!(outcome.into_text(), Err(ResumeError::Passed));
+    }
+}

@@ -1,0 +1,36 @@
+//! How a resume ended, as a result (PC-5).
+
+use super::step::{ResumeExhausted, ResumeOutcome};
+
+/// Why there is no whole text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ResumeError {
+    /// The provider refused, filtered or paused the reply, and that stands: the first reply is passed on as it is.
+    #[error("the provider refused, filtered or paused the reply, which is passed on as it is")]
+    Passed,
+    /// The reply stays cut. Everything received is in it, and how much of that is verified.
+    #[error("the reply stays cut: {0}")]
+    Exhausted(ResumeExhausted),
+}
+
+impl ResumeOutcome {
+    /// The whole text, or why there is none.
+    ///
+    /// ```
+    /// use endmark_recovery::{AskFailure, Reply, ResumeError, ResumePolicy, Stop, resume_if_truncated};
+    ///
+    /// let first = Reply::stopped("The quick brown fox ju", Stop::Limit);
+    /// let outcome = resume_if_truncated(ResumePolicy::default(), None, first, |_ask| {
+    ///     Err(AskFailure::Budget("two cents a reply".to_owned()))
+    /// });
+    /// let Err(ResumeError::Exhausted(cut)) = outcome.into_text() else { panic!("whole") };
+    /// assert_eq!(&cut.merged_raw[..cut.verified_len], "The quick brown fox ju");
+    /// ```
+    pub fn into_text(self) -> Result<String, ResumeError> {
+        match self {
+            Self::Whole { text, .. } => Ok(text),
+            Self::Passed => Err(ResumeError::Passed),
+            Self::Exhausted(exhausted) => Err(ResumeError::Exhausted(exhausted)),
+        }
+    }
+}
