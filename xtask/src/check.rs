@@ -5,6 +5,7 @@ mod crate_count;
 mod file_size;
 mod layering;
 mod purity;
+mod rooms;
 mod words;
 
 use crate::workspace::{Workspace, WorkspaceError};
@@ -19,6 +20,7 @@ pub(crate) struct Check {
 /// All of them.
 pub(crate) const CHECKS: &[Check] = &[
     Check { name: "layering", run: layering::run },
+    Check { name: "rooms", run: rooms::run },
     Check { name: "purity", run: purity::run },
     Check { name: "core-deps", run: core_dependencies::run },
     Check { name: "crate-count", run: crate_count::run },

@@ -1,35 +1,10 @@
-//! A request for a reply, in any format, and what is known of it from its admission on.
-//!
-//! Its way through the gateway is a module each: admitted, delivered, observed, judged, made whole, settled, disclosed.
+//! A request for a reply, in any format, on its way: what all stages from its delivery on know of it.
 
-mod admit;
-mod beginning;
-mod call_ids;
-mod client;
-mod deliver;
-mod disclose;
-mod history;
-mod identity;
-mod observe;
-mod refused;
-mod settle;
-mod slot;
-mod streamed;
-mod sure;
-mod suspects;
+mod changed;
 mod tool_schemas;
-mod waiting;
-mod whole;
 
-pub(crate) use admit::admit;
-pub(crate) use client::{LiveSlot, Waiter};
-pub(crate) use deliver::deliver;
-pub(crate) use disclose::Outcome;
-pub(crate) use history::change_passing;
-pub(crate) use refused::refused;
-pub(crate) use slot::{Part, Slot};
-pub(crate) use streamed::streamed;
-pub(crate) use whole::whole;
+pub(crate) use changed::Changed;
+pub(crate) use tool_schemas::ToolSchemas;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,41 +12,19 @@ use std::time::Duration;
 use endmark_core::{Ending, Format};
 use endmark_store::Recorder;
 use endmark_wire::request::Request;
-use http::{HeaderMap, Uri};
 use tokio::time::Instant;
 
+use crate::admission::{Claim, Holding};
 use crate::body::{AnyBody, unbroken};
-use crate::edge::Claim;
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
-use crate::held::Holding;
 use crate::ledger::{Call, Calls, Ended};
-use crate::recovery::{Schema, StorePatience};
+use crate::recovery::{Case, Schema, Sender, StorePatience};
 use crate::request_body::Encoded;
-use crate::settings::{Mode, Upstream};
-use history::Changed;
-use tool_schemas::ToolSchemas;
+use crate::settings::Mode;
+use crate::upstream::Destination;
 
-/// An upstream that may answer an exchange, and how it is reached.
-pub(crate) struct Destination {
-    pub(crate) upstream: Upstream,
-    /// Where the request goes.
-    pub(crate) uri: Uri,
-    /// Where requests for the rest of its reply go that are to be streams, and where the others: in some formats the
-    /// path says it.
-    pub(crate) further: [Uri; 2],
-    /// The headers they go with.
-    pub(crate) headers: HeaderMap,
-}
-
-impl Destination {
-    /// Where a request for the rest goes.
-    pub(crate) fn further(&self, stream: bool) -> &Uri {
-        &self.further[usize::from(stream)]
-    }
-}
-
-/// One request for a reply, admitted.
+/// One request for a reply, from the moment on at which its calls are counted.
 pub(crate) struct Exchange {
     pub(crate) gateway: Arc<Gateway>,
     /// The id that `endmark log show` explains.
@@ -117,9 +70,9 @@ pub(crate) struct Exchange {
     /// Until when the whole of it may take.
     pub(crate) deadline: Instant,
     /// It may be served for as long as anything of it goes on, also where its client is gone.
-    pub(super) _claim: Option<Arc<Claim>>,
+    pub(crate) _claim: Option<Arc<Claim>>,
     /// The room that its body takes.
-    pub(super) _holding: Holding,
+    pub(crate) _holding: Holding,
 }
 
 impl Exchange {
@@ -129,20 +82,11 @@ impl Exchange {
         std::mem::swap(fallback, &mut self.destination);
         self.stands_in = !self.stands_in;
         if self.stands_in {
-            let request = self.request_for(&self.destination);
+            let request = self.destination.adapted(&self.request);
             self.set_aside = Some(std::mem::replace(&mut self.request, request));
         } else if let Some(own) = self.set_aside.take() {
             self.request = own;
         }
-    }
-
-    /// The request as the other upstream takes it: the client's own, or one for a model that it has.
-    pub(crate) fn request_for(&self, other: &Destination) -> Request {
-        if let Some(own) = &self.set_aside {
-            return own.clone();
-        }
-        // One that no path can be made for has no fallback.
-        self.request.elsewhere(other.upstream.model.as_deref()).unwrap_or_else(|| self.request.clone())
     }
 
     /// Lets an answer pass as it comes, `ending` so as far as Endmark is concerned: its call is over when it ends.
@@ -158,6 +102,33 @@ impl Exchange {
     /// The schema of the arguments of this tool, if it has one.
     pub(crate) fn tool_schema(&self, name: &str) -> Option<Schema> {
         self.tool_schemas.of(&self.request, name)
+    }
+
+    /// What recovery has to know of it.
+    pub(crate) fn case(&self) -> Case<'_> {
+        let gateway = &*self.gateway;
+        Case {
+            id: &self.id,
+            task_id: &self.task_id,
+            turn_number: self.turn_number,
+            mode: self.mode,
+            sets_limit: self.sets_limit(),
+            request: &self.request,
+            destination: &self.destination,
+            fallback: self.fallback.as_ref(),
+            sender: Sender {
+                client: &gateway.client,
+                standing: &gateway.standing,
+                rehearsal: &self.rehearsal,
+            },
+            calls: &self.calls,
+            recorder: &self.recorder,
+            store_patience: &self.store_patience,
+            settings: &gateway.settings,
+            capabilities: &gateway.capabilities,
+            metrics: &gateway.metrics,
+            stopping: &gateway.stopping,
+        }
     }
 
     /// How long it takes so far.

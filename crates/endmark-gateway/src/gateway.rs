@@ -8,15 +8,15 @@ use endmark_wire::http1::{NotAllowable, Visitors};
 use http::HeaderValue;
 use tokio_rustls::TlsAcceptor;
 
-use crate::edge::{TlsError, acceptor};
+use crate::admission::Held;
 use crate::faults::Faults;
-use crate::held::Held;
 use crate::metrics::Metrics;
 use crate::recovery::{Capabilities, Schema, SchemaError};
 use crate::scrub::Scrubber;
 use crate::settings::{Settings, Unfit, Upstream};
 use crate::stopping::{Stage, Stopping};
 use crate::successors::Successors;
+use crate::tls::{TlsError, acceptor};
 use crate::upstream::{Client, ClientError, Standing};
 
 /// A gateway, ready to serve.

@@ -2,7 +2,9 @@
 
 mod body;
 mod call;
+mod ended;
 mod watch;
 
-pub(crate) use call::{Call, CallEnd, Calls};
-pub(crate) use watch::{Ended, Watch};
+pub(crate) use call::{Call, Calls};
+pub(crate) use ended::{CallEnd, Ended};
+pub(crate) use watch::Watch;

@@ -5,41 +5,47 @@
 //! in the log and disclosed to the client. What is decided is decided in `endmark-core`; what bytes mean is
 //! known to `endmark-wire`; this crate moves them.
 
-mod alarm;
+mod admin;
+mod admission;
 mod body;
 mod causes;
 mod coding;
+mod disclosure;
 mod edge;
 mod exchange;
 mod faults;
 mod gateway;
-mod health;
-mod held;
 mod ledger;
 mod metrics;
-mod pace;
+mod pass_through;
+mod query;
 mod recovery;
+mod reply;
 mod request_body;
 mod rescue;
 mod route;
 mod scrub;
 mod settings;
 mod stack;
+mod stage;
 mod stopping;
 mod successors;
 mod telemetry;
+mod tls;
+mod turn;
 mod upstream;
 
 pub use causes::with_causes;
-pub use edge::{ServeError, Server, TlsError, listen, serve};
+pub use edge::{ServeError, Server, listen, serve};
 pub use endmark_wire::http1::{HostName, OriginName};
-pub use faults::{FaultError, FaultPlan, FaultSide, UnknownFaultSide};
 pub use gateway::{BuildError, Gateway};
 pub use scrub::Scrubber;
 pub use settings::{
-    Authorities, AuthoritiesError, BaseUrl, BaseUrlError, Conditions, CorrectSettings, FaultSettings,
-    FieldPattern, Limits, Mode, Pattern, Prefill, Proxy, ProxyError, ProxyVariableError, ResumeSettings,
-    RetrySettings, Secret, Settings, TlsFiles, Unfit, UnknownMode, UnknownPrefill, UnusablePattern, Upstream,
+    Authorities, AuthoritiesError, BaseUrl, BaseUrlError, Conditions, CorrectSettings, FaultError, FaultPlan,
+    FaultSettings, FaultSide, FieldPattern, Limits, Mode, Pattern, Prefill, Proxy, ProxyError,
+    ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings, TlsFiles, Unfit, UnknownFaultSide,
+    UnknownMode, UnknownPrefill, UnusablePattern, Upstream,
 };
 pub use telemetry::SPANS;
+pub use tls::TlsError;
 pub use upstream::{ClientError, Connector, Link};

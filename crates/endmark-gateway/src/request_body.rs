@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, header};
 
+use crate::admission::{Held, Holding};
 use crate::body::{AnyBody, full};
 use crate::coding::{Codings, Decoder};
-use crate::held::{Held, Holding};
 use crate::rescue::Refusal;
 use crate::settings::Limits;
 use crate::upstream::{Read, read_up_to};

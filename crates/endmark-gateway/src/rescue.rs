@@ -7,6 +7,7 @@ use endmark_wire::http1::{Fault, Stranger};
 use endmark_wire::openai_chat::Chat;
 use http::{HeaderValue, Response, StatusCode, header};
 
+use crate::admission::NoPlace;
 use crate::body::{AnyBody, full};
 use crate::coding::UNDERSTOOD;
 use crate::settings::Upstream;
@@ -120,6 +121,15 @@ pub(crate) enum Refusal {
         "the upstream `{upstream}` answered {what} where a JSON answer was expected: check that its base_url points at an API and not at a page or proxy"
     )]
     NotTheFormat { upstream: String, what: String },
+}
+
+impl From<NoPlace> for Refusal {
+    fn from(why: NoPlace) -> Self {
+        match why {
+            NoPlace::Full { served, queue } => Self::TooManyRequests { served, queue },
+            NoPlace::Stopping => Self::Draining,
+        }
+    }
 }
 
 impl Refusal {

@@ -1,34 +1,27 @@
-//! Which part of the gateway a request belongs to.
+//! Where a request goes: to the gateway's own pages, or to which upstream and in which format.
 
 mod model;
 mod provider;
-mod query;
 
 use endmark_wire::format::{self, Found, WireFormat};
 use http::{HeaderMap, Method, Uri};
 
 use crate::gateway::Gateway;
+use crate::query;
 use crate::rescue::Refusal;
 use crate::settings::Upstream;
 use provider::Meant;
 
 pub(crate) use model::named;
-pub(crate) use query::secret_values;
 
-/// The part of the gateway that answers.
+/// Who answers a request that is for none of the gateway's own pages.
 #[derive(Debug)]
 pub(crate) enum Route<'a> {
-    /// `/endmark/healthz`: the process answers.
-    Health,
-    /// `/endmark/readyz`: it can also do its work.
-    Ready,
-    /// `/endmark/metrics`: what it counts.
-    Metrics,
     /// A reply that can be read, in the format of its path, at an upstream.
     Reply(Target<'a>, Found),
     /// Any other path of an upstream.
     PassThrough(Target<'a>),
-    /// A path below `/endmark/` or `/u/` that nothing has.
+    /// A path below `/u/` that nothing has.
     Unknown(String),
     /// A request with a key for a provider of which there is no upstream.
     Unserved(Refusal),
@@ -94,17 +87,6 @@ pub(crate) fn find<'a>(
     model: Option<&str>,
 ) -> Route<'a> {
     let path_and_query = uri.path_and_query().map_or("/", |path| path.as_str());
-    match uri.path() {
-        "/endmark/healthz" => return Route::Health,
-        "/endmark/readyz" => return Route::Ready,
-        "/endmark/metrics" => return Route::Metrics,
-        path if is_own(path) => {
-            return Route::Unknown(format!(
-                "{path} is not a page of Endmark: there are /endmark/healthz, /endmark/readyz and /endmark/metrics"
-            ));
-        }
-        _ => {}
-    }
     let target = if let Some(named) = path_and_query.strip_prefix("/u/") {
         let (name, rest) = named.find(['/', '?']).map_or((named, ""), |at| named.split_at(at));
         let Some(upstream) = gateway.upstream(name) else {

@@ -1,37 +1,38 @@
-//! The way of a request, from top to bottom.
+//! The way of a request, from top to bottom: each line of [`reply_to`] is a stage, a module of `stage`.
 //!
-//! admit → deliver → observe → judge → resume → validate → correct → settle → disclose: each is a module of
-//! `exchange`, the later ones once for replies that come as a whole and once for streams.
+//! A stage takes what the one before it gives, and none reaches back. From the head of a stream on its stages run while
+//! its body is read: [`stream`] lists those.
 
 use std::sync::Arc;
 
 use endmark_core::Ending;
 use endmark_wire::format::{Found, WireFormat};
-use http::{Request, Response, header};
+use http::{Request, Response};
 use tracing::Instrument as _;
 
-use crate::body::{AnyBody, unbroken};
-use crate::edge::Claim;
-use crate::exchange::{self, Exchange};
+use crate::body::{AnyBody, made, passing};
+use crate::exchange::Exchange;
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
-use crate::health;
-use crate::ledger::Ended;
+use crate::pass_through::pass_through;
+use crate::reply::{ClientGone, ClientStream};
 use crate::request_body::Incoming;
 use crate::rescue::{self, Refusal};
 use crate::route::{self, Route, Target};
-use crate::settings::Mode;
-use crate::upstream::{for_upstream, from_upstream, is_event_stream, of_changed_body};
+use crate::stage::admit::admit;
+use crate::stage::deliver::{Delivered, deliver};
+use crate::stage::identify::identify;
+use crate::stage::reserve::reserve;
+use crate::stage::shape::shape;
+use crate::stage::{disclose, mend, observe, settle};
+use crate::upstream::of_another_body;
 
-/// Answers one request, whatever it is; it speaks of errors as `format` does.
+/// Answers one request to an upstream; it speaks of errors as `format` does.
 pub(crate) async fn respond(
     gateway: Arc<Gateway>,
     request: Request<AnyBody>,
     format: &'static dyn WireFormat,
 ) -> Response<AnyBody> {
-    if let Some(refusal) = upgrade(&request) {
-        return rescue::respond(&refusal, format);
-    }
     let refuse = |refusal: Refusal| rescue::respond(&refusal, format);
     let (model, request) = match route::named(&gateway, request).await {
         Ok(named) => named,
@@ -39,9 +40,6 @@ pub(crate) async fn respond(
     };
     let model = model.as_deref();
     let answered = match route::find(&gateway, request.method(), request.uri(), request.headers(), model) {
-        Route::Health => Ok(health::alive()),
-        Route::Metrics => Ok(health::metrics(&gateway)),
-        Route::Ready => Ok(health::ready(&gateway).await),
         Route::Reply(target, found) => {
             let rehearsal = Arc::new(gateway.faults.draw(format));
             let answered = match rehearsal.instead() {
@@ -58,41 +56,6 @@ pub(crate) async fn respond(
     answered.unwrap_or_else(refuse)
 }
 
-/// A connection that is to become something else than HTTP would pass unbounded and unread.
-fn upgrade(request: &Request<AnyBody>) -> Option<Refusal> {
-    if request.method() == http::Method::CONNECT {
-        return Some(Refusal::Upgrade("a tunnel (CONNECT)".to_owned()));
-    }
-    let protocol = request.headers().get(header::UPGRADE)?;
-    Some(Refusal::Upgrade(format!("an upgrade to {}", String::from_utf8_lossy(protocol.as_bytes()))))
-}
-
-/// A path that Endmark has nothing to do with: there and back, byte for byte, but for the id of a response that goes on
-/// under another.
-async fn pass_through(
-    gateway: &Gateway,
-    target: &Target<'_>,
-    request: Request<Incoming>,
-) -> Result<Response<AnyBody>, Refusal> {
-    let (head, body) = request.into_parts();
-    let (body, changed) = exchange::change_passing(gateway, target, &head.headers, body).await?;
-    let (body, _holding) = body.unchanged();
-    if let Some(claim) = head.extensions.get::<Arc<Claim>>() {
-        claim.take().await?;
-    }
-    let mut onward = Request::new(body);
-    *onward.method_mut() = head.method;
-    *onward.uri_mut() = target.without_credential().locate()?;
-    *onward.headers_mut() = for_upstream(&head.headers, target.upstream, None);
-    if changed.is_any() {
-        onward.headers_mut().remove(header::CONTENT_ENCODING);
-        of_changed_body(onward.headers_mut());
-    }
-    let mut answer = send(gateway, target, onward).await?;
-    changed.write_headers(answer.headers_mut());
-    Ok(answer.map(|body| unbroken(body, gateway.settings.limits.idle)))
-}
-
 /// A request for a reply that can be read.
 async fn reply_to(
     gateway: &Arc<Gateway>,
@@ -102,50 +65,73 @@ async fn reply_to(
     rehearsal: Arc<Rehearsal>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let format = found.format;
-    let exchange = exchange::admit(gateway, target, found, request, rehearsal).await?;
-    let id = exchange.id.clone();
+    let admitted = admit(gateway, target, found, request, rehearsal).await?;
+    let identified = identify(admitted)?;
+    let id = identified.id.clone();
     let span = tracing::info_span!("request", request = id);
+    let rest = async move {
+        let shaped = shape(identified);
+        let reserved = reserve(shaped);
+        match deliver(reserved).await? {
+            Delivered::Passed(answer) => Ok(answer),
+            Delivered::Streamed(exchange, answer) => Ok(streamed(exchange, answer)),
+            Delivered::Whole(exchange, answer) => {
+                let observed = match observe::whole::whole(exchange, answer).await? {
+                    observe::whole::Seen::Unread(answer) => return Ok(answer),
+                    observe::whole::Seen::Read(observed) => observed,
+                };
+                let mended = mend::whole::whole(observed).await?;
+                let settled = settle::whole::whole(mended);
+                Ok(disclose::whole::whole(settled))
+            }
+        }
+    };
     // On the heap: what one request needs is too much for the stack of all that call this.
-    let answered = Box::pin(reply(exchange)).instrument(span).await;
+    let answered: Result<_, Refusal> = Box::pin(rest.instrument(span)).await;
     Ok(answered.unwrap_or_else(|refusal| rescue::respond_to(&id, &refusal, format)))
 }
 
-/// The reply to a request that was admitted.
-async fn reply(mut exchange: Box<Exchange>) -> Result<Response<AnyBody>, Refusal> {
-    let watch = Arc::clone(&exchange.calls.watch);
-    let answer = exchange::deliver(&mut exchange).await.inspect_err(|_| watch.end(Ended::Failed))?;
-    if exchange.mode == Mode::Off {
-        return Ok(answer.map(|body| exchange.pass_unread(body, Ending::Clean)));
-    }
-    if !answer.status().is_success() {
-        watch.end(Ended::Refused);
-        return exchange::refused(exchange, answer).await;
-    }
-    if answer.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-        // It was asked for plain bytes; what cannot be read can still be passed.
-        tracing::warn!(request = exchange.id, "the upstream compressed its answer: it passes unread");
-        return Ok(answer.map(|body| exchange.pass_unread(body, Ending::Clean)));
-    }
-    if is_event_stream(answer.headers()) {
-        Ok(exchange::streamed(exchange, answer))
-    } else {
-        exchange::whole(exchange, answer).await.inspect_err(|_| watch.end(Ended::Failed))
-    }
+/// Answers with a stream's head at once; the rest follows as it comes.
+fn streamed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Response<AnyBody> {
+    let (mut head, upstream) = answer.into_parts();
+    // How it ends is not known yet, so nothing can be said of it as a whole.
+    of_another_body(&mut head.headers);
+    let body = made(exchange.gateway.settings.limits.stream_bytes, |outlet| {
+        let relaying = async move {
+            let mut client = ClientStream::new(outlet);
+            match stream(&mut exchange, upstream, &mut client).await {
+                // Nobody takes it for a whole one.
+                Ok(End::Broken) => Err("the upstream broke off".into()),
+                Ok(End::Orderly) | Err(ClientGone) => Ok(()),
+            }
+        };
+        relaying.instrument(tracing::Span::current())
+    });
+    Response::from_parts(head, passing(body))
 }
 
-/// Sends a request to its upstream; the answer has the headers a client gets.
-async fn send(
-    gateway: &Gateway,
-    target: &Target<'_>,
-    request: Request<AnyBody>,
-) -> Result<Response<AnyBody>, Refusal> {
-    let first_byte = gateway.settings.limits.first_byte;
-    let mut answer = gateway
-        .client
-        .send(target.upstream, request, first_byte)
-        .await
-        .map_err(|error| Refusal::without_answer(target.upstream, error))?;
-    let headers = std::mem::take(answer.headers_mut());
-    *answer.headers_mut() = from_upstream(headers);
-    Ok(answer)
+/// How the client's stream ends.
+enum End {
+    /// As the protocol ends one, with an error event or without.
+    Orderly,
+    /// By breaking off, since it passed unread and so did its end.
+    Broken,
+}
+
+/// The stages of a stream, while its client reads it.
+async fn stream(
+    exchange: &mut Exchange,
+    upstream: AnyBody,
+    client: &mut ClientStream,
+) -> Result<End, ClientGone> {
+    let call = exchange.call.take();
+    let observed = match observe::stream::stream(exchange, call, upstream, client).await? {
+        observe::stream::Seen::Unread(Ending::Clean) => return Ok(End::Orderly),
+        observe::stream::Seen::Unread(_) => return Ok(End::Broken),
+        observe::stream::Seen::Read(observed) => observed,
+    };
+    let mended = mend::stream::stream(exchange, observed, client).await?;
+    let settled = settle::stream::stream(exchange, mended);
+    disclose::stream::stream(exchange, settled, client).await?;
+    Ok(End::Orderly)
 }

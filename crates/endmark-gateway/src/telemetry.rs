@@ -4,14 +4,13 @@
 //! Names follow the semantic conventions of OpenTelemetry for HTTP and for generative models. No text of a
 //! conversation, no header, no query and no message of an upstream is in them.
 
-use endmark_core::Judgement;
+use endmark_core::{Ending, Judgement, Stop};
 use endmark_store::CallStarted;
 use endmark_wire::format::WireFormat;
+use endmark_wire::reply::Usage;
 use http::{HeaderMap, StatusCode};
 use tracing::Span;
 use tracing::field::Empty;
-
-use crate::ledger::{CallEnd, Ended};
 
 /// The target of every span that is for traces, and for no log.
 pub const SPANS: &str = "telemetry";
@@ -44,10 +43,10 @@ pub(crate) fn request(
 }
 
 /// It is over.
-pub(crate) fn request_ended(span: &Span, ended: Ended, calls: u32) {
-    span.record("endmark.outcome", ended.word());
+pub(crate) fn request_ended(span: &Span, outcome: &str, is_failure: bool, calls: u32) {
+    span.record("endmark.outcome", outcome);
     span.record("endmark.calls", i64::from(calls));
-    if ended.is_failure() {
+    if is_failure {
         span.record("otel.status_code", "ERROR");
     }
 }
@@ -84,18 +83,31 @@ pub(crate) fn call(of: &Span, format: &dyn WireFormat, started: &CallStarted) ->
     )
 }
 
+/// An upstream call that is over, as far as traces tell of it.
+pub(crate) struct CallOver<'a> {
+    pub(crate) ending: Ending,
+    pub(crate) stop: Option<Stop>,
+    pub(crate) judged: Option<Judgement>,
+    pub(crate) usage: Option<&'a Usage>,
+    /// The model that says it answered.
+    pub(crate) model: Option<&'a str>,
+    pub(crate) status: Option<StatusCode>,
+    /// Microseconds until the first byte of the answer.
+    pub(crate) first_byte_us: Option<u64>,
+}
+
 /// It is over.
-pub(crate) fn call_ended(span: &Span, end: &CallEnd, status: Option<StatusCode>, first_byte: Option<u64>) {
+pub(crate) fn call_ended(span: &Span, end: &CallOver<'_>) {
     if span.is_disabled() {
         return;
     }
     let ending = end.ending.name();
     span.record("endmark.ending", ending);
-    if let Some(status) = status {
+    if let Some(status) = end.status {
         span.record("http.response.status_code", i64::from(status.as_u16()));
     }
-    if let Some(model) = &end.model {
-        span.record("gen_ai.response.model", model.as_str());
+    if let Some(model) = end.model {
+        span.record("gen_ai.response.model", model);
     }
     if let Some(stop) = end.stop {
         span.record("endmark.stop", stop.name());
@@ -113,15 +125,15 @@ pub(crate) fn call_ended(span: &Span, end: &CallEnd, status: Option<StatusCode>,
         }
         None => {}
     }
-    if let Some(usage) = &end.usage {
+    if let Some(usage) = end.usage {
         span.record("gen_ai.usage.input_tokens", count(usage.prompt));
         span.record("gen_ai.usage.output_tokens", count(usage.completion));
         span.record("gen_ai.usage.cache_read.input_tokens", usage.cached.map(count));
         span.record("gen_ai.usage.reasoning.output_tokens", usage.reasoning.map(count));
     }
-    span.record("endmark.first_byte_us", first_byte.map(count));
-    let refused = status.filter(|status| !status.is_success());
-    if end.ending != endmark_core::Ending::Clean || refused.is_some() {
+    span.record("endmark.first_byte_us", end.first_byte_us.map(count));
+    let refused = end.status.filter(|status| !status.is_success());
+    if end.ending != Ending::Clean || refused.is_some() {
         span.record("otel.status_code", "ERROR");
         match refused {
             Some(status) => span.record("error.type", status.as_str()),

@@ -2,6 +2,7 @@
 
 mod client;
 mod connector;
+mod destination;
 mod headers;
 mod link;
 mod plain;
@@ -12,6 +13,7 @@ pub use connector::{ClientError, Connector};
 pub use link::Link;
 
 pub(crate) use client::{Client, Read, ReadError, UpstreamError, read_up_to, read_whole};
+pub(crate) use destination::Destination;
 pub(crate) use headers::{
     CREDENTIALS, KEYS, for_fallback, for_upstream, from_upstream, is_event_stream, of_another_body,
     of_changed_body, retry_after, secrets_in,

@@ -11,7 +11,7 @@ use hyper::body::Body;
 use tokio::time::Instant;
 
 use super::AnyBody;
-use crate::alarm::Alarm;
+use crate::turn::Alarm;
 
 /// An upstream's body, with at most `idle` between its parts, and until `deadline` for all of it.
 pub(crate) struct Patient {

@@ -9,7 +9,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
 
 use super::{AnyBody, BodyError};
-use crate::alarm::Alarm;
+use crate::turn::Alarm;
 
 /// A body that fails once nothing of it came for so long, while somebody waited for it.
 pub(crate) struct Unbroken {

@@ -11,10 +11,10 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::Instant;
 
 use super::presence::Presence;
-use crate::alarm::Alarm;
 use crate::body::BodyError;
 use crate::rescue::Refusal;
 use crate::settings::Limits;
+use crate::turn::Alarm;
 
 /// Bytes a second that a body has to come at, beside the time that any body has: a hundredth of a slow mobile
 /// line, and a hundred times what those send that only want to hold a place.

@@ -11,7 +11,6 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::again::Again;
 use super::connections::Seat;
 use super::doorway::Doorway;
 use super::last_words::last_words;
@@ -21,6 +20,7 @@ use super::service;
 use super::socket::Socket;
 use crate::rescue::Refusal;
 use crate::stopping::Stage;
+use crate::turn::Again;
 
 /// For a TLS handshake: a few round trips, and a slow client's arithmetic.
 const HANDSHAKE: Duration = Duration::from_secs(10);

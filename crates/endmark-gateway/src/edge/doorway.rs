@@ -18,11 +18,11 @@ use tokio::time::Instant;
 
 use super::last_words::last_words;
 use super::presence::{Doing, Presence};
-use crate::alarm::Alarm;
 use crate::metrics::Metrics;
 use crate::rescue::Refusal;
 use crate::settings::Limits;
 use crate::stopping::{Stage, Stopping};
+use crate::turn::Alarm;
 
 /// Taken from the system at once; a head with all that agents send fits.
 const READ: usize = 4 * 1024;

@@ -9,10 +9,10 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
 
-use super::permits::Claim;
 use super::presence::UnderWay;
-use crate::alarm::Alarm;
+use crate::admission::Claim;
 use crate::body::{AnyBody, BodyError};
+use crate::turn::Alarm;
 
 /// What HTTP writes around a part of a stream, in bytes: its length in digits, and the ends of two lines.
 const FRAMING: usize = 8;

@@ -13,11 +13,11 @@ use tokio::time::{Instant, sleep};
 
 use super::connection;
 use super::connections::{Connections, Place};
-use super::permits::Permits;
+use crate::admission::Permits;
 use crate::gateway::Gateway;
-use crate::pace::Pace;
 use crate::rescue::Refusal;
 use crate::stopping::{Stage, Stopping};
+use crate::turn::Pace;
 
 /// After a failed `accept`, mostly for want of file descriptors: time for some connections to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use endmark_wire::format::WireFormat;
 use endmark_wire::http1::Sender;
 use http::{HeaderName, HeaderValue, Request, Response, Version, header};
 use http_body_util::BodyExt;
@@ -11,10 +12,11 @@ use hyper::body::{Body as _, Incoming};
 use tokio::time::{Instant, timeout_at};
 
 use super::body::ClientBody;
-use super::permits::Claim;
 use super::presence::Presence;
 use super::reply::Reply;
 use super::server::Server;
+use crate::admin;
+use crate::admission::Claim;
 use crate::body::AnyBody;
 use crate::gateway::Gateway;
 use crate::rescue::{self, Refusal, Refused};
@@ -55,7 +57,7 @@ pub(super) async fn answer(
             if let Some(claim) = &claim {
                 request.extensions_mut().insert(Arc::clone(claim));
             }
-            let response = pin!(timeout_at(deadline, stack::respond(Arc::clone(&gateway), request, format)));
+            let response = pin!(timeout_at(deadline, behind(Arc::clone(&gateway), request, format)));
             let answered = match server.stopping.unless_interrupted(response).await {
                 Ok(answered) => answered.map_err(|_| Refusal::TookTooLong(limits.total)),
                 Err(Interrupted) => Err(Refusal::Interrupted),
@@ -84,6 +86,29 @@ pub(super) async fn answer(
     })
 }
 
+/// What stands behind the edge: the gateway's own pages, and the way of all other requests.
+async fn behind(
+    gateway: Arc<Gateway>,
+    request: Request<AnyBody>,
+    format: &'static dyn WireFormat,
+) -> Response<AnyBody> {
+    if route::is_own(request.uri().path()) {
+        let (head, _) = request.into_parts();
+        let answered = admin::respond(&gateway, &head).await;
+        return answered.unwrap_or_else(|refusal| rescue::respond(&refusal, format));
+    }
+    stack::respond(gateway, request, format).await
+}
+
+/// A connection that is to become something else than HTTP would pass unbounded and unread.
+fn upgrade<B>(request: &Request<B>) -> Option<Refusal> {
+    if request.method() == http::Method::CONNECT {
+        return Some(Refusal::Upgrade("a tunnel (CONNECT)".to_owned()));
+    }
+    let protocol = request.headers().get(header::UPGRADE)?;
+    Some(Refusal::Upgrade(format!("an upgrade to {}", String::from_utf8_lossy(protocol.as_bytes()))))
+}
+
 /// Whether the request may be answered now, and with which claim to be served. The gateway's own pages need none: they tell
 /// how it is, also while it is full, and while it stops.
 fn admit(
@@ -100,11 +125,14 @@ fn admit(
     let sites = if is_followed_link { Vec::new() } else { values(FETCH_SITE) };
     let sender = Sender { host, origins: &origins, sites: &sites };
     gateway.visitors.admit(sender).map_err(Refusal::Stranger)?;
+    if server.is_draining() && !is_own {
+        return Err(Refusal::Draining);
+    }
+    if let Some(refusal) = upgrade(request) {
+        return Err(refusal);
+    }
     if is_own {
         return Ok(None);
-    }
-    if server.is_draining() {
-        return Err(Refusal::Draining);
     }
     Ok(Some(Claim::new(&server.permits, &server.stopping, &gateway.settings.limits)))
 }

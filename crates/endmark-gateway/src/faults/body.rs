@@ -12,10 +12,10 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
 use tokio::time::Sleep;
 
-use super::fault::{Fault, Kind};
 use super::strike::{End, Step, Strike};
 use super::whole;
 use crate::body::{AnyBody, BodyError, full, preceded};
+use crate::settings::{Fault, Kind};
 use crate::upstream::{Read, UpstreamError, is_event_stream, plain, read_up_to};
 
 /// A longer reply that is no stream goes on unharmed.

@@ -9,11 +9,11 @@ use endmark_wire::format::WireFormat;
 use http::{HeaderName, HeaderValue, Request, Response};
 
 use super::body::struck;
-use super::fault::{Fault, FaultPlan, FaultSide, Kind, Place};
-use super::parse::ALL;
 use crate::body::AnyBody;
 use crate::rescue::error_response;
+use crate::settings::ALL;
 use crate::settings::Upstream;
+use crate::settings::{Fault, FaultPlan, FaultSide, Kind, Place};
 use crate::upstream::{Client, UpstreamError};
 
 /// Faults without a place strike within so many events: early enough to meet short replies, too.

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use endmark_wire::format::WireFormat;
 use endmark_wire::sse::{Decoder, Frame, Tail};
 
-use super::fault::{Fault, Kind, Place};
 use super::limit::Limit;
+use crate::settings::{Fault, Kind, Place};
 
 /// A longer event goes on unread; no provider's is.
 const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
@@ -179,8 +179,8 @@ fn passed(bytes: &[u8]) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fault::FaultPlan;
     use super::*;
+    use crate::settings::FaultPlan;
 
     const STREAM: &str = concat!(
         ": hello\n\n",

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use endmark_wire::format::WireFormat;
 
-use super::fault::{Kind, Place};
 use super::limit::cut_reply;
+use crate::settings::{Kind, Place};
 
 /// A body that is no stream has no events: this many of its bytes count as one, about a token.
 pub(super) const BYTES_OF_AN_EVENT: usize = 4;

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use endmark_core::Ending;
 use hyper::body::{Body, Frame, SizeHint};
 
-use super::call::{Call, CallEnd};
+use super::call::Call;
+use super::ended::CallEnd;
 use crate::body::{AnyBody, BodyError};
 
 /// How much of an answer's body came, and when it began.

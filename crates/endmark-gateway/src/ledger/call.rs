@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use endmark_core::{Ending, Judgement, Stop};
+use endmark_core::{Ending, Judgement};
 use endmark_store::{CallSettled, CallStarted, OpenCall, Purpose, Recorder, Tokens};
 use endmark_wire::format::WireFormat;
-use endmark_wire::reply::Usage;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 use tracing::Span;
 
 use super::body::{Gauge, Metered};
+use super::ended::CallEnd;
 use super::watch::Watch;
 use crate::body::AnyBody;
 use crate::settings::Mode;
@@ -124,32 +124,6 @@ pub(crate) struct Call {
     span: Span,
 }
 
-/// How a call ended.
-#[derive(Debug, Clone)]
-pub(crate) struct CallEnd {
-    pub(crate) ending: Ending,
-    pub(crate) stop: Option<Stop>,
-    /// None where the answer was not looked at, or cannot be judged alone.
-    pub(crate) judged: Option<Judgement>,
-    /// The answer passed without being looked at.
-    pub(crate) unread: bool,
-    pub(crate) usage: Option<Usage>,
-    /// The model that says it answered.
-    pub(crate) model: Option<String>,
-}
-
-impl CallEnd {
-    /// So much is known of every end.
-    pub(crate) fn new(ending: Ending) -> Self {
-        Self { ending, stop: None, judged: None, unread: false, usage: None, model: None }
-    }
-
-    /// Of an answer that passes without being looked at: whatever it says of its own end is not known.
-    pub(crate) fn unread(ending: Ending) -> Self {
-        Self { unread: true, ..Self::new(ending) }
-    }
-}
-
 impl Call {
     /// The upstream answered: with this status, and with a body that is counted from now on.
     pub(crate) fn answered(&mut self, status: StatusCode, body: AnyBody) -> AnyBody {
@@ -176,9 +150,15 @@ impl Call {
         let (first_byte, total) = (self.gauge.first_byte(), self.gauge.elapsed());
         telemetry::call_ended(
             &std::mem::replace(&mut self.span, Span::none()),
-            &end,
-            self.status,
-            first_byte,
+            &telemetry::CallOver {
+                ending: end.ending,
+                stop: end.stop,
+                judged: end.judged,
+                usage: end.usage.as_ref(),
+                model: end.model.as_deref(),
+                status: self.status,
+                first_byte_us: first_byte,
+            },
         );
         if let Some(started) = open.started() {
             self.watch.called(started, self.status, first_byte, total, end.usage.as_ref());

@@ -11,43 +11,11 @@ use endmark_wire::reply::Usage;
 use http::{HeaderMap, StatusCode};
 use tracing::Span;
 
-use crate::exchange::Outcome;
-use crate::gateway::Gateway;
+use super::ended::Ended;
 use crate::metrics::Metrics;
+use crate::reply::Outcome;
 use crate::stopping::{Stage, Stopping};
 use crate::telemetry;
-
-/// How a request ended, for metrics and log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// With a reply that was looked at.
-    Replied(Outcome),
-    /// With an answer that passed unread.
-    Unread,
-    /// With the upstream's own refusal.
-    Refused,
-    /// With an error of Endmark's own: no upstream gave a reply.
-    Failed,
-    /// With a client that did not wait for it.
-    Cancelled,
-}
-
-impl Ended {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Replied(outcome) => outcome.word(),
-            Self::Unread => "unread",
-            Self::Refused => "refused",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Whether its client did not get what it asked for.
-    pub(crate) fn is_failure(self) -> bool {
-        matches!(self, Self::Failed | Self::Refused | Self::Replied(Outcome::Exhausted))
-    }
-}
 
 /// Watches a request. When it is dropped, the request is over.
 pub(crate) struct Watch {
@@ -70,18 +38,19 @@ pub(crate) struct Watch {
 impl Watch {
     /// Of a request that was read as a whole just now.
     pub(crate) fn new(
-        gateway: &Gateway,
+        metrics: &Arc<Metrics>,
+        stopping: &Arc<Stopping>,
         request: String,
         upstream: String,
         format: &dyn WireFormat,
         streamed: bool,
         client: &HeaderMap,
     ) -> Self {
-        gateway.metrics.began();
+        metrics.began();
         let span = telemetry::request(&request, &upstream, format, streamed, client);
         Self {
-            metrics: Arc::clone(&gateway.metrics),
-            stopping: Arc::clone(&gateway.stopping),
+            metrics: Arc::clone(metrics),
+            stopping: Arc::clone(stopping),
             request,
             upstream,
             format: format.name(),
@@ -153,7 +122,12 @@ impl Drop for Watch {
             _ => Ended::Cancelled,
         });
         self.metrics.ended(&self.upstream, self.format, ended.word(), took, self.added(took, ended));
-        telemetry::request_ended(&self.span, ended, self.calls.load(Ordering::Relaxed));
+        telemetry::request_ended(
+            &self.span,
+            ended.word(),
+            ended.is_failure(),
+            self.calls.load(Ordering::Relaxed),
+        );
         self.line(ended, took);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::exchange::Exchange;
+use super::case::Case;
 
 /// Bytes of text that a token has at least, where nobody counted.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -23,14 +23,19 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// That of an exchange whose first reply is over: this is what the upstream counted of it, or else its size tells.
-    pub(crate) fn of(exchange: &Exchange, output_tokens: Option<u64>, received_bytes: usize) -> Self {
-        let settings = &exchange.gateway.settings;
-        let view = exchange.request.view();
+    /// That of a request whose first reply is over: this is what the upstream counted of it, or else its size tells.
+    pub(crate) fn of(
+        case: &Case<'_>,
+        took: Duration,
+        output_tokens: Option<u64>,
+        received_bytes: usize,
+    ) -> Self {
+        let settings = case.settings;
+        let view = case.request.view();
         let choices = view.choices.max(1);
         let generated = output_tokens.unwrap_or(received_bytes as u64 / BYTES_PER_TOKEN);
         let of_one = (generated / u64::from(choices)).max(1);
-        let own = view.limit.map(|limit| at_its_pace(exchange.took(), of_one, limit));
+        let own = view.limit.map(|limit| at_its_pace(took, of_one, limit));
         Self {
             tokens: settings.resume.max_extra_tokens,
             attempts: settings.resume.max_attempts.saturating_mul(choices),

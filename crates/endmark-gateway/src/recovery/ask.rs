@@ -18,12 +18,13 @@ use endmark_wire::reply::{Continuation as Further, ToolCall};
 use super::account::Account;
 use super::call::CallFailure;
 use super::capabilities::Capability;
+use super::case::Case;
 use super::continuation::{Continuation, call};
 use super::expected::{Expected, is_same_value};
-use super::flow::{ClientGone, Flow};
 use super::site::Site;
 use super::suspect::{Following, Suspect, is_made_up};
-use crate::exchange::{Exchange, Part};
+use crate::reply::Part;
+use crate::reply::{ClientGone, Flow};
 pub(super) use room::has_room_to_restart;
 
 use refusal::{For, Refused, for_how_long, is_about_the_limit, is_about_the_prefill};
@@ -41,7 +42,7 @@ const RESTART: &str = "restart";
 
 /// Asks for the rest of one part.
 pub(super) struct Asker<'a> {
-    exchange: &'a Exchange,
+    case: &'a Case<'a>,
     site: Site<'a>,
     suspect: &'a Suspect,
     account: &'a mut Account,
@@ -87,14 +88,14 @@ impl From<ClientGone> for Unanswered {
 impl<'a> Asker<'a> {
     /// Whose continuations are streamed if they are `live`.
     pub(super) async fn new(
-        exchange: &'a Exchange,
+        case: &'a Case<'a>,
         suspect: &'a Suspect,
         account: &'a mut Account,
         live: bool,
     ) -> Self {
         let mut asker = Self {
-            exchange,
-            site: Site::of(exchange),
+            case,
+            site: Site::of(case),
             suspect,
             account,
             live,
@@ -111,7 +112,7 @@ impl<'a> Asker<'a> {
             sequence: None,
             anew: None,
         };
-        let is_down = exchange.gateway.standing.is_down(asker.site.name());
+        let is_down = case.sender.standing.is_down(asker.site.name());
         if asker.site.is_left_after(suspect.reply.ending) || is_down {
             asker.leave().await;
         }
@@ -123,11 +124,7 @@ impl<'a> Asker<'a> {
     async fn leave(&mut self) -> bool {
         let left = self.site.leave();
         if left {
-            tracing::info!(
-                request = self.exchange.id,
-                to = self.site.name(),
-                "the rest is asked for elsewhere"
-            );
+            tracing::info!(request = self.case.id, to = self.site.name(), "the rest is asked for elsewhere");
             (self.refused, self.to_learn) = (Refused::default(), false);
             // A token is of the upstream that gave it.
             self.further = None;
@@ -138,8 +135,7 @@ impl<'a> Asker<'a> {
 
     async fn settle_in(&mut self) {
         let subject = self.subject();
-        self.capability =
-            self.exchange.gateway.capabilities.of(self.exchange, self.site.name(), &subject).await;
+        self.capability = self.case.capabilities.of(self.case, self.site.name(), &subject).await;
     }
 
     fn asked_by_prefill(&self) -> bool {
@@ -191,7 +187,7 @@ impl<'a> Asker<'a> {
         }
         let request = self.site.request.clone();
         let view = request.view();
-        let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
+        let at_least = self.case.settings.resume.continuation_tokens;
         let wanted = self.wanted(view.limit.unwrap_or(0).max(at_least));
         let begun = view.prefill.as_deref().unwrap_or("");
         let rest = ask.so_far.strip_prefix(begun).unwrap_or(&ask.so_far);
@@ -215,7 +211,7 @@ impl<'a> Asker<'a> {
             self.note(PREFILL);
             return self.by_prefill(ask, asked, tool, limit, flow).await;
         }
-        if !self.exchange.gateway.settings.resume.strategies.has(Strategy::Prompt) {
+        if !self.case.settings.resume.strategies.has(Strategy::Prompt) {
             let why = "no other way to ask for the rest is in [resume] strategies";
             return Err(Unanswered::Failed(AskFailure::Final(why.to_owned())));
         }
@@ -356,7 +352,7 @@ impl<'a> Asker<'a> {
         flow: &mut Flow<'_>,
     ) -> Result<Reply, Unanswered> {
         let request = self.site.request.clone();
-        let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
+        let at_least = self.case.settings.resume.continuation_tokens;
         self.note("correction");
         let limit = self.limit(request.view().limit.unwrap_or(0).max(at_least))?;
         let call = call_so_far(self.suspect, &ask.text);
@@ -399,7 +395,7 @@ impl<'a> Asker<'a> {
         flow: &mut Flow<'_>,
     ) -> Result<Continuation, Unanswered> {
         let patience = &mut self.account.patience;
-        match call(self.exchange, &self.site, request, expected, patience, flow).await {
+        match call(self.case, &self.site, request, expected, patience, flow).await {
             Ok(continuation) => {
                 self.account.book(continuation.usage.as_ref(), continuation.ending, limit);
                 self.account.last_id.clone_from(&continuation.id);

@@ -12,12 +12,12 @@ use endmark_wire::reply::Usage;
 use http::{Method, Request, Response, StatusCode};
 use tokio::time::{sleep, timeout};
 
-use super::flow::{ClientGone, Flow};
+use super::case::Case;
 use super::patience::Patience;
 use super::site::Site;
 use crate::body::{AnyBody, full};
-use crate::exchange::Exchange;
 use crate::ledger::{Call, CallEnd};
+use crate::reply::{ClientGone, Flow};
 use crate::upstream::{UpstreamError, of_another_body, plain, random, read_whole, retry_after};
 
 /// No provider's error message is longer.
@@ -60,7 +60,7 @@ pub(super) enum CallFailure {
 /// Sends until there is an answer: an upstream that broke off is given time to come back, unless another can
 /// stand in for it.
 pub(super) async fn send(
-    exchange: &Exchange,
+    case: &Case<'_>,
     site: &Site<'_>,
     body: Bytes,
     streamed: bool,
@@ -68,8 +68,8 @@ pub(super) async fn send(
     patience: &mut Patience,
     flow: &mut Flow<'_>,
 ) -> Result<(Response<AnyBody>, Call), CallFailure> {
-    let limits = &exchange.gateway.settings.limits;
-    let (standing, name) = (&exchange.gateway.standing, site.name());
+    let limits = &case.settings.limits;
+    let (standing, name) = (&case.sender.standing, site.name());
     let first_byte =
         if site.may_leave() { limits.first_token.min(limits.first_byte) } else { limits.first_byte };
     if patience.is_over() {
@@ -87,10 +87,10 @@ pub(super) async fn send(
         *request.headers_mut() = site.destination.headers.clone();
         of_another_body(request.headers_mut());
         let model = &site.request.view().model;
-        let mut call = exchange.calls.open(purpose, name, model, streamed, body.len()).await;
-        let client = &exchange.gateway.client;
+        let mut call = case.calls.open(purpose, name, model, streamed, body.len()).await;
+        let client = &case.sender.client;
         let sent =
-            exchange.rehearsal.send(client, &site.destination.upstream, request, first_byte.min(longest));
+            case.sender.rehearsal.send(client, &site.destination.upstream, request, first_byte.min(longest));
         let (problem, told) = match while_alive(limits.heartbeat, flow, sent).await? {
             Ok(answer) if answer.status().is_success() => {
                 let status = answer.status();
@@ -102,7 +102,7 @@ pub(super) async fn send(
                 let answer = plain(answer.map(|body| call.answered(status, body)));
                 let mut error = read_refusal(answer, site.request.format(), limits.idle).await;
                 // It goes into the log, and to whoever reads that.
-                error.message = exchange.recorder.clean(&error.message);
+                error.message = case.recorder.clean(&error.message);
                 call.settle(CallEnd::new(Ending::UpstreamError));
                 if !may_pass(status) {
                     return Err(CallFailure::Rejected { status, error });

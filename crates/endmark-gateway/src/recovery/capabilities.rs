@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::exchange::Exchange;
+use super::case::Case;
 
 /// What an upstream does with an unfinished assistant message of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,41 +49,34 @@ pub(crate) struct Capabilities {
 
 impl Capabilities {
     /// What `upstream` does for `model`, asked for an exchange. A store that fails only costs a try.
-    pub(super) async fn of(&self, exchange: &Exchange, upstream: &str, model: &str) -> Capability {
+    pub(super) async fn of(&self, case: &Case<'_>, upstream: &str, model: &str) -> Capability {
         let key = (upstream.to_owned(), model.to_owned());
         if let Some(known) = self.lock().get(&key) {
             return *known;
         }
-        let remembered =
-            match exchange.store_patience.wait(exchange.recorder.capability(upstream, model)).await {
-                None => Capability::Unknown,
-                Some(Ok(word)) => word.as_deref().map_or(Capability::Unknown, Capability::from_word),
-                Some(Err(error)) => {
-                    tracing::error!(%error, "the store does not tell a capability");
-                    Capability::Unknown
-                }
-            };
+        let remembered = match case.store_patience.wait(case.recorder.capability(upstream, model)).await {
+            None => Capability::Unknown,
+            Some(Ok(word)) => word.as_deref().map_or(Capability::Unknown, Capability::from_word),
+            Some(Err(error)) => {
+                tracing::error!(%error, "the store does not tell a capability");
+                Capability::Unknown
+            }
+        };
         self.lock().insert(key, remembered);
         remembered
     }
 
     /// Remembers what was found.
-    pub(super) async fn learn(
-        &self,
-        exchange: &Exchange,
-        upstream: &str,
-        model: &str,
-        capability: Capability,
-    ) {
+    pub(super) async fn learn(&self, case: &Case<'_>, upstream: &str, model: &str, capability: Capability) {
         tracing::info!(
             upstream,
-            model = exchange.recorder.clean(model),
+            model = case.recorder.clean(model),
             prefill = capability.word(),
             "found out how a reply can be continued"
         );
         self.lock().insert((upstream.to_owned(), model.to_owned()), capability);
-        let remembering = exchange.recorder.remember_capability(upstream, model, capability.word());
-        if let Some(Err(error)) = exchange.store_patience.wait(remembering).await {
+        let remembering = case.recorder.remember_capability(upstream, model, capability.word());
+        if let Some(Err(error)) = case.store_patience.wait(remembering).await {
             tracing::error!(%error, "the store does not take a capability");
         }
     }

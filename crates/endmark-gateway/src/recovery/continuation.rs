@@ -11,15 +11,15 @@ use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::call::{CallFailure, send, while_alive};
+use super::case::Case;
 use super::expected::Expected;
-use super::flow::{Flow, Heard};
 use super::passing::Passing;
 use super::patience::Patience;
 use super::site::Site;
 use super::suspect::HALVED;
 use crate::body::AnyBody;
-use crate::exchange::Exchange;
 use crate::ledger::{Call, CallEnd};
+use crate::reply::{Flow, Heard};
 use crate::settings::Limits;
 use crate::upstream::{ReadError, is_event_stream, read_whole, typed};
 
@@ -51,7 +51,7 @@ pub(super) struct Continuation {
 
 /// Sends `body` as one more call of the exchange and reads the answer.
 pub(super) async fn call(
-    exchange: &Exchange,
+    case: &Case<'_>,
     site: &Site<'_>,
     (body, stream): (Vec<u8>, bool),
     expected: &Expected<'_>,
@@ -59,10 +59,10 @@ pub(super) async fn call(
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
     let (mut answer, call) =
-        send(exchange, site, Bytes::from(body), stream, expected.purpose, patience, flow).await?;
+        send(case, site, Bytes::from(body), stream, expected.purpose, patience, flow).await?;
     let longest = patience.call();
     if stream {
-        let limits = &exchange.gateway.settings.limits;
+        let limits = &case.settings.limits;
         let typed = while_alive(limits.heartbeat, flow, typed(answer, limits.idle.min(longest))).await?;
         answer = match typed {
             Ok(answer) => answer,
@@ -70,22 +70,22 @@ pub(super) async fn call(
         };
     }
     if is_event_stream(answer.headers()) {
-        streamed(exchange, site, (answer, call, longest), expected, flow).await
+        streamed(case, site, (answer, call, longest), expected, flow).await
     } else {
-        whole(exchange, site, (answer, call), expected, patience, flow).await
+        whole(case, site, (answer, call), expected, patience, flow).await
     }
 }
 
 /// Reads an answer that comes as a whole.
 async fn whole(
-    exchange: &Exchange,
+    case: &Case<'_>,
     site: &Site<'_>,
     (answer, call): (Response<AnyBody>, Call),
     expected: &Expected<'_>,
     patience: &Patience,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
-    let limits = &exchange.gateway.settings.limits;
+    let limits = &case.settings.limits;
     let longest = patience.call();
     let read = read_whole(answer.into_body(), limits.reply_bytes, limits.idle);
     let body = match while_alive(limits.heartbeat, flow, timeout(longest, read)).await? {
@@ -165,13 +165,13 @@ fn continuation(
 
 /// Reads an answer that comes as a stream; what is certain is handed on at once.
 async fn streamed(
-    exchange: &Exchange,
+    case: &Case<'_>,
     site: &Site<'_>,
     (answer, call, longest): (Response<AnyBody>, Call, Duration),
     expected: &Expected<'_>,
     flow: &mut Flow<'_>,
 ) -> Result<Continuation, CallFailure> {
-    let limits = &exchange.gateway.settings.limits;
+    let limits = &case.settings.limits;
     let until = Instant::now() + longest;
     let mut heard = Heard::new(limits.heartbeat);
     let mut body = answer.into_body();

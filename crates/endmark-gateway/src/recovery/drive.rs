@@ -3,7 +3,7 @@
 use endmark_core::{Pipeline, PipelineOutcome, PipelineStep};
 
 use super::ask::{Asker, Unanswered};
-use super::flow::{ClientGone, Flow};
+use crate::reply::{ClientGone, Flow};
 
 /// Asks and answers until the pipeline is done.
 pub(super) async fn drive(

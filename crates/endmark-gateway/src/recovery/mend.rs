@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
 use endmark_core::detect::Detector;
 use endmark_core::{
     CutKind, Ending, Evidence, Format, Judgement, PieceRecord, PieceRole, Pipeline, PipelineOutcome,
@@ -11,111 +10,51 @@ use endmark_core::{
 
 use super::account::Account;
 use super::ask::{Asker, has_room_to_restart};
+use super::case::Case;
 use super::drive::drive;
-use super::flow::{ClientGone, Flow};
+use super::mended::{Answered, AnsweredWhole, Finish, Mended};
 use super::record::{Closing, Record};
-use super::suspect::{Following, Suspect};
+use super::suspect::Suspect;
 use super::when::{Action, action};
-use crate::exchange::{Exchange, Outcome, Part};
+use crate::reply::{ClientGone, Flow};
+use crate::reply::{Outcome, Part};
 use crate::settings::Mode;
-
-/// What is to be said about why a part ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finish {
-    /// What the provider said.
-    AsItWas,
-    /// That it ended normally.
-    Normal,
-    /// That it is cut, in the protocol's own word.
-    Cut,
-}
-
-/// A part of a reply after all that could be done for it.
-#[derive(Debug)]
-pub(crate) struct Mended {
-    /// The text to hand over, where it is another than was received.
-    pub(crate) text: Option<String>,
-    pub(crate) finish: Finish,
-    /// None where the part needed nothing.
-    pub(crate) outcome: Option<Outcome>,
-    pub(crate) kind: Option<CutKind>,
-    /// Calls made for it.
-    pub(crate) attempts: u32,
-    /// The other upstream that was asked for the rest, if one was.
-    pub(crate) upstream: Option<String>,
-    /// Why it is not whole, where it is not.
-    pub(crate) reason: Option<String>,
-    /// It is whole, and not as the schema demands.
-    pub(crate) invalid: bool,
-    /// Bytes of the answers that are not in the text: what was said twice, and what reads as words about the text.
-    pub(crate) left_out: usize,
-    /// Tool calls that the rest of the text turned out to be.
-    pub(crate) following: Option<Following>,
-    /// What the provider signed the rest of the text with, or a call that was asked for anew.
-    pub(crate) signature: Option<String>,
-    /// Which of the client's stop sequences the rest of the text ends at.
-    pub(crate) sequence: Option<String>,
-    /// The reply that stands in the place of one of which no text came, as it came.
-    pub(crate) anew: Option<Bytes>,
-}
-
-impl Mended {
-    fn untouched() -> Self {
-        Self {
-            text: None,
-            finish: Finish::AsItWas,
-            outcome: None,
-            kind: None,
-            attempts: 0,
-            upstream: None,
-            reason: None,
-            invalid: false,
-            left_out: 0,
-            following: None,
-            signature: None,
-            sequence: None,
-            anew: None,
-        }
-    }
-}
 
 /// Judges one part of a reply and does what is right for it.
 ///
 /// # Errors
 /// [`ClientGone`] if the client closed its connection meanwhile; that is in the log then.
 pub(crate) async fn mend(
-    exchange: &Exchange,
+    case: &Case<'_>,
     suspect: &Suspect,
     account: &mut Account,
     flow: &mut Flow<'_>,
 ) -> Result<Mended, ClientGone> {
     match judgement(suspect) {
-        Judgement::Passed => Ok(Mended::untouched()),
-        Judgement::Whole { disclosed: false } if suspect.schema.is_none() => Ok(Mended::untouched()),
+        Judgement::Passed => Ok(Mended::Untouched),
+        Judgement::Whole { disclosed: false } if suspect.schema.is_none() => Ok(Mended::Untouched),
         // On the heap from here on: most replies need none of it, and would carry the room for it along.
-        Judgement::Whole { disclosed } => Box::pin(whole(exchange, suspect, account, flow, disclosed)).await,
-        Judgement::Cut(kind) => Box::pin(cut(exchange, suspect, account, flow, kind)).await,
+        Judgement::Whole { disclosed } => Box::pin(whole(case, suspect, account, flow, disclosed)).await,
+        Judgement::Cut(kind) => Box::pin(cut(case, suspect, account, flow, kind)).await,
     }
 }
 
 /// A part that is cut: resumed where that is wanted and can be, else told of.
 async fn cut(
-    exchange: &Exchange,
+    case: &Case<'_>,
     suspect: &Suspect,
     account: &mut Account,
     flow: &mut Flow<'_>,
     kind: CutKind,
 ) -> Result<Mended, ClientGone> {
     let Judged { settled, by_format, .. } = *judged(suspect);
-    let record = Record::open(exchange, &suspect.slot, kind, settled, suspect.reply.text.len()).await;
-    match action(exchange.mode, kind, exchange.sets_limit(), by_format) {
-        Action::Disclose if kind == CutKind::Window => {
-            Ok(disclosed(exchange, record, suspect, kind, FULL).await)
-        }
-        Action::Disclose => Ok(disclosed(exchange, record, suspect, kind, LEFT).await),
+    let record = Record::open(case, &suspect.slot, kind, settled, suspect.reply.text.len()).await;
+    match action(case.mode, kind, case.sets_limit, by_format) {
+        Action::Disclose if kind == CutKind::Window => Ok(disclosed(case, record, suspect, kind, FULL).await),
+        Action::Disclose => Ok(disclosed(case, record, suspect, kind, LEFT).await),
         Action::Resume => match suspect.hindrance.or((!flow.is_open()).then_some(CLOSED)) {
-            Some(why) => Ok(disclosed(exchange, record, suspect, kind, why).await),
-            None => Box::pin(resumed(exchange, suspect, account, flow, kind, record)).await,
+            Some(why) => Ok(disclosed(case, record, suspect, kind, why).await),
+            None => Box::pin(resumed(case, suspect, account, flow, kind, record)).await,
         },
     }
 }
@@ -171,53 +110,56 @@ fn judge_anew(suspect: &Suspect) -> Judged {
 
 /// A part that is whole: only its form may be in question.
 async fn whole(
-    exchange: &Exchange,
+    case: &Case<'_>,
     suspect: &Suspect,
     account: &mut Account,
     flow: &mut Flow<'_>,
     disclosed: bool,
 ) -> Result<Mended, ClientGone> {
-    let mut mended = Mended::untouched();
-    if disclosed {
-        mended.finish = Finish::Normal;
-        mended.outcome = Some(Outcome::Whole);
-        if let Part::ToolCall(_) = suspect.slot.part {
-            (mended.kind, mended.reason) = ended_behind_a_call(suspect);
-        }
-    }
+    let finish = if disclosed { Finish::Normal } else { Finish::AsItWas };
+    let is_call = matches!(suspect.slot.part, Part::ToolCall(_));
+    let cut_behind = (disclosed && is_call).then(|| ended_behind_a_call(suspect));
     let invalid =
         suspect.schema.as_ref().is_some_and(|schema| !schema.validate(&suspect.reply.text).is_empty());
     if !invalid {
-        return Ok(mended);
+        return Ok(if disclosed {
+            Mended::Whole { finish, cut_behind, invalid, attempts: 0 }
+        } else {
+            Mended::Untouched
+        });
     }
-    mended.invalid = true;
-    mended.outcome = Some(Outcome::Whole);
-    if exchange.mode == Mode::Warn || !flow.is_open() || corrections(exchange, suspect, account, flow) == 0 {
-        return Ok(mended);
+    if case.mode == Mode::Warn || !flow.is_open() || corrections(case, suspect, account, flow) == 0 {
+        return Ok(Mended::Whole { finish, cut_behind, invalid, attempts: 0 });
     }
-    let pipeline = pipeline(exchange, suspect, account, flow, false);
-    let mut asker = Asker::new(exchange, suspect, account, flow.is_live()).await;
+    let pipeline = pipeline(case, suspect, account, flow, false);
+    let mut asker = Asker::new(case, suspect, account, flow.is_live()).await;
     let outcome = drive(pipeline, &mut asker, flow).await?;
-    if outcome.result == PipelineResult::Corrected {
-        mended.signature = asker.signature_of(&outcome.text);
-        mended.text = Some(outcome.text);
-        mended.outcome = Some(Outcome::Corrected);
-        mended.invalid = false;
+    let attempts = outcome.corrections;
+    let signature = asker.signature_of(&outcome.text);
+    account.tried(0, attempts);
+    if outcome.result != PipelineResult::Corrected {
+        return Ok(Mended::Whole { finish, cut_behind, invalid, attempts });
     }
-    mended.attempts = outcome.corrections;
-    account.tried(0, outcome.corrections);
-    Ok(mended)
+    let (kind, reason) = cut_behind.unzip();
+    Ok(Mended::Corrected {
+        kind,
+        reason,
+        text: outcome.text,
+        finish,
+        answered: Answered { attempts, signature, ..Answered::default() },
+        whole: AnsweredWhole::default(),
+    })
 }
 
 /// What is to be told of a whole call behind which the reply was cut: of further calls nothing is known.
-fn ended_behind_a_call(suspect: &Suspect) -> (Option<CutKind>, Option<String>) {
+fn ended_behind_a_call(suspect: &Suspect) -> (CutKind, String) {
     let (kind, how) = match suspect.reply.stop {
         Some(Stop::Limit) => (CutKind::Limit, "the reply reached its limit"),
         _ if suspect.reply.ending == Ending::UpstreamError => (CutKind::Dropped, "the upstream failed"),
         _ => (CutKind::Dropped, "the stream broke off"),
     };
     let reason = format!("{how} right behind a whole call: further calls may be missing");
-    (Some(kind), Some(reason))
+    (kind, reason)
 }
 
 /// Why a cut part is left as it is: nobody wants more of it.
@@ -231,7 +173,7 @@ const CLOSED: &str = "the client has the beginning of something that only its ow
 
 /// A cut part that is left as it is.
 async fn disclosed(
-    exchange: &Exchange,
+    case: &Case<'_>,
     record: Record,
     suspect: &Suspect,
     kind: CutKind,
@@ -251,20 +193,15 @@ async fn disclosed(
         seam: None,
     }];
     let closing = Closing::without_calls(Outcome::Cut.word(), &reason, &pieces);
-    record.close(&exchange.store_patience, closing).await;
-    let is_lie = exchange.mode != Mode::Warn && says_finished(suspect, kind);
-    Mended {
-        finish: if is_lie { Finish::Cut } else { Finish::AsItWas },
-        outcome: Some(Outcome::Cut),
-        kind: Some(kind),
-        reason: Some(reason),
-        ..Mended::untouched()
-    }
+    record.close(case.store_patience, closing).await;
+    let is_lie = case.mode != Mode::Warn && says_finished(suspect, kind);
+    let finish = if is_lie { Finish::Cut } else { Finish::AsItWas };
+    Mended::Cut { kind, reason, finish }
 }
 
 /// A cut part for whose rest is asked.
 async fn resumed(
-    exchange: &Exchange,
+    case: &Case<'_>,
     suspect: &Suspect,
     account: &mut Account,
     flow: &mut Flow<'_>,
@@ -272,25 +209,30 @@ async fn resumed(
     record: Record,
 ) -> Result<Mended, ClientGone> {
     let before = account.extra.clone().unwrap_or_default();
-    let made = exchange.calls.resumes();
+    let made = case.calls.resumes();
     let made_before = made.load(Ordering::Relaxed);
-    let room = has_room_to_restart(exchange, account, kind);
-    let pipeline = pipeline(exchange, suspect, account, flow, room);
-    let mut asker = Asker::new(exchange, suspect, account, flow.is_live()).await;
+    let room = has_room_to_restart(case, account, kind);
+    let pipeline = pipeline(case, suspect, account, flow, room);
+    let mut asker = Asker::new(case, suspect, account, flow.is_live()).await;
     let outcome = drive(pipeline, &mut asker, flow).await?;
-    let signature = asker.signature_of(&outcome.text);
-    let (strategies, following, upstream) = (asker.strategies, asker.following, asker.other_upstream);
-    let (anew, sequence) = (asker.anew, asker.sequence);
+    let answered = Answered {
+        attempts: outcome.attempts + outcome.corrections,
+        signature: asker.signature_of(&outcome.text),
+        upstream: asker.other_upstream,
+        following: asker.following,
+    };
+    let whole = AnsweredWhole { sequence: asker.sequence, anew: asker.anew };
+    let strategies = asker.strategies;
     // Who refuses every call for good is not asked once more for each part.
     let was_asked = made.load(Ordering::Relaxed) > made_before;
     account.tried(outcome.attempts.max(u32::from(was_asked)), outcome.corrections);
     let pieces = outcome.pieces.clone();
-    let mended = Mended { upstream, signature, sequence, anew, ..mended(suspect, kind, outcome, following) };
+    let mended = mended(suspect, kind, outcome, answered, whole);
     let extra = account.extra.clone().unwrap_or_default();
-    let reason = mended.reason.clone().unwrap_or_else(|| "the rest was received and joined".to_owned());
-    let outcome_word = mended.outcome.map_or("whole", Outcome::word);
+    let reason = mended.reason().unwrap_or("the rest was received and joined").to_owned();
+    let outcome_word = mended.outcome().map_or("whole", Outcome::word);
     let closing = Closing {
-        resolved: mended.outcome.is_some_and(Outcome::is_delivered_whole),
+        resolved: mended.is_delivered_whole(),
         outcome: outcome_word,
         extra_prompt_tokens: extra.prompt - before.prompt,
         extra_output_tokens: extra.completion - before.completion,
@@ -298,19 +240,19 @@ async fn resumed(
         pieces: &pieces,
         strategies: &strategies,
     };
-    record.close(&exchange.store_patience, closing).await;
+    record.close(case.store_patience, closing).await;
     Ok(mended)
 }
 
 /// The core's machine for this part, with what the settings and the client's reading allow.
 fn pipeline(
-    exchange: &Exchange,
+    case: &Case<'_>,
     suspect: &Suspect,
     account: &Account,
     flow: &Flow<'_>,
     room_to_restart: bool,
 ) -> Pipeline {
-    let settings = &exchange.gateway.settings;
+    let settings = &case.settings;
     let policy = PipelinePolicy {
         resume: ResumePolicy {
             max_attempts: settings.resume.max_attempts.min(account.left().0),
@@ -319,9 +261,9 @@ fn pipeline(
             prompt: settings.resume.prompt.clone(),
             strategies: settings.resume.strategies.clone(),
             room_to_restart,
-            begun_by_client: exchange.request.view().prefill.as_ref().map_or(0, String::len),
+            begun_by_client: case.request.view().prefill.as_ref().map_or(0, String::len),
         },
-        max_corrections: corrections(exchange, suspect, account, flow),
+        max_corrections: corrections(case, suspect, account, flow),
         may_change: settings.correct.may_change,
     };
     let schema = suspect.schema.clone().map(|schema| Box::new(schema) as Box<dyn Validate + Send + Sync>);
@@ -329,10 +271,10 @@ fn pipeline(
 }
 
 /// What was sent cannot be corrected any more, and a call of which nothing came would be made up.
-fn corrections(exchange: &Exchange, suspect: &Suspect, account: &Account, flow: &Flow<'_>) -> u32 {
+fn corrections(case: &Case<'_>, suspect: &Suspect, account: &Account, flow: &Flow<'_>) -> u32 {
     let is_made_up = matches!(suspect.slot.part, Part::ToolCall(_)) && suspect.reply.text.trim().is_empty();
     if flow.sent() == 0 && !is_made_up && suspect.hindrance.is_none() {
-        exchange.gateway.settings.correct.max_attempts.min(account.left().1)
+        case.settings.correct.max_attempts.min(account.left().1)
     } else {
         0
     }
@@ -342,46 +284,45 @@ fn mended(
     suspect: &Suspect,
     kind: CutKind,
     outcome: PipelineOutcome,
-    following: Option<Following>,
+    mut answered: Answered,
+    whole: AnsweredWhole,
 ) -> Mended {
-    let mut mended = Mended {
-        kind: Some(kind),
-        attempts: outcome.attempts + outcome.corrections,
-        following,
-        ..Mended::untouched()
-    };
     match outcome.result {
-        PipelineResult::Passed => {}
-        PipelineResult::Whole | PipelineResult::Resumed | PipelineResult::Invalid => {
-            mended.left_out = left_out(&outcome.pieces);
-            mended.invalid = outcome.result == PipelineResult::Invalid;
-            mended.outcome = Some(Outcome::Resumed);
-            mended.finish = Finish::Normal;
-            mended.text = Some(outcome.text);
-        }
-        PipelineResult::Corrected => {
-            mended.outcome = Some(Outcome::Corrected);
-            mended.finish = Finish::Normal;
-            mended.text = Some(outcome.text);
-        }
+        PipelineResult::Passed => Mended::Untouched,
+        PipelineResult::Whole | PipelineResult::Resumed | PipelineResult::Invalid => Mended::Resumed {
+            kind,
+            left_out: left_out(&outcome.pieces),
+            invalid: outcome.result == PipelineResult::Invalid,
+            text: outcome.text,
+            answered,
+            whole,
+        },
+        PipelineResult::Corrected => Mended::Corrected {
+            kind: Some(kind),
+            reason: None,
+            text: outcome.text,
+            finish: Finish::Normal,
+            answered,
+            whole,
+        },
         PipelineResult::Exhausted(exhausted) => {
             // Text is missing in front of them: a client would act on a reply with a hole in it.
             if judged(suspect).by_format || outcome.pieces.iter().any(fitted_nowhere) {
-                mended.following = None;
+                answered.following = None;
             }
-            mended.outcome = Some(Outcome::Exhausted);
-            mended.finish = if says_finished(suspect, kind) { Finish::Cut } else { Finish::AsItWas };
             let verified = exhausted.merged_raw.get(..exhausted.verified_len).unwrap_or_default();
-            if verified.len() > suspect.reply.text.len() && verified.starts_with(&suspect.reply.text) {
-                mended.text = Some(verified.to_owned());
-            } else if mended.following.as_ref().is_some_and(|following| !following.instead_of_text) {
-                // All of it stands before them, also what came together with its end.
-                mended.text = Some(suspect.reply.text.clone());
-            }
-            mended.reason = Some(exhausted.reason);
+            let follows = answered.following.as_ref().is_some_and(|following| !following.instead_of_text);
+            let text =
+                if verified.len() > suspect.reply.text.len() && verified.starts_with(&suspect.reply.text) {
+                    Some(verified.to_owned())
+                } else {
+                    // All of it stands before them, also what came together with its end.
+                    follows.then(|| suspect.reply.text.clone())
+                };
+            let finish = if says_finished(suspect, kind) { Finish::Cut } else { Finish::AsItWas };
+            Mended::Exhausted { kind, reason: exhausted.reason, finish, text, answered }
         }
     }
-    mended
 }
 
 /// How many bytes of the answers are not in the joined text.

@@ -5,7 +5,7 @@ use endmark_core::stitch::{Certain, StitchStream};
 use endmark_core::{AskedFrom, Format, Join, PromptedStream};
 
 use super::expected::Expected;
-use super::flow::{ClientGone, Flow};
+use crate::reply::{ClientGone, Flow};
 
 /// Hands on what of a continuation is certain to belong to the reply: behind an echo all that comes, else what
 /// stands behind a settled seam.

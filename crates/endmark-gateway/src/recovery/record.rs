@@ -7,9 +7,10 @@ use endmark_core::{CutKind, PieceRecord};
 use endmark_store::{CutId, CutSettled, CutStarted, FinalStatus, Piece, Recorder, StoreError};
 use tokio::task::JoinHandle;
 
+use super::case::Case;
 use super::store_patience::StorePatience;
-use crate::exchange::{Exchange, Slot};
 use crate::metrics::Metrics;
+use crate::reply::Slot;
 use crate::stopping::{Stage, Stopping};
 
 /// An open row. If it is dropped before it is closed, the client has gone away or the gateway was stopped, and
@@ -81,52 +82,49 @@ impl Record {
     /// Opens a row, durably, so that a killed process is found out at the next start. A store that fails
     /// does not cost the client its reply.
     pub(super) async fn open(
-        exchange: &Exchange,
+        case: &Case<'_>,
         slot: &Slot,
         kind: CutKind,
         truncation_index: Option<usize>,
         received: usize,
     ) -> Self {
-        let recorder = exchange.recorder.clone();
-        let calls = exchange.calls.resumes();
+        let recorder = case.recorder.clone();
+        let calls = case.calls.resumes();
         let started = CutStarted {
-            request_id: exchange.id.clone(),
+            request_id: case.id.to_owned(),
             slot: slot.to_string(),
-            task_id: exchange.task_id.clone(),
-            turn_number: exchange.turn_number,
+            task_id: case.task_id.to_owned(),
+            turn_number: case.turn_number,
             truncation_index: truncation_index.map(|index| index as u64),
             initial_chunk_length: received as u64,
-            model: exchange.request.view().model.clone(),
-            provider: exchange.upstream_name().to_owned(),
+            model: case.request.view().model.clone(),
+            provider: case.upstream_name().to_owned(),
             cut_kind: kind.name().to_owned(),
         };
         let (begun, intent) = (recorder.clone(), started.clone());
         let mut begun = tokio::spawn(async move { begun.begin_cut(intent).await });
-        let open = match exchange.store_patience.wait(&mut begun).await {
+        let open = match case.store_patience.wait(&mut begun).await {
             Some(Ok(Ok(id))) => Open::At(id),
             Some(Ok(Err(error))) => {
-                tracing::error!(request = exchange.id, %error, "the store does not take a cut reply's row: it is kept for later");
+                tracing::error!(request = case.id, %error, "the store does not take a cut reply's row: it is kept for later");
                 Open::Failed
             }
             // The task is only cancelled with the whole process.
             Some(Err(_)) => Open::Failed,
             None => {
-                tracing::error!(
-                    request = exchange.id,
-                    "the store is slow: a cut reply goes on without its row"
-                );
+                tracing::error!(request = case.id, "the store is slow: a cut reply goes on without its row");
                 Open::Late(begun)
             }
         };
         Self {
             recorder,
-            metrics: Arc::clone(&exchange.gateway.metrics),
-            stopping: Arc::clone(&exchange.gateway.stopping),
-            upstream: exchange.upstream_name().to_owned(),
+            metrics: Arc::clone(case.metrics),
+            stopping: Arc::clone(case.stopping),
+            upstream: case.upstream_name().to_owned(),
             kind,
             started,
             open: Some(open),
-            keep_text: exchange.gateway.settings.keep_text,
+            keep_text: case.settings.keep_text,
             calls_before: calls.load(Ordering::Relaxed),
             calls,
         }

@@ -6,11 +6,12 @@ use endmark_core::Ending;
 use endmark_core::failover::Finishing;
 use endmark_wire::request::Request;
 
-use crate::exchange::{Destination, Exchange};
+use super::case::Case;
+use crate::upstream::Destination;
 
 /// The upstream that is asked for the rest, and the request that is changed for it.
 pub(super) struct Site<'a> {
-    exchange: &'a Exchange,
+    case: &'a Case<'a>,
     pub(super) destination: &'a Destination,
     pub(super) request: Cow<'a, Request>,
     finishing: Finishing,
@@ -19,11 +20,11 @@ pub(super) struct Site<'a> {
 
 impl<'a> Site<'a> {
     /// The upstream that began the reply.
-    pub(super) fn of(exchange: &'a Exchange) -> Self {
+    pub(super) fn of(case: &'a Case<'a>) -> Self {
         Self {
-            exchange,
-            destination: &exchange.destination,
-            request: Cow::Borrowed(&exchange.request),
+            case,
+            destination: case.destination,
+            request: Cow::Borrowed(case.request),
             finishing: Finishing::default(),
             is_fallback: false,
         }
@@ -41,16 +42,16 @@ impl<'a> Site<'a> {
 
     /// Whether there is another upstream to go to.
     pub(super) fn may_leave(&self) -> bool {
-        !self.is_fallback && self.exchange.fallback.is_some()
+        !self.is_fallback && self.case.fallback.is_some()
     }
 
     /// Goes to the other upstream; false where there is none.
     pub(super) fn leave(&mut self) -> bool {
-        let Some(fallback) = self.exchange.fallback.as_ref().filter(|_| self.may_leave()) else {
+        let Some(fallback) = self.case.fallback.filter(|_| self.may_leave()) else {
             return false;
         };
         self.destination = fallback;
-        self.request = Cow::Owned(self.exchange.request_for(fallback));
+        self.request = Cow::Owned(fallback.adapted(self.case.request));
         self.is_fallback = true;
         true
     }

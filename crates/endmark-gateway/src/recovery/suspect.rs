@@ -7,7 +7,7 @@ use endmark_wire::reply::{Continuation, ToolCall};
 
 use super::mend::{Judged, judgement};
 use super::schema::Schema;
-use crate::exchange::Slot;
+use crate::reply::Slot;
 
 /// A part of a reply as it was received.
 pub(crate) struct Suspect {

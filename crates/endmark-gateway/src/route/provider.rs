@@ -10,7 +10,7 @@ use endmark_wire::openai_chat::Chat;
 use endmark_wire::provider::Provider;
 use http::{HeaderMap, HeaderValue};
 
-use super::query::key_in;
+use crate::query::key_in;
 use crate::settings::Upstream;
 use crate::upstream::KEYS;
 

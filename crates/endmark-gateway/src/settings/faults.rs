@@ -1,6 +1,12 @@
-//! What goes wrong on command.
+//! What goes wrong on command, as it is written: see [`FaultPlan`].
 
-use crate::faults::{FaultPlan, FaultSide};
+mod fault;
+mod parse;
+
+pub(crate) use fault::{Fault, Kind, Place};
+pub use fault::{FaultPlan, FaultSide, UnknownFaultSide};
+pub(crate) use parse::ALL;
+pub use parse::FaultError;
 
 /// Faults to rehearse; by default there are none.
 #[derive(Debug, Clone, Default)]

@@ -12,11 +12,11 @@ use hyper_util::client::legacy;
 use hyper_util::rt::TokioTimer;
 
 use super::connector::{ClientError, Connector, SystemAuthorities};
+use crate::admission::Holding;
 use crate::body::{AnyBody, BodyError, Unreset, passing};
 use crate::causes::with_causes;
-use crate::edge::BesideConnections;
-use crate::held::Holding;
 use crate::settings::Upstream;
+use crate::turn::BesideConnections;
 
 /// Shorter than the idle timeouts of common servers and load balancers, so that a pooled connection is
 /// rarely closed under a request.

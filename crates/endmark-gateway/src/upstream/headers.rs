@@ -7,7 +7,7 @@ use endmark_wire::format::WireFormat;
 use http::Uri;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-use crate::route::secret_values;
+use crate::query::secret_values;
 use crate::settings::Upstream;
 
 /// Where a client's credentials for some provider may stand; they go only to the host they were meant for.

@@ -28,7 +28,7 @@ impl Asker<'_> {
 
     /// The way to prefill, unless the upstream is known not to take one.
     pub(super) fn prefill(&self) -> Option<PrefillVariant> {
-        let order = &self.exchange.gateway.settings.resume.strategies;
+        let order = &self.case.settings.resume.strategies;
         if self.refused.prefill.is_some() || !order.prefers(Strategy::Prefill, Strategy::Prompt) {
             return None;
         }
@@ -106,6 +106,6 @@ impl Asker<'_> {
     pub(super) async fn found(&mut self, capability: Capability) {
         self.capability = capability;
         let subject = self.subject();
-        self.exchange.gateway.capabilities.learn(self.exchange, self.site.name(), &subject, capability).await;
+        self.case.capabilities.learn(self.case, self.site.name(), &subject, capability).await;
     }
 }

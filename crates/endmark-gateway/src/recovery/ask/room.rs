@@ -3,20 +3,16 @@
 use endmark_core::{AskFailure, CutKind};
 
 use super::{Asker, Unanswered};
-use crate::exchange::Exchange;
 use crate::recovery::account::Account;
+use crate::recovery::case::Case;
 
 /// A limit that every model takes, and most contexts have room for.
 const MODEST_LIMIT: u64 = 1_024;
 
 /// Whether all of the reply can be asked for anew: with more room than it had, where that was too small, and not where the
 /// client itself began it.
-pub(in crate::recovery) fn has_room_to_restart(
-    exchange: &Exchange,
-    account: &Account,
-    kind: CutKind,
-) -> bool {
-    let view = exchange.request.view();
+pub(in crate::recovery) fn has_room_to_restart(case: &Case<'_>, account: &Account, kind: CutKind) -> bool {
+    let view = case.request.view();
     let taken = account.first().map_or(0, |usage| usage.completion).max(view.limit.unwrap_or(0));
     let left = account.tokens_left();
     let is_enough = match kind {
@@ -40,7 +36,7 @@ impl Asker<'_> {
     /// never less than what it took.
     pub(super) fn more_room(&mut self) -> Result<u64, Unanswered> {
         let own = self.site.request.view().limit;
-        let at_least = self.exchange.gateway.settings.resume.continuation_tokens;
+        let at_least = self.case.settings.resume.continuation_tokens;
         let wanted = own.map_or(u64::MAX, |own| self.wanted(own.saturating_mul(2).max(at_least)));
         let limit = self.limit(wanted)?;
         let taken = self.account.first().map_or(0, |usage| usage.completion);

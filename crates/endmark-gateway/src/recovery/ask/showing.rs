@@ -7,7 +7,7 @@ use endmark_wire::reply::ToolCall;
 
 use super::super::expected::{Expected, ExpectedCall};
 use super::super::suspect::Suspect;
-use crate::exchange::Part;
+use crate::reply::Part;
 
 pub(super) fn expecting<'a>(
     suspect: &'a Suspect,

@@ -1,0 +1,7 @@
+//! How much is under way at once: requests that are served, and bytes that are held for them.
+
+mod held;
+mod permits;
+
+pub(crate) use held::{Held, Holding};
+pub(crate) use permits::{Claim, NoPlace, Permits};

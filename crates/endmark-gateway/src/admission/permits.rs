@@ -1,0 +1,217 @@
+//! How many requests are served at once, and who waits for a place.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::settings::Limits;
+use crate::stopping::{Stage, Stopping};
+
+/// The requests that are served, and those that wait, in the order in which they came.
+#[derive(Default)]
+pub(crate) struct Permits(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    served: usize,
+    waiting: VecDeque<oneshot::Sender<()>>,
+}
+
+/// A request has to come again later.
+#[derive(Debug, PartialEq, Eq)]
+struct NoPermit;
+
+/// Why a request is not served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoPlace {
+    /// So many are served, and so many wait, as there may be.
+    Full {
+        /// Requests that may be served at once.
+        served: usize,
+        /// Requests that may wait.
+        queue: usize,
+    },
+    /// The gateway is stopping.
+    Stopping,
+}
+
+impl Permits {
+    /// A permit, at once or after others have ended: at most `served` have one, at most `waiting` wait for one, and
+    /// no longer than `patience`.
+    async fn get(
+        self: &Arc<Self>,
+        served: usize,
+        waiting: usize,
+        patience: Duration,
+    ) -> Result<Permit, NoPermit> {
+        if let Some(permit) = self.at_once(served) {
+            return Ok(permit);
+        }
+        let turn = {
+            let mut state = self.lock();
+            state.waiting.retain(|waiting| !waiting.is_closed());
+            if state.waiting.len() >= waiting {
+                return Err(NoPermit);
+            }
+            let (sender, turn) = oneshot::channel();
+            state.waiting.push_back(sender);
+            turn
+        };
+        let mut turn = Turn { of: self, turn };
+        match timeout(patience, &mut turn.turn).await {
+            Ok(Ok(())) => Ok(Permit(Arc::clone(self))),
+            Ok(Err(_)) | Err(_) => Err(NoPermit),
+        }
+    }
+
+    /// A permit, if fewer than `served` have one.
+    fn at_once(self: &Arc<Self>, served: usize) -> Option<Permit> {
+        let mut state = self.lock();
+        if state.served >= served {
+            return None;
+        }
+        state.served += 1;
+        Some(Permit(Arc::clone(self)))
+    }
+
+    /// Passes a permit on to the next who waits, or takes it back.
+    fn release(&self) {
+        let mut state = self.lock();
+        while let Some(next) = state.waiting.pop_front() {
+            if next.send(()).is_ok() {
+                return;
+            }
+        }
+        state.served -= 1;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Both are whole after every operation, so a panic elsewhere cannot have spoilt them.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place in the queue. One whose turn came while nobody looked any more passes it on.
+struct Turn<'a> {
+    of: &'a Permits,
+    turn: oneshot::Receiver<()>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.turn.close();
+        if self.turn.try_recv().is_ok() {
+            self.of.release();
+        }
+    }
+}
+
+/// The permit of one request, which it takes when there is something to be served: who only sends a body has none, and
+/// keeps nobody waiting.
+pub(crate) struct Claim {
+    permits: Arc<Permits>,
+    stopping: Arc<Stopping>,
+    served: usize,
+    waiting: usize,
+    patience: Duration,
+    permit: OnceLock<Permit>,
+}
+
+impl Claim {
+    pub(crate) fn new(permits: &Arc<Permits>, stopping: &Arc<Stopping>, limits: &Limits) -> Arc<Self> {
+        Arc::new(Self {
+            permits: Arc::clone(permits),
+            stopping: Arc::clone(stopping),
+            served: limits.requests,
+            waiting: limits.queue,
+            patience: limits.queue_wait,
+            permit: OnceLock::new(),
+        })
+    }
+
+    /// Waits for the permit, which is given back once the claim is dropped. Who is still waiting when the gateway stops
+    /// comes too late.
+    pub(crate) async fn take(&self) -> Result<(), NoPlace> {
+        let permit = match self.permits.at_once(self.served) {
+            Some(permit) => permit,
+            None => match self.permits.get(self.served, self.waiting, self.patience).await {
+                Ok(permit) if !self.stopping.has_reached(Stage::Draining) => permit,
+                Ok(_) => return Err(NoPlace::Stopping),
+                Err(NoPermit) => {
+                    return Err(NoPlace::Full { served: self.served, queue: self.waiting });
+                }
+            },
+        };
+        // A second one would go back at once.
+        let _ = self.permit.set(permit);
+        Ok(())
+    }
+}
+
+/// A request may be served until this is dropped.
+struct Permit(Arc<Permits>);
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    #[tokio::test]
+    async fn those_who_wait_are_served_in_order_and_too_many_are_sent_away() {
+        let permits = Arc::new(Permits::default());
+        let first = permits.get(1, 2, LONG).await.ok().unwrap();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let waiting: Vec<_> = (0..2)
+            .map(|number| {
+                let (permits, order) = (Arc::clone(&permits), Arc::clone(&order));
+                tokio::spawn(async move {
+                    let permit = permits.get(1, 2, LONG).await;
+                    order.lock().unwrap().push(number);
+                    drop(permit.ok().unwrap());
+                })
+            })
+            .collect();
+        while permits.lock().waiting.len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        assert!(permits.get(1, 2, LONG).await.is_err());
+        drop(first);
+        for waiting in waiting {
+            waiting.await.unwrap();
+        }
+        assert_eq!(*order.lock().unwrap(), [0, 1]);
+        assert_eq!(permits.lock().served, 0);
+    }
+
+    #[tokio::test]
+    async fn who_stops_waiting_takes_no_permit_along() {
+        let permits = Arc::new(Permits::default());
+        let first = permits.get(1, 2, LONG).await.ok().unwrap();
+        assert!(permits.get(1, 2, Duration::from_millis(1)).await.is_err());
+        let mut gone = Box::pin(permits.get(1, 2, LONG));
+        assert!(futures_poll(&mut gone).await);
+        drop(first);
+        // Its turn came, and it is dropped before it looks.
+        drop(gone);
+        assert_eq!(permits.lock().served, 0);
+        assert!(permits.get(1, 0, LONG).await.is_ok());
+    }
+
+    /// Polls once; true where there is no answer yet.
+    async fn futures_poll<F: Future + Unpin>(future: &mut F) -> bool {
+        std::future::poll_fn(|context| {
+            std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(context).is_pending())
+        })
+        .await
+    }
+}

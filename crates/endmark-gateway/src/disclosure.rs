@@ -1,0 +1,176 @@
+//! What a client is told of what was done for its reply (PC-9).
+
+use endmark_core::CutKind;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::exchange::Exchange;
+use crate::recovery::{Account, Mended};
+use crate::reply::Outcome;
+use crate::rescue::REQUEST;
+
+/// What is told of counts that lack some.
+const AT_LEAST: &str = "at_least";
+
+/// What a client is told of the tokens of its reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    /// Nothing: it did not ask for them.
+    Untold,
+    /// Those of all calls.
+    Whole,
+    /// Those of the calls that counted them.
+    AtLeast,
+}
+
+/// What is to be told, over all parts of a reply.
+#[derive(Debug, Clone)]
+pub(crate) struct Disclosure {
+    request: String,
+    outcome: Outcome,
+    attempts: u32,
+    kind: Option<CutKind>,
+    reason: Option<String>,
+    invalid: bool,
+    left_out: usize,
+    limit_sent: Option<u64>,
+    /// The upstream that was asked for the rest, where it is another than gave the beginning.
+    upstream: Option<String>,
+    /// What the counts are that the client gets.
+    counts: Counts,
+    /// Whether there is anything to tell.
+    something: bool,
+}
+
+impl Disclosure {
+    /// Nothing was done yet.
+    pub(crate) fn new(exchange: &Exchange) -> Self {
+        let view = exchange.request.view();
+        Self {
+            request: exchange.id.clone(),
+            outcome: Outcome::Whole,
+            attempts: 0,
+            kind: None,
+            reason: None,
+            invalid: false,
+            left_out: 0,
+            limit_sent: None,
+            upstream: None,
+            counts: if !view.stream || view.include_usage { Counts::Whole } else { Counts::Untold },
+            something: exchange.gateway.settings.disclose_always,
+        }
+    }
+
+    /// Adds what was done for one part; the worst outcome stands for the reply.
+    pub(crate) fn add(&mut self, mended: &Mended, account: &Account) {
+        let Some(outcome) = mended.outcome() else { return };
+        self.something = true;
+        self.outcome = self.outcome.max(outcome);
+        self.attempts += mended.attempts();
+        self.kind = self.kind.or(mended.kind());
+        if self.reason.is_none() {
+            self.reason = mended.reason().map(str::to_owned);
+        }
+        self.invalid |= mended.is_invalid();
+        self.left_out += mended.left_out();
+        self.limit_sent = account.limit_sent;
+        if self.counts == Counts::Whole && account.is_the_least() {
+            self.counts = Counts::AtLeast;
+        }
+        if let Some(upstream) = mended.upstream() {
+            self.upstream = Some(upstream.to_owned());
+        }
+    }
+
+    /// Notes that the reply broke off where nothing could be done for it.
+    pub(crate) fn broke_off(&mut self) {
+        self.something = true;
+        self.outcome = self.outcome.max(Outcome::Cut);
+    }
+
+    /// How the reply ended up.
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// Whether the client is told anything.
+    pub(crate) fn has_something(&self) -> bool {
+        self.something
+    }
+
+    /// As response headers.
+    pub(crate) fn write_headers(&self, headers: &mut HeaderMap) {
+        if !self.something {
+            return;
+        }
+        let mut set = |name: &'static str, value: String| {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        };
+        set(REQUEST, self.request.clone());
+        set("x-endmark-outcome", self.outcome.word().to_owned());
+        set("x-endmark-attempts", self.attempts.to_string());
+        if let Some(kind) = self.kind {
+            set("x-endmark-cut", kind.name().to_owned());
+        }
+        if let Some(limit) = self.limit_sent {
+            set("x-endmark-continuation-limit", limit.to_string());
+        }
+        if self.invalid {
+            set("x-endmark-schema", "invalid".to_owned());
+        }
+        if self.left_out > 0 {
+            set("x-endmark-left-out", self.left_out.to_string());
+        }
+        if let Some(upstream) = &self.upstream {
+            set("x-endmark-upstream", upstream.clone());
+        }
+        if self.counts == Counts::AtLeast {
+            set("x-endmark-usage", AT_LEAST.to_owned());
+        }
+        if let Some(reason) = self.reason.as_ref().filter(|_| self.outcome == Outcome::Whole) {
+            set("x-endmark-reason", reason.clone());
+        }
+    }
+
+    /// As the `endmark` object of a stream's last chunk.
+    pub(crate) fn json(&self) -> Option<Box<RawValue>> {
+        if !self.something {
+            return None;
+        }
+        let mut told = json!({
+            "request": self.request,
+            "outcome": self.outcome.word(),
+            "attempts": self.attempts,
+        });
+        if let Some(kind) = self.kind {
+            told["cut"] = kind.name().into();
+        }
+        if let Some(limit) = self.limit_sent {
+            told["continuation_limit"] = limit.into();
+        }
+        if self.left_out > 0 {
+            told["left_out"] = self.left_out.into();
+        }
+        if let Some(upstream) = &self.upstream {
+            told["upstream"] = upstream.as_str().into();
+        }
+        if self.counts == Counts::AtLeast {
+            told["usage"] = AT_LEAST.into();
+        }
+        if let Some(reason) = &self.reason {
+            told["reason"] = reason.as_str().into();
+        }
+        if self.invalid {
+            told["schema"] = "invalid".into();
+        }
+        serde_json::value::to_raw_value(&told).ok()
+    }
+
+    /// Why the reply is not whole, for an error's message.
+    pub(crate) fn reason(&self) -> &str {
+        self.reason.as_deref().unwrap_or("the upstream broke off")
+    }
+}

@@ -1,0 +1,43 @@
+//! What of a client's request is changed before it goes upstream, and how that is disclosed.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::metrics::Metrics;
+
+/// What was changed.
+#[derive(Debug, Default)]
+pub(crate) struct Changed {
+    /// Calls in the conversation whose arguments were no JSON.
+    pub(crate) repaired_calls: usize,
+    /// The response that the request goes on from, where it is another than its client said.
+    pub(crate) goes_on_from: Option<String>,
+}
+
+impl Changed {
+    /// Whether the request goes on in other bytes than it came in.
+    pub(crate) fn is_any(&self) -> bool {
+        self.repaired_calls > 0 || self.goes_on_from.is_some()
+    }
+
+    /// Counts it, and says it in the log.
+    pub(crate) fn note(&self, metrics: &Metrics, upstream: &str, request: &str) {
+        if self.repaired_calls > 0 {
+            metrics.repaired(upstream, self.repaired_calls as u64);
+            let calls = self.repaired_calls;
+            tracing::info!(request, calls, "calls in the conversation had arguments that are no JSON");
+        }
+        if let Some(id) = &self.goes_on_from {
+            tracing::info!(request, id, "the response before was finished under another id");
+        }
+    }
+
+    /// Tells the client.
+    pub(crate) fn write_headers(&self, headers: &mut HeaderMap) {
+        if self.repaired_calls > 0 {
+            headers.insert(HeaderName::from_static("x-endmark-repaired-calls"), self.repaired_calls.into());
+        }
+        if let Some(id) = self.goes_on_from.as_ref().and_then(|id| HeaderValue::from_str(id).ok()) {
+            headers.insert(HeaderName::from_static("x-endmark-previous-response"), id);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The parameters of a query in which keys stand, however their names are spelled.
+
+use std::borrow::Cow;
+
+use endmark_wire::percent_decoded;
+
+/// Where clients of Google's interfaces have their credentials in a query, by the names of its system parameters
+/// (<https://cloud.google.com/apis/docs/system-parameters>); `$` may stand before each.
+const CREDENTIALS: [&str; 3] = [KEY, "access_token", "oauth_token"];
+
+/// The one of them that is a key of the interface.
+const KEY: &str = "key";
+
+/// What the formats' own addresses have in a query: no secrets, and a version may stand in a model's name, too.
+const OF_FORMATS: [&str; 2] = ["alt", "api-version"];
+
+/// The key in a query, as it is meant.
+pub(crate) fn key_in(query: Option<&str>) -> Option<String> {
+    query?.split('&').find(|pair| name_of(pair) == KEY).map(value_of)
+}
+
+/// A query without the credentials in it; none where nothing else is in it.
+pub(crate) fn without_credentials(query: &str) -> Option<String> {
+    let others: Vec<&str> =
+        query.split('&').filter(|pair| !CREDENTIALS.contains(&name_of(pair).as_ref())).collect();
+    if others.is_empty() { None } else { Some(others.join("&")) }
+}
+
+/// The values in a query that may be secrets, as they stand there and as they are meant.
+pub(crate) fn secret_values(query: &str) -> impl Iterator<Item = String> {
+    query
+        .split('&')
+        .filter(|pair| !OF_FORMATS.contains(&name_of(pair).as_ref()))
+        .filter_map(|pair| Some(pair.split_once('=')?.1))
+        .flat_map(|value| [value.to_owned(), percent_decoded(value)])
+}
+
+/// The name of a parameter as a server reads it.
+fn name_of(pair: &str) -> Cow<'_, str> {
+    let name = pair.split('=').next().unwrap_or_default();
+    let name = if name.contains('%') { Cow::Owned(percent_decoded(name)) } else { Cow::Borrowed(name) };
+    match name {
+        Cow::Borrowed(name) => Cow::Borrowed(name.strip_prefix('$').unwrap_or(name)),
+        Cow::Owned(name) => Cow::Owned(name.strip_prefix('$').map(str::to_owned).unwrap_or(name)),
+    }
+}
+
+fn value_of(pair: &str) -> String {
+    percent_decoded(pair.split_once('=').map_or("", |(_, value)| value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_found_however_its_name_is_spelled() {
+        for pair in ["key=SECRET", "k%65y=SECRET", "%6b%65%79=SECRET", "$key=SECRET", "%24key=%53ECRET"] {
+            assert_eq!(key_in(Some(&format!("a=b&{pair}"))).as_deref(), Some("SECRET"), "{pair}");
+            assert_eq!(without_credentials(&format!("a=%62&{pair}&c")).as_deref(), Some("a=%62&c"), "{pair}");
+            assert_eq!(without_credentials(pair), None, "{pair}");
+        }
+        assert_eq!(without_credentials("access_token=S&oauth%5Ftoken=S"), None);
+        assert_eq!(key_in(Some("monkey=x&keys=y&k%2565y=z")), None);
+    }
+
+    #[test]
+    fn a_value_is_known_as_it_stands_and_as_it_is_meant() {
+        let known: Vec<String> = secret_values("api-version=2024-10-21&key=sk%2Da&x&alt=sse").collect();
+        assert_eq!(known, ["sk%2Da", "sk-a"]);
+    }
+}

@@ -1,0 +1,207 @@
+//! What became of one part of a reply.
+
+use bytes::Bytes;
+use endmark_core::CutKind;
+
+use super::suspect::Following;
+use crate::reply::Outcome;
+
+/// What is to be said about why a part ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// What the provider said.
+    AsItWas,
+    /// That it ended normally.
+    Normal,
+    /// That it is cut, in the protocol's own word.
+    Cut,
+}
+
+/// A part of a reply after all that could be done for it.
+#[derive(Debug)]
+pub(crate) enum Mended {
+    /// It needed nothing.
+    Untouched,
+    /// It is whole as it came, and something of it is to be disclosed.
+    Whole {
+        finish: Finish,
+        /// How the reply was cut behind it, where it was, and why that matters.
+        cut_behind: Option<(CutKind, String)>,
+        /// It is not as its schema demands.
+        invalid: bool,
+        /// Calls made to correct it, in vain.
+        attempts: u32,
+    },
+    /// Its rest was received and joined.
+    Resumed {
+        kind: CutKind,
+        text: String,
+        answered: Answered,
+        whole: AnsweredWhole,
+        /// It is not as its schema demands.
+        invalid: bool,
+        /// Bytes of the answers that are not in the text: what was repeated, and what reads as words about the text.
+        left_out: usize,
+    },
+    /// Its form was corrected.
+    Corrected {
+        /// How it was cut before, or the reply behind it.
+        kind: Option<CutKind>,
+        reason: Option<String>,
+        text: String,
+        finish: Finish,
+        answered: Answered,
+        whole: AnsweredWhole,
+    },
+    /// It is cut, and nobody was asked for its rest.
+    Cut { kind: CutKind, reason: String, finish: Finish },
+    /// It is cut, and its rest was asked for in vain.
+    Exhausted {
+        kind: CutKind,
+        reason: String,
+        finish: Finish,
+        /// The text to hand over, where it is another than was received.
+        text: Option<String>,
+        answered: Answered,
+    },
+}
+
+/// What came of asking for a part's rest, whether or not that made it whole.
+#[derive(Debug, Default)]
+pub(crate) struct Answered {
+    /// Calls made for it.
+    pub(crate) attempts: u32,
+    /// The other upstream that was asked, if one was.
+    pub(crate) upstream: Option<String>,
+    /// Tool calls that the rest of the text turned out to be.
+    pub(crate) following: Option<Following>,
+    /// What the provider signed the rest of the text with, or a call that was asked for anew.
+    pub(crate) signature: Option<String>,
+}
+
+/// What an answer has that makes a part whole.
+#[derive(Debug, Default)]
+pub(crate) struct AnsweredWhole {
+    /// Which of the client's stop sequences the rest of the text ends at.
+    pub(crate) sequence: Option<String>,
+    /// The reply that stands in the place of one of which no text came, as it came.
+    pub(crate) anew: Option<Bytes>,
+}
+
+/// What the client is given of a part.
+#[derive(Debug, Default)]
+pub(crate) struct Given {
+    /// The text, where it is another than was received.
+    pub(crate) text: Option<String>,
+    pub(crate) following: Option<Following>,
+    pub(crate) signature: Option<String>,
+    pub(crate) whole: AnsweredWhole,
+}
+
+impl Mended {
+    /// None where the part needed nothing.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        match self {
+            Self::Untouched => None,
+            Self::Whole { .. } => Some(Outcome::Whole),
+            Self::Resumed { .. } => Some(Outcome::Resumed),
+            Self::Corrected { .. } => Some(Outcome::Corrected),
+            Self::Cut { .. } => Some(Outcome::Cut),
+            Self::Exhausted { .. } => Some(Outcome::Exhausted),
+        }
+    }
+
+    /// Whether the client has the whole of a part for which something was done.
+    pub(crate) fn is_delivered_whole(&self) -> bool {
+        self.outcome().is_some_and(Outcome::is_delivered_whole)
+    }
+
+    /// Whether the client is left with a cut part.
+    pub(crate) fn is_left_cut(&self) -> bool {
+        self.outcome().is_some_and(|outcome| !outcome.is_delivered_whole())
+    }
+
+    /// How the part was cut, or the reply behind it.
+    pub(crate) fn kind(&self) -> Option<CutKind> {
+        match self {
+            Self::Untouched => None,
+            Self::Whole { cut_behind, .. } => cut_behind.as_ref().map(|(kind, _)| *kind),
+            Self::Corrected { kind, .. } => *kind,
+            Self::Resumed { kind, .. } | Self::Cut { kind, .. } | Self::Exhausted { kind, .. } => Some(*kind),
+        }
+    }
+
+    /// Why it is not whole, or the reply behind it.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Untouched | Self::Resumed { .. } => None,
+            Self::Whole { cut_behind, .. } => cut_behind.as_ref().map(|(_, reason)| reason.as_str()),
+            Self::Corrected { reason, .. } => reason.as_deref(),
+            Self::Cut { reason, .. } | Self::Exhausted { reason, .. } => Some(reason),
+        }
+    }
+
+    /// What is to be said about why it ended.
+    pub(crate) fn finish(&self) -> Finish {
+        match self {
+            Self::Untouched => Finish::AsItWas,
+            Self::Resumed { .. } => Finish::Normal,
+            Self::Whole { finish, .. }
+            | Self::Corrected { finish, .. }
+            | Self::Cut { finish, .. }
+            | Self::Exhausted { finish, .. } => *finish,
+        }
+    }
+
+    /// Calls made for it.
+    pub(crate) fn attempts(&self) -> u32 {
+        match self {
+            Self::Untouched | Self::Cut { .. } => 0,
+            Self::Whole { attempts, .. } => *attempts,
+            Self::Resumed { answered, .. }
+            | Self::Corrected { answered, .. }
+            | Self::Exhausted { answered, .. } => answered.attempts,
+        }
+    }
+
+    /// The other upstream that was asked for the rest, if one was.
+    pub(crate) fn upstream(&self) -> Option<&str> {
+        match self {
+            Self::Untouched | Self::Whole { .. } | Self::Cut { .. } => None,
+            Self::Resumed { answered, .. }
+            | Self::Corrected { answered, .. }
+            | Self::Exhausted { answered, .. } => answered.upstream.as_deref(),
+        }
+    }
+
+    /// Whether it is whole, and not as its schema demands.
+    pub(crate) fn is_invalid(&self) -> bool {
+        matches!(self, Self::Whole { invalid: true, .. } | Self::Resumed { invalid: true, .. })
+    }
+
+    /// Bytes of the answers that are not in the text.
+    pub(crate) fn left_out(&self) -> usize {
+        if let Self::Resumed { left_out, .. } = self { *left_out } else { 0 }
+    }
+
+    /// The text to hand over, where it is another than was received.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Untouched | Self::Whole { .. } | Self::Cut { .. } => None,
+            Self::Resumed { text, .. } | Self::Corrected { text, .. } => Some(text),
+            Self::Exhausted { text, .. } => text.as_deref(),
+        }
+    }
+
+    /// What the client is given of it.
+    pub(crate) fn given(self) -> Given {
+        let (text, answered, whole) = match self {
+            Self::Untouched | Self::Whole { .. } | Self::Cut { .. } => return Given::default(),
+            Self::Resumed { text, answered, whole, .. } | Self::Corrected { text, answered, whole, .. } => {
+                (Some(text), answered, whole)
+            }
+            Self::Exhausted { text, answered, .. } => (text, answered, AnsweredWhole::default()),
+        };
+        Given { text, following: answered.following, signature: answered.signature, whole }
+    }
+}

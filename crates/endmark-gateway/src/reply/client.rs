@@ -1,0 +1,81 @@
+//! The client's end of a stream.
+
+use bytes::Bytes;
+use endmark_wire::writer::Writer;
+
+use super::slot::{Part, Slot};
+use crate::body::Outlet;
+
+/// The client has closed its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the client went away")]
+pub(crate) struct ClientGone;
+
+/// The client of a streamed reply. What is sent waits for it to read: a slow client slows its upstream. When it goes
+/// away, all that was still to be done for its reply is dropped.
+pub(crate) struct ClientStream {
+    outlet: Outlet,
+}
+
+impl ClientStream {
+    /// The client who reads what is sent there.
+    pub(crate) fn new(outlet: Outlet) -> Self {
+        Self { outlet }
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) async fn send(&mut self, bytes: Vec<u8>) -> Result<(), ClientGone> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.outlet.send(Bytes::from(bytes)).await.map_err(|_| ClientGone)
+    }
+}
+
+/// One part of a reply that the client is reading while it is being made whole.
+pub(crate) struct LiveSlot<'a> {
+    pub(crate) client: &'a mut ClientStream,
+    pub(crate) writer: &'a mut dyn Writer,
+    pub(crate) slot: &'a Slot,
+    /// Bytes of the part that the client has, what it began itself included.
+    pub(crate) sent: usize,
+}
+
+/// The client of a stream that gets a part of it as a whole.
+pub(crate) struct Waiter<'a> {
+    pub(crate) client: &'a mut ClientStream,
+    pub(crate) writer: &'a dyn Writer,
+}
+
+impl Waiter<'_> {
+    /// Sends what every client ignores and every proxy takes for a sign of life.
+    pub(crate) async fn keep_alive(&mut self) -> Result<(), ClientGone> {
+        self.client.send(self.writer.keep_alive()).await
+    }
+}
+
+impl LiveSlot<'_> {
+    pub(crate) fn sent(&self) -> usize {
+        self.sent
+    }
+
+    /// Sends what follows the bytes that the client has.
+    pub(crate) async fn extend(&mut self, text: &str) -> Result<(), ClientGone> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let bytes = match &self.slot.part {
+            Part::Text => self.writer.text(self.slot.choice, text),
+            // A call that cannot go on in pieces is no live part.
+            Part::ToolCall(call) => self.writer.arguments(self.slot.choice, call, text).unwrap_or_default(),
+        };
+        self.client.send(bytes).await?;
+        self.sent += text.len();
+        Ok(())
+    }
+
+    /// Sends what every client ignores and every proxy takes for a sign of life.
+    pub(crate) async fn keep_alive(&mut self) -> Result<(), ClientGone> {
+        self.client.send(self.writer.keep_alive()).await
+    }
+}

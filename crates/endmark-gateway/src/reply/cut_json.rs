@@ -1,0 +1,28 @@
+//! JSON bodies that end before they should.
+
+use endmark_wire::json::unmarked;
+
+/// Whether this is the beginning of a JSON object, and not something else altogether: its connection was closed where
+/// that is the frame, or it is longer than was said.
+pub(crate) fn ends_too_early(body: &[u8]) -> bool {
+    let body = unmarked(body);
+    let is_object = body.trim_ascii_start().first() == Some(&b'{');
+    is_object && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err_and(|error| error.is_eof())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_object_is_told_from_a_whole_one_and_from_what_is_none() {
+        let whole = r#" {"a": [1, "\u00e9"], "b": {"c": null}}"#;
+        for at in 2..whole.len() {
+            assert!(ends_too_early(&whole.as_bytes()[..at]), "{}", &whole[..at]);
+        }
+        assert!(ends_too_early("\u{feff}{\"a\"".as_bytes()));
+        for other in [whole, "", " ", "<html>", "{]", "{\"a\": 1}}", "data: {", "[1", "tru"] {
+            assert!(!ends_too_early(other.as_bytes()), "{other}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Admission: what a request is, who may answer it, and what Endmark may do for it.
+
+mod demands;
+mod destinations;
+
+use std::sync::Arc;
+
+use endmark_core::Format;
+use endmark_wire::format::Found;
+use endmark_wire::request as wire;
+use http::request::Parts;
+use http::{HeaderMap, Request};
+
+use crate::admission::{Claim, Holding};
+use crate::faults::Rehearsal;
+use crate::gateway::Gateway;
+use crate::recovery::Schema;
+use crate::request_body::{Encoded, Incoming};
+use crate::rescue::Refusal;
+use crate::route::Target;
+use crate::settings::Mode;
+use crate::upstream::Destination;
+
+/// A request that was read to its end, and whose reply is to be looked at.
+pub(crate) struct Admitted {
+    pub(super) gateway: Arc<Gateway>,
+    /// The head of the client's request.
+    pub(super) client: Parts,
+    pub(super) request: wire::Request,
+    /// The request as it came, if it came compressed.
+    pub(super) encoded: Option<Encoded>,
+    /// What the client wants to be done for its reply.
+    pub(super) wanted: Mode,
+    /// What can be done.
+    pub(super) mode: Mode,
+    /// The grammar that the message text must follow, if one is demanded.
+    pub(super) demanded: Option<Format>,
+    pub(super) schema: Option<Schema>,
+    /// The upstream that the request is for.
+    pub(super) destination: Destination,
+    /// The one that can stand in for it.
+    pub(super) fallback: Option<Destination>,
+    /// What goes wrong with it on command.
+    pub(super) rehearsal: Arc<Rehearsal>,
+    pub(super) claim: Option<Arc<Claim>>,
+    /// The room that its body takes.
+    pub(super) holding: Holding,
+}
+
+/// Reads a request to the end of its body and decides what is to be done with its reply.
+pub(crate) async fn admit(
+    gateway: &Arc<Gateway>,
+    target: &Target<'_>,
+    found: Found,
+    request: Request<Incoming>,
+    rehearsal: Arc<Rehearsal>,
+) -> Result<Admitted, Refusal> {
+    let (mut client, body) = request.into_parts();
+    let limits = &gateway.settings.limits;
+    let (body, holding) = body.read(&client.headers, limits, &gateway.held).await?;
+    let claim = client.extensions.remove::<Arc<Claim>>();
+    if let Some(claim) = &claim {
+        claim.take().await?;
+    }
+    let parsed = wire::Request::parse(found.format, &body.plain, &found.address);
+    let request = parsed.map_err(|error| {
+        let kind = found.format.name();
+        Refusal::BadRequest(format!("the request is not one of the format {kind}: {error}; {}", error.hint))
+    })?;
+    let wanted = mode_of(gateway, &client.headers)?;
+    // Its reply does not come as the answer, or nobody knows what it asks: there is nothing to look at.
+    let mode = if request.view().only_passes { Mode::Off } else { wanted };
+    let (demanded, schema) = demands::demands(gateway, &request, &client.headers)?;
+    let destination = destinations::own_destination(target, &request, &client.headers, mode)?;
+    let fallback = destinations::fallback(gateway, target, &request, &client.headers, mode);
+    Ok(Admitted {
+        gateway: Arc::clone(gateway),
+        client,
+        request,
+        encoded: body.encoded,
+        wanted,
+        mode,
+        demanded,
+        schema,
+        destination,
+        fallback,
+        rehearsal,
+        claim,
+        holding,
+    })
+}
+
+/// What the client wants to be done for its reply, else what the settings say.
+pub(super) fn mode_of(gateway: &Gateway, headers: &HeaderMap) -> Result<Mode, Refusal> {
+    match named(headers, "x-endmark-resume")? {
+        Some(mode) => mode.parse().map_err(|error| Refusal::BadRequest(format!("x-endmark-resume: {error}"))),
+        None => Ok(gateway.settings.resume.mode),
+    }
+}
+
+/// The value of one of Endmark's own headers.
+pub(super) fn named<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Refusal> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    match value.to_str() {
+        Ok(text) if !text.trim().is_empty() => Ok(Some(text.trim())),
+        _ => Err(Refusal::BadRequest(format!("the header {name} has no readable value"))),
+    }
+}

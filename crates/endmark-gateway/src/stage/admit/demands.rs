@@ -1,0 +1,52 @@
+//! What a client demands of its reply's form.
+
+use endmark_core::Format;
+use endmark_wire::request as wire;
+use http::HeaderMap;
+
+use super::named;
+use crate::gateway::Gateway;
+use crate::recovery::Schema;
+use crate::rescue::Refusal;
+
+/// The grammar that the message text must follow, and its schema, as far as there are any.
+pub(super) fn demands(
+    gateway: &Gateway,
+    request: &wire::Request,
+    headers: &HeaderMap,
+) -> Result<(Option<Format>, Option<Schema>), Refusal> {
+    let schema = schema_of_text(gateway, request, named(headers, "x-endmark-schema")?)?;
+    let demanded = match named(headers, "x-endmark-format")? {
+        Some(format) => demanded_by_name(format, named(headers, "x-endmark-marker")?)?,
+        None => schema.as_ref().map(|_| Format::Json).or(request.view().demanded.clone()),
+    };
+    let schema = schema.filter(|_| demanded == Some(Format::Json));
+    Ok((demanded, schema))
+}
+
+/// A format named by the client is demanded, unless it demands nothing.
+fn demanded_by_name(name: &str, marker: Option<&str>) -> Result<Option<Format>, Refusal> {
+    let format = Format::parse(name, marker).map_err(|error| {
+        Refusal::BadRequest(format!("x-endmark-format: {error} (the marker goes into x-endmark-marker)"))
+    })?;
+    Ok(format.can_be_demanded().then_some(format))
+}
+
+/// The schema of the message text: the request's own, else the configured one that the client names.
+fn schema_of_text(
+    gateway: &Gateway,
+    request: &wire::Request,
+    name: Option<&str>,
+) -> Result<Option<Schema>, Refusal> {
+    if let Some(text) = &request.view().text_schema {
+        // A schema that cannot be compiled is the provider's to judge; without one there is no validation.
+        return Ok(Schema::compile(text).ok());
+    }
+    let Some(name) = name else { return Ok(None) };
+    match gateway.schemas.get(name) {
+        Some(schema) => Ok(Some(schema.clone())),
+        None => Err(Refusal::BadRequest(format!(
+            "x-endmark-schema names `{name}`, which is not in [schemas] of the configuration"
+        ))),
+    }
+}

@@ -1,0 +1,88 @@
+//! The upstreams that may answer a request, and how each is reached.
+
+use endmark_wire::request as wire;
+use http::{HeaderMap, HeaderValue, Uri, header};
+
+use crate::gateway::Gateway;
+use crate::rescue::Refusal;
+use crate::route::Target;
+use crate::settings::{Mode, Upstream};
+use crate::upstream::{Destination, for_fallback, for_upstream};
+
+/// The upstream that the request is for.
+pub(super) fn own_destination(
+    target: &Target<'_>,
+    request: &wire::Request,
+    client: &HeaderMap,
+    mode: Mode,
+) -> Result<Destination, Refusal> {
+    let upstream = target.upstream;
+    let uri = target.without_credential().locate()?;
+    Ok(Destination {
+        further: further(upstream, request, &uri)?,
+        uri,
+        headers: observable(for_upstream(client, upstream, Some(request.format().credential())), mode),
+        upstream: upstream.clone(),
+    })
+}
+
+/// The upstream that can stand in for the one the request is for.
+pub(super) fn fallback(
+    gateway: &Gateway,
+    target: &Target<'_>,
+    request: &wire::Request,
+    client: &HeaderMap,
+    mode: Mode,
+) -> Option<Destination> {
+    let upstream = gateway.upstream(target.upstream.fallback.as_deref()?)?;
+    // Neither the first's path nor its query, which may hold the client's key: they were meant for another host.
+    let at = |request: &wire::Request, stream: bool| {
+        Target { upstream, path_and_query: request.path_elsewhere(stream) }.locate()
+    };
+    let located = request
+        .elsewhere(upstream.model.as_deref())
+        .ok_or_else(|| Refusal::BadRequest("no path can be made of its model's name".to_owned()))
+        .and_then(|request| {
+            Ok((at(&request, request.view().stream)?, [at(&request, false)?, at(&request, true)?]))
+        });
+    let (uri, further) = match located {
+        Ok(located) => located,
+        Err(refusal) => {
+            // The first may well serve it: that nobody could stand in is no reason to refuse.
+            tracing::warn!(fallback = upstream.name, %refusal, "the request has no fallback");
+            return None;
+        }
+    };
+    let headers = observable(for_fallback(client, upstream, request.format()), mode);
+    Some(Destination { uri, further, headers, upstream: upstream.clone() })
+}
+
+/// Where requests for the rest go: those that are to be no streams, and those that are.
+fn further(upstream: &Upstream, request: &wire::Request, own: &Uri) -> Result<[Uri; 2], Refusal> {
+    let of = |stream: bool| {
+        let Some(path) = request.path_for(&request.view().model, stream) else { return Ok(own.clone()) };
+        // What else the client's query says belongs to these, too.
+        let is_taken = |pair: &&str| pair.is_empty() || pair.trim_start_matches('$').starts_with("alt=");
+        let others =
+            own.query().into_iter().flat_map(|query| query.split('&')).filter(|pair| !is_taken(pair));
+        let path_and_query = others.fold(path, |mut path, pair| {
+            path.push(if path.contains('?') { '&' } else { '?' });
+            path.push_str(pair);
+            path
+        });
+        Target { upstream, path_and_query }.locate()
+    };
+    Ok([of(false)?, of(true)?])
+}
+
+/// The headers of a request whose reply is to be read.
+fn observable(mut headers: HeaderMap, mode: Mode) -> HeaderMap {
+    // They tell of the bytes as they came: who sends those says it again.
+    headers.remove(header::CONTENT_LENGTH);
+    headers.remove(header::CONTENT_ENCODING);
+    if mode != Mode::Off {
+        // A reply can only be observed in plain bytes.
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
+    headers
+}

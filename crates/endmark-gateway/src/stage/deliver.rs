@@ -1,0 +1,364 @@
+//! From a request to the beginning of its reply: tried again, and left to another upstream, where that helps.
+//!
+//! What follows a failure is decided in `endmark_core::failover`; this sends, waits and remembers. Nothing is
+//! tried again once something of a reply is there.
+
+mod beginning;
+mod refused;
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bytes::Bytes;
+use endmark_core::Ending;
+use endmark_core::failover::{Admission, Delivery, Failure, Next, RetryPolicy};
+use endmark_store::Purpose;
+use endmark_wire::error::ProviderError;
+use endmark_wire::json::Value;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
+use tokio::time::{Instant, sleep};
+
+use crate::body::{AnyBody, full};
+use crate::exchange::Exchange;
+use crate::ledger::{Call, CallEnd, Ended};
+use crate::rescue::Refusal;
+use crate::scrub::Scrubber;
+use crate::settings::{Limits, Mode};
+use crate::upstream::{
+    ReadError, UpstreamError, from_upstream, is_event_stream, of_another_body, plain, random, read_whole,
+    retry_after, typed,
+};
+use beginning::{Beginning, beginning};
+
+/// An error body is read to its end to see what it is; no provider's error is longer.
+const MAX_ERROR_BYTES: usize = 1024 * 1024;
+
+/// What a client is to be told where no upstream gave a reply.
+type Said = Result<Response<AnyBody>, Refusal>;
+
+/// How the tries at one upstream ended.
+enum Tried {
+    /// With the beginning of a reply, or a refusal that stands.
+    Answered(Response<AnyBody>),
+    /// In vain, and another upstream may do better.
+    Left(Said),
+    /// In vain.
+    GivenUp(Said),
+}
+
+/// How often one upstream may be tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    /// As often as the settings allow.
+    Settings,
+    /// Once.
+    OneTry,
+}
+
+/// What came of a request.
+pub(crate) enum Delivered {
+    /// An answer that nothing is done for: it passes unread, or is the upstream's own refusal.
+    Passed(Response<AnyBody>),
+    /// A reply that comes as a whole.
+    Whole(Box<Exchange>, Response<AnyBody>),
+    /// A reply that comes as a stream.
+    Streamed(Box<Exchange>, Response<AnyBody>),
+}
+
+/// Sends the request until there is a reply, or nobody is left to give one.
+///
+/// # Errors
+/// What the upstream of the request said or did last; never what the one that was to stand in for it said.
+pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Refusal> {
+    let mut answer =
+        delivered(&mut exchange).await.inspect_err(|_| exchange.calls.watch.end(Ended::Failed))?;
+    disclose(&exchange, answer.headers_mut());
+    if exchange.mode == Mode::Off {
+        return Ok(Delivered::Passed(answer.map(|body| exchange.pass_unread(body, Ending::Clean))));
+    }
+    if !answer.status().is_success() {
+        exchange.calls.watch.end(Ended::Refused);
+        return refused::refused(exchange, answer).await.map(Delivered::Passed);
+    }
+    if answer.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        // It was asked for plain bytes; what cannot be read can still be passed.
+        tracing::warn!(request = exchange.id, "the upstream compressed its answer: it passes unread");
+        return Ok(Delivered::Passed(answer.map(|body| exchange.pass_unread(body, Ending::Clean))));
+    }
+    Ok(if is_event_stream(answer.headers()) {
+        Delivered::Streamed(exchange, answer)
+    } else {
+        Delivered::Whole(exchange, answer)
+    })
+}
+
+async fn delivered(exchange: &mut Exchange) -> Said {
+    let admission = match exchange.fallback {
+        Some(_) => exchange.gateway.standing.admit(exchange.upstream_name()),
+        None => Admission::Serve,
+    };
+    let own = match admission {
+        Admission::Skip => None,
+        Admission::Serve => Some(tried(exchange, Patience::Settings).await),
+        Admission::Probe => Some(tried(exchange, Patience::OneTry).await),
+    };
+    let said = match own {
+        Some(Tried::Answered(answer)) => return Ok(answer),
+        Some(Tried::GivenUp(said)) => return said,
+        Some(Tried::Left(said)) => Some(said),
+        None => None,
+    };
+    exchange.let_stand_in();
+    match tried(exchange, Patience::Settings).await {
+        Tried::Answered(answer) if answer.status().is_success() => {
+            // From here on it is the upstream of this reply, also for its rest.
+            exchange.fallback = None;
+            return Ok(answer);
+        }
+        Tried::Left(Err(refusal)) | Tried::GivenUp(Err(refusal)) => {
+            tracing::warn!(request = exchange.id, %refusal, "the fallback failed, too");
+        }
+        Tried::Answered(answer) | Tried::Left(Ok(answer)) | Tried::GivenUp(Ok(answer)) => {
+            tracing::warn!(request = exchange.id, status = %answer.status(), "the fallback failed, too");
+        }
+    }
+    exchange.let_stand_in();
+    match said {
+        Some(said) => said,
+        // It was taken for down, and is the only one left.
+        None => match tried(exchange, Patience::OneTry).await {
+            Tried::Answered(answer) => Ok(answer),
+            Tried::Left(said) | Tried::GivenUp(said) => said,
+        },
+    }
+}
+
+/// Tries the upstream that the exchange goes to.
+async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
+    let gateway = std::sync::Arc::clone(&exchange.gateway);
+    let (standing, retry) = (&gateway.standing, &gateway.settings.retry);
+    let policy = RetryPolicy {
+        max_retries: if patience == Patience::OneTry { 0 } else { retry.max_retries },
+        max_wait: retry.max_wait,
+    };
+    let has_fallback = exchange.fallback.is_some() && !exchange.stands_in;
+    let mut delivery = Delivery::new(policy, has_fallback);
+    standing.request(exchange.upstream_name());
+    loop {
+        let (failure, said) = match send(exchange).await {
+            Ok((answer, call)) => {
+                standing.succeeded(exchange.upstream_name());
+                exchange.call = Some(call);
+                return Tried::Answered(answer);
+            }
+            Err(failed) => failed,
+        };
+        let name = exchange.upstream_name();
+        if failure.is_of_upstream() {
+            standing.failed(name);
+        }
+        let mut next = delivery.failed(failure, random());
+        let is_known_to_be_down = has_fallback && standing.is_down(name);
+        if matches!(next, Next::Again(_)) && (is_known_to_be_down || !standing.may_retry(name)) {
+            next = delivery.otherwise();
+        }
+        tracing::info!(request = exchange.id, upstream = name, ?failure, ?next, "no reply");
+        match next {
+            Next::Again(wait) => sleep(wait).await,
+            Next::FallBack => return Tried::Left(said),
+            Next::GiveUp => return Tried::GivenUp(said),
+        }
+        exchange.retries += 1;
+    }
+}
+
+/// Sends the request once. A refusal that no further try can mend is an answer.
+async fn send(exchange: &Exchange) -> Result<(Response<AnyBody>, Call), (Failure, Said)> {
+    let purpose = match exchange.calls.made() {
+        _ if exchange.stands_in => Purpose::Fallback,
+        0 => Purpose::Reply,
+        _ => Purpose::Retry,
+    };
+    let (view, sent_bytes) = (exchange.request.view(), exchange.request.body().len());
+    let upstream = exchange.upstream_name();
+    let mut call = exchange.calls.open(purpose, upstream, &view.model, view.stream, sent_bytes).await;
+    match sent(exchange, &mut call).await {
+        Ok(answer) => Ok((answer, call)),
+        Err(failed) => {
+            call.settle(CallEnd::new(ending_of(&failed.0)));
+            Err(failed)
+        }
+    }
+}
+
+/// How an answer ended that is none.
+fn ending_of(failure: &Failure) -> Ending {
+    match failure {
+        Failure::Unreachable => Ending::Dropped,
+        Failure::Silent => Ending::Stalled,
+        Failure::Fruitless(ending) => *ending,
+        Failure::Unreadable | Failure::Refused { .. } | Failure::TooLong | Failure::QuotaUsedUp => {
+            Ending::UpstreamError
+        }
+    }
+}
+
+async fn sent(exchange: &Exchange, call: &mut Call) -> Result<Response<AnyBody>, (Failure, Said)> {
+    let destination = &exchange.destination;
+    let limits = &exchange.gateway.settings.limits;
+    let encoded = exchange.encoded.as_ref().filter(|_| !exchange.stands_in);
+    let body =
+        encoded.map_or_else(|| Bytes::copy_from_slice(exchange.request.body()), |own| own.bytes.clone());
+    let mut onward = Request::new(full(body));
+    *onward.method_mut() = Method::POST;
+    *onward.uri_mut() = destination.uri.clone();
+    *onward.headers_mut() = destination.headers.clone();
+    for coding in encoded.iter().flat_map(|own| &own.codings) {
+        onward.headers_mut().append(header::CONTENT_ENCODING, coding.clone());
+    }
+    let first_byte = first_byte(exchange, limits);
+    let deadline = Instant::now() + first_byte;
+    let client = &exchange.gateway.client;
+    let sent = exchange.rehearsal.send(client, &destination.upstream, onward, first_byte).await;
+    let mut answer = match sent {
+        Ok(answer) => answer,
+        Err(error) => {
+            let failure = match error {
+                UpstreamError::Unreachable(_) => Failure::Unreachable,
+                UpstreamError::Unreadable(_) => Failure::Unreadable,
+                UpstreamError::Silent(_) => Failure::Silent,
+            };
+            return Err((failure, Err(unreachable(exchange, error))));
+        }
+    };
+    let headers = std::mem::take(answer.headers_mut());
+    *answer.headers_mut() = from_upstream(headers);
+    let status = answer.status();
+    let mut answer = answer.map(|body| call.answered(status, body));
+    if exchange.mode != Mode::Off {
+        answer = plain(answer);
+    }
+    if !answer.status().is_success() {
+        return refused(exchange, answer).await;
+    }
+    if exchange.mode != Mode::Off && exchange.request.view().stream {
+        answer = told(exchange, answer).await?;
+    }
+    let deadline = waits_for_first_token(exchange).then_some(deadline);
+    if deadline.is_some() || (exchange.mode.mends() && is_event_stream(answer.headers())) {
+        begun(exchange, answer, deadline).await
+    } else {
+        Ok(answer)
+    }
+}
+
+/// How long the upstream has to begin: less where another can stand in for it, and the reply is to flow.
+fn first_byte(exchange: &Exchange, limits: &Limits) -> Duration {
+    if waits_for_first_token(exchange) {
+        limits.first_token.min(limits.first_byte)
+    } else {
+        limits.first_byte
+    }
+}
+
+fn waits_for_first_token(exchange: &Exchange) -> bool {
+    exchange.request.view().stream && exchange.fallback.is_some() && !exchange.stands_in
+}
+
+/// The answer to a request for a stream, which is said to be one where it is.
+async fn told(exchange: &Exchange, answer: Response<AnyBody>) -> Result<Response<AnyBody>, (Failure, Said)> {
+    let limits = &exchange.gateway.settings.limits;
+    let patience = if waits_for_first_token(exchange) { first_byte(exchange, limits) } else { limits.idle };
+    typed(answer, patience).await.map_err(|error| {
+        let failure = match error {
+            ReadError::Stalled(_) => Failure::Silent,
+            _ => Failure::Fruitless(Ending::Dropped),
+        };
+        (failure, Err(Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error }))
+    })
+}
+
+/// Waits until something of a reply has come: until then the same upstream, or another, can give all of it.
+async fn begun(
+    exchange: &Exchange,
+    answer: Response<AnyBody>,
+    deadline: Option<Instant>,
+) -> Result<Response<AnyBody>, (Failure, Said)> {
+    let (head, body) = answer.into_parts();
+    match beginning(exchange, body, deadline).await {
+        Beginning::Begun(body) => Ok(Response::from_parts(head, body)),
+        Beginning::Silent => {
+            let limit = first_byte(exchange, &exchange.gateway.settings.limits);
+            Err((Failure::Silent, Err(unreachable(exchange, UpstreamError::Silent(limit)))))
+        }
+        Beginning::Fruitless(ending, why) => {
+            // A provider's error may repeat the key that it was asked with.
+            let error = ReadError::Broken(exchange.recorder.clean(&why).into());
+            let upstream = exchange.upstream_name().to_owned();
+            Err((Failure::Fruitless(ending), Err(Refusal::AnswerLost { upstream, error })))
+        }
+    }
+}
+
+/// Reads a refusal to see whether time, or another upstream, can mend it.
+async fn refused(
+    exchange: &Exchange,
+    answer: Response<AnyBody>,
+) -> Result<Response<AnyBody>, (Failure, Said)> {
+    let (mut head, body) = answer.into_parts();
+    let status = head.status.as_u16();
+    let told = Failure::Refused { status, retry_after: retry_after(&head.headers) };
+    match read_whole(body, MAX_ERROR_BYTES, exchange.gateway.settings.limits.idle).await {
+        Ok(body) => {
+            let root = Value::parse_body(&body).ok();
+            let error = root.and_then(|root| exchange.request.format().read_error(root));
+            let failure = error.and_then(|error| known(status, &error)).unwrap_or(told);
+            let body = without_own_key(exchange, &mut head.headers, body);
+            let answer = Response::from_parts(head, full(body));
+            if failure.is_worth_a_remedy() { Err((failure, Ok(answer))) } else { Ok(answer) }
+        }
+        Err(error) => {
+            let upstream = exchange.upstream_name().to_owned();
+            Err((told, Err(Refusal::AnswerLost { upstream, error })))
+        }
+    }
+}
+
+/// An error without the upstream's own key, which some repeat: it is the gateway's secret, not the client's.
+fn without_own_key(exchange: &Exchange, headers: &mut HeaderMap, body: Bytes) -> Bytes {
+    let Some(key) = &exchange.destination.upstream.api_key else { return body };
+    match Scrubber::new([key.reveal()]).scrub_bytes(&body) {
+        Cow::Borrowed(_) => body,
+        Cow::Owned(scrubbed) => {
+            of_another_body(headers);
+            scrubbed.into()
+        }
+    }
+}
+
+/// What an error says beyond its status.
+fn known(status: u16, error: &ProviderError) -> Option<Failure> {
+    if matches!(status, 400 | 413 | 422) && error.is_context_length() {
+        return Some(Failure::TooLong);
+    }
+    let is = |word: &Option<String>| word.as_deref() == Some("insufficient_quota");
+    (is(&error.kind) || is(&error.code)).then_some(Failure::QuotaUsedUp)
+}
+
+fn unreachable(exchange: &Exchange, error: UpstreamError) -> Refusal {
+    Refusal::without_answer(&exchange.destination.upstream, error)
+}
+
+/// Says which upstream answered where it is another than was asked for, how often one was tried again, and what of the
+/// request was changed.
+fn disclose(exchange: &Exchange, headers: &mut HeaderMap) {
+    if exchange.retries > 0 {
+        headers.insert(HeaderName::from_static("x-endmark-retries"), exchange.retries.into());
+    }
+    exchange.changed.write_headers(headers);
+    if exchange.stands_in
+        && let Ok(name) = HeaderValue::from_str(exchange.upstream_name())
+    {
+        headers.insert(HeaderName::from_static("x-endmark-upstream"), name);
+    }
+}

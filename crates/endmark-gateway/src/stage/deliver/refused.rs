@@ -1,0 +1,63 @@
+//! Answers that are no replies: the upstream's own errors.
+
+use endmark_core::Ending;
+use endmark_wire::json::unmarked;
+use http::response::Parts;
+use http::{Response, header};
+
+use crate::body::{AnyBody, full};
+use crate::exchange::Exchange;
+use crate::ledger::CallEnd;
+use crate::reply::ends_too_early;
+use crate::rescue::{Refusal, error_response};
+use crate::upstream::read_whole;
+
+/// An error body is read to its end to see what it is; no provider's error is longer.
+const MAX_ERROR_BYTES: usize = 1024 * 1024;
+
+/// Passes an upstream's error on: a JSON error byte for byte, anything else (a proxy's HTML page) in the
+/// provider's shape, with the same status and `Retry-After`.
+pub(super) async fn refused(
+    mut exchange: Box<Exchange>,
+    answer: Response<AnyBody>,
+) -> Result<Response<AnyBody>, Refusal> {
+    let (head, body) = answer.into_parts();
+    let idle = exchange.gateway.settings.limits.idle;
+    let body = read_whole(body, MAX_ERROR_BYTES, idle)
+        .await
+        .map_err(|error| Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error })?;
+    if let Some(call) = exchange.call.take() {
+        call.settle(CallEnd::new(Ending::UpstreamError));
+    }
+    // What is still compressed is so in a way that nobody here can read.
+    let is_unread = head.headers.contains_key(header::CONTENT_ENCODING);
+    let is_json = is_unread || serde_json::from_slice::<serde::de::IgnoredAny>(unmarked(&body)).is_ok();
+    if is_json {
+        return Ok(Response::from_parts(head, full(body)));
+    }
+    let message = without_error(&exchange, &head, &body);
+    let mut response =
+        error_response(exchange.request.format(), head.status, "endmark_upstream_error", &message);
+    if let Some(wait) = head.headers.get(header::RETRY_AFTER) {
+        response.headers_mut().insert(header::RETRY_AFTER, wait.clone());
+    }
+    Ok(response)
+}
+
+/// What a client is told where the upstream's error is none that it could read.
+fn without_error(exchange: &Exchange, head: &Parts, body: &[u8]) -> String {
+    let (upstream, status) = (exchange.upstream_name(), head.status);
+    if ends_too_early(body) {
+        return format!(
+            "the upstream `{upstream}` answered {status}, and its error was lost: its JSON ends too early, after {} bytes; \
+             what the status says still holds",
+            body.len()
+        );
+    }
+    let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    format!(
+        "the upstream `{upstream}` at {} answered {status} with {} instead of a JSON error: check that its base_url points at an API, and try again",
+        exchange.destination.upstream.base_url,
+        kind.unwrap_or("no content type"),
+    )
+}

@@ -1,0 +1,103 @@
+//! The end of a stream, as its client gets it.
+
+use endmark_core::Ending;
+use endmark_wire::reply::Usage;
+use endmark_wire::writer::{ChoiceEnd, Closing, StreamError};
+
+use crate::disclosure::Disclosure;
+use crate::exchange::Exchange;
+use crate::reply::{ClientGone, ClientStream};
+use crate::stage::mend::stream::{GivenUp, Mended};
+use crate::stage::settle::stream::Settled;
+
+/// Writes the end of a stream: its own where it needed nothing.
+///
+/// # Errors
+/// [`ClientGone`] if nobody reads it any more.
+pub(crate) async fn stream(
+    exchange: &Exchange,
+    settled: Settled,
+    client: &mut ClientStream,
+) -> Result<(), ClientGone> {
+    let Settled { mut mended, end_lost } = settled;
+    let usage = mended.usage();
+    let error = mended
+        .result
+        .failed
+        .as_ref()
+        .map(|disclosure| (mended.what_broke(exchange, disclosure), disclosure.json()));
+    let ends: Vec<ChoiceEnd<'_>> = mended
+        .result
+        .ends
+        .iter()
+        .map(|other| ChoiceEnd {
+            choice: other.choice,
+            end: other.end,
+            endmark: other.endmark.as_deref(),
+            rewritten: other.rewritten,
+        })
+        .collect();
+    let passes = ends.is_empty() && mended.observed.ending == Ending::Clean;
+    let writer = mended.observed.writer.as_mut();
+    let bytes = if let Some((message, endmark)) = &error {
+        writer.error(&StreamError {
+            message,
+            kind: "endmark_reply_cut",
+            endmark: endmark.as_deref(),
+            choices: &ends,
+        })
+    } else {
+        let mut bytes = writer.close(&Closing { choices: &ends, usage, end_lost });
+        if passes {
+            bytes.extend(std::mem::take(&mut mended.observed.residue));
+        }
+        bytes
+    };
+    client.send(bytes).await
+}
+
+impl Mended {
+    /// The tokens that the end has to tell: of all calls where there was more than one, and what was counted before a stream
+    /// broke off that would have told them at its end.
+    fn usage(&self) -> Option<Usage> {
+        if self.account.has_further_calls() {
+            return self.account.total();
+        }
+        self.account.first().cloned().filter(|_| self.observed.ending != Ending::Clean)
+    }
+
+    /// What a client is told whose reply broke off.
+    fn what_broke(&self, exchange: &Exchange, disclosure: &Disclosure) -> String {
+        match self.result.given_up {
+            Some(GivenUp::TookTooLong) => {
+                return format!(
+                    "the reply of the upstream `{}` is cut: it was not over within {:?}; ask for less, or raise [limits] total_seconds",
+                    exchange.upstream_name(),
+                    exchange.gateway.settings.limits.total,
+                );
+            }
+            Some(GivenUp::Stopped) => {
+                return format!(
+                    "the reply of the upstream `{}` is cut: the gateway stopped before it was over; send the request again, to \
+                     the gateway that follows",
+                    exchange.upstream_name(),
+                );
+            }
+            None => {}
+        }
+        if self.observed.ending == Ending::Clean {
+            return format!(
+                "the reply of the upstream `{}` is cut, and what it was about to do is not known ({}): raise its output \
+                 limit, or send the request again",
+                exchange.upstream_name(),
+                disclosure.reason(),
+            );
+        }
+        format!(
+            "the reply of the upstream `{}` is cut: its stream ended {} ({}); send the request again",
+            exchange.upstream_name(),
+            self.observed.ending.name(),
+            disclosure.reason(),
+        )
+    }
+}

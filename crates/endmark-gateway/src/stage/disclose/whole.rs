@@ -1,0 +1,124 @@
+//! What the client is given of a reply that came as a whole: its own bytes where it needed nothing.
+
+use endmark_core::Stop;
+use endmark_wire::reply::Choice;
+use endmark_wire::response::{self as wire, Reply, ReplyEdit};
+use endmark_wire::writer::End;
+use http::Response;
+
+use crate::body::{AnyBody, full};
+use crate::exchange::Exchange;
+use crate::recovery::Account;
+use crate::stage::mend::choice::Settled;
+use crate::stage::observe::suspects::{before, lead};
+use crate::stage::settle::whole::Settled as SettledReply;
+use crate::upstream::of_another_body;
+
+/// Answers with the whole reply; one that needs nothing is passed byte for byte.
+pub(crate) fn whole(reply: SettledReply) -> Response<AnyBody> {
+    let mended = reply.mended;
+    let (observed, account, disclosure) = (*mended.observed, mended.account, mended.disclosure);
+    let (exchange, response) = (&*observed.exchange, &observed.response);
+    let (mut head, body) = (observed.head, observed.body);
+    disclosure.write_headers(&mut head.headers);
+    if !disclosure.has_something() {
+        return Response::from_parts(head, full(body));
+    }
+    let choices: Vec<(&Choice, Settled)> = response.reply().choices.iter().zip(mended.choices).collect();
+    let anew = anew(exchange, &choices);
+    let mut edit = anew.as_ref().unwrap_or(response).edit();
+    for (choice, settled) in &choices {
+        match anew.as_ref().and_then(|anew| anew.reply().choices.first()) {
+            Some(own) => write_anew(edit.as_mut(), own, lead(exchange, &own.text), settled),
+            None => write(exchange, edit.as_mut(), choice, settled),
+        }
+    }
+    if account.has_further_calls() {
+        if let Some(usage) = account.total() {
+            edit.set_usage(&usage);
+        }
+        let given = anew.as_ref().unwrap_or(response).reply();
+        if let Some(id) = id_of(given, &choices, &account) {
+            edit.set_id(id);
+        }
+    }
+    of_another_body(&mut head.headers);
+    Response::from_parts(head, full(edit.finish()))
+}
+
+/// The reply that stands in the place of one of which nothing but thoughts came. Its own thoughts belong to it, with
+/// their signatures: those of the first would be refused where a client sends them back.
+fn anew(exchange: &Exchange, choices: &[(&Choice, Settled)]) -> Option<wire::Response> {
+    let [(first, settled)] = choices else { return None };
+    if !first.text.is_empty() || !first.tool_calls.is_empty() || settled.end == Some(End::Cut) {
+        return None;
+    }
+    let anew = exchange.request.response(settled.anew.as_ref()?).ok()?;
+    matches!(anew.reply().choices.as_slice(), [own] if own.can_go_on()).then_some(anew)
+}
+
+/// The id to go on from, where it is another than the reply's own: after a text that of the last answer. A call's result
+/// goes to the answer that has the call.
+fn id_of<'a>(given: &Reply, choices: &'a [(&Choice, Settled)], account: &'a Account) -> Option<&'a str> {
+    if given.choices.iter().any(|choice| !choice.tool_calls.is_empty()) {
+        return None;
+    }
+    let of_new_calls = choices.iter().find_map(|(_, settled)| settled.new_calls_in.as_deref());
+    of_new_calls.or(account.last_id.as_deref())
+}
+
+/// Writes what became of a choice into the reply that was received.
+fn write(exchange: &Exchange, edit: &mut dyn ReplyEdit, choice: &Choice, settled: &Settled) {
+    let before = before(exchange, choice);
+    let left_out = settled.left_out(choice).filter(|_| before.is_empty() && !edit.shows_cut_calls());
+    if let Some(text) = settled.text.as_ref().filter(|_| left_out.is_none()) {
+        let own = text.strip_prefix(lead(exchange, &choice.text)).filter(|_| before.is_empty());
+        edit.set_text(choice.index, &format!("{before}{}", own.unwrap_or(text)));
+    }
+    if let Some(signature) = settled.signature.as_ref().filter(|_| !settled.text_became_call) {
+        edit.set_signature(choice.index, signature);
+    }
+    for call in &settled.calls {
+        edit.set_arguments(choice.index, call.index, &call.arguments);
+        edit.sign_call(choice.index, call.index, call.signature.as_deref());
+    }
+    if !settled.cut_calls.is_empty() {
+        edit.leave_cut(choice.index, &settled.cut_calls);
+    }
+    if !settled.new_calls.is_empty() {
+        if settled.text_became_call && left_out.is_none() {
+            edit.set_text(choice.index, before);
+        }
+        edit.add_calls(choice.index, &settled.new_calls);
+    }
+    if let Some(call) = left_out {
+        edit.set_text(choice.index, &call.left_out());
+    }
+    if let Some(end) = settled.end {
+        edit.set_end(choice.index, end);
+    }
+    if let Some(sequence) = settled.sequence.as_ref().filter(|_| settled.end == Some(End::Turn)) {
+        edit.set_stop_sequence(choice.index, sequence);
+    }
+}
+
+/// Writes what is more than this into the reply that was given when the request was asked again.
+fn write_anew(edit: &mut dyn ReplyEdit, own: &Choice, lead: &str, settled: &Settled) {
+    let text = settled.text.as_deref().map(|text| text.strip_prefix(lead).unwrap_or(text));
+    if let Some(text) = text.filter(|text| *text != own.text) {
+        edit.set_text(own.index, text);
+    }
+    if own.tool_calls.is_empty() {
+        edit.add_calls(own.index, &settled.new_calls);
+    }
+    for (call, whole) in own.tool_calls.iter().zip(&settled.new_calls) {
+        if call.arguments != whole.arguments {
+            edit.set_arguments(own.index, call.index, &whole.arguments);
+            edit.sign_call(own.index, call.index, whole.signature.as_deref());
+        }
+    }
+    let stop = own.finish.as_ref().and_then(|finish| finish.stop);
+    if let Some(end) = settled.end.filter(|_| !matches!(stop, Some(Stop::Normal | Stop::Sequence))) {
+        edit.set_end(own.index, end);
+    }
+}

@@ -1,0 +1,122 @@
+//! Which session, task and turn a request belongs to, and the id under which it is remembered.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use endmark_store::sha256_hex;
+use endmark_wire::request::Request;
+use http::{HeaderMap, HeaderValue};
+
+use super::admit::{Admitted, named};
+use crate::rescue::Refusal;
+use crate::upstream::CREDENTIALS;
+
+/// Characters of a session's hash: 64 bits are enough to keep sessions apart.
+const SESSION_DIGITS: usize = 16;
+
+/// An admitted request, and whose it is.
+pub(crate) struct Identified {
+    pub(super) admitted: Admitted,
+    /// The id that `endmark log show` explains.
+    pub(crate) id: String,
+    pub(super) session: String,
+    /// The hash of the client's credential, if it sent one.
+    pub(super) credential: Option<String>,
+    /// Named by the client, else its session.
+    pub(super) task_id: String,
+    /// Which turn of the conversation is being answered, from 1.
+    pub(super) turn_number: u32,
+}
+
+/// Finds out whose an admitted request is.
+///
+/// # Errors
+/// [`Refusal::BadRequest`] where one of Endmark's own headers cannot be read.
+pub(crate) fn identify(admitted: Admitted) -> Result<Identified, Refusal> {
+    let headers = &admitted.client.headers;
+    let turn_number = match named(headers, "x-endmark-turn")? {
+        Some(turn) => turn
+            .parse()
+            .map_err(|_| Refusal::BadRequest(format!("x-endmark-turn is `{turn}`: use a whole number")))?,
+        None => admitted.request.view().assistant_turns.saturating_add(1),
+    };
+    let conversation = conversation(&admitted.request);
+    let session = session(headers, named(headers, "x-endmark-session")?, &conversation);
+    let task_id = named(headers, "x-endmark-task")?.map_or_else(|| session.clone(), str::to_owned);
+    Ok(Identified {
+        id: new_request_id(),
+        credential: credential(headers),
+        session,
+        task_id,
+        turn_number,
+        admitted,
+    })
+}
+
+/// What tells one conversation from another: the provider's own name for it, else its first user message and its
+/// tools. Not the system text, which often carries a date.
+fn conversation(request: &Request) -> String {
+    let view = request.view();
+    if let Some(named) = &view.conversation {
+        return named.clone();
+    }
+    let mut parts = vec![view.first_user_text.clone().unwrap_or_default()];
+    parts.extend(request.tools().into_iter().map(|tool| tool.name));
+    parts.join("\n")
+}
+
+/// A new request id: sorts by time, and is never given twice.
+fn new_request_id() -> String {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut noise = RandomState::new().build_hasher();
+    noise.write_u64(COUNTER.fetch_add(1, Ordering::Relaxed));
+    format!("em_{:011x}{:016x}", since_epoch.as_millis(), noise.finish())
+}
+
+/// The hash of the client's credential, if it sent one: whose a record is can be told, what the credential was cannot.
+pub(crate) fn credential(headers: &HeaderMap) -> Option<String> {
+    let credential = CREDENTIALS.iter().find_map(|name| headers.get(*name))?;
+    let mut digits = sha256_hex(credential.as_bytes());
+    digits.truncate(SESSION_DIGITS);
+    Some(digits)
+}
+
+/// The session a request belongs to: the credential together with the client's own session id, else with
+/// the beginning of the conversation. Only the hash is kept.
+fn session(headers: &HeaderMap, named: Option<&str>, conversation: &str) -> String {
+    let credential =
+        CREDENTIALS.iter().find_map(|name| headers.get(*name)).map_or(&b""[..], HeaderValue::as_bytes);
+    // The zero keeps a credential's end from passing for a session's beginning.
+    let identity = [credential, &[0], named.unwrap_or(conversation).as_bytes()].concat();
+    let mut digits = sha256_hex(&identity);
+    digits.truncate(SESSION_DIGITS);
+    digits
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header;
+
+    use super::*;
+
+    #[test]
+    fn request_ids_differ() {
+        let ids: std::collections::BTreeSet<_> = (0..1_000).map(|_| new_request_id()).collect();
+        assert_eq!(ids.len(), 1_000);
+    }
+
+    #[test]
+    fn a_session_is_one_credential_and_one_conversation() {
+        let with_key = |key: &'static str| {
+            HeaderMap::from_iter([(header::AUTHORIZATION, http::HeaderValue::from_static(key))])
+        };
+        let one = session(&with_key("a"), None, "Hello");
+        assert_eq!(one, session(&with_key("a"), None, "Hello"));
+        assert_ne!(one, session(&with_key("b"), None, "Hello"));
+        assert_ne!(one, session(&with_key("a"), None, "Good day"));
+        assert_eq!(session(&with_key("a"), Some("s"), "x"), session(&with_key("a"), Some("s"), "y"));
+    }
+}

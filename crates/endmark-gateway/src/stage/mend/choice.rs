@@ -1,0 +1,200 @@
+//! One choice of a reply from its parts' judgement to what the client is given for it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use endmark_core::{Ending, Reply, Stop};
+use endmark_wire::reply::{Choice, ToolCall};
+use endmark_wire::writer::End;
+
+use super::call_ids::CallIds;
+use crate::disclosure::Disclosure;
+use crate::exchange::Exchange;
+use crate::recovery::{Account, Before, Finish, Following, Mended, Suspect, mend};
+use crate::reply::{ClientGone, Flow, Outcome, Part};
+use crate::settings::Mode;
+use crate::stage::observe::suspects::call_suspect;
+
+/// What the client is given for a choice, where it is another than was received.
+#[derive(Debug, Default)]
+pub(crate) struct Settled {
+    /// The message text, with the client's own beginning of it.
+    pub(crate) text: Option<String>,
+    /// Calls that were received, with other arguments.
+    pub(crate) calls: Vec<ToolCall>,
+    /// Calls that were not received at first.
+    pub(crate) new_calls: Vec<ToolCall>,
+    /// The last of them is cut, and stays so.
+    pub(crate) last_new_call_is_cut: bool,
+    /// What the provider signed the rest of the text with.
+    pub(crate) signature: Option<String>,
+    /// Which of the client's stop sequences the rest of the text ends at.
+    pub(crate) sequence: Option<String>,
+    /// The id of the answer that those came in, if it has one.
+    pub(crate) new_calls_in: Option<String>,
+    /// The text was the beginning of a call, and is none.
+    pub(crate) text_became_call: bool,
+    /// The client of a stream has read more of it than its own stream gave.
+    pub(crate) went_on: bool,
+    /// Calls that were received, and stayed cut.
+    pub(crate) cut_calls: BTreeSet<u32>,
+    /// How the choice is to say that it ended; none where the provider's own word stays.
+    pub(crate) end: Option<End>,
+    /// The whole reply that was given when the request was asked again.
+    pub(crate) anew: Option<Bytes>,
+}
+
+impl Settled {
+    /// The call to name in a reply of which nothing is left, where the format shows no call that is cut.
+    pub(crate) fn left_out<'a>(&'a self, choice: &'a Choice) -> Option<&'a ToolCall> {
+        let is_left = |text: &str| !text.trim().is_empty() && !self.text_became_call;
+        let is_cut = |call: &ToolCall| self.cut_calls.contains(&call.index);
+        let cut_new = self.new_calls.last().filter(|_| self.last_new_call_is_cut);
+        let is_bare = !is_left(self.text.as_deref().unwrap_or(&choice.text))
+            && choice.tool_calls.iter().all(is_cut)
+            && self.new_calls.len() == cut_new.iter().len();
+        choice.tool_calls.last().or(cut_new).filter(|_| is_bare)
+    }
+
+    /// Whether the client is given more than was received at first, or other.
+    pub(crate) fn has_more(&self) -> bool {
+        self.went_on || self.text.is_some() || !self.calls.is_empty() || !self.new_calls.is_empty()
+    }
+}
+
+/// Adds what came of one part.
+pub(crate) async fn add(
+    exchange: &Exchange,
+    choice: &Choice,
+    suspect: &Suspect,
+    mended: Mended,
+    account: &mut Account,
+    disclosure: &mut Disclosure,
+    settled: &mut Settled,
+) -> Result<(), ClientGone> {
+    disclosure.add(&mended, account);
+    let (finish, is_whole, is_left_cut) =
+        (mended.finish(), mended.is_delivered_whole(), mended.is_left_cut());
+    let given = mended.given();
+    if is_whole {
+        settled.anew = given.whole.anew;
+    }
+    match finish {
+        Finish::AsItWas => {}
+        // Whole behind a call that stays cut, it does not make the reply whole.
+        Finish::Normal if !settled.cut_calls.is_empty() => {}
+        Finish::Normal => settled.end = Some(normal_end(choice)),
+        Finish::Cut => settled.end = Some(End::Cut),
+    }
+    if let Part::ToolCall(call) = &suspect.slot.part
+        && exchange.mode != Mode::Warn
+        && is_left_cut
+    {
+        settled.cut_calls.insert(call.index);
+    }
+    match (&suspect.slot.part, given.text) {
+        (_, None) => {}
+        (Part::Text, Some(text)) => {
+            settled.text = Some(text);
+            settled.signature = given.signature;
+            settled.sequence = given.whole.sequence.filter(|_| finish == Finish::Normal);
+        }
+        (Part::ToolCall(call), Some(arguments)) => {
+            settled.calls.push(with_arguments(call.clone(), arguments, given.signature));
+        }
+    }
+    // Behind a call that others follow already, what came is those, once more.
+    let is_last = match &suspect.slot.part {
+        Part::Text => true,
+        Part::ToolCall(call) => {
+            is_whole && choice.tool_calls.last().is_some_and(|last| last.index == call.index)
+        }
+    };
+    if let Some(following) = given.following.filter(|_| is_last) {
+        // On the heap: hardly any reply needs it.
+        Box::pin(followed(exchange, choice, following, account, disclosure, settled)).await?;
+    }
+    Ok(())
+}
+
+/// How a choice ends that is whole.
+fn normal_end(choice: &Choice) -> End {
+    if choice.tool_calls.is_empty() { End::Turn } else { End::ToolCalls }
+}
+
+/// Tool calls that came where the rest of a text was asked for: the last of them may be cut itself.
+async fn followed(
+    exchange: &Exchange,
+    choice: &Choice,
+    following: Following,
+    account: &mut Account,
+    disclosure: &mut Disclosure,
+    settled: &mut Settled,
+) -> Result<(), ClientGone> {
+    settled.text_became_call = following.instead_of_text;
+    settled.new_calls_in.clone_from(&account.last_id);
+    if settled.cut_calls.is_empty() {
+        settled.end = Some(End::ToolCalls);
+    }
+    let content_before = match &settled.text {
+        _ if following.instead_of_text => String::new(),
+        Some(text) => text.clone(),
+        None => choice.text.clone(),
+    };
+    let own_calls = choice
+        .tool_calls
+        .iter()
+        .map(|call| settled.calls.iter().rfind(|whole| whole.index == call.index).unwrap_or(call).clone());
+    // What the model had called by then.
+    let mut before: Vec<ToolCall> = own_calls.collect();
+    let mut ids = CallIds::of(&before);
+    // A server that counts its calls otherwise must not be taken for going on with those before.
+    let next = choice.tool_calls.iter().map(|call| call.index.saturating_add(1)).max().unwrap_or(0);
+    let last = following.calls.len().saturating_sub(1);
+    for (position, mut call) in following.calls.into_iter().enumerate() {
+        if !choice.tool_calls.is_empty() {
+            call.index = next.saturating_add(u32::try_from(position).unwrap_or(u32::MAX));
+        }
+        let (ending, stop) = if position == last {
+            (following.ending, following.stop)
+        } else {
+            (Ending::Clean, Some(Stop::Normal))
+        };
+        ids.give_own(&mut call);
+        let reply = Reply {
+            text: call.arguments.clone(),
+            ending,
+            stop,
+            output_tokens: None,
+            limit: account.limit_sent,
+            reasoned: false,
+        };
+        let mut suspect = call_suspect(exchange, choice.index, &call, reply);
+        if account.left() != (0, 0) && !suspect.needs_nothing() {
+            // It may be asked for, and is shown behind those.
+            let message = (content_before.clone(), before.clone());
+            suspect.before = Before::new(Arc::new(message), before.len());
+        }
+        // The parts of a part cannot follow one another without end: what follows a call is not looked at.
+        let mended = Box::pin(mend(&exchange.case(), &suspect, account, &mut Flow::Waiting)).await?;
+        disclosure.add(&mended, account);
+        if mended.outcome().is_some_and(|outcome| outcome > Outcome::Corrected) {
+            settled.end = Some(End::Cut);
+            settled.last_new_call_is_cut = position == last;
+        }
+        let given = mended.given();
+        if let Some(arguments) = given.text {
+            call = with_arguments(call, arguments, given.signature);
+        }
+        before.push(call.clone());
+        settled.new_calls.push(call);
+    }
+    Ok(())
+}
+
+/// A call with the arguments that it has by now, and what those are signed with.
+fn with_arguments(call: ToolCall, arguments: String, signature: Option<String>) -> ToolCall {
+    let signature = if arguments == call.arguments { call.signature } else { signature };
+    ToolCall { arguments, signature, ..call }
+}

@@ -1,0 +1,297 @@
+//! A stream that ended, made whole part by part: what is missing goes to its client as it comes.
+
+use std::collections::{BTreeSet, HashMap};
+use std::pin::pin;
+
+use endmark_core::Ending;
+use endmark_wire::reply::{Choice, Received, ToolCall};
+use endmark_wire::writer::{CutCall, End as ReplyEnd, Writer};
+use serde_json::value::RawValue;
+use tokio::time::{Instant, timeout_at};
+
+use super::choice::{Settled, add};
+use crate::disclosure::Disclosure;
+use crate::exchange::Exchange;
+use crate::recovery::{Account, Allowance, Mended as MendedPart, Suspect, mend};
+use crate::reply::{ClientGone, ClientStream, Flow, LiveSlot, Outcome, Part, Waiter};
+use crate::stage::observe::stream::{Observed, Parts, Sent};
+use crate::stage::observe::suspects::{before, lead};
+use crate::stopping::Interrupted;
+
+/// A stream after all that could be done for it.
+pub(crate) struct Mended {
+    pub(crate) observed: Box<Observed>,
+    pub(crate) account: Account,
+    pub(crate) result: MendedReply,
+}
+
+/// What became of the reply in it.
+pub(crate) struct MendedReply {
+    /// The worst outcome of any choice.
+    pub(crate) worst: Outcome,
+    /// The choices that get another end than their own.
+    pub(crate) ends: Vec<OtherEnd>,
+    /// Why the reply is not whole, where its own stream did not say that it ended.
+    pub(crate) failed: Option<Disclosure>,
+    /// Why nothing more was done for it.
+    pub(crate) given_up: Option<GivenUp>,
+}
+
+/// Does for each part of a stream what is right for it.
+///
+/// # Errors
+/// [`ClientGone`] if nobody reads it any more.
+pub(crate) async fn stream(
+    exchange: &Exchange,
+    mut observed: Box<Observed>,
+    client: &mut ClientStream,
+) -> Result<Mended, ClientGone> {
+    let Observed { reader, writer, ending, sent, parts, .. } = &mut *observed;
+    let received = reader.received();
+    let came = received.choices().iter().map(|choice| choice.received).sum();
+    let allowance = Allowance::of(&exchange.case(), exchange.took(), received.output_tokens(), came);
+    let mut account = Account::new(allowance);
+    account.open(received.usage(), *ending);
+    let mut mending = Mending {
+        exchange,
+        received,
+        ending: *ending,
+        sent,
+        writer: writer.as_mut(),
+        client,
+        account,
+        result: MendedReply { worst: Outcome::Whole, ends: Vec::new(), failed: None, given_up: None },
+    };
+    let given_up = if Instant::now() < exchange.deadline {
+        let choices = pin!(timeout_at(exchange.deadline, mending.choices(parts)));
+        match exchange.gateway.stopping.unless_interrupted(choices).await {
+            Ok(Ok(ended)) => ended.map(|()| None)?,
+            Ok(Err(_)) => Some(GivenUp::TookTooLong),
+            Err(Interrupted) => Some(GivenUp::Stopped),
+        }
+    } else {
+        Some(GivenUp::TookTooLong)
+    };
+    if let Some(why) = given_up {
+        mending.given_up(why);
+    }
+    let Mending { account, result, .. } = mending;
+    Ok(Mended { observed, account, result })
+}
+
+/// A stream whose parts are being made whole.
+struct Mending<'a> {
+    exchange: &'a Exchange,
+    received: &'a Received,
+    /// How the upstream's stream ended.
+    ending: Ending,
+    /// Bytes of each part that the client has.
+    sent: &'a Sent,
+    writer: &'a mut dyn Writer,
+    client: &'a mut ClientStream,
+    account: Account,
+    result: MendedReply,
+}
+
+/// Why a reply is left as it is before all was done for it that could be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum GivenUp {
+    /// All the time that a request has was over.
+    TookTooLong,
+    /// The gateway was.
+    Stopped,
+}
+
+/// Another end of a choice than its own.
+pub(crate) struct OtherEnd {
+    pub(crate) choice: u32,
+    /// None where the provider's own word stays.
+    pub(crate) end: Option<ReplyEnd>,
+    pub(crate) endmark: Option<Box<RawValue>>,
+    pub(crate) rewritten: bool,
+}
+
+impl Mending<'_> {
+    /// Every choice to its end.
+    async fn choices(&mut self, parts: &Parts) -> Result<(), ClientGone> {
+        let mut untouched = Vec::new();
+        for (whose, parts) in parts {
+            let Some(choice) = whose.choice(self.received) else { continue };
+            let mut disclosure = Disclosure::new(self.exchange);
+            let mut settled = Settled::default();
+            for part in &parts.left {
+                let mended = self.part(choice, part, &mut settled).await?;
+                add(self.exchange, choice, part, mended, &mut self.account, &mut disclosure, &mut settled)
+                    .await?;
+            }
+            if self.fails_behind(choice) && disclosure.outcome() == Outcome::Whole {
+                // Whole calls came, and the upstream says that more of the reply failed: its word stands.
+                disclosure.broke_off();
+                self.result.worst = self.result.worst.max(disclosure.outcome());
+                self.result.failed.get_or_insert(disclosure);
+                continue;
+            }
+            self.result.worst = self.result.worst.max(disclosure.outcome());
+            if disclosure.has_something() {
+                self.choice(choice, &settled, &disclosure).await?;
+            } else {
+                untouched.push(choice.index);
+            }
+        }
+        let unfinished =
+            |index: &u32| self.received.choice_at(*index).is_none_or(|choice| choice.finish.is_none());
+        if self.ending != Ending::Clean && untouched.iter().any(unfinished) {
+            let disclosure = self.broke_off();
+            self.result.failed.get_or_insert(disclosure);
+        }
+        Ok(())
+    }
+
+    /// Whether the upstream said by an error that it failed behind this choice's calls.
+    fn fails_behind(&self, choice: &Choice) -> bool {
+        self.ending == Ending::UpstreamError && choice.finish.is_none() && !choice.tool_calls.is_empty()
+    }
+
+    /// One part of a choice, which goes on where the client has its beginning.
+    async fn part(
+        &mut self,
+        choice: &Choice,
+        part: &Suspect,
+        settled: &mut Settled,
+    ) -> Result<MendedPart, ClientGone> {
+        let had = self.sent(choice, part);
+        let goes_on = match (&part.slot.part, had) {
+            // Behind what the server made up nothing can stand.
+            (Part::ToolCall(call), Some(had)) => {
+                had <= part.reply.text.len()
+                    && choice.takes_more(call)
+                    && self.writer.goes_on(choice.index, call)
+            }
+            _ => true,
+        };
+        let mut flow = match had {
+            _ if !goes_on || !self.writer.can_write() => Flow::Closed,
+            Some(sent) => Flow::Live(LiveSlot {
+                client: &mut *self.client,
+                writer: &mut *self.writer,
+                slot: &part.slot,
+                sent,
+            }),
+            None => Flow::Held(Waiter { client: &mut *self.client, writer: &*self.writer }),
+        };
+        let mended = mend(&self.exchange.case(), part, &mut self.account, &mut flow).await?;
+        if let (Flow::Live(slot), Some(text)) = (&mut flow, mended.text()) {
+            let sent = slot.sent();
+            // What the client has is the beginning of the text: the core refuses any other join.
+            slot.extend(text.get(sent..).unwrap_or_default()).await?;
+        }
+        if let Flow::Live(slot) = &flow {
+            settled.went_on |= Some(slot.sent()) > had;
+        }
+        Ok(mended)
+    }
+
+    /// It cannot be made whole any more.
+    fn given_up(&mut self, why: GivenUp) {
+        self.result.failed = Some(self.broke_off());
+        self.result.given_up = Some(why);
+    }
+
+    /// The reply is not whole, and nothing more is done for it.
+    fn broke_off(&mut self) -> Disclosure {
+        let mut disclosure = Disclosure::new(self.exchange);
+        disclosure.broke_off();
+        self.result.worst = self.result.worst.max(disclosure.outcome());
+        disclosure
+    }
+
+    /// Bytes of a part that the client has; none of a call that it has nothing of, which can only come as a whole.
+    fn sent(&self, choice: &Choice, part: &Suspect) -> Option<usize> {
+        match &part.slot.part {
+            Part::Text => {
+                let sent = self.sent.of(choice.index, None).unwrap_or(0);
+                Some(match before(self.exchange, choice) {
+                    "" => lead(self.exchange, &choice.text).len() + sent,
+                    before => sent.saturating_sub(before.len()),
+                })
+            }
+            Part::ToolCall(call) => self.sent.of(choice.index, Some(call.index)),
+        }
+    }
+
+    /// The end of a choice for which something was done, or of which something is to be told.
+    async fn choice(
+        &mut self,
+        choice: &Choice,
+        settled: &Settled,
+        disclosure: &Disclosure,
+    ) -> Result<(), ClientGone> {
+        let mut left_out = BTreeSet::new();
+        let mut is_begun = false;
+        if !settled.cut_calls.is_empty() {
+            for (call, becomes) in self.writer.leave_cut(choice.index, &settled.cut_calls) {
+                match becomes {
+                    CutCall::LeftOut => drop(left_out.insert(call)),
+                    CutCall::Begun => is_begun = true,
+                }
+            }
+        }
+        if settled.has_more() {
+            self.held_calls(choice, settled, &left_out).await?;
+        }
+        if let Some(signature) = settled.signature.as_ref().filter(|_| !settled.text_became_call) {
+            let bytes = self.writer.signature(choice.index, signature);
+            self.client.send(bytes).await?;
+        }
+        if let Some(sequence) = settled.sequence.as_ref().filter(|_| settled.end == Some(ReplyEnd::Turn)) {
+            self.writer.stops_at(choice.index, sequence);
+        }
+        if let Some(id) = &settled.new_calls_in {
+            self.writer.answered_by(id);
+        }
+        let last_is_left_out = settled.last_new_call_is_cut && !self.writer.shows_cut_calls();
+        let written = settled.new_calls.len().saturating_sub(usize::from(last_is_left_out));
+        for call in settled.new_calls.iter().take(written) {
+            let bytes = self.writer.tool_call(choice.index, call);
+            self.client.send(bytes).await?;
+        }
+        let is_left_out = !left_out.is_empty() || last_is_left_out;
+        if let Some(call) = settled.left_out(choice).filter(|_| is_left_out && !is_begun)
+            && self.writer.can_write()
+        {
+            let bytes = self.writer.text(choice.index, &call.left_out());
+            self.client.send(bytes).await?;
+        }
+        if is_begun || (settled.end.is_none() && choice.finish.is_none()) {
+            // Cut off, and not mended: there is no word of the protocol for that but an error.
+            self.result.failed.get_or_insert_with(|| disclosure.clone());
+            return Ok(());
+        }
+        self.result.ends.push(OtherEnd {
+            choice: choice.index,
+            end: settled.end,
+            endmark: disclosure.json(),
+            rewritten: settled.text.is_some(),
+        });
+        Ok(())
+    }
+
+    /// Calls that the client has nothing of yet: whole, or as far as they came where that can be told.
+    async fn held_calls(
+        &mut self,
+        choice: &Choice,
+        settled: &Settled,
+        left_out: &BTreeSet<u32>,
+    ) -> Result<(), ClientGone> {
+        let whole: HashMap<u32, &ToolCall> = settled.calls.iter().map(|call| (call.index, call)).collect();
+        for call in &choice.tool_calls {
+            if self.sent.of(choice.index, Some(call.index)).is_some() || left_out.contains(&call.index) {
+                continue;
+            }
+            let call = whole.get(&call.index).copied().unwrap_or(call);
+            let bytes = self.writer.tool_call(choice.index, call);
+            self.client.send(bytes).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,46 @@
+//! A reply that came as a whole, made whole part by part.
+
+use endmark_core::Ending;
+
+use super::choice::{Settled, add};
+use crate::disclosure::Disclosure;
+use crate::recovery::{Account, Allowance, mend};
+use crate::reply::Flow;
+use crate::rescue::Refusal;
+use crate::stage::observe::whole::Observed;
+
+/// A whole reply after all that could be done for it.
+pub(crate) struct Mended {
+    pub(crate) observed: Box<Observed>,
+    /// What its client is given for each choice.
+    pub(crate) choices: Vec<Settled>,
+    pub(crate) account: Account,
+    pub(crate) disclosure: Disclosure,
+}
+
+/// Does for each part of a reply what is right for it.
+///
+/// # Errors
+/// [`Refusal`] if the client went away meanwhile.
+pub(crate) async fn whole(observed: Box<Observed>) -> Result<Mended, Refusal> {
+    let gone = |_| Refusal::BadRequest("the client went away".to_owned());
+    let (exchange, reply) = (&observed.exchange, observed.response.reply());
+    let came = reply.choices.iter().map(|choice| choice.received).sum();
+    let counted = reply.usage.as_ref().map(|usage| usage.completion);
+    let mut account = Account::new(Allowance::of(&exchange.case(), exchange.took(), counted, came));
+    account.open(reply.usage.as_ref(), Ending::Clean);
+    let mut disclosure = Disclosure::new(exchange);
+    let mut choices = Vec::new();
+    for (choice, parts) in reply.choices.iter().zip(&observed.parts) {
+        let mut settled = Settled::default();
+        for suspect in &parts.left {
+            let mended =
+                mend(&exchange.case(), suspect, &mut account, &mut Flow::Waiting).await.map_err(gone)?;
+            add(exchange, choice, suspect, mended, &mut account, &mut disclosure, &mut settled)
+                .await
+                .map_err(gone)?;
+        }
+        choices.push(settled);
+    }
+    Ok(Mended { observed, choices, account, disclosure })
+}

@@ -1,0 +1,210 @@
+//! Which parts of a choice may be cut, each with what is demanded of it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use endmark_core::{CutKind, Ending, Format, Judgement, Reply, Stop};
+use endmark_wire::error::ProviderError;
+use endmark_wire::reply::{Choice, Finish, ToolCall};
+
+use crate::exchange::Exchange;
+use crate::recovery::{BEHIND_CALLS, Before, HALVED, SURPLUS, Suspect, UNSHOWN, is_made_up, judgement};
+use crate::reply::{Part, Slot};
+
+/// The parts of a choice that may be cut: its text, or, where it calls tools, the arguments of each call and what stands
+/// behind the last.
+///
+/// Text before a call is complete, and so is every call that something follows: the model went on after it. Only those are kept
+/// about which anything is to be done or told: a reply may have thousands that need nothing. Calls before `from` are known to.
+pub(crate) fn suspects(
+    exchange: &Exchange,
+    choice: &Choice,
+    from: usize,
+    ending: Ending,
+    output_tokens: Option<u64>,
+    error: Option<&ProviderError>,
+) -> Suspects {
+    let stop = choice.finish.as_ref().and_then(|finish| finish.stop);
+    // Some servers have a finish reason for "it went wrong".
+    let went_wrong = choice.finish.is_some() && stop.is_none();
+    let ending = if went_wrong { Ending::UpstreamError } else { ending };
+    let stands = choice.finish.as_ref().is_some_and(Finish::is_last_word);
+    let fills_window = choice.finish.as_ref().is_some_and(Finish::fills_window);
+    let refused = choice.refused || stands || error.is_some_and(ProviderError::is_final);
+    let stop = if refused { Some(Stop::Refused) } else { stop };
+    let reply = |text: &str| Reply {
+        text: text.to_owned(),
+        ending,
+        stop,
+        output_tokens,
+        limit: exchange.limit_of_one_reply(),
+        reasoned: choice.reasoned,
+    };
+    let text = |reply: Reply| Suspect {
+        slot: Slot { choice: choice.index, part: Part::Text },
+        demanded: exchange.demanded.clone(),
+        schema: None,
+        before: Before::default(),
+        hindrance: None,
+        fills_window,
+        continuation: None,
+        judged: OnceLock::new(),
+        reply,
+    };
+    let unshown = || {
+        // What came of it may not be all that there is: only how it ended tells anything, and a call that is said to go on.
+        let (said, demanded) =
+            if choice.unfinished { ("{", Some(Format::Json)) } else { (choice.text.as_str(), None) };
+        let reply = Reply { reasoned: false, ..reply(said) };
+        let suspect = Suspect { demanded, hindrance: Some(UNSHOWN), ..text(reply) };
+        let is_told = match judgement(&suspect) {
+            Judgement::Cut(CutKind::Limit | CutKind::Window) => true,
+            Judgement::Cut(CutKind::Format) => choice.unfinished,
+            _ => false,
+        };
+        is_told.then_some(suspect)
+    };
+    let hindrance = if choice.beside { Some(UNSHOWN) } else { (!choice.is_exact()).then_some(HALVED) };
+    if !choice.mendable {
+        return Suspects::of(unshown());
+    }
+    if choice.tool_calls.is_empty() {
+        // Of a text with a thought behind it, or a part of the server's, the rest is that of those: a request could only show
+        // what stands before.
+        if choice.ends_unshown {
+            return Suspects::of(unshown());
+        }
+        let reply = match before(exchange, choice) {
+            "" => reply(&with_lead(exchange, &choice.text)),
+            before => reply(choice.text.strip_prefix(before).unwrap_or_default()),
+        };
+        let schema = exchange.schema.clone().filter(|_| !choice.beside);
+        let continuation = choice.continuation.clone();
+        return Suspects::of([Suspect { schema, hindrance, continuation, ..text(reply) }]);
+    }
+    let behind = if choice.ends_unshown {
+        unshown()
+    } else {
+        let of_text = |said: &str| Suspect { hindrance: Some(BEHIND_CALLS), ..text(reply(said)) };
+        choice.behind_calls().map(of_text)
+    };
+    let went_on = choice.ends_unshown || behind.is_some();
+    let last = choice.tool_calls.len() - 1;
+    let of_call = |(position, call): (usize, &ToolCall)| {
+        let mut reply = reply(&call.arguments);
+        let is_last = position == last && !went_on;
+        if !is_last {
+            (reply.ending, reply.stop, reply.output_tokens) = (Ending::Clean, Some(Stop::Normal), None);
+        }
+        let suspect = call_suspect(exchange, choice.index, call, reply);
+        Suspect { hindrance, fills_window: fills_window && is_last, ..suspect }
+    };
+    let mut suspects =
+        Suspects::of(choice.tool_calls.iter().enumerate().skip(from).map(of_call).chain(behind));
+    suspects.stand_in(choice);
+    suspects
+}
+
+/// The parts of a choice that need something, and the judgement of all of its parts.
+#[derive(Default)]
+pub(crate) struct Suspects {
+    pub(crate) left: Vec<Suspect>,
+    pub(crate) worst: Option<Judgement>,
+}
+
+impl Suspects {
+    fn of(parts: impl IntoIterator<Item = Suspect>) -> Self {
+        let mut suspects = Self::default();
+        for part in parts {
+            suspects.worst = worst([suspects.worst, Some(judgement(&part))]);
+            if !part.needs_nothing() {
+                suspects.left.push(part);
+            }
+        }
+        suspects
+    }
+
+    /// Says what stands before each call that is left.
+    fn stand_in(&mut self, choice: &Choice) {
+        if self.left.is_empty() {
+            return;
+        }
+        let message = Arc::new((choice.text.clone(), choice.tool_calls.clone()));
+        let positions: HashMap<u32, usize> =
+            (0..).zip(&choice.tool_calls).map(|(at, call)| (call.index, at)).collect();
+        for suspect in &mut self.left {
+            if let Part::ToolCall(call) = &suspect.slot.part {
+                let before = positions.get(&call.index).copied().unwrap_or(0);
+                suspect.before = Before::new(Arc::clone(&message), before);
+            }
+        }
+    }
+}
+
+/// Leaves of the choices behind those that were asked for only the first part that is cut, which is told of and not mended: they
+/// pass as they are, however many an upstream answers.
+pub(crate) fn without_surplus<'a>(exchange: &Exchange, choices: impl Iterator<Item = &'a mut Suspects>) {
+    let asked_for = exchange.request.view().choices.max(1);
+    let mut is_told = false;
+    for parts in choices.skip(asked_for as usize) {
+        parts.left.retain(|part| {
+            matches!(judgement(part), Judgement::Cut(_)) && !std::mem::replace(&mut is_told, true)
+        });
+        parts.left.iter_mut().for_each(|part| part.hindrance = Some(SURPLUS));
+    }
+}
+
+/// The judgement of a reply: the worst of those of its parts.
+pub(crate) fn worst(judgements: impl IntoIterator<Item = Option<Judgement>>) -> Option<Judgement> {
+    let badness = |judgement: &Judgement| match judgement {
+        Judgement::Passed => 0,
+        Judgement::Whole { .. } => 1,
+        Judgement::Cut(_) => 2,
+    };
+    judgements.into_iter().flatten().max_by_key(badness)
+}
+
+/// One tool call as a part that may be cut.
+pub(crate) fn call_suspect(exchange: &Exchange, choice: u32, call: &ToolCall, reply: Reply) -> Suspect {
+    let schema = exchange.tool_schema(&call.name);
+    let is_made_up = is_made_up(&reply, schema.as_ref());
+    // A finished call without arguments has an empty text from some servers, and is whole.
+    let without_arguments = reply.text.is_empty() && reply.stop == Some(Stop::Normal) && !is_made_up;
+    let reply = match (is_made_up, without_arguments) {
+        // Nothing of the call has come.
+        (true, _) => Reply { text: String::new(), ..reply },
+        // It is whole at any count of tokens, too.
+        (_, true) => Reply { limit: None, ..reply },
+        _ => reply,
+    };
+    Suspect {
+        slot: Slot { choice, part: Part::ToolCall(call.clone()) },
+        reply,
+        demanded: (!without_arguments).then_some(Format::Json),
+        schema: schema.filter(|_| !without_arguments),
+        before: Before::default(),
+        hindrance: None,
+        fills_window: false,
+        continuation: None,
+        judged: OnceLock::new(),
+    }
+}
+
+/// What stands before the part of a choice's text that a demanded grammar is demanded of, and is not looked at.
+pub(crate) fn before<'a>(exchange: &Exchange, choice: &'a Choice) -> &'a str {
+    let length = if exchange.demanded.is_some() { choice.last_part } else { 0 };
+    choice.text.get(..length).unwrap_or_default()
+}
+
+/// The text with what the client itself began it with, whether or not the server repeated that.
+fn with_lead(exchange: &Exchange, text: &str) -> String {
+    format!("{}{text}", lead(exchange, text))
+}
+
+/// What stands before the received text and was not received: the client's own beginning of the reply.
+pub(crate) fn lead<'a>(exchange: &'a Exchange, text: &str) -> &'a str {
+    match exchange.request.view().prefill.as_deref() {
+        Some(prefill) if !text.starts_with(prefill) => prefill,
+        _ => "",
+    }
+}

@@ -1,0 +1,40 @@
+//! Calls whose arguments come all at once, and that wait until something follows them: one that its function refuses, or
+//! that has no arguments, may be all that a server could read of a cut one.
+
+use endmark_wire::reply::{Event, Piece, Received};
+
+use crate::exchange::Exchange;
+
+/// The choices whose last word is such a call.
+#[derive(Debug, Default)]
+pub(super) struct Waiting(Vec<u32>);
+
+impl Waiting {
+    pub(super) fn is_over(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes what came next; answers whether it has to wait, too.
+    pub(super) fn next(&mut self, exchange: &Exchange, received: &Received, event: &Event) -> bool {
+        let ends = |choice: &u32| event.finishes.iter().any(|finish| finish.choice == *choice);
+        let goes_on = |choice: &u32| event.pieces.iter().any(|delta| delta.choice == *choice);
+        self.0.retain(|choice| !ends(choice) && !goes_on(choice));
+        for (position, delta) in event.pieces.iter().enumerate() {
+            let behind = event.pieces.get(position + 1..).unwrap_or_default();
+            let is_last = !ends(&delta.choice) && behind.iter().all(|later| later.choice != delta.choice);
+            if is_last && is_doubtful(exchange, received, delta.choice, &delta.piece) {
+                self.0.push(delta.choice);
+            }
+        }
+        !self.is_over()
+    }
+}
+
+/// Whether a piece is a call that would count as cut where the reply reached its limit.
+fn is_doubtful(exchange: &Exchange, received: &Received, choice: u32, piece: &Piece) -> bool {
+    let Piece::ToolCall { index, .. } = piece else { return false };
+    let Some(call) = received.call_at(choice, *index) else { return false };
+    let is_empty = serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(&call.arguments)
+        .map_or(call.arguments.is_empty(), |arguments| arguments.is_empty());
+    is_empty || exchange.tool_schema(&call.name).is_some_and(|schema| schema.refuses(&call.arguments))
+}

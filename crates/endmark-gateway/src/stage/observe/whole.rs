@@ -1,0 +1,145 @@
+//! A reply that comes as a whole, read and judged.
+
+use bytes::Bytes;
+use endmark_core::Ending;
+use endmark_wire::error::ResponseError;
+use endmark_wire::response::{self as wire, Reply};
+use http::response::Parts;
+use http::{Response, header};
+
+use super::suspects::{Suspects, suspects, without_surplus, worst};
+use crate::admission::Holding;
+use crate::body::{AnyBody, full, preceded};
+use crate::exchange::Exchange;
+use crate::ledger::{Call, CallEnd, Ended};
+use crate::reply::ends_too_early;
+use crate::rescue::Refusal;
+use crate::upstream::{Read, ReadError, read_up_to};
+
+/// A whole reply after its last byte.
+pub(crate) enum Seen {
+    /// It passes unread.
+    Unread(Response<AnyBody>),
+    Read(Box<Observed>),
+}
+
+/// A whole reply that was read.
+pub(crate) struct Observed {
+    pub(crate) exchange: Box<Exchange>,
+    pub(crate) head: Parts,
+    pub(crate) body: Bytes,
+    pub(crate) response: wire::Response,
+    /// The parts of each of its choices that may be cut, in the order of the choices.
+    pub(crate) parts: Vec<Suspects>,
+    /// The room that the body takes, which is given back when all is done with it.
+    pub(crate) _holding: Holding,
+}
+
+/// Reads a reply, and settles the call that gave it.
+///
+/// # Errors
+/// [`Refusal`] where it was lost, or is none.
+pub(crate) async fn whole(exchange: Box<Exchange>, answer: Response<AnyBody>) -> Result<Seen, Refusal> {
+    let watch = std::sync::Arc::clone(&exchange.calls.watch);
+    observed(exchange, answer).await.inspect_err(|_| watch.end(Ended::Failed))
+}
+
+async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Result<Seen, Refusal> {
+    let (head, body) = answer.into_parts();
+    let (body, mut holding) = match read(&mut exchange, body).await? {
+        Received::Whole(body, holding) => (body, holding),
+        Received::Unread(body) => return Ok(Seen::Unread(Response::from_parts(head, body))),
+    };
+    let call = exchange.call.take();
+    let response = match exchange.request.response(&body) {
+        Ok(response) => response,
+        Err(error @ ResponseError::Without(_)) => {
+            tracing::warn!(request = exchange.id, %error, "a reply passes unread");
+            settle(call, CallEnd::unread(Ending::Clean));
+            exchange.calls.watch.end(Ended::Unread);
+            return Ok(Seen::Unread(Response::from_parts(head, full(body))));
+        }
+        Err(_) if ends_too_early(&body) => {
+            settle(call, CallEnd::new(Ending::Dropped));
+            let upstream = exchange.upstream_name().to_owned();
+            return Err(Refusal::AnswerLost { upstream, error: ReadError::CutShort(body.len()) });
+        }
+        Err(error) => {
+            settle(call, CallEnd::new(Ending::UpstreamError));
+            return Err(Refusal::NotTheFormat {
+                upstream: exchange.upstream_name().to_owned(),
+                what: format!("{} ({error})", content_type(&head.headers)),
+            });
+        }
+    };
+    let reply = response.reply();
+    if !holding.grow(reply.entry_bytes()) {
+        tracing::warn!(request = exchange.id, "a reply passes unread: [limits] held_bytes is reached");
+        settle(call, CallEnd::unread(Ending::OverCap));
+        exchange.calls.watch.end(Ended::Unread);
+        return Ok(Seen::Unread(Response::from_parts(head, full(body))));
+    }
+    let parts = parts(&exchange, reply);
+    settle(call, ended(reply, &parts));
+    Ok(Seen::Read(Box::new(Observed { exchange, head, body, response, parts, _holding: holding })))
+}
+
+/// The body of a reply, as far as it is kept.
+enum Received {
+    /// All of it, and the room that it takes.
+    Whole(Bytes, Holding),
+    /// It is too long: it passes, and its call is settled when it ends.
+    Unread(AnyBody),
+}
+
+/// Reads the body of a reply.
+async fn read(exchange: &mut Exchange, body: AnyBody) -> Result<Received, Refusal> {
+    let limits = &exchange.gateway.settings.limits;
+    let idle = limits.idle;
+    let mut holding = exchange.gateway.held.part(limits.held_bytes);
+    let (why, beginning, rest) = match read_up_to(body, limits.reply_bytes, idle, Some(&mut holding)).await {
+        Ok(Read::Whole(body)) => return Ok(Received::Whole(body, holding)),
+        Ok(Read::Longer(beginning, rest)) => ("it is over [limits] reply_bytes", beginning, rest),
+        Ok(Read::NoRoom(beginning, rest)) => ("[limits] held_bytes is reached", beginning, rest),
+        Err(error) => {
+            let stalled = matches!(error, ReadError::Stalled(_));
+            settle(
+                exchange.call.take(),
+                CallEnd::new(if stalled { Ending::Stalled } else { Ending::Dropped }),
+            );
+            return Err(Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error });
+        }
+    };
+    tracing::warn!(request = exchange.id, why, "a reply passes unread");
+    Ok(Received::Unread(exchange.pass_unread(preceded(beginning, rest), Ending::OverCap)))
+}
+
+fn settle(call: Option<Call>, end: CallEnd) {
+    if let Some(call) = call {
+        call.settle(end);
+    }
+}
+
+/// The parts of each choice that may be cut.
+fn parts(exchange: &Exchange, reply: &Reply) -> Vec<Suspects> {
+    let output_tokens = reply.usage.as_ref().map(|usage| usage.completion);
+    let of = |choice| suspects(exchange, choice, 0, Ending::Clean, output_tokens, None);
+    let mut parts: Vec<Suspects> = reply.choices.iter().map(of).collect();
+    without_surplus(exchange, parts.iter_mut());
+    parts
+}
+
+/// How the call ended that gave the reply.
+fn ended(reply: &Reply, parts: &[Suspects]) -> CallEnd {
+    CallEnd {
+        stop: reply.choices.first().and_then(|choice| choice.finish.as_ref()?.stop),
+        judged: worst(parts.iter().map(|parts| parts.worst)),
+        usage: reply.usage.clone(),
+        model: Some(reply.model.clone()),
+        ..CallEnd::new(Ending::Clean)
+    }
+}
+
+fn content_type(headers: &http::HeaderMap) -> &str {
+    headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("no content type")
+}

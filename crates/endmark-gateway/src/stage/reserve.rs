@@ -1,0 +1,89 @@
+//! What has to be there before the first byte goes upstream: what writes down the calls of a request, and what of it
+//! nobody else is to read.
+
+use std::sync::Arc;
+
+use http::request::Parts;
+use tokio::time::Instant;
+
+use super::shape::Shaped;
+use crate::exchange::{Exchange, ToolSchemas};
+use crate::gateway::Gateway;
+use crate::ledger::{Calls, Watch};
+use crate::recovery::StorePatience;
+use crate::scrub::{Scrubber, Secrets};
+use crate::upstream::{Destination, of_changed_body, secrets_in};
+
+/// Opens the account of a request's calls. From here on every one of them is noted before it is made.
+///
+/// It is on the heap, since it is handed on from step to step.
+pub(crate) fn reserve(shaped: Shaped) -> Box<Exchange> {
+    let Shaped { identified, changed } = shaped;
+    let admitted = identified.admitted;
+    let gateway = admitted.gateway;
+    let mut destination = admitted.destination;
+    if changed.is_any() {
+        of_changed_body(&mut destination.headers);
+    }
+    let destinations = std::iter::once(&destination).chain(&admitted.fallback);
+    let recorder = gateway.store.recorder(secrets(&gateway, &admitted.client, destinations));
+    let format = admitted.request.format();
+    let watch = Watch::new(
+        &gateway.metrics,
+        &gateway.stopping,
+        identified.id.clone(),
+        destination.upstream.name.clone(),
+        format,
+        admitted.request.view().stream,
+        &admitted.client.headers,
+    );
+    Box::new(Exchange {
+        calls: Calls::new(
+            recorder.clone(),
+            watch,
+            identified.id.clone(),
+            identified.session,
+            identified.credential,
+            admitted.mode,
+            format,
+        ),
+        recorder,
+        store_patience: StorePatience::default(),
+        call: None,
+        id: identified.id,
+        task_id: identified.task_id,
+        turn_number: identified.turn_number,
+        mode: admitted.mode,
+        rehearsal: admitted.rehearsal,
+        destination,
+        fallback: admitted.fallback,
+        stands_in: false,
+        retries: 0,
+        set_aside: None,
+        demanded: admitted.demanded,
+        schema: admitted.schema,
+        request: admitted.request,
+        // What came compressed are the bytes before that.
+        encoded: admitted.encoded.filter(|_| !changed.is_any()),
+        changed,
+        tool_schemas: ToolSchemas::default(),
+        deadline: Instant::now() + gateway.settings.limits.total,
+        _claim: admitted.claim,
+        _holding: admitted.holding,
+        gateway,
+    })
+}
+
+/// What of a request, as it came and as it goes on, nobody else is to read.
+fn secrets<'a>(
+    gateway: &Gateway,
+    client: &Parts,
+    destinations: impl Iterator<Item = &'a Destination>,
+) -> Secrets {
+    let sent = destinations.map(|destination| (&destination.headers, &destination.uri));
+    let all = std::iter::once((&client.headers, &client.uri)).chain(sent);
+    Secrets {
+        of_settings: Arc::clone(&gateway.scrubber),
+        of_request: Arc::new(Scrubber::new(all.flat_map(|(headers, uri)| secrets_in(headers, uri)))),
+    }
+}

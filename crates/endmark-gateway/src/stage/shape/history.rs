@@ -1,0 +1,34 @@
+//! What of a request's history is changed before it goes upstream: calls that no server can read, and a response that went
+//! on under another id.
+
+use endmark_wire::request::Request;
+
+use crate::exchange::Changed;
+use crate::gateway::Gateway;
+
+/// Changes what has to be changed.
+pub(super) fn change(
+    gateway: &Gateway,
+    upstream: &str,
+    credential: Option<&str>,
+    request: &mut Request,
+) -> Changed {
+    let mut changed = Changed::default();
+    if let Some((repaired, calls)) = request.repaired() {
+        (*request, changed.repaired_calls) = (repaired, calls);
+    }
+    changed.goes_on_from = go_on(gateway, upstream, credential, request);
+    changed
+}
+
+/// Lets a request go on from the whole of a response that it knows by the id of its beginning; the id that it has then.
+pub(super) fn go_on(
+    gateway: &Gateway,
+    upstream: &str,
+    credential: Option<&str>,
+    request: &mut Request,
+) -> Option<String> {
+    let last = gateway.successors.of(upstream, credential, &request.goes_on_from()?)?;
+    *request = request.going_on_from(&last);
+    Some(last)
+}

@@ -1,0 +1,42 @@
+//! The history of a request that is for no reply.
+
+use bytes::Bytes;
+use endmark_wire::format::FORMATS;
+use endmark_wire::request::{Address, Request};
+use http::HeaderMap;
+
+use super::history::go_on;
+use crate::exchange::Changed;
+use crate::gateway::Gateway;
+use crate::request_body::{Incoming, RequestBody};
+use crate::rescue::Refusal;
+use crate::route::Target;
+use crate::stage::admit::mode_of;
+use crate::stage::identify;
+
+/// Changes a request that is for no reply where it goes on from a response: counting what that has, or making it shorter, is
+/// of no use with the beginning of it alone.
+pub(crate) async fn change_passing(
+    gateway: &Gateway,
+    target: &Target<'_>,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Result<(Incoming, Changed), Refusal> {
+    let mut changed = Changed::default();
+    let path = target.path_and_query.split('?').next().unwrap_or_default();
+    let format = FORMATS.into_iter().find(|format| format.goes_on_in(path));
+    let Some(format) = format.filter(|_| !gateway.successors.is_empty()) else { return Ok((body, changed)) };
+    if !mode_of(gateway, headers)?.mends() {
+        return Ok((body, changed));
+    }
+    let limits = &gateway.settings.limits;
+    let (mut body, holding) = body.read_as_far_as_possible(headers, limits, &gateway.held).await?;
+    if let Ok(mut request) = Request::parse(format, &body.plain, &Address::default()) {
+        let credential = identify::credential(headers);
+        changed.goes_on_from = go_on(gateway, &target.upstream.name, credential.as_deref(), &mut request);
+        if changed.is_any() {
+            body = RequestBody { plain: Bytes::copy_from_slice(request.body()), encoded: None };
+        }
+    }
+    Ok((Incoming::Read(body, holding), changed))
+}

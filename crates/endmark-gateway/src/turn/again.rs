@@ -1,0 +1,189 @@
+//! A connection that wakes itself while it runs is asked again at once.
+//!
+//! The body of a request goes through a channel to the one who reads it, and the end of a reply lets the next request
+//! in: both within the task of the connection, which wakes itself. The runtime would queue such a task anew and wake a
+//! further thread to take it over, several times a request, for more than all else that a small request costs.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use super::companion::Turn;
+
+/// It waits, and who wakes it wakes its task.
+const WAITING: u8 = 0;
+/// It runs.
+const RUNNING: u8 = 1;
+/// It runs, and was woken since it was asked.
+const WOKEN: u8 = 2;
+
+/// So often it is asked before other tasks have their turn.
+const TIMES: usize = 32;
+
+/// A future that is asked again at once where it was woken while it ran.
+pub(crate) struct Again<F> {
+    future: Pin<Box<F>>,
+    bell: Option<(Arc<Bell>, Waker)>,
+}
+
+/// What wakes the future.
+struct Bell {
+    state: AtomicU8,
+    task: Waker,
+}
+
+impl<F: Future> Again<F> {
+    pub(crate) fn new(future: F) -> Self {
+        Self { future: Box::pin(future), bell: None }
+    }
+}
+
+impl Bell {
+    fn ring(&self) {
+        let woken = |state| (state != WAITING).then_some(WOKEN);
+        if self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, woken).is_err() {
+            self.task.wake_by_ref();
+        }
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.ring();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.ring();
+    }
+}
+
+impl<F: Future> Future for Again<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.get_mut();
+        let (bell, waker) = match this.bell.take() {
+            Some(known) if known.0.task.will_wake(context.waker()) => this.bell.insert(known),
+            _ => {
+                let bell = Arc::new(Bell { state: AtomicU8::new(WAITING), task: context.waker().clone() });
+                let waker = Waker::from(Arc::clone(&bell));
+                this.bell.insert((bell, waker))
+            }
+        };
+        let turn = Turn::begin();
+        let mut is_woken = true;
+        for _ in 0..TIMES {
+            if is_woken {
+                // Whatever woke it has happened before it is asked.
+                bell.state.swap(RUNNING, Ordering::AcqRel);
+                if let Poll::Ready(done) = this.future.as_mut().poll(&mut Context::from_waker(waker)) {
+                    return Poll::Ready(done);
+                }
+            }
+            if Turn::ask_woken(&turn) {
+                is_woken = bell.state.load(Ordering::Acquire) == WOKEN;
+                continue;
+            }
+            let rests = bell.state.compare_exchange(RUNNING, WAITING, Ordering::AcqRel, Ordering::Acquire);
+            if rests.is_ok() {
+                return Poll::Pending;
+            }
+            is_woken = true;
+        }
+        bell.state.store(WAITING, Ordering::Release);
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Counts how often a task is woken.
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn wakes_itself(times: usize) -> impl Future<Output = usize> {
+        let mut asked = 0;
+        poll_fn(move |context| {
+            asked += 1;
+            if asked > times {
+                return Poll::Ready(asked);
+            }
+            let own = context.waker().clone();
+            own.wake_by_ref();
+            own.wake();
+            Poll::Pending
+        })
+    }
+
+    #[test]
+    fn what_wakes_itself_is_asked_again_and_its_task_is_not_woken() {
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let mut again = Again::new(wakes_itself(TIMES - 1));
+        let asked = Pin::new(&mut again).poll(&mut Context::from_waker(&waker));
+        assert_eq!((asked, count.0.load(Ordering::SeqCst)), (Poll::Ready(TIMES), 0));
+    }
+
+    #[test]
+    fn others_have_their_turn() {
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let mut again = Again::new(wakes_itself(TIMES + 1));
+        let mut ask = || Pin::new(&mut again).poll(&mut Context::from_waker(&waker));
+        assert_eq!((ask(), count.0.load(Ordering::SeqCst)), (Poll::Pending, 1));
+        assert_eq!((ask(), count.0.load(Ordering::SeqCst)), (Poll::Ready(TIMES + 2), 1));
+    }
+
+    #[test]
+    fn what_is_woken_while_it_waits_wakes_the_task_that_asked_last() {
+        let mut seen = None;
+        let mut again = Again::new(poll_fn(|context| {
+            seen = Some(context.waker().clone());
+            Poll::<()>::Pending
+        }));
+        let counts = [Arc::new(Count::default()), Arc::new(Count::default())];
+        for count in &counts {
+            let waker = Waker::from(Arc::clone(count));
+            assert!(Pin::new(&mut again).poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        drop(again);
+        seen.unwrap().wake();
+        assert_eq!(counts.map(|count| count.0.load(Ordering::SeqCst)), [0, 1]);
+    }
+
+    #[tokio::test]
+    async fn no_wake_from_another_thread_is_lost() {
+        for _ in 0..200 {
+            let came = Arc::new(AtomicUsize::new(0));
+            let mut began = false;
+            let counting = poll_fn(|context| {
+                if !std::mem::replace(&mut began, true) {
+                    let (came, waker) = (Arc::clone(&came), context.waker().clone());
+                    thread::spawn(move || {
+                        for _ in 0..50 {
+                            came.fetch_add(1, Ordering::Relaxed);
+                            waker.wake_by_ref();
+                        }
+                    });
+                }
+                if came.load(Ordering::Relaxed) == 50 { Poll::Ready(()) } else { Poll::Pending }
+            });
+            tokio::time::timeout(Duration::from_secs(30), Again::new(counting)).await.unwrap();
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! An upstream that may answer a request, and how it is reached.
+
+use endmark_wire::request::Request;
+use http::{HeaderMap, Uri};
+
+use crate::settings::Upstream;
+
+/// Where a request goes, and with what.
+pub(crate) struct Destination {
+    pub(crate) upstream: Upstream,
+    /// Where the request goes.
+    pub(crate) uri: Uri,
+    /// Where requests for the rest of its reply go that are to be streams, and where the others: in some formats the
+    /// path says it.
+    pub(crate) further: [Uri; 2],
+    /// The headers they go with.
+    pub(crate) headers: HeaderMap,
+}
+
+impl Destination {
+    /// Where a request for the rest goes.
+    pub(crate) fn further(&self, stream: bool) -> &Uri {
+        &self.further[usize::from(stream)]
+    }
+
+    /// A request that was for another upstream, for a model that this one has.
+    pub(crate) fn adapted(&self, request: &Request) -> Request {
+        // One that no path can be made for has no other upstream.
+        request.elsewhere(self.upstream.model.as_deref()).unwrap_or_else(|| request.clone())
+    }
+}

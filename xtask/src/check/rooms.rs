@@ -1,0 +1,238 @@
+//! Which module of a crate may see which: inside a crate, too, the arrows go one way.
+
+use std::path::Path;
+
+use crate::source::{is_test_file, lines_without_tests};
+use crate::workspace::{Workspace, WorkspaceError};
+
+/// The rooms of a crate from the bottom to the top: each may see those before it, and no other. A room is a module with
+/// all that is in it; one that is named together with its parent is a room of its own.
+type Rooms = &'static [&'static str];
+
+/// The crates whose rooms are held. Every file of such a crate has a room, but for the crate's root.
+const ROOMS: &[(&str, Rooms)] = &[(
+    "endmark-gateway",
+    &[
+        "causes",
+        "query",
+        "scrub",
+        "stopping",
+        "successors",
+        "metrics",
+        "settings",
+        "tls",
+        "turn",
+        "admission",
+        "body",
+        "coding",
+        "upstream",
+        "rescue",
+        "request_body",
+        "faults",
+        "reply",
+        "telemetry",
+        "ledger",
+        "recovery",
+        "gateway",
+        "route",
+        "exchange",
+        "disclosure",
+        "stage::admit",
+        "stage::identify",
+        "stage::shape",
+        "stage::reserve",
+        "stage::deliver",
+        "stage::observe",
+        "stage::mend",
+        "stage::settle",
+        "stage::disclose",
+        "stage",
+        "admin",
+        "pass_through",
+        "stack",
+        "edge",
+    ],
+)];
+
+pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
+    let files = workspace.rust_files()?;
+    let mut failures = Vec::new();
+    for (name, rooms) in ROOMS {
+        let source = Path::new("crates").join(name).join("src");
+        for (file, text) in files.iter().filter(|(file, _)| !is_test_file(file)) {
+            if let Ok(inside) = file.strip_prefix(&source) {
+                failures.extend(failures_of(rooms, file, inside, text));
+            }
+        }
+    }
+    Ok(failures)
+}
+
+fn failures_of(rooms: Rooms, file: &Path, inside: &Path, text: &str) -> Vec<String> {
+    let module = module_of(inside);
+    if module.is_empty() {
+        return Vec::new();
+    }
+    let Some(own) = room_of(rooms, &module) else {
+        return vec![format!(
+            "{} is in no room: give its module a place in ROOMS (xtask/src/check/rooms.rs) and in ARCHITECTURE.md",
+            file.display()
+        )];
+    };
+    let seen =
+        paths(&module, text).into_iter().filter_map(|(line, path)| Some((line, room_of(rooms, &path)?)));
+    let upward = seen.filter(|(_, other)| *other > own);
+    upward
+        .map(|(line, other)| {
+            format!(
+                "{}:{line}: the room `{}` must not see `{}`, which stands above it: move what it needs into a room below both, or let it be passed in",
+                file.display(),
+                rooms[own],
+                rooms[other]
+            )
+        })
+        .collect()
+}
+
+/// The path of a file's module; empty for the crate's root.
+fn module_of(inside: &Path) -> Vec<String> {
+    let mut module: Vec<String> =
+        inside.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    if matches!(module.as_slice(), [root] if root == "lib" || root == "main") {
+        module.clear();
+    }
+    module
+}
+
+/// The place of the room that a path leads into: the one with the longest name that the path begins with.
+fn room_of(rooms: Rooms, path: &[String]) -> Option<usize> {
+    let is_in = |room: &str| {
+        let mut parts = path.iter();
+        room.split("::").all(|part| parts.next().is_some_and(|own| own == part))
+    };
+    let found = rooms.iter().enumerate().filter(|(_, room)| is_in(room));
+    found.max_by_key(|(_, room)| room.len()).map(|(place, _)| place)
+}
+
+/// Every path from the crate's root on that a module names, tests aside, with its line.
+fn paths(module: &[String], text: &str) -> Vec<(usize, Vec<String>)> {
+    let mut found = Vec::new();
+    let lines = lines_without_tests(text);
+    let code: Vec<(usize, &str)> = lines
+        .into_iter()
+        .map(|(number, line)| (number, line.split("//").next().unwrap_or_default()))
+        .collect();
+    for (at, (number, line)) in code.iter().enumerate() {
+        for (root, base) in [("crate::", 0), ("super::", module.len().saturating_sub(1))] {
+            for (begin, _) in line.match_indices(root) {
+                let before = line.get(..begin).unwrap_or_default();
+                let goes_on = before.ends_with("::")
+                    || before.ends_with(|last: char| last.is_alphanumeric() || last == '_');
+                if goes_on {
+                    continue;
+                }
+                // A group of names may go on over the next lines.
+                let mut rest = line.get(begin + root.len()..).unwrap_or_default().to_owned();
+                let following = code.iter().skip(at + 1).map(|(_, line)| line.trim());
+                for next in following.take_while(|_| line.contains("use ")) {
+                    if rest.contains(';') {
+                        break;
+                    }
+                    rest.push_str(next);
+                }
+                let start = module.get(..base).unwrap_or_default().to_vec();
+                found.extend(expanded(start, &rest).into_iter().map(|path| (*number, path)));
+            }
+        }
+    }
+    found
+}
+
+/// The paths that a text stands for that goes on behind `start`: `a::{b, c::d}` for two.
+fn expanded(mut start: Vec<String>, text: &str) -> Vec<Vec<String>> {
+    let mut rest = text.trim_start();
+    loop {
+        if let Some(group) = rest.strip_prefix('{') {
+            return members(group).into_iter().flat_map(|member| expanded(start.clone(), member)).collect();
+        }
+        let end = rest.find(|character: char| !character.is_alphanumeric() && character != '_');
+        let (word, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        match word {
+            "" => return vec![start],
+            "super" => drop(start.pop()),
+            word => start.push(word.to_owned()),
+        }
+        match behind.strip_prefix("::") {
+            Some(next) => rest = next,
+            None => return vec![start],
+        }
+    }
+}
+
+/// The members of a group, up to its closing brace.
+fn members(group: &str) -> Vec<&str> {
+    let (mut depth, mut begin, mut members) = (0_usize, 0, Vec::new());
+    for (at, character) in group.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                members.push(group.get(begin..at).unwrap_or_default().trim());
+                begin = at + 1;
+                if character == '}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    members.retain(|member| !member.is_empty());
+    members
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failures(file: &str, text: &str) -> Vec<String> {
+        let rooms = ROOMS[0].1;
+        failures_of(rooms, Path::new(file), Path::new(file), text)
+    }
+
+    #[test]
+    fn an_arrow_upward_fails_however_it_is_written() {
+        for (file, text, expected) in [
+            ("recovery/mend.rs", "use crate::reply::Part;", 0),
+            ("recovery/mend.rs", "use crate::exchange::Exchange;", 1),
+            ("recovery/mend.rs", "use crate::{exchange::Exchange, reply::Part};", 1),
+            ("recovery/mend.rs", "use crate::{\n    reply::Part,\n    stage::mend::choice,\n};", 1),
+            ("recovery/mend.rs", "fn f(of: &crate::gateway::Gateway) {}", 1),
+            ("recovery/mend.rs", "use super::super::stack;", 1),
+            ("recovery/mend.rs", "use super::ask::Asker;", 0),
+            ("recovery/mend.rs", "// use crate::stack;", 0),
+            ("recovery/mend.rs", "#[cfg(test)]\nmod tests {\n    use crate::stack;\n}", 0),
+            ("upstream/client.rs", "use crate::edge::Claim;", 1),
+            ("edge/service.rs", "use crate::stack;", 0),
+            ("stack.rs", "use crate::stage::{disclose, mend};", 0),
+            ("lib.rs", "pub use crate::edge::serve;", 0),
+            ("newcomer.rs", "", 1),
+        ] {
+            let found = failures(file, text);
+            assert_eq!(found.len(), expected, "{file}: {text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_stage_that_imports_a_later_one_fails() {
+        let stages: Vec<&str> = ROOMS[0].1.iter().filter_map(|room| room.strip_prefix("stage::")).collect();
+        assert!(stages.len() > 5);
+        for (at, stage) in stages.iter().enumerate() {
+            for (other_at, other) in stages.iter().enumerate() {
+                let file = format!("stage/{stage}.rs");
+                for path in [format!("use crate::stage::{other}::X;"), format!("use super::{other}::X;")] {
+                    assert_eq!(failures(&file, &path).len(), usize::from(other_at > at), "{file}: {path}");
+                }
+            }
+        }
+    }
+}
