@@ -1,6 +1,8 @@
 //! The keys of the configuration: the file, the environment, the flags and `config show` all go by them.
 
 mod list;
+#[cfg(test)]
+mod reference;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,129 @@
+//! The reference of the configuration, `docs/configuration.md`: compared with the keys that there are.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{KEYS, Place};
+use crate::config::Effective;
+use crate::config::prices::Price;
+use crate::config::provenance::Provenance;
+use crate::config::settings::{Choice, Schema, Settings, Upstream};
+use crate::config::show::{Shown, shown};
+
+/// Set to anything, it has the page written in place of compared.
+const UPDATE: &str = "ENDMARK_UPDATE_REFERENCE";
+
+/// What stands in the page before the tables.
+const INTRODUCTION: &str = "# Configuration
+
+Every key, with its default. `endmark.toml` comes from `--config`, `ENDMARK_CONFIG`, the current folder or `~/.config/endmark/`.
+Environment variables override the file, and flags override both (`--set KEY=VALUE` sets any key). `endmark config` shows the
+effective value of each key and where it came from; `endmark config check` checks a file without starting anything.
+
+A key of a section is written below the section's name:
+
+    [resume]
+    mode = \"on\"
+
+The README explains the keys that most users need. This page is generated from the list of keys in the source.
+";
+
+fn words<T: Choice>() -> String {
+    T::words().iter().map(|(word, _)| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The values that a key accepts.
+fn accepted(place: &Place) -> String {
+    match place {
+        Place::Address(_) => "an address and port".to_owned(),
+        Place::Store(_) => "`sqlite:PATH`".to_owned(),
+        Place::OptionalText(_) => "text".to_owned(),
+        Place::OptionalPath(_) => "a path".to_owned(),
+        Place::Names(..) => "a list of names".to_owned(),
+        Place::Count { least, .. } => format!("a number, at least {least}"),
+        Place::Flag(_) => "`true`, `false`".to_owned(),
+        Place::Mode(_) => words::<endmark_gateway::Mode>(),
+        Place::OnAmbiguous(_) => words::<endmark_core::OnAmbiguous>(),
+        Place::Strategies(_) => "a list of ways".to_owned(),
+    }
+}
+
+/// A default as it is written in the file.
+fn default(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::String(text) if text.is_empty() => "none".to_owned(),
+        other => format!("`{other}`"),
+    }
+}
+
+/// The section of a key and its name there. A model's or an upstream's name stands between them.
+fn section(key: &str) -> (String, &str) {
+    match key.rsplit_once('.') {
+        None => (String::new(), key),
+        Some(("schemas", name)) => ("schemas".to_owned(), name),
+        Some((section, name)) => (section.to_owned(), name),
+    }
+}
+
+/// The defaults, with one upstream, price and schema of which nothing is said.
+fn defaults() -> Vec<Shown> {
+    let settings = Settings {
+        upstreams: vec![Upstream::new("NAME")],
+        prices: vec![Price { pattern: "NAME".to_owned(), ..Price::default() }],
+        schemas: vec![Schema { name: "NAME".to_owned(), path: "".into() }],
+        ..Settings::default()
+    };
+    let provenance = Provenance::default();
+    shown(&Effective { settings, provenance, file: None, warnings: Vec::new() })
+}
+
+fn page() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    let mut last = None;
+    for Shown { key, value, summary, .. } in defaults() {
+        let (section, name) = section(&key);
+        let known = KEYS.iter().find(|known| known.name == key);
+        if last.as_ref() != Some(&section) {
+            let title =
+                if section.is_empty() { "Keys of no section".to_owned() } else { format!("`[{section}]`") };
+            let columns = match known {
+                Some(_) => "| key | default | accepts | variable | meaning |\n|---|---|---|---|---|",
+                None => "| key | default | meaning |\n|---|---|---|",
+            };
+            let _ = write!(page, "\n## {title}\n\n{columns}\n");
+            last = Some(section);
+        }
+        // A bar would end the cell.
+        let summary = summary.replace('|', "\\|");
+        let default = default(&value);
+        let _ = match known {
+            Some(known) => writeln!(
+                page,
+                "| `{name}` | {default} | {} | `{}` | {summary} |",
+                accepted(&known.place),
+                known.environment
+            ),
+            None => writeln!(page, "| `{name}` | {default} | {summary} |"),
+        };
+    }
+    page
+}
+
+#[test]
+fn the_reference_in_the_documentation_is_that_of_the_keys() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let expected = page();
+    if std::env::var_os(UPDATE).is_some() {
+        std::fs::write(&file, &expected).unwrap();
+    }
+    let found = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        found == expected,
+        "docs/configuration.md is not what the keys are now: \
+         `{UPDATE}=1 cargo test -p endmark --bin endmark keys::reference` writes it"
+    );
+}
