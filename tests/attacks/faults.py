@@ -78,7 +78,7 @@ def read_only(folder):
     serve = [COMMAND, "serve", "--listen", "127.0.0.1:0", "--upstream", base_url]
     mounted = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && cd "$0" && exec "$@"', folder]
     before = open(store, "rb").read()
-    for command in (mounted + serve, mounted + serve + ["--store", "sqlite:other.db"]):
+    for command in (mounted + serve + ["--store", "sqlite:endmark.db"], mounted + serve + ["--store", "sqlite:other.db"]):
         run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
         assert run.returncode == 4 and "store" in run.stderr, run
         said.append(run.stderr.strip().splitlines()[-1])

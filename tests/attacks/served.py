@@ -80,7 +80,7 @@ class Gateway:
     """A running `endmark serve`, in its own folder."""
 
     def __init__(self, folder, base_url, *options, before=(), environment=None):
-        arguments = [*before, COMMAND, "serve", "--listen", "127.0.0.1:0", "--upstream", base_url, *options]
+        arguments = [*before, COMMAND, "serve", "--listen", "127.0.0.1:0", "--upstream", base_url, "--store", "sqlite:endmark.db", *options]
         variables = {**os.environ, **(environment or {})}
         self.process = subprocess.Popen(arguments, cwd=folder, stderr=subprocess.PIPE, text=True, env=variables)
         self.said, self.address, self.store = [], None, os.path.join(folder, "endmark.db")

@@ -3,8 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rusqlite::ErrorCode;
-
 use crate::records::CutId;
 
 /// A failure of the store. It can be cloned, since one failed commit answers every request in it.
@@ -12,14 +10,16 @@ use crate::records::CutId;
 #[non_exhaustive]
 pub enum StoreError {
     /// The folder the file should be in is not there.
-    #[error("the folder of the store `{path}` does not exist: create it, or name another file in `store`")]
+    #[error(
+        "the folder of the store `{path}` does not exist: create it, or name another file with `--store` or the key `store`"
+    )]
     NoFolder {
         /// The database's file.
         path: PathBuf,
     },
     /// A reader was asked to open a store that nobody has written yet.
     #[error(
-        "there is no store at `{path}`: start `endmark serve` with it once, or name another file in `store`"
+        "there is no store at `{path}`: start `endmark serve` with it once, or name another file with `--store` or the key `store`"
     )]
     NoFile {
         /// The database's file.
@@ -27,7 +27,7 @@ pub enum StoreError {
     },
     /// The file, or its folder, may not be opened or written.
     #[error(
-        "cannot open the store `{path}` for reading and writing ({detail}): check the permissions of the file and its folder, or name another file in `store`"
+        "cannot open the store `{path}` for reading and writing ({detail}): check the permissions of the file and its folder, or name another file with `--store` or the key `store`"
     )]
     Denied {
         /// The file in question.
@@ -36,14 +36,16 @@ pub enum StoreError {
         detail: String,
     },
     /// The file is something else.
-    #[error("`{path}` is not a SQLite database: name another file in `store`, or move this one away")]
+    #[error(
+        "`{path}` is not a SQLite database: name another file with `--store` or the key `store`, or move this one away"
+    )]
     NotADatabase {
         /// The database's file.
         path: PathBuf,
     },
     /// The database is damaged.
     #[error(
-        "the store `{path}` is damaged ({detail}): keep a copy, try `sqlite3 OLD .recover | sqlite3 NEW`, or name another file in `store`"
+        "the store `{path}` is damaged ({detail}): keep a copy, try `sqlite3 OLD .recover | sqlite3 NEW`, or name another file with `--store` or the key `store`"
     )]
     Corrupt {
         /// The database's file.
@@ -67,7 +69,7 @@ pub enum StoreError {
     },
     /// The store has migrations that this version does not know.
     #[error(
-        "the store `{path}` was written by a newer Endmark (schema {found}, this one knows {known}): update Endmark, or name another file in `store`"
+        "the store `{path}` was written by a newer Endmark (schema {found}, this one knows {known}): update Endmark, or name another file with `--store` or the key `store`"
     )]
     Newer {
         /// The database's file.
@@ -91,7 +93,7 @@ pub enum StoreError {
     },
     /// A migration that is in the store has another text in this version.
     #[error(
-        "migration {version} of the store `{path}` is not the one this Endmark has: it was made by another build; use that one, or name another file in `store`"
+        "migration {version} of the store `{path}` is not the one this Endmark has: it was made by another build; use that one, or name another file with `--store` or the key `store`"
     )]
     OtherMigration {
         /// The database's file.
@@ -139,44 +141,7 @@ pub enum StoreError {
     },
 }
 
-/// What a statement can fail with, before it is known which file it is about.
-#[derive(Debug)]
-pub(crate) enum Fault {
-    /// SQLite says no.
-    Sqlite(rusqlite::Error),
-    /// There is no such intent.
-    NoSuchCut(CutId),
-}
-
-impl From<rusqlite::Error> for Fault {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(error)
-    }
-}
-
 impl StoreError {
-    pub(crate) fn of_fault(path: &Path, fault: &Fault) -> Self {
-        match fault {
-            Fault::Sqlite(error) => Self::of_sqlite(path, error),
-            Fault::NoSuchCut(id) => Self::NoSuchCut(*id),
-        }
-    }
-
-    pub(crate) fn of_sqlite(path: &Path, error: &rusqlite::Error) -> Self {
-        let path = path.to_owned();
-        let detail = error.to_string();
-        match error.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase) => Self::NotADatabase { path },
-            Some(ErrorCode::DatabaseCorrupt) => Self::Corrupt { path, detail },
-            Some(ErrorCode::DiskFull) => Self::Full { path },
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
-            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-                Self::Denied { path, detail }
-            }
-            _ => Self::Failed { path, detail },
-        }
-    }
-
     pub(crate) fn of_io(path: &Path, error: &io::Error) -> Self {
         let path = path.to_owned();
         match error.kind() {

@@ -21,35 +21,30 @@
 //! A [`Reader`] only reads, creates nothing, and blocks; it is what `endmark log` uses.
 
 mod calls;
-mod capabilities;
-mod connection;
+mod engine;
 mod error;
 mod files;
 mod fingerprint;
 mod late;
 mod ledger;
 mod location;
-mod migrate;
-mod moment;
-mod moving_in;
 mod outputs;
 mod owner;
-mod reader;
 mod recorder;
 mod records;
-mod recoveries;
 mod scrub;
 mod store;
-mod usage;
 mod writer;
 
 pub use calls::{CallSettled, CallStarted, Purpose, Tokens, Word};
+pub use engine::{
+    CutSummary, KeptOutput, LogFilter, OutputPiece, Reader, ResumeCost, UsageReport, UsageRow, UsageSummary,
+};
 pub use error::StoreError;
 pub use fingerprint::sha256_hex;
 pub use ledger::OpenCall;
 pub use location::{LocationError, StoreLocation};
-pub use outputs::{Handle, KeptOutput, NewOutput, OutputDraft, OutputPiece};
-pub use reader::{CutSummary, LogFilter, Reader, ResumeCost, UsageReport, UsageRow, UsageSummary};
+pub use outputs::{Handle, NewOutput, OutputDraft};
 pub use recorder::Recorder;
 pub use records::{
     Condition, CutId, CutSettled, CutStarted, FinalStatus, Health, Leftover, LogRow, LoggedPiece, Piece,

@@ -1,8 +1,12 @@
 //! Where the store is: the word after `store =` in the configuration.
 
 use std::fmt;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+use crate::error::StoreError;
 
 /// The place of a store, as `sqlite:PATH`.
 ///
@@ -15,6 +19,8 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreLocation {
     path: PathBuf,
+    /// Whether its folder is Endmark's own, and so made where it is missing.
+    makes_folder: bool,
 }
 
 /// A place that cannot be a store.
@@ -55,7 +61,34 @@ impl StoreLocation {
 
     /// The SQLite store in this file.
     pub fn sqlite(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), makes_folder: false }
+    }
+
+    /// The SQLite store in this file of Endmark's own folder, which a writer creates for the user alone (mode 0700) where
+    /// it is missing. In any other place a missing folder is an error: it may be a mount that is not there.
+    pub fn in_own_folder(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), makes_folder: true }
+    }
+
+    /// The same place by its absolute path: it is the same for whoever reads it in an error, and stays the same when the
+    /// process changes its folder.
+    #[must_use]
+    pub fn absolute(&self) -> Self {
+        let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        Self { path, makes_folder: self.makes_folder }
+    }
+
+    /// Creates the folder where it is Endmark's own to create.
+    pub(crate) fn make_folder(&self) -> Result<(), StoreError> {
+        let Some(folder) = self.path.parent().filter(|_| self.makes_folder) else { return Ok(()) };
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|error| StoreError::of_io(folder, &error))
+    }
+
+    /// Whether a writer could use this place: its folder is there, or is Endmark's own to create.
+    pub fn can_be_created(&self) -> bool {
+        self.makes_folder
+            || self.path.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.is_dir())
     }
 
     /// The database's file.

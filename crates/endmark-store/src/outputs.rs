@@ -3,13 +3,9 @@
 
 mod draft;
 mod handle;
-mod kept;
-mod statements;
 
 pub use draft::OutputDraft;
 pub use handle::Handle;
-pub use kept::{KeptOutput, OutputPiece};
-pub(crate) use statements::forget;
 
 /// What a new output is.
 #[derive(Debug, Clone, PartialEq, Eq)]

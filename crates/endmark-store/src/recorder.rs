@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::calls::CallStarted;
-use crate::error::{Fault, StoreError};
+use crate::engine::{Fault, capabilities, recoveries};
+use crate::error::StoreError;
 use crate::ledger::OpenCall;
 use crate::records::{CutId, CutSettled, CutStarted};
 use crate::scrub::{Scrub, clean};
 use crate::store::Store;
-use crate::{capabilities, recoveries};
 
 /// Writes records without secrets, from [`Store::recorder`]. Cloning it is cheap.
 #[derive(Clone)]

@@ -4,21 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::Connection;
-
-use crate::connection::{BUSY_TIMEOUT, open_for_writing};
+use crate::engine::{self, BUSY_TIMEOUT, LogFilter, Reader, outputs, recoveries, usage};
 use crate::error::StoreError;
 use crate::late::Late;
 use crate::ledger::{Ledger, Slate};
 use crate::location::StoreLocation;
-use crate::moving_in::move_in;
-use crate::owner::Owner;
-use crate::reader::{LogFilter, Reader};
 use crate::recorder::Recorder;
 use crate::records::{Condition, Health, Leftover, LogRow, Recovery};
 use crate::scrub::Scrub;
-use crate::writer::{QUEUE, Writer, probe};
-use crate::{migrate, outputs, recoveries, usage};
+use crate::writer::{QUEUE, Writer};
 
 /// An open store. Cloning it is cheap; all clones share one writer.
 ///
@@ -90,19 +84,20 @@ impl Store {
     }
 
     pub(crate) fn open_with(location: &StoreLocation, tuning: Tuning) -> Result<Self, StoreError> {
+        let location = location.absolute();
+        location.make_folder()?;
         let path = location.path();
-        let mut connection = open_for_writing(path, tuning.busy_timeout)?;
-        let owner = move_in(&mut connection, path, || Owner::register(path))?;
+        let (session, owner) = engine::open(path, tuning.busy_timeout)?;
         let slate = Arc::new(Slate::new(owner));
         let name = Arc::from(slate.owner());
-        let writer = Writer::start(connection, Arc::clone(&slate), path, tuning)?;
+        let writer = Writer::start(session, Arc::clone(&slate), path, tuning)?;
         let ledger = Arc::new(Ledger::new(slate, writer.queue()));
         Ok(Self {
             writer: Arc::new(writer),
             ledger,
             late: Arc::new(Late::new()),
             owner: name,
-            location: Arc::new(location.clone()),
+            location: Arc::new(location),
         })
     }
 
@@ -152,17 +147,26 @@ impl Store {
 
     /// Goes once through the queue, the writer and the file, for a readiness check.
     pub async fn health(&self) -> Result<Health, StoreError> {
-        // Where it failed, only a write that changes something shows that it works again.
-        let failed = self.writer.failure().is_some();
-        let look = move |connection: &Connection| {
-            if failed {
-                probe(connection)?;
-            }
-            Ok(recoveries::open_cuts(connection)?)
-        };
-        let open_cuts = self.writer.write(look).await?;
+        let has_failed = self.writer.failure().is_some();
+        let open_cuts = self.writer.write(move |session| engine::open_cuts(session, has_failed)).await?;
         let counts = self.writer.counts();
-        Ok(Health { schema: migrate::known(), open_cuts, commits: counts.commits, writes: counts.writes })
+        Ok(Health {
+            schema: engine::known_schema(),
+            open_cuts,
+            commits: counts.commits,
+            writes: counts.writes,
+        })
+    }
+
+    /// Reads in an async task: on a thread of its own, with a reader on the same file.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let location = Arc::clone(&self.location);
+        let read = tokio::task::spawn_blocking(move || work(&Reader::open(&location)?));
+        // It is not cancelled: an error is a panic, which was reported where it happened, or the end of the runtime.
+        read.await.map_err(|_| StoreError::Closed)?
     }
 
     /// Opens a reader on the same file. It blocks, as do all its methods.

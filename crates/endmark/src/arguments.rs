@@ -1,5 +1,7 @@
 //! What can be typed: every command, its arguments and its help.
 
+pub(crate) mod store;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -8,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use endmark_envelope::{Limits, TooLarge};
 
+use self::store::{Doctor, StoreArgument};
 use crate::commands::cap::arguments::Cap;
 use crate::commands::compact::arguments::Compact;
 use crate::commands::findings::arguments::Findings;
@@ -262,7 +265,7 @@ Examples:
 Examples:
   endmark doctor
   endmark doctor --json | jq '.data.checks[] | select(.ok | not)'")]
-    Doctor,
+    Doctor(Doctor),
     /// Print the completions for a shell
     #[command(after_help = "\
 Examples:
@@ -296,17 +299,15 @@ impl Command {
             Self::Compact(arguments) => arguments.check_limits(),
             Self::Report(arguments) => arguments.check_limits(),
             Self::Usage(arguments) => arguments.check_limits(),
+            Self::Log(arguments) => arguments.store.check_limits(),
+            Self::Doctor(arguments) => arguments.check_limits(),
             Self::Findings(arguments) => arguments.check_limits(),
             Self::Guard(arguments) => arguments.check_limits(),
             Self::Setup(arguments) => arguments.check_limits(),
             // `exec` checks what it is given by its manifest; the others take words from a list, or look something up.
-            Self::Demo
-            | Self::Exec(_)
-            | Self::Log(_)
-            | Self::Config(_)
-            | Self::Doctor
-            | Self::Completions { .. }
-            | Self::Man { .. } => Ok(()),
+            Self::Demo | Self::Exec(_) | Self::Config(_) | Self::Completions { .. } | Self::Man { .. } => {
+                Ok(())
+            }
         }
     }
 }
@@ -327,10 +328,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDRESS")]
     #[limits(max_bytes = 255)]
     pub(crate) listen: Option<String>,
-    /// Record recoveries here (key `store`)
-    #[arg(long, value_name = "sqlite:PATH")]
-    #[limits(max_bytes = 4096)]
-    pub(crate) store: Option<String>,
+    #[command(flatten)]
+    pub(crate) store: StoreArgument,
     /// Forward to this server, and to none of those that are configured
     #[arg(long, value_name = "URL")]
     #[limits(max_bytes = 2048)]
@@ -467,6 +466,8 @@ pub(crate) struct Exec {
 pub(crate) struct Log {
     #[command(subcommand)]
     pub(crate) command: Option<LogCommand>,
+    #[command(flatten)]
+    pub(crate) store: StoreArgument,
     /// Show at most so many, the newest first
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: u32,
@@ -500,10 +501,8 @@ pub(crate) struct Report {
     #[arg(long, value_name = "SPAN", default_value = "7d")]
     #[limits(max_bytes = 32)]
     pub(crate) since: String,
-    /// Read this store (key `store`)
-    #[arg(long, value_name = "sqlite:PATH")]
-    #[limits(max_bytes = 4096)]
-    pub(crate) store: Option<String>,
+    #[command(flatten)]
+    pub(crate) store: StoreArgument,
 }
 
 /// The arguments of `usage`.
@@ -524,10 +523,8 @@ pub(crate) struct Usage {
     /// Print CSV
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
-    /// Read this store (key `store`)
-    #[arg(long, value_name = "sqlite:PATH")]
-    #[limits(max_bytes = 4096)]
-    pub(crate) store: Option<String>,
+    #[command(flatten)]
+    pub(crate) store: StoreArgument,
 }
 
 /// By what calls are summed.

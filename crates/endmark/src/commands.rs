@@ -47,7 +47,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Report(arguments) => report::run(context, &arguments).map(Outcome::from),
         Command::Usage(arguments) => usage::run(context, &arguments).map(Outcome::from),
         Command::Config(arguments) => config::run(context, &arguments).map(Outcome::from),
-        Command::Doctor => doctor::run(context).map(Outcome::from),
+        Command::Doctor(arguments) => doctor::run(context, &arguments).map(Outcome::from),
         Command::Completions { shell } => completions::run(shell).map(Outcome::from),
         Command::Man { command } => man::run(command.as_deref()).map(Outcome::from),
     }

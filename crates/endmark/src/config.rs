@@ -20,6 +20,8 @@ mod tests;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use endmark_store::StoreLocation;
+
 pub(crate) use environment::{Environment, LOG as LOG_VARIABLE};
 pub(crate) use error::ConfigError;
 pub(crate) use gateway::for_gateway;
@@ -33,6 +35,9 @@ pub(crate) use provenance::{Origin, Provenance};
 pub(crate) use secret_source::SecretSource;
 pub(crate) use settings::{Cap as CapSettings, Settings, Upstream};
 pub(crate) use show::{Shown, shown};
+
+/// The name of the store's file.
+pub(crate) const STORE_FILE: &str = "endmark.db";
 
 /// The configuration as it is in effect.
 #[derive(Debug)]
@@ -56,16 +61,6 @@ pub(crate) struct Override {
 }
 
 impl Override {
-    /// The store that `--store` names, if it was typed.
-    pub(crate) fn of_store(typed: Option<&String>) -> Vec<Self> {
-        let flag = |value: &String| Self {
-            flag: "--store".to_owned(),
-            key: "store".to_owned(),
-            value: value.clone(),
-        };
-        typed.map(flag).into_iter().collect()
-    }
-
     /// Reads `KEY=VALUE`, as `--set` takes it.
     pub(crate) fn parse(assignment: &str) -> Result<Self, ConfigError> {
         let (key, value) =
@@ -82,6 +77,7 @@ pub(crate) fn load(
 ) -> Result<Effective, ConfigError> {
     let file = find(environment, named);
     let mut layers = Layers::default();
+    layers.settings.store = default_store(environment);
     if let Some(path) = &file {
         let text =
             fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.clone(), source })?;
@@ -96,6 +92,7 @@ pub(crate) fn load(
         layers.set(key, &Given::Written(value.clone()), Origin::Flag(flag.clone()), None)?;
     }
     layers.finish()?;
+    layers.settings.store = layers.settings.store.absolute();
     Ok(Effective { settings: layers.settings, provenance: layers.provenance, file, warnings })
 }
 
@@ -105,6 +102,19 @@ fn find(environment: &Environment, named: Option<&Path>) -> Option<PathBuf> {
         .map(Path::to_owned)
         .or_else(|| environment.get(environment::CONFIG).map(PathBuf::from))
         .or_else(|| searched(environment).into_iter().find(|path| path.is_file()))
+}
+
+/// Where records are kept when nobody says where: in the user's state folder (XDG Base Directory), wherever the command
+/// is run. Without a home folder it is the current one.
+fn default_store(environment: &Environment) -> StoreLocation {
+    let absolute = |name| environment.get(name).map(Path::new).filter(|path| path.is_absolute());
+    let folder = absolute("XDG_STATE_HOME")
+        .map(Path::to_owned)
+        .or_else(|| absolute("HOME").map(|home| home.join(".local").join("state")));
+    folder.map_or_else(
+        || StoreLocation::sqlite(STORE_FILE),
+        |folder| StoreLocation::in_own_folder(folder.join("endmark").join(STORE_FILE)),
+    )
 }
 
 /// Where a configuration file is looked for when none is named, in order.

@@ -66,7 +66,7 @@ fn is_answered_on_signals(command: &Command) -> bool {
         | Command::Report(_)
         | Command::Usage(_)
         | Command::Config(_)
-        | Command::Doctor
+        | Command::Doctor(_)
         | Command::Completions { .. }
         | Command::Man { .. } => true,
     }

@@ -59,17 +59,17 @@ struct Waiting {
 }
 
 /// What is to be done in one transaction.
-pub(super) struct Work {
-    pub(super) writes: Vec<Box<dyn Write>>,
-    pub(super) rows: Vec<Row>,
+pub(crate) struct Work {
+    pub(crate) writes: Vec<Box<dyn Write>>,
+    pub(crate) rows: Vec<Row>,
     /// Nothing comes any more.
-    pub(super) is_closing: bool,
+    pub(crate) is_closing: bool,
     /// And nothing is left.
-    pub(super) is_last: bool,
+    pub(crate) is_last: bool,
 }
 
 impl Queue {
-    pub(super) fn new(writes: usize) -> Self {
+    pub(crate) fn new(writes: usize) -> Self {
         Self {
             state: Mutex::default(),
             wake: Condvar::new(),
@@ -79,7 +79,7 @@ impl Queue {
     }
 
     /// Queues a write; waits while the queue is full.
-    pub(super) async fn write(&self, write: Box<dyn Write>) -> Result<(), StoreError> {
+    pub(crate) async fn write(&self, write: Box<dyn Write>) -> Result<(), StoreError> {
         let room = Arc::clone(&self.room).acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let mut state = self.lock();
         if state.closing {
@@ -109,7 +109,7 @@ impl Queue {
     }
 
     /// Takes no more writes; the receiver hears when the thread is through.
-    pub(super) fn close(&self) -> Option<oneshot::Receiver<()>> {
+    pub(crate) fn close(&self) -> Option<oneshot::Receiver<()>> {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.lock();
         if state.closing && self.room.is_closed() {
@@ -128,7 +128,7 @@ impl Queue {
     }
 
     /// Waits for something to do, or until it is time to look at the files.
-    pub(super) fn next(&self) -> Work {
+    pub(crate) fn next(&self) -> Work {
         let mut state = self.lock();
         let files = Instant::now() + FILES;
         loop {
@@ -159,7 +159,7 @@ impl Queue {
     }
 
     /// Puts rows back that could not be committed; they are tried again a little later.
-    pub(super) fn put_back(&self, rows: Vec<Row>) {
+    pub(crate) fn put_back(&self, rows: Vec<Row>) {
         let mut state = self.lock();
         for row in rows.into_iter().rev() {
             state.rows.push_front(row);
@@ -178,7 +178,7 @@ impl Queue {
     }
 
     /// Notes how the last transaction went; answers whether that is news.
-    pub(super) fn note(&self, failure: Option<StoreError>) -> bool {
+    pub(crate) fn note(&self, failure: Option<StoreError>) -> bool {
         self.failing.store(failure.is_some(), Ordering::Release);
         let mut state = self.lock();
         let is_news = state.failure != failure;
@@ -192,18 +192,18 @@ impl Queue {
     }
 
     /// Why the last transaction failed, if it did.
-    pub(super) fn failure(&self) -> Option<StoreError> {
+    pub(crate) fn failure(&self) -> Option<StoreError> {
         self.lock().failure.clone()
     }
 
     /// Writes and rows that wait.
-    pub(super) fn waiting(&self) -> (usize, usize) {
+    pub(crate) fn waiting(&self) -> (usize, usize) {
         let state = self.lock();
         (state.writes.len(), state.rows.len())
     }
 
     /// The thread is through, and takes no row any more: answers those that are left.
-    pub(super) fn end(&self) -> VecDeque<Row> {
+    pub(crate) fn end(&self) -> VecDeque<Row> {
         let mut state = self.lock();
         state.closing = true;
         state.writes.clear();
@@ -212,14 +212,14 @@ impl Queue {
     }
 
     /// Notes what became of the rows that were left; answers whoever waits for the end.
-    pub(super) fn left(&self, leftover: Leftover) -> Vec<oneshot::Sender<()>> {
+    pub(crate) fn left(&self, leftover: Leftover) -> Vec<oneshot::Sender<()>> {
         let mut state = self.lock();
         state.leftover = leftover;
         std::mem::take(&mut state.closers)
     }
 
     /// What the thread left behind; nothing before its end.
-    pub(super) fn leftover(&self) -> Leftover {
+    pub(crate) fn leftover(&self) -> Leftover {
         self.lock().leftover
     }
 

@@ -23,7 +23,7 @@ use crate::input::Input;
 
 /// Caps one output, or one a line.
 pub(crate) fn run(context: &Context, arguments: &Cap) -> Result<Outcome, CommandError> {
-    let effective = context.configuration(Vec::new())?;
+    let effective = context.configuration(arguments.store.overrides())?;
     let settings = &effective.settings;
     let asked = limits::of_arguments(arguments, &settings.cap)?;
     let input = Input::open(arguments.file.as_deref(), context.terminal)?;

@@ -11,6 +11,7 @@ use http::Request;
 use http_body_util::Full;
 
 use crate::answer::Answer;
+use crate::arguments::store::Doctor;
 use crate::checks::{self, Check};
 use crate::client::Client;
 use crate::config::{Effective, Environment, Settings, Upstream, reached};
@@ -22,8 +23,8 @@ use crate::runtime;
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Makes every check; none keeps the others from being made.
-pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
-    let effective = match context.configuration(Vec::new()) {
+pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, CommandError> {
+    let effective = match context.configuration(arguments.store.overrides()) {
         Ok(effective) => effective,
         Err(error) => {
             let check = Check::of_error("configuration", &error);
@@ -42,15 +43,14 @@ pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
 /// Whether the store can be used. One that does not exist yet is not created here.
 fn store(effective: &Effective) -> Check {
     let location = &effective.settings.store;
-    let folder = location.path().parent().filter(|folder| !folder.as_os_str().is_empty());
     match Reader::open(location) {
-        Err(StoreError::NoFile { .. }) if folder.is_none_or(std::path::Path::is_dir) => {
+        Err(StoreError::NoFile { .. }) if location.can_be_created() => {
             Check::passed("store", format!("`{location}` does not exist yet; `endmark serve` creates it"))
         }
         Err(StoreError::NoFile { .. }) => Check::failed(
             "store",
             format!("the folder of `{location}` does not exist"),
-            "Create the folder, or name another file with `store`.",
+            "Create the folder, or name another file with `--store` or the key `store`.",
         ),
         Err(error) => told_by_store(&error),
         Ok(reader) => match reader.check() {

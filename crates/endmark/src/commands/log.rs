@@ -23,7 +23,7 @@ use crate::terminal::Painter;
 
 /// Lists recoveries, or explains one.
 pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandError> {
-    let effective = context.configuration(Vec::new())?;
+    let effective = context.configuration(arguments.store.overrides())?;
     let warnings = configuration_warnings(&effective);
     let reader = Reader::open(&effective.settings.store).map_err(|error| CommandError::of_store(&error))?;
     let painter = context.terminal.output;

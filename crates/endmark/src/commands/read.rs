@@ -23,7 +23,7 @@ const LARGEST_DOCUMENT_BYTES: u64 = 256 << 20;
 
 /// Reads a part of a kept output.
 pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, CommandError> {
-    let effective = context.configuration(Vec::new())?;
+    let effective = context.configuration(arguments.store.overrides())?;
     let settings = &effective.settings;
     let limits = limits(arguments, settings)?;
     let handle = Handle::parse(&arguments.handle).ok_or_else(|| unknown(&arguments.handle))?;

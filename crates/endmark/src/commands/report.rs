@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use crate::answer::{Answer, to_data};
 use crate::arguments::Report as Arguments;
-use crate::config::Override;
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 
@@ -18,7 +17,7 @@ sent again, and at most [resume] continuation_tokens come back; where no tokens 
 /// Reads the ledger and says what is in it.
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, CommandError> {
     let seconds = seconds(&arguments.since)?;
-    let effective = context.configuration(Override::of_store(arguments.store.as_ref()))?;
+    let effective = context.configuration(arguments.store.overrides())?;
     let failed = |error| CommandError::of_store(&error);
     let reader = Reader::open(&effective.settings.store).map_err(failed)?;
     let read = reader.usage_since(seconds).map_err(failed)?;

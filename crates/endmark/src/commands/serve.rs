@@ -137,13 +137,13 @@ fn configuration(context: &Context, arguments: &Serve) -> Result<Effective, Comm
     let is_upstream_named = arguments.upstream.is_some();
     let flags = [
         arguments.listen.clone().map(|value| set("--listen", "listen", value)),
-        arguments.store.clone().map(|value| set("--store", "store", value)),
         arguments
             .upstream
             .clone()
             .map(|url| set("--upstream", &format!("upstreams.{NAMED_UPSTREAM}.base_url"), url)),
     ];
-    let mut effective = context.configuration(flags.into_iter().flatten().collect())?;
+    let flags = flags.into_iter().flatten().chain(arguments.store.overrides()).collect();
+    let mut effective = context.configuration(flags)?;
     if is_upstream_named {
         effective.settings.upstreams.retain(|upstream| upstream.name == NAMED_UPSTREAM);
     }

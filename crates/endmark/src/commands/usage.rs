@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::answer::{Answer, to_data};
 use crate::arguments::Usage as Arguments;
-use crate::config::{Override, models};
+use crate::config::models;
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 use sums::{Sums, Total};
@@ -34,7 +34,7 @@ pub(in crate::commands) struct Report {
 
 /// Reads the ledger and sums it.
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, CommandError> {
-    let effective = context.configuration(Override::of_store(arguments.store.as_ref()))?;
+    let effective = context.configuration(arguments.store.overrides())?;
     let failed = |error| CommandError::of_store(&error);
     let reader = Reader::open(&effective.settings.store).map_err(failed)?;
     let moment = |typed: &Option<String>, ever: &str| match typed {

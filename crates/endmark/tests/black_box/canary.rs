@@ -208,7 +208,7 @@ async fn no_secret_comes_out_anywhere() {
     assert!(String::from_utf8_lossy(&logged).contains("TRACE hyper"), "it was logged in all detail");
     assert_clean("the log", &logged);
     for name in ["endmark.db", "endmark.db-wal"] {
-        if let Ok(bytes) = fs::read(place.path().join(name)) {
+        if let Ok(bytes) = fs::read(place.store().with_file_name(name)) {
             assert_clean(name, &bytes);
         }
     }
@@ -273,12 +273,12 @@ async fn no_secret_that_a_reply_repeats_is_stored_or_logged() {
     }
     Command::new("kill").args(["-TERM", &served.child.id().to_string()]).status().unwrap();
     assert_eq!(served.child.wait().unwrap().code(), Some(0));
-    let stored = fs::read(place.path().join("endmark.db")).unwrap();
+    let stored = fs::read(place.store()).unwrap();
     assert_clean("the store", &stored);
     // Nor the beginning of one, where the text that it stood in was clipped.
     assert!(memchr::memmem::find(&stored, b"canary").is_none());
     assert_clean("the log", &fs::read(&log).unwrap());
-    let calls = Reader::open(&StoreLocation::sqlite(place.path().join("endmark.db"))).unwrap();
+    let calls = Reader::open(&StoreLocation::sqlite(place.store())).unwrap();
     let answered = calls.recent_calls(1_000).unwrap();
     assert!(answered.len() > 24 && answered.iter().any(|call| call.answered_model.is_some()), "{answered:?}");
     assert!(memchr::memmem::find(&stored, b"The harbour").is_some(), "texts were kept");

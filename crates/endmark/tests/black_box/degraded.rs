@@ -74,7 +74,7 @@ impl Running {
     fn stop(self, calls: usize) -> String {
         let (code, said) = self.served.end("-TERM");
         assert_eq!(code, Some(0));
-        let reader = Reader::open(&StoreLocation::sqlite(self.place.path().join("endmark.db"))).unwrap();
+        let reader = Reader::open(&StoreLocation::sqlite(self.place.store())).unwrap();
         assert_eq!(reader.check().unwrap(), Vec::<String>::new());
         assert_eq!(reader.recent_calls(100_000).unwrap().len(), calls);
         said
@@ -108,7 +108,7 @@ impl Drop for Lock {
 fn a_store_that_blocks_holds_up_no_reply_for_long() {
     in_runtime(async {
         let running = Running::start().await;
-        let lock = Lock::take(&running.place.path().join("endmark.db"));
+        let lock = Lock::take(&running.place.store());
         for _ in 0..20 {
             running.ask(false).await;
         }
@@ -116,15 +116,14 @@ fn a_store_that_blocks_holds_up_no_reply_for_long() {
         assert_eq!(running.ready().await["status"], "degraded");
         drop(lock);
         running.well_again().await;
-        let place = running.place.path().to_owned();
         // A resumed reply is two calls or more; each has its row.
-        let calls = 20 + calls_of_the_cut(&place);
+        let calls = 20 + calls_of_the_cut(&running.place);
         running.stop(calls);
     });
 }
 
-fn calls_of_the_cut(place: &Path) -> usize {
-    let reader = Reader::open(&StoreLocation::sqlite(place.join("endmark.db"))).unwrap();
+fn calls_of_the_cut(place: &Place) -> usize {
+    let reader = Reader::open(&StoreLocation::sqlite(place.store())).unwrap();
     let rows = reader.recent_calls(1_000).unwrap();
     let cut = rows.iter().find(|row| row.verdict.as_deref() == Some("cut")).unwrap();
     let calls = reader.calls_of(&cut.request_id).unwrap().len();
@@ -244,7 +243,7 @@ fn rows_that_nothing_takes_at_the_end_are_said_to_be_lost() {
             "{said}"
         );
         drop(faults);
-        let location = StoreLocation::sqlite(place.path().join("endmark.db"));
+        let location = StoreLocation::sqlite(place.store());
         drop(endmark_store::Store::open(&location).unwrap());
         let reader = Reader::open(&location).unwrap();
         assert_eq!(reader.check().unwrap(), Vec::<String>::new());
@@ -258,7 +257,7 @@ fn rows_that_the_slate_takes_at_the_end_are_there_after_the_next_start() {
         let running = Running::start().await;
         running.ask(false).await;
         running.well_again().await;
-        let journal = running.place.path().join("endmark.db-wal");
+        let journal = running.place.store().with_extension("db-wal");
         let faults = Faults::inject_into(&journal, running.served.id(), "pwrite64", "ENOSPC");
         for _ in 0..6 {
             running.ask(false).await;
@@ -268,7 +267,7 @@ fn rows_that_the_slate_takes_at_the_end_are_there_after_the_next_start() {
         assert_eq!(code, Some(0), "{said}");
         assert!(said.contains("wait on the slate"), "{said}");
         drop(faults);
-        let location = StoreLocation::sqlite(place.path().join("endmark.db"));
+        let location = StoreLocation::sqlite(place.store());
         drop(endmark_store::Store::open(&location).unwrap());
         assert_eq!(Reader::open(&location).unwrap().recent_calls(100).unwrap().len(), 7);
     });
@@ -278,7 +277,7 @@ fn rows_that_the_slate_takes_at_the_end_are_there_after_the_next_start() {
 fn records_of_replies_cut_while_the_disk_is_full_come_later_or_are_said_to_be_lost() {
     in_runtime(async {
         let running = Running::start().await;
-        let log = StoreLocation::sqlite(running.place.path().join("endmark.db"));
+        let log = StoreLocation::sqlite(running.place.store());
         let recorded = || Reader::open(&log).unwrap().recent(9, &LogFilter::default()).unwrap();
         let faults = Faults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
         for _ in 0..4 {

@@ -151,7 +151,7 @@ fn what_is_cut_off_is_told_to_its_clients_and_stands_in_the_ledger_before_the_en
             assert_eq!((reply.status, error.as_str()), (503, Some("endmark_stopping")), "{}", reply.text());
             assert_eq!(reply.header("retry-after"), Some("1"));
         }
-        let store = Reader::open(&StoreLocation::sqlite(place.path().join("endmark.db"))).unwrap();
+        let store = Reader::open(&StoreLocation::sqlite(place.store())).unwrap();
         let rows = store.recent_calls(9).unwrap();
         let ends: Vec<&str> = rows.iter().map(|row| row.ending.as_str()).collect();
         assert_eq!(ends, ["interrupted"; 5]);

@@ -290,7 +290,7 @@ fn what_is_written_down_names_the_format() {
             assert!(metrics.text().contains(&line), "{}", metrics.text());
             let (code, _) = running.served.end("-TERM");
             assert_eq!(code, Some(0));
-            let store = StoreLocation::sqlite(running.place.path().join("endmark.db"));
+            let store = StoreLocation::sqlite(running.place.store());
             let reader = Reader::open(&store).unwrap();
             let calls = reader.recent_calls(10).unwrap();
             assert_eq!(calls.len(), 2);

@@ -96,7 +96,7 @@ async fn kill_once(wait: Duration) {
         waiting.abort();
     }
 
-    let location = StoreLocation::sqlite(place.path().join("endmark.db"));
+    let location = StoreLocation::sqlite(place.store());
     for _ in 0..2 {
         // The second start finds nothing more.
         Store::open(&location).unwrap().close().await;

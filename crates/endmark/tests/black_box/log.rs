@@ -13,7 +13,7 @@ use crate::serve::{Served, in_runtime};
 /// A store with one reply that was cut and resumed.
 fn recorded() -> Place {
     let place = Place::new();
-    let location = StoreLocation::sqlite(place.path().join("endmark.db"));
+    let location = StoreLocation::in_own_folder(place.store());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let store = Store::open(&location).unwrap();

@@ -32,6 +32,7 @@ mod run;
 mod serve;
 mod setup;
 mod stitch;
+mod store_place;
 mod store_removed;
 mod tls;
 mod usage;

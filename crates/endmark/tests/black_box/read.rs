@@ -40,7 +40,7 @@ fn the_marker_names_a_way_to_read_the_rest() {
         whole += &run.output;
     }
     assert_eq!(whole, text);
-    let mode = std::fs::metadata(place.path().join("endmark.db")).unwrap().permissions().mode();
+    let mode = std::fs::metadata(place.store()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
@@ -137,8 +137,7 @@ fn a_handle_that_is_unknown_foreign_or_expired_is_refused() {
     assert_eq!(unknown.0, "unknown_handle");
     assert_eq!(refused("7"), unknown);
     let change = |sql: &str| {
-        let changed =
-            std::process::Command::new("sqlite3").arg(place.path().join("endmark.db")).arg(sql).status();
+        let changed = std::process::Command::new("sqlite3").arg(place.store()).arg(sql).status();
         assert!(changed.unwrap().success());
     };
     change("UPDATE outputs SET owner = 'somebody'");
@@ -149,26 +148,27 @@ fn a_handle_that_is_unknown_foreign_or_expired_is_refused() {
     assert_eq!(place.run(&["read", &handle]).code, 0);
     let empty = Place::new();
     assert_eq!(empty.run(&["read", other]).code, 4);
-    assert!(!empty.path().join("endmark.db").exists(), "a reader creates no store");
+    assert!(!empty.path().join(".local").exists(), "a reader creates no store");
 }
 
 #[test]
 fn nothing_is_stored_where_nothing_is_left_out_and_a_failing_store_hides_nothing() {
     let place = Place::new();
     assert_eq!(keep(&place, "all is well\n"), "");
-    assert!(!place.path().join("endmark.db").exists());
+    assert!(!place.store().exists());
     // More than is held in memory, and within its limit.
     let large = "x\n".repeat(800_000);
     let run = place.run_with_input(&["cap", "--max-chars", "2000000"], &large);
     assert_eq!(run.output, large);
     let kept = std::process::Command::new("sqlite3")
-        .args([place.path().join("endmark.db").to_str().unwrap(), "SELECT count(*) FROM outputs"])
+        .args([place.store().to_str().unwrap(), "SELECT count(*) FROM outputs"])
         .output()
         .unwrap();
     assert_eq!(kept.stdout, b"0\n");
 
     let broken = Place::new()
-        .with_file("endmark.db", "this is no database, and long enough to be seen as none".repeat(99));
+        .with_variable("ENDMARK_STORE", "sqlite:broken.db")
+        .with_file("broken.db", "this is no database, and long enough to be seen as none".repeat(99));
     let run = broken.run_with_input(&["cap", "--max-chars", "2000"], log(20_000));
     assert_eq!(run.code, 0);
     assert!(

@@ -41,6 +41,11 @@ impl Place {
         self.folder.path()
     }
 
+    /// The store that the command uses where it is told of no other.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.folder.path().join(".local/state/endmark/endmark.db")
+    }
+
     /// The command with these arguments, ready to be started.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_endmark"));

@@ -38,7 +38,7 @@ fn one_that_is_removed_is_missed_and_begun_anew() {
         running.ask(false).await;
         running.ask(true).await;
         written(&running).await;
-        remove(running.place.path());
+        remove(running.place.store().parent().unwrap());
         // Nobody asks for anything that is recorded.
         for _ in 0..400 {
             if running.metric("endmark_store_renewals_total").await == 1 {
@@ -58,7 +58,7 @@ fn one_that_is_removed_is_missed_and_begun_anew() {
         let (code, said) = running.served.end("-TERM");
         assert_eq!(code, Some(0), "{said}");
         assert!(said.contains("removed or replaced"), "{said}");
-        let reader = Reader::open(&StoreLocation::sqlite(running.place.path().join("endmark.db"))).unwrap();
+        let reader = Reader::open(&StoreLocation::sqlite(running.place.store())).unwrap();
         assert_eq!(reader.check().unwrap(), Vec::<String>::new());
         assert!(reader.recent_calls(100).unwrap().len() >= 3 + 2);
         assert_eq!(reader.recent(9, &LogFilter::default()).unwrap().len(), 1);

@@ -7,6 +7,8 @@ use clap::{Args, ValueEnum};
 use endmark_context::cap::FORMATS;
 use endmark_envelope::Limits;
 
+use crate::arguments::store::StoreArgument;
+
 /// The arguments of `cap`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Cap {
@@ -28,8 +30,10 @@ pub(crate) struct Cap {
     #[limits(skip)]
     pub(crate) keep: KeepChoice,
     /// Keep no copy of the full output
-    #[arg(long)]
+    #[arg(long, conflicts_with = "store")]
     pub(crate) no_store: bool,
+    #[command(flatten)]
+    pub(crate) store: StoreArgument,
     /// Read many outputs as JSON Lines, and answer each with a line
     #[arg(long)]
     pub(crate) batch: bool,

@@ -3,6 +3,7 @@
 use clap::Args;
 use endmark_envelope::Limits;
 
+use crate::arguments::store::StoreArgument;
 use crate::commands::cap::arguments::Most;
 
 /// The arguments of `read`.
@@ -16,6 +17,8 @@ pub(crate) struct Read {
     pub(crate) part: Part,
     #[command(flatten)]
     pub(crate) most: Most,
+    #[command(flatten)]
+    pub(crate) store: StoreArgument,
 }
 
 /// Which part is read; the first page where none is named.

@@ -4,19 +4,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, params};
 
-use super::NewOutput;
-use crate::error::Fault;
+use crate::engine::Fault;
+use crate::outputs::NewOutput;
 
 const SECONDS_A_DAY: i64 = 86_400;
 
 /// Seconds since 1970.
-pub(super) fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// Opens a row, and forgets what has expired.
-pub(super) fn begin(connection: &Connection, output: &NewOutput) -> Result<(), Fault> {
+pub(crate) fn begin(connection: &Connection, output: &NewOutput) -> Result<(), Fault> {
     forget(connection)?;
     connection
         .prepare_cached("INSERT INTO outputs (handle, owner, keep_days, last_used) VALUES (?1, ?2, ?3, ?4)")?
@@ -25,16 +25,16 @@ pub(super) fn begin(connection: &Connection, output: &NewOutput) -> Result<(), F
 }
 
 /// A piece as it is written.
-pub(super) struct Piece {
-    pub(super) ordinal: i64,
-    pub(super) first_byte: i64,
-    pub(super) first_line: i64,
-    pub(super) bytes: i64,
-    pub(super) content: Vec<u8>,
+pub(crate) struct Piece {
+    pub(crate) ordinal: i64,
+    pub(crate) first_byte: i64,
+    pub(crate) first_line: i64,
+    pub(crate) bytes: i64,
+    pub(crate) content: Vec<u8>,
 }
 
 /// Adds a piece; the output counts as used while it is written.
-pub(super) fn append(connection: &Connection, handle: &str, piece: &Piece) -> Result<(), Fault> {
+pub(crate) fn append(connection: &Connection, handle: &str, piece: &Piece) -> Result<(), Fault> {
     connection
         .prepare_cached(
             "INSERT INTO output_pieces (handle, ordinal, first_byte, first_line, bytes, content) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -44,7 +44,7 @@ pub(super) fn append(connection: &Connection, handle: &str, piece: &Piece) -> Re
 }
 
 /// Says that all of it is there.
-pub(super) fn finish(
+pub(crate) fn finish(
     connection: &Connection,
     handle: &str,
     format: &str,
@@ -60,7 +60,7 @@ pub(super) fn finish(
 }
 
 /// Notes that it was used.
-pub(super) fn touch(connection: &Connection, handle: &str) -> Result<(), Fault> {
+pub(crate) fn touch(connection: &Connection, handle: &str) -> Result<(), Fault> {
     connection
         .prepare_cached("UPDATE outputs SET last_used = ?2 WHERE handle = ?1")?
         .execute(params![handle, now()])?;
@@ -68,7 +68,7 @@ pub(super) fn touch(connection: &Connection, handle: &str) -> Result<(), Fault> 
 }
 
 /// Removes one.
-pub(super) fn discard(connection: &Connection, handle: &str) -> Result<(), Fault> {
+pub(crate) fn discard(connection: &Connection, handle: &str) -> Result<(), Fault> {
     connection.prepare_cached("DELETE FROM outputs WHERE handle = ?1")?.execute([handle])?;
     Ok(())
 }
@@ -86,6 +86,6 @@ pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
 }
 
 /// Whether an output that was last used then has expired.
-pub(super) fn has_expired(last_used: i64, keep_days: i64) -> bool {
+pub(crate) fn has_expired(last_used: i64, keep_days: i64) -> bool {
     keep_days > 0 && last_used.saturating_add(keep_days.saturating_mul(SECONDS_A_DAY)) < now()
 }

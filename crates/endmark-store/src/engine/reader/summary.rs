@@ -2,9 +2,9 @@
 
 use rusqlite::{Row, params};
 
+use crate::engine::Reader;
+use crate::engine::recoveries::natural;
 use crate::error::StoreError;
-use crate::reader::Reader;
-use crate::recoveries::natural;
 
 /// What is known of the requests of one day, upstream and model.
 #[derive(Debug, Clone, PartialEq, Eq)]

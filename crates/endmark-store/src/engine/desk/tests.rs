@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::error::Fault;
+use crate::engine::Fault;
 use crate::store::Tuning;
 use crate::{LogFilter, NoSecrets, Store, StoreError, StoreLocation};
 

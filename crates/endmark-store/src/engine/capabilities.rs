@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use crate::error::Fault;
+use crate::engine::Fault;
 
 /// What was learned last about prefill, if anything.
 pub(crate) fn prefill(connection: &Connection, upstream: &str, model: &str) -> Result<Option<String>, Fault> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use crate::error::Fault;
+use crate::engine::Fault;
 use crate::owner;
 use crate::records::{CutId, CutSettled, CutStarted, FinalStatus, Piece};
 

@@ -3,9 +3,9 @@
 use rusqlite::Row;
 
 use crate::calls::Tokens;
+use crate::engine::Reader;
+use crate::engine::recoveries::natural;
 use crate::error::StoreError;
-use crate::reader::Reader;
-use crate::recoveries::natural;
 
 /// A row of `usage`: one upstream call that is over, or was interrupted.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,11 +4,11 @@ use std::ops::{ControlFlow, Range};
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::Handle;
-use super::statements::has_expired;
+use crate::engine::Reader;
+use crate::engine::outputs::has_expired;
+use crate::engine::recoveries::natural;
 use crate::error::StoreError;
-use crate::reader::Reader;
-use crate::recoveries::natural;
+use crate::outputs::Handle;
 
 /// A kept output of the owner who asks for it. It blocks, as its reader does.
 #[derive(Debug)]

@@ -18,34 +18,34 @@ const MIGRATIONS: &[Migration] = &[
     Migration {
         version: 1,
         name: "partial_completion_log",
-        sql: include_str!("../migrations/0001_partial_completion_log.sqlite.sql"),
+        sql: include_str!("../../migrations/0001_partial_completion_log.sqlite.sql"),
     },
     Migration {
         version: 2,
         name: "recoveries",
-        sql: include_str!("../migrations/0002_recoveries.sqlite.sql"),
+        sql: include_str!("../../migrations/0002_recoveries.sqlite.sql"),
     },
     Migration {
         version: 3,
         name: "open_recoveries",
-        sql: include_str!("../migrations/0003_open_recoveries.sqlite.sql"),
+        sql: include_str!("../../migrations/0003_open_recoveries.sqlite.sql"),
     },
     Migration {
         version: 4,
         name: "capabilities",
-        sql: include_str!("../migrations/0004_capabilities.sqlite.sql"),
+        sql: include_str!("../../migrations/0004_capabilities.sqlite.sql"),
     },
-    Migration { version: 5, name: "usage", sql: include_str!("../migrations/0005_usage.sqlite.sql") },
+    Migration { version: 5, name: "usage", sql: include_str!("../../migrations/0005_usage.sqlite.sql") },
     Migration {
         version: 6,
         name: "usage_purpose",
-        sql: include_str!("../migrations/0006_usage_purpose.sqlite.sql"),
+        sql: include_str!("../../migrations/0006_usage_purpose.sqlite.sql"),
     },
-    Migration { version: 7, name: "outputs", sql: include_str!("../migrations/0007_outputs.sqlite.sql") },
+    Migration { version: 7, name: "outputs", sql: include_str!("../../migrations/0007_outputs.sqlite.sql") },
     Migration {
         version: 8,
         name: "usage_cache_writes",
-        sql: include_str!("../migrations/0008_usage_cache_writes.sqlite.sql"),
+        sql: include_str!("../../migrations/0008_usage_cache_writes.sqlite.sql"),
     },
 ];
 

@@ -3,9 +3,9 @@
 use rusqlite::{Connection, params};
 
 use crate::calls::{Call, Tokens};
-use crate::error::Fault;
+use crate::engine::Fault;
+use crate::engine::moment::utc;
 use crate::ledger::clipped;
-use crate::moment::utc;
 
 /// Rows forgotten in one transaction: others wait for milliseconds, not for seconds.
 const FORGOTTEN_AT_ONCE: u32 = 5_000;

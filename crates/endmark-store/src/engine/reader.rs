@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
-use crate::connection::open_for_reading;
+use crate::engine::connection::open_for_reading;
+use crate::engine::migrate;
+use crate::engine::recoveries::natural;
 use crate::error::StoreError;
 use crate::location::StoreLocation;
-use crate::migrate;
 use crate::records::{FinalStatus, LogRow, LoggedPiece, Piece, Recovery};
-use crate::recoveries::natural;
 
 pub use calls::UsageRow;
 pub use summary::{CutSummary, ResumeCost, UsageReport, UsageSummary};
@@ -48,6 +48,7 @@ const COLUMNS: &str = "SELECT l.id, l.task_id, l.turn_number, l.truncation_index
 impl Reader {
     /// Opens an existing store for reading.
     pub fn open(location: &StoreLocation) -> Result<Self, StoreError> {
+        let location = location.absolute();
         let path = location.path();
         let connection = open_for_reading(path)?;
         migrate::check(&connection, path)?;

@@ -1,46 +1,18 @@
 //! What is done where the store's files were removed, or others put in their place, while it is open.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 
 use super::Desk;
-use crate::connection::open_for_writing;
+use crate::engine::connection::open_for_writing;
+use crate::engine::moving_in::move_in;
 use crate::error::StoreError;
 use crate::files::Files;
 use crate::ledger::Slate;
-use crate::moving_in::move_in;
-
-/// How long it is said of a store that it was begun anew: metrics are read once or twice in this time.
-const SAID_FOR: Duration = Duration::from_mins(1);
-
-/// How often the files were begun anew, and when last.
-#[derive(Debug, Default)]
-pub(super) struct Renewals(Mutex<(u64, Option<Instant>)>);
-
-impl Renewals {
-    pub(super) fn count(&self) -> u64 {
-        self.lock().0
-    }
-
-    pub(super) fn was_lately(&self) -> bool {
-        self.lock().1.is_some_and(|last| last.elapsed() < SAID_FOR)
-    }
-
-    fn note(&self) {
-        let mut renewals = self.lock();
-        *renewals = (renewals.0 + 1, Some(Instant::now()));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, (u64, Option<Instant>)> {
-        // They are whole after every single operation, so a panic elsewhere cannot have spoilt them.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// The connection, with the pages of its journal counted: SQLite moves that by itself, too, but tells nobody where that
 /// fails.

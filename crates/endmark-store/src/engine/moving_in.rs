@@ -5,8 +5,9 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use crate::engine::{migrate, recoveries, usage};
 use crate::error::StoreError;
-use crate::{ledger, migrate, owner, recoveries, usage};
+use crate::{ledger, owner};
 
 /// Migrates, takes over what the dead left open, and registers, as it is told to, all under the database's write lock: two
 /// processes that start at once do it one after the other.

@@ -1,0 +1,47 @@
+//! What a statement fails with, and what that means to whoever asked.
+
+use std::path::Path;
+
+use rusqlite::ErrorCode;
+
+use crate::error::StoreError;
+use crate::records::CutId;
+
+/// What a statement can fail with, before it is known which file it is about.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// SQLite says no.
+    Sqlite(rusqlite::Error),
+    /// There is no such intent.
+    NoSuchCut(CutId),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl StoreError {
+    pub(crate) fn of_fault(path: &Path, fault: &Fault) -> Self {
+        match fault {
+            Fault::Sqlite(error) => Self::of_sqlite(path, error),
+            Fault::NoSuchCut(id) => Self::NoSuchCut(*id),
+        }
+    }
+
+    pub(crate) fn of_sqlite(path: &Path, error: &rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        let detail = error.to_string();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => Self::NotADatabase { path },
+            Some(ErrorCode::DatabaseCorrupt) => Self::Corrupt { path, detail },
+            Some(ErrorCode::DiskFull) => Self::Full { path },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+                Self::Denied { path, detail }
+            }
+            _ => Self::Failed { path, detail },
+        }
+    }
+}

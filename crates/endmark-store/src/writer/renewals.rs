@@ -1,0 +1,31 @@
+//! How often the files of a store were begun anew.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long it is said of a store that it was begun anew: metrics are read once or twice in this time.
+const SAID_FOR: Duration = Duration::from_mins(1);
+
+/// How often the files were begun anew, and when last.
+#[derive(Debug, Default)]
+pub(crate) struct Renewals(Mutex<(u64, Option<Instant>)>);
+
+impl Renewals {
+    pub(crate) fn count(&self) -> u64 {
+        self.lock().0
+    }
+
+    pub(crate) fn was_lately(&self) -> bool {
+        self.lock().1.is_some_and(|last| last.elapsed() < SAID_FOR)
+    }
+
+    pub(crate) fn note(&self) {
+        let mut renewals = self.lock();
+        *renewals = (renewals.0 + 1, Some(Instant::now()));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (u64, Option<Instant>)> {
+        // They are whole after every single operation, so a panic elsewhere cannot have spoilt them.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,34 @@
+//! `--store`: which store a command reads or writes.
+
+use clap::Args;
+use endmark_envelope::Limits;
+
+use crate::config::Override;
+
+/// Which store a command reads or writes.
+#[derive(Debug, Default, Args, Limits)]
+pub(crate) struct StoreArgument {
+    /// Use this store (key `store`; else the one in the user's state folder)
+    #[arg(long = "store", id = "store", value_name = "sqlite:PATH")]
+    #[limits(max_bytes = 4096)]
+    location: Option<String>,
+}
+
+impl StoreArgument {
+    /// What it sets in the configuration.
+    pub(crate) fn overrides(&self) -> Vec<Override> {
+        let typed = |value: &String| Override {
+            flag: "--store".to_owned(),
+            key: "store".to_owned(),
+            value: value.clone(),
+        };
+        self.location.as_ref().map(typed).into_iter().collect()
+    }
+}
+
+/// The arguments of `doctor`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) store: StoreArgument,
+}
