@@ -3,6 +3,7 @@
 pub mod cap;
 pub mod compact;
 pub mod conversation;
+pub mod count;
 mod models;
 mod moment;
 mod price;

@@ -13,10 +13,12 @@ use endmark_envelope::{Limits, TooLarge};
 use self::store::{Doctor, StoreArgument};
 use crate::commands::cap::arguments::Cap;
 use crate::commands::compact::arguments::Compact;
+use crate::commands::count::arguments::Count;
 use crate::commands::findings::arguments::Findings;
 use crate::commands::guard::arguments as guard;
 use crate::commands::read::arguments::Read;
 use crate::commands::setup::arguments::Setup;
+use crate::commands::usage::arguments::Usage;
 
 /// The formats a text can be in, as they are typed.
 const FORMATS: [&str; 7] = ["auto", "json", "jsonl", "markdown", "tags", "text", "marker"];
@@ -250,6 +252,14 @@ Examples:
 Calls for the rest of a cut reply are in it: `--by purpose` shows what they cost. A model without a price has none, and
 not 0; `[prices.\"NAME\"]` in the configuration gives it one.")]
     Usage(Usage),
+    /// Count the tokens of a text or a conversation, and what sending it costs
+    #[command(after_help = "\
+Examples:
+  endmark count --model gpt-5 README.md
+  endmark count --model claude-sonnet-5 --for anthropic_messages request.json --json | jq .data.usd
+
+Text for models with a published vocabulary is counted exactly (`exact`); all else is an estimate.")]
+    Count(Count),
     /// Show the effective configuration, and where each value came from
     #[command(
         args_conflicts_with_subcommands = true,
@@ -299,6 +309,7 @@ impl Command {
             Self::Compact(arguments) => arguments.check_limits(),
             Self::Report(arguments) => arguments.check_limits(),
             Self::Usage(arguments) => arguments.check_limits(),
+            Self::Count(arguments) => arguments.check_limits(),
             Self::Log(arguments) => arguments.store.check_limits(),
             Self::Doctor(arguments) => arguments.check_limits(),
             Self::Findings(arguments) => arguments.check_limits(),
@@ -503,59 +514,6 @@ pub(crate) struct Report {
     pub(crate) since: String,
     #[command(flatten)]
     pub(crate) store: StoreArgument,
-}
-
-/// The arguments of `usage`.
-#[derive(Debug, Args, Limits)]
-pub(crate) struct Usage {
-    /// By what calls are summed
-    #[arg(long, value_enum, default_value_t = UsageKey::Model)]
-    #[limits(skip)]
-    pub(crate) by: UsageKey,
-    /// Only calls from then on: a day, or so long ago (a number with m, h, d or w)
-    #[arg(long, value_name = "DAY|SPAN")]
-    #[limits(max_bytes = 32)]
-    pub(crate) since: Option<String>,
-    /// Only calls before then: a day, or so long ago
-    #[arg(long, value_name = "DAY|SPAN")]
-    #[limits(max_bytes = 32)]
-    pub(crate) until: Option<String>,
-    /// Print CSV
-    #[arg(long, conflicts_with = "json")]
-    pub(crate) csv: bool,
-    #[command(flatten)]
-    pub(crate) store: StoreArgument,
-}
-
-/// By what calls are summed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum UsageKey {
-    /// The session, by its hash
-    Session,
-    /// The model that was asked for
-    Model,
-    /// The client's key, by its hash
-    Key,
-    /// The upstream
-    Upstream,
-    /// The day, UTC
-    Day,
-    /// Why the call was made: reply, retry, fallback, resume, correction
-    Purpose,
-}
-
-impl UsageKey {
-    /// Its name in answers.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Session => "session",
-            Self::Model => "model",
-            Self::Key => "key",
-            Self::Upstream => "upstream",
-            Self::Day => "day",
-            Self::Purpose => "purpose",
-        }
-    }
 }
 
 /// The arguments of `config`.

@@ -4,6 +4,7 @@ pub(crate) mod cap;
 pub(crate) mod compact;
 mod completions;
 mod config;
+pub(crate) mod count;
 mod demo;
 mod detect;
 mod doctor;
@@ -20,7 +21,7 @@ mod schemas;
 mod serve;
 pub(crate) mod setup;
 mod stitch;
-mod usage;
+pub(crate) mod usage;
 
 use crate::answer::Outcome;
 use crate::arguments::Command;
@@ -46,6 +47,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Log(arguments) => log::run(context, &arguments).map(Outcome::from),
         Command::Report(arguments) => report::run(context, &arguments).map(Outcome::from),
         Command::Usage(arguments) => usage::run(context, &arguments).map(Outcome::from),
+        Command::Count(arguments) => count::run(context, &arguments).map(Outcome::from),
         Command::Config(arguments) => config::run(context, &arguments).map(Outcome::from),
         Command::Doctor(arguments) => doctor::run(context, &arguments).map(Outcome::from),
         Command::Completions { shell } => completions::run(shell).map(Outcome::from),

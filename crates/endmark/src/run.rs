@@ -65,6 +65,7 @@ fn is_answered_on_signals(command: &Command) -> bool {
         | Command::Log(_)
         | Command::Report(_)
         | Command::Usage(_)
+        | Command::Count(_)
         | Command::Config(_)
         | Command::Doctor(_)
         | Command::Completions { .. }

@@ -9,8 +9,8 @@ use schemars::Schema;
 use serde_json::Value;
 
 use super::{
-    cap, compact, completions, config, demo, detect, findings, guard, log, man, read, report, resume, serve,
-    setup, stitch, usage,
+    cap, compact, completions, config, count, demo, detect, findings, guard, log, man, read, report, resume,
+    serve, setup, stitch, usage,
 };
 use crate::checks;
 use crate::definition::definition;
@@ -27,6 +27,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("config-check", of_answer::<checks::Report<'_>>()),
         ("config-path", of_answer::<config::PathReport>()),
         ("config-show", of_answer::<config::Report<'_>>()),
+        ("count", of_answer::<count::Report>()),
         ("demo", of_answer::<demo::Report<'_>>()),
         ("detect", of_answer::<detect::Report<'_>>()),
         ("doctor", of_answer::<checks::Report<'_>>()),

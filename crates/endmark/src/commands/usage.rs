@@ -1,5 +1,6 @@
 //! `endmark usage`: tokens and dollars of upstream calls, by session, model, key, upstream, day or purpose. (CX-6)
 
+pub(crate) mod arguments;
 mod csv;
 mod sums;
 mod text;
@@ -8,10 +9,10 @@ use endmark_store::Reader;
 use serde::Serialize;
 
 use crate::answer::{Answer, to_data};
-use crate::arguments::Usage as Arguments;
 use crate::config::models;
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
+use arguments::Usage as Arguments;
 use sums::{Sums, Total};
 
 /// A moment before every row, and one after it.

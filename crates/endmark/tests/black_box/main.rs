@@ -8,6 +8,7 @@ mod cap;
 mod clouds;
 mod compact;
 mod config;
+mod count;
 mod degraded;
 mod demo;
 mod detect;

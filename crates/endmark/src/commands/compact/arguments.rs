@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use endmark_envelope::Limits;
 
 /// The wire formats a conversation can be in, as they are typed.
-const FORMATS: [&str; 4] = ["openai_chat", "openai_responses", "anthropic_messages", "gemini"];
+pub(crate) const FORMATS: [&str; 4] = ["openai_chat", "openai_responses", "anthropic_messages", "gemini"];
 
 /// The arguments of `compact`.
 #[derive(Debug, Args, Limits)]

@@ -1,7 +1,7 @@
 //! The sums as CSV (RFC 4180), for a spreadsheet.
 
+use super::arguments::UsageKey;
 use super::sums::Row;
-use crate::arguments::UsageKey;
 
 pub(super) fn text(by: UsageKey, rows: &[Row]) -> String {
     let mut text = format!(

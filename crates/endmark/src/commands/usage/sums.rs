@@ -7,8 +7,8 @@ use endmark_store::UsageRow;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::arguments::UsageKey;
 use crate::answer::to_data;
-use crate::arguments::UsageKey;
 use crate::error::CommandError;
 
 /// Bytes that count as a token where the provider reported none.

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::arguments::UsageKey;
 use super::sums::{Row, Total};
-use crate::arguments::UsageKey;
 use crate::terminal::{Paint, Painter, in_lines};
 
 /// Rows that are shown; `--json` and `--csv` have all.

@@ -1,0 +1,38 @@
+//! How many tokens a text, a request or an image has for a model, before the provider says so (CX-6).
+//!
+//! A count says whether it is exact. Text of models whose vocabulary is published is; all else is an estimate by the
+//! family of the model, whose figures stand with their source in [`Family`].
+
+mod family;
+mod image;
+mod request;
+
+pub use family::Family;
+pub use image::{Dimensions, dimensions};
+pub use request::{Unreadable, request};
+
+/// Tokens that were counted here, and not reported by a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    /// How many.
+    pub tokens: u64,
+    /// Whether the provider counts the same: else it is an estimate.
+    pub exact: bool,
+}
+
+/// Tokens of a text alone, as this model reads it.
+///
+/// ```
+/// use endmark_context::count::text;
+/// let counted = text("Keep the work whole.", "gpt-5");
+/// assert_eq!((counted.tokens, counted.exact), (5, true));
+/// // Current Claude models have more tokens for the same text; how many is estimated.
+/// assert!(text("Keep the work whole.", "claude-sonnet-5").tokens > 5);
+/// ```
+pub fn text(text: &str, model: &str) -> Count {
+    let family = Family::of(model);
+    Count { tokens: family.tokens(text), exact: family.is_exact() }
+}
+
+#[cfg(test)]
+mod tests;

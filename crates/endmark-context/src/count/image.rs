@@ -1,0 +1,120 @@
+//! How large an image is, from its first bytes: never from the length of its base64 text.
+
+use base64::Engine as _;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+
+/// Of a JPEG the size may stand behind a preview and a colour profile.
+const HEAD_BASE64_BYTES: usize = 256 << 10;
+
+/// Width and height in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dimensions {
+    /// Pixels from left to right.
+    pub width: u64,
+    /// Pixels from top to bottom.
+    pub height: u64,
+}
+
+impl Dimensions {
+    pub(super) fn long_edge(self) -> u64 {
+        self.width.max(self.height)
+    }
+
+    /// Scaled down until no edge is longer.
+    pub(super) fn within_edge(self, longest: u64) -> Self {
+        self.scaled(longest, self.long_edge())
+    }
+
+    /// Scaled down until the shorter edge is no longer than this.
+    pub(super) fn with_short_edge(self, longest: u64) -> Self {
+        self.scaled(longest, self.width.min(self.height))
+    }
+
+    fn scaled(self, to: u64, from: u64) -> Self {
+        if from <= to {
+            return self;
+        }
+        let scale = |edge: u64| (edge.saturating_mul(to) / from.max(1)).max(1);
+        Self { width: scale(self.width), height: scale(self.height) }
+    }
+
+    /// Squares of this edge that cover it.
+    pub(super) fn patches(self, edge: u64) -> u64 {
+        self.width.div_ceil(edge).saturating_mul(self.height.div_ceil(edge))
+    }
+}
+
+/// The size of an image in base64: PNG, JPEG, GIF or WebP; none where it is no such image.
+///
+/// ```
+/// use endmark_context::count::dimensions;
+/// let png = "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAUCAYAAAC07w7bAAAA";
+/// let size = dimensions(png).unwrap();
+/// assert_eq!((size.width, size.height), (10, 20));
+/// ```
+pub fn dimensions(base64: &str) -> Option<Dimensions> {
+    let end = base64.len().min(HEAD_BASE64_BYTES) / 4 * 4;
+    let head = base64.as_bytes().get(..end)?;
+    let config = GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true);
+    let bytes = GeneralPurpose::new(&base64::alphabet::STANDARD, config).decode(head).ok()?;
+    let found = png(&bytes).or_else(|| gif(&bytes)).or_else(|| webp(&bytes)).or_else(|| jpeg(&bytes));
+    found.filter(|size| size.width > 0 && size.height > 0)
+}
+
+fn number(bytes: &[u8], at: usize, length: usize, big_endian: bool) -> Option<u64> {
+    let bytes = bytes.get(at..at.checked_add(length)?)?;
+    let push = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+    Some(if big_endian { bytes.iter().fold(0, push) } else { bytes.iter().rev().fold(0, push) })
+}
+
+fn png(bytes: &[u8]) -> Option<Dimensions> {
+    bytes.starts_with(b"\x89PNG\r\n\x1a\n").then_some(())?;
+    Some(Dimensions { width: number(bytes, 16, 4, true)?, height: number(bytes, 20, 4, true)? })
+}
+
+fn gif(bytes: &[u8]) -> Option<Dimensions> {
+    (bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a")).then_some(())?;
+    Some(Dimensions { width: number(bytes, 6, 2, false)?, height: number(bytes, 8, 2, false)? })
+}
+
+/// Lossy, lossless and extended files say it in three ways.
+fn webp(bytes: &[u8]) -> Option<Dimensions> {
+    (bytes.starts_with(b"RIFF") && bytes.get(8..12)? == b"WEBP").then_some(())?;
+    let (width, height) = match bytes.get(12..16)? {
+        b"VP8 " => (number(bytes, 26, 2, false)? & 0x3fff, number(bytes, 28, 2, false)? & 0x3fff),
+        b"VP8L" => {
+            let bits = number(bytes, 21, 4, false)?;
+            ((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1)
+        }
+        b"VP8X" => (number(bytes, 24, 3, false)? + 1, number(bytes, 27, 3, false)? + 1),
+        _ => return None,
+    };
+    Some(Dimensions { width, height })
+}
+
+/// Segment after segment, to the one that begins a frame.
+fn jpeg(bytes: &[u8]) -> Option<Dimensions> {
+    bytes.starts_with(b"\xff\xd8").then_some(())?;
+    let mut at = 2;
+    loop {
+        let marker = match (bytes.get(at)?, *bytes.get(at + 1)?) {
+            (0xff, 0xff) => {
+                at += 1;
+                continue;
+            }
+            (0xff, marker) => marker,
+            _ => return None,
+        };
+        let begins_frame = (0xc0..=0xcf).contains(&marker) && !matches!(marker, 0xc4 | 0xc8 | 0xcc);
+        if begins_frame {
+            return Some(Dimensions {
+                height: number(bytes, at + 5, 2, true)?,
+                width: number(bytes, at + 7, 2, true)?,
+            });
+        }
+        at += 2 + usize::try_from(number(bytes, at + 2, 2, true)?).ok()?;
+    }
+}

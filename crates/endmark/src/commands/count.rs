@@ -1,0 +1,79 @@
+//! `endmark count`: how many tokens a text or a conversation has for a model, and what sending it costs. (CX-6)
+
+pub(crate) mod arguments;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use endmark_context::count::{self, Family};
+use endmark_context::{Moment, Tokens, dollars};
+use endmark_wire::conversation::Dialogue;
+use endmark_wire::format;
+use serde::Serialize;
+
+use self::arguments::Count;
+use crate::answer::{Answer, to_data};
+use crate::config::models;
+use crate::context::{Context, configuration_warnings};
+use crate::error::CommandError;
+use crate::input::Input;
+
+/// What it answers.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::commands) struct Report {
+    /// Tokens of the prompt that this would be.
+    tokens: u64,
+    /// Whether the provider counts the same; else it is an estimate.
+    exact: bool,
+    /// Dollars with nine places for sending them, without a reply and without a cache; null for a model without a price.
+    usd: Option<String>,
+    /// How they were counted: a published vocabulary, or the family of the estimate.
+    counted_as: &'static str,
+    /// The day that the table of prices is from.
+    prices_as_of: String,
+}
+
+/// Counts what is named.
+pub(crate) fn run(context: &Context, arguments: &Count) -> Result<Answer, CommandError> {
+    let effective = context.configuration(Vec::new())?;
+    let models = models(&effective.settings);
+    let text = Input::open(arguments.file.as_deref(), context.terminal)?.text()?;
+    let model = arguments.model.as_str();
+    let counted = match &arguments.format {
+        None => count::text(&text, model),
+        Some(name) => conversation(name, &text, model)?,
+    };
+    let tokens = Tokens { prompt: counted.tokens, ..Tokens::default() };
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = Moment::from_unix_seconds(since_epoch.as_secs());
+    let cost = models.find(model).and_then(|model| model.prices.cost(&tokens, now, None));
+    let report = Report {
+        tokens: counted.tokens,
+        exact: counted.exact,
+        usd: cost.map(|cost| dollars(cost.nano_usd)),
+        counted_as: Family::of(model).name(),
+        prices_as_of: models.as_of().to_owned(),
+    };
+    let said = said(&report);
+    Ok(Answer::yes(to_data(&report)?, said).with_warnings(configuration_warnings(&effective)))
+}
+
+/// A conversation is counted whatever its format; that it is one of the named format is checked.
+fn conversation(name: &str, body: &str, model: &str) -> Result<count::Count, CommandError> {
+    let bad = |message: String| {
+        CommandError::input("not_a_conversation", message, "Without `--for` it is counted as a text.")
+    };
+    let format = format::named(name).ok_or_else(|| bad(format!("there is no wire format `{name}`")))?;
+    Dialogue::read(format, body.as_bytes()).map_err(|error| bad(error.to_string()))?;
+    count::request(body, model).map_err(|error| bad(error.to_string()))
+}
+
+/// The same for people.
+fn said(report: &Report) -> String {
+    let about = if report.exact { "" } else { "about " };
+    let cost = match &report.usd {
+        Some(usd) => format!("${usd} to send, at the prices of {}", report.prices_as_of),
+        None => "no price is known".to_owned(),
+    };
+    format!("{about}{} tokens (counted as {}); {cost}\n", report.tokens, report.counted_as)
+}

@@ -1,0 +1,59 @@
+//! What can be typed behind `endmark usage`.
+
+use clap::{Args, ValueEnum};
+use endmark_envelope::Limits;
+
+use crate::arguments::store::StoreArgument;
+
+/// The arguments of `usage`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Usage {
+    /// By what calls are summed
+    #[arg(long, value_enum, default_value_t = UsageKey::Model)]
+    #[limits(skip)]
+    pub(crate) by: UsageKey,
+    /// Only calls from then on: a day, or so long ago (a number with m, h, d or w)
+    #[arg(long, value_name = "DAY|SPAN")]
+    #[limits(max_bytes = 32)]
+    pub(crate) since: Option<String>,
+    /// Only calls before then: a day, or so long ago
+    #[arg(long, value_name = "DAY|SPAN")]
+    #[limits(max_bytes = 32)]
+    pub(crate) until: Option<String>,
+    /// Print CSV
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+    #[command(flatten)]
+    pub(crate) store: StoreArgument,
+}
+
+/// By what calls are summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UsageKey {
+    /// The session, by its hash
+    Session,
+    /// The model that was asked for
+    Model,
+    /// The client's key, by its hash
+    Key,
+    /// The upstream
+    Upstream,
+    /// The day, UTC
+    Day,
+    /// Why the call was made: reply, retry, fallback, resume, correction
+    Purpose,
+}
+
+impl UsageKey {
+    /// Its name in answers.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Model => "model",
+            Self::Key => "key",
+            Self::Upstream => "upstream",
+            Self::Day => "day",
+            Self::Purpose => "purpose",
+        }
+    }
+}

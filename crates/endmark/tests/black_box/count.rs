@@ -1,0 +1,40 @@
+//! `count`: tokens and dollars of a text or a conversation, before anything is sent.
+
+use serde_json::{Value, json};
+
+use crate::run::Place;
+
+fn counted(arguments: &[&str], input: &str) -> Value {
+    let run = Place::new().run_with_input(&[&["count", "--json"], arguments].concat(), input);
+    assert_eq!(run.code, 0, "{}", run.output);
+    run.envelope()["data"].clone()
+}
+
+#[test]
+fn a_text_has_its_tokens_and_what_they_cost() {
+    // A million and one tokens; the text is one that OpenAI's vocabulary cannot shorten.
+    let text = " the".repeat(1_000);
+    let data = counted(&["--model", "gpt-5"], &text);
+    assert_eq!((&data["tokens"], &data["exact"]), (&json!(1_000), &json!(true)));
+    // $1.25 a million.
+    assert_eq!(data["usd"], "0.001250000");
+    let data = counted(&["--model", "claude-sonnet-5"], &text);
+    assert!(data["tokens"].as_u64().unwrap() > 1_000);
+    assert_eq!(data["exact"], false);
+    let data = counted(&["--model", "a-model-of-nobody"], &text);
+    assert_eq!(data["usd"], Value::Null, "no price is not a price of 0");
+}
+
+#[test]
+fn a_conversation_is_checked_against_its_format_and_counted() {
+    let body = json!({"model": "gpt-5", "messages": [{"role": "user", "content": "the ".repeat(500)}]});
+    let data = counted(&["--model", "gpt-5", "--for", "openai_chat"], &body.to_string());
+    let tokens = data["tokens"].as_u64().unwrap();
+    assert!((500..=520).contains(&tokens), "{tokens}");
+    assert_eq!(data["exact"], false);
+    let place = Place::new();
+    let run = place.run_with_input(&["count", "--model", "m", "--for", "gemini", "--json"], body.to_string());
+    assert_eq!((run.code, run.envelope()["error"]["code"].as_str()), (2, Some("not_a_conversation")));
+    let people = place.run_with_input(&["count", "--model", "claude-sonnet-5"], "Keep the work whole.");
+    assert!(people.output.starts_with("about "), "{}", people.output);
+}
