@@ -37,7 +37,11 @@ pub(crate) use settings::{Cap as CapSettings, Settings, Upstream};
 pub(crate) use show::{Shown, shown};
 
 /// The name of the store's file.
-pub(crate) const STORE_FILE: &str = "endmark.db";
+const STORE_FILE: &str = "endmark.db";
+
+/// Where it is by default, as people read it in the documentation: which folder that is, the environment says when the
+/// configuration is read.
+pub(crate) const SHOWN_STORE: &str = "~/.local/state/endmark/endmark.db";
 
 /// The configuration as it is in effect.
 #[derive(Debug)]

@@ -209,7 +209,7 @@ impl Default for Settings {
             allowed_hosts: gateway.allowed_hosts,
             allowed_origins: gateway.allowed_origins,
             tls: Tls::default(),
-            store: StoreLocation::sqlite(super::STORE_FILE),
+            store: StoreLocation::sqlite(super::SHOWN_STORE),
             ca_file: None,
             upstreams: Vec::new(),
             has_own_upstreams: false,
