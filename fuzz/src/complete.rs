@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use endmark_core::detect::detect;
-use endmark_core::{CompleteError, Completed, Format, UnfinishedKind, Verdict, complete};
+use endmark_text::detect::detect;
+use endmark_text::{CompleteError, Completed, Format, UnfinishedKind, Verdict, complete};
 use endmark_wire::json::{Kind, Value};
 
 use crate::input::Numbers;

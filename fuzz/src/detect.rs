@@ -1,7 +1,7 @@
 //! Detection (PC-1, PC-2): the input is the text, in every format.
 
-use endmark_core::detect::{Detector, detect};
-use endmark_core::{Format, InToken, Truncation, Verdict};
+use endmark_text::detect::{Detector, detect};
+use endmark_text::{Format, InToken, Truncation, Verdict};
 
 use crate::input::{Numbers, is_value};
 

@@ -1,7 +1,7 @@
 //! Detection against other parsers (PC-1): every disagreement is one that has a name.
 
-use endmark_core::detect::detect;
-use endmark_core::{Format, InToken, Verdict};
+use endmark_text::detect::detect;
+use endmark_text::{Format, InToken, Verdict};
 use jiter::{JsonErrorType, JsonValue};
 use serde::de::IgnoredAny;
 

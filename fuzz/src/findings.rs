@@ -1,6 +1,6 @@
 //! A team's findings: any transcript is read, merged and reported; a beginning of it has no finding that the whole has not.
 
-use endmark_core::findings::{
+use endmark_findings::{
     Cut, Finding, FindingState, Handed, Merged, Position, Team, Transcript, Writing, compress,
     missing_checkpoints, read,
 };

@@ -1,7 +1,7 @@
 //! JSON views and edits in place: the input is the document (PC-9).
 
-use endmark_core::Format;
-use endmark_core::detect::Detector;
+use endmark_text::Format;
+use endmark_text::detect::Detector;
 use endmark_wire::edit::Edits;
 use endmark_wire::json::{Kind, Value};
 

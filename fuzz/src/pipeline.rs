@@ -1,11 +1,12 @@
 //! The machines that resume, validate and correct (PC-5, PC-6): the input is letters that name the policy, then the
 //! first reply and those that follow, each behind three letters of its own.
 
-use endmark_core::{
-    AskFailure, AskedFrom, Ending, ExhaustedCause, Format, Join, OnAmbiguous, PieceRole, Pipeline,
-    PipelineOutcome, PipelinePolicy, PipelineResult, PipelineStep, Reply, ResumeExhausted, ResumePolicy,
-    SchemaProblem, Stop, Validate, Wanted,
+use endmark_recovery::{
+    AskFailure, AskedFrom, Ending, ExhaustedCause, Join, OnAmbiguous, PieceRole, Pipeline, PipelineOutcome,
+    PipelinePolicy, PipelineResult, PipelineStep, Reply, ResumeExhausted, ResumePolicy, SchemaProblem, Stop,
+    Validate, Wanted,
 };
+use endmark_text::Format;
 
 use crate::input::{Numbers, parts};
 

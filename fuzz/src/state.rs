@@ -1,6 +1,6 @@
 //! Saved detectors (PC-2): the input is a text, or a saved state, a separator and a text that goes on from it.
 
-use endmark_core::detect::Detector;
+use endmark_text::detect::Detector;
 use serde_json::Value;
 
 use crate::detect::formats;

@@ -1,7 +1,8 @@
 //! Stitching (PC-4): the input is letters that name the format and where was asked, then the parts.
 
-use endmark_core::detect::detect;
-use endmark_core::{AskedFrom, Format, MergeError, Merged, Outcome, Verdict, merge_chunks, stitch};
+use endmark_recovery::{AskedFrom, MergeError, Merged, Outcome, merge_chunks, stitch};
+use endmark_text::detect::detect;
+use endmark_text::{Format, Verdict};
 
 use crate::input::parts;
 

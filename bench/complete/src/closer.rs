@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use endmark_core::{CompleteError, Format, complete};
+use endmark_text::{CompleteError, Format, complete};
 use jiter::{JsonValue, PartialMode};
 use serde_json::{Number, Value};
 

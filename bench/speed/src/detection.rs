@@ -6,8 +6,8 @@
 
 use actson::feeder::PushJsonFeeder;
 use actson::{JsonEvent, JsonParser};
-use endmark_core::Format;
-use endmark_core::detect::Detector;
+use endmark_text::Format;
+use endmark_text::detect::Detector;
 
 /// Endmark's detector: grammar, escapes and UTF-8, and where the text would have to be taken up again.
 pub fn endmark(document: &[u8]) {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use endmark_core::Format;
-use endmark_core::stitch::{AskedFrom, merge_chunks, stitch};
+use endmark_recovery::stitch::{AskedFrom, merge_chunks, stitch};
+use endmark_text::Format;
 use serde_json::json;
 
 use crate::documents::{Random, code};

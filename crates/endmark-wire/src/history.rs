@@ -4,7 +4,7 @@
 //! conversation with an error. So such arguments are closed before they go on: what was settled stays, what is not
 //! finished is named in a member of its own, and nothing is made up.
 
-use endmark_core::{CompleteError, Completed, Format, complete};
+use endmark_text::{CompleteError, Completed, Format, complete};
 
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};

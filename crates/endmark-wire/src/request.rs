@@ -4,7 +4,7 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use endmark_core::Format;
+use endmark_text::Format;
 
 use crate::ask::{Ask, Asked, Terms};
 use crate::edit::Edits;

@@ -1,6 +1,6 @@
 //! What a value is, told by its beginning.
 
-use endmark_core::{Format as TextFormat, Verdict, detect::detect};
+use endmark_text::{Format as TextFormat, Verdict, detect::detect};
 
 use super::json::Tape;
 use super::table::csv;

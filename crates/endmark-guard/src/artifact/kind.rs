@@ -1,7 +1,7 @@
 //! What a text is, by the name of its file or by itself.
 
-use endmark_core::detect::detect;
-use endmark_core::{Format, Verdict};
+use endmark_text::detect::detect;
+use endmark_text::{Format, Verdict};
 
 /// What a text is: it decides what is a sentence in it, and what a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Does a file of code or data stop inside of what it has opened?
 
-use endmark_core::detect::detect;
-use endmark_core::{Format, Verdict};
+use endmark_text::detect::detect;
+use endmark_text::{Format, Verdict};
 
 use crate::artifact::{Artifact, Kind};
 use crate::finding::{Check, Found};

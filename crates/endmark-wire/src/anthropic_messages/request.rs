@@ -1,6 +1,6 @@
 //! A Messages request, viewed.
 
-use endmark_core::Format;
+use endmark_text::Format;
 
 use super::content::{call_blocks, text_of};
 use crate::history::{CallMade, written};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use endmark_core::Stop;
+use endmark_recovery::Stop;
 use serde_json::value::RawValue;
 
 use super::content::{call_blocks, is_cited, last_call_at, last_part, text_blocks, text_of};

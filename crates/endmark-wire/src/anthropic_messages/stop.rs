@@ -1,6 +1,6 @@
 //! What a `stop_reason` means.
 
-use endmark_core::Stop;
+use endmark_recovery::Stop;
 
 use crate::json::Value;
 use crate::reply::Finish;
@@ -15,7 +15,7 @@ use crate::writer::End;
 /// finds a cut behind it.
 ///
 /// ```
-/// use endmark_core::Stop;
+/// use endmark_recovery::Stop;
 /// use endmark_wire::anthropic_messages::stop_of;
 /// assert_eq!(stop_of("max_tokens"), Stop::Limit);
 /// assert_eq!(stop_of("pause_turn"), Stop::Paused);

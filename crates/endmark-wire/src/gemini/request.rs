@@ -1,7 +1,7 @@
 //! A request, viewed. Google's servers take its fields in either spelling, `maxOutputTokens` or
 //! `max_output_tokens`.
 
-use endmark_core::Format;
+use endmark_text::Format;
 
 use super::candidate::{call_of, text_of};
 use super::schema::as_json_schema;

@@ -1,6 +1,6 @@
 //! What a `finishReason` means.
 
-use endmark_core::Stop;
+use endmark_recovery::Stop;
 
 use crate::json::Value;
 use crate::reply::Finish;
@@ -14,7 +14,7 @@ use crate::reply::Finish;
 /// - `OTHER` is none: the reply was broken off.
 ///
 /// ```
-/// use endmark_core::Stop;
+/// use endmark_recovery::Stop;
 /// use endmark_wire::gemini::stop_of;
 /// assert_eq!(stop_of("MAX_TOKENS", false), Some(Stop::Limit));
 /// assert_eq!(stop_of("STOP", true), Some(Stop::Sequence));

@@ -1,6 +1,6 @@
 //! A streamed reply, chunk by chunk.
 
-use endmark_core::Stop;
+use endmark_recovery::Stop;
 
 use super::candidate::{
     arguments_of, call_of, holds_more, is_grounded, is_in_pieces, is_thought, last_said, number,

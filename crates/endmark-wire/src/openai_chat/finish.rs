@@ -1,6 +1,6 @@
 //! What a server's words for the end of a choice mean.
 
-use endmark_core::Stop;
+use endmark_recovery::Stop;
 
 use crate::json::{Fields, Kind, Value};
 use crate::reply::Finish;
@@ -54,7 +54,7 @@ fn stopped_by(choice: &Fields<'_>) -> StoppedBy {
 /// - `error`, `abort` and DeepSeek's `insufficient_system_resource` are none: the reply was broken off.
 ///
 /// ```
-/// use endmark_core::Stop;
+/// use endmark_recovery::Stop;
 /// use endmark_wire::openai_chat::{StoppedBy, finish_of};
 /// assert_eq!(finish_of("length", StoppedBy::Unsaid, false), Some(Stop::Limit));
 /// assert_eq!(finish_of("stop", StoppedBy::Unsaid, true), Some(Stop::Sequence));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use endmark_core::Format;
+use endmark_text::Format;
 
 use super::content::text_of;
 use crate::edit::Edits;

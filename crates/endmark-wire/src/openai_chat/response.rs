@@ -18,7 +18,7 @@ use crate::response::Reply;
 /// A response as its server sent it (PC-9): a view, and the bytes themselves.
 ///
 /// ```
-/// use endmark_core::Stop;
+/// use endmark_recovery::Stop;
 /// use endmark_wire::openai_chat::{ChatRequest, ChatResponse, Usage};
 /// let request = ChatRequest::parse(br#"{"model":"m","messages":[]}"#)?;
 /// let body = br#"{"choices":[{"index":0,"message":{"content":"Hello, "},"finish_reason":"length"}], "x": 1.0}"#;

@@ -1,6 +1,6 @@
 //! A streamed reply, chunk by chunk.
 
-use endmark_core::Ending;
+use endmark_recovery::Ending;
 
 use super::choice::{index_of, reasoning_of, said};
 use super::content::{holds_more, text_of};

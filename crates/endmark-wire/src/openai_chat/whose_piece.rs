@@ -1,7 +1,7 @@
 //! Which call of a stream a piece belongs to.
 
-use endmark_core::detect::Detector;
-use endmark_core::{Format, Verdict};
+use endmark_text::detect::Detector;
+use endmark_text::{Format, Verdict};
 
 use super::tool_call::CallView;
 use crate::json::{Kind, Value};

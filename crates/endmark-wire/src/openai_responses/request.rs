@@ -1,6 +1,6 @@
 //! A request, viewed.
 
-use endmark_core::Format;
+use endmark_text::Format;
 
 use crate::history::{CallMade, written};
 use crate::json::{Fields, Kind, Value};

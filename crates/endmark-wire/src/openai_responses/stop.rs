@@ -1,6 +1,6 @@
 //! What the status of a response means.
 
-use endmark_core::Stop;
+use endmark_recovery::Stop;
 
 use crate::json::Value;
 use crate::reply::Finish;

@@ -127,7 +127,7 @@ impl Choice {
     /// Notes how the choice ended.
     pub(crate) fn end(&mut self, finish: Option<Finish>) {
         if let Some(finish) = finish {
-            self.refused |= finish.stop == Some(endmark_core::Stop::Refused);
+            self.refused |= finish.stop == Some(endmark_recovery::Stop::Refused);
             self.finish = Some(finish);
         }
     }

@@ -1,6 +1,6 @@
 //! What has come of a streamed reply, put together.
 
-use endmark_core::Ending;
+use endmark_recovery::Ending;
 
 use super::growth::append;
 use super::places::Places;
@@ -54,7 +54,7 @@ impl Fidelity {
 /// choice is [mendable](Choice::mendable) any more, while what comes is counted as before.
 ///
 /// ```
-/// use endmark_core::Ending;
+/// use endmark_recovery::Ending;
 /// use endmark_wire::reply::Received;
 /// let received = Received::new(1 << 20);
 /// assert_eq!((received.choices(), received.ending(0)), (&[][..], Ending::Dropped));

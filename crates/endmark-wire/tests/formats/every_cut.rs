@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use endmark_core::{Ending, Stop};
+use endmark_recovery::{Ending, Stop};
 use endmark_wire::reply::Choice;
 use endmark_wire::request::Request;
 use endmark_wire::writer::{ChoiceEnd, Closing, End, StreamError};

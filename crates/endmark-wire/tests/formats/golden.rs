@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use endmark_core::Format;
+use endmark_text::Format;
 use endmark_wire::ask::{Ask, Partial, PrefillVariant, Terms, ToolPrefill};
 use endmark_wire::json::Value;
 use endmark_wire::reply::{Choice, Event, Piece, ToolCall};

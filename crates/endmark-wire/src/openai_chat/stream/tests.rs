@@ -1,4 +1,4 @@
-use endmark_core::Stop;
+use endmark_recovery::Stop;
 
 use super::*;
 use crate::reply::ToolCall;
