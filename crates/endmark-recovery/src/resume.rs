@@ -10,6 +10,7 @@ mod machine;
 mod placing;
 mod policy;
 mod proof;
+mod recited;
 mod reply;
 mod restart;
 mod result;

@@ -48,6 +48,7 @@ pub use choices::candidates;
 pub use seam::{AskedFrom, MergeError, Merged, Seam, SeamStyle};
 pub use stream::{Certain, StitchStream};
 
+pub(crate) use fence::is_fence_line;
 pub(crate) use proven::merge_proven;
 pub(crate) use talk::{announces, speaks_of_the_reply};
 

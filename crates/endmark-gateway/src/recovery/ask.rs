@@ -365,7 +365,7 @@ impl<'a> Asker<'a> {
             so_far: "",
             demanded: None,
             join: None,
-            shown: Shown { length: 0, quoted_from: 0 },
+            asked: (Shown { length: 0, quoted_from: 0 }, ""),
             exact: false,
             closed: false,
             call: expected_call(self.suspect),

@@ -18,8 +18,8 @@ pub(super) struct Expected<'a> {
     pub(super) demanded: Option<&'a Format>,
     /// How an answer that repeats nothing is joined; none where it is no continuation.
     pub(super) join: Option<Join>,
-    /// How much of the text was shown, where it was asked for in words.
-    pub(super) shown: Shown,
+    /// How much of the text was shown, and the prompt, where it was asked for in words.
+    pub(super) asked: (Shown, &'a str),
     /// Whether an answer goes on from the joined text to the byte, behind what it repeats of it.
     pub(super) exact: bool,
     /// Nothing is handed on before all of the answer is there.

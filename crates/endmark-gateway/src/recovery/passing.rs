@@ -133,7 +133,7 @@ fn stitched(expected: &Expected<'_>) -> Way {
     let so_far = expected.so_far;
     let stream = match expected.join {
         Some(Join::Stitched(from)) => Joining::Stitched(StitchStream::new(so_far, format, from)),
-        Some(Join::Prompted) => Joining::Prompted(PromptedStream::new(so_far, expected.shown, format)),
+        Some(Join::Prompted) => Joining::Prompted(PromptedStream::new(so_far, expected.asked, format)),
         Some(Join::Shown) => Joining::Stitched(StitchStream::new(so_far, format, AskedFrom::Unknown)),
         Some(Join::InMessage) => Joining::Stitched(StitchStream::in_message(so_far, format)),
         Some(Join::Exact) | None => return Way::Closed,

@@ -3,16 +3,17 @@
 use super::proof::{Proof, Question};
 use super::shown::Shown;
 use crate::Format;
-use crate::stitch::{Certain, StitchStream};
+use crate::stitch::{Certain, StitchStream, is_fence_line};
 
 /// The answer to a prompt while it comes: it flows once it proved its seam (PC-4, PC-9).
 ///
 /// ```
-/// use endmark_recovery::{PromptedStream, Shown};
+/// use endmark_recovery::{PromptedStream, Shown, build_resume_prompt};
 /// use endmark_text::Format;
 ///
 /// let shown = Shown { length: 12, quoted_from: 0 };
-/// let mut stream = PromptedStream::new("The harbour was qui", shown, &Format::Text);
+/// let prompt = build_resume_prompt("The harbour", &Format::Text, None);
+/// let mut stream = PromptedStream::new("The harbour was qui", (shown, &prompt), &Format::Text);
 /// stream.push("The harbour ");
 /// assert!(stream.certain().is_none(), "what is held has not come yet");
 /// stream.push("was quiet, and the gulls had not yet found the boats.\n\nMira counted ");
@@ -22,6 +23,7 @@ use crate::stitch::{Certain, StitchStream};
 pub struct PromptedStream {
     so_far: String,
     shown: Shown,
+    prompt: String,
     format: Format,
     received: String,
     state: State,
@@ -37,11 +39,12 @@ enum State {
 }
 
 impl PromptedStream {
-    /// An answer of which nothing has come yet, to a prompt with which this much of `so_far` was shown.
-    pub fn new(so_far: &str, shown: Shown, format: &Format) -> Self {
+    /// An answer of which nothing has come yet, to this prompt, with which this much of `so_far` was shown.
+    pub fn new(so_far: &str, (shown, prompt): (Shown, &str), format: &Format) -> Self {
         Self {
             so_far: so_far.to_owned(),
             shown,
+            prompt: prompt.to_owned(),
             format: format.clone(),
             received: String::new(),
             state: State::Open,
@@ -69,7 +72,7 @@ impl PromptedStream {
     }
 
     fn look(&mut self) {
-        let question = Question::new(&self.so_far, self.shown, &self.format);
+        let question = Question::new(&self.so_far, self.shown, &self.format, &self.prompt);
         match question.proof(&self.received, false) {
             Proof::Open => {}
             Proof::Nothing
@@ -83,9 +86,7 @@ impl PromptedStream {
             }
             Proof::Doubtful { .. } | Proof::Nothing => self.state = State::Closed,
             Proof::Proven { start, rest_at, .. } => {
-                let fences =
-                    |line: &str| line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
-                let is_fenced = self.received.get(..start).unwrap_or_default().lines().any(fences);
+                let is_fenced = self.received.get(..start).unwrap_or_default().lines().any(is_fence_line);
                 let rest = self.received.get(rest_at..).unwrap_or_default();
                 let Some(mut stream) =
                     StitchStream::proven(&self.so_far, &self.format, rest_at, rest, is_fenced)

@@ -98,11 +98,11 @@ impl Resume {
     /// for itself.
     pub fn reply(&mut self, reply: Reply, join: Join) {
         let ResumeStep::Ask(ask) = &self.step else { return };
-        let (wanted, kind, shown) = (ask.wanted, ask.kind, ask.shown);
+        let (wanted, kind, shown, prompt) = (ask.wanted, ask.kind, ask.shown, ask.prompt.clone());
         self.attempts += 1;
         self.rejections = 0;
         match wanted {
-            Wanted::Rest => self.go_on(reply, join, kind, shown),
+            Wanted::Rest => self.go_on(reply, join, kind, (shown, &prompt)),
             Wanted::Again => self.begin(reply, PieceRole::Again),
             Wanted::Restart => self.restart(reply, kind),
         }

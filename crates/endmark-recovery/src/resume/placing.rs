@@ -3,6 +3,7 @@
 
 use super::body::{Body, Refusal};
 use super::proof::{Proof, Question};
+use super::weight::has_unspaced;
 use crate::detect::Detector;
 use crate::stitch::{merge_proven, speaks_of_the_reply};
 use crate::{AskedFrom, Format, Join, MergeError, Merged, Seam, SeamStyle};
@@ -27,16 +28,17 @@ impl Body {
         is_cut: bool,
         earlier: Option<&Earlier>,
     ) -> Result<Merged, Refusal> {
+        if question.is_recited(answer) {
+            return Err(unjoined("it repeats the words of the question"));
+        }
         let holds_nothing = question.held().trim().is_empty();
         match question.proof(answer, true) {
             Proof::Proven { start, rest_at, wrapped } => {
                 let style = if wrapped { SeamStyle::Preamble } else { SeamStyle::Overlap };
-                let fenced = has_fence(answer.get(..start).unwrap_or_default()) && !is_cut;
-                let answer = if fenced { self.without_closing(answer, rest_at) } else { answer };
-                return self.behind(answer, rest_at, style, is_cut);
+                return self.behind(answer, (start, rest_at), style, is_cut);
             }
             Proof::Doubtful { rest_at } => {
-                let merged = self.behind(answer, rest_at, SeamStyle::Overlap, is_cut)?;
+                let merged = self.behind(answer, (rest_at, rest_at), SeamStyle::Overlap, is_cut)?;
                 // The grammar may leave it no other way.
                 return if self.has_tokens() && !self.goes_on(self.text().len(), answer) {
                     Ok(merged)
@@ -58,7 +60,13 @@ impl Body {
         }
         let joined = self.join(answer, Join::Stitched(AskedFrom::Unknown), is_cut);
         if holds_nothing {
-            return joined;
+            // Where no white space sets words apart, the answer may write the last of them anew as well as go on behind it.
+            return match joined {
+                Ok(merged) if has_unspaced(self.text()) => {
+                    Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: 1 })
+                }
+                other => other,
+            };
         }
         let (merged, is_settled) = match joined {
             Ok(merged) => (merged, true),
@@ -80,7 +88,7 @@ impl Body {
         });
         if is_from_the_cut && !is_talk() {
             if answer.starts_with(rest.trim_end()) {
-                return self.behind(answer, 0, SeamStyle::Exact, is_cut);
+                return self.behind(answer, (0, 0), SeamStyle::Exact, is_cut);
             }
             if is_settled && is_at_cut {
                 return Ok(merged);
@@ -89,16 +97,18 @@ impl Body {
         Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: usize::from(is_settled) })
     }
 
-    /// Joins what of an answer is proven to follow.
+    /// Joins what of an answer is proven to follow: it begins to repeat the text at the first of these places, and to go on
+    /// with it at the second one.
     fn behind(
         &self,
         answer: &str,
-        rest_at: usize,
+        (start, rest_at): (usize, usize),
         style: SeamStyle,
         is_cut: bool,
     ) -> Result<Merged, Refusal> {
         let rest = answer.get(rest_at..).unwrap_or_default();
-        let merged = match merge_proven(self.text(), rest, self.format(), is_cut) {
+        let before = answer.get(..start).unwrap_or_default();
+        let merged = match merge_proven(self.text(), (before, rest), self.format(), is_cut) {
             Ok(merged) => merged,
             Err(MergeError::StillTruncated { merged } | MergeError::Ambiguous { best: merged, .. }) => {
                 *merged
@@ -109,21 +119,6 @@ impl Body {
         };
         let dropped_bytes = merged.seam.dropped_bytes + rest_at;
         self.checked(Merged { seam: Seam { style, dropped_bytes, ..merged.seam }, ..merged })
-    }
-
-    /// An answer in a fence without the line that closes it, unless a block of the text's own needs that.
-    fn without_closing<'t>(&self, answer: &'t str, rest_at: usize) -> &'t str {
-        let text = answer.trim_end();
-        let start = text.rfind('\n').unwrap_or(0);
-        let kept = text.get(..start).unwrap_or_default();
-        let closes =
-            text.get(start..).is_some_and(|line| matches!(line.trim(), "```" | "~~~")) && start >= rest_at;
-        let fences = [self.text(), kept.get(rest_at..).unwrap_or_default()].concat();
-        if closes && fences.lines().filter(|line| is_fence(line)).count().is_multiple_of(2) {
-            kept
-        } else {
-            answer
-        }
     }
 
     /// Takes an answer that repeats what it was to begin with, and writes the last word otherwise than it came: only where
@@ -138,12 +133,12 @@ impl Body {
             return None;
         }
         let rest = answer.get(question.behind_shown(answer)?..)?;
-        let is_word = question.held().split_whitespace().nth(1).is_none();
-        if self.sent() > question.shown_len || !is_word || rest.trim().is_empty() {
+        let word = rest.split_whitespace().next().unwrap_or_default();
+        if self.sent() > question.shown_len || !may_replace(question.held(), word) {
             return Some(Err(unjoined("it writes the end of what was received otherwise")));
         }
         let shown = self.text().get(..question.shown_len)?;
-        let merged = match merge_proven(shown, rest, self.format(), is_cut) {
+        let merged = match merge_proven(shown, ("", rest), self.format(), is_cut) {
             Ok(merged) => merged,
             Err(MergeError::StillTruncated { merged } | MergeError::Ambiguous { best: merged, .. }) => {
                 *merged
@@ -193,13 +188,11 @@ fn is_as_it_stands(style: SeamStyle) -> bool {
     )
 }
 
-fn is_fence(line: &str) -> bool {
-    let line = line.trim_start();
-    line.starts_with("```") || line.starts_with("~~~")
-}
-
-fn has_fence(text: &str) -> bool {
-    text.lines().any(is_fence)
+/// Whether a word may stand in the place of the one that is held: where white space sets words apart, and no number changes.
+fn may_replace(held: &str, word: &str) -> bool {
+    let digits = |text: &str| text.chars().filter(|sign| sign.is_numeric()).collect::<String>();
+    let is_one = held.split_whitespace().nth(1).is_none();
+    is_one && !word.is_empty() && !has_unspaced(held) && !has_unspaced(word) && digits(held) == digits(word)
 }
 
 /// Whether an answer begins as no sentence does.

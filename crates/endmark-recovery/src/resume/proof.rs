@@ -5,10 +5,11 @@
 //! where the answer joins is known, and the white space there as well. What is repeated is compared with white space,
 //! quotation marks, dashes and Markdown's signs of emphasis alike; the bytes that were received stay.
 
+use super::recited::recites;
 use super::shown::Shown;
 use super::weight::{TELLING, TELLING_IN_DOUBT, weight};
 use crate::detect::detect;
-use crate::stitch::announces;
+use crate::stitch::{announces, is_fence_line};
 use crate::{AskedFrom, Format};
 
 /// An answer is looked through for what is repeated up to so many bytes: announcements are not longer.
@@ -18,7 +19,7 @@ const ANNOUNCEMENT_LIMIT_BYTES: usize = 600;
 const REPEATED_LIMIT_BYTES: usize = 8_192;
 
 /// The question that an answer is read by.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Question<'a> {
     /// The text up to the cut.
     pub(crate) so_far: &'a str,
@@ -27,6 +28,8 @@ pub(crate) struct Question<'a> {
     /// From here on it was quoted.
     pub(crate) quoted_from: usize,
     pub(crate) format: &'a Format,
+    /// The words that it asks in, what it quotes of the text left out.
+    pub(crate) words: String,
 }
 
 /// What an answer proves.
@@ -54,8 +57,9 @@ enum Along {
 }
 
 impl<'a> Question<'a> {
-    pub(crate) fn new(so_far: &'a str, shown: Shown, format: &'a Format) -> Self {
-        Self { so_far, shown_len: shown.length, quoted_from: shown.quoted_from, format }
+    pub(crate) fn new(so_far: &'a str, shown: Shown, format: &'a Format, prompt: &str) -> Self {
+        let words = prompt.replacen(shown.quoted(so_far, format), " ", 1);
+        Self { so_far, shown_len: shown.length, quoted_from: shown.quoted_from, format, words }
     }
 }
 
@@ -63,10 +67,12 @@ impl Question<'_> {
     /// What an answer proves; more of it may come unless it `is_over`.
     pub(crate) fn proof(&self, answer: &str, is_over: bool) -> Proof {
         let mut announced = None;
-        for (start, wrapped) in starts(answer) {
+        for (start, wrapped) in self.starts(answer) {
             // Who goes on from the cut comes by lines as well that stood before it: only words to the reader stand in front.
             let words = answer.get(..start).unwrap_or_default();
-            if wrapped && !*announced.get_or_insert_with(|| announces(self.so_far, words)) {
+            if wrapped && !*announced.get_or_insert_with(|| announces(self.so_far, words))
+                || self.is_recited(words)
+            {
                 continue;
             }
             let mut found: Option<(usize, bool)> = None;
@@ -95,6 +101,37 @@ impl Question<'_> {
             }
         }
         if !is_over && answer.len() <= ANNOUNCEMENT_LIMIT_BYTES { Proof::Open } else { Proof::Nothing }
+    }
+
+    /// The places of an answer where it may begin to repeat: its beginning, and each of its first lines; and whether something
+    /// but white space, dots of omission or a fence stands before it.
+    fn starts(&self, answer: &str) -> Vec<(usize, bool)> {
+        let mut found = Vec::new();
+        let mut wrapped = false;
+        // What the answer's first fence encloses is the answer, whatever announces it, unless that fence may be the end of a
+        // block in which the cut stands.
+        let mut may_open = true;
+        let in_block = self.so_far.lines().filter(|line| is_fence_line(line)).count() % 2 == 1;
+        let mut at = 0;
+        for line in answer.split_inclusive('\n') {
+            if at > ANNOUNCEMENT_LIMIT_BYTES {
+                break;
+            }
+            let text = line.trim_start().trim_start_matches(['.', '…']).trim_start();
+            if !text.is_empty() {
+                found.push((at + line.len() - text.len(), wrapped));
+                let opens = is_fence_line(text) && may_open && !(wrapped && in_block);
+                may_open &= !is_fence_line(text);
+                wrapped = !opens;
+            }
+            at += line.len();
+        }
+        found
+    }
+
+    /// Whether an answer says the question's own words.
+    pub(crate) fn is_recited(&self, answer: &str) -> bool {
+        recites(&self.words, self.so_far, answer)
     }
 
     /// Where an answer goes on that repeats what was shown up to its end, and then writes another text than what is held;
@@ -226,27 +263,6 @@ impl Question<'_> {
             !detector.is_malformed()
         }
     }
-}
-
-/// The places of an answer where it may begin to repeat: its beginning, and each of its first lines; and whether something
-/// but white space, dots of omission or a fence stands before it.
-fn starts(answer: &str) -> Vec<(usize, bool)> {
-    let mut found = Vec::new();
-    let mut wrapped = false;
-    let mut at = 0;
-    for line in answer.split_inclusive('\n') {
-        if at > ANNOUNCEMENT_LIMIT_BYTES {
-            break;
-        }
-        let text = line.trim_start().trim_start_matches(['.', '…']).trim_start();
-        if !text.is_empty() {
-            found.push((at + line.len() - text.len(), wrapped));
-            // What a fence encloses is the answer, whatever announces it.
-            wrapped = !(text.starts_with("```") || text.starts_with("~~~"));
-        }
-        at += line.len();
-    }
-    found
 }
 
 /// How far `answer` goes along with `expected`. Where it is read loosely, signs of emphasis may be missing or added in the

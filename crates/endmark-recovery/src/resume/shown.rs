@@ -8,6 +8,9 @@ use super::weight::{TELLING, TELLING_IN_DOUBT, weight};
 use crate::Format;
 use crate::detect::detect;
 
+/// Signs behind which a clause begins without any white space, in scripts that have none between words.
+const CLAUSE_ENDS: [char; 7] = ['。', '，', '、', '！', '？', '；', '：'];
+
 /// At most so many characters at the end of a text are held back. Where none of them is a boundary, as in base64, all
 /// of the text is shown.
 const HELD_LIMIT_CHARS: usize = 240;
@@ -91,7 +94,7 @@ fn earliest(text: &str) -> usize {
     text.char_indices().nth_back(HELD_LIMIT_CHARS - 1).map_or(0, |(at, _)| at)
 }
 
-/// The last beginning of a word, or of a tag, from which on the text weighs this much; an earlier one where there is no other.
+/// The last beginning of a word, a clause or a tag, from which on the text weighs this much; an earlier one where there is no other.
 /// White space at the end is held, too: only what stands before it can prove how much of it there is.
 fn word(text: &str, least: u32, from: usize, at_tags: bool) -> Option<usize> {
     let mut found = None;
@@ -101,7 +104,7 @@ fn word(text: &str, least: u32, from: usize, at_tags: bool) -> Option<usize> {
             break;
         }
         let held = text.get(boundary..).unwrap_or_default();
-        let begins = (sign.is_whitespace() || boundary == at)
+        let begins = (sign.is_whitespace() || CLAUSE_ENDS.contains(&sign) || boundary == at)
             && !held.trim().is_empty()
             && !held.starts_with(char::is_whitespace);
         let shows_something = || text.get(..boundary).is_some_and(|shown| !shown.trim().is_empty());

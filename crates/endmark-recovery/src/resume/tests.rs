@@ -5,6 +5,7 @@ use crate::{
     Wanted,
 };
 
+mod answers;
 mod asked;
 mod guards;
 pub(crate) mod properties;

@@ -58,7 +58,7 @@ impl Resume {
     }
 
     /// Takes a continuation of a text with this kind of cut.
-    pub(super) fn go_on(&mut self, reply: Reply, join: Join, cut: CutKind, shown: Shown) {
+    pub(super) fn go_on(&mut self, reply: Reply, join: Join, cut: CutKind, (shown, prompt): (Shown, &str)) {
         let alone = judge(&reply.evidence(None, false));
         if alone == Judgement::Passed {
             let why = why::judged(alone, &reply, None);
@@ -79,7 +79,7 @@ impl Resume {
         let repeats = self.last_piece.as_ref() == Some(&piece) && !is_asked_otherwise;
         let is_cut = matches!(alone, Judgement::Cut(CutKind::Limit | CutKind::Dropped));
         let joined = if join == Join::Prompted {
-            let question = Question::new(self.body.text(), shown, self.body.format());
+            let question = Question::new(self.body.text(), shown, self.body.format(), prompt);
             self.body.place(&question, &piece, is_cut, self.earlier.as_ref())
         } else {
             self.body.join(&piece, join, is_cut)

@@ -22,6 +22,17 @@ pub(super) fn weight(text: &str) -> u32 {
     signs.try_fold(0, |sum: u32, sign| sum.checked_add(of(sign))).unwrap_or(u32::MAX)
 }
 
+/// Whether a text has letters of a script that sets its words apart by no white space: those of East Asia but Korean, Thai, Lao,
+/// Burmese, Khmer.
+pub(super) fn has_unspaced(text: &str) -> bool {
+    let is_hangul = |sign: char| matches!(u32::from(sign), 0xac00..=0xd7af);
+    let is_unspaced = |sign: char| match u32::from(sign) {
+        0x0e00..=0x0eff | 0x1000..=0x109f | 0x1780..=0x17ff => true,
+        code => code >= 0x2e80 && !is_hangul(sign),
+    };
+    text.chars().any(|sign| sign.is_alphabetic() && is_unspaced(sign))
+}
+
 fn of(sign: char) -> u32 {
     match sign {
         _ if sign.is_alphabetic() && u32::from(sign) >= 0x2e80 => WIDE_LETTER,

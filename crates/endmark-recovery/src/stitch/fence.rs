@@ -16,6 +16,14 @@ pub(super) fn opening(text: &str) -> Option<usize> {
     (signs >= 3 && named).then_some(indent + line_end + 1)
 }
 
+/// The sign of the fence that the last line of fences opens in a text, and how many of them; none where an even number of
+/// such lines closes what they open.
+pub(super) fn last_opened(text: &str) -> Option<(char, usize)> {
+    let line = text.lines().rev().find(|line| is_fence_line(line))?.trim_start();
+    let sign = line.chars().next()?;
+    (lines(text) % 2 == 1).then_some((sign, line.len() - line.trim_start_matches(sign).len()))
+}
+
 /// What follows a line that closes a code fence at the beginning of this text.
 pub(super) fn closing(text: &str) -> Option<&str> {
     let sign = text.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
@@ -25,7 +33,7 @@ pub(super) fn closing(text: &str) -> Option<&str> {
 }
 
 /// Whether a line is one that opens or closes a fence.
-fn is_fence_line(line: &str) -> bool {
+pub(crate) fn is_fence_line(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with("```") || line.starts_with("~~~")
 }

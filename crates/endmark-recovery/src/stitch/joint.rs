@@ -22,6 +22,9 @@ const NEAR_THE_CUT: usize = 4_096;
 pub(super) enum Asked {
     /// By a prompt, as far as is known: it may say something about the text.
     InWords,
+    /// By a prompt, and its answer proved where it goes on: it does as told, and what stands at its end is the text's own, unless
+    /// it speaks to a reader to whom the text never does.
+    Proven,
     /// In any way, and it went on at the cut with its own unfinished message, or is itself cut: nothing behind a text without
     /// grammar is a remark.
     Shown,

@@ -19,7 +19,9 @@ mod weigh;
 
 use super::candidate::Candidate;
 use super::evidence::Weighed;
+use super::fence;
 use super::joint::Joint;
+use super::opening::Opening;
 use super::register::Around;
 use super::seam::AskedFrom;
 use super::survivor::{Standing, Survivor};
@@ -82,7 +84,17 @@ pub(super) fn needed_in_doubt(joint: &Joint<'_>, candidate: &Candidate) -> f64 {
     weigh::needed_in_doubt(joint, candidate)
 }
 
-fn survivor(story: Candidate) -> Survivor {
+/// Where the text ends in a continuation that goes on at the cut, behind an opening of its own.
+pub(super) fn end_at_cut(joint: &Joint<'_>, opening: &Opening) -> usize {
+    let tails = ending::Tails::of(joint, &Around::of(joint));
+    let last_line = joint.initial.rfind('\n').map_or(0, |at| at + 1);
+    let (before, line) = joint.initial.split_at(last_line);
+    let ends = ending::ends(joint, opening, 0, (fence::lines(before), line), &tails);
+    let likeliest = ends.into_iter().min_by(|left, right| left.cost.total_cmp(&right.cost));
+    likeliest.map_or(joint.continuation.len(), |end| end.at)
+}
+
+pub(super) fn survivor(story: Candidate) -> Survivor {
     Survivor {
         standing: Standing::NotAsked,
         left_out_remark: story.style == super::SeamStyle::Remark,

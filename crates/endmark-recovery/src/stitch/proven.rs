@@ -1,25 +1,27 @@
 //! Joining what is proven to go on at the cut: where it is joined is known, and only its end is in question (PC-4).
+//!
+//! Who proved the seam did as asked, so the end of the answer is the end of the text. Left out is what a fence of the answer's
+//! own does not enclose, and what speaks to the reader behind a text that never does.
 
 use super::candidate::Candidate;
-use super::evidence::Weighed;
 use super::joint::{Asked, Joint};
+use super::opening::Opening;
 use super::seam::{AskedFrom, MergeError, Merged, SeamStyle};
-use super::survivor::{self, Survivor};
-use super::{no_seam, plain, rejected, rows};
+use super::{fence, no_seam, plain, rejected, rows, survivor};
 use crate::{Format, Verdict};
 
-/// Joins a cut text with what is proven to follow it. Behind its end an answer in words may have a closing fence or a remark,
-/// unless the answer `is_cut` itself.
+/// Joins a cut text with what is proven to follow it, `before` which the answer has words or a fence of its own. Behind the end
+/// of the text that fence may be closed, or a remark stand, unless the answer `is_cut` itself.
 ///
 /// # Errors
 /// As [`merge_chunks`](super::merge_chunks); never [`MergeError::Ambiguous`].
 pub(crate) fn merge_proven(
     initial: &str,
-    rest: &str,
+    (before, rest): (&str, &str),
     format: &Format,
     is_cut: bool,
 ) -> Result<Merged, MergeError> {
-    let asked = if is_cut { Asked::Shown } else { Asked::InWords };
+    let asked = if is_cut { Asked::Shown } else { Asked::Proven };
     let joint = Joint::new(initial, rest, format, AskedFrom::Cut).asked(asked);
     if joint.lost_character || matches!(joint.verdict, Verdict::Malformed { .. }) {
         return Err(no_seam(&joint, initial, rest, "the first part cannot be gone on with"));
@@ -33,7 +35,8 @@ pub(crate) fn merge_proven(
     let survivor = if joint.has_grammar() {
         survivor::verify(&joint, vec![bare]).pop()
     } else {
-        at_cut(&joint).or_else(|| survivor::verify(&joint, vec![bare]).pop())
+        let own = Opening { fence: fence::last_opened(before), ..Opening::BARE };
+        Some(plain::survivor(Candidate { end: plain::end_at_cut(&joint, &own), ..bare }))
     };
     let Some(survivor) = survivor else { return Err(rejected(&joint, initial, rest)) };
     let merged = survivor::merged(&joint, &survivor, 1.0, 0);
@@ -60,17 +63,4 @@ fn bare(joint: &Joint<'_>) -> Candidate {
         fenced: false,
         announced: 0.0,
     }
-}
-
-/// The likeliest of the stories that differ by where a text without grammar ends; none where that is not settled: then all
-/// of it is the text's.
-fn at_cut(joint: &Joint<'_>) -> Option<Survivor> {
-    let (survivors, weighed): (Vec<Survivor>, Weighed) = plain::weighed(joint)?;
-    let is_bare = |survivor: &Survivor| {
-        let own = &survivor.candidate;
-        own.start == 0 && own.repeated == 0 && own.glue.is_empty()
-    };
-    let costs = weighed.costs;
-    let bare = survivors.into_iter().zip(costs).filter(|(survivor, _)| is_bare(survivor));
-    bare.min_by(|(_, left), (_, right)| left.total_cmp(right)).map(|(survivor, _)| survivor)
 }

@@ -9,7 +9,7 @@ use memchr::memmem;
 use crate::Format;
 
 use super::fence;
-use super::joint::Joint;
+use super::joint::{Asked, Joint};
 
 mod address;
 mod pieces;
@@ -225,6 +225,15 @@ pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part
     let bits = reads_as_leave(joint, around, before, part);
     if bits == f64::NEG_INFINITY {
         return bits;
+    }
+    if joint.asked == Asked::Proven {
+        let is_said_to_reader =
+            address::has(Address::Reader, text) && score(Register::Leaving, &Sums::of(text)) > 0.0;
+        return if is_said_to_reader {
+            bits.min(address::is_document([joint.initial, before]))
+        } else {
+            f64::NEG_INFINITY
+        };
     }
     let behind_code = before.trim_end().ends_with(['}', ']', ';', '>', '`', '~']);
     let bits = match (address::has(Address::Answer, text), address::has(Address::Reader, text)) {

@@ -21,7 +21,7 @@ pub(super) fn expecting<'a>(
         so_far: &ask.so_far,
         demanded: suspect.demanded.as_ref(),
         join,
-        shown: ask.shown,
+        asked: (ask.shown, &ask.prompt),
         exact: false,
         closed: false,
         call: expected_call(suspect),

@@ -98,7 +98,7 @@ impl Tally {
         let left_in = self.all.iter().filter(|(_, played)| played.remark_left_in).count();
         println!("\nof the whole ones {left_in} have a closing remark of the answer at their end");
         self.print_costs();
-        self.print_some("silently wrong", 12, |fate| match fate {
+        self.print_some("silently wrong", 40, |fate| match fate {
             Fate::Wrong(_, why) => Some(why),
             Fate::Whole | Fate::Refused(_) => None,
         });

@@ -1,7 +1,7 @@
 use super::*;
 
 fn proof_of(so_far: &str, shown_len: usize, format: &Format, answer: &str) -> Option<String> {
-    let question = Question { so_far, shown_len, quoted_from: 0, format };
+    let question = Question { so_far, shown_len, quoted_from: 0, format, words: String::new() };
     match question.proof(answer, true) {
         Proof::Proven { rest_at, .. } => Some(answer[rest_at..].to_owned()),
         Proof::Doubtful { .. } | Proof::Nothing | Proof::Open => None,
@@ -84,7 +84,13 @@ fn white_space_at_the_cut_is_the_received_one() {
 /// What comes in pieces proves the same as all of it.
 #[test]
 fn a_proof_is_open_until_it_is_certain() {
-    let question = Question { so_far: TEXT, shown_len: SHOWN, quoted_from: 0, format: &Format::Text };
+    let question = Question {
+        so_far: TEXT,
+        shown_len: SHOWN,
+        quoted_from: 0,
+        format: &Format::Text,
+        words: String::new(),
+    };
     let answer = "Sure, here is the rest:\n\nThe harbour was quiet, and the boats were.";
     let certain = answer.find(" were").unwrap();
     for end in 0..answer.len() {

@@ -254,7 +254,7 @@ fn a_line_break_lost_between_two_rows_comes_back() {
                 other => panic!("{first:?} + {rest:?}: {other:?}"),
             };
             assert_eq!(got, whole, "{first:?} + {rest:?}");
-            let mut stream = PromptedStream::new(&first, ask.shown, &Format::Jsonl);
+            let mut stream = PromptedStream::new(&first, (ask.shown, &ask.prompt), &Format::Jsonl);
             let pieces = rest.split_inclusive(['{', ',', '\n']);
             pieces.for_each(|piece| stream.push(piece));
             if let Some(certain) = stream.certain() {

@@ -81,7 +81,7 @@ pub(super) struct Tails {
 
 impl Tails {
     pub(super) fn of(joint: &Joint<'_>, around: &Around) -> Self {
-        if joint.asked != Asked::InWords {
+        if matches!(joint.asked, Asked::Shown | Asked::ByMessage) {
             return Self { remarks: Vec::new(), blocks: None, known: RefCell::default() };
         }
         let remarks = remarks(joint, around);

@@ -1,0 +1,79 @@
+//! Whether an answer recites the question: a small model says the question's own words where it has nothing to go on with.
+
+use std::collections::HashMap;
+
+/// A run of words that has so many letters in its longer words stands in an answer by no coincidence where it stands in the
+/// question, too: `the last valid token` has them.
+const TELLING_LETTERS: usize = 14;
+
+/// Shorter words stand everywhere, in characters.
+const SHORT_WORD_CHARS: usize = 4;
+
+/// Whether an answer has a run of the question's own words in it that the text so far has not.
+pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
+    let asked: Vec<String> = words(question).collect();
+    let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, word) in asked.iter().enumerate() {
+        places.entry(word).or_default().push(at);
+    }
+    let mut text: Option<String> = None;
+    let mut is_new = |run: &[String]| {
+        let text = text.get_or_insert_with(|| spaced(words(so_far)));
+        !text.contains(&spaced(run.iter().cloned()))
+    };
+    // How many words of the question up to this place the answer has just said, one after the other.
+    let mut runs: HashMap<usize, usize> = HashMap::new();
+    for word in words(answer) {
+        let here = places.get(word.as_str()).map_or(&[][..], Vec::as_slice);
+        runs = here
+            .iter()
+            .map(|at| (*at, at.checked_sub(1).and_then(|before| runs.get(&before)).map_or(1, |run| run + 1)))
+            .collect();
+        let said = runs.iter().filter_map(|(at, length)| asked.get(at + 1 - length..=*at));
+        let is_telling = |run: &&[String]| {
+            let lengths = run.iter().map(|word| word.chars().count());
+            lengths.filter(|length| *length >= SHORT_WORD_CHARS).sum::<usize>() >= TELLING_LETTERS
+        };
+        if said.filter(is_telling).any(&mut is_new) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The words of a text, in small letters.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let words = text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase)
+}
+
+/// Words with a space around each of them.
+fn spaced(words: impl Iterator<Item = String>) -> String {
+    words.fold(" ".to_owned(), |text, word| text + &word + " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::recites;
+
+    const QUESTION: &str = "Your last reply was cut off. The last valid token that arrived is:\n\n\
+                            Continue the text from the last valid token. Output ONLY the remaining text.";
+
+    #[test]
+    fn who_says_the_words_of_the_question_does_not_go_on() {
+        for answer in
+            ["The last valid token is \"bridge\".", "bridge was closed. Output only the remaining text."]
+        {
+            assert!(recites(QUESTION, "The bridge was clo", answer), "{answer}");
+        }
+        for answer in ["sed, and the last of them was cut off.", "the text from the last page", ""] {
+            assert!(!recites(QUESTION, "The bridge was clo", answer), "{answer}");
+        }
+    }
+
+    #[test]
+    fn what_the_text_says_itself_is_its_own() {
+        let text = "A parser stops at the last valid token, and";
+        assert!(!recites(QUESTION, text, " goes on behind the last valid token."));
+    }
+}
