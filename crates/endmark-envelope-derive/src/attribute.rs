@@ -3,7 +3,7 @@
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta, Token};
+use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta, Path, Token, parse_quote};
 
 /// What can be said, in the order in which it is offered.
 const NAMES: [&str; 4] = ["max_bytes", "max_chars", "max_items", "skip"];
@@ -64,6 +64,31 @@ impl FieldLimits {
         *slot = Some(number(meta, &name)?);
         Ok(())
     }
+}
+
+/// Where the library is for a type: `::endmark_envelope`, unless `#[limits(crate = "…")]` on the type names another path.
+pub(crate) fn library(attributes: &[Attribute]) -> Result<Path, Error> {
+    let mut library = parse_quote!(::endmark_envelope);
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("limits")) {
+        for meta in metas(attribute)? {
+            let Meta::NameValue(pair) = &meta else { return Err(misplaced(attribute)) };
+            if !pair.path.is_ident("crate") {
+                return Err(misplaced(attribute));
+            }
+            let Expr::Lit(ExprLit { lit: Lit::Str(path), .. }) = &pair.value else {
+                return Err(Error::new(
+                    pair.value.span(),
+                    "a path in quotes is missing: `crate = \"endmark::envelope\"`",
+                ));
+            };
+            library = path.parse()?;
+        }
+    }
+    Ok(library)
+}
+
+fn misplaced(attribute: &Attribute) -> Error {
+    Error::new(attribute.span(), "limits stand on fields: put it onto the field that is limited")
 }
 
 /// What stands in an attribute's parentheses, separated by commas.

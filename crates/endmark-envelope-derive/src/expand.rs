@@ -7,17 +7,12 @@ use syn::{
     Data, DataEnum, DataStruct, DeriveInput, Error, Field, Fields, GenericParam, Generics, parse_quote,
 };
 
-use crate::attribute::FieldLimits;
+use crate::attribute::{FieldLimits, library};
 use crate::serde_name::SerdeNames;
 
 /// `impl Limits for …`.
 pub(crate) fn limits(input: &DeriveInput) -> Result<TokenStream, Error> {
-    if let Some(attribute) = input.attrs.iter().find(|attribute| attribute.path().is_ident("limits")) {
-        return Err(Error::new(
-            attribute.span(),
-            "limits stand on fields: put it onto the field that is limited",
-        ));
-    }
+    let library = library(&input.attrs)?;
     let names = SerdeNames::read(&input.attrs)?;
     let Bodies { declare, check } = match &input.data {
         Data::Struct(data) => of_struct(data, &names, input)?,
@@ -30,30 +25,34 @@ pub(crate) fn limits(input: &DeriveInput) -> Result<TokenStream, Error> {
     let name = &input.ident;
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     Ok(quote! {
-        #[automatically_derived]
-        impl #impl_generics ::endmark_envelope::Limits for #name #type_generics #where_clause {
-            fn declare(
-                at: &::endmark_envelope::FieldPattern,
-                _limit: ::endmark_envelope::Limit,
-                into: &mut ::endmark_envelope::FieldRules,
-            ) {
-                // A type can contain itself.
-                if !at.is_deep() {
-                    #declare
-                }
-                let _ = into;
-            }
+        const _: () = {
+            use #library as endmark_envelope;
 
-            fn check_at(
-                &self,
-                at: &::endmark_envelope::FieldPath,
-                _limit: ::endmark_envelope::Limit,
-                found: &mut ::std::vec::Vec<::endmark_envelope::FieldTooLarge>,
-            ) {
-                #check
-                let _ = (at, found);
+            #[automatically_derived]
+            impl #impl_generics endmark_envelope::Limits for #name #type_generics #where_clause {
+                fn declare(
+                    at: &endmark_envelope::FieldPattern,
+                    _limit: endmark_envelope::Limit,
+                    into: &mut endmark_envelope::FieldRules,
+                ) {
+                    // A type can contain itself.
+                    if !at.is_deep() {
+                        #declare
+                    }
+                    let _ = into;
+                }
+
+                fn check_at(
+                    &self,
+                    at: &endmark_envelope::FieldPath,
+                    _limit: endmark_envelope::Limit,
+                    found: &mut ::std::vec::Vec<endmark_envelope::FieldTooLarge>,
+                ) {
+                    #check
+                    let _ = (at, found);
+                }
             }
-        }
+        };
     })
 }
 
@@ -139,22 +138,22 @@ fn add(
     let (bytes, chars, items) =
         (option(limits.max_bytes), option(limits.max_chars), option(limits.max_items));
     let limit = quote! {
-        ::endmark_envelope::Limit { max_bytes: #bytes, max_chars: #chars, max_items: #items }
+        endmark_envelope::Limit { max_bytes: #bytes, max_chars: #chars, max_items: #items }
     };
     if limits.max_bytes.is_some() || limits.max_chars.is_some() {
-        bodies.declare.extend(quote_spanned!(span=> ::endmark_envelope::limits::is_text::<#kind>();));
+        bodies.declare.extend(quote_spanned!(span=> endmark_envelope::limits::is_text::<#kind>();));
     }
     if limits.max_items.is_some() {
-        bodies.declare.extend(quote_spanned!(span=> ::endmark_envelope::limits::is_list::<#kind>();));
+        bodies.declare.extend(quote_spanned!(span=> endmark_envelope::limits::is_list::<#kind>();));
     }
     // What is not in the JSON cannot come back in it.
     if !own.is_skipped {
         bodies.declare.extend(quote_spanned! {span=>
-            <#kind as ::endmark_envelope::Limits>::declare(#pattern, #limit, into);
+            <#kind as endmark_envelope::Limits>::declare(#pattern, #limit, into);
         });
     }
     bodies.check.extend(quote_spanned! {span=>
-        <#kind as ::endmark_envelope::Limits>::check_at(&self.#member, #path, #limit, found);
+        <#kind as endmark_envelope::Limits>::check_at(&self.#member, #path, #limit, found);
     });
     Ok(())
 }
@@ -169,7 +168,7 @@ fn span_of_limits(field: &Field) -> Span {
 fn bounded(mut generics: Generics) -> Generics {
     for parameter in &mut generics.params {
         if let GenericParam::Type(parameter) = parameter {
-            parameter.bounds.push(parse_quote!(::endmark_envelope::Limits));
+            parameter.bounds.push(parse_quote!(endmark_envelope::Limits));
         }
     }
     generics

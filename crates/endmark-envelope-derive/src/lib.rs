@@ -15,6 +15,8 @@ use syn::{DeriveInput, parse_macro_input};
 /// limits of its own type, so that nested structs cannot be forgotten; only `#[limits(skip)]` leaves one out, and a field
 /// with `#[serde(skip_serializing)]` or `#[serde(skip)]` is checked like any other. Names follow `#[serde(rename)]`,
 /// `#[serde(rename_all)]` and `#[serde(transparent)]`. Of a map the values are limited and their number, not the keys.
+///
+/// On the type: `#[limits(crate = "endmark::envelope")]` where the library is reached through another crate.
 #[proc_macro_derive(Limits, attributes(limits))]
 pub fn derive_limits(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -19,8 +19,23 @@ fn first_example() -> String {
     format!("fn main() -> Result<(), Box<dyn std::error::Error>> {{\n{}\nOk(())\n}}\n", shown.join("\n"))
 }
 
+/// A program that limits what it writes: the derive finds the library through `endmark`.
+const LIMITED: &str = r#"
+#[derive(endmark::envelope::Limits)]
+#[limits(crate = "endmark::envelope")]
+struct NewIssue {
+    #[limits(max_bytes = 255)]
+    title: String,
+}
+
+fn main() {
+    let checked = endmark::envelope::Checked::new(NewIssue { title: "The gate sticks".to_owned() });
+    assert!(checked.is_ok_and(|issue| issue.title.len() == 15));
+}
+"#;
+
 /// An empty package with what its manifest says of its dependency.
-fn package(dependency: &str) -> tempfile::TempDir {
+fn package(dependency: &str, program: &str) -> tempfile::TempDir {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = tempfile::tempdir().unwrap();
     let path = toml::Value::from(env!("CARGO_MANIFEST_DIR")).to_string();
@@ -30,7 +45,7 @@ fn package(dependency: &str) -> tempfile::TempDir {
     );
     std::fs::create_dir(folder.path().join("src")).unwrap();
     std::fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
-    std::fs::write(folder.path().join("src/main.rs"), first_example()).unwrap();
+    std::fs::write(folder.path().join("src/main.rs"), program).unwrap();
     // The versions that are here already: nothing is downloaded.
     std::fs::copy(workspace.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
     folder
@@ -64,7 +79,7 @@ fn built(folder: &Path) -> BTreeSet<String> {
 
 #[test]
 fn one_dependency_and_the_ten_lines_of_the_readme() {
-    let folder = package("default-features = false");
+    let folder = package("default-features = false", &first_example());
     cargo(folder.path(), &["check"]);
     let built = built(folder.path());
     assert!(built.contains("endmark") && built.contains("endmark-recovery"), "{built:?}");
@@ -74,8 +89,14 @@ fn one_dependency_and_the_ten_lines_of_the_readme() {
 #[test]
 fn each_family_is_a_feature() {
     for family in ["context", "envelope", "findings", "guard"] {
-        let folder = package(&format!("default-features = false, features = [\"{family}\"]"));
+        let folder = package(&format!("default-features = false, features = [\"{family}\"]"), "fn main() {}");
         let built = built(folder.path());
         assert!(built.contains(&format!("endmark-{family}")), "{family}: {built:?}");
     }
+}
+
+#[test]
+fn limits_are_derived_through_the_one_dependency() {
+    let folder = package("default-features = false, features = [\"envelope\"]", LIMITED);
+    cargo(folder.path(), &["check"]);
 }
