@@ -1,9 +1,4 @@
-//! The Endmark gateway: HTTP in, HTTP out, and every reply whole or honestly marked as cut.
-//!
-//! A client's request reads from top to bottom in `stack`: it is admitted, forwarded byte for byte,
-//! observed while its answer passes, judged at the end, resumed where that is needed and allowed, settled
-//! in the log and disclosed to the client. What is decided is decided in `endmark-core`; what bytes mean is
-//! known to `endmark-wire`; this crate moves them.
+#![doc = include_str!("../README.md")]
 
 mod admin;
 mod admission;

@@ -1,4 +1,6 @@
-//! What Endmark remembers: cut replies and how they ended, and what upstreams can do.
+#![doc = include_str!("../README.md")]
+
+//! # How it works
 //!
 //! A [`Store`] is one SQLite file in WAL mode. One thread writes; requests hand it their rows through a
 //! bounded queue, and it commits as many as are waiting in one transaction (group commit). An answer means
