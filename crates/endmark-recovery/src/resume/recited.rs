@@ -2,12 +2,9 @@
 
 use std::collections::HashMap;
 
-/// A run of words that has so many letters in its longer words stands in an answer by no coincidence where it stands in the
-/// question, too: `the last valid token` has them.
-const TELLING_LETTERS: usize = 14;
-
-/// Shorter words stand everywhere, in characters.
-const SHORT_WORD_CHARS: usize = 4;
+/// A run of whole words that has so many letters seldom stands in an answer by chance where it stands in the question, too:
+/// `the last valid token` and `last reply was cut off` have them.
+const TELLING_LETTERS: usize = 16;
 
 /// Whether an answer has a run of the question's own words in it that the text so far has not.
 pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
@@ -30,10 +27,8 @@ pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
             .map(|at| (*at, at.checked_sub(1).and_then(|before| runs.get(&before)).map_or(1, |run| run + 1)))
             .collect();
         let said = runs.iter().filter_map(|(at, length)| asked.get(at + 1 - length..=*at));
-        let is_telling = |run: &&[String]| {
-            let lengths = run.iter().map(|word| word.chars().count());
-            lengths.filter(|length| *length >= SHORT_WORD_CHARS).sum::<usize>() >= TELLING_LETTERS
-        };
+        let is_telling =
+            |run: &&[String]| run.iter().map(|word| word.chars().count()).sum::<usize>() >= TELLING_LETTERS;
         if said.filter(is_telling).any(&mut is_new) {
             return true;
         }
@@ -61,12 +56,14 @@ mod tests {
 
     #[test]
     fn who_says_the_words_of_the_question_does_not_go_on() {
-        for answer in
-            ["The last valid token is \"bridge\".", "bridge was closed. Output only the remaining text."]
-        {
+        for answer in [
+            "The last valid token is \"bridge\".",
+            "I see that my last reply was cut off.",
+            "bridge was closed. Output only the remaining text.",
+        ] {
             assert!(recites(QUESTION, "The bridge was clo", answer), "{answer}");
         }
-        for answer in ["sed, and the last of them was cut off.", "the text from the last page", ""] {
+        for answer in ["sed, and the last of them was cut off.", "the text from the first page", ""] {
             assert!(!recites(QUESTION, "The bridge was clo", answer), "{answer}");
         }
     }
