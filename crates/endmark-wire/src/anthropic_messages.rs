@@ -41,6 +41,7 @@ pub const ANTHROPIC: Provider = Provider {
     origin: "https://api.anthropic.com",
     base_path: "/v1",
     adds_version: true,
+    base_url_variable: "ANTHROPIC_BASE_URL",
     traced_as: "anthropic",
     headers: &["anthropic-version", "anthropic-beta"],
     keys_begin: &["sk-ant-"],
@@ -143,6 +144,13 @@ impl WireFormat for Messages {
 
     fn echoes(&self, request: &Request, so_far: &str) -> Vec<String> {
         vec![request.view().prefill.clone().unwrap_or_default() + so_far]
+    }
+
+    fn has_written(&self, root: Value<'_>) -> bool {
+        let says = |field: &str, word: &str| {
+            root.field(field).and_then(Value::text).is_some_and(|text| text == word)
+        };
+        says("type", "message") && says("role", "assistant")
     }
 
     fn reply(&self, root: Value<'_>, _request: &View) -> Result<Reply, ResponseError> {

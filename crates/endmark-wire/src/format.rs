@@ -164,6 +164,9 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
     /// See [`Request::echoes`].
     fn echoes(&self, request: &Request, so_far: &str) -> Vec<String>;
 
+    /// Whether a document is a response of this format, as its own fields say.
+    fn has_written(&self, root: Value<'_>) -> bool;
+
     /// What a response says.
     fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError>;
 

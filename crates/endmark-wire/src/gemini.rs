@@ -33,7 +33,7 @@ use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
 use crate::history::CallMade;
-use crate::json::Value;
+use crate::json::{Kind, Value};
 use crate::provider::Provider;
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
@@ -48,6 +48,7 @@ pub const GEMINI: Provider = Provider {
     origin: "https://generativelanguage.googleapis.com",
     base_path: "/v1beta",
     adds_version: true,
+    base_url_variable: "GOOGLE_GEMINI_BASE_URL",
     traced_as: "gcp.gemini",
     headers: &["x-goog-api-key", "x-goog-api-client"],
     keys_begin: &["AIza"],
@@ -148,6 +149,11 @@ impl WireFormat for Gemini {
 
     fn echoes(&self, request: &Request, so_far: &str) -> Vec<String> {
         vec![request.view().prefill.clone().unwrap_or_default() + so_far]
+    }
+
+    fn has_written(&self, root: Value<'_>) -> bool {
+        root.field("candidates")
+            .is_some_and(|candidates| candidates.items().all(|item| item.kind() == Kind::Object))
     }
 
     fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {

@@ -18,6 +18,7 @@ pub mod provider;
 pub mod reply;
 pub mod request;
 pub mod response;
+pub mod saved;
 pub mod sse;
 pub mod stream;
 pub mod writer;

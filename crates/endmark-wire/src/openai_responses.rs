@@ -139,6 +139,10 @@ impl WireFormat for Responses {
         vec![request.view().prefill.clone().unwrap_or_default() + so_far]
     }
 
+    fn has_written(&self, root: Value<'_>) -> bool {
+        root.field("object").and_then(Value::text).is_some_and(|object| object == "response")
+    }
+
     fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {
         response::reply(root, request.has_stop)
     }

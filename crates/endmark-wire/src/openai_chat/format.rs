@@ -33,6 +33,7 @@ pub const OPENAI: Provider = Provider {
     origin: "https://api.openai.com",
     base_path: "/v1",
     adds_version: false,
+    base_url_variable: "OPENAI_BASE_URL",
     traced_as: "openai",
     headers: &["openai-organization"],
     keys_begin: &["sk-proj-", "sk-svcacct-", "sk-admin-"],
@@ -155,6 +156,10 @@ impl WireFormat for Chat {
 
     fn echoes(&self, request: &Request, so_far: &str) -> Vec<String> {
         ChatRequest::of(request.root()).echoes(so_far)
+    }
+
+    fn has_written(&self, root: Value<'_>) -> bool {
+        root.field("object").and_then(Value::text).is_some_and(|object| object == "chat.completion")
     }
 
     fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {

@@ -1,6 +1,7 @@
 //! `endmark detect`: is this text whole? (PC-1)
 
 mod completed;
+mod saved;
 mod state;
 
 use std::borrow::Cow;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use completed::{Closing, Problem};
+use saved::{Judged, Source};
 
 use crate::answer::{Answer, Outcome, to_data};
 use crate::arguments::Detect;
@@ -32,6 +34,13 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
             .map(Outcome::Streamed);
     }
     let raw = input.bytes()?;
+    let is_text_alone = arguments.complete || arguments.state.is_some() || arguments.save_state.is_some();
+    if format == Format::Auto
+        && !is_text_alone
+        && let Some(judged) = saved::judged(&raw)
+    {
+        return of_saved(context, &judged).map(Outcome::from);
+    }
     let detection = state::detect(&raw, &format, arguments)?;
     if arguments.complete {
         return closed(&detection, &Closing::of(&raw, &format)).map(Outcome::from);
@@ -42,6 +51,18 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
         Verdict::Whole => Answer::yes(data, text),
         verdict => Answer::no_in_text(data, text, verdict.name(), summary(verdict)),
     }))
+}
+
+/// What is said of a saved reply: what is said of its text, and where that stands.
+fn of_saved(context: &Context, judged: &Judged) -> Result<Answer, CommandError> {
+    let detection = &judged.detection;
+    let data = to_data(&Report { reply: Some(&judged.reply), ..Report::of(detection, None, None) })?;
+    let reply = judged.reply.for_people();
+    let text = for_people(detection, context.terminal.output) + "  of          " + &reply + "\n";
+    Ok(match &detection.verdict {
+        Verdict::Whole => Answer::yes(data, text),
+        verdict => Answer::no_in_text(data, text, verdict.name(), format!("{}; {reply}", summary(verdict))),
+    })
 }
 
 /// The closed text on standard output; what is unfinished in it is no part of it, and goes to standard error.
@@ -129,6 +150,9 @@ pub(super) struct Report<'a> {
     reason: Option<&'a str>,
     hint: Option<&'static str>,
     detected: Option<&'static str>,
+    /// Of a saved reply: which part of it the offsets are of, and what its provider says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply: Option<&'a Source>,
     /// Only if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     completed: Option<&'a Closing>,
@@ -158,6 +182,7 @@ impl<'a> Report<'a> {
             reason,
             hint: detection.hint.map(endmark_core::Hint::name),
             detected: detection.detected.as_ref().map(Format::name),
+            reply: None,
             completed: closing,
             completed_error: closing.and_then(|closing| closing.closed().err()),
         }

@@ -9,6 +9,7 @@ use endmark_core::{
     Verdict, resume_if_truncated,
 };
 use endmark_wire::openai_chat::{ChatRequest, ChatResponse, Partial, Terms, read_error};
+use endmark_wire::saved::{SavedReply, saved_reply};
 use http::{Request, StatusCode};
 use http_body_util::Full;
 use serde::Serialize;
@@ -31,7 +32,7 @@ const UNKNOWN_QUESTION: &str = "Write the text.";
 /// Asks until the text is whole or nothing more can be asked.
 pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, CommandError> {
     let effective = context.configuration(Vec::new())?;
-    let text = Input::open(Some(&arguments.file), context.terminal)?.text()?;
+    let text = of_saved(Input::open(Some(&arguments.file), context.terminal)?.text()?)?;
     if text.trim().is_empty() {
         return Err(CommandError::input(
             "empty",
@@ -68,6 +69,24 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
         return Err(CommandError::Upstream { message, hint: Some(hint) });
     }
     Ok(answer(outcome)?.with_warnings(configuration_warnings(&effective)))
+}
+
+/// The text in a provider's reply that was saved, else the text itself.
+fn of_saved(text: String) -> Result<String, CommandError> {
+    let Some(SavedReply { reply, .. }) = saved_reply(text.as_bytes()) else { return Ok(text) };
+    match reply.choices.as_slice() {
+        [choice] if choice.tool_calls.is_empty() && choice.mendable => Ok(choice.text.clone()),
+        [_] => Err(CommandError::input(
+            "invalid_reply",
+            "the saved reply has a tool call, and only a text can be continued here",
+            "Send such requests through `endmark serve`, which resumes calls.",
+        )),
+        _ => Err(CommandError::input(
+            "invalid_reply",
+            "the saved reply has several choices",
+            "Put the text of one of them into a file.",
+        )),
+    }
 }
 
 /// The format whose grammar decides when the text is whole; none for prose, where the model's own stop does.

@@ -5,6 +5,7 @@ mod rehearsal;
 mod reload;
 mod signals;
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use endmark_gateway::{BuildError, Gateway, Server, with_causes};
 use endmark_store::{Leftover, Store};
+use endmark_wire::provider::Provider;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -183,22 +185,30 @@ fn cannot_build(error: &BuildError) -> CommandError {
     )
 }
 
-/// Says where it listens, where it forwards to, and how a client gets there.
+/// Says where it listens, how a client of each format that is served gets there, and where it forwards to.
 fn introduce(context: &Context, settings: &Settings, address: SocketAddr) {
-    let upstreams: Vec<String> = settings
-        .upstreams
-        .iter()
-        .map(|upstream| match &upstream.base_url {
+    let scheme = if settings.tls.certificate.is_some() { "https" } else { "http" };
+    let origin = format!("{scheme}://{address}");
+    let mut said =
+        format!("Endmark {} listens on {origin}. Point a client at it:\n", env!("CARGO_PKG_VERSION"));
+    for provider in Provider::all() {
+        let served = settings.upstreams.iter().filter(|upstream| upstream.format == provider);
+        let urls = served.map(|upstream| match &upstream.base_url {
             Some(url) => format!("{} ({url})", upstream.name),
             None => upstream.name.clone(),
-        })
-        .collect();
-    let scheme = if settings.tls.certificate.is_some() { "https" } else { "http" };
+        });
+        let urls = urls.collect::<Vec<_>>().join(", ");
+        if !urls.is_empty() {
+            let (variable, url) = (provider.base_url_variable, provider.base_url_at(&origin));
+            let _ = write!(said, "\n  export {variable}={url}\n    forwards to {urls}\n");
+        }
+    }
+    let mode = settings.resume.mode.word();
+    let store = settings.store.path();
+    let store = std::path::absolute(store).unwrap_or_else(|_| store.to_owned());
     context.terminal.progress(&format!(
-        "Endmark listens on {scheme}://{address} and forwards to {}.\n\n  export OPENAI_BASE_URL={scheme}://{address}/v1\n\n\
-         Cut replies are recorded in `{}`; `endmark log` shows them. Ctrl-C stops.",
-        upstreams.join(", "),
-        settings.store.path().display()
+        "{said}\nCut replies are resumed in mode `{mode}` and recorded in `{}`; `endmark log` shows them. Ctrl-C stops.",
+        store.display()
     ));
     if !address.ip().is_loopback() {
         context.terminal.warn("everybody who reaches this address can use it");

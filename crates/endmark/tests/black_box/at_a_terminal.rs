@@ -43,8 +43,12 @@ fn serving_begins_with_where_it_listens_and_logs_in_colours() {
     drop(command);
     let mut said = String::new();
     until(&mut screen, &mut said, "Ctrl-C stops.");
-    assert!(said.starts_with("Endmark listens on http://"), "{said}");
-    let address = said.split("http://").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    let listens = concat!("Endmark ", env!("CARGO_PKG_VERSION"), " listens on http://");
+    assert!(said.starts_with(listens), "{said}");
+    let address = said.split("http://").nth(1).unwrap().split(". ").next().unwrap();
+    assert!(said.contains(&format!("export OPENAI_BASE_URL=http://{address}/v1")), "{said}");
+    assert!(!said.contains("ANTHROPIC_BASE_URL"), "no upstream speaks it: {said}");
+    let address = address.parse().unwrap();
     in_runtime(async move {
         let body = json!({"model": "m", "messages": [{"role": "user", "content": "Go."}]});
         Request::post(address, "/v1/chat/completions").json(&body).send().await.read().await;

@@ -39,6 +39,74 @@ fn the_envelope_has_the_verdict_also_where_the_answer_is_no() {
     assert_eq!(place.run_with_input(&["detect", "--json"], "[]").envelope()["data"]["detected"], "json");
 }
 
+/// A reply that was cut by its limit is whole JSON: what matters is the text in it.
+#[test]
+fn a_saved_reply_of_any_format_is_judged_by_its_text_and_the_reason_for_its_end() {
+    let text = "The harbour was quiet, and the gu";
+    let replies = [
+        (
+            "openai_chat",
+            json!({"object": "chat.completion", "model": "m", "choices": [
+            {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": text}}]}),
+        ),
+        (
+            "openai_responses",
+            json!({"object": "response", "model": "m", "status": "incomplete",
+            "incomplete_details": {"reason": "max_output_tokens"}, "output": [{"type": "message", "role": "assistant",
+            "status": "incomplete", "content": [{"type": "output_text", "text": text, "annotations": []}]}]}),
+        ),
+        (
+            "anthropic_messages",
+            json!({"type": "message", "role": "assistant", "model": "m", "stop_reason": "max_tokens",
+            "content": [{"type": "text", "text": text}]}),
+        ),
+        (
+            "gemini",
+            json!({"modelVersion": "m", "candidates": [
+            {"finishReason": "MAX_TOKENS", "content": {"role": "model", "parts": [{"text": text}]}}]}),
+        ),
+    ];
+    let place = Place::new();
+    for (format, reply) in replies {
+        let envelope = place.run_with_input(&["detect", "--json"], &reply.to_string()).envelope();
+        let data = &envelope["data"];
+        assert_eq!(
+            (&data["verdict"], &data["truncation_index"], &data["reply"]["cut"], &data["reply"]["format"]),
+            (&json!("truncated"), &json!(text.len()), &json!("limit"), &json!(format)),
+            "{format}: {data}"
+        );
+        // Who names a format asks about the document itself.
+        assert_eq!(place.run_with_input(&["detect", "--format", "json"], &reply.to_string()).code, 0);
+    }
+}
+
+#[test]
+fn a_saved_reply_that_is_whole_or_hides_its_cut_is_recognised_as_such() {
+    let reply = |finish: &str, message: Value| {
+        json!({"object": "chat.completion", "choices": [{"index": 0, "finish_reason": finish, "message": message}]}).to_string()
+    };
+    let place = Place::new();
+    let whole = reply("stop", json!({"role": "assistant", "content": "All is well."}));
+    let run = place.run_with_input(&["detect"], &whole);
+    assert_eq!(
+        (run.code, run.output.contains("a reply of openai_chat: choice 0, text")),
+        (0, true),
+        "{}",
+        run.output
+    );
+    // A limit behind a document that is at its end took nothing.
+    let document = reply("length", json!({"role": "assistant", "content": "{\"a\": 1}"}));
+    assert_eq!(place.run_with_input(&["detect"], &document).code, 0);
+    let call =
+        json!({"id": "c", "type": "function", "function": {"name": "save", "arguments": "{\"path\": \"a"}});
+    let cut = reply("tool_calls", json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+    let data = place.run_with_input(&["detect", "--json"], &cut).envelope()["data"].clone();
+    assert_eq!(
+        (&data["verdict"], &data["reply"]["part"], &data["reply"]["cut"]),
+        (&json!("truncated"), &json!("choice 0, arguments of save"), &json!("format"))
+    );
+}
+
 #[test]
 fn a_marker_is_a_format_of_its_own() {
     let place = Place::new();

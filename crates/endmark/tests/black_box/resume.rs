@@ -27,6 +27,17 @@ fn the_rest_is_asked_for_and_stitched() {
 }
 
 #[test]
+fn of_a_saved_reply_the_text_is_continued() {
+    let reply = |content: &str| {
+        let message = serde_json::json!({"role": "assistant", "content": content});
+        let choice = serde_json::json!({"index": 0, "finish_reason": "length", "message": message});
+        serde_json::json!({"object": "chat.completion", "choices": [choice]}).to_string()
+    };
+    let (run, calls) = resume(ScriptedModel::new(JSON), &reply(&JSON[..28]), &[]);
+    assert_eq!((run.code, run.output.as_str(), calls), (0, JSON, 1), "{}", run.errors);
+}
+
+#[test]
 fn what_is_whole_is_not_asked_for() {
     let (run, calls) = resume(ScriptedModel::new(JSON), JSON, &["--format", "json"]);
     assert_eq!((run.code, run.output.as_str(), calls), (0, JSON, 0));

@@ -1,0 +1,36 @@
+//! A reply that somebody saved to a file: which format it is of, and what it says, without the request it answered.
+
+use crate::format::{FORMATS, WireFormat};
+use crate::json::{Kind, Value};
+use crate::request::View;
+use crate::response::Reply;
+
+/// A saved reply.
+#[derive(Debug, Clone)]
+pub struct SavedReply {
+    /// The format that it is of.
+    pub format: &'static dyn WireFormat,
+    /// What it says.
+    pub reply: Reply,
+}
+
+/// Reads a reply of any format; none where the bytes are something else, also other JSON.
+///
+/// A format knows its own replies by the field that no other document has under that name and with that value.
+///
+/// ```
+/// use endmark_wire::saved::saved_reply;
+///
+/// let body = br#"{"object": "chat.completion", "choices": [{"index": 0, "finish_reason": "length",
+///     "message": {"role": "assistant", "content": "The harb"}}]}"#;
+/// let saved = saved_reply(body).unwrap();
+/// assert_eq!((saved.format.name(), saved.reply.choices[0].text.as_str()), ("openai_chat", "The harb"));
+/// assert!(saved_reply(br#"{"choices": ["red", "blue"]}"#).is_none());
+/// ```
+pub fn saved_reply(body: &[u8]) -> Option<SavedReply> {
+    let root = Value::parse_body(body).ok().filter(|root| root.kind() == Kind::Object)?;
+    FORMATS.into_iter().filter(|format| format.has_written(root)).find_map(|format| {
+        let reply = format.reply(root, &View::default()).ok()?;
+        (!reply.choices.is_empty()).then_some(SavedReply { format, reply })
+    })
+}

@@ -1,0 +1,120 @@
+//! A saved reply of a provider: the text and the calls in it are judged, together with the reason it gives for its end. (PC-8)
+
+use std::borrow::Cow;
+
+use endmark_recovery::{Ending, Evidence, Judgement, judge};
+use endmark_text::detect::detect;
+use endmark_text::{Detection, Format, Truncation, Verdict};
+use endmark_wire::reply::Choice;
+use endmark_wire::saved::{SavedReply, saved_reply};
+use serde::Serialize;
+
+/// What is judged in a saved reply: the first part of it that is not whole, else its first text.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) reply: Source,
+    /// Its offsets are those of the part.
+    pub(super) detection: Detection,
+}
+
+/// Where the text comes from that is judged.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Source {
+    format: &'static str,
+    model: String,
+    /// As `choice 0, text` or `choice 0, arguments of get_weather`.
+    part: String,
+    /// The provider's own word for why it ended; none where it gives none.
+    stop: Option<String>,
+    /// What kind of cut it is; none where nothing is missing.
+    cut: Option<&'static str>,
+}
+
+impl Source {
+    /// The same in one line.
+    pub(super) fn for_people(&self) -> String {
+        let stop = self.stop.as_deref().unwrap_or("nothing");
+        format!("a reply of {}: {}, which ended with `{stop}`", self.format, self.part)
+    }
+}
+
+/// One text of a reply.
+struct Part<'a> {
+    name: String,
+    text: Cow<'a, str>,
+    /// The grammar that it must have.
+    demanded: Option<Format>,
+}
+
+/// Judges a saved reply; none where the bytes are something else.
+pub(super) fn judged(raw: &[u8]) -> Option<Judged> {
+    let SavedReply { format, reply } = saved_reply(raw)?;
+    let mut first = None;
+    for choice in &reply.choices {
+        let stop = choice.finish.as_ref().map(|finish| finish.word.clone());
+        for part in parts(choice) {
+            let (detection, cut) = part_judged(choice, &part);
+            let is_whole = detection.verdict.is_whole();
+            let reply = Source {
+                format: format.name(),
+                model: reply.model.clone(),
+                part: format!("choice {}, {}", choice.index, part.name),
+                stop: stop.clone(),
+                cut,
+            };
+            let judged = Judged { reply, detection };
+            if !is_whole {
+                return Some(judged);
+            }
+            first.get_or_insert(judged);
+        }
+    }
+    first
+}
+
+/// The text of a choice and the arguments of its calls; a choice without either has an empty text.
+fn parts(choice: &Choice) -> Vec<Part<'_>> {
+    let calls = choice.tool_calls.iter().map(|call| Part {
+        name: format!("arguments of {}", call.name),
+        text: Cow::Borrowed(&call.arguments),
+        demanded: Some(Format::Json),
+    });
+    let text = Part { name: "text".to_owned(), text: Cow::Borrowed(&choice.text), demanded: None };
+    let has_text = !choice.text.is_empty() || choice.tool_calls.is_empty();
+    has_text.then_some(text).into_iter().chain(calls).collect()
+}
+
+/// What its own text says, unless it is whole and the provider says that it was cut.
+fn part_judged(choice: &Choice, part: &Part<'_>) -> (Detection, Option<&'static str>) {
+    let format = part.demanded.clone().unwrap_or(Format::Auto);
+    let mut detection = detect(part.text.as_bytes(), &format);
+    let grammar = part.demanded.as_ref().or(detection.detected.as_ref());
+    let testifies = grammar.is_some_and(|format| format.testifies(&detection.verdict, &part.text));
+    let judgement = judge(&Evidence {
+        ending: Ending::Clean,
+        stop: choice.finish.as_ref().and_then(|finish| finish.stop),
+        grammar: testifies.then_some(&detection.verdict),
+        marker: false,
+        output_tokens: None,
+        limit: None,
+        has_text: !part.text.trim().is_empty(),
+        reasoned: choice.reasoned,
+    });
+    let Judgement::Cut(kind) = judgement else { return (detection, None) };
+    if detection.verdict.is_whole() {
+        detection.verdict = Verdict::Truncated(Truncation {
+            truncation_index: part.text.len(),
+            balanced_index: 0,
+            last_valid_token: last_line(&part.text).to_owned(),
+            open: Vec::new(),
+            in_token: None,
+        });
+    }
+    (detection, Some(kind.name()))
+}
+
+/// What somebody looks for to find the cut.
+fn last_line(text: &str) -> &str {
+    text.trim_end().lines().next_back().unwrap_or_default()
+}
