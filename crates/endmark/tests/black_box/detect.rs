@@ -68,7 +68,7 @@ fn a_saved_reply_of_any_format_is_judged_by_its_text_and_the_reason_for_its_end(
     ];
     let place = Place::new();
     for (format, reply) in replies {
-        let envelope = place.run_with_input(&["detect", "--json"], &reply.to_string()).envelope();
+        let envelope = place.run_with_input(&["detect", "--json"], reply.to_string()).envelope();
         let data = &envelope["data"];
         assert_eq!(
             (&data["verdict"], &data["truncation_index"], &data["reply"]["cut"], &data["reply"]["format"]),
@@ -76,7 +76,7 @@ fn a_saved_reply_of_any_format_is_judged_by_its_text_and_the_reason_for_its_end(
             "{format}: {data}"
         );
         // Who names a format asks about the document itself.
-        assert_eq!(place.run_with_input(&["detect", "--format", "json"], &reply.to_string()).code, 0);
+        assert_eq!(place.run_with_input(&["detect", "--format", "json"], reply.to_string()).code, 0);
     }
 }
 

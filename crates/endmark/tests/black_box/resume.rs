@@ -33,7 +33,8 @@ fn of_a_saved_reply_the_text_is_continued() {
         let choice = serde_json::json!({"index": 0, "finish_reason": "length", "message": message});
         serde_json::json!({"object": "chat.completion", "choices": [choice]}).to_string()
     };
-    let (run, calls) = resume(ScriptedModel::new(JSON), &reply(&JSON[..28]), &[]);
+    let (run, calls) =
+        resume(ScriptedModel::new(JSON).prompted(Prompted::FromToken), &reply(&JSON[..28]), &[]);
     assert_eq!((run.code, run.output.as_str(), calls), (0, JSON, 1), "{}", run.errors);
 }
 
