@@ -138,6 +138,7 @@ const MOST_WITHOUT_PROGRESS: u32 = 2;
 pub struct Run {
     limits: RunLimits,
     rule: RiskRule,
+    table_limit_tokens: Option<u64>,
     state: State,
     reason: Option<Reason>,
     attempt: u32,
@@ -160,6 +161,7 @@ impl Run {
         Self {
             limits,
             rule,
+            table_limit_tokens: None,
             state: State::Queued,
             reason: None,
             attempt: 0,
@@ -215,12 +217,12 @@ impl Run {
 
     /// The model's limit, if anybody knows it.
     pub fn limit_tokens(&self) -> Option<u64> {
-        self.rule.limit_tokens.or(self.usage.context_tokens)
+        self.rule.limit_tokens.or(self.usage.context_tokens).or(self.table_limit_tokens)
     }
 
-    /// Sets the model's limit once its name is known, where nobody has set it.
+    /// Takes the limit that a table has for the model, once its name is known; what the user or the agent says stands before it.
     pub fn learn_limit(&mut self, tokens: Option<u64>) {
-        self.rule.limit_tokens = self.rule.limit_tokens.or(tokens);
+        self.table_limit_tokens = tokens.or(self.table_limit_tokens);
     }
 
     /// Whether the attempt under way, or the last one, is or was about to run out of context.
@@ -266,7 +268,7 @@ impl Run {
     fn used(&mut self, usage: Usage, seconds: u64) -> Vec<Notice> {
         self.usage = usage;
         self.seconds = self.seconds.max(seconds);
-        self.risk = risk(&self.usage, self.rule.threshold, self.rule.limit_tokens);
+        self.risk = risk(&self.usage, self.rule.threshold, self.limit_tokens());
         let is_sum = match self.risk {
             Risk::Exceeded => false,
             Risk::SumOnly => true,

@@ -237,6 +237,10 @@ impl AgentStream {
 
 /// Hands on a line that is an event; agents and what is wrapped around them print other lines, too.
 fn take(line: &[u8], dialect: &mut dyn Dialect, account: &mut Account) {
+    // Most that is no event does not begin like one, and an agent may print any amount of it.
+    if line.trim_ascii_start().first() != Some(&b'{') {
+        return;
+    }
     if let Ok(event @ Value::Object(_)) = serde_json::from_slice::<Value>(line) {
         dialect.event(&event, account);
     }

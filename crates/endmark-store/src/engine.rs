@@ -12,6 +12,7 @@ mod moving_in;
 pub(crate) mod outputs;
 mod reader;
 pub(crate) mod recoveries;
+pub(crate) mod runs;
 pub(crate) mod usage;
 
 use std::path::Path;

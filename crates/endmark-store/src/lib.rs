@@ -34,6 +34,7 @@ mod outputs;
 mod owner;
 mod recorder;
 mod records;
+mod runs;
 mod scrub;
 mod store;
 mod writer;
@@ -52,5 +53,6 @@ pub use records::{
     Condition, CutId, CutSettled, CutStarted, FinalStatus, Health, Leftover, LogRow, LoggedPiece, Piece,
     Recovery,
 };
+pub use runs::{RunEventRecord, RunRecord, StoredRun, StoredRunEvent};
 pub use scrub::{NoSecrets, Scrub};
 pub use store::Store;

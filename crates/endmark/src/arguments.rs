@@ -17,6 +17,8 @@ use crate::commands::count::arguments::Count;
 use crate::commands::findings::arguments::Findings;
 use crate::commands::guard::arguments as guard;
 use crate::commands::read::arguments::Read;
+use crate::commands::run::arguments as run;
+use crate::commands::runs::arguments as runs;
 use crate::commands::setup::arguments::Setup;
 use crate::commands::usage::arguments::Usage;
 
@@ -207,6 +209,12 @@ docs/findings.md has the whole story."
     /// Is this artifact really finished, or did its author just stop?
     #[command(after_help = guard::EXAMPLES)]
     Guard(guard::Guard),
+    /// Supervise an agent until what it is to write is finished, and send it back with what is missing
+    #[command(after_help = run::EXAMPLES)]
+    Run(run::Run),
+    /// Show supervised runs: where they stand, what they used, and why they ended
+    #[command(args_conflicts_with_subcommands = true, after_help = runs::EXAMPLES)]
+    Runs(runs::Runs),
     /// Point a client at Endmark: show what it needs, write it into its configuration, or take it back
     #[command(after_help = "\
 Examples:
@@ -314,6 +322,8 @@ impl Command {
             Self::Doctor(arguments) => arguments.check_limits(),
             Self::Findings(arguments) => arguments.check_limits(),
             Self::Guard(arguments) => arguments.check_limits(),
+            Self::Run(arguments) => arguments.check_limits(),
+            Self::Runs(arguments) => arguments.check_limits(),
             Self::Setup(arguments) => arguments.check_limits(),
             // `exec` checks what it is given by its manifest; the others take words from a list, or look something up.
             Self::Demo | Self::Exec(_) | Self::Config(_) | Self::Completions { .. } | Self::Man { .. } => {

@@ -16,6 +16,8 @@ mod man;
 pub(crate) mod read;
 mod report;
 mod resume;
+pub(crate) mod run;
+pub(crate) mod runs;
 #[cfg(test)]
 mod schemas;
 mod serve;
@@ -38,6 +40,8 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Stitch(arguments) => stitch::run(context, &arguments),
         Command::Cap(arguments) => cap::run(context, &arguments),
         Command::Read(arguments) => read::run(context, &arguments),
+        Command::Run(arguments) => run::run(context, &arguments).map(Outcome::from),
+        Command::Runs(arguments) => runs::run(context, &arguments),
         Command::Resume(arguments) => resume::run(context, &arguments).map(Outcome::from),
         Command::Compact(arguments) => compact::run(context, &arguments),
         Command::Exec(arguments) => exec::run(context, &arguments),

@@ -51,7 +51,8 @@ pub(crate) fn run(typed: Vec<OsString>, environment: Environment) -> Exit {
 /// Whether a signal is answered here: not where a command has its own way of ending, or has answered in part.
 fn is_answered_on_signals(command: &Command) -> bool {
     match command {
-        Command::Serve(_) | Command::Exec(_) => false,
+        Command::Serve(_) | Command::Exec(_) | Command::Run(_) => false,
+        Command::Runs(arguments) => !arguments.is_watch(),
         Command::Detect(arguments) => !arguments.batch,
         Command::Stitch(arguments) => !arguments.batch,
         Command::Cap(arguments) => !arguments.batch,

@@ -18,7 +18,8 @@ const MAY_SEE: &[(&str, &[&str])] = &[
         "endmark-gateway",
         &["endmark-core", "endmark-recovery", "endmark-store", "endmark-text", "endmark-wire"],
     ),
-    ("endmark-runs", &["endmark-core", "endmark-guard", "endmark-store", "endmark-wire"]),
+    ("endmark-process", &[]),
+    ("endmark-runs", &["endmark-context", "endmark-guard", "endmark-process", "endmark-store"]),
     (
         "endmark",
         &[
@@ -29,6 +30,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "endmark-gateway",
             "endmark-guard",
             "endmark-recovery",
+            "endmark-process",
             "endmark-runs",
             "endmark-store",
             "endmark-text",

@@ -47,6 +47,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "usage_cache_writes",
         sql: include_str!("../../migrations/0008_usage_cache_writes.sqlite.sql"),
     },
+    Migration { version: 9, name: "runs", sql: include_str!("../../migrations/0009_runs.sqlite.sql") },
 ];
 
 /// The newest migration this version knows.

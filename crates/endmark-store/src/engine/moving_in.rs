@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::engine::{migrate, recoveries, usage};
+use crate::engine::{migrate, recoveries, runs, usage};
 use crate::error::StoreError;
 use crate::{ledger, owner};
 
@@ -20,6 +20,7 @@ pub(crate) fn move_in<T>(
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     migrate::migrate(&transaction, path)?;
     recoveries::settle_interrupted(&transaction, path).map_err(failed)?;
+    runs::mark_lost(&transaction, path).map_err(failed)?;
     let io_failed = |error| StoreError::of_io(path, &error);
     let dead = owner::dead(path).map_err(io_failed)?;
     for left in &dead {

@@ -1,6 +1,7 @@
 //! Reading the log, for people and for tests: a connection of its own, and nothing is created.
 
 mod calls;
+mod runs;
 mod summary;
 
 use std::path::{Path, PathBuf};

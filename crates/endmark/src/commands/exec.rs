@@ -6,17 +6,16 @@ use std::io;
 use std::time::Instant;
 
 use endmark_envelope::{Answering, Document, ErrorBody, RESPONSE_TOO_LARGE, Warning};
+use endmark_process::{CaptureLimits, End, OutputLeft, Plan, Ran, Signals, Times, run_captured};
 use serde_json::Value;
 
 use crate::answer::Outcome;
 use crate::arguments::Exec;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::exec::child::{self, End, OutputLeft, Plan, Ran};
 use crate::exec::manifest::Manifest;
 use crate::exec::output::{self, Data};
 use crate::exec::page::{Paging, page};
-use crate::exec::signals::Signals;
 use crate::exec::verdict::{not_started, verdict};
 use crate::exit::Exit;
 
@@ -77,13 +76,22 @@ async fn answer(context: &Context, manifest: &Manifest, arguments: &Exec) -> Res
     let plan = Plan {
         program,
         arguments: words,
+        variables: &[],
+        folder: None,
         stdin,
-        timeout: manifest.timeout,
-        grace: manifest.grace,
-        max_captured_bytes: manifest.output.max_captured_bytes,
-        max_stderr_bytes: if context.terminal.quiet { 0 } else { manifest.max_stderr_bytes },
+        times: Times {
+            whole: manifest.timeout,
+            silence: None,
+            last_word: manifest.grace,
+            grace: manifest.grace,
+        },
+        keeper: None,
     };
-    let ran = match child::run(plan, &mut signals).await {
+    let limits = CaptureLimits {
+        output: manifest.output.max_captured_bytes,
+        passed_errors: if context.terminal.quiet { 0 } else { manifest.max_stderr_bytes },
+    };
+    let ran = match run_captured(plan, limits, &mut signals).await {
         Ok(ran) => ran,
         Err(error) => return Ok(failed(not_started(&name, &error))),
     };

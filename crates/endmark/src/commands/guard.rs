@@ -42,6 +42,11 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Guard) -> Result<Out
     answer(&judged, arguments.to, context.terminal.output).map(Outcome::from)
 }
 
+/// The guard of a template.
+pub(super) fn of_template(context: &Context, template: &Path) -> Result<Guard, CommandError> {
+    criteria::template(context, template).map(Guard::of_template)
+}
+
 fn is_standard_input(file: &Path) -> bool {
     file == Path::new("-")
 }

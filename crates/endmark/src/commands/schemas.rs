@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     cap, compact, completions, config, count, demo, detect, findings, guard, log, man, read, report, resume,
-    serve, setup, stitch, usage,
+    run, runs, serve, setup, stitch, usage,
 };
 use crate::checks;
 use crate::definition::definition;
@@ -48,6 +48,8 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("read", of_answer::<read::Report<'_>>()),
         ("report", of_answer::<report::Report<'_>>()),
         ("resume", of_answer::<resume::Report<'_>>()),
+        ("run", of_answer::<run::Report>()),
+        ("runs", of_answer::<runs::Report>()),
         ("serve", of_answer::<serve::Report>()),
         ("setup", of_answer::<setup::Report>()),
         ("stitch", of_answer::<stitch::Report<'_>>()),

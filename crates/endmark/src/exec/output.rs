@@ -8,8 +8,8 @@ mod text;
 use endmark_envelope::{FieldRules, Warning};
 use serde_json::Value;
 
-use super::capture::Captured;
 use super::manifest::{OutputKind, OutputRules};
+use endmark_process::Captured;
 
 pub(crate) use cut::Cut;
 

@@ -5,13 +5,11 @@ use std::io;
 use std::time::Duration;
 
 use endmark_envelope::{ErrorBody, FieldPath, Phase};
+use endmark_process::{Captured, End, Forced, Ran, signals};
 use rustix::process::Signal;
 
-use super::capture::Captured;
-use super::child::{End, Forced, Ran};
 use super::manifest::{ExitMeaning, Manifest};
 use super::output::Fault;
-use super::signals;
 use crate::exit::Exit;
 use crate::terminal::in_lines;
 
@@ -28,8 +26,9 @@ pub(crate) fn verdict(
 ) -> Option<ErrorBody> {
     let timeout = manifest.timeout.unwrap_or_default();
     let error = match (ran.forced, ran.end) {
-        (Some(Forced::TimedOut), _) => timed_out(program, timeout),
         (Some(Forced::Signalled(signal)), _) => interrupted(program, signal),
+        // It has no limit but its time.
+        (Some(_), _) => timed_out(program, timeout),
         (None, End::Killed(signal)) => killed(program, signal),
         (None, End::Unknown) => {
             let message = format!("nobody knows how `{program}` ended");

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
+mod agent_run;
+mod agent_run_killed;
 mod at_a_terminal;
 mod canary;
 mod cap;

@@ -5,14 +5,12 @@ use std::path::Path;
 use std::{ffi::OsString, fs::File};
 
 use endmark_envelope::{ErrorBody, FieldPath, Phase};
+use endmark_process::{Signals, SpoolError, Spooled, Stdin, signals, spool};
 
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::exec::child::ToolInput;
 use crate::exec::limits::{self, Misfit, TooLarge};
 use crate::exec::manifest::{self, MAX_MANIFEST_BYTES, Manifest};
-use crate::exec::signals::{self, Signals};
-use crate::exec::spool::{SpoolError, Spooled, spool};
 use crate::exec::verdict::stopped_by;
 use crate::exit::Exit;
 
@@ -39,7 +37,7 @@ pub(super) async fn prepare(
     manifest: &Manifest,
     command: &[OsString],
     signals: &mut Signals,
-) -> Result<Result<ToolInput, ErrorBody>, CommandError> {
+) -> Result<Result<Stdin, ErrorBody>, CommandError> {
     match limits::check(manifest, command, |name| std::env::var_os(name)) {
         Ok(()) => stdin(context, manifest, signals).await,
         Err(Misfit::TooLarge(found)) => Ok(Err(too_large(&found))),
@@ -65,11 +63,11 @@ async fn stdin(
     context: &Context,
     manifest: &Manifest,
     signals: &mut Signals,
-) -> Result<Result<ToolInput, ErrorBody>, CommandError> {
+) -> Result<Result<Stdin, ErrorBody>, CommandError> {
     let is_terminal = io::stdin().is_terminal();
     let Some(limit) = manifest.max_stdin_bytes else {
         // In a process group of its own a tool that read from the terminal would be stopped.
-        return Ok(Ok(if is_terminal { ToolInput::Empty } else { ToolInput::Inherited }));
+        return Ok(Ok(if is_terminal { Stdin::Empty } else { Stdin::Inherited }));
     };
     if is_terminal {
         context.terminal.progress("Reading standard input; end it with Ctrl-D.");
@@ -88,7 +86,7 @@ async fn stdin(
     };
     tokio::select! {
         read = reading => match read {
-            Ok(Ok(Spooled::Within(file))) => Ok(Ok(ToolInput::Spooled(file))),
+            Ok(Ok(Spooled::Within(file))) => Ok(Ok(Stdin::File(file))),
             Ok(Ok(Spooled::TooLarge { actual })) => {
                 let mut error = too_large(&TooLarge { field: "stdin".to_owned(), limit, actual });
                 // It was not read to its end.

@@ -1,6 +1,7 @@
 //! What artifacts are held to: a template, and what is typed besides.
 
 use std::io;
+use std::path::Path;
 
 use endmark_guard::{Guard, Template};
 
@@ -11,21 +12,7 @@ use crate::input::Input;
 
 /// The guard that was asked for.
 pub(super) fn guard(context: &Context, arguments: &arguments::Guard) -> Result<Guard, CommandError> {
-    let template = match &arguments.template {
-        None => None,
-        Some(path) => {
-            let text =
-                Input::open(Some(path), context.terminal).and_then(Input::text).map_err(with_next_step)?;
-            let read = Template::read(&path.to_string_lossy(), &text);
-            Some(read.map_err(|error| {
-                CommandError::input(
-                    "invalid_criteria",
-                    format!("`{}`: {error}", path.display()),
-                    error.hint(),
-                )
-            })?)
-        }
-    };
+    let template = arguments.template.as_deref().map(|path| template(context, path)).transpose()?;
     let mut template = template.unwrap_or_default();
     let criteria = &mut template.criteria;
     for (option, values) in [("--section", &arguments.sections), ("--forbid", &arguments.forbidden)] {
@@ -44,6 +31,14 @@ pub(super) fn guard(context: &Context, arguments: &arguments::Guard) -> Result<G
     criteria.forbidden_phrases.extend(arguments.forbidden.iter().cloned());
     criteria.handoffs_are_forbidden &= !arguments.forbid_only;
     Ok(Guard::of_template(template))
+}
+
+/// What a template demands.
+pub(super) fn template(context: &Context, path: &Path) -> Result<Template, CommandError> {
+    let text = Input::open(Some(path), context.terminal).and_then(Input::text).map_err(with_next_step)?;
+    Template::read(&path.to_string_lossy(), &text).map_err(|error| {
+        CommandError::input("invalid_criteria", format!("`{}`: {error}", path.display()), error.hint())
+    })
 }
 
 /// What to do about a file that cannot be read.

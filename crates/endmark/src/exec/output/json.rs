@@ -7,9 +7,9 @@ use endmark_core::{CompleteError, Completed, Format, UnfinishedKind, Verdict, co
 use endmark_envelope::{Size, Warning};
 use serde_json::Value;
 
-use super::super::capture::Captured;
 use super::lost::lost;
 use super::{Cut, Data, Fault, NO_OUTPUT, text};
+use endmark_process::Captured;
 
 /// How many open brackets are warned of, the innermost first.
 const MOST_CUTS: usize = 16;

@@ -2,8 +2,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::exec::capture::Capture;
 use endmark_envelope::{Document, MIN_RESPONSE_BYTES};
+use endmark_process::Capture;
 
 const KINDS: [OutputKind; 4] = [OutputKind::Json, OutputKind::Jsonl, OutputKind::Text, OutputKind::Auto];
 

@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use endmark_envelope::Size;
 use serde_json::{Map, Value};
 
-use super::super::capture::Captured;
 use super::{Cut, Data};
+use endmark_process::Captured;
 
 /// Up to how many bytes an output that is not UTF-8 is given as Base64, too, so that no byte of it is lost.
 const MAX_BASE64_BYTES: usize = 64 << 10;

@@ -9,7 +9,7 @@ const TAIL_SHARE: usize = 4;
 
 /// The head and the tail of everything that was pushed, in bounded memory, with counts of all of it.
 #[derive(Debug)]
-pub(crate) struct Capture {
+pub struct Capture {
     head: Vec<u8>,
     head_limit: usize,
     tail: Ring,
@@ -20,24 +20,24 @@ pub(crate) struct Capture {
 
 /// What was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Captured {
+pub struct Captured {
     /// Everything, or the head.
-    pub(crate) head: Vec<u8>,
+    pub head: Vec<u8>,
     /// The tail, if anything between it and the head is not there.
-    pub(crate) tail: Option<Vec<u8>>,
+    pub tail: Option<Vec<u8>>,
     /// Bytes of the whole stream.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Unicode characters of the whole stream; a sequence that is not UTF-8 counts as one.
-    pub(crate) characters: u64,
+    pub characters: u64,
     /// Newlines of the whole stream.
-    pub(crate) newlines: u64,
+    pub newlines: u64,
     /// Sequences of the whole stream that are not UTF-8, an incomplete one at the end included.
-    pub(crate) invalid_sequences: u64,
+    pub invalid_sequences: u64,
 }
 
 impl Capture {
     /// Keeps at most `limit` bytes.
-    pub(crate) fn new(limit: usize) -> Self {
+    pub fn new(limit: usize) -> Self {
         let tail = limit / TAIL_SHARE;
         Self {
             head: Vec::new(),
@@ -50,7 +50,7 @@ impl Capture {
     }
 
     /// Takes the next bytes of the stream.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         self.bytes += count(bytes.len());
         self.newlines += count(memchr::memchr_iter(b'\n', bytes).count());
         self.characters.push(bytes);
@@ -61,7 +61,7 @@ impl Capture {
     }
 
     /// Ends the stream.
-    pub(crate) fn finish(self) -> Captured {
+    pub fn finish(self) -> Captured {
         let (characters, invalid_sequences) = self.characters.finish();
         let mut head = self.head;
         let tail = self.tail.into_bytes();
@@ -78,14 +78,14 @@ impl Capture {
 
 impl Captured {
     /// Whether every byte is there.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         self.tail.is_none()
     }
 }
 
 /// The last bytes of what was pushed.
 #[derive(Debug)]
-struct Ring {
+pub(crate) struct Ring {
     kept: Vec<u8>,
     limit: usize,
     /// Where the oldest byte is, once it is full.
@@ -93,11 +93,11 @@ struct Ring {
 }
 
 impl Ring {
-    fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { kept: Vec::new(), limit, oldest: 0 }
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         if bytes.len() >= self.limit {
             self.kept.clear();
             self.kept.extend_from_slice(&bytes[bytes.len() - self.limit..]);
@@ -116,7 +116,7 @@ impl Ring {
         }
     }
 
-    fn into_bytes(mut self) -> Vec<u8> {
+    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
         self.kept.rotate_left(self.oldest);
         self.kept
     }

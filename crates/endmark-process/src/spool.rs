@@ -8,24 +8,29 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// Standard input as it was read.
 #[derive(Debug)]
-pub(crate) enum Spooled {
+pub enum Spooled {
     /// All of it, in a file without a name, from its beginning.
     Within(File),
     /// There was more than the limit; so many bytes were read.
-    TooLarge { actual: u64 },
+    TooLarge {
+        /// How many bytes were read.
+        actual: u64,
+    },
 }
 
 /// Why standard input could not be taken in.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SpoolError {
+pub enum SpoolError {
+    /// It cannot be read.
     #[error(transparent)]
     Read(io::Error),
+    /// It cannot be kept.
     #[error("standard input cannot be kept in a temporary file: {0}")]
     Keep(io::Error),
 }
 
 /// Reads everything, but not much more than `limit` bytes, into a file without a name.
-pub(crate) fn spool(mut input: impl Read, limit: u64) -> Result<Spooled, SpoolError> {
+pub fn spool(mut input: impl Read, limit: u64) -> Result<Spooled, SpoolError> {
     let mut file = tempfile::tempfile().map_err(SpoolError::Keep)?;
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut actual = 0_u64;

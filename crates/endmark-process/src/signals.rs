@@ -7,7 +7,7 @@ use tokio::signal::unix::{self, SignalKind};
 
 /// The signals that ask this process to end, watched from when it is made.
 #[derive(Debug)]
-pub(crate) struct Signals {
+pub struct Signals {
     interrupt: unix::Signal,
     terminate: unix::Signal,
     hang_up: unix::Signal,
@@ -15,7 +15,7 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// Watches them; must be called within a runtime.
-    pub(crate) fn watch() -> io::Result<Self> {
+    pub fn watch() -> io::Result<Self> {
         Ok(Self {
             interrupt: unix::signal(SignalKind::interrupt())?,
             terminate: unix::signal(SignalKind::terminate())?,
@@ -24,7 +24,7 @@ impl Signals {
     }
 
     /// The next of them that comes.
-    pub(crate) async fn next(&mut self) -> Signal {
+    pub async fn next(&mut self) -> Signal {
         tokio::select! {
             _ = self.interrupt.recv() => Signal::INT,
             _ = self.terminate.recv() => Signal::TERM,
@@ -34,7 +34,7 @@ impl Signals {
 }
 
 /// The name of a signal, as people know it.
-pub(crate) fn name(number: i32) -> String {
+pub fn name(number: i32) -> String {
     let known = match number {
         1 => "SIGHUP",
         2 => "SIGINT",

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Writes to standard error from a thread of its own.
 #[derive(Debug)]
-pub(crate) struct Passing {
+pub struct Passing {
     pieces: SyncSender<Vec<u8>>,
     written: Receiver<()>,
     left: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Passing {
 
 impl Passing {
     /// Begins; at most `limit` bytes are passed on.
-    pub(crate) fn start(limit: u64) -> io::Result<Self> {
+    pub fn start(limit: u64) -> io::Result<Self> {
         let (pieces, to_write) = mpsc::sync_channel::<Vec<u8>>(QUEUE);
         let (done, written) = mpsc::channel();
         let omitted = Arc::new(AtomicU64::new(0));
@@ -46,7 +46,7 @@ impl Passing {
     }
 
     /// Passes on as much as the limit and the reader allow.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let fitting = usize::try_from(self.left.min(length)).unwrap_or(bytes.len());
         // Once anything is missing, what follows would look as if it stood right behind what came before.
@@ -59,7 +59,7 @@ impl Passing {
     }
 
     /// Waits a little until everything is written, and how much is missing.
-    pub(crate) fn finish(self) {
+    pub fn finish(self) {
         drop(self.pieces);
         let _ = self.written.recv_timeout(PATIENCE);
     }

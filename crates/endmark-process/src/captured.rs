@@ -1,0 +1,72 @@
+//! A command whose output is kept, head and tail, and whose standard error goes on to ours. (EN-1)
+
+use std::io;
+
+use crate::capture::{Capture, Captured};
+use crate::child::{Hearing, Listener, Plan, run};
+use crate::passing::Passing;
+use crate::patience::{End, Forced, OutputLeft};
+use crate::signals::Signals;
+
+/// How much of standard error is kept for the message of an error, in bytes.
+const ERROR_BYTES: usize = 16 << 10;
+
+/// How much is kept, and how much passed on, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct CaptureLimits {
+    /// Of standard output, in memory.
+    pub output: usize,
+    /// Of standard error, to ours.
+    pub passed_errors: u64,
+}
+
+/// How a command ended, and what it said.
+#[derive(Debug)]
+pub struct Ran {
+    /// How its process ended.
+    pub end: End,
+    /// Why it was made to end, if it was.
+    pub forced: Option<Forced>,
+    /// Its standard output.
+    pub output: Captured,
+    /// Its standard error.
+    pub errors: Captured,
+    /// How its standard output was when it was listened to no more.
+    pub output_left: OutputLeft,
+}
+
+/// Runs a command to its end, and keeps what it says; the error is that it could not be started.
+pub async fn run_captured(plan: Plan<'_>, limits: CaptureLimits, signals: &mut Signals) -> io::Result<Ran> {
+    let mut captures = Captures {
+        output: Capture::new(limits.output),
+        errors: Capture::new(ERROR_BYTES),
+        passing: Passing::start(limits.passed_errors)?,
+    };
+    let ended = run(plan, &mut captures, signals).await?;
+    captures.passing.finish();
+    Ok(Ran {
+        end: ended.end,
+        forced: ended.forced,
+        output: captures.output.finish(),
+        errors: captures.errors.finish(),
+        output_left: ended.output_left,
+    })
+}
+
+struct Captures {
+    output: Capture,
+    errors: Capture,
+    passing: Passing,
+}
+
+impl Listener for Captures {
+    fn output(&mut self, bytes: &[u8]) -> Hearing {
+        self.output.push(bytes);
+        Hearing::GoOn
+    }
+
+    fn errors(&mut self, bytes: &[u8]) {
+        self.passing.push(bytes);
+        self.errors.push(bytes);
+    }
+}

@@ -1,0 +1,97 @@
+//! Ends a process group when whoever started it is gone, even where it was killed and could do nothing any more. (CG-4)
+//!
+//! A keeper is a small process that leads the group and waits for the end of a pipe whose other end only its supervisor holds.
+//! The system closes that end however the supervisor dies. Whatever is in the group by then is asked to end, and ended two
+//! seconds later. Commands are started into the keeper's group, so that there is no moment at which one is in no group that is
+//! kept; and as long as the keeper lives, its number is nobody else's.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// Waits for the end of its input, then ends its group. The signals that ask others to end do not end it.
+const SCRIPT: &str =
+    "trap '' HUP INT TERM; while read -r line; do :; done; kill -s TERM 0; sleep 2; kill -s KILL 0";
+
+/// The leader of a process group. Dropping it ends the whole group.
+#[derive(Debug)]
+pub struct Keeper {
+    process: Child,
+    group: i32,
+}
+
+impl Keeper {
+    /// Starts a keeper.
+    pub fn start() -> io::Result<Self> {
+        let mut process = Command::new("/bin/sh")
+            .args(["-c", SCRIPT])
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let Ok(group) = i32::try_from(process.id()) else {
+            let _ = process.kill();
+            return Err(io::Error::other("the system gave a process a number that is none"));
+        };
+        Ok(Self { process, group })
+    }
+
+    /// The number of the group.
+    pub fn group(&self) -> i32 {
+        self.group
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // Its number is not given to another as long as nobody has waited for it.
+        if let Some(group) = Pid::from_raw(self.group) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.process.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    /// A command in the group that does not end when it is asked to; it is there once it has said so.
+    fn stubborn(keeper: &Keeper) -> Child {
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", "trap '' TERM; echo here; while :; do sleep 1; done"])
+            .process_group(keeper.group())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        child
+    }
+
+    #[test]
+    fn what_its_supervisor_leaves_behind_is_ended() {
+        let mut keeper = Keeper::start().unwrap();
+        let mut child = stubborn(&keeper);
+        assert_eq!(child.try_wait().unwrap(), None);
+        // What the system does when the supervisor dies.
+        drop(keeper.process.stdin.take());
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+    }
+
+    #[test]
+    fn an_end_in_order_leaves_nothing_behind_either() {
+        let keeper = Keeper::start().unwrap();
+        let mut child = stubborn(&keeper);
+        drop(keeper);
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+    }
+}

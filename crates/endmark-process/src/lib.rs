@@ -1,0 +1,25 @@
+//! A child process in its group: heard as it speaks, held to limits on time and silence, asked to end and then ended, and never
+//! left behind, not even by a supervisor that is killed.
+//!
+//! [`run`] drives one child to its end and hands what it writes to a [`Listener`]; [`run_captured`] keeps the head and the tail of
+//! it in bounded memory. A [`Keeper`] ends the group when the process that started it is gone.
+
+mod capture;
+mod captured;
+mod child;
+mod keeper;
+mod passing;
+mod patience;
+pub mod signals;
+mod spool;
+mod transcript;
+
+pub use capture::{Capture, Captured};
+pub use captured::{CaptureLimits, Ran, run_captured};
+pub use child::{Ended, Hearing, Listener, Plan, Stdin, run};
+pub use keeper::Keeper;
+pub use passing::Passing;
+pub use patience::{End, Forced, OutputLeft, Times};
+pub use signals::Signals;
+pub use spool::{SpoolError, Spooled, spool};
+pub use transcript::Transcript;

@@ -1,0 +1,83 @@
+//! All that a command says, in a file of limited size: its beginning, its last words, and how much is left out between them.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::capture::Ring;
+
+/// How much of the end is kept, in bytes.
+const TAIL_BYTES: usize = 64 << 10;
+
+/// A file that takes what comes, up to a limit.
+#[derive(Debug)]
+pub struct Transcript {
+    file: File,
+    /// How many bytes the file may still take.
+    left: u64,
+    tail: Ring,
+    beyond: u64,
+    /// Why nothing is written any more, if it is not.
+    failure: Option<io::Error>,
+}
+
+impl Transcript {
+    /// A new file, for its owner alone, of which the beginning takes at most so many bytes.
+    pub fn create(path: &Path, limit_bytes: u64) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path)?;
+        Ok(Self { file, left: limit_bytes, tail: Ring::new(TAIL_BYTES), beyond: 0, failure: None })
+    }
+
+    /// Takes the next bytes. A disk that is full costs the transcript and not the run.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let fitting = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
+        let (head, rest) = bytes.split_at(fitting);
+        if self.failure.is_none() {
+            self.failure = self.file.write_all(head).err();
+        }
+        self.left -= u64::try_from(fitting).unwrap_or(u64::MAX).min(self.left);
+        self.beyond += u64::try_from(rest.len()).unwrap_or(u64::MAX);
+        self.tail.push(rest);
+    }
+
+    /// Ends the file; the error is why something of it is missing.
+    pub fn finish(mut self) -> io::Result<()> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let tail = self.tail.into_bytes();
+        let left_out = self.beyond - u64::try_from(tail.len()).unwrap_or(self.beyond).min(self.beyond);
+        if left_out > 0 {
+            write!(self.file, "\n[… {left_out} bytes left out …]\n")?;
+        }
+        self.file.write_all(&tail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_one_has_its_beginning_its_end_and_the_number_between() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("1.out");
+        let mut transcript = Transcript::create(&path, 10).unwrap();
+        transcript.push(b"beginning|");
+        for _ in 0..3 {
+            transcript.push(&vec![b'x'; TAIL_BYTES]);
+        }
+        transcript.push(b"end");
+        transcript.finish().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let middle = format!("beginning|\n[… {} bytes left out …]\nxxx", 2 * TAIL_BYTES + 3);
+        assert!(text.starts_with(&middle) && text.ends_with("xend"), "{}", &text[..80]);
+        let mut short = Transcript::create(&path, 10).unwrap();
+        short.push(b"beginning|end");
+        short.finish().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"beginning|end");
+    }
+}

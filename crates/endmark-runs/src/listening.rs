@@ -1,0 +1,134 @@
+//! What is done with what an agent says, while it says it.
+
+use std::time::{Duration, Instant};
+
+use endmark_guard::{AgentStream, Notice, Run, RunEvent, RunStep, Usage};
+use endmark_process::{Hearing, Listener, Transcript};
+
+use crate::record::{Desk, Sheet};
+use crate::task::{Task, Watch};
+
+/// How often what is used is written down at most: people look at it, and the store has other things to do.
+const BETWEEN_SHEETS: Duration = Duration::from_millis(500);
+
+/// A run under way: the machine, its sheet, and who is told.
+pub(crate) struct Scene<'a, 't> {
+    pub(crate) task: &'a Task<'t>,
+    pub(crate) run: Run,
+    pub(crate) sheet: Sheet,
+    pub(crate) desk: Option<Desk>,
+    pub(crate) watch: &'a mut dyn Watch,
+    pub(crate) began: Instant,
+}
+
+impl Scene<'_, '_> {
+    /// Hands an event to the machine; what follows is written down and reported.
+    pub(crate) fn handle(&mut self, event: RunEvent) {
+        let notices = self.run.handle(event);
+        self.tell(&notices);
+    }
+
+    /// Writes down how the run stands, and reports what happened.
+    pub(crate) fn tell(&mut self, notices: &[Notice]) {
+        self.sheet.follow(&self.run);
+        let events: Vec<_> = notices.iter().map(|notice| self.sheet.event(*notice)).collect();
+        if let Some(desk) = &self.desk {
+            desk.put(&self.sheet, &events);
+        }
+        let report = self.sheet.report();
+        for event in &events {
+            self.watch.event(&report, event);
+        }
+    }
+
+    /// How long the run has taken.
+    pub(crate) fn seconds(&self) -> u64 {
+        self.began.elapsed().as_secs()
+    }
+}
+
+/// Hears one attempt.
+pub(crate) struct Listening<'s, 'a, 't> {
+    pub(crate) scene: &'s mut Scene<'a, 't>,
+    pub(crate) stream: AgentStream,
+    output: Option<Transcript>,
+    errors: Option<Transcript>,
+    written: Instant,
+    last_usage: Usage,
+}
+
+impl<'s, 'a, 't> Listening<'s, 'a, 't> {
+    pub(crate) fn new(scene: &'s mut Scene<'a, 't>, stream: AgentStream) -> Self {
+        let [output, errors] = ["out", "err"].map(|ending| transcript(scene, ending));
+        Self { scene, stream, output, errors, written: Instant::now(), last_usage: Usage::default() }
+    }
+
+    /// Ends the transcripts; answers the stream.
+    pub(crate) fn finish(self) -> AgentStream {
+        for transcript in [self.output, self.errors].into_iter().flatten() {
+            if let Err(error) = transcript.finish() {
+                self.scene.watch.warn(&format!("what the agent printed is not kept in full: {error}"));
+            }
+        }
+        self.stream
+    }
+
+    fn note_usage(&mut self) {
+        if *self.stream.usage() == self.last_usage {
+            return;
+        }
+        self.last_usage = self.stream.usage().clone();
+        let Scene { task, run, sheet, .. } = &mut *self.scene;
+        sheet.set_session(self.stream.session());
+        if let Some(model) = &self.last_usage.model {
+            run.learn_limit(task.models.find(model).and_then(|model| model.context_tokens));
+        }
+        let seconds = self.scene.seconds();
+        let notices = self.scene.run.handle(RunEvent::Used(self.last_usage.clone(), seconds));
+        if !notices.is_empty() || self.written.elapsed() >= BETWEEN_SHEETS {
+            self.written = Instant::now();
+            self.scene.tell(&notices);
+        }
+    }
+}
+
+impl Listener for Listening<'_, '_, '_> {
+    fn started(&mut self, process: Option<u32>) {
+        self.scene.sheet.set_process(process);
+        self.scene.handle(RunEvent::Started);
+    }
+
+    fn output(&mut self, bytes: &[u8]) -> Hearing {
+        if let Some(transcript) = &mut self.output {
+            transcript.push(bytes);
+        }
+        self.stream.push(bytes);
+        self.note_usage();
+        if self.scene.run.next_step() == RunStep::Stop {
+            Hearing::Stop
+        } else if self.stream.is_over() {
+            Hearing::Over
+        } else {
+            Hearing::GoOn
+        }
+    }
+
+    fn errors(&mut self, bytes: &[u8]) {
+        if let Some(transcript) = &mut self.errors {
+            transcript.push(bytes);
+        }
+    }
+}
+
+/// The file for what this attempt prints. Without one the run goes on.
+fn transcript(scene: &mut Scene<'_, '_>, ending: &str) -> Option<Transcript> {
+    let folder = scene.task.transcripts.as_ref()?;
+    let path = folder.join(format!("{}.{ending}", scene.run.attempt() + 1));
+    match Transcript::create(&path, scene.task.transcript_bytes) {
+        Ok(transcript) => Some(transcript),
+        Err(error) => {
+            scene.watch.warn(&format!("what the agent prints is not kept in `{}`: {error}", path.display()));
+            None
+        }
+    }
+}

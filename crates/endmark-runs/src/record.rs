@@ -1,0 +1,165 @@
+//! What is known of a run while it is supervised, and how it comes into the store.
+
+use std::ffi::OsStr;
+
+use endmark_guard::{AttemptJudgement, Notice, Reason, Risk, Run, State};
+use endmark_store::{Recorder, RunEventRecord, RunRecord, StoreError};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+
+use crate::report::{AgentRun, RunEventReport};
+use crate::task::{Task, Watch};
+
+/// The run as it is written down.
+#[derive(Debug, Clone)]
+pub(crate) struct Sheet {
+    record: RunRecord,
+}
+
+impl Sheet {
+    pub(crate) fn new(task: &Task<'_>) -> Self {
+        let words: Vec<String> =
+            task.command.iter().map(|word| OsStr::to_string_lossy(word).into_owned()).collect();
+        let record = RunRecord {
+            id: task.id.clone(),
+            state: State::Queued.name().to_owned(),
+            agent: task.agent.name().to_owned(),
+            // Strings can always be written.
+            command: serde_json::to_string(&words).unwrap_or_default(),
+            folder: task.folder.display().to_string(),
+            artifact: task.artifact.display().to_string(),
+            template: task.template.clone(),
+            max_attempts: task.limits.attempts.get(),
+            ..RunRecord::default()
+        };
+        Self { record }
+    }
+
+    pub(crate) fn set_process(&mut self, process: Option<u32>) {
+        self.record.process = process;
+    }
+
+    pub(crate) fn set_session(&mut self, session: Option<&str>) {
+        if let Some(session) = session {
+            self.record.session = Some(session.to_owned());
+        }
+    }
+
+    pub(crate) fn set_judgement(&mut self, judged: &AttemptJudgement, findings: usize) {
+        self.record.verdict = Some(judged.verdict.name().to_owned());
+        self.record.evidence = judged.evidence.join("\n");
+        self.record.findings = u64::try_from(findings).ok();
+    }
+
+    /// Takes over what the machine knows.
+    pub(crate) fn follow(&mut self, run: &Run) {
+        let usage = run.token_usage();
+        let record = &mut self.record;
+        run.state().name().clone_into(&mut record.state);
+        record.reason = run.reason().map(|reason| reason.name().to_owned());
+        record.attempt = run.attempt();
+        (record.input_tokens, record.output_tokens) = (usage.input, usage.output);
+        record.largest_call_tokens = run.usage().largest_call_tokens;
+        record.limit_tokens = run.limit_tokens();
+        record.context_exhaustion_risk = run.risk() == Risk::Exceeded;
+        record.cost_nanodollars = run.nanodollars();
+        record.model = run.usage().model.clone().or(record.model.take());
+    }
+
+    pub(crate) fn report(&self) -> AgentRun {
+        AgentRun::of_record(self.record.clone())
+    }
+
+    /// What happened, in words.
+    pub(crate) fn event(&self, notice: Notice) -> RunEventReport {
+        let record = &self.record;
+        let attempts = format!("attempt {} of {}", record.attempt, record.max_attempts);
+        let lacking = match record.findings {
+            Some(1) => "1 finding".to_owned(),
+            Some(count) => format!("{count} findings"),
+            None => "nothing judged".to_owned(),
+        };
+        let evidence = record.evidence.lines().next().unwrap_or_default();
+        let message = match notice {
+            Notice::Started => format!("{attempts}: `{}` is at work on `{}`", record.agent, record.artifact),
+            Notice::ContextRisk { is_sum: false } => format!(
+                "a call used {} of the model's {} tokens",
+                record.largest_call_tokens.unwrap_or_default(),
+                record.limit_tokens.unwrap_or_default()
+            ),
+            Notice::ContextRisk { is_sum: true } => {
+                "all calls together are above the threshold; single calls are not reported, so this is a warning and no more".to_owned()
+            }
+            Notice::RetryQueued(reason) | Notice::Released(reason) | Notice::Failed(reason) => {
+                let what = match reason {
+                    Reason::ContextGuardFail => format!("{lacking} in `{}`", record.artifact),
+                    Reason::ContextExhaustion => {
+                        format!("{lacking} in `{}`, and no room or no try left", record.artifact)
+                    }
+                    Reason::Budget => "a ceiling is reached".to_owned(),
+                    Reason::Stalled => "nothing comes from the agent, or its tries change nothing".to_owned(),
+                    Reason::AgentCrash => "the agent did not come to its own end".to_owned(),
+                    Reason::Interrupted => "somebody stopped it".to_owned(),
+                    Reason::SupervisorLost => "its supervisor was killed".to_owned(),
+                };
+                let evidence = if evidence.is_empty() { String::new() } else { format!(" ({evidence})") };
+                format!("{attempts}: {what}{evidence}")
+            }
+            Notice::ContextExhausted => format!("{attempts}: {lacking} in `{}`", record.artifact),
+            Notice::Succeeded => format!("{attempts}: `{}` is finished", record.artifact),
+        };
+        RunEventReport {
+            run: record.id.clone(),
+            at: None,
+            event: notice.name().to_owned(),
+            attempt: record.attempt,
+            state: record.state.clone(),
+            reason: record.reason.clone(),
+            message,
+        }
+    }
+}
+
+/// Writes sheets into the store in the order in which they come, while an agent is listened to.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    queue: UnboundedSender<(RunRecord, Vec<RunEventRecord>)>,
+    writer: JoinHandle<Option<StoreError>>,
+}
+
+impl Desk {
+    pub(crate) fn open(recorder: Recorder) -> Self {
+        let (queue, sheets) = unbounded_channel();
+        Self { queue, writer: tokio::spawn(write_all(recorder, sheets)) }
+    }
+
+    /// Has the run written with these events.
+    pub(crate) fn put(&self, sheet: &Sheet, events: &[RunEventReport]) {
+        let events = events
+            .iter()
+            .map(|event| RunEventRecord { name: event.event.clone(), message: event.message.clone() });
+        // A writer that is gone has said why.
+        let _ = self.queue.send((sheet.record.clone(), events.collect()));
+    }
+
+    /// Waits until all is committed; says what was not.
+    pub(crate) async fn close(self, watch: &mut dyn Watch) {
+        drop(self.queue);
+        if let Ok(Some(error)) = self.writer.await {
+            watch.warn(&format!("the run is not recorded in full: {error}"));
+        }
+    }
+}
+
+async fn write_all(
+    recorder: Recorder,
+    mut sheets: UnboundedReceiver<(RunRecord, Vec<RunEventRecord>)>,
+) -> Option<StoreError> {
+    let mut failure = None;
+    while let Some((run, events)) = sheets.recv().await {
+        if let Err(error) = recorder.record_run(run, events).await {
+            failure = failure.or(Some(error));
+        }
+    }
+    failure
+}

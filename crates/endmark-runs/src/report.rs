@@ -1,0 +1,153 @@
+//! A run as it is reported: in the store, in events, to people. (CG-4)
+
+use endmark_guard::TokenUsage;
+use endmark_store::{RunRecord, StoredRun, StoredRunEvent};
+use serde::Serialize;
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AgentRun {
+    /// Its id.
+    pub id: String,
+    /// `queued`, `running`, `retry-queued`, `succeeded`, `released` or `failed`.
+    pub state: String,
+    /// Why, where there is more to say.
+    pub reason: Option<String>,
+    /// The agent's kind.
+    pub agent: String,
+    /// What is run.
+    pub command: Vec<String>,
+    /// Where.
+    pub folder: String,
+    /// What is to come of it.
+    pub artifact: String,
+    /// What that is held to.
+    pub template: Option<String>,
+    /// The attempt under way, or the last one.
+    pub attempt: u32,
+    /// How many there may be.
+    pub max_attempts: u32,
+    /// The number of the agent's process, while there is one.
+    pub process: Option<u32>,
+    /// The agent's session.
+    pub session: Option<String>,
+    /// The model, as the agent names it.
+    pub model: Option<String>,
+    /// What all attempts used together.
+    pub token_usage: TokenUsage,
+    /// The largest single call of the last attempt, where the agent reports calls.
+    pub largest_call_tokens: Option<u64>,
+    /// The model's limit; none if nobody knows it, and then no risk is computed.
+    pub limit_tokens: Option<u64>,
+    /// Whether a call was above the threshold.
+    pub context_exhaustion_risk: bool,
+    /// What it cost, in US dollars, as far as the agent says so.
+    pub cost_usd: Option<String>,
+    /// How the last attempt ended.
+    pub verdict: Option<String>,
+    /// How one knows.
+    pub evidence: Vec<String>,
+    /// How many findings the artifact had when it was last judged.
+    pub findings: Option<u64>,
+    /// When it began, in UTC; none before it is in the store.
+    pub started_at: Option<String>,
+    /// When it was last written, in UTC.
+    pub updated_at: Option<String>,
+    /// When it was over, in UTC.
+    pub ended_at: Option<String>,
+    /// Whether the process that supervises it is alive.
+    pub is_supervised: bool,
+}
+
+/// Something that happened to a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RunEventReport {
+    /// The run's id.
+    pub run: String,
+    /// When, in UTC; none before it is in the store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// Its name, as `agent_run.started`.
+    pub event: String,
+    /// The attempt.
+    pub attempt: u32,
+    /// Where the run stands from then on.
+    pub state: String,
+    /// Why.
+    pub reason: Option<String>,
+    /// What there is to say.
+    pub message: String,
+}
+
+impl AgentRun {
+    /// A run that is supervised, as it is written.
+    pub(crate) fn of_record(run: RunRecord) -> Self {
+        Self {
+            token_usage: TokenUsage::new(run.input_tokens, run.output_tokens),
+            command: serde_json::from_str(&run.command).unwrap_or_else(|_| vec![run.command.clone()]),
+            cost_usd: run.cost_nanodollars.map(dollars),
+            evidence: run.evidence.lines().map(str::to_owned).collect(),
+            id: run.id,
+            state: run.state,
+            reason: run.reason,
+            agent: run.agent,
+            folder: run.folder,
+            artifact: run.artifact,
+            template: run.template,
+            attempt: run.attempt,
+            max_attempts: run.max_attempts,
+            process: run.process,
+            session: run.session,
+            model: run.model,
+            largest_call_tokens: run.largest_call_tokens,
+            limit_tokens: run.limit_tokens,
+            context_exhaustion_risk: run.context_exhaustion_risk,
+            verdict: run.verdict,
+            findings: run.findings,
+            started_at: None,
+            updated_at: None,
+            ended_at: None,
+            is_supervised: true,
+        }
+    }
+
+    /// Whether nothing follows.
+    pub fn is_over(&self) -> bool {
+        endmark_guard::State::parse(&self.state).is_some_and(endmark_guard::State::is_final)
+    }
+}
+
+impl From<StoredRun> for AgentRun {
+    fn from(stored: StoredRun) -> Self {
+        Self {
+            started_at: Some(stored.started_at),
+            updated_at: Some(stored.updated_at),
+            ended_at: stored.ended_at,
+            is_supervised: stored.is_supervised,
+            ..Self::of_record(stored.run)
+        }
+    }
+}
+
+impl From<StoredRunEvent> for RunEventReport {
+    fn from(stored: StoredRunEvent) -> Self {
+        Self {
+            run: stored.run_id,
+            at: Some(stored.at),
+            event: stored.name,
+            attempt: stored.attempt,
+            state: stored.state,
+            reason: stored.reason,
+            message: stored.message,
+        }
+    }
+}
+
+/// Billionths of a dollar as dollars, with nine places.
+fn dollars(nanodollars: u64) -> String {
+    format!("{}.{:09}", nanodollars / 1_000_000_000, nanodollars % 1_000_000_000)
+}

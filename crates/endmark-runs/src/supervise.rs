@@ -1,0 +1,284 @@
+//! Drives a run to its end.
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::time::{Duration, Instant};
+
+use endmark_guard::{
+    AgentStream, Artifact, AttemptEnd, AttemptJudgement, AttemptVerdict, Attempted, Finding, ProcessEnd,
+    RetryPrompt, RiskRule, Run, RunEvent, RunStep, State, StoppedFor, TokenUsage,
+};
+use endmark_process::{End, Ended, Forced, Keeper, Plan, Signals, Stdin, Times, run as run_process};
+use endmark_store::Recorder;
+
+use crate::artifact::{Seen, see};
+use crate::call::{Call, Session, can_choose, can_resume};
+use crate::identity::session_id;
+use crate::listening::{Listening, Scene};
+use crate::record::{Desk, Sheet};
+use crate::report::AgentRun;
+use crate::task::{Task, Watch};
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct RunOutcome {
+    /// The run.
+    pub run: AgentRun,
+    /// What its artifact lacks.
+    pub findings: Vec<Finding>,
+    /// What is worth a look although the artifact is finished.
+    pub warnings: Vec<String>,
+    /// The signal that stopped the supervisor, if one did.
+    pub signal: Option<i32>,
+    /// Why the agent could not be started, if it could not.
+    pub not_started: Option<io::Error>,
+}
+
+/// Supervises a run to its end. Where there is a recorder, it is in the store before its agent is started.
+pub async fn supervise(
+    task: &Task<'_>,
+    recorder: Option<Recorder>,
+    watch: &mut dyn Watch,
+    signals: &mut Signals,
+) -> RunOutcome {
+    let rule = RiskRule {
+        threshold: task.guard.criteria().token_usage_warning_threshold,
+        limit_tokens: task.limit_tokens,
+    };
+    let mut scene = Scene {
+        task,
+        run: Run::new(task.limits, rule),
+        sheet: Sheet::new(task),
+        desk: None,
+        watch,
+        began: Instant::now(),
+    };
+    enter(&mut scene, recorder).await;
+    let mut memory =
+        Memory { session: first_session(task), used: TokenUsage::default(), prompt: task.prompt.clone() };
+    let mut last = None;
+    let mut outcome = Outcome::default();
+    while let RunStep::Start(_) = scene.run.next_step() {
+        let attempt = match attempt(&mut scene, &mut memory, signals).await {
+            Ok(attempt) => attempt,
+            Err(error) => {
+                outcome.not_started = Some(error);
+                scene.handle(RunEvent::NotStarted);
+                // Where it was not the command that could not be started, it is running for the machine.
+                scene.handle(RunEvent::Interrupted);
+                break;
+            }
+        };
+        outcome.signal = attempt.signal;
+        settle(&mut scene, &attempt);
+        if scene.run.next_step() != RunStep::Done {
+            memory.prepare(&scene, &attempt);
+        }
+        last = Some(attempt);
+    }
+    if let Some(desk) = scene.desk.take() {
+        desk.close(scene.watch).await;
+    }
+    let warnings = last.as_ref().map(|last| last.warnings(scene.run.state())).unwrap_or_default();
+    RunOutcome {
+        run: scene.sheet.report(),
+        findings: last.map(|last| last.seen.report.findings().to_vec()).unwrap_or_default(),
+        warnings,
+        signal: outcome.signal,
+        not_started: outcome.not_started,
+    }
+}
+
+#[derive(Default)]
+struct Outcome {
+    signal: Option<i32>,
+    not_started: Option<io::Error>,
+}
+
+/// Has the run written down, and makes room for what its agent prints.
+async fn enter(scene: &mut Scene<'_, '_>, recorder: Option<Recorder>) {
+    if let Some(recorder) = recorder {
+        let desk = Desk::open(recorder.clone());
+        desk.put(&scene.sheet, &[]);
+        // Committed before anything is started: a run that nobody knows of could be lost.
+        desk.close(scene.watch).await;
+        scene.desk = Some(Desk::open(recorder));
+    }
+    if let Some(folder) = &scene.task.transcripts
+        && let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    {
+        scene.watch.warn(&format!("what the agent prints cannot be kept in `{}`: {error}", folder.display()));
+    }
+}
+
+fn first_session(task: &Task<'_>) -> Session {
+    if !can_choose(task.agent, task.command) {
+        return Session::Fresh;
+    }
+    session_id().map_or(Session::Fresh, Session::Chosen)
+}
+
+/// What the next attempt begins with.
+struct Memory {
+    session: Session,
+    /// What the session used before.
+    used: TokenUsage,
+    prompt: Option<String>,
+}
+
+/// An attempt that is over.
+struct Over {
+    judged: AttemptJudgement,
+    stream: AgentStream,
+    seen: Seen,
+    end: Ended,
+    stopped: Option<StoppedFor>,
+    signal: Option<i32>,
+    /// What the session had used before.
+    was_resumed: bool,
+}
+
+impl Over {
+    fn warnings(&self, state: State) -> Vec<String> {
+        if state != State::Succeeded {
+            return Vec::new();
+        }
+        let what = match self.end.end {
+            End::Exited(0) => return Vec::new(),
+            End::Exited(code) => format!("the agent's exit code was {code}"),
+            End::Killed(_) | End::Unknown if self.stopped.is_some() => {
+                "the agent had to be stopped".to_owned()
+            }
+            End::Killed(_) | End::Unknown => "the agent did not end by itself".to_owned(),
+        };
+        vec![format!("the artifact is finished, and {what}")]
+    }
+}
+
+/// Runs the agent once, and judges what it leaves.
+async fn attempt(scene: &mut Scene<'_, '_>, memory: &mut Memory, signals: &mut Signals) -> io::Result<Over> {
+    let task = scene.task;
+    let number = scene.run.attempt() + 1;
+    let call = Call::new(task.agent, task.command, &memory.session, memory.prompt.as_deref());
+    let (program, arguments) =
+        call.words.split_first().ok_or_else(|| io::Error::other("there is no command"))?;
+    let mut variables = vec![
+        ("ENDMARK_RUN".to_owned(), task.id.clone().into()),
+        ("ENDMARK_ATTEMPT".to_owned(), number.to_string().into()),
+    ];
+    if let Some(prompt) = memory.prompt.as_ref().filter(|_| number > 1) {
+        variables.push(("ENDMARK_RETRY_PROMPT".to_owned(), prompt.into()));
+    }
+    let left = Duration::from_secs(task.limits.seconds.get()).saturating_sub(scene.began.elapsed());
+    let keeper = Keeper::start()?;
+    let plan = Plan {
+        program,
+        arguments,
+        variables: &variables,
+        folder: Some(&task.folder),
+        stdin: input(call.input.as_deref())?,
+        times: Times {
+            whole: Some(task.attempt_time.min(left)),
+            silence: Some(task.silence),
+            last_word: task.last_word,
+            grace: task.grace,
+        },
+        keeper: Some(&keeper),
+    };
+    let was_resumed = matches!(memory.session, Session::Resumed(_));
+    let stream = AgentStream::new(task.agent).going_on_from(memory.used);
+    let mut listening = Listening::new(scene, stream);
+    let ended = run_process(plan, &mut listening, signals).await;
+    let mut stream = listening.finish();
+    // From here on nobody of the group can touch the artifact any more.
+    drop(keeper);
+    let end = ended?;
+    let stopped = match end.forced {
+        Some(Forced::TimedOut) if left <= task.attempt_time => Some(StoppedFor::Ceiling),
+        Some(Forced::TimedOut) => Some(StoppedFor::Time),
+        Some(Forced::Silent) => Some(StoppedFor::Silence),
+        Some(Forced::Lingered) => Some(StoppedFor::Lingering),
+        Some(Forced::Stopped) => Some(StoppedFor::Ceiling),
+        Some(Forced::Signalled(_)) | None => None,
+    };
+    let process = match end.end {
+        End::Exited(code) => ProcessEnd::Exited(code),
+        End::Killed(signal) => ProcessEnd::Killed(signal),
+        End::Unknown => ProcessEnd::Unknown,
+    };
+    let signal = match end.forced {
+        Some(Forced::Signalled(signal)) => Some(signal.as_raw()),
+        _ => None,
+    };
+    let judged = stream.finish(AttemptEnd { process, stopped });
+    let seen = match see(&task.folder.join(&task.artifact), &task.guard) {
+        Ok(seen) => seen,
+        Err(error) => {
+            scene.watch.warn(&format!("`{}` cannot be read: {error}", task.artifact.display()));
+            Seen { text: None, report: endmark_guard::Report::of_missing(), fingerprint: error.to_string() }
+        }
+    };
+    Ok(Over { judged, stream, seen, end, stopped, signal, was_resumed })
+}
+
+/// What an agent reads, in a file without a name.
+fn input(text: Option<&str>) -> io::Result<Stdin> {
+    let Some(text) = text else { return Ok(Stdin::Empty) };
+    let mut file: File = tempfile::tempfile()?;
+    file.write_all(text.as_bytes())?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(Stdin::File(file))
+}
+
+/// Tells the machine how an attempt ended.
+fn settle(scene: &mut Scene<'_, '_>, over: &Over) {
+    scene.sheet.set_process(None);
+    scene.sheet.set_session(over.stream.session());
+    scene.sheet.set_judgement(&over.judged, over.seen.report.findings().len());
+    let event = if over.signal.is_some() {
+        RunEvent::Interrupted
+    } else {
+        RunEvent::Ended(Attempted {
+            checks_pass: over.seen.report.findings().is_empty(),
+            fingerprint: over.seen.fingerprint.clone(),
+            verdict: over.judged.verdict,
+            usage: over.stream.usage().clone(),
+            run_seconds: scene.seconds(),
+            was_stopped_at_ceiling: over.stopped == Some(StoppedFor::Ceiling),
+        })
+    };
+    scene.handle(event);
+}
+
+impl Memory {
+    /// Decides in which session the next attempt works, and what it is told.
+    fn prepare(&mut self, scene: &Scene<'_, '_>, over: &Over) {
+        let task = scene.task;
+        // A session that could not be taken up is not taken up again.
+        let is_lost =
+            over.was_resumed && over.judged.verdict == AttemptVerdict::Crashed && !over.stream.has_events();
+        let goes_on = can_resume(task.agent, task.command) && !is_lost;
+        if let Some(session) = over.stream.session().filter(|_| goes_on) {
+            self.session = Session::Resumed(session.to_owned());
+            self.used = over.stream.session_usage();
+        } else {
+            self.session = first_session(task);
+            self.used = TokenUsage::default();
+        }
+        let is_fresh = !matches!(self.session, Session::Resumed(_));
+        let path = task.artifact.display().to_string();
+        let artifact = over.seen.text.as_deref().map(|text| Artifact::read_file(text, &path));
+        let prompt = RetryPrompt {
+            path: &path,
+            artifact: artifact.as_ref(),
+            report: &over.seen.report,
+            attempt: (scene.run.attempt(), scene.run.limits().attempts.get()),
+            verdict: over.judged.verdict,
+            evidence: &over.judged.evidence,
+            said: over.stream.said(),
+            task: task.prompt.as_deref().filter(|_| is_fresh),
+        };
+        self.prompt = Some(prompt.text());
+    }
+}

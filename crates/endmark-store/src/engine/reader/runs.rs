@@ -1,0 +1,120 @@
+//! Reading supervised runs and their events.
+
+use rusqlite::{OptionalExtension as _, Row};
+
+use crate::engine::Reader;
+use crate::engine::recoveries::natural;
+use crate::error::StoreError;
+use crate::owner;
+use crate::runs::{RunRecord, StoredRun, StoredRunEvent};
+
+const COLUMNS: &str =
+    "SELECT id, state, reason, agent, command, folder, artifact, template, attempt, max_attempts, process,
+  session, model, input_tokens, output_tokens, largest_call_tokens, limit_tokens, context_exhaustion_risk,
+  cost_nanodollars, verdict, evidence, findings, started_at, updated_at, ended_at, owner FROM runs";
+
+impl Reader {
+    /// The newest runs, newest first, at most `limit` of them.
+    pub fn runs(&self, limit: u32) -> Result<Vec<StoredRun>, StoreError> {
+        let read = || {
+            self.connection
+                .prepare(&format!("{COLUMNS} ORDER BY started_at DESC, id DESC LIMIT ?1"))?
+                .query_map([limit], |row| self.run_of(row))?
+                .collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+
+    /// One run by its id, or by a beginning of it that no other has.
+    pub fn run(&self, id: &str) -> Result<Option<StoredRun>, StoreError> {
+        let read = || {
+            let of = |end: &str| format!("{COLUMNS} WHERE {end}");
+            let exact = self.connection.query_row(&of("id = ?1"), [id], |row| self.run_of(row)).optional()?;
+            if exact.is_some() || id.is_empty() {
+                return Ok(exact);
+            }
+            let mut found = self
+                .connection
+                .prepare(&of("substr(id, 1, length(?1)) = ?1 LIMIT 2"))?
+                .query_map([id], |row| self.run_of(row))?
+                .collect::<rusqlite::Result<Vec<_>>>()?;
+            Ok(if found.len() == 1 { found.pop() } else { None })
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+
+    /// Events behind this number, in order, of one run or of all, at most `limit` of them.
+    pub fn run_events(
+        &self,
+        run_id: Option<&str>,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<StoredRunEvent>, StoreError> {
+        let read = || {
+            self.connection
+                .prepare(
+                    "SELECT id, run_id, at, name, attempt, state, reason, message FROM run_events
+                     WHERE id > ?1 AND (?2 IS NULL OR run_id = ?2) ORDER BY id LIMIT ?3",
+                )?
+                .query_map((after, run_id, limit), event_of)?
+                .collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+
+    /// The number of the newest event, or 0.
+    pub fn newest_run_event(&self) -> Result<i64, StoreError> {
+        let newest =
+            self.connection.query_row("SELECT coalesce(max(id), 0) FROM run_events", [], |row| row.get(0));
+        newest.map_err(|error| self.failed(&error))
+    }
+
+    fn run_of(&self, row: &Row<'_>) -> rusqlite::Result<StoredRun> {
+        let count = |index| row.get::<_, Option<i64>>(index).map(|value| value.map(natural));
+        let ended_at: Option<String> = row.get(24)?;
+        let owner: String = row.get(25)?;
+        Ok(StoredRun {
+            run: RunRecord {
+                id: row.get(0)?,
+                state: row.get(1)?,
+                reason: row.get(2)?,
+                agent: row.get(3)?,
+                command: row.get(4)?,
+                folder: row.get(5)?,
+                artifact: row.get(6)?,
+                template: row.get(7)?,
+                attempt: row.get(8)?,
+                max_attempts: row.get(9)?,
+                process: row.get(10)?,
+                session: row.get(11)?,
+                model: row.get(12)?,
+                input_tokens: natural(row.get(13)?),
+                output_tokens: natural(row.get(14)?),
+                largest_call_tokens: count(15)?,
+                limit_tokens: count(16)?,
+                context_exhaustion_risk: row.get(17)?,
+                cost_nanodollars: count(18)?,
+                verdict: row.get(19)?,
+                evidence: row.get(20)?,
+                findings: count(21)?,
+            },
+            is_supervised: ended_at.is_none() && owner::is_alive(&self.path, &owner),
+            started_at: row.get(22)?,
+            updated_at: row.get(23)?,
+            ended_at,
+        })
+    }
+}
+
+fn event_of(row: &Row<'_>) -> rusqlite::Result<StoredRunEvent> {
+    Ok(StoredRunEvent {
+        id: row.get(0)?,
+        run_id: row.get(1)?,
+        at: row.get(2)?,
+        name: row.get(3)?,
+        attempt: row.get(4)?,
+        state: row.get(5)?,
+        reason: row.get(6)?,
+        message: row.get(7)?,
+    })
+}

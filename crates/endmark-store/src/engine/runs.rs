@@ -1,0 +1,120 @@
+//! The statements that write supervised runs, mark those whose supervisor is gone, and forget old ones.
+
+use std::path::Path;
+
+use rusqlite::{Connection, params};
+
+use crate::engine::Fault;
+use crate::owner;
+use crate::runs::{RunEventRecord, RunRecord};
+
+/// What is written of a run whose supervisor is gone.
+const LOST: (&str, &str, &str, &str) = (
+    "failed",
+    "SUPERVISOR_LOST",
+    "agent_run.failed",
+    "the supervisor was killed; its agent was ended with it, and the artifact is as it was left",
+);
+
+/// Writes how a run stands and what happened to it.
+pub(crate) fn write(
+    connection: &Connection,
+    owner: &str,
+    run: &RunRecord,
+    events: &[RunEventRecord],
+) -> Result<(), Fault> {
+    let is_over = matches!(run.state.as_str(), "succeeded" | "released" | "failed");
+    connection
+        .prepare_cached(
+            "INSERT INTO runs (id, owner, state, reason, agent, command, folder, artifact, template, attempt, max_attempts,
+               process, session, model, input_tokens, output_tokens, largest_call_tokens, limit_tokens,
+               context_exhaustion_risk, cost_nanodollars, verdict, evidence, findings, updated_at, ended_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
+               ?22, ?23, strftime('%Y-%m-%d %H:%M:%f', 'now'),
+               CASE WHEN ?24 THEN strftime('%Y-%m-%d %H:%M:%f', 'now') END)
+             ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, state = excluded.state, reason = excluded.reason,
+               attempt = excluded.attempt, process = excluded.process, session = excluded.session,
+               model = excluded.model, input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
+               largest_call_tokens = excluded.largest_call_tokens, limit_tokens = excluded.limit_tokens,
+               context_exhaustion_risk = excluded.context_exhaustion_risk,
+               cost_nanodollars = excluded.cost_nanodollars, verdict = excluded.verdict,
+               evidence = excluded.evidence, findings = excluded.findings, updated_at = excluded.updated_at,
+               ended_at = excluded.ended_at",
+        )?
+        .execute(params![
+            run.id,
+            owner,
+            run.state,
+            run.reason,
+            run.agent,
+            run.command,
+            run.folder,
+            run.artifact,
+            run.template,
+            run.attempt,
+            run.max_attempts,
+            run.process,
+            run.session,
+            run.model,
+            integer(run.input_tokens),
+            integer(run.output_tokens),
+            run.largest_call_tokens.map(integer),
+            run.limit_tokens.map(integer),
+            run.context_exhaustion_risk,
+            run.cost_nanodollars.map(integer),
+            run.verdict,
+            run.evidence,
+            run.findings.map(integer),
+            is_over,
+        ])?;
+    for event in events {
+        connection
+            .prepare_cached(
+                "INSERT INTO run_events (run_id, name, attempt, state, reason, message)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![run.id, event.name, run.attempt, run.state, run.reason, event.message])?;
+    }
+    Ok(())
+}
+
+/// Marks every run whose supervisor is dead; answers how many there were. The caller holds the database's write lock.
+pub(crate) fn mark_lost(connection: &Connection, database: &Path) -> rusqlite::Result<usize> {
+    let (state, reason, name, message) = LOST;
+    let open = "state NOT IN ('succeeded', 'released', 'failed')";
+    let owners: Vec<String> = connection
+        .prepare(&format!("SELECT DISTINCT owner FROM runs WHERE {open}"))?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut lost = 0;
+    for owner in owners.iter().filter(|owner| !owner::is_alive(database, owner)) {
+        connection.execute(
+            &format!(
+                "INSERT INTO run_events (run_id, name, attempt, state, reason, message)
+                 SELECT id, ?2, attempt, ?3, ?4, ?5 FROM runs WHERE owner = ?1 AND {open}"
+            ),
+            params![owner, name, state, reason, message],
+        )?;
+        lost += connection.execute(
+            &format!(
+                "UPDATE runs SET state = ?2, reason = ?3, process = NULL,
+                   updated_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), ended_at = strftime('%Y-%m-%d %H:%M:%f', 'now')
+                 WHERE owner = ?1 AND {open}"
+            ),
+            params![owner, state, reason],
+        )?;
+    }
+    Ok(lost)
+}
+
+/// Forgets runs that were over so many days ago, with their events; answers how many there were.
+pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fault> {
+    let forgotten = connection
+        .execute("DELETE FROM runs WHERE ended_at < datetime('now', '-' || ?1 || ' days')", [keep_days])?;
+    Ok(forgotten as u64)
+}
+
+/// SQLite's integers are signed; no count comes near their end.
+fn integer(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

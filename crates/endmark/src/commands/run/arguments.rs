@@ -1,0 +1,116 @@
+//! What can be typed behind `endmark run`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use endmark_envelope::Limits;
+use endmark_guard::Agent;
+
+use crate::arguments::store::StoreArgument;
+
+/// What its help ends with.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  endmark run --template stages/report.md --artifact report.md --prompt-file task.md -- \\
+    claude -p {prompt} --output-format stream-json --verbose --permission-mode acceptEdits
+  endmark run --template report.yaml --artifact report.md --prompt 'Write report.md' -- codex exec --json {prompt}
+  endmark run --template report.yaml --artifact report.md -- ./agent.sh        (reads what is missing on standard input)
+
+The agent is started, its stream is read, and when it stops the artifact is judged. If that is not finished, the agent goes
+on in its session with what is missing; the words stand for {prompt} in the command, or else on standard input, and in
+ENDMARK_RETRY_PROMPT. What the agent says of itself, and its exit code, are never enough.
+Exit codes: 0 the artifact is finished; 1 the run was released with the artifact as it is; 2 the criteria or the command
+cannot be used, nothing was started; 3 the agent failed; 129, 130 and 143 a signal ended it.";
+
+/// The arguments of `run`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Run {
+    /// Hold the artifact to this: a Markdown template with `successCriteria`, or criteria in YAML, TOML or JSON
+    #[arg(long, value_name = "TEMPLATE")]
+    #[limits(skip)]
+    pub(crate) template: PathBuf,
+    /// The file that the agent is to write
+    #[arg(long, value_name = "ARTIFACT")]
+    #[limits(skip)]
+    pub(crate) artifact: PathBuf,
+    /// Whose stream the command prints; by its program, if it is not said
+    #[arg(long, value_name = "AGENT")]
+    #[limits(skip)]
+    pub(crate) agent: Option<AgentChoice>,
+    /// What the agent is told
+    #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
+    #[limits(max_bytes = 131_072)]
+    pub(crate) prompt: Option<String>,
+    /// What the agent is told, from a file
+    #[arg(long, value_name = "FILE")]
+    #[limits(skip)]
+    pub(crate) prompt_file: Option<PathBuf>,
+    /// Start the agent so often at most
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) max_attempts: u32,
+    /// All attempts may take so long together: a number with s, m or h
+    #[arg(long, value_name = "SPAN", default_value = "4h")]
+    #[limits(max_bytes = 32)]
+    pub(crate) max_time: String,
+    /// All attempts may cost so many dollars together, by what the agent reports
+    #[arg(long, value_name = "USD")]
+    #[limits(skip)]
+    pub(crate) max_usd: Option<f64>,
+    /// One attempt may take so long
+    #[arg(long, value_name = "SPAN", default_value = "1h")]
+    #[limits(max_bytes = 32)]
+    pub(crate) attempt_time: String,
+    /// The agent may print nothing for so long
+    #[arg(long, value_name = "SPAN", default_value = "10m")]
+    #[limits(max_bytes = 32)]
+    pub(crate) silence: String,
+    /// So long after it was asked to end, an agent is ended
+    #[arg(long, value_name = "SPAN", default_value = "5s")]
+    #[limits(max_bytes = 32)]
+    pub(crate) grace: String,
+    /// How many tokens the model's context has, where neither the agent nor the table of models says so
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit_tokens: Option<u64>,
+    /// Append what happens to this file, as JSON Lines
+    #[arg(long, value_name = "FILE")]
+    #[limits(skip)]
+    pub(crate) events: Option<PathBuf>,
+    /// Keep what the agent prints in this folder; beside the store, if it is not said
+    #[arg(long, value_name = "FOLDER")]
+    #[limits(skip)]
+    pub(crate) output_folder: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArgument,
+    /// The agent's command and its arguments, behind `--`; no shell is between
+    #[arg(value_name = "COMMAND", last = true, required = true)]
+    #[limits(skip)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// An agent, as it is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AgentChoice {
+    /// Claude Code
+    Claude,
+    /// Codex
+    Codex,
+    /// Gemini CLI
+    Gemini,
+    /// opencode
+    Opencode,
+    /// Any command, of which nothing is known but how it ends
+    Plain,
+}
+
+impl From<AgentChoice> for Agent {
+    fn from(choice: AgentChoice) -> Self {
+        match choice {
+            AgentChoice::Claude => Self::Claude,
+            AgentChoice::Codex => Self::Codex,
+            AgentChoice::Gemini => Self::Gemini,
+            AgentChoice::Opencode => Self::Opencode,
+            AgentChoice::Plain => Self::Plain,
+        }
+    }
+}

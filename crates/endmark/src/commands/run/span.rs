@@ -1,0 +1,58 @@
+//! Spans of time and amounts of money that cannot be 0.
+
+use std::num::NonZeroU64;
+
+use crate::error::CommandError;
+
+/// A span as it is typed: `90s`, `10m`, `4h`, in seconds.
+pub(super) fn seconds(option: &'static str, typed: &str) -> Result<NonZeroU64, CommandError> {
+    let unusable = || {
+        CommandError::input(
+            "usage",
+            format!("{option} `{typed}` is no span of time, or none at all"),
+            format!("Write a number from 1 with s, m or h behind it, as in `{option} 30m`."),
+        )
+    };
+    let unit = typed.chars().last().ok_or_else(unusable)?;
+    let factor = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        _ => return Err(unusable()),
+    };
+    let count: u64 = typed.strip_suffix(unit).unwrap_or_default().parse().map_err(|_| unusable())?;
+    count.checked_mul(factor).and_then(NonZeroU64::new).ok_or_else(unusable)
+}
+
+/// Dollars as billionths of one.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast to an integer saturates")]
+pub(super) fn nanodollars(typed: f64) -> Result<NonZeroU64, CommandError> {
+    Some(typed)
+        .filter(|dollars| dollars.is_finite())
+        .and_then(|dollars| NonZeroU64::new((dollars * 1e9) as u64))
+        .ok_or_else(|| {
+            CommandError::input(
+                "usage",
+                format!("--max-usd `{typed}` is no amount that anything could cost"),
+                "Write an amount above 0, or leave the option out.",
+            )
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_no_ceiling() {
+        let typed = |text| seconds("--max-time", text).map(NonZeroU64::get).ok();
+        assert_eq!((typed("90s"), typed("10m"), typed("4h")), (Some(90), Some(600), Some(14_400)));
+        for text in ["0s", "0h", "", "s", "10", "-1m", "1d", "99999999999999999999h"] {
+            assert_eq!(typed(text), None, "{text}");
+        }
+        assert_eq!(nanodollars(2.5).unwrap().get(), 2_500_000_000);
+        for amount in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(nanodollars(amount).is_err(), "{amount}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Where what happens to a run goes: to people on standard error, and into a file of JSON Lines.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use endmark_runs::{AgentRun, RunEventReport, Watch};
+use serde::Serialize;
+
+use crate::error::CommandError;
+use crate::terminal::{Paint, Terminal, in_one_line};
+
+/// Who watches a run that was started here.
+pub(super) struct Telling {
+    terminal: Terminal,
+    events: Option<(PathBuf, File)>,
+    /// What was not as it should be.
+    pub(super) warnings: Vec<String>,
+}
+
+/// One line of the file.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'a> {
+    #[serde(flatten)]
+    event: &'a RunEventReport,
+    /// Milliseconds since 1970, UTC.
+    at_ms: u64,
+    agent_run: &'a AgentRun,
+}
+
+impl Telling {
+    pub(super) fn new(terminal: Terminal, events: Option<&Path>) -> Result<Self, CommandError> {
+        let events = match events {
+            None => None,
+            Some(path) => {
+                let file = OpenOptions::new().append(true).create(true).open(path).map_err(|error| {
+                    CommandError::input(
+                        "unwritable",
+                        format!("cannot write events to `{}`: {error}", path.display()),
+                        "Name a file that can be written.",
+                    )
+                })?;
+                Some((path.to_owned(), file))
+            }
+        };
+        Ok(Self { terminal, events, warnings: Vec::new() })
+    }
+}
+
+impl Watch for Telling {
+    fn event(&mut self, run: &AgentRun, event: &RunEventReport) {
+        let paint = match event.event.as_str() {
+            "agent_run.succeeded" => Paint::Good,
+            "agent_run.started" => Paint::Strong,
+            "agent_run.failed" | "agent_run.released" => Paint::Bad,
+            _ => Paint::Doubt,
+        };
+        let reason = event.reason.as_ref().map(|reason| format!(" {reason}")).unwrap_or_default();
+        let name = self.terminal.errors.paint(paint, &event.event);
+        self.terminal.progress(&format!("{} {name}{reason}: {}", event.run, in_one_line(&event.message)));
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let at_ms = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);
+        let Some((path, file)) = &mut self.events else { return };
+        let line = serde_json::to_string(&Line { event, at_ms, agent_run: run });
+        let written = line
+            .map_err(std::io::Error::other)
+            .and_then(|line| file.write_all(format!("{line}\n").as_bytes()));
+        if let Err(error) = written {
+            let message = format!("an event is missing in `{}`: {error}", path.display());
+            self.warn(&message);
+        }
+    }
+
+    fn warn(&mut self, message: &str) {
+        self.terminal.warn(message);
+        self.warnings.push(message.to_owned());
+    }
+}

@@ -1,0 +1,122 @@
+//! `endmark runs`: supervised runs, as they stand, one in full, or live. (CG-6)
+
+pub(crate) mod arguments;
+mod table;
+mod watch;
+
+use std::fmt::Write;
+
+use endmark_runs::{AgentRun, RunEventReport};
+use endmark_store::{Reader, Store, StoreError};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::answer::{Answer, Outcome, to_data};
+use crate::context::{Context, configuration_warnings};
+use crate::error::CommandError;
+use crate::terminal::{Painter, in_one_line};
+use arguments::RunsCommand;
+
+/// How many events of a run are shown.
+const MOST_EVENTS: u32 = 10_000;
+
+/// What it answers.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::commands) struct Report {
+    /// The newest first.
+    runs: Vec<AgentRun>,
+    /// What happened, where one run is asked for: `runs show`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events: Option<Vec<RunEventReport>>,
+}
+
+/// Lists runs, shows one, or watches them.
+pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outcome, CommandError> {
+    let effective = context.configuration(arguments.overrides())?;
+    let failed = |error: StoreError| CommandError::of_store(&error);
+    let location = &effective.settings.store;
+    let mut reader = Reader::open(location).map_err(failed)?;
+    if has_lost_runs(&reader, arguments.limit).map_err(failed)? {
+        // Whoever opens the store for writing marks them.
+        drop(Store::open(location).map_err(failed)?);
+        reader = Reader::open(location).map_err(failed)?;
+    }
+    let painter = context.terminal.output;
+    let answer = match &arguments.command {
+        Some(RunsCommand::Watch { until_idle, .. }) => {
+            return watch::watch(context, &reader, arguments.limit, *until_idle).map(Outcome::Streamed);
+        }
+        Some(RunsCommand::Show { id, .. }) => shown(&reader, id, painter)?,
+        None => {
+            let runs: Vec<AgentRun> =
+                reader.runs(arguments.limit).map_err(failed)?.into_iter().map(AgentRun::from).collect();
+            let text = if runs.is_empty() {
+                "No run is recorded yet; `endmark run` starts one.\n".to_owned()
+            } else {
+                table::lines(&runs, painter, None).join("\n") + "\n"
+            };
+            Answer::yes(to_data(&Report { runs, events: None })?, text)
+        }
+    };
+    Ok(answer.with_warnings(configuration_warnings(&effective)).into())
+}
+
+/// Whether a run is said to be under way whose supervisor is gone.
+fn has_lost_runs(reader: &Reader, limit: u32) -> Result<bool, StoreError> {
+    let is_lost = |run: endmark_store::StoredRun| {
+        let is_supervised = run.is_supervised;
+        !is_supervised && !AgentRun::from(run).is_over()
+    };
+    Ok(reader.runs(limit)?.into_iter().any(is_lost))
+}
+
+fn shown(reader: &Reader, id: &str, painter: Painter) -> Result<Answer, CommandError> {
+    let failed = |error: StoreError| CommandError::of_store(&error);
+    let Some(run) = reader.run(id).map_err(failed)? else {
+        let hint = "`endmark runs` lists them.".to_owned();
+        let message = format!("no run `{id}` is recorded, or more than one begins with that");
+        return Ok(Answer::no(Value::Null, "not_found", message, Some(hint)));
+    };
+    let run = AgentRun::from(run);
+    let events = reader.run_events(Some(&run.id), 0, MOST_EVENTS).map_err(failed)?;
+    let events: Vec<RunEventReport> = events.into_iter().map(RunEventReport::from).collect();
+    let text = in_full(&run, &events, painter);
+    Ok(Answer::yes(to_data(&Report { runs: vec![run], events: Some(events) })?, text))
+}
+
+/// A run for people.
+fn in_full(run: &AgentRun, events: &[RunEventReport], painter: Painter) -> String {
+    let mut text = table::lines(std::slice::from_ref(run), painter, None).join("\n");
+    text.push('\n');
+    let none = || "unknown".to_owned();
+    let mut fact = |name: &str, value: String| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {name:<10} {}", in_one_line(&value));
+    };
+    fact("command", run.command.join(" "));
+    fact("folder", run.folder.clone());
+    if let Some(template) = &run.template {
+        fact("template", template.clone());
+    }
+    fact("session", run.session.clone().unwrap_or_else(none));
+    fact("model", run.model.clone().unwrap_or_else(none));
+    let usage = run.token_usage;
+    fact("tokens", format!("{} in, {} out, {} in all", usage.input, usage.output, usage.total));
+    let limit = run.limit_tokens.map(|limit| limit.to_string());
+    match (run.largest_call_tokens, limit) {
+        (Some(largest), Some(limit)) => fact("context", format!("the largest call had {largest} of {limit}")),
+        (_, Some(limit)) => fact("context", format!("{limit}; calls are not reported")),
+        (_, None) => fact("context", "the model's limit is unknown, so no risk is computed".to_owned()),
+    }
+    if let Some(cost) = &run.cost_usd {
+        fact("cost", format!("{cost} USD"));
+    }
+    if let Some(verdict) = &run.verdict {
+        fact("verdict", format!("{verdict}: {}", run.evidence.join("; ")));
+    }
+    for event in events {
+        let _ = writeln!(text, "  {}", watch::line(event, painter));
+    }
+    text
+}

@@ -1,0 +1,64 @@
+//! What can be typed behind `endmark runs`.
+
+use clap::{Args, Subcommand};
+use endmark_envelope::Limits;
+
+use crate::arguments::store::StoreArgument;
+use crate::config::Override;
+
+/// What its help ends with.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  endmark runs
+  endmark runs show run_4f0c
+  endmark runs watch                 (live; where there is no terminal, a line for each event)
+  endmark runs --json | jq '.data.runs[] | select(.contextExhaustionRisk)'";
+
+/// The arguments of `runs`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Runs {
+    #[command(subcommand)]
+    #[limits(skip)]
+    pub(crate) command: Option<RunsCommand>,
+    /// Show at most so many, the newest first
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) limit: u32,
+    #[command(flatten)]
+    pub(crate) store: StoreArgument,
+}
+
+impl Runs {
+    /// What is typed of the configuration, wherever it stands.
+    pub(crate) fn overrides(&self) -> Vec<Override> {
+        let of_subcommand = match &self.command {
+            Some(RunsCommand::Show { store, .. } | RunsCommand::Watch { store, .. }) => store.overrides(),
+            None => Vec::new(),
+        };
+        self.store.overrides().into_iter().chain(of_subcommand).collect()
+    }
+
+    /// Whether it goes on until it is stopped.
+    pub(crate) fn is_watch(&self) -> bool {
+        matches!(self.command, Some(RunsCommand::Watch { .. }))
+    }
+}
+
+/// What can be done with runs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    /// Show all that is known of a run, with its events
+    Show {
+        /// The run's id, or its beginning
+        id: String,
+        #[command(flatten)]
+        store: StoreArgument,
+    },
+    /// Show runs as they go on, until the interrupt key is pressed
+    Watch {
+        /// End when no run is under way any more
+        #[arg(long)]
+        until_idle: bool,
+        #[command(flatten)]
+        store: StoreArgument,
+    },
+}

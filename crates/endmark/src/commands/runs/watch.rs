@@ -1,0 +1,151 @@
+//! Runs live: a table that is drawn anew at a terminal, else a line for each event. (CG-6)
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write as _};
+use std::time::Duration;
+
+use endmark_runs::{AgentRun, RunEventReport};
+use endmark_store::{Reader, StoreError};
+
+use super::table;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::terminal::{Paint, Painter, in_one_line};
+
+/// How often one looks.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(300);
+/// How many events are read at once.
+const EVENTS_AT_ONCE: u32 = 1_000;
+/// The size of a terminal that does not say it.
+const PLAIN_SIZE: (usize, usize) = (100, 24);
+
+/// Shows what goes on until it is stopped, or nothing is under way any more.
+pub(super) fn watch(
+    context: &Context,
+    reader: &Reader,
+    limit: u32,
+    until_idle: bool,
+) -> Result<Exit, CommandError> {
+    let is_drawn = io::stdout().is_terminal() && !context.terminal.json;
+    let shown = if is_drawn {
+        draw(reader, limit, until_idle, context.terminal.output)
+    } else {
+        follow(reader, limit, until_idle, context.terminal.output, context.terminal.json)
+    };
+    match shown {
+        Ok(()) => Ok(Exit::Success),
+        Err(Stopped::Write(error)) => Err(CommandError::Write(error)),
+        Err(Stopped::Store(error)) => Err(CommandError::of_store(&error)),
+    }
+}
+
+enum Stopped {
+    Write(io::Error),
+    Store(StoreError),
+}
+
+impl From<io::Error> for Stopped {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+impl From<StoreError> for Stopped {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+fn runs(reader: &Reader, limit: u32) -> Result<Vec<AgentRun>, StoreError> {
+    Ok(reader.runs(limit)?.into_iter().map(AgentRun::from).collect())
+}
+
+fn is_idle(runs: &[AgentRun]) -> bool {
+    runs.iter().all(|run| run.is_over() || !run.is_supervised)
+}
+
+/// Draws the table, then each time over itself; what stood on the terminal before stays.
+fn draw(reader: &Reader, limit: u32, until_idle: bool, painter: Painter) -> Result<(), Stopped> {
+    let mut drawn = 0;
+    loop {
+        let runs = runs(reader, limit)?;
+        let (width, height) = size();
+        let mut lines = table::lines(&runs, painter, Some(width));
+        lines.truncate(height.saturating_sub(1).max(1));
+        let mut frame = String::new();
+        if drawn > 0 {
+            // Writing to a string cannot fail.
+            let _ = write!(frame, "\x1b[{drawn}A");
+        }
+        for line in &lines {
+            frame.push_str("\x1b[2K");
+            frame.push_str(line);
+            frame.push_str("\r\n");
+        }
+        // A list that became shorter leaves nothing below it.
+        frame.push_str("\x1b[J");
+        drawn = lines.len();
+        let mut output = io::stdout().lock();
+        output.write_all(frame.as_bytes())?;
+        output.flush()?;
+        drop(output);
+        if until_idle && is_idle(&runs) {
+            return Ok(());
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
+}
+
+fn size() -> (usize, usize) {
+    match rustix::termios::tcgetwinsize(io::stdout()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
+        _ => PLAIN_SIZE,
+    }
+}
+
+/// Writes a line for each event from now on.
+fn follow(
+    reader: &Reader,
+    limit: u32,
+    until_idle: bool,
+    painter: Painter,
+    json: bool,
+) -> Result<(), Stopped> {
+    let mut newest = reader.newest_run_event()?;
+    loop {
+        // Looked at before the events: what happened in between is an event then.
+        let is_idle = until_idle && is_idle(&runs(reader, limit)?);
+        let events = reader.run_events(None, newest, EVENTS_AT_ONCE)?;
+        let mut output = io::stdout().lock();
+        for event in events {
+            newest = event.id;
+            let event = RunEventReport::from(event);
+            let line = if json {
+                serde_json::to_string(&event).map_err(io::Error::other)?
+            } else {
+                line(&event, painter)
+            };
+            writeln!(output, "{line}")?;
+        }
+        output.flush()?;
+        drop(output);
+        if is_idle {
+            return Ok(());
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
+}
+
+/// An event in one line.
+pub(super) fn line(event: &RunEventReport, painter: Painter) -> String {
+    let paint = match event.state.as_str() {
+        "succeeded" => Paint::Good,
+        "failed" | "released" => Paint::Bad,
+        _ => Paint::Strong,
+    };
+    let at = event.at.as_deref().unwrap_or_default();
+    let reason = event.reason.as_ref().map(|reason| format!(" {reason}")).unwrap_or_default();
+    let name = painter.paint(paint, &event.event);
+    format!("{at} {} {name}{reason}: {}", in_one_line(&event.run), in_one_line(&event.message))
+}

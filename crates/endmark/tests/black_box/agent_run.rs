@@ -1,0 +1,287 @@
+//! `run` and `runs`: agents that stop early, never finish, hang, shout, or ask for too much.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::run::{Place, Run};
+
+const CRITERIA: &str = "min_lines: 3\nrequired_sections: [Summary]\n";
+const STUB: &str = "printf '# Report\\n\\n## Summary\\n\\nTBD\\n' > report.md\n";
+const WHOLE: &str =
+    "printf '# Report\\n\\n## Summary\\n\\nAll is well. The harbour was quiet.\\n' > report.md\n";
+
+/// A place with criteria and an agent.
+pub(crate) fn place(name: &str, script: &str) -> Place {
+    let place = Place::new()
+        .with_file("criteria.yaml", CRITERIA)
+        .with_file(name, format!("#!/bin/sh\n{script}"))
+        .with_variable("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .with_variable("ENDMARK_STORE", "sqlite:endmark.db");
+    let file = place.path().join(name);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    place
+}
+
+fn supervise(place: &Place, options: &[&str], command: &[&str]) -> Run {
+    let mut arguments = vec!["run", "--json", "--template", "criteria.yaml", "--artifact", "report.md"];
+    arguments.extend(options);
+    arguments.push("--");
+    arguments.extend(command);
+    place.run(&arguments)
+}
+
+fn run_of(envelope: &Value) -> &Value {
+    &envelope["data"]["agentRun"]
+}
+
+fn events(place: &Place) -> Vec<String> {
+    let envelope = place.run(&["runs", "show", "run_", "--json"]).envelope();
+    let events = envelope["data"]["events"].as_array().unwrap();
+    events
+        .iter()
+        .map(|event| event["event"].as_str().unwrap().trim_start_matches("agent_run.").to_owned())
+        .collect()
+}
+
+#[test]
+fn a_stub_is_finished_at_the_second_try() {
+    let script = format!("if [ $ENDMARK_ATTEMPT = 1 ]; then\n{STUB}else\ncat > told; {WHOLE}fi\n");
+    let place = place("agent.sh", &script);
+    let ran = supervise(&place, &["--events", "events.jsonl"], &["./agent.sh"]);
+    let envelope = ran.envelope();
+    assert_eq!((ran.code, &run_of(&envelope)["state"]), (0, &Value::from("succeeded")));
+    assert_eq!(run_of(&envelope)["attempt"], 2);
+    // What it is sent back with says what is there, what is missing, and where.
+    let told = fs::read_to_string(place.path().join("told")).unwrap();
+    for part in ["`report.md` is not finished", "- section: Summary", "placeholder: line 5, `TBD`"] {
+        assert!(told.contains(part), "{part} is not in {told}");
+    }
+    assert_eq!(events(&place), ["started", "retry_queued", "started", "succeeded"]);
+    let lines = fs::read_to_string(place.path().join("events.jsonl")).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 4);
+    assert_eq!(lines[1]["reason"], "CONTEXT_GUARD_FAIL");
+    assert_eq!(lines[3]["agentRun"]["tokenUsage"]["total"], 0);
+    let listed = place.run(&["runs"]);
+    assert!(listed.output.contains("succeeded") && listed.output.contains("2/3"), "{}", listed.output);
+}
+
+#[test]
+fn what_is_never_finished_is_released() {
+    let place = place("agent.sh", &format!("{STUB}echo 'It is all done.'\n"));
+    let ran = supervise(&place, &[], &["./agent.sh"]);
+    let envelope = ran.envelope();
+    let run = run_of(&envelope);
+    assert_eq!((ran.code, &envelope["error"]["code"]), (1, &Value::from("context_exhaustion")));
+    assert_eq!((&run["state"], &run["reason"]), (&"released".into(), &"CONTEXT_EXHAUSTION".into()));
+    assert_eq!((&run["attempt"], &run["findings"]), (&3.into(), &1.into()));
+    assert_eq!(envelope["data"]["findings"][0]["check"], "placeholder");
+    let expected =
+        ["started", "retry_queued", "started", "retry_queued", "started", "context_exhausted", "released"];
+    assert_eq!(events(&place), expected);
+}
+
+#[test]
+fn tries_that_change_nothing_are_stalled() {
+    let place = place("agent.sh", STUB);
+    let envelope = supervise(&place, &["--max-attempts", "9"], &["./agent.sh"]).envelope();
+    let run = run_of(&envelope);
+    assert_eq!(
+        (&run["state"], &run["reason"], &run["attempt"]),
+        (&"failed".into(), &"STALLED".into(), &3.into())
+    );
+}
+
+#[test]
+fn an_exit_code_is_believed_neither_way() {
+    let ran = supervise(&place("agent.sh", &format!("{WHOLE}exit 7\n")), &[], &["./agent.sh"]);
+    let envelope = ran.envelope();
+    assert_eq!(ran.code, 0);
+    assert!(envelope["warnings"][0]["message"].as_str().unwrap().contains("exit code was 7"), "{envelope}");
+    let crashed = supervise(
+        &place("agent.sh", &format!("{WHOLE}kill -9 $$\n")),
+        &["--max-attempts", "2"],
+        &["./agent.sh"],
+    );
+    let envelope = crashed.envelope();
+    assert_eq!((crashed.code, &run_of(&envelope)["reason"]), (3, &Value::from("AGENT_CRASH")));
+}
+
+#[test]
+fn one_that_hangs_with_its_output_closed_is_ended_with_all_it_started() {
+    let place =
+        place("agent.sh", &format!("{WHOLE}sleep 700 &\necho $! > child\nexec >&- 2>&-\nsleep 700\n"));
+    let ran = supervise(&place, &["--silence", "1s", "--max-attempts", "1"], &["./agent.sh"]);
+    let envelope = ran.envelope();
+    assert_eq!((ran.code, &run_of(&envelope)["reason"]), (3, &Value::from("STALLED")));
+    assert_eq!(run_of(&envelope)["verdict"], "stuck");
+    let child = fs::read_to_string(place.path().join("child")).unwrap();
+    assert!(!is_running(child.trim()), "process {child} is left");
+}
+
+#[test]
+fn one_that_ignores_the_request_to_end_is_ended() {
+    let script = format!("trap '' TERM INT HUP\n{STUB}echo $$ > child\nwhile :; do sleep 1; done\n");
+    let place = place("agent.sh", &script);
+    let options = ["--attempt-time", "1s", "--grace", "1s", "--max-attempts", "1"];
+    let envelope = supervise(&place, &options, &["./agent.sh"]).envelope();
+    assert_eq!(run_of(&envelope)["verdict"], "stuck");
+    let child = fs::read_to_string(place.path().join("child")).unwrap();
+    assert!(!is_running(child.trim()), "process {child} is left");
+}
+
+#[test]
+fn an_agent_that_leaves_something_behind_leaves_nothing() {
+    let place = place("agent.sh", &format!("{WHOLE}sleep 700 > /dev/null 2>&1 &\necho $! > child\n"));
+    assert_eq!(supervise(&place, &[], &["./agent.sh"]).code, 0);
+    let child = fs::read_to_string(place.path().join("child")).unwrap();
+    assert!(!is_running(child.trim()), "process {child} is left");
+}
+
+/// Whether a process with this number is there and not just waited for.
+fn is_running(process: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
+}
+
+#[test]
+fn one_that_prints_without_end_is_held_in_bounded_memory_and_disk() {
+    // One line without an end, then lines of 500 bytes.
+    let line = "x".repeat(499);
+    let shout = format!("head -c 200000000 /dev/zero\nyes {line} | head -c 200000000\n{WHOLE}");
+    let place = place("claude", &shout);
+    let arguments = [
+        "run",
+        "--template",
+        "criteria.yaml",
+        "--artifact",
+        "report.md",
+        "--agent",
+        "claude",
+        "--max-attempts",
+        "1",
+        "--",
+        "./claude",
+        "stream-json",
+    ];
+    let mut child = place.command(&arguments).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut most_kilobytes = 0;
+    while child.try_wait().unwrap().is_none() {
+        let peak = fs::read_to_string(&status).unwrap_or_default();
+        let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:")).map(str::trim);
+        let peak = peak.and_then(|peak| peak.strip_suffix(" kB")).and_then(|peak| peak.parse().ok());
+        most_kilobytes = most_kilobytes.max(peak.unwrap_or(0_u64));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!((1..200_000).contains(&most_kilobytes), "{most_kilobytes} kB");
+    let folder = fs::read_dir(place.path().join("endmark.db-runs")).unwrap().next().unwrap().unwrap().path();
+    let kept = fs::metadata(folder.join("1.out")).unwrap().len();
+    assert!((64 << 20..66 << 20).contains(&kept), "{kept} bytes");
+}
+
+/// What Claude Code prints of one call, and that it is done.
+fn claude(input_tokens: u64) -> String {
+    format!(
+        r#"cat <<'END'
+{{"type":"system","subtype":"init","session_id":"ours","model":"claude-sonnet-4-5"}}
+{{"type":"assistant","session_id":"ours","parent_tool_use_id":null,"message":{{"id":"m1","content":[{{"type":"text","text":"Done."}}],"usage":{{"input_tokens":{input_tokens},"output_tokens":10}}}}}}
+{{"type":"result","subtype":"success","is_error":false,"result":"Done.","stop_reason":"end_turn","session_id":"ours","total_cost_usd":0.5,"modelUsage":{{"claude-sonnet-4-5":{{"inputTokens":{input_tokens},"outputTokens":10,"contextWindow":200000}}}}}}
+END
+"#
+    )
+}
+
+#[test]
+fn over_the_threshold_a_stub_is_released_without_a_further_try() {
+    let agent = ["./claude", "--output-format", "stream-json"];
+    let full = place("claude", &format!("{STUB}{}", claude(180_000)));
+    let ran = supervise(&full, &[], &agent);
+    let envelope = ran.envelope();
+    let run = run_of(&envelope);
+    assert_eq!((ran.code, &run["reason"], &run["attempt"]), (1, &"CONTEXT_EXHAUSTION".into(), &1.into()));
+    assert_eq!((&run["contextExhaustionRisk"], &run["tokenUsage"]["total"]), (&true.into(), &180_010.into()));
+    assert_eq!((&run["costUsd"], &run["limitTokens"]), (&"0.500000000".into(), &200_000.into()));
+    assert_eq!(events(&full), ["started", "context_risk", "context_exhausted", "released"]);
+    // Finished all the same, it is a warning and no more.
+    let finished = place("claude", &format!("{WHOLE}{}", claude(180_000)));
+    assert_eq!(supervise(&finished, &[], &agent).code, 0);
+    assert_eq!(events(&finished), ["started", "context_risk", "succeeded"]);
+}
+
+#[test]
+fn an_agent_goes_on_in_its_session_with_what_is_missing() {
+    let script = format!("printf '%s\\n' \"$@\" > said.$ENDMARK_ATTEMPT\n{STUB}{}", claude(10));
+    let place = place("claude", &script);
+    let command = ["./claude", "-p", "{prompt}", "--output-format", "stream-json"];
+    supervise(&place, &["--prompt", "Write the report.", "--max-attempts", "2"], &command);
+    let said = |attempt: u32| fs::read_to_string(place.path().join(format!("said.{attempt}"))).unwrap();
+    let first = said(1);
+    assert!(
+        first.starts_with("-p\nWrite the report.\n--output-format\nstream-json\n--session-id\n"),
+        "{first}"
+    );
+    let second = said(2);
+    assert!(second.starts_with("-p\nThe file `report.md` is not finished"), "{second}");
+    assert!(second.ends_with("--resume\nours\n") && !second.contains("Write the report."), "{second}");
+}
+
+#[test]
+fn a_ceiling_on_money_ends_the_run() {
+    let place = place("claude", &format!("{STUB}{}", claude(10)));
+    let command = ["./claude", "--output-format", "stream-json"];
+    let envelope = supervise(&place, &["--max-usd", "0.75", "--max-attempts", "9"], &command).envelope();
+    let run = run_of(&envelope);
+    assert_eq!(
+        (&run["reason"], &run["attempt"], &run["costUsd"]),
+        (&"BUDGET".into(), &2.into(), &"1.000000000".into())
+    );
+}
+
+#[test]
+fn what_cannot_be_used_is_said_before_anything_is_started() {
+    let place = place("agent.sh", "touch started\n").with_file("none.yaml", "");
+    for (options, command, said) in [
+        (&["--max-time", "0s"][..], &["./agent.sh"][..], "no span of time"),
+        (&["--max-attempts", "0"], &["./agent.sh"], "0 is not in"),
+        (&["--max-usd", "0"], &["./agent.sh"], "no amount"),
+        (&["--silence", "x"], &["./agent.sh"], "no span of time"),
+        (&[], &["./agent.sh", "{prompt}"], "a place for a prompt"),
+        (&["--agent", "claude"], &["./agent.sh"], "prints no events"),
+        (&["--template", "none.yaml"], &["./agent.sh"], ""),
+        (&["--events", "no/such/folder"], &["./agent.sh"], "cannot write events"),
+    ] {
+        let ran = supervise(&place, options, command);
+        assert_eq!(ran.code, 2, "{options:?}: {}", ran.output);
+        assert!(ran.output.contains(said), "{options:?}: {}", ran.output);
+    }
+    assert!(!place.path().join("started").exists());
+    let ran = supervise(&place, &[], &["./nowhere"]);
+    let envelope = ran.envelope();
+    assert_eq!((ran.code, &run_of(&envelope)["state"]), (3, &Value::from("failed")));
+    assert!(envelope["error"]["message"].as_str().unwrap().contains("cannot be started"), "{envelope}");
+    assert_eq!(run_of(&envelope)["attempt"], 0);
+}
+
+#[test]
+fn watching_shows_each_event_and_ends_when_nothing_goes_on() {
+    let place = place("agent.sh", &format!("while ! [ -e go ]; do sleep 0.1; done\n{WHOLE}"));
+    let arguments = ["run", "--template", "criteria.yaml", "--artifact", "report.md", "--", "./agent.sh"];
+    let mut run = place.command(&arguments).stdin(Stdio::null()).spawn().unwrap();
+    while !place.run(&["runs", "--json"]).output.contains("\"running\"") {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let watch =
+        place.command(&["runs", "watch", "--until-idle", "--json"]).stdin(Stdio::null()).spawn().unwrap();
+    // It is there once it has looked for the first time; what it sees later is an event.
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    fs::write(place.path().join("go"), "").unwrap();
+    assert!(run.wait().unwrap().success());
+    let watched = Run::of(&watch.wait_with_output().unwrap());
+    let line: Value = serde_json::from_str(watched.output.trim()).unwrap();
+    assert_eq!((watched.code, &line["event"]), (0, &Value::from("agent_run.succeeded")));
+    assert_eq!(place.run(&["runs", "show", "nothing"]).code, 1);
+}

@@ -1,0 +1,92 @@
+//! The supervisor is killed at any moment: no run is lost, no process is left, the artifact is as it was.
+
+use std::fs;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::agent_run::place;
+
+/// How often it is killed, unless `ENDMARK_TEST_RUN_KILLS` says it.
+const KILLS: usize = 20;
+/// How many at once.
+const AT_ONCE: usize = 5;
+/// After so long at most; by then the agent is at work.
+const LATEST_MILLISECONDS: u64 = 600;
+/// How long is waited for what has to happen in two seconds.
+const PATIENCE: Duration = Duration::from_mins(1);
+const ARTIFACT: &str = "# Report\n\nAs it was.\n";
+/// Each process does not end when it is asked to, and has another one.
+const AGENT: &str = "trap '' TERM INT HUP
+echo here > started
+(while :; do sleep 1; done) &
+while :; do sleep 1; done
+";
+
+#[test]
+fn a_killed_supervisor_leaves_nothing_behind_and_loses_nothing() {
+    let kills =
+        std::env::var("ENDMARK_TEST_RUN_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
+    let threads: Vec<_> = (0..AT_ONCE)
+        .map(|first| {
+            thread::spawn(move || {
+                (first..kills).step_by(AT_ONCE).map(kill_once).filter(|begun| *begun).count()
+            })
+        })
+        .collect();
+    let begun: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+    // Killed too early to have begun, they would show nothing.
+    assert!(begun > 0, "no agent was started in {kills} runs");
+}
+
+/// Kills one; answers whether its agent had been started.
+fn kill_once(number: usize) -> bool {
+    let mark = format!("endmark-test-{}-{number}", std::process::id());
+    let place = place("agent.sh", AGENT).with_file("report.md", ARTIFACT).with_variable("MARK", &mark);
+    let arguments = ["run", "--template", "criteria.yaml", "--artifact", "report.md", "--", "./agent.sh"];
+    let mut supervisor = place
+        .command(&arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Moments that are spread over the time, and others in each run.
+    let spread = u64::try_from(number).unwrap() * 7_919 + u64::from(std::process::id()) * 31;
+    let moment = spread % LATEST_MILLISECONDS;
+    thread::sleep(Duration::from_millis(moment));
+    supervisor.kill().unwrap();
+    supervisor.wait().unwrap();
+
+    let begun = Instant::now();
+    while !marked(&mark).is_empty() {
+        assert!(begun.elapsed() < PATIENCE, "left after a kill at {moment} ms: {:?}", marked(&mark));
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(fs::read_to_string(place.path().join("report.md")).unwrap(), ARTIFACT);
+    let was_started = place.path().join("started").exists();
+    let listed = place.run(&["runs", "--json"]);
+    if listed.code != 0 {
+        // There was no store yet, and so no agent.
+        assert!(!was_started, "{}", listed.output);
+        return false;
+    }
+    let envelope = listed.envelope();
+    let runs = envelope["data"]["runs"].as_array().unwrap();
+    assert!(!was_started || runs.len() == 1, "{runs:?}");
+    for run in runs {
+        assert_eq!((&run["state"], &run["reason"]), (&"failed".into(), &"SUPERVISOR_LOST".into()));
+    }
+    was_started
+}
+
+/// Processes that have this in their environment.
+fn marked(mark: &str) -> Vec<String> {
+    let mark = format!("MARK={mark}\0");
+    let has_mark = |path: &std::path::Path| {
+        let environment = fs::read(path.join("environ")).unwrap_or_default();
+        environment.windows(mark.len()).any(|part| part == mark.as_bytes())
+    };
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok).map(|entry| entry.path());
+    processes.filter(|path| has_mark(path)).map(|path| path.display().to_string()).collect()
+}
