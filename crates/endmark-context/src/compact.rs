@@ -42,7 +42,7 @@ const LEAST_SUMMARY_TOKENS: u64 = 1_500;
 const LEAST_ROOM_TOKENS: u64 = 64;
 /// No summary is longer.
 const MOST_SUMMARY_TOKENS: u64 = 32_000;
-/// A compaction by trigger makes the history smaller by so much at least, in parts of ten.
+/// The least by which a compaction by trigger makes the history smaller, in tenths.
 const LEAST_GAIN_TENTHS: u64 = 2;
 
 /// What a compaction comes to.

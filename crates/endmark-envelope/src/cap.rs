@@ -26,7 +26,7 @@ pub const MIN_RESPONSE_BYTES: usize = 1024;
 const SHORTENED: &str = "shortened to fit the limit of the answer";
 
 /// The exit code of an answer that cannot be given: the answer is no.
-const NO: u8 = 1;
+const EXIT_CODE_NO: u8 = 1;
 
 /// Brings a document within so many bytes, its newline included (EN-5).
 ///
@@ -221,7 +221,7 @@ fn without_data(document: Document, limit: usize, size: usize) -> Document {
         "it is not its texts that are too long".to_owned()
     };
     let Document { data, error, warnings, duration_ms } = document;
-    let exit_code = error.as_ref().map_or(NO, |error| error.exit_code);
+    let exit_code = error.as_ref().map_or(EXIT_CODE_NO, |error| error.exit_code);
     let too_large = ErrorBody {
         limit: Some(limit as u64),
         actual: Some(size as u64),

@@ -15,7 +15,7 @@ const PREFIX: &str = "emc1_";
 const FAMILY: &str = "emc";
 
 /// How many bytes a checksum takes.
-const CHECKSUM: usize = 4;
+const CHECKSUM_BYTES: usize = 4;
 
 /// Why a cursor cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,12 +74,12 @@ fn opened(cursor: &str) -> Result<(u32, Vec<u8>), CursorError> {
         return Err(if is_ours { CursorError::OtherVersion } else { CursorError::Foreign });
     };
     let mut content = URL_SAFE_NO_PAD.decode(encoded).map_err(|_| CursorError::Damaged)?;
-    let split = content.len().checked_sub(CHECKSUM).ok_or(CursorError::Damaged)?;
+    let split = content.len().checked_sub(CHECKSUM_BYTES).ok_or(CursorError::Damaged)?;
     let checksum = content.split_off(split);
-    if crc32fast::hash(&content).to_be_bytes() != checksum[..] || content.len() < CHECKSUM {
+    if crc32fast::hash(&content).to_be_bytes() != checksum[..] || content.len() < CHECKSUM_BYTES {
         return Err(CursorError::Damaged);
     }
-    let key = content.split_off(CHECKSUM);
+    let key = content.split_off(CHECKSUM_BYTES);
     let list = content.try_into().map(u32::from_be_bytes).map_err(|_| CursorError::Damaged)?;
     Ok((list, key))
 }

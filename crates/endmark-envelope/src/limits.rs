@@ -133,12 +133,13 @@ impl TooLarge {
 }
 
 /// How many more fields are named in a hint.
-const NAMED: usize = 3;
+const FIELDS_NAMED_IN_HINT: usize = 3;
 
 impl From<TooLarge> for ErrorBody {
     fn from(TooLarge(fields): TooLarge) -> Self {
-        let others: Vec<String> = fields.iter().skip(1).take(NAMED).map(ToString::to_string).collect();
-        let more = match fields.len().saturating_sub(1 + NAMED) {
+        let others: Vec<String> =
+            fields.iter().skip(1).take(FIELDS_NAMED_IN_HINT).map(ToString::to_string).collect();
+        let more = match fields.len().saturating_sub(1 + FIELDS_NAMED_IN_HINT) {
             0 => String::new(),
             more => format!(", and {more} more"),
         };

@@ -16,7 +16,7 @@ use endmark_store::Scrub;
 const SCRUBBED: &str = "***";
 
 /// Below this a secret would be found in everything, and is none.
-const SHORTEST: usize = 6;
+const MIN_SECRET_BYTES: usize = 6;
 
 /// Finds secrets and takes them out.
 #[derive(Clone, Default)]
@@ -40,7 +40,7 @@ impl Scrubber {
         let secrets: Vec<String> = secrets
             .into_iter()
             .map(|secret| secret.as_ref().to_owned())
-            .filter(|secret| secret.len() >= SHORTEST)
+            .filter(|secret| secret.len() >= MIN_SECRET_BYTES)
             .collect();
         let shortest = secrets.iter().map(String::len).min().unwrap_or(usize::MAX);
         Self { secrets, shortest, forms: OnceLock::new() }
@@ -129,7 +129,9 @@ fn in_base64(secret: &str) -> Vec<String> {
         // The characters that also depend on what stands before or behind it.
         let (first, last) = ((before * 8).div_ceil(6), shifted.len() * 8 / 6);
         for encoded in [STANDARD_NO_PAD.encode(&shifted), URL_SAFE_NO_PAD.encode(&shifted)] {
-            forms.extend(encoded.get(first..last).filter(|form| form.len() >= SHORTEST).map(str::to_owned));
+            forms.extend(
+                encoded.get(first..last).filter(|form| form.len() >= MIN_SECRET_BYTES).map(str::to_owned),
+            );
         }
     }
     forms
@@ -162,7 +164,7 @@ mod tests {
 
     #[test]
     fn no_form_is_shorter_than_its_secret() {
-        for length in SHORTEST..80 {
+        for length in MIN_SECRET_BYTES..80 {
             let secret = "+".repeat(length);
             for form in [percent_encoded(&secret), in_base64(&secret)].concat() {
                 assert!(form.len() >= length, "{form}");

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// So many are kept at once. They are kept without texts, so that each takes a few kilobytes.
-const ROOM: u32 = 1_024;
+/// How many are kept at once. They are kept without texts, so that each takes a few kilobytes.
+const MAX_LATE_CUTS: u32 = 1_024;
 
 /// How often it is looked whether the store works again.
-const REST: Duration = Duration::from_millis(500);
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What is known of all that are kept.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) type Place = OwnedSemaphorePermit;
 impl Late {
     pub(crate) fn new() -> Self {
         Self {
-            room: Arc::new(Semaphore::new(ROOM as usize)),
+            room: Arc::new(Semaphore::new(MAX_LATE_CUTS as usize)),
             closing: watch::Sender::new(false),
             lost: AtomicU64::new(0),
             lost_at_end: AtomicU64::new(0),
@@ -47,7 +47,7 @@ impl Late {
     pub(crate) async fn rest(&self) -> bool {
         let mut closing = self.closing.subscribe();
         // The sender lives as long as this does.
-        tokio::time::timeout(REST, closing.wait_for(|is_closing| *is_closing)).await.is_ok()
+        tokio::time::timeout(RETRY_INTERVAL, closing.wait_for(|is_closing| *is_closing)).await.is_ok()
     }
 
     /// One is given up.
@@ -60,12 +60,12 @@ impl Late {
     pub(crate) async fn close(&self) {
         self.closing.send_replace(true);
         // It is never closed: an error cannot be.
-        let _ = self.room.acquire_many(ROOM).await;
+        let _ = self.room.acquire_many(MAX_LATE_CUTS).await;
     }
 
     /// Records that are kept.
     pub(crate) fn waiting(&self) -> u64 {
-        u64::from(ROOM).saturating_sub(self.room.available_permits() as u64)
+        u64::from(MAX_LATE_CUTS).saturating_sub(self.room.available_permits() as u64)
     }
 
     /// Records that were given up.

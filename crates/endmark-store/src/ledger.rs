@@ -19,7 +19,7 @@ use crate::scrub::{Scrub, clean};
 use crate::writer::Queue;
 
 /// How often a request that waits for a slot looks whether the store has failed meanwhile.
-const LOOK: Duration = Duration::from_millis(50);
+const SLOT_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What calls are noted in while they are under way.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Ledger {
             if self.queue.is_failing() || self.queue.is_closed() {
                 return None;
             }
-            let waiting = tokio::time::timeout(LOOK, Arc::clone(&self.room).acquire_owned());
+            let waiting = tokio::time::timeout(SLOT_POLL_INTERVAL, Arc::clone(&self.room).acquire_owned());
             if let Ok(room) = waiting.await {
                 return room.ok();
             }

@@ -110,7 +110,7 @@ pub enum Markup {
 }
 
 /// How many signs of a fence are shown at most.
-const MAX_SIGNS: usize = 100;
+const MAX_SHOWN_FENCE_SIGNS: usize = 100;
 
 impl Open {
     /// The opening sign, as in the answers of `detect`.
@@ -119,7 +119,9 @@ impl Open {
             Self::Object => "{".into(),
             Self::Array | Self::Link => "[".into(),
             Self::String => "\"".into(),
-            Self::Fence { sign, length } => sign.to_string().repeat((*length).min(MAX_SIGNS)).into(),
+            Self::Fence { sign, length } => {
+                sign.to_string().repeat((*length).min(MAX_SHOWN_FENCE_SIGNS)).into()
+            }
             Self::Row => "|".into(),
             Self::Tag(name) => format!("<{name}>").into(),
             Self::Markup(markup) => markup.sign().into(),

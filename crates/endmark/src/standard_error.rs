@@ -12,10 +12,10 @@ use std::time::Duration;
 use queue::Queue;
 
 /// Bytes that may wait: about a thousand lines.
-const ROOM: usize = 256 * 1024;
+const QUEUE_LIMIT_BYTES: usize = 256 * 1024;
 
-/// For what still waits at the end. A reader that is there has read it long before.
-const LAST: Duration = Duration::from_secs(1);
+/// How long the end waits for what is still queued. A reader that is there has read it long before.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 static QUEUE: OnceLock<Queue> = OnceLock::new();
 
@@ -23,7 +23,7 @@ static QUEUE: OnceLock<Queue> = OnceLock::new();
 pub(crate) fn never_wait() -> io::Result<()> {
     if QUEUE.get().is_none() {
         // A second queue would be as good as the first, and goes with nothing in it.
-        let _ = QUEUE.set(Queue::start(io::stderr(), ROOM, say_lost)?);
+        let _ = QUEUE.set(Queue::start(io::stderr(), QUEUE_LIMIT_BYTES, say_lost)?);
     }
     Ok(())
 }
@@ -46,7 +46,7 @@ pub(crate) fn lost() -> u64 {
 /// Waits a moment until what was said is written.
 pub(crate) fn flush() {
     if let Some(queue) = QUEUE.get() {
-        queue.flush(LAST);
+        queue.flush(FLUSH_TIMEOUT);
     }
 }
 

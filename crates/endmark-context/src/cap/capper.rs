@@ -17,7 +17,7 @@ const BEGINNING_BYTES: usize = 64 << 10;
 /// A JSON document that is larger is not taken apart: its beginning is shown, and an error.
 pub const LARGEST_DOCUMENT_BYTES: usize = 32 << 20;
 /// Each cut beyond so many has no warning of its own.
-const WARNINGS: usize = 100;
+const MAX_WARNINGS: usize = 100;
 
 /// Caps a value that comes in chunks of any size; what comes out does not depend on them. What it holds is a few times
 /// the limit, or a JSON document of at most [`LARGEST_DOCUMENT_BYTES`], however large the value is.
@@ -203,10 +203,10 @@ impl Capper {
     }
 
     fn capped(&self, text: String, format: Format, cuts: Vec<Cut>, replaced: u64) -> Capped {
-        let more = cuts.len().saturating_sub(WARNINGS);
+        let more = cuts.len().saturating_sub(MAX_WARNINGS);
         let is_cut = !cuts.is_empty();
         let mut warnings: Vec<Warning> =
-            cuts.into_iter().take(WARNINGS).map(|cut| self.warning(cut)).collect();
+            cuts.into_iter().take(MAX_WARNINGS).map(|cut| self.warning(cut)).collect();
         if more > 0 {
             let message = format!("{more} further values are shortened");
             warnings.push(Warning::truncation(MORE_TRUNCATED, message));

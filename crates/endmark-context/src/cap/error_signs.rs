@@ -116,7 +116,7 @@ pub(super) fn shape(text: &str) -> u64 {
 }
 
 /// How many shapes are told from one another.
-const SHAPES: usize = 1 << 16;
+const DISTINGUISHED_SHAPES: usize = 1 << 16;
 
 /// How often lines of a shape were there, so that of many of the same kind others are not crowded out.
 #[derive(Debug, Default)]
@@ -129,7 +129,7 @@ impl Shapes {
             *count = count.saturating_add(1);
             return *count;
         }
-        if self.0.len() < SHAPES {
+        if self.0.len() < DISTINGUISHED_SHAPES {
             self.0.insert(shape, 0);
         }
         0

@@ -20,7 +20,7 @@ const STANDING_OUT_PERCENT: usize = 20;
 /// The same for the last rows.
 const LAST_PERCENT: usize = 10;
 /// How many columns are looked at.
-const COLUMNS: usize = 256;
+const MAX_COLUMNS: usize = 256;
 
 /// A row that may be kept.
 #[derive(Debug, Clone)]
@@ -66,7 +66,7 @@ pub(super) struct Choice {
 }
 
 impl<R: Clone> Rows<R> {
-    /// At most so many rows that take at most this room.
+    /// At most this many rows, which take at most this room.
     pub(super) fn new(most: usize, room: usize) -> Self {
         Self {
             most,
@@ -98,7 +98,7 @@ impl<R: Clone> Rows<R> {
             self.take_error(shape, &row);
         }
         for fact in &facts.list {
-            if self.columns.len() < COLUMNS || self.columns.contains_key(&fact.column) {
+            if self.columns.len() < MAX_COLUMNS || self.columns.contains_key(&fact.column) {
                 let column = self.columns.entry(fact.column).or_insert_with(Column::new);
                 column.take(&row, *fact, &mut self.spare);
             }

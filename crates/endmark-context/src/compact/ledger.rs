@@ -17,7 +17,7 @@ const CONSTRAINT_WORDS: [&str; 12] = [
 /// The last words of names under which ids stand.
 const ID_NAMES: [&str; 10] = ["id", "ids", "number", "code", "key", "ref", "uuid", "hash", "sha", "token"];
 
-/// Of the room for a ledger at most so much is for lines of the user's, in parts of ten.
+/// The largest share of a ledger's room for lines of the user's, in tenths.
 const SAID_TENTHS: u64 = 3;
 
 /// A day has at least so many bytes, a time of the day fewer.

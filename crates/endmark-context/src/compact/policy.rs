@@ -9,7 +9,7 @@ pub const WINDOW_TRIGGER_TOKENS: u64 = 24_000;
 pub const WINDOW_BUDGET_TOKENS: u64 = 32_000;
 /// The whole request is braked above so many tokens.
 pub const EMERGENCY_TRIGGER_TOKENS: u64 = 850_000;
-/// So many turns stay in full, the newest.
+/// How many of the newest turns stay in full.
 pub const KEEP_TURNS: usize = 10;
 
 /// What a summary reads like.
@@ -31,7 +31,7 @@ pub struct Policy {
     pub trigger_tokens: u64,
     /// The history has at most so many tokens afterwards, as far as that can be reached.
     pub budget_tokens: u64,
-    /// So many turns stay in full, the newest; fewer where the budget demands it.
+    /// How many of the newest turns stay in full; fewer where the budget demands it.
     pub keep_turns: usize,
     /// Compacts whatever the size, to this share of the history's tokens (0 to 1), instead of by trigger and budget.
     pub keep_share: Option<f64>,

@@ -127,14 +127,14 @@ pub(super) struct Written {
 }
 
 /// How often the room is corrected: tokens of pieces do not add up to those of the whole.
-const ATTEMPTS: usize = 4;
+const ROOM_CORRECTIONS: usize = 4;
 
 impl Draft<'_> {
     /// Writes it within this room: the narrative gives way first, its oldest lines at that, and then the ledger.
     pub(super) fn write(&self, room: u64, count: Count) -> Written {
         let mut aim = room;
         let mut written = Written::default();
-        for _ in 0..ATTEMPTS {
+        for _ in 0..ROOM_CORRECTIONS {
             written = self.attempt(aim, count);
             if written.tokens <= room {
                 break;

@@ -9,7 +9,7 @@ use crate::body::{AnyBody, full};
 use crate::gateway::Gateway;
 
 /// How long the store may take to answer whoever asks: they ask often, and have a time limit of their own.
-const PATIENCE: Duration = Duration::from_secs(1);
+const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The process answers.
 pub(crate) fn alive() -> Response<AnyBody> {
@@ -22,10 +22,10 @@ pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
     if gateway.is_stopping() {
         return answer(StatusCode::SERVICE_UNAVAILABLE, "application/json", "{\"status\":\"stopping\"}\n");
     }
-    let asked = tokio::time::timeout(PATIENCE, gateway.store.health()).await;
+    let asked = tokio::time::timeout(STORE_TIMEOUT, gateway.store.health()).await;
     let condition = gateway.store.condition();
     let problem = match asked {
-        Err(_) => Some(format!("the store did not answer within {PATIENCE:?}")),
+        Err(_) => Some(format!("the store did not answer within {STORE_TIMEOUT:?}")),
         Ok(Err(error)) => Some(error.to_string()),
         Ok(Ok(_)) if condition.calls_not_noted => {
             Some("calls under way cannot be noted beside the store".to_owned())

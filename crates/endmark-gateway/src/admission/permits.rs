@@ -27,7 +27,7 @@ struct NoPermit;
 /// Why a request is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoPlace {
-    /// So many are served, and so many wait, as there may be.
+    /// As many are served, and as many wait, as there may be.
     Full {
         /// Requests that may be served at once.
         served: usize,

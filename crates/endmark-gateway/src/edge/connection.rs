@@ -23,13 +23,13 @@ use crate::stopping::Stage;
 use crate::turn::Again;
 
 /// For a TLS handshake: a few round trips, and a slow client's arithmetic.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The library's own buffers take at least that much.
-const LEAST_BUFFER: usize = 8 * 1024;
+const MIN_BUFFER_BYTES: usize = 8 * 1024;
 
-/// For a client to take one sentence, and to go.
-const SENT_AWAY: Duration = Duration::from_secs(1);
+/// How long a refused client may take to read one sentence and leave.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends.
 pub(super) async fn run(server: Arc<Server>, stream: TcpStream, seat: Seat) {
@@ -39,7 +39,7 @@ pub(super) async fn run(server: Arc<Server>, stream: TcpStream, seat: Seat) {
         return serve(server, stream, &seat.presence).await;
     };
     seat.presence.does(Doing::SendsHead);
-    let handshake = timeout(HANDSHAKE, acceptor.accept(stream));
+    let handshake = timeout(TLS_HANDSHAKE_TIMEOUT, acceptor.accept(stream));
     let accepted = tokio::select! {
         accepted = handshake => accepted,
         () = seat.presence.going.notified() => return,
@@ -48,7 +48,7 @@ pub(super) async fn run(server: Arc<Server>, stream: TcpStream, seat: Seat) {
     match accepted {
         Ok(Ok(stream)) => serve(server, stream, &seat.presence).await,
         Ok(Err(error)) => tracing::info!(%error, "a TLS handshake failed"),
-        Err(_) => tracing::info!(after = ?HANDSHAKE, "a TLS handshake did not end"),
+        Err(_) => tracing::info!(after = ?TLS_HANDSHAKE_TIMEOUT, "a TLS handshake did not end"),
     }
 }
 
@@ -68,7 +68,7 @@ where
         .header_read_timeout(None)
         .max_headers(limits.header_fields)
         .max_header_size(limits.header_bytes)
-        .max_buf_size(limits.header_bytes.saturating_add(LEAST_BUFFER))
+        .max_buf_size(limits.header_bytes.saturating_add(MIN_BUFFER_BYTES))
         .serve_connection(
             TokioIo::new(doorway),
             service_fn(move |request| {
@@ -115,5 +115,5 @@ pub(super) async fn send_away(mut stream: TcpStream) {
         Ok::<_, std::io::Error>(())
     };
     // Whoever does not take it is not told.
-    let _ = timeout(SENT_AWAY, gone).await;
+    let _ = timeout(REFUSAL_TIMEOUT, gone).await;
 }

@@ -24,11 +24,11 @@ use crate::settings::Limits;
 use crate::stopping::{Stage, Stopping};
 use crate::turn::Alarm;
 
-/// Taken from the system at once; a head with all that agents send fits.
-const READ: usize = 4 * 1024;
+/// Bytes read from the system at once; a head with everything that agents send fits.
+const READ_BYTES: usize = 4 * 1024;
 
 /// After the last word, for the client to read it: what it still sends would make the system take it back.
-const LINGER: Duration = Duration::from_secs(2);
+const CLOSE_DELAY: Duration = Duration::from_secs(2);
 
 /// The bytes of one connection.
 pub(super) struct Doorway<S> {
@@ -40,7 +40,7 @@ pub(super) struct Doorway<S> {
     framing: Framing,
     /// Bytes that came and have not passed.
     waiting: BytesMut,
-    /// So many of them may pass.
+    /// How many of them may pass.
     passable: usize,
     is_first: bool,
     end: End,
@@ -254,7 +254,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Doorway<S> {
             if this.waiting.is_empty() && this.framing.place() == Place::Body {
                 return this.read_body(context, buffer);
             }
-            let mut bytes = [MaybeUninit::uninit(); READ];
+            let mut bytes = [MaybeUninit::uninit(); READ_BYTES];
             let mut came = ReadBuf::uninit(&mut bytes);
             match Pin::new(&mut this.stream).poll_read(context, &mut came) {
                 Poll::Ready(Ok(())) if came.filled().is_empty() => return Poll::Ready(Ok(())),
@@ -303,7 +303,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if this.closing.poll(context, (false, LINGER)).is_ready() {
+        if this.closing.poll(context, (false, CLOSE_DELAY)).is_ready() {
             return Poll::Ready(Ok(()));
         }
         let mut is_waited_for = this.framing.place() == Place::Body;
@@ -317,7 +317,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
         ready!(Pin::new(&mut this.stream).poll_flush(context))?;
         ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
         while is_waited_for {
-            let mut bytes = [MaybeUninit::uninit(); READ];
+            let mut bytes = [MaybeUninit::uninit(); READ_BYTES];
             let mut came = ReadBuf::uninit(&mut bytes);
             ready!(Pin::new(&mut this.stream).poll_read(context, &mut came))?;
             is_waited_for = !came.filled().is_empty();

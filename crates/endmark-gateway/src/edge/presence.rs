@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 /// Bytes of a reply that may wait in the HTTP library for a client that does not read. It would take as many as a head may
 /// have, and of what it has taken a copy is kept, to be mended.
-const UNWRITTEN: usize = 2 * 1024;
+const UNWRITTEN_LIMIT_BYTES: usize = 2 * 1024;
 
 /// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,12 +159,12 @@ impl Presence {
 
     /// Whether the HTTP library may take more of the reply; if not the maker is woken once it may.
     pub(super) fn has_room(&self, maker: &Waker) -> bool {
-        if self.unwritten.load(Ordering::Acquire) < UNWRITTEN {
+        if self.unwritten.load(Ordering::Acquire) < UNWRITTEN_LIMIT_BYTES {
             return true;
         }
         self.wakers().reply = Some(maker.clone());
         // It may have been written meanwhile.
-        self.unwritten.load(Ordering::Acquire) < UNWRITTEN
+        self.unwritten.load(Ordering::Acquire) < UNWRITTEN_LIMIT_BYTES
     }
 
     /// The HTTP library has written so many bytes to the client.
@@ -183,8 +183,8 @@ impl Presence {
 
     /// Wakes the maker where there was no room for it, and is now.
     fn wakes_maker(&self, before: usize) {
-        if before >= UNWRITTEN
-            && self.unwritten.load(Ordering::Acquire) < UNWRITTEN
+        if before >= UNWRITTEN_LIMIT_BYTES
+            && self.unwritten.load(Ordering::Acquire) < UNWRITTEN_LIMIT_BYTES
             && let Some(maker) = self.wakers().reply.take()
         {
             maker.wake();
@@ -246,13 +246,13 @@ mod tests {
         let wakes = Arc::new(Wakes::default());
         let maker = Waker::from(Arc::clone(&wakes));
         assert!(presence.has_room(&maker));
-        presence.is_given(UNWRITTEN + 10);
+        presence.is_given(UNWRITTEN_LIMIT_BYTES + 10);
         assert!(!presence.has_room(&maker));
         presence.is_written(10);
         assert_eq!((wakes.0.load(Ordering::Relaxed), presence.has_room(&maker)), (0, false));
         presence.is_written(1);
         assert_eq!((wakes.0.load(Ordering::Relaxed), presence.has_room(&maker)), (1, true));
-        presence.is_given(2 * UNWRITTEN);
+        presence.is_given(2 * UNWRITTEN_LIMIT_BYTES);
         assert!(!presence.has_room(&maker));
         presence.is_all_written();
         assert_eq!((wakes.0.load(Ordering::Relaxed), presence.has_room(&maker)), (2, true));

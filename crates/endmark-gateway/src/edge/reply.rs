@@ -15,7 +15,7 @@ use crate::body::{AnyBody, BodyError};
 use crate::turn::Alarm;
 
 /// What HTTP writes around a part of a stream, in bytes: its length in digits, and the ends of two lines.
-const FRAMING: usize = 8;
+const CHUNK_FRAMING_BYTES: usize = 8;
 
 /// A reply is broken off.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +69,9 @@ impl Body for Reply {
             Poll::Pending
         };
         if let Poll::Ready(Some(Ok(frame))) = &next {
-            this.under_way.presence().is_given(frame.data_ref().map_or(0, |part| part.len() + FRAMING));
+            this.under_way
+                .presence()
+                .is_given(frame.data_ref().map_or(0, |part| part.len() + CHUNK_FRAMING_BYTES));
         }
         if this.ends_by_closing
             && let Poll::Ready(Some(Ok(_)) | None) = &next

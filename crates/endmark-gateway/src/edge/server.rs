@@ -23,13 +23,13 @@ use crate::turn::Pace;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// How often it is looked whether the last reply is over.
-const LOOK: Duration = Duration::from_millis(10);
+const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// For a client to take the last words of a reply that is cut off.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long a client may take to read the end of a reply that is cut off.
+const CUT_OFF_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// For connections to be let go, which waits for nobody.
-const LET_GO: Duration = Duration::from_secs(2);
+/// How long connections may take to close; closing waits for nobody.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Clients that are being told that there is no place. More are told nothing.
 const SENT_AWAY_AT_ONCE: usize = 64;
@@ -37,15 +37,15 @@ const SENT_AWAY_AT_ONCE: usize = 64;
 /// What the system keeps for a client that has not read it yet; by itself it would keep megabytes for each. Enough for
 /// two megabytes a second to another continent, and so
 /// few that one who reads a kilobyte a second is heard of every minute or two.
-const SEND_BUFFER: u32 = 128 * 1024;
+const SEND_BUFFER_BYTES: u32 = 128 * 1024;
 
 /// How much of that may be there before the client's system is ready for it. What is on its way does not count, so that
 /// distance does not; but what waits for a slow reader is held here a second time, to be mended if it breaks off.
 #[cfg(target_os = "linux")]
-const NOT_SENT: u32 = 4 * 1024;
+const UNSENT_LOW_WATER_BYTES: u32 = 4 * 1024;
 
 /// Connections that the system keeps until they are accepted: what comes in a moment in which nothing is accepted.
-const BACKLOG: u32 = 1_024;
+const ACCEPT_BACKLOG: u32 = 1_024;
 
 /// Why the gateway stopped serving.
 #[derive(Debug, thiserror::Error)]
@@ -187,18 +187,18 @@ impl Server {
                 let waited = Duration::from_millis(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
                 return Err(ServeError::NotDrained { left, waited });
             }
-            sleep(LOOK).await;
+            sleep(DRAIN_POLL_INTERVAL).await;
         }
         Ok(())
     }
 
     /// Ends what is still under way: first each reply with a last word, then the connections of those who take none.
     async fn cut_off(&self) {
-        for (stage, patience) in [(Stage::Interrupted, LAST_WORDS), (Stage::Over, LET_GO)] {
+        for (stage, patience) in [(Stage::Interrupted, CUT_OFF_TIMEOUT), (Stage::Over, CLOSE_TIMEOUT)] {
             self.reach(stage);
             let until = Instant::now() + patience;
             while self.connections.busy() > 0 && Instant::now() < until {
-                sleep(LOOK).await;
+                sleep(DRAIN_POLL_INTERVAL).await;
             }
         }
     }
@@ -219,12 +219,12 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     // A process that follows another one takes its address over at once.
     socket.set_reuseaddr(true)?;
-    socket.set_send_buffer_size(SEND_BUFFER)?;
+    socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
     // Each connection that is accepted has it from here.
     #[cfg(target_os = "linux")]
-    socket2::SockRef::from(&socket).set_tcp_notsent_lowat(NOT_SENT)?;
+    socket2::SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT_LOW_WATER_BYTES)?;
     socket.bind(address)?;
-    socket.listen(BACKLOG)
+    socket.listen(ACCEPT_BACKLOG)
 }
 
 /// Serves connections with one gateway until `shutdown` resolves, then lets replies under way end.

@@ -52,7 +52,7 @@ pub(crate) struct CallEnd {
 }
 
 impl CallEnd {
-    /// So much is known of every end.
+    /// What is known of every end.
     pub(crate) fn new(ending: Ending) -> Self {
         Self { ending, stop: None, judged: None, unread: false, usage: None, model: None }
     }

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 
 /// Long for a store that works, and little beside what a cut reply takes: of one that does not, no client is to notice
 /// more.
-const IN_ALL: Duration = Duration::from_secs(2);
+const STORE_DELAY_LIMIT: Duration = Duration::from_secs(2);
 
 /// What is left of that time.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct StorePatience {
 
 impl Default for StorePatience {
     fn default() -> Self {
-        Self { left: Mutex::new(IN_ALL) }
+        Self { left: Mutex::new(STORE_DELAY_LIMIT) }
     }
 }
 

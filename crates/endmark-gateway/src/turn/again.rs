@@ -18,8 +18,8 @@ const RUNNING: u8 = 1;
 /// It runs, and was woken since it was asked.
 const WOKEN: u8 = 2;
 
-/// So often it is asked before other tasks have their turn.
-const TIMES: usize = 32;
+/// How often a connection that wakes itself is polled again before other tasks have their turn.
+const MAX_POLLS_IN_TURN: usize = 32;
 
 /// A future that is asked again at once where it was woken while it ran.
 pub(crate) struct Again<F> {
@@ -73,7 +73,7 @@ impl<F: Future> Future for Again<F> {
         };
         let turn = Turn::begin();
         let mut is_woken = true;
-        for _ in 0..TIMES {
+        for _ in 0..MAX_POLLS_IN_TURN {
             if is_woken {
                 // Whatever woke it has happened before it is asked.
                 bell.state.swap(RUNNING, Ordering::AcqRel);
@@ -134,19 +134,19 @@ mod tests {
     fn what_wakes_itself_is_asked_again_and_its_task_is_not_woken() {
         let count = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&count));
-        let mut again = Again::new(wakes_itself(TIMES - 1));
+        let mut again = Again::new(wakes_itself(MAX_POLLS_IN_TURN - 1));
         let asked = Pin::new(&mut again).poll(&mut Context::from_waker(&waker));
-        assert_eq!((asked, count.0.load(Ordering::SeqCst)), (Poll::Ready(TIMES), 0));
+        assert_eq!((asked, count.0.load(Ordering::SeqCst)), (Poll::Ready(MAX_POLLS_IN_TURN), 0));
     }
 
     #[test]
     fn others_have_their_turn() {
         let count = Arc::new(Count::default());
         let waker = Waker::from(Arc::clone(&count));
-        let mut again = Again::new(wakes_itself(TIMES + 1));
+        let mut again = Again::new(wakes_itself(MAX_POLLS_IN_TURN + 1));
         let mut ask = || Pin::new(&mut again).poll(&mut Context::from_waker(&waker));
         assert_eq!((ask(), count.0.load(Ordering::SeqCst)), (Poll::Pending, 1));
-        assert_eq!((ask(), count.0.load(Ordering::SeqCst)), (Poll::Ready(TIMES + 2), 1));
+        assert_eq!((ask(), count.0.load(Ordering::SeqCst)), (Poll::Ready(MAX_POLLS_IN_TURN + 2), 1));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Shorter than every limit that a request waits under, and so long that nobody notices it.
-const TICK: Duration = Duration::from_millis(500);
+const TICK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A timer that is always the next to ring, until it is dropped.
 ///
@@ -19,7 +19,7 @@ impl Pace {
     /// Begins to tick.
     pub(crate) fn keep() -> Self {
         Self(tokio::spawn(async {
-            let mut ticks = interval(TICK);
+            let mut ticks = interval(TICK_INTERVAL);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
             loop {
                 ticks.tick().await;

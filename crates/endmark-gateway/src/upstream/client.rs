@@ -23,10 +23,10 @@ use crate::turn::BesideConnections;
 const POOL_IDLE: Duration = Duration::from_secs(55);
 
 /// The longest head of an answer, in bytes.
-const HEAD: u32 = 32 * 1024;
+const HEAD_LIMIT_BYTES: u32 = 32 * 1024;
 
 /// Bytes of an answer that the HTTP library may hold; a head has to fit. Of a body it holds less, see the link.
-const HTTP1_BUFFER: usize = HEAD as usize;
+const HTTP1_BUFFER: usize = HEAD_LIMIT_BYTES as usize;
 
 /// The most fields of an answer's head. Proxies add some to what a provider says, hundreds are a fault.
 const HTTP1_FIELDS: usize = 256;
@@ -80,7 +80,7 @@ impl Client {
                 .http1_max_headers(HTTP1_FIELDS)
                 .http2_initial_stream_window_size(HTTP2_STREAM_WINDOW)
                 .http2_initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
-                .http2_max_header_list_size(HEAD)
+                .http2_max_header_list_size(HEAD_LIMIT_BYTES)
                 .http2_keep_alive_interval(HTTP2_PING)
                 .build(connector.clone());
             of.insert(upstream.name.clone(), Reach { inner, connector });
@@ -129,13 +129,13 @@ fn failure(error: &(dyn Error + 'static)) -> UpstreamError {
     // What this end found wrong, and not what the other one said.
     if causes().any(|cause| cause.downcast_ref::<h2::Error>().is_some_and(h2::Error::is_library)) {
         return UpstreamError::Unreadable(format!(
-            "its head is over {HEAD} bytes (a fixed limit), or it is not HTTP/2: {}",
+            "its head is over {HEAD_LIMIT_BYTES} bytes (a fixed limit), or it is not HTTP/2: {}",
             with_causes(error)
         ));
     }
     match causes().find_map(|cause| cause.downcast_ref::<hyper::Error>().filter(|error| error.is_parse())) {
         Some(error) if error.is_parse_too_large() => UpstreamError::Unreadable(format!(
-            "its head is over {HEAD} bytes or {HTTP1_FIELDS} fields (a fixed limit)"
+            "its head is over {HEAD_LIMIT_BYTES} bytes or {HTTP1_FIELDS} fields (a fixed limit)"
         )),
         Some(error) => UpstreamError::Unreadable(format!("it is not HTTP: {}", with_causes(error))),
         None => UpstreamError::Unreachable(with_causes(error)),

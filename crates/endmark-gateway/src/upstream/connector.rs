@@ -21,8 +21,8 @@ use super::link::Link;
 use crate::body::BodyError;
 use crate::settings::{Authorities, Proxy, Upstream};
 
-/// For all of it: TCP, the proxy, TLS. A host that is up answers each within one round trip.
-const CONNECT: Duration = Duration::from_secs(10);
+/// The time for TCP, the proxy and TLS together. A host that is up answers each within one round trip.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why connections to an upstream cannot be prepared.
 #[derive(Debug, thiserror::Error)]
@@ -100,7 +100,7 @@ impl Connector {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(CONNECT));
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
@@ -139,9 +139,9 @@ impl Service<Uri> for Connector {
     fn call(&mut self, to: Uri) -> Self::Future {
         let connecting = self.https.call(to);
         Box::pin(async move {
-            match tokio::time::timeout(CONNECT, connecting).await {
+            match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
                 Ok(connected) => connected.map(Link::new),
-                Err(_) => Err(format!("no connection came about within {CONNECT:?}").into()),
+                Err(_) => Err(format!("no connection came about within {CONNECT_TIMEOUT:?}").into()),
             }
         })
     }

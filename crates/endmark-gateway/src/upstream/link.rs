@@ -14,9 +14,9 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 
 use super::connector::Path;
 
-/// Taken from the system at once. The HTTP library reads into buffers of 8 KiB, and into larger ones as soon as one was
+/// Bytes read from the system at once. The HTTP library reads into buffers of 8 KiB, and into larger ones as soon as one was
 /// filled; it reads twice before it is asked for more, so that of a stream whose client is slow two of these are held.
-const READ: usize = 4 * 1024;
+const READ_BYTES: usize = 4 * 1024;
 
 /// A connection to an upstream.
 pub struct Link {
@@ -63,10 +63,10 @@ impl Read for Link {
         context: &mut Context<'_>,
         mut buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        if buffer.remaining() <= READ {
+        if buffer.remaining() <= READ_BYTES {
             return Pin::new(&mut self.stream).poll_read(context, buffer);
         }
-        let mut bytes = [MaybeUninit::uninit(); READ];
+        let mut bytes = [MaybeUninit::uninit(); READ_BYTES];
         let mut came = ReadBuf::uninit(&mut bytes);
         ready!(Pin::new(&mut self.stream).poll_read(context, came.unfilled()))?;
         buffer.put_slice(came.filled());

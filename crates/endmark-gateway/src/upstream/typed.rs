@@ -12,7 +12,7 @@ use super::ReadError;
 use crate::body::{AnyBody, failing, preceded};
 
 /// Bytes after which an answer of blank lines is not waited for any more.
-const MOST: usize = 4096;
+const BLANK_LIMIT_BYTES: usize = 4096;
 
 /// The names of an event's fields, as their lines begin; a comment has none.
 const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
@@ -36,7 +36,7 @@ pub(crate) async fn typed(
     }
     let (mut head, mut body) = answer.into_parts();
     let mut read = BytesMut::new();
-    while begins_events(&read).is_none() && read.len() < MOST {
+    while begins_events(&read).is_none() && read.len() < BLANK_LIMIT_BYTES {
         match timeout(patience, body.frame()).await {
             Ok(Some(Ok(frame))) => read.extend_from_slice(&frame.into_data().unwrap_or_default()),
             // It is what it is called, as far as anybody can tell, and whoever reads it finds out how it ends.

@@ -22,7 +22,7 @@ pub(crate) struct Pattern {
 enum Element {
     /// One of these.
     OneOf { alternatives: Vec<Vec<Token>>, is_optional: bool },
-    /// At most so many words.
+    /// At most this many words.
     Gap(usize),
 }
 

@@ -15,7 +15,7 @@ use crate::{Format, UnfinishedKind};
 
 /// Deeper documents are not compared: `serde_json` reads none.
 const MOST_LEVELS: usize = 120;
-/// So many changes are tried against the schema; who makes more writes another document.
+/// How many changes are tried against the schema; a correction with more of them is another document.
 const MOST_DEMANDED: usize = 200;
 
 /// The path (a JSON Pointer) of the first value that stood complete in the received text and is not in the corrected

@@ -5,18 +5,18 @@ use std::borrow::Cow;
 use crate::calls::{Call, CallSettled, CallStarted, Purpose, Tokens, Word};
 
 /// The bytes of one slot. A page holds a whole number of them, so that none is torn by the end of the process.
-pub(super) const SLOT: usize = 1024;
+pub(super) const SLOT_BYTES: usize = 1024;
 
 /// Checksum and length.
-const HEADER: usize = 10;
+const HEADER_BYTES: usize = 10;
 
 /// The longest text that is kept, in bytes: model names are outside data. All of a call's texts fit into a slot.
-const MAX_TEXT: usize = 100;
+const MAX_TEXT_BYTES: usize = 100;
 
 /// Writes a call into a slot's bytes; answers how many are used.
 pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Vec<u8> {
-    let mut writer = Writer(Vec::with_capacity(SLOT));
-    writer.0.resize(HEADER, 0);
+    let mut writer = Writer(Vec::with_capacity(SLOT_BYTES));
+    writer.0.resize(HEADER_BYTES, 0);
     writer.text(&started.request_id);
     writer.number(u64::from(started.call));
     writer.text(started.purpose.name());
@@ -51,7 +51,7 @@ pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Ve
 
 /// Reads a slot; none if nothing, or nothing whole, was ever written into it.
 pub(super) fn decode(slot: &[u8]) -> Option<Call> {
-    let (header, rest) = slot.split_at_checked(HEADER)?;
+    let (header, rest) = slot.split_at_checked(HEADER_BYTES)?;
     let (sum, length) = header.split_at_checked(8)?;
     let length = usize::from(u16::from_le_bytes(length.try_into().ok()?));
     let payload = rest.get(..length).filter(|payload| !payload.is_empty())?;
@@ -102,10 +102,10 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
 
 /// As much of a text as is kept: whole characters.
 pub(crate) fn clipped(text: &str) -> &str {
-    if text.len() <= MAX_TEXT {
+    if text.len() <= MAX_TEXT_BYTES {
         return text;
     }
-    let end = (0..=MAX_TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let end = (0..=MAX_TEXT_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     &text[..end]
 }
 
@@ -145,7 +145,7 @@ impl Writer {
     }
 
     fn finish(mut self) -> Vec<u8> {
-        let payload = self.0.get(HEADER..).unwrap_or_default();
+        let payload = self.0.get(HEADER_BYTES..).unwrap_or_default();
         let sum = checksum(payload).to_le_bytes();
         let length = u16::try_from(payload.len()).unwrap_or(0).to_le_bytes();
         let header = sum.into_iter().chain(length);
@@ -257,7 +257,7 @@ mod tests {
             changed[end] ^= 1;
             assert_eq!(decode(&changed), None, "{end}");
         }
-        assert_eq!(decode(&[0; SLOT]), None);
+        assert_eq!(decode(&[0; SLOT_BYTES]), None);
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
         };
         let settled = CallSettled { answered_model: Some(long), ending: word, ..settled() };
         let bytes = encode(&started, Some(&settled));
-        assert!(bytes.len() <= SLOT, "{}", bytes.len());
-        assert_eq!(decode(&bytes).unwrap().started.model, "é".repeat(MAX_TEXT / 2));
+        assert!(bytes.len() <= SLOT_BYTES, "{}", bytes.len());
+        assert_eq!(decode(&bytes).unwrap().started.model, "é".repeat(MAX_TEXT_BYTES / 2));
     }
 }

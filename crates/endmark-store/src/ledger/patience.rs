@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 /// A write to the slate that takes longer than this is no write to memory.
-const SLOW: Duration = Duration::from_millis(50);
+const SLOW_WRITE: Duration = Duration::from_millis(50);
 
 /// So many in a row, and it is the disk that does not answer. A single one may be a thread that was not given the
 /// processor.
 const SLOW_IN_A_ROW: u32 = 2;
 
 /// How long the slate is left alone then.
-const REST: Duration = Duration::from_secs(2);
+const PAUSE_AFTER_SLOW_WRITES: Duration = Duration::from_secs(2);
 
 /// What the last writes to the slate were like.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl Patience {
     ///
     /// Writes that waited at the same time waited for one thing: they count once.
     pub(super) fn wrote(&mut self, began: Instant, ended: Instant) -> bool {
-        if ended.saturating_duration_since(began) <= SLOW {
+        if ended.saturating_duration_since(began) <= SLOW_WRITE {
             self.slow_in_a_row = 0;
             return false;
         }
@@ -36,7 +36,7 @@ impl Patience {
         if self.slow_in_a_row < SLOW_IN_A_ROW || self.rests(ended) {
             return false;
         }
-        self.resting_until = Some(ended + REST);
+        self.resting_until = Some(ended + PAUSE_AFTER_SLOW_WRITES);
         true
     }
 
@@ -58,7 +58,7 @@ mod tests {
         let mut rests = Vec::new();
         for (began, ended) in writes {
             if patience.wrote(at(*began), at(*ended)) {
-                assert!(patience.rests(at(*ended)) && !patience.rests(at(*ended) + REST));
+                assert!(patience.rests(at(*ended)) && !patience.rests(at(*ended) + PAUSE_AFTER_SLOW_WRITES));
                 rests.push(*ended);
             }
         }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::encoding::{SLOT, decode, encode};
+use super::encoding::{SLOT_BYTES, decode, encode};
 use super::patience::Patience;
 use crate::calls::{Call, CallSettled, CallStarted};
 use crate::owner::Owner;
@@ -159,15 +159,15 @@ impl Slate {
         settled: Option<&CallSettled>,
     ) -> io::Result<()> {
         let record = encode(started, settled);
-        if record.len() > SLOT {
+        if record.len() > SLOT_BYTES {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a call does not fit into its slot"));
         }
-        self.owner.file().write_all_at(&record, u64::from(slot) * SLOT as u64)
+        self.owner.file().write_all_at(&record, u64::from(slot) * SLOT_BYTES as u64)
     }
 
     /// Writes over what stood in a slot, so that nothing stands there.
     pub(crate) fn clear(&self, slot: u32) -> io::Result<()> {
-        self.owner.file().write_all_at(&[0; SLOT], u64::from(slot) * SLOT as u64)
+        self.owner.file().write_all_at(&[0; SLOT_BYTES], u64::from(slot) * SLOT_BYTES as u64)
     }
 
     /// The process is done with the store: the file goes, unless calls still stand on it that the next start has to
@@ -189,13 +189,13 @@ impl Slate {
 /// The calls on the slate that a dead process left. Some may be committed already: rows have a key for that.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<Call>> {
     let file = File::open(path)?;
-    let slots = file.metadata()?.len().div_ceil(SLOT as u64).min(u64::from(SLOTS));
+    let slots = file.metadata()?.len().div_ceil(SLOT_BYTES as u64).min(u64::from(SLOTS));
     let mut calls = Vec::new();
     for slot in 0..slots {
-        let mut bytes = [0; SLOT];
+        let mut bytes = [0; SLOT_BYTES];
         let mut filled = 0;
-        while filled < SLOT {
-            match file.read_at(&mut bytes[filled..], slot * SLOT as u64 + filled as u64)? {
+        while filled < SLOT_BYTES {
+            match file.read_at(&mut bytes[filled..], slot * SLOT_BYTES as u64 + filled as u64)? {
                 0 => break,
                 read => filled += read,
             }

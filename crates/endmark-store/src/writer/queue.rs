@@ -14,20 +14,20 @@ use crate::ledger::Row;
 use crate::records::Leftover;
 
 /// The most writes in one transaction: enough to make its cost vanish, few enough to answer within milliseconds.
-const BATCH: usize = 256;
+const MAX_WRITES_PER_TRANSACTION: usize = 256;
 
 /// The most rows in one transaction, for the same reasons; a row is simpler.
-const ROWS: usize = 2_048;
+const MAX_ROWS_PER_TRANSACTION: usize = 2_048;
 
 /// How long a row may wait for others to be committed with: nobody waits for it, since it stands on the slate, and a
 /// transaction costs as much as the rows of many requests. No reader of the ledger notices it.
-const LINGER: Duration = Duration::from_millis(50);
+const MAX_ROW_DELAY: Duration = Duration::from_millis(50);
 
 /// How often the thread looks whether the store's files are still there, where it has nothing else to do.
-const FILES: Duration = Duration::from_secs(1);
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long rows rest after a transaction failed.
-const REST: Duration = Duration::from_millis(500);
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(500);
 
 /// The queue of one writer.
 pub(crate) struct Queue {
@@ -101,7 +101,7 @@ impl Queue {
         }
         state.rows.push_back(row);
         if state.due.is_none() {
-            state.due = Some(Instant::now() + LINGER);
+            state.due = Some(Instant::now() + MAX_ROW_DELAY);
             drop(state);
             self.wake.notify_one();
         }
@@ -130,7 +130,7 @@ impl Queue {
     /// Waits for something to do, or until it is time to look at the files.
     pub(crate) fn next(&self) -> Work {
         let mut state = self.lock();
-        let files = Instant::now() + FILES;
+        let files = Instant::now() + FILE_CHECK_INTERVAL;
         loop {
             let now = Instant::now();
             let next = earlier(state.due, state.look).map_or(files, |next| next.min(files));
@@ -144,12 +144,12 @@ impl Queue {
     }
 
     fn work(state: &mut State) -> Work {
-        let writes = state.writes.len().min(BATCH);
+        let writes = state.writes.len().min(MAX_WRITES_PER_TRANSACTION);
         let writes = state.writes.drain(..writes).map(|waiting| waiting.write).collect();
         state.look = state.look.filter(|look| Instant::now() < *look);
         // Rows whose turn is not yet go along, unless they rest after a failure.
         let rests = state.failure.is_some() && state.due.is_some_and(|due| Instant::now() < due);
-        let rows = if rests && !state.closing { 0 } else { state.rows.len().min(ROWS) };
+        let rows = if rests && !state.closing { 0 } else { state.rows.len().min(MAX_ROWS_PER_TRANSACTION) };
         let rows: Vec<Row> = state.rows.drain(..rows).collect();
         if !rests {
             state.due = if state.rows.is_empty() { None } else { Some(Instant::now()) };
@@ -164,14 +164,14 @@ impl Queue {
         for row in rows.into_iter().rev() {
             state.rows.push_front(row);
         }
-        state.due = Some(Instant::now() + REST);
+        state.due = Some(Instant::now() + PAUSE_AFTER_FAILURE);
     }
 
     /// Has the thread wake up again a little later, though there may be nothing to write.
     pub(crate) fn look_again(&self) {
         let mut state = self.lock();
         if state.look.is_none() {
-            state.look = Some(Instant::now() + REST);
+            state.look = Some(Instant::now() + PAUSE_AFTER_FAILURE);
             drop(state);
             self.wake.notify_one();
         }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long it is said of a store that it was begun anew: metrics are read once or twice in this time.
-const SAID_FOR: Duration = Duration::from_mins(1);
+const REPORTED_FOR: Duration = Duration::from_mins(1);
 
 /// How often the files were begun anew, and when last.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ impl Renewals {
     }
 
     pub(crate) fn was_lately(&self) -> bool {
-        self.lock().1.is_some_and(|last| last.elapsed() < SAID_FOR)
+        self.lock().1.is_some_and(|last| last.elapsed() < REPORTED_FOR)
     }
 
     pub(crate) fn note(&self) {

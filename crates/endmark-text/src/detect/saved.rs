@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Detector, Machine};
 
 /// The shape of what is saved. Another one has another number.
-const VERSION: u32 = 2;
+const SAVED_STATE_VERSION: u32 = 2;
 
 /// A detector as it is saved.
 #[derive(Serialize, Deserialize)]
@@ -19,7 +19,9 @@ pub(super) struct Saved {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RestoreError {
     /// It was saved by another version.
-    #[error("the saved state has the version {0}, and this is version {VERSION}: detect the text anew")]
+    #[error(
+        "the saved state has the version {0}, and this is version {SAVED_STATE_VERSION}: detect the text anew"
+    )]
     Version(u32),
     /// No text leads to it.
     #[error("the saved state is none that a text leads to: detect the text anew")]
@@ -28,7 +30,7 @@ pub(super) enum RestoreError {
 
 impl From<Detector> for Saved {
     fn from(detector: Detector) -> Self {
-        Self { version: VERSION, machine: detector.machine }
+        Self { version: SAVED_STATE_VERSION, machine: detector.machine }
     }
 }
 
@@ -36,7 +38,7 @@ impl TryFrom<Saved> for Detector {
     type Error = RestoreError;
 
     fn try_from(saved: Saved) -> Result<Self, RestoreError> {
-        if saved.version != VERSION {
+        if saved.version != SAVED_STATE_VERSION {
             return Err(RestoreError::Version(saved.version));
         }
         let is_consistent = match &saved.machine {

@@ -4,13 +4,13 @@ use super::fault::Fault;
 use super::head::field;
 
 /// Digits of a chunk's size; 15 always fit a `u64`.
-const MAX_DIGITS: u32 = 15;
+const MAX_SIZE_DIGITS: u32 = 15;
 
 /// Bytes of all chunk extensions of one body. Nobody sends any; each costs more to read than it brings.
-const MAX_EXTENSIONS: usize = 4 * 1024;
+const MAX_EXTENSION_BYTES: usize = 4 * 1024;
 
 /// Bytes of a body's trailers. They are passed on, so a few are borne.
-const MAX_TRAILERS: usize = 8 * 1024;
+const MAX_TRAILER_BYTES: usize = 8 * 1024;
 
 /// Follows a chunked body to its end, in pieces of any size.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Chunks {
 
     fn step(&mut self, byte: u8) -> Result<At, Fault> {
         Ok(match (self.at, byte) {
-            (At::Size { digits, size }, byte) if byte.is_ascii_hexdigit() && digits < MAX_DIGITS => {
+            (At::Size { digits, size }, byte) if byte.is_ascii_hexdigit() && digits < MAX_SIZE_DIGITS => {
                 let digit = char::from(byte).to_digit(16).map_or(0, u64::from);
                 At::Size { digits: digits + 1, size: size * 16 + digit }
             }
@@ -91,7 +91,7 @@ impl Chunks {
             (At::Size { digits: 1.., size } | At::Extension { size }, b'\r') => At::SizeEnd { size },
             (At::Extension { size }, byte) if byte == b'\t' || !byte.is_ascii_control() => {
                 self.extensions += 1;
-                if self.extensions > MAX_EXTENSIONS {
+                if self.extensions > MAX_EXTENSION_BYTES {
                     return Err(Fault::ChunkOverhead);
                 }
                 At::Extension { size }
@@ -103,7 +103,7 @@ impl Chunks {
             (At::Trailer, b'\r') => At::TrailerEnd,
             (At::Trailer, byte) if byte != b'\n' => {
                 self.trailers += 1;
-                if self.trailers > MAX_TRAILERS {
+                if self.trailers > MAX_TRAILER_BYTES {
                     return Err(Fault::ChunkOverhead);
                 }
                 self.line.push(byte);

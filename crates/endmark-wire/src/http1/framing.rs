@@ -26,10 +26,10 @@ pub enum Place {
 /// How far a connection's bytes may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passed {
-    /// So many bytes from the first that has not passed yet are to be left out, and never pass. Where it is not 0,
+    /// How many bytes, from the first that has not passed yet, are left out and never pass. Where it is not 0,
     /// nothing else is said: the rest has to be shown again.
     pub skipped: usize,
-    /// So many bytes from the first that has not passed yet.
+    /// How many bytes, from the first that has not passed yet.
     pub bytes: usize,
     /// They are a whole head, and begin a request.
     pub begins: bool,
@@ -59,7 +59,7 @@ pub struct Framing {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum At {
-    /// So many bytes of a head were looked at, and its end is not among them.
+    /// How many bytes of a head were searched without finding its end.
     Head {
         seen: usize,
     },

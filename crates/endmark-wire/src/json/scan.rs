@@ -114,7 +114,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(rest) = bytes.get(at..) {
         // Names and most values are short: a search that is made for long texts costs more to begin than it spares.
-        let close = plain(&rest[..rest.len().min(SHORT)]);
+        let close = plain(&rest[..rest.len().min(SHORT_STRING_BYTES)]);
         let found = match rest.get(close) {
             Some(b'"' | b'\\') => Some(close),
             _ => memchr::memchr2(b'"', b'\\', &rest[close..]).map(|length| close + length),
@@ -130,10 +130,10 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
 }
 
 /// Bytes of a string that are looked at before a search for long texts begins.
-const SHORT: usize = 32;
+const SHORT_STRING_BYTES: usize = 32;
 
 /// Looks at so many bytes one by one behind an escape.
-const NEAR: usize = 16;
+const BYTES_AFTER_ESCAPE: usize = 16;
 
 /// Where a byte stands first: escapes often stand close together, and a search that is made for long texts costs more to
 /// begin than it spares there.
@@ -142,7 +142,7 @@ pub(super) fn near(
     is_it: impl Fn(u8) -> bool,
     far: impl Fn(&[u8]) -> Option<usize>,
 ) -> Option<usize> {
-    let (close, behind) = bytes.split_at(bytes.len().min(NEAR));
+    let (close, behind) = bytes.split_at(bytes.len().min(BYTES_AFTER_ESCAPE));
     let found = close.iter().position(|byte| is_it(*byte));
     found.or_else(|| far(behind).map(|length| close.len() + length))
 }

@@ -48,7 +48,7 @@ pub(super) struct ResponseWriter {
     cut: BTreeSet<u32>,
     /// The items of which the client is given nothing, since others were written in their place.
     left_out: HashSet<Place>,
-    /// So many items, from the first on, are complete as far as they can be.
+    /// How many items, from the first on, are complete as far as they can be.
     completed: usize,
 }
 

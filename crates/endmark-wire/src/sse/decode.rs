@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::Frame;
 
 /// Room that is kept for the next frames, in bytes: mostly one fits. What more came at once is rare, and a stream waits long.
-const KEPT: usize = 2 * 1024;
+const KEPT_BUFFER_BYTES: usize = 2 * 1024;
 
 /// A frame grew over the decoder's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -114,8 +114,8 @@ impl Decoder {
             self.scanned -= end;
             self.line -= end;
             self.taken = 0;
-            if self.buffer.capacity() > KEPT {
-                self.buffer.shrink_to(KEPT);
+            if self.buffer.capacity() > KEPT_BUFFER_BYTES {
+                self.buffer.shrink_to(KEPT_BUFFER_BYTES);
             }
         }
         Some(Frame::at(raw, std::mem::replace(&mut self.first_frame, false)))
@@ -199,7 +199,7 @@ mod tests {
             assert!(decoder.next_frame().is_some_and(|taken| taken.raw == frame));
             assert_eq!(decoder.finished(), left * frame.len());
         }
-        assert!(decoder.buffer.capacity() <= KEPT, "{}", decoder.buffer.capacity());
+        assert!(decoder.buffer.capacity() <= KEPT_BUFFER_BYTES, "{}", decoder.buffer.capacity());
         assert_eq!(decoder.finish(), Tail::Residue(b"data: rest".to_vec()));
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::runtime;
 use crate::terminal::{Paint, Painter};
 
 /// How wide each of the two columns is, in characters: both fit into 80.
-const WIDTH: usize = 37;
+const COLUMN_CHARS: usize = 37;
 
 /// What marks a seam.
 const SEAM: &str = "│";
@@ -113,15 +113,15 @@ fn scene_text(number: usize, scene: &Scene, painter: Painter) -> String {
         (faint("directly"), faint("through Endmark")),
         ((Some(directly.0), directly.1), (Some(through.0), through.1)),
     ];
-    let left = lines(&scene.directly.text, WIDTH);
-    let right = lines(&marked(&scene.through_endmark.text, &scene.seams()), WIDTH);
+    let left = lines(&scene.directly.text, COLUMN_CHARS);
+    let right = lines(&marked(&scene.through_endmark.text, &scene.seams()), COLUMN_CHARS);
     for row in 0..left.len().max(right.len()) {
         let line = |lines: &[String]| (None, lines.get(row).cloned().unwrap_or_default());
         rows.push((line(&left), line(&right)));
     }
     for ((left_paint, left), (right_paint, right)) in rows {
         // Filled up before it is painted: colours have no width.
-        let left = painted(painter, left_paint, &format!("{left:<WIDTH$}"));
+        let left = painted(painter, left_paint, &format!("{left:<COLUMN_CHARS$}"));
         let right = painted(painter, right_paint, &right).replace(SEAM, &painter.paint(Paint::Doubt, SEAM));
         text.extend([format!("   {left}   {right}").trim_end(), "\n"]);
     }

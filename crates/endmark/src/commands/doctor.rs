@@ -20,7 +20,7 @@ use crate::error::CommandError;
 use crate::runtime;
 
 /// How long an upstream may take to answer at all.
-const PATIENCE: Duration = Duration::from_secs(3);
+const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Makes every check; none keeps the others from being made.
 pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, CommandError> {
@@ -111,7 +111,7 @@ async fn reach(client: &Client, upstream: &Upstream) -> Check {
         Ok(request) => request,
         Err(error) => return Check::failed(name, format!("{url}: {error}"), "Correct its `base_url`."),
     };
-    match client.send(request, PATIENCE).await {
+    match client.send(request, UPSTREAM_TIMEOUT).await {
         Ok(answer) if answer.status().as_u16() == 404 => Check::passed(
             name,
             format!(

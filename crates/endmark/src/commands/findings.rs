@@ -59,7 +59,7 @@ impl Place {
     }
 }
 
-/// So many remarks are worth a warning each.
+/// How many remarks get a warning each.
 const MOST_WARNINGS: usize = 40;
 
 /// What was ignored or not understood, as warnings with file, line and column.

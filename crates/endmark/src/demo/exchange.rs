@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::client::Client;
 
 /// Far more than anything here takes.
-const WITHIN: Duration = Duration::from_secs(30);
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// More than anything here says.
 const KEEP_BYTES: usize = 1 << 20;
@@ -37,7 +37,7 @@ pub(crate) async fn send(client: &Client, base_url: &str, body: &Value) -> Resul
         .header("x-endmark-resume", "on")
         .body(Full::new(Bytes::from(body)))
         .map_err(|error| error.to_string())?;
-    let response = client.send(request, WITHIN).await.map_err(|error| error.to_string())?;
+    let response = client.send(request, EXCHANGE_TIMEOUT).await.map_err(|error| error.to_string())?;
     if !response.status().is_success() {
         return Err(format!("{}: {}", response.status(), String::from_utf8_lossy(response.body())));
     }

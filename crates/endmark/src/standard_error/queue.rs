@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Lines that come together are written together, as far as one write of the system takes them.
-const AT_ONCE: usize = 64 * 1024;
+const MAX_WRITE_BYTES: usize = 64 * 1024;
 
 /// What waits for the thread.
 enum Entry {
@@ -84,7 +84,7 @@ fn write_all(mut output: impl Write, entries: &Receiver<Entry>, state: &State, t
                 Entry::Lines(more) => lines.extend_from_slice(&more),
                 Entry::Mark(mark) => marks.push(mark),
             }
-            next = if lines.len() < AT_ONCE { entries.try_recv().ok() } else { None };
+            next = if lines.len() < MAX_WRITE_BYTES { entries.try_recv().ok() } else { None };
         }
         // Where it is closed there is nobody left to tell; it is read on, so that nothing piles up.
         let _ = output.write_all(&lines).and_then(|()| output.flush());

@@ -32,10 +32,10 @@ use crate::error::CommandError;
 const CERTIFICATE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
 
 /// More than a collector needs; the exporter's own time (`OTEL_EXPORTER_OTLP_TIMEOUT`) is over before.
-const WITHIN: Duration = Duration::from_mins(1);
+const CALL_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// For the last spans to be sent, at the end.
-const LAST: Duration = Duration::from_secs(5);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Collects spans, and sends them until it is dropped.
 pub(crate) struct Traces {
@@ -99,7 +99,7 @@ impl Traces {
 impl Drop for Traces {
     fn drop(&mut self) {
         // What cannot be sent by now is lost, and nobody waits for it.
-        let _ = self.provider.shutdown_with_timeout(LAST);
+        let _ = self.provider.shutdown_with_timeout(FLUSH_TIMEOUT);
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -127,7 +127,7 @@ impl HttpClient for Sender {
         Self: 'async_trait,
     {
         let client = Arc::clone(&self.client);
-        let sent = self.runtime.spawn(async move { client.send(request.map(Full::new), WITHIN).await });
+        let sent = self.runtime.spawn(async move { client.send(request.map(Full::new), CALL_TIMEOUT).await });
         Box::pin(async move { Ok(sent.await??) })
     }
 }

@@ -9,7 +9,7 @@ use crate::cap::marker::{OMITTED, Omitted};
 use crate::cap::rows::{Choice, Facts, Rows, is_there};
 
 /// How deep values are taken apart; what lies deeper is kept whole or left out.
-const DEPTH: usize = 48;
+const MAX_OPENED_LEVELS: usize = 48;
 /// An item is not made smaller than this part of the room of its list: rather there are fewer.
 const LEAST_ITEM_PART: usize = 8;
 /// The same for members, of which each key is worth something.
@@ -72,7 +72,7 @@ impl<'a> Shortener<'a> {
         let before = self.cuts.len();
         let smaller = match own.kind {
             Kind::String => self.string(source, most, path),
-            Kind::Array | Kind::Object if depth < DEPTH => {
+            Kind::Array | Kind::Object if depth < MAX_OPENED_LEVELS => {
                 self.container(node, most.min(natural), path, depth)
             }
             _ => None,

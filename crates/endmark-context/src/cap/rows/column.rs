@@ -7,7 +7,7 @@ use super::{Fact, Row};
 use crate::cap::error_signs;
 
 /// A column with more different values than this has no rare ones.
-const VALUES: usize = 32;
+const MAX_COUNTED_VALUES: usize = 32;
 /// How many rows of a rare value are held.
 const ROWS_OF_VALUE: usize = 4;
 /// A value is rare if it has at most one in so many rows,
@@ -19,7 +19,7 @@ const LEAST_ROWS: u64 = 20;
 /// A number is an outlier if it is further from the mean than so many standard deviations.
 const OUTLIER_DEVIATIONS: f64 = 5.0;
 /// How many of the highest and of the lowest numbers are held.
-const EXTREMES: usize = 2;
+const EXTREMES_PER_SIDE: usize = 2;
 
 /// Keys that are hashes already.
 pub(super) type Hashed = BuildHasherDefault<AsIs>;
@@ -101,7 +101,7 @@ impl<R: Clone> Column<R> {
         self.kinds[fact.kind as usize].take(row, spare);
         if let Some(values) = &mut self.values {
             values.entry(fact.value()).or_default().take(row, spare);
-            if values.len() > VALUES {
+            if values.len() > MAX_COUNTED_VALUES {
                 self.values = None;
             }
         }
@@ -165,8 +165,8 @@ fn keep_extreme<R: Clone>(
     is_further: impl Fn(f64, f64) -> bool,
 ) {
     let at = extremes.iter().position(|(old, _)| is_further(number, *old)).unwrap_or(extremes.len());
-    if at < EXTREMES {
-        extremes.truncate(EXTREMES - 1);
+    if at < EXTREMES_PER_SIDE {
+        extremes.truncate(EXTREMES_PER_SIDE - 1);
         extremes.insert(at, (number, row.clone()));
     }
 }

@@ -4,7 +4,7 @@ use crate::cap::error_signs;
 use crate::cap::json::{Kind, Node};
 
 /// How deep in a row values are columns of their own.
-const DEPTH: usize = 3;
+const MAX_COLUMN_LEVELS: usize = 3;
 /// The number that column names are hashed from.
 const ROOT: u64 = 0x517c_c1b7_2722_0a95;
 /// A text longer than this is one of a kind: it is not hashed.
@@ -98,7 +98,7 @@ impl<'a> Facts<'a> {
             kind: node.kind,
             text: if node.count > 0 { "" } else { source(text, node) },
         });
-        if depth == DEPTH || !matches!(node.kind, Kind::Object | Kind::Array) {
+        if depth == MAX_COLUMN_LEVELS || !matches!(node.kind, Kind::Object | Kind::Array) {
             return;
         }
         let is_object = node.kind == Kind::Object;

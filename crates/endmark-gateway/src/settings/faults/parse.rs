@@ -10,7 +10,7 @@ use super::fault::{Fault, Kind, Place};
 pub(crate) const ALL: u32 = 10_000;
 
 /// What a slow reply waits before each event where nothing else is said.
-const SLOW: Duration = Duration::from_millis(200);
+const DEFAULT_DELAY: Duration = Duration::from_millis(200);
 
 /// Faults that cannot be rehearsed as they are written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -116,7 +116,7 @@ fn kind(word: &str) -> Result<Kind, FaultError> {
         "error" => Kind::Error,
         "malformed" => Kind::Malformed,
         "no-done" => Kind::NoDone,
-        "slow" => Kind::Slow(SLOW),
+        "slow" => Kind::Slow(DEFAULT_DELAY),
         _ => return status().ok_or_else(|| FaultError::Kind(word.to_owned())),
     })
 }

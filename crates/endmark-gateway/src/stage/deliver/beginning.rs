@@ -18,7 +18,7 @@ use crate::exchange::Exchange;
 
 /// How long a client waits for the head of its answer on this account. What fails at once fails within a moment; for what
 /// fails later the rest is asked for.
-const PATIENCE: Duration = Duration::from_secs(2);
+const HEAD_DELAY_LIMIT: Duration = Duration::from_secs(2);
 
 /// What only opens a reply is not longer, though some repeat the request in it.
 const MOST_BYTES: usize = 256 * 1024;
@@ -50,7 +50,7 @@ pub(super) async fn beginning(
     let mut decoder = Decoder::new(MOST_BYTES);
     let mut reader = exchange.request.stream(MOST_BYTES);
     let mut came = BytesMut::new();
-    let patience = Instant::now() + PATIENCE;
+    let patience = Instant::now() + HEAD_DELAY_LIMIT;
     loop {
         let until = deadline.filter(|_| came.is_empty()).unwrap_or(patience);
         let data = match timeout_at(until, body.frame()).await {

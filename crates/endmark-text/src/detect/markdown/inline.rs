@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::detect::MAX_POSITION;
 
 /// How many open brackets are remembered. Those farther out are forgotten, and so are their links.
-const BRACKETS: usize = 32;
+const MAX_REMEMBERED_BRACKETS: usize = 32;
 
 /// Where in a link's destination the text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ impl Inline {
     /// Whether it is a state that can be reached, as far as anything rests on it.
     pub(super) fn is_consistent(&self) -> bool {
         let depth = if let Link::Bare { depth } = self.link { depth } else { 0 };
-        self.brackets.len() <= BRACKETS && depth.max(self.run) <= MAX_POSITION
+        self.brackets.len() <= MAX_REMEMBERED_BRACKETS && depth.max(self.run) <= MAX_POSITION
     }
 
     /// Where the link begins whose destination is open.
@@ -109,7 +109,7 @@ impl Inline {
         let exclamation = std::mem::replace(&mut self.exclamation, byte == b'!');
         match byte {
             b'[' => {
-                if self.brackets.len() == BRACKETS {
+                if self.brackets.len() == MAX_REMEMBERED_BRACKETS {
                     self.brackets.remove(0);
                 }
                 self.brackets.push((offset, exclamation));

@@ -18,7 +18,7 @@ fn tokens(text: &str) -> usize {
     bpe_openai::o200k_base().count(text)
 }
 
-/// So many tokens.
+/// A number of tokens.
 fn in_tokens() -> Unit {
     Unit::Tokens(tokens)
 }

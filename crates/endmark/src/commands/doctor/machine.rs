@@ -9,10 +9,10 @@ use crate::checks::Check;
 use crate::config::Effective;
 
 /// The ledger of some millions of calls, and the journal beside it.
-const ROOM_BYTES: u64 = 1 << 30;
+const MIN_FREE_BYTES: u64 = 1 << 30;
 
 /// A clock that says less was never set.
-const EARLIEST: Duration = Duration::from_hours(490_896);
+const EARLIEST_PLAUSIBLE_TIME: Duration = Duration::from_hours(490_896);
 
 /// All of these checks.
 pub(super) fn checks(effective: &Effective) -> Vec<Check> {
@@ -49,7 +49,7 @@ fn room(folder: &Path) -> Option<Check> {
     let volume = rustix::fs::statvfs(folder).ok()?;
     let free = volume.f_bavail.saturating_mul(volume.f_frsize);
     let (name, shown) = ("store.room", format!("{} MB are free where the store is", free / 1_000_000));
-    Some(if free >= ROOM_BYTES {
+    Some(if free >= MIN_FREE_BYTES {
         Check::passed(name, shown)
     } else {
         Check::failed(
@@ -97,7 +97,7 @@ fn mode_of(path: &Path) -> Option<u32> {
 
 fn clock(now: SystemTime) -> Check {
     let since_epoch = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    if since_epoch >= EARLIEST {
+    if since_epoch >= EARLIEST_PLAUSIBLE_TIME {
         Check::passed("clock", "it is set")
     } else {
         Check::failed(
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_clock_that_was_never_set_is_told() {
         assert!(!clock(UNIX_EPOCH).is_ok);
-        assert!(!clock(UNIX_EPOCH + EARLIEST - Duration::from_secs(1)).is_ok);
+        assert!(!clock(UNIX_EPOCH + EARLIEST_PLAUSIBLE_TIME - Duration::from_secs(1)).is_ok);
         assert!(clock(SystemTime::now()).is_ok);
     }
 

@@ -86,7 +86,7 @@ struct RemarkReport<'a> {
     message: String,
 }
 
-/// So many remarks stand beside the results; of the others there is a number.
+/// How many remarks are listed beside the results; the others are counted.
 const MOST_REMARKS: usize = 1_000;
 
 /// Answers for all files.

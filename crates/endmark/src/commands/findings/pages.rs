@@ -38,7 +38,7 @@ impl Asked<'_> {
     }
 }
 
-/// So many bytes of a list within an item come with it: a longer one makes several items.
+/// How many bytes of a list within an item come with it: a longer list makes several items.
 const MOST_IN_ITEM: usize = 500_000;
 
 /// The list in pieces that each fit into a page, with the number of the first in each; one piece at least.

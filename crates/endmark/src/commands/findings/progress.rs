@@ -64,7 +64,7 @@ struct UnreadableReport<'a> {
 }
 
 /// How often a file is looked at that may grow.
-const PAUSE: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Answers for all files, perhaps after waiting for the end of one.
 pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, CommandError> {
@@ -197,7 +197,7 @@ fn follow(context: &Context, arguments: &Progress) -> Result<Source, CommandErro
             if changed.elapsed() >= Duration::from_secs(arguments.idle) {
                 return Ok(source);
             }
-            sleep(PAUSE);
+            sleep(POLL_INTERVAL);
         }
         changed = Instant::now();
     }

@@ -11,7 +11,7 @@ use super::{Report, Row};
 use crate::terminal::{Paint, Painter, in_lines};
 
 /// How much of a kept text is shown around its ends, in characters.
-const EXCERPT: usize = 160;
+const EXCERPT_CHARS: usize = 160;
 
 /// One piece of a reply, as it was received.
 #[derive(Serialize)]
@@ -168,12 +168,12 @@ fn piece_text(text: &mut String, piece: &Piece, painter: Painter) {
 /// A text, or its two ends with what is left out between them said.
 fn excerpt(text: &str) -> String {
     let length = text.chars().count();
-    if length <= 2 * EXCERPT {
+    if length <= 2 * EXCERPT_CHARS {
         return text.to_owned();
     }
-    let head: String = text.chars().take(EXCERPT).collect();
-    let tail: String = text.chars().skip(length - EXCERPT).collect();
-    format!("{head}\n[… {} characters …]\n{tail}", length - 2 * EXCERPT)
+    let head: String = text.chars().take(EXCERPT_CHARS).collect();
+    let tail: String = text.chars().skip(length - EXCERPT_CHARS).collect();
+    format!("{head}\n[… {} characters …]\n{tail}", length - 2 * EXCERPT_CHARS)
 }
 
 #[cfg(test)]
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_long_text_is_shown_by_its_ends_and_says_what_is_left_out() {
-        let text = format!("{}{}", "ä".repeat(EXCERPT), "b".repeat(EXCERPT + 5));
+        let text = format!("{}{}", "ä".repeat(EXCERPT_CHARS), "b".repeat(EXCERPT_CHARS + 5));
         let shown = excerpt(&text);
         assert!(shown.starts_with("ää") && shown.ends_with('b'));
         assert!(shown.contains("[… 5 characters …]"));

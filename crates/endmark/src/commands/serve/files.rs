@@ -3,11 +3,11 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Files beside the connections: the store, the log, idle connections to upstreams.
-const BESIDE: u64 = 256;
+const OTHER_FILES: u64 = 256;
 
 /// Raises the number of open files as far as connections and requests need it; says where that is not allowed.
 pub(super) fn raise_limit(connections: u64, requests: u64) -> Option<String> {
-    let needed = connections.saturating_add(requests).saturating_add(BESIDE);
+    let needed = connections.saturating_add(requests).saturating_add(OTHER_FILES);
     let limit = getrlimit(Resource::Nofile);
     let current = limit.current.unwrap_or(u64::MAX);
     if current >= needed {

@@ -12,9 +12,9 @@ use super::revision::Record;
 use crate::error::CommandError;
 
 /// No configuration that a person keeps is longer.
-const MAX_BYTES: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 /// A new file may come to hold a key.
-const MODE: u32 = 0o600;
+const OWNER_ONLY_MODE: u32 = 0o600;
 
 /// A client's configuration file.
 pub(super) struct ConfigurationFile {
@@ -135,8 +135,8 @@ fn read(path: &Path) -> Result<Option<String>, CommandError> {
         return Err(refused("is no regular file"));
     }
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length > MAX_BYTES) {
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > MAX_FILE_BYTES) {
         return Err(refused("has more than 16 MiB"));
     }
     String::from_utf8(bytes).map(Some).map_err(|_| refused("is no UTF-8"))
@@ -148,7 +148,7 @@ fn replace(path: &Path, text: &str, like: Option<&Metadata>) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut file = NamedTempFile::new_in(folder)?;
     file.write_all(text.as_bytes())?;
-    let mode = like.map_or(MODE, |like| like.permissions().mode() & 0o777);
+    let mode = like.map_or(OWNER_ONLY_MODE, |like| like.permissions().mode() & 0o777);
     file.as_file().set_permissions(Permissions::from_mode(mode))?;
     let own = file.as_file().metadata()?;
     if let Some(like) = like.filter(|like| (like.uid(), like.gid()) != (own.uid(), own.gid())) {
