@@ -96,6 +96,30 @@ pub fn compact(conversation: &Conversation<'_>, policy: &Policy) -> Compacted {
     machine.run()
 }
 
+/// What a conversation was about, within so many tokens: the anchors of all of it, for an agent that condenses its
+/// conversation itself and is to have them afterwards. None where there are none.
+pub fn ledger_of(conversation: &Conversation<'_>, room_tokens: u64, count: Count) -> Option<String> {
+    let (sizes, pairs) = (Sizes::of(conversation, count), Pairs::of(conversation));
+    let fixed = Fixed::of(conversation, &pairs);
+    let history = sizes.from(fixed.head);
+    let policy = Policy::window(count);
+    let machine =
+        Machine { conversation, policy: &policy, sizes, pairs, fixed, history, budget: room_tokens };
+    let mut ledger = Ledger::default();
+    for (turn, anchors) in machine.anchors().iter().enumerate() {
+        ledger.absorb(anchors, turn, count);
+    }
+    let draft = Draft {
+        messages: conversation.turns.len() as u64,
+        tokens: history,
+        lines: &[],
+        ledger: &ledger,
+        relevance: &Relevance::of(conversation),
+    };
+    let written = draft.write(room_tokens, count);
+    (!written.kept.is_empty()).then_some(written.text)
+}
+
 /// The share of a number of tokens.
 #[expect(
     clippy::cast_precision_loss,

@@ -16,6 +16,7 @@ use crate::commands::compact::arguments::Compact;
 use crate::commands::count::arguments::Count;
 use crate::commands::findings::arguments::Findings;
 use crate::commands::guard::arguments as guard;
+use crate::commands::hook::arguments as hook;
 use crate::commands::read::arguments::Read;
 use crate::commands::run::arguments as run;
 use crate::commands::runs::arguments as runs;
@@ -215,6 +216,9 @@ docs/findings.md has the whole story."
     /// Show supervised runs: where they stand, what they used, and why they ended
     #[command(args_conflicts_with_subcommands = true, after_help = runs::EXAMPLES)]
     Runs(runs::Runs),
+    /// Cap, guard and remember inside an agent, through its own hooks
+    #[command(subcommand_required = true, arg_required_else_help = true, after_help = hook::EXAMPLES)]
+    Hook(hook::Hook),
     /// Point a client at Endmark: show what it needs, write it into its configuration, or take it back
     #[command(after_help = "\
 Examples:
@@ -282,6 +286,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   endmark doctor
+  endmark doctor --hooks                 (after `endmark hook install`)
   endmark doctor --json | jq '.data.checks[] | select(.ok | not)'")]
     Doctor(Doctor),
     /// Print the completions for a shell
@@ -324,6 +329,7 @@ impl Command {
             Self::Guard(arguments) => arguments.check_limits(),
             Self::Run(arguments) => arguments.check_limits(),
             Self::Runs(arguments) => arguments.check_limits(),
+            Self::Hook(arguments) => arguments.check_limits(),
             Self::Setup(arguments) => arguments.check_limits(),
             // `exec` checks what it is given by its manifest; the others take words from a list, or look something up.
             Self::Demo | Self::Exec(_) | Self::Config(_) | Self::Completions { .. } | Self::Man { .. } => {

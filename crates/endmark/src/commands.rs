@@ -11,6 +11,7 @@ mod doctor;
 mod exec;
 pub(crate) mod findings;
 pub(crate) mod guard;
+pub(crate) mod hook;
 pub(crate) mod log;
 mod man;
 pub(crate) mod read;
@@ -47,6 +48,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Exec(arguments) => exec::run(context, &arguments),
         Command::Findings(arguments) => findings::run(context, &arguments),
         Command::Guard(arguments) => guard::run(context, &arguments),
+        Command::Hook(arguments) => hook::run(context, &arguments),
         Command::Setup(arguments) => setup::run(context, &arguments).map(Outcome::from),
         Command::Log(arguments) => log::run(context, &arguments).map(Outcome::from),
         Command::Report(arguments) => report::run(context, &arguments).map(Outcome::from),

@@ -20,15 +20,21 @@ use crate::terminal::Terminal;
 
 /// Runs the command that was typed, shows what it came to, and says how the process ends.
 pub(crate) fn run(typed: Vec<OsString>, environment: Environment) -> Exit {
-    let started = Instant::now();
     let early = Early::of(&typed);
+    let exit = run_and_show(typed, environment, early);
+    // What goes wrong in a hook must not hold up its agent: to some of them an exit code is a verdict.
+    if early.is_hook { Exit::Success } else { exit }
+}
+
+fn run_and_show(typed: Vec<OsString>, environment: Environment, early: Early) -> Exit {
+    let started = Instant::now();
     let arguments = match parse(typed, early.color) {
         Ok(arguments) => arguments,
         Err(error) => return misused(&error, early, &environment, started),
     };
     let global = &arguments.global;
     // What `exec` answers is for programs alone.
-    let json = global.json || matches!(arguments.command, Command::Exec(_));
+    let json = !early.is_hook && (global.json || matches!(arguments.command, Command::Exec(_)));
     let terminal = Terminal::new(json, global.quiet, global.color, &environment);
     if terminal.json && is_answered_on_signals(&arguments.command) {
         // Without it, a signal ends the process as it always does: with no answer, and not with a wrong one.
@@ -62,6 +68,7 @@ fn is_answered_on_signals(command: &Command) -> bool {
         | Command::Read(_)
         | Command::Resume(_)
         | Command::Findings(_)
+        | Command::Hook(_)
         | Command::Setup(_)
         | Command::Log(_)
         | Command::Report(_)
@@ -79,6 +86,8 @@ fn is_answered_on_signals(command: &Command) -> bool {
 struct Early {
     json: bool,
     color: ColorChoice,
+    /// An agent runs it: it answers in the agent's way, or not at all.
+    is_hook: bool,
 }
 
 impl Early {
@@ -94,24 +103,25 @@ impl Early {
             (false, true) => ColorChoice::Always,
             (false, false) => ColorChoice::Auto,
         };
-        Self { json: words.contains(&"--json") || command(&words) == Some("exec"), color }
+        let mut commands = commands(&words);
+        let command = commands.next();
+        let is_hook = command == Some("hook") && commands.next().is_some_and(|word| word != "install");
+        let json = !is_hook && (words.contains(&"--json") || command == Some("exec"));
+        Self { json, color, is_hook }
     }
 }
 
 /// The options of every command whose value is the next word.
 const WITH_VALUE: [&str; 3] = ["--config", "--set", "--color"];
 
-/// The subcommand among the words that were typed.
-fn command<'a>(words: &[&'a str]) -> Option<&'a str> {
-    let mut words = words.iter().skip(1);
-    while let Some(word) = words.next() {
-        if WITH_VALUE.contains(word) {
-            words.next();
-        } else if !word.starts_with('-') {
-            return Some(word);
-        }
-    }
-    None
+/// The subcommands among the words that were typed, and what follows them.
+fn commands<'a>(words: &[&'a str]) -> impl Iterator<Item = &'a str> {
+    let mut is_value = false;
+    words.iter().skip(1).copied().filter(move |word| {
+        let is_name = !is_value && !word.starts_with('-');
+        is_value = !is_value && WITH_VALUE.contains(word);
+        is_name
+    })
 }
 
 fn parse(typed: Vec<OsString>, color: ColorChoice) -> Result<Arguments, clap::Error> {

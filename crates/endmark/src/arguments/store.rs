@@ -31,4 +31,7 @@ impl StoreArgument {
 pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) store: StoreArgument,
+    /// Try the hooks in the settings of agents, and nothing else
+    #[arg(long)]
+    pub(crate) hooks: bool,
 }

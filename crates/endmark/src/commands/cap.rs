@@ -5,16 +5,15 @@ mod batch;
 mod keeper;
 mod limits;
 
-use endmark_context::cap::{CapError, Capped, Capper};
+use endmark_context::cap::{CapError, Capped, Capper, cap};
 use endmark_envelope::FieldPath;
 use endmark_store::Handle;
 use serde::Serialize;
 
 use arguments::Cap;
-use keeper::Keeper;
+pub(super) use keeper::Keeper;
 pub(super) use keeper::LOCAL_USER;
-use limits::Asked;
-pub(super) use limits::most;
+pub(super) use limits::{Asked, for_hook, most};
 
 use crate::answer::{Answer, Outcome, to_data};
 use crate::context::{Context, configuration_warnings};
@@ -85,6 +84,24 @@ fn capped_and_kept(input: Input, mut asked: Asked, keeper: &mut Keeper) -> Resul
             })
         }
     }
+}
+
+/// Caps an output that is in memory, and keeps it in full where there is a keeper and anything is left out.
+pub(super) fn cap_and_keep(
+    raw: &[u8],
+    mut asked: Asked,
+    keeper: Option<&mut Keeper>,
+) -> Result<(Capped, Option<Handle>), CommandError> {
+    let keeping = keeper.map(Keeper::begin).transpose()?;
+    asked.limits.handle = keeping.as_ref().map(|keeping| keeping.handle().to_owned());
+    let capped = cap(raw, asked.format, &asked.limits).map_err(|error| refused(&error))?;
+    Ok(match keeping {
+        Some(mut keeping) if capped.is_cut => {
+            keeping.push(raw);
+            keeping.settle(capped)
+        }
+        Some(_) | None => (capped, None),
+    })
 }
 
 /// The capped text for people, and all there is to know for programs.

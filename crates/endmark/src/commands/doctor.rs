@@ -1,5 +1,6 @@
 //! `endmark doctor`: what stands in the way of serving, and what to do about it.
 
+mod hooks;
 mod machine;
 
 use std::net::TcpListener;
@@ -24,6 +25,10 @@ const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Makes every check; none keeps the others from being made.
 pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, CommandError> {
+    if arguments.hooks {
+        let checks = runtime::block_on(hooks::checks(context))??;
+        return checks::answer(&checks, context.terminal.output);
+    }
     let effective = match context.configuration(arguments.store.overrides()) {
         Ok(effective) => effective,
         Err(error) => {

@@ -2,7 +2,7 @@
 
 pub(crate) mod arguments;
 mod batch;
-mod criteria;
+pub(super) mod criteria;
 
 use std::fmt::Write;
 use std::io;
@@ -20,7 +20,7 @@ use crate::input::Input;
 use crate::terminal::{Paint, Painter, in_one_line};
 
 /// A larger artifact is not read: what people are to read is a thousandth of that.
-const MOST_BYTES: u64 = 256 << 20;
+pub(super) const MOST_BYTES: u64 = 256 << 20;
 
 /// Judges what is named, or a text a line.
 pub(crate) fn run(context: &Context, arguments: &arguments::Guard) -> Result<Outcome, CommandError> {
@@ -73,7 +73,7 @@ fn judge(context: &Context, guard: &Guard, file: &Path) -> Result<Report, Comman
 }
 
 /// The text of a file, if it is one.
-fn text_of(file: &Path, bytes: Vec<u8>) -> Result<String, CommandError> {
+pub(super) fn text_of(file: &Path, bytes: Vec<u8>) -> Result<String, CommandError> {
     let is_utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     String::from_utf8(bytes).map_err(|error| {
         let name = name_of(file);

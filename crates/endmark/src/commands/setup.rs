@@ -3,8 +3,8 @@
 mod address;
 pub(crate) mod arguments;
 mod clients;
-mod document;
-mod file;
+pub(super) mod document;
+pub(super) mod file;
 mod revision;
 
 #[cfg(test)]
@@ -22,7 +22,9 @@ use crate::config::Settings;
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 use crate::terminal::{Paint, Painter, in_one_line};
-use arguments::{ClientChoice, Setup};
+pub(super) use arguments::ClientChoice;
+use arguments::Setup;
+pub(super) use clients::file as configuration_file;
 use clients::{Address, Client, Setting};
 use document::{Document, Syntax, Unfit};
 use file::ConfigurationFile;
@@ -353,6 +355,12 @@ impl<'a> Task<'a> {
             ),
             Unfit::IsTable(key) => (
                 format!("`{path}`: `{key}` is a table, and would be lost"),
+                format!(
+                    "Look what it is for; `endmark setup {name}` shows what has to be there. Nothing was written."
+                ),
+            ),
+            Unfit::NoList(key) => (
+                format!("`{path}`: `{key}` is no list, and there is no place for what has to be in it"),
                 format!(
                     "Look what it is for; `endmark setup {name}` shows what has to be there. Nothing was written."
                 ),

@@ -21,6 +21,7 @@ mod findings;
 mod formats;
 mod gemini;
 mod guard;
+mod hook;
 mod killed;
 mod load;
 mod log;

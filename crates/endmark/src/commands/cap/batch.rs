@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use endmark_context::cap::{Limits, cap};
+use endmark_context::cap::Limits;
 use endmark_envelope::Warning;
 use endmark_store::Handle;
 use serde::{Deserialize, Serialize};
@@ -65,18 +65,10 @@ pub(super) fn run(
 fn answer_line(line: &str, default: &Asked, keeper: Option<&mut Keeper>) -> Result<LineAnswer, LineError> {
     let request: Request<'_> = batch::request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
-    let mut asked = asked(&request, default).map_err(failed)?;
+    let asked = asked(&request, default).map_err(failed)?;
     let raw = batch::raw(request.text.as_deref(), request.base64.as_deref()).map_err(failed)?;
-    let mut keeping = keeper.map(Keeper::begin).transpose().map_err(|error| failed(error.to_string()))?;
-    asked.limits.handle = keeping.as_ref().map(|keeping| keeping.handle().to_owned());
-    let capped = cap(&raw, asked.format, &asked.limits).map_err(|error| failed(error.to_string()))?;
-    let (capped, handle) = match keeping.take() {
-        Some(mut keeping) if capped.is_cut => {
-            keeping.push(&raw);
-            keeping.settle(capped)
-        }
-        Some(_) | None => (capped, None),
-    };
+    let (capped, handle) =
+        super::cap_and_keep(&raw, asked, keeper).map_err(|error| failed(error.to_string()))?;
     let report = Report {
         id: &request.id,
         text: &capped.text,

@@ -15,7 +15,7 @@ pub(in crate::commands) const LOCAL_USER: &str = "local";
 const HELD_BYTES: usize = 1 << 20;
 
 /// Keeps outputs in one store, which is only opened when there is something to keep.
-pub(super) struct Keeper {
+pub(in crate::commands) struct Keeper {
     location: StoreLocation,
     keep_days: u32,
     opened: Option<(Runtime, Store)>,
@@ -36,7 +36,7 @@ enum State {
 }
 
 impl Keeper {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(in crate::commands) fn new(settings: &Settings) -> Self {
         let keep_days = u32::try_from(settings.store_policy.keep_days).unwrap_or(u32::MAX);
         Self { location: settings.store.clone(), keep_days, opened: None }
     }
@@ -59,7 +59,7 @@ impl Keeper {
     }
 
     /// Waits until all that was kept is safe.
-    pub(super) fn close(self) {
+    pub(in crate::commands) fn close(self) {
         if let Some((runtime, store)) = self.opened {
             runtime.block_on(store.close());
         }

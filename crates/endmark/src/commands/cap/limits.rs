@@ -8,9 +8,9 @@ use crate::error::CommandError;
 
 /// What is asked for, as far as it is the same for every line of a batch.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
-    pub(super) format: AskedFormat,
-    pub(super) limits: Limits,
+pub(in crate::commands) struct Asked {
+    pub(in crate::commands) format: AskedFormat,
+    pub(in crate::commands) limits: Limits,
 }
 
 /// Tokens as today's OpenAI models count them; others are within a few percent of it for code and English.
@@ -43,6 +43,23 @@ pub(super) fn of_arguments(arguments: &Cap, settings: &CapSettings) -> Result<As
     limits.check().map_err(|error| super::refused(&error.into()))?;
     let format = AskedFormat::named(&arguments.format).unwrap_or_default();
     Ok(Asked { format, limits })
+}
+
+/// What the arguments ask for; where they say nothing the configuration, as far as it stays below what the agent itself
+/// would cut at.
+pub(in crate::commands) fn for_hook(
+    typed: &Most,
+    max_items: Option<u64>,
+    own_limit: u64,
+    settings: &CapSettings,
+) -> Result<Asked, CommandError> {
+    let (most, unit) = most(typed.chars, typed.bytes, typed.tokens)
+        .map_err(|message| CommandError::input("invalid_limit", message, "Give one limit."))?
+        .unwrap_or((settings.max_chars.min(own_limit), Unit::Chars));
+    let max_items = count(max_items.unwrap_or(settings.max_items));
+    let limits = Limits { most: count(most), unit, max_items, ..Limits::default() };
+    limits.check().map_err(|error| super::refused(&error.into()))?;
+    Ok(Asked { format: AskedFormat::default(), limits })
 }
 
 /// The one limit that is given, with its unit.

@@ -11,7 +11,10 @@ use crate::error::CommandError;
 use crate::input::Input;
 
 /// The guard that was asked for.
-pub(super) fn guard(context: &Context, arguments: &arguments::Guard) -> Result<Guard, CommandError> {
+pub(in crate::commands) fn guard(
+    context: &Context,
+    arguments: &arguments::Guard,
+) -> Result<Guard, CommandError> {
     let template = arguments.template.as_deref().map(|path| template(context, path)).transpose()?;
     let mut template = template.unwrap_or_default();
     let criteria = &mut template.criteria;

@@ -124,7 +124,7 @@ impl Client {
 }
 
 /// Where the configuration of a client is, as the client itself finds it; none where not even a home folder is known.
-pub(super) fn file(choice: ClientChoice, environment: &Environment) -> Option<PathBuf> {
+pub(in crate::commands) fn file(choice: ClientChoice, environment: &Environment) -> Option<PathBuf> {
     let named = |name: &str| environment.get(name).map(PathBuf::from);
     let home = || named("HOME");
     match choice {

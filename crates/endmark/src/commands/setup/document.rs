@@ -2,6 +2,7 @@
 
 mod dotenv;
 mod jsonc;
+mod lists;
 mod toml;
 
 #[cfg(test)]
@@ -9,6 +10,7 @@ mod tests;
 
 use dotenv::Dotenv;
 use jsonc::Jsonc;
+pub(crate) use lists::Removal;
 use toml::Toml;
 
 /// The language of a configuration file.
@@ -52,6 +54,9 @@ pub(crate) enum Unfit {
     /// Where a value is needed stands a table; whatever is in it would be lost.
     #[error("`{0}` is a table in it")]
     IsTable(String),
+    /// Where a list is needed stands something else.
+    #[error("`{0}` is no list in it")]
+    NoList(String),
     /// Writing it back would change more than what is asked for.
     #[error("it cannot be written back as it is")]
     Unfaithful,
@@ -134,6 +139,30 @@ impl Document {
                 inner.set(path, value);
                 Ok(())
             }
+        }
+    }
+
+    /// The elements of a list; none where it is no list.
+    pub(crate) fn list(&self, path: &[&str]) -> Option<Vec<serde_json::Value>> {
+        match &self.inner {
+            Inner::Jsonc(inner) => inner.list(path),
+            Inner::Toml(_) | Inner::Dotenv(_) => None,
+        }
+    }
+
+    /// Adds an element to a list, with the tables on the way to it.
+    pub(crate) fn append(&mut self, path: &[&str], element: &serde_json::Value) -> Result<(), Unfit> {
+        match &mut self.inner {
+            Inner::Jsonc(inner) => inner.append(path, element),
+            Inner::Toml(_) | Inner::Dotenv(_) => Err(Unfit::NoList(path.join("."))),
+        }
+    }
+
+    /// Takes elements out of the lists in a list.
+    pub(crate) fn remove_elements(&mut self, path: &[&str], removal: &Removal<'_>) {
+        match &mut self.inner {
+            Inner::Jsonc(inner) => inner.remove_elements(path, removal),
+            Inner::Toml(_) | Inner::Dotenv(_) => {}
         }
     }
 

@@ -17,16 +17,16 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 const OWNER_ONLY_MODE: u32 = 0o600;
 
 /// A client's configuration file.
-pub(super) struct ConfigurationFile {
+pub(in crate::commands) struct ConfigurationFile {
     /// Where it really is: a link is followed, and stays.
-    pub(super) path: PathBuf,
+    pub(in crate::commands) path: PathBuf,
     /// What it said when it was read.
-    pub(super) text: Option<String>,
+    pub(in crate::commands) text: Option<String>,
 }
 
 impl ConfigurationFile {
     /// Reads it, if there is one.
-    pub(super) fn open(named: &Path) -> Result<Self, CommandError> {
+    pub(in crate::commands) fn open(named: &Path) -> Result<Self, CommandError> {
         let path = match fs::canonicalize(named) {
             Ok(path) => path,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !named.is_symlink() => named.to_owned(),
@@ -66,13 +66,18 @@ impl ConfigurationFile {
 
     /// Gives it this text, or removes it, and forgets what was kept.
     pub(super) fn restore(&self, text: Option<&str>) -> Result<(), CommandError> {
+        self.put(text)?;
+        self.forget()
+    }
+
+    /// Gives it this text, or removes it.
+    pub(in crate::commands) fn put(&self, text: Option<&str>) -> Result<(), CommandError> {
         self.check_writable()?;
         self.check_untouched()?;
         match text {
-            Some(text) => self.replace(&self.path, text)?,
-            None => remove(&self.path)?,
+            Some(text) => self.replace(&self.path, text),
+            None => remove(&self.path),
         }
-        self.forget()
     }
 
     /// Removes what is kept beside it.

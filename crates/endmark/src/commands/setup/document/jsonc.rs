@@ -71,9 +71,19 @@ impl Jsonc {
         if let Some(value) = other.property(path).and_then(|property| property.value()) {
             return self.put(path, input(&value)?);
         }
+        self.remove_up_to(path, |name| other.property(name).is_some());
+        Ok(())
+    }
+
+    /// Removes a key, and the tables on the way to it that have nothing left in them.
+    pub(super) fn remove_empty(&mut self, path: &[&str]) {
+        self.remove_up_to(path, |_| false);
+    }
+
+    fn remove_up_to(&mut self, path: &[&str], stays: impl Fn(&[&str]) -> bool) {
         for length in (1..=path.len()).rev() {
             let Some(name) = path.get(..length) else { break };
-            if other.property(name).is_some() {
+            if stays(name) {
                 break;
             }
             let Some(property) = self.property(name) else { continue };
@@ -83,10 +93,9 @@ impl Jsonc {
             }
             property.remove();
         }
-        Ok(())
     }
 
-    fn put(&mut self, path: &[&str], value: CstInputValue) -> Result<(), Unfit> {
+    pub(super) fn put(&mut self, path: &[&str], value: CstInputValue) -> Result<(), Unfit> {
         let Some((last, tables)) = path.split_last() else { return Ok(()) };
         let mut table =
             self.0.object_value_or_create().ok_or_else(|| Unfit::NoTable("the whole file".to_owned()))?;
@@ -106,7 +115,7 @@ impl Jsonc {
         Ok(())
     }
 
-    fn property(&self, path: &[&str]) -> Option<CstObjectProp> {
+    pub(super) fn property(&self, path: &[&str]) -> Option<CstObjectProp> {
         let (last, tables) = path.split_last()?;
         let mut table = self.0.object_value()?;
         for name in tables {

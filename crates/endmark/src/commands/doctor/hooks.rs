@@ -1,0 +1,99 @@
+//! Whether the hooks in agents' settings work: each command is run as its agent would run it, with an event that has a
+//! canary in it, and the canary has to come back.
+
+mod canary;
+mod version;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::checks::Check;
+use crate::commands::hook::agent::At;
+use crate::commands::hook::arguments::{HookAgent, HookKind};
+use crate::commands::hook::install::is_ours;
+use crate::commands::setup::document::{Document, Syntax};
+use crate::commands::setup::file::ConfigurationFile;
+use crate::context::Context;
+use crate::error::CommandError;
+
+/// A hook that stands in an agent's settings.
+struct Installed {
+    agent: HookAgent,
+    kind: HookKind,
+    at: At,
+    command: String,
+    file: PathBuf,
+}
+
+/// Tries every hook of Endmark's, of the user and of the project in this folder.
+pub(super) async fn checks(context: &Context) -> Result<Vec<Check>, CommandError> {
+    let mut checks = Vec::new();
+    for agent in HookAgent::ALL {
+        let installed = match installed(context, agent) {
+            Ok(installed) => installed,
+            Err(error) => {
+                checks.push(Check::of_error(format!("hooks.{}", agent.name()), &error));
+                continue;
+            }
+        };
+        for hook in &installed {
+            checks.push(tried(hook).await);
+        }
+        if !installed.is_empty() {
+            checks.push(version::check(agent).await);
+        }
+    }
+    if checks.is_empty() {
+        let hint = "`endmark hook install --agent claude` puts one into Claude Code's settings.";
+        checks.push(Check::failed("hooks", "no agent has a hook of Endmark's here", hint));
+    }
+    Ok(checks)
+}
+
+/// The hooks of Endmark's in the settings of an agent.
+fn installed(context: &Context, agent: HookAgent) -> Result<Vec<Installed>, CommandError> {
+    let paths = [false, true].map(|is_project| agent.settings(is_project, &context.environment));
+    let mut installed = Vec::new();
+    let mut seen = BTreeSet::new();
+    for path in paths.into_iter().flatten() {
+        let file = ConfigurationFile::open(&path)?;
+        let Some(text) = file.text.as_deref().filter(|_| seen.insert(std::path::absolute(&file.path).ok()))
+        else {
+            continue;
+        };
+        let document = Document::parse(Syntax::Jsonc, text).map_err(|error| {
+            let message = format!("`{}` cannot be read: {error}", file.path.display());
+            CommandError::input("unfit_file", message, "The agent cannot read it either: mend it.")
+        })?;
+        for kind in HookKind::ALL {
+            for &at in agent.events(kind) {
+                let entries = document.list(&["hooks", at.event]).unwrap_or_default();
+                let hooks = entries.iter().filter_map(|entry| entry.get("hooks")?.as_array()).flatten();
+                let commands = hooks.filter_map(|hook| hook.get("command").and_then(Value::as_str));
+                installed.extend(commands.filter(|command| is_ours(command, kind)).map(|command| {
+                    Installed { agent, kind, at, command: command.to_owned(), file: file.path.clone() }
+                }));
+            }
+        }
+    }
+    Ok(installed)
+}
+
+async fn tried(hook: &Installed) -> Check {
+    let name = format!("hooks.{}.{}", hook.agent.name(), hook.kind.name());
+    let place = format!("{} in `{}`", hook.at.event, hook.file.display());
+    match canary::fly(hook.agent, hook.kind, &hook.command).await {
+        Ok(found) => Check::passed(name, format!("{place}: {found}")),
+        Err(reason) => Check::failed(
+            name,
+            format!("{place}: `{}` {reason}", hook.command),
+            format!(
+                "Run `endmark hook install --agent {} {}` again with this program, or `--remove` it.",
+                hook.agent.name(),
+                hook.kind.name()
+            ),
+        ),
+    }
+}

@@ -1,0 +1,72 @@
+//! What agents report to their hooks; the names are the same for all of them.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::arguments::HookAgent;
+use crate::config::Environment;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::input::Input;
+
+/// A larger event is not read; agents cut results long before.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// One event, as far as anything is made of it.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Event {
+    pub(super) session_id: Option<String>,
+    pub(super) cwd: Option<PathBuf>,
+    pub(super) transcript_path: Option<PathBuf>,
+    pub(super) hook_event_name: Option<String>,
+    pub(super) tool_name: Option<String>,
+    #[serde(default)]
+    pub(super) tool_response: Value,
+    /// What the agent said last (Claude Code, Codex).
+    last_assistant_message: Option<String>,
+    /// The same in Gemini CLI.
+    prompt_response: Option<String>,
+    /// What still runs for the agent, and will wake it.
+    background_tasks: Option<Vec<Value>>,
+    session_crons: Option<Vec<Value>>,
+}
+
+impl Event {
+    /// Reads it from standard input.
+    pub(super) fn read(context: &Context) -> Result<Self, CommandError> {
+        let bytes = Input::open(None, context.terminal)?.bytes_up_to(MOST_BYTES)?;
+        serde_json::from_slice(&bytes).map_err(|error| {
+            CommandError::input(
+                "not_an_event",
+                format!("what stands on standard input is no event of an agent: {error}"),
+                "Agents run this command; `endmark hook install` puts it into their settings.",
+            )
+        })
+    }
+
+    /// The session, without which nothing can be counted.
+    pub(super) fn session(&self) -> Result<&str, CommandError> {
+        self.session_id.as_deref().filter(|id| !id.is_empty()).ok_or_else(|| {
+            CommandError::input("not_an_event", "the event has no `session_id`", "Update the agent.")
+        })
+    }
+
+    /// What the agent said last.
+    pub(super) fn said(&self) -> &str {
+        self.last_assistant_message.as_deref().or(self.prompt_response.as_deref()).unwrap_or_default()
+    }
+
+    /// Whether something is under way that will wake the agent again.
+    pub(super) fn is_waiting(&self) -> bool {
+        let has_any = |list: &Option<Vec<Value>>| list.as_ref().is_some_and(|list| !list.is_empty());
+        has_any(&self.background_tasks) || has_any(&self.session_crons)
+    }
+
+    /// A path of the project.
+    pub(super) fn resolved(&self, agent: HookAgent, environment: &Environment, path: &Path) -> PathBuf {
+        let folder = agent.project_folder(environment).or_else(|| self.cwd.clone()).unwrap_or_default();
+        folder.join(path)
+    }
+}

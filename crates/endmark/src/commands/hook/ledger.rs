@@ -1,0 +1,96 @@
+//! `endmark hook compact`: what a conversation was about, kept over the agent's own compaction. (CX-4)
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use endmark_context::compact::ledger_of;
+use endmark_wire::anthropic_messages::Messages;
+use endmark_wire::conversation::Dialogue;
+use serde_json::{Value, json};
+
+use super::arguments::{Compact, HookAgent};
+use super::attempts::{folder, forget_old, kept_for, name_of, put, unusable};
+use super::event::Event;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::input::Input;
+
+/// Claude Code puts what is longer into a file, of which the model sees the beginning.
+const MOST_CHARS: usize = 9_500;
+/// Tokens to begin with; fewer where the text has more characters than that.
+const ROOM_TOKENS: u64 = 2_800;
+/// How often the room is corrected.
+const ATTEMPTS: usize = 5;
+/// A longer transcript is not read.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// The answer to the event: the ledger, when the session begins again after a compaction.
+pub(super) fn run(context: &Context, arguments: &Compact) -> Result<Option<Value>, CommandError> {
+    if arguments.agent != HookAgent::Claude {
+        let message = format!("{} gives a compacted session nothing back", arguments.agent.title());
+        return Err(CommandError::input("no_such_hook", message, "Only Claude Code has such a hook."));
+    }
+    let event = Event::read(context)?;
+    let effective = context.configuration(arguments.store.overrides())?;
+    let folder = folder(&effective.settings)?;
+    let path = folder.join(name_of(&["ledger", event.session()?])).with_extension("txt");
+    if event.hook_event_name.as_deref() == Some("PreCompact") {
+        let transcript = event.transcript_path.as_deref().ok_or_else(|| {
+            CommandError::input("not_an_event", "the event names no transcript", "Update the agent.")
+        })?;
+        let text = Input::open(Some(transcript), context.terminal)?.bytes_up_to(MOST_BYTES)?;
+        if let Some(ledger) = ledger(&String::from_utf8_lossy(&text))? {
+            forget_old(&folder, kept_for(&effective.settings));
+            put(&path, ledger.as_bytes()).map_err(|error| unusable(&path, &error))?;
+        }
+        return Ok(None);
+    }
+    Ok(kept(&path)?.map(|ledger| {
+        json!({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": ledger}})
+    }))
+}
+
+fn kept(path: &Path) -> Result<Option<String>, CommandError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unusable(path, &error)),
+    }
+}
+
+/// The ledger of a transcript of Claude Code's; none where there is nothing to keep.
+fn ledger(transcript: &str) -> Result<Option<String>, CommandError> {
+    let messages: Vec<Value> = transcript.lines().filter_map(message).collect();
+    let body = json!({"messages": messages}).to_string();
+    let dialogue = Dialogue::read(&Messages, body.as_bytes())
+        .map_err(|error| CommandError::input("unread_transcript", error.to_string(), "Update Endmark."))?;
+    let mut room = ROOM_TOKENS;
+    for _ in 0..ATTEMPTS {
+        let Some(ledger) = ledger_of(dialogue.conversation(), room, tokens) else { return Ok(None) };
+        let chars = ledger.chars().count();
+        if chars <= MOST_CHARS {
+            return Ok(Some(ledger));
+        }
+        // A little below what would just do: tokens are not all of one length.
+        room = room * (MOST_CHARS * 9 / 10) as u64 / chars as u64;
+    }
+    Err(CommandError::input("too_large", "the ledger cannot be made short enough", "Nothing is given back."))
+}
+
+/// The message in a line of a transcript, if it is one of the conversation itself: subagents have their own, and what the
+/// agent wrote of it in an earlier compaction is no source.
+fn message(line: &str) -> Option<Value> {
+    let mut entry: Value = serde_json::from_str(line).ok()?;
+    let is = |name: &str| entry.get(name).and_then(Value::as_bool) == Some(true);
+    let is_turn = matches!(entry.get("type").and_then(Value::as_str), Some("user" | "assistant"));
+    if !is_turn || is("isSidechain") || is("isMeta") || is("isCompactSummary") {
+        return None;
+    }
+    let message = entry.get_mut("message")?.take();
+    Some(json!({"role": message.get("role")?, "content": message.get("content")?}))
+}
+
+fn tokens(text: &str) -> u64 {
+    bpe_openai::o200k_base().count(text) as u64
+}

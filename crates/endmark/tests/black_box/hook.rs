@@ -1,0 +1,208 @@
+//! Hooks of agents: their events as they were recorded, and what the built command answers.
+//!
+//! `hook/` has what Claude Code 2.1.331, Codex 0.169.0 and Gemini CLI 0.61.0 gave to a hook when a command printed 1.7 MB
+//! and they stopped after it, headless, against a scripted model; outputs and folders are filled in here.
+
+mod compaction;
+mod doctor;
+mod install;
+mod stopping;
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::run::{Place, Run};
+
+const AGENTS: [&str; 3] = ["claude", "codex", "gemini"];
+const ERROR: &str = "ERROR row 9871: checksum mismatch in ledger.csv";
+
+fn rows(count: usize) -> String {
+    let row = |row: usize| format!("row {row}: processed without incident, next {}", row * 7919 % 1_000_003);
+    let line = |number| if number == count / 2 { ERROR.to_owned() } else { row(number) };
+    (0..count).map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The recorded event of an agent: the first is a tool's result, the second a stop.
+fn recorded(place: &Place, agent: &str, number: usize) -> Value {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/black_box/hook").join(format!("{agent}.json"));
+    let folder = place.path().to_str().unwrap();
+    let text = fs::read_to_string(path).unwrap().replace("/home/user/project", folder);
+    let mut event: Value =
+        serde_json::from_str(&text.replace("SESSION", &format!("{folder}/session"))).unwrap();
+    event[number].take()
+}
+
+/// The result of a tool with this output in it.
+fn printed(place: &Place, agent: &str, output: &str) -> Value {
+    let mut event = recorded(place, agent, 0);
+    let response = &mut event["tool_response"];
+    match agent {
+        "claude" => {
+            // Of a long output it gives the beginning, and a file with all of it.
+            response["stdout"] = json!(output.chars().take(30_000).collect::<String>());
+            let file = place.path().join("session/tool-results/bd09wnyp7.txt");
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, output).unwrap();
+        }
+        "codex" => *response = json!(output),
+        _ => {
+            response["llmContent"] =
+                json!(response["llmContent"].as_str().unwrap().replace("OUTPUT", output));
+        }
+    }
+    event
+}
+
+fn hook(place: &Place, arguments: &[&str], event: &Value) -> Run {
+    let run = place.run_with_input(&[&["hook"], arguments].concat(), event.to_string());
+    assert_eq!(run.code, 0, "{}", run.errors);
+    run
+}
+
+fn answer(run: &Run) -> Value {
+    serde_json::from_str(&run.output).unwrap()
+}
+
+/// What the model reads, as the agents were seen to take it.
+fn shown(agent: &str, answer: &Value) -> String {
+    if agent != "claude" {
+        assert_eq!(answer["decision"], if agent == "codex" { "block" } else { "deny" });
+        return answer["reason"].as_str().unwrap().to_owned();
+    }
+    let output = &answer["hookSpecificOutput"];
+    assert_eq!(output["hookEventName"], "PostToolUse");
+    let result = &output["updatedToolOutput"];
+    assert_eq!(
+        (&result["stderr"], &result["interrupted"], &result["isImage"]),
+        (&json!(""), &json!(false), &json!(false))
+    );
+    assert!(result.get("persistedOutputPath").is_none(), "{result}");
+    result["stdout"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn each_agent_shows_its_model_a_small_result_with_the_error_row_and_a_way_to_the_rest() {
+    let output = rows(20_000);
+    for agent in AGENTS {
+        let place = Place::new();
+        let event = printed(&place, agent, &output);
+        let run = hook(&place, &["tool", "--agent", agent, "--max-chars", "8000"], &event);
+        let text = shown(agent, &answer(&run));
+        assert!(text.chars().count() <= 8_000, "{agent}: {}", text.len());
+        assert!(text.contains(ERROR), "{agent}: {text}");
+        // The marker names a command that has all of it.
+        let handle = text.split("endmark read ").nth(1).unwrap().split_whitespace().next().unwrap();
+        let read = place.run(&["read", handle.trim_end_matches(']'), "--grep", "row 15000:"]);
+        assert!(read.output.contains("row 15000: processed"), "{agent}: {}{}", read.output, read.errors);
+    }
+}
+
+#[test]
+fn a_result_within_the_limit_is_not_touched() {
+    for agent in AGENTS {
+        let place = Place::new();
+        let mut event = printed(&place, agent, "all is well");
+        if agent == "claude" {
+            event["tool_response"].as_object_mut().unwrap().remove("persistedOutputPath");
+        }
+        let run = hook(&place, &["tool", "--agent", agent], &event);
+        assert_eq!((run.output.as_str(), run.errors.as_str()), ("", ""), "{agent}");
+    }
+}
+
+#[test]
+fn without_a_limit_of_ones_own_the_cap_stays_below_the_agents_own_cut() {
+    for (agent, limit) in [("claude", 30_000), ("codex", 10_000), ("gemini", 40_000)] {
+        let place = Place::new();
+        let event = printed(&place, agent, &rows(20_000));
+        let text = shown(agent, &answer(&hook(&place, &["tool", "--agent", agent], &event)));
+        assert!(text.chars().count() <= limit && text.chars().count() > limit / 2, "{agent}: {}", text.len());
+    }
+    // The configuration may want less.
+    let place = Place::new().with_file("endmark.toml", "[cap]\nmax_chars = 2000\n");
+    let event = printed(&place, "gemini", &rows(20_000));
+    let text = shown("gemini", &answer(&hook(&place, &["tool", "--agent", "gemini"], &event)));
+    assert!(text.chars().count() <= 2_000);
+}
+
+#[test]
+fn the_shape_of_a_result_stays_and_what_cannot_be_cut_is_left_alone() {
+    let place = Place::new();
+    let event = |tool: &str, response: Value| json!({"session_id": "s", "hook_event_name": "PostToolUse", "tool_name": tool, "tool_response": response});
+    let arguments = ["tool", "--agent", "claude", "--max-chars", "2000"];
+    let found =
+        json!({"mode": "content", "numFiles": 2, "filenames": ["a.rs", "b.rs"], "content": rows(500)});
+    let capped = answer(&hook(&place, &arguments, &event("Grep", found.clone())));
+    let mut result = capped["hookSpecificOutput"]["updatedToolOutput"].clone();
+    assert!(result["content"].as_str().unwrap().contains(ERROR));
+    result["content"] = found["content"].clone();
+    assert_eq!(result, found);
+    for (tool, response) in [
+        // Its lines are numbered afterwards.
+        ("Read", json!({"type": "text", "file": {"content": rows(500), "startLine": 1}})),
+        ("mcp__shots__take", json!([{"type": "image", "source": {"data": "A".repeat(50_000)}}])),
+        ("Bash", json!({"stdout": "A".repeat(50_000), "stderr": "", "interrupted": false, "isImage": true})),
+    ] {
+        assert_eq!(hook(&place, &arguments, &event(tool, response)).output, "", "{tool}");
+    }
+}
+
+#[test]
+fn no_file_is_read_that_does_not_belong_to_the_session() {
+    let place = Place::new().with_file("secret.txt", rows(20_000));
+    let secret = place.path().join("secret.txt");
+    let mut event = printed(&place, "claude", "small");
+    for path in
+        [secret.to_str().unwrap().to_owned(), format!("{}/session/../secret.txt", place.path().display())]
+    {
+        event["tool_response"]["persistedOutputPath"] = json!(path);
+        assert_eq!(hook(&place, &["tool", "--agent", "claude", "--max-chars", "2000"], &event).output, "");
+    }
+}
+
+#[test]
+fn an_error_of_its_own_never_holds_an_agent_up() {
+    let place = Place::new().with_file("endmark.toml", "no such key = 3\n");
+    for (arguments, input) in [
+        (&["hook", "tool", "--agent", "claude"][..], "{\"tool_response\": \"x\"}"),
+        (&["hook", "tool", "--agent", "claude", "--config", "/dev/null"], "no event"),
+        (&["hook", "tool", "--agent", "claude", "--json", "--config", "/dev/null"], "no event"),
+        (&["hook", "stop", "--agent", "codex", "--artifact", "a.md"], "{}"),
+        (
+            &[
+                "hook",
+                "stop",
+                "--agent",
+                "codex",
+                "--artifact",
+                "a.md",
+                "--template",
+                "nowhere.md",
+                "--config",
+                "/dev/null",
+            ],
+            "{\"session_id\": \"s\"}",
+        ),
+        (&["hook", "compact", "--agent", "gemini"], "{}"),
+        // What this version does not know another may: exit code 2 would be a verdict for the agent.
+        (&["hook", "tool", "--agent", "claude", "--no-such-option"], "{}"),
+        (&["hook", "newer", "--agent", "claude"], "{}"),
+    ] {
+        let run = place.run_with_input(arguments, input);
+        assert_eq!((run.code, run.output.as_str()), (0, ""), "{arguments:?}");
+        assert!(!run.errors.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn where_the_store_cannot_be_used_the_result_is_capped_all_the_same_and_names_nothing() {
+    let place = Place::new().with_file("file", "").with_variable("ENDMARK_STORE", "sqlite:file/endmark.db");
+    let event = printed(&place, "gemini", &rows(20_000));
+    let run = hook(&place, &["tool", "--agent", "gemini", "--max-chars", "8000"], &event);
+    let text = shown("gemini", &answer(&run));
+    assert!(text.contains(ERROR) && !text.contains("endmark read"), "{text}");
+    assert!(run.errors.contains("not kept"), "{}", run.errors);
+}

@@ -1,0 +1,152 @@
+//! `hook install`: into an agent's settings next to what others have there, and out again.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::AGENTS;
+use crate::run::Place;
+
+const SETTINGS: [(&str, &str); 3] = [
+    ("claude", ".claude/settings.json"),
+    ("codex", ".codex/hooks.json"),
+    ("gemini", ".gemini/settings.json"),
+];
+
+fn file(agent: &str) -> &'static str {
+    SETTINGS.iter().find(|(name, _)| *name == agent).unwrap().1
+}
+
+fn text(place: &Place, agent: &str) -> String {
+    fs::read_to_string(place.path().join(file(agent))).unwrap()
+}
+
+fn with_settings(agent: &str, text: &str) -> Place {
+    let place = Place::new();
+    fs::create_dir_all(place.path().join(file(agent)).parent().unwrap()).unwrap();
+    place.with_file(file(agent), text)
+}
+
+const EVENTS: [(&str, [&str; 2]); 3] = [
+    ("claude", ["PostToolUse", "Stop"]),
+    ("codex", ["PostToolUse", "Stop"]),
+    ("gemini", ["AfterTool", "AfterAgent"]),
+];
+
+#[test]
+fn what_is_installed_comes_out_again_byte_for_byte() {
+    for (agent, [tool, stop]) in EVENTS {
+        let others = format!(
+            "{{\n  // mine\n  \"theme\": \"dark\",\n  \"hooks\": {{\n    \"{tool}\": [\n      {{\n        \"matcher\": \"x\",\n        \
+             \"hooks\": [{{\"type\": \"command\", \"command\": \"lint\"}}]\n      }}\n    ]\n  }}\n}}\n"
+        );
+        for found in [others.as_str(), "{\n  \"theme\": \"dark\"\n}\n", "{}\n"] {
+            let place = with_settings(agent, found);
+            let install =
+                ["hook", "install", "--agent", agent, "tool", "stop", "--artifact", "the report.md"];
+            let written = place.run(&install);
+            assert_eq!(written.code, 0, "{}", written.errors);
+            assert!(written.output.contains(&format!("+ hooks.{tool}: ")), "{}", written.output);
+            let after = text(&place, agent);
+            assert!(
+                after.contains(found.trim_start_matches('{').lines().nth(1).unwrap_or_default()),
+                "{after}"
+            );
+            let bare: String = after.lines().filter(|line| !line.contains("//")).collect();
+            let settings: Value = serde_json::from_str(&bare).unwrap();
+            let ours = |event: &str| {
+                let entries = settings["hooks"][event].as_array().unwrap();
+                entries.last().unwrap()["hooks"][0]["command"].as_str().unwrap().to_owned()
+            };
+            assert!(ours(tool).ends_with(&format!("endmark hook tool --agent {agent}")), "{}", ours(tool));
+            assert!(ours(stop).contains("--artifact 'the report.md' --attempts 3"), "{}", ours(stop));
+
+            let again = place.run(&[&install[..], &["--json"]].concat()).envelope();
+            assert_eq!(
+                (&again["data"]["action"], &again["data"]["changes"]),
+                (&json!("unchanged"), &json!([]))
+            );
+            assert_eq!(text(&place, agent), after);
+
+            let removed = place.run(&["hook", "install", "--agent", agent, "--remove"]);
+            assert_eq!(removed.code, 0, "{}", removed.errors);
+            assert_eq!(text(&place, agent), found, "{agent}");
+        }
+    }
+}
+
+#[test]
+fn a_file_in_one_line_keeps_its_value() {
+    let found = "{\"hooks\":{\"Other\":[]},\"theme\":\"dark\"}";
+    let place = with_settings("gemini", found);
+    place.run(&["hook", "install", "--agent", "gemini"]);
+    place.run(&["hook", "install", "--agent", "gemini", "--remove"]);
+    let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    assert_eq!(value(&text(&place, "gemini")), value(found));
+}
+
+#[test]
+fn a_file_that_was_not_there_goes_again_and_a_project_has_its_own() {
+    for agent in AGENTS {
+        let place = Place::new();
+        let install = ["hook", "install", "--agent", agent, "--project"];
+        let shown = place.run(&[&install[..], &["--dry-run"]].concat());
+        assert!(shown.output.contains("Would be written to"), "{}", shown.output);
+        assert!(!place.path().join(file(agent)).exists());
+        assert_eq!(place.run(&install).code, 0);
+        assert!(place.path().join(file(agent)).exists());
+        assert_eq!(place.run(&[&install[..], &["--remove"]].concat()).code, 0);
+        assert!(!place.path().join(file(agent)).exists(), "{agent}");
+    }
+}
+
+#[test]
+fn other_arguments_replace_the_hook_and_each_kind_goes_alone() {
+    let place = Place::new();
+    let installed = |place: &Place| -> Value { serde_json::from_str(&text(place, "claude")).unwrap() };
+    place.run(&["hook", "install", "--agent", "claude", "tool", "compact"]);
+    let replaced = place.run(&["hook", "install", "--agent", "claude", "tool", "--max-chars", "9000"]);
+    assert!(
+        replaced.output.contains("  - hooks.PostToolUse")
+            && replaced.output.contains("  + hooks.PostToolUse")
+    );
+    let settings = installed(&place);
+    let entries = settings["hooks"]["PostToolUse"].as_array().unwrap();
+    assert_eq!(entries.len(), 1);
+    assert!(entries[0]["hooks"][0]["command"].as_str().unwrap().ends_with("--max-chars 9000"));
+    place.run(&["hook", "install", "--agent", "claude", "tool", "--remove"]);
+    let names: Vec<String> = installed(&place)["hooks"].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(names, ["PreCompact", "SessionStart"]);
+}
+
+#[test]
+fn what_others_put_beside_our_hook_stays() {
+    let place = Place::new();
+    place.run(&["hook", "install", "--agent", "claude"]);
+    let lint = json!({"type": "command", "command": "lint"});
+    let mut settings: Value = serde_json::from_str(&text(&place, "claude")).unwrap();
+    settings["hooks"]["PostToolUse"][0]["hooks"].as_array_mut().unwrap().push(lint.clone());
+    fs::write(place.path().join(file("claude")), settings.to_string()).unwrap();
+    place.run(&["hook", "install", "--agent", "claude", "--remove"]);
+    let settings: Value = serde_json::from_str(&text(&place, "claude")).unwrap();
+    assert_eq!(settings["hooks"]["PostToolUse"][0]["hooks"], json!([lint]));
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_and_nothing_is_written() {
+    for (settings, arguments, said) in [
+        ("{\"hooks\": ]}", &["tool"][..], "settings.json` cannot be used"),
+        ("{\"hooks\": {\"PostToolUse\": {}}}", &["tool"], "is no list"),
+        ("{\"hooks\": 3}", &["tool"], "is no table"),
+        ("{}", &["stop"], "none is named"),
+    ] {
+        let place = with_settings("claude", settings);
+        let run = place.run(&[&["hook", "install", "--agent", "claude"], arguments].concat());
+        assert_eq!(run.code, 2, "{}", run.output);
+        assert!(run.errors.contains(said), "{}", run.errors);
+        assert_eq!(text(&place, "claude"), settings);
+    }
+    let run = Place::new().run(&["hook", "install", "--agent", "codex", "compact"]);
+    assert_eq!(run.code, 2);
+    assert!(run.errors.contains("Codex has no hook for `compact`"), "{}", run.errors);
+}

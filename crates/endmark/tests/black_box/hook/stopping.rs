@@ -1,0 +1,99 @@
+//! `hook stop`: an agent is held to its artifact, so often and no more.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{AGENTS, answer, hook, recorded};
+use crate::run::Place;
+
+const WHOLE: &str = "# Report\n\nAll of it is done.\n";
+
+#[test]
+fn an_agent_goes_on_until_its_artifact_is_whole() {
+    for agent in AGENTS {
+        let place =
+            Place::new().with_file("t.md", "---\nsuccessCriteria:\n  requiredSections: [Risks]\n---\n");
+        let event = recorded(&place, agent, 1);
+        let arguments = ["stop", "--agent", agent, "--artifact", "report.md", "--template", "t.md"];
+        let word = if agent == "gemini" { "deny" } else { "block" };
+
+        let missing = answer(&hook(&place, &arguments, &event));
+        assert_eq!(missing["decision"], word);
+        let reason = missing["reason"].as_str().unwrap();
+        assert!(reason.contains("`report.md`") && reason.contains("attempt 1 of 3"), "{reason}");
+        assert!(reason.contains("the last message was: Done."), "{reason}");
+
+        fs::write(place.path().join("report.md"), "# Report\n\nTBD\n").unwrap();
+        let stub = answer(&hook(&place, &arguments, &event));
+        let reason = stub["reason"].as_str().unwrap();
+        assert!(
+            reason.contains("attempt 2 of 3") && reason.contains("placeholder: line 3, `TBD`"),
+            "{reason}"
+        );
+        assert!(reason.contains("section_missing"), "{reason}");
+
+        fs::write(place.path().join("report.md"), format!("{WHOLE}\n## Risks\n\nThere are none.\n")).unwrap();
+        let whole = hook(&place, &arguments, &event);
+        assert_eq!((whole.output.as_str(), whole.errors.as_str()), ("", ""), "{agent}");
+    }
+}
+
+#[test]
+fn at_the_ceiling_it_is_let_go_and_that_is_said_and_recorded() {
+    let place = Place::new();
+    let event = recorded(&place, "claude", 1);
+    let arguments = ["stop", "--agent", "claude", "--artifact", "report.md", "--attempts", "2"];
+    assert_eq!(answer(&hook(&place, &arguments, &event))["decision"], "block");
+    for _ in 0..2 {
+        let released = hook(&place, &arguments, &event);
+        let said = answer(&released);
+        assert!(said.get("decision").is_none(), "{said}");
+        let message = said["systemMessage"].as_str().unwrap();
+        assert!(
+            message.contains("not finished after attempt 2 of 2") && message.contains("CONTEXT_EXHAUSTION"),
+            "{message}"
+        );
+        assert!(released.errors.contains("not finished"), "{}", released.errors);
+    }
+    let folder = place.path().join(".local/state/endmark/hooks");
+    let records: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    let [record] = &records[..] else { panic!("{records:?}") };
+    let record: serde_json::Value = serde_json::from_str(record).unwrap();
+    assert_eq!((&record["state"], &record["attempts"]), (&json!("released"), &json!(2)));
+
+    // Another session has tries of its own.
+    let mut other = event.clone();
+    other["session_id"] = json!("another");
+    assert_eq!(answer(&hook(&place, &arguments, &other))["decision"], "block");
+}
+
+#[test]
+fn attempts_that_change_nothing_are_not_repeated() {
+    let place = Place::new().with_file("report.md", "# Report\n\nTBD\n");
+    let event = recorded(&place, "codex", 1);
+    let arguments = ["stop", "--agent", "codex", "--artifact", "report.md", "--attempts", "8"];
+    let mut held = 0;
+    let said = loop {
+        let said = answer(&hook(&place, &arguments, &event));
+        if said.get("decision").is_none() {
+            break said;
+        }
+        held += 1;
+    };
+    assert_eq!(held, 2);
+    assert!(said["systemMessage"].as_str().unwrap().contains("STALLED"), "{said}");
+}
+
+#[test]
+fn what_still_runs_for_the_agent_is_waited_for() {
+    let place = Place::new();
+    let mut event = recorded(&place, "claude", 1);
+    event["background_tasks"] = json!([{"id": "b1"}]);
+    assert_eq!(hook(&place, &["stop", "--agent", "claude", "--artifact", "report.md"], &event).output, "");
+}
