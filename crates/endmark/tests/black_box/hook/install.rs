@@ -40,7 +40,7 @@ fn what_is_installed_comes_out_again_byte_for_byte() {
             "{{\n  // mine\n  \"theme\": \"dark\",\n  \"hooks\": {{\n    \"{tool}\": [\n      {{\n        \"matcher\": \"x\",\n        \
              \"hooks\": [{{\"type\": \"command\", \"command\": \"lint\"}}]\n      }}\n    ]\n  }}\n}}\n"
         );
-        for found in [others.as_str(), "{\n  \"theme\": \"dark\"\n}\n", "{}\n"] {
+        for found in [others.as_str(), "{\n  \"theme\": \"dark\"\n}\n"] {
             let place = with_settings(agent, found);
             let install =
                 ["hook", "install", "--agent", agent, "tool", "stop", "--artifact", "the report.md"];
