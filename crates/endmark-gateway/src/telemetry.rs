@@ -4,7 +4,7 @@
 //! Names follow the semantic conventions of OpenTelemetry for HTTP and for generative models. No text of a
 //! conversation, no header, no query and no message of an upstream is in them.
 
-use endmark_core::{Ending, Judgement, Stop};
+use endmark_recovery::{Ending, Judgement, Stop};
 use endmark_store::CallStarted;
 use endmark_wire::format::WireFormat;
 use endmark_wire::reply::Usage;

@@ -6,8 +6,9 @@ pub(crate) use kept::first_lost;
 
 use std::fmt::Write as _;
 
-use crate::detect::detect;
-use crate::{Format, Open, SchemaProblem, Truncation, Verdict};
+use crate::SchemaProblem;
+use endmark_text::detect::detect;
+use endmark_text::{Format, Open, Truncation, Verdict};
 
 /// The most problems a prompt lists; a model that mends these mends the others with them.
 const MAX_PROBLEMS: usize = 20;

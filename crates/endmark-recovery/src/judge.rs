@@ -1,6 +1,8 @@
 //! Whether a reply is whole, cut, or none of Endmark's business: the table of PC-8 as one function.
 
-use crate::{Ending, Stop, Verdict};
+use endmark_text::Verdict;
+
+use crate::{Ending, Stop};
 
 /// The kinds of cut (PC-8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

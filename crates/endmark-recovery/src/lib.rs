@@ -36,6 +36,3 @@ pub use stitch::{
     continue_shown, merge_chunks, stitch,
 };
 pub use validate::{SchemaProblem, Validate};
-
-// What every room here reads texts with.
-use endmark_text::{Format, Open, Truncation, UnfinishedKind, Verdict, detect};

@@ -16,7 +16,8 @@ mod prompts {
 }
 
 mod merging {
-    use crate::{AskedFrom, Format, MergeError, Merged, Outcome, Stitched, merge_chunks, stitch};
+    use crate::{AskedFrom, MergeError, Merged, Outcome, Stitched, merge_chunks, stitch};
+    use endmark_text::Format;
 
     fn merge(initial: &str, continuation: &str, from: AskedFrom) -> Result<Merged, MergeError> {
         merge_chunks(initial, continuation, &Format::Json, from)
@@ -100,9 +101,10 @@ mod merging {
 
 mod resuming {
     use crate::{
-        AskFailure, AskedFrom, Ending, ExhaustedCause, Format, Join, Reply, ResumeOutcome, ResumePolicy,
-        Stop, resume_if_truncated,
+        AskFailure, AskedFrom, Ending, ExhaustedCause, Join, Reply, ResumeOutcome, ResumePolicy, Stop,
+        resume_if_truncated,
     };
+    use endmark_text::Format;
 
     type Answer = Result<(Reply, Join), AskFailure>;
 

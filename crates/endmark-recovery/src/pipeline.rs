@@ -9,12 +9,12 @@ pub use outcome::{
 };
 
 use crate::correction::{closed_for_validation, first_lost, in_stable_order, malformation};
-use crate::detect::detect;
 use crate::{
-    AskFailure, CutKind, Ending, Format, Join, Judgement, PieceRecord, PieceRole, Reply, Resume,
-    ResumeExhausted, ResumeOutcome, ResumeStep, SchemaProblem, Seam, Validate, Verdict,
-    build_correction_prompt, extract_json, judge,
+    AskFailure, CutKind, Ending, Join, Judgement, PieceRecord, PieceRole, Reply, Resume, ResumeExhausted,
+    ResumeOutcome, ResumeStep, SchemaProblem, Seam, Validate, build_correction_prompt, extract_json, judge,
 };
+use endmark_text::detect::detect;
+use endmark_text::{Format, Verdict};
 
 /// Says what is wrong with a document, and may be shared with other threads.
 type Validator = Box<dyn Validate + Send + Sync>;

@@ -1,6 +1,6 @@
 //! The prompt that asks a model for the rest of its cut reply (PC-3).
 
-use crate::Format;
+use endmark_text::Format;
 
 /// Stands for the last valid token in a configured prompt; required.
 pub const TOKEN_PLACEHOLDER: &str = "{last_valid_token}";

@@ -52,7 +52,7 @@ pub(crate) use fence::is_fence_line;
 pub(crate) use proven::merge_proven;
 pub(crate) use talk::{announces, speaks_of_the_reply};
 
-use crate::{Format, Verdict};
+use endmark_text::{Format, Verdict};
 
 use evidence::Weighed;
 use joint::{Asked, Joint};

@@ -567,7 +567,7 @@ mod tests {
     #[test]
     fn the_formats_that_can_be_typed_are_the_cores() {
         for name in FORMATS {
-            assert_eq!(endmark_core::Format::parse(name, Some("∎")).unwrap().name(), name);
+            assert_eq!(endmark_text::Format::parse(name, Some("∎")).unwrap().name(), name);
         }
     }
 }

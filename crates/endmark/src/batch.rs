@@ -5,8 +5,8 @@ use std::io::{self, BufWriter, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use endmark_core::detect::detect;
-use endmark_core::{Format, Verdict};
+use endmark_text::detect::detect;
+use endmark_text::{Format, Verdict};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use endmark_core::check_prompt_template;
+use endmark_recovery::check_prompt_template;
 use serde::Serialize;
 use serde_json::Value;
 

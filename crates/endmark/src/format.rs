@@ -1,6 +1,6 @@
 //! From the names of formats to formats.
 
-use endmark_core::{Format, FormatError};
+use endmark_text::{Format, FormatError};
 
 use crate::arguments::FormatArguments;
 use crate::error::CommandError;

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use endmark_core::Ending;
+use endmark_recovery::Ending;
 use hyper::body::Body;
 use tokio::time::Instant;
 

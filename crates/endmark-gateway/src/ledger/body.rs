@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
-use endmark_core::Ending;
+use endmark_recovery::Ending;
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::call::Call;

@@ -1,6 +1,6 @@
 //! How requests and calls ended, as plain values.
 
-use endmark_core::{Ending, Judgement, Stop};
+use endmark_recovery::{Ending, Judgement, Stop};
 use endmark_wire::reply::Usage;
 
 use crate::reply::Outcome;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use endmark_core::Ending;
+use endmark_recovery::Ending;
 use endmark_store::CallStarted;
 use endmark_wire::format::WireFormat;
 use endmark_wire::reply::Usage;

@@ -1,6 +1,6 @@
 //! What one request costs: its own tokens and those of the continuations.
 
-use endmark_core::Ending;
+use endmark_recovery::Ending;
 use endmark_wire::reply::Usage;
 
 use super::allowance::Allowance;

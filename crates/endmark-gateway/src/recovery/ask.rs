@@ -7,7 +7,7 @@ mod room;
 mod showing;
 
 use bytes::Bytes;
-use endmark_core::{
+use endmark_recovery::{
     AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, Join, Reply, ResumeAsk, Shown, Stop, Strategy,
     Wanted,
 };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use endmark_core::{Ending, Stop};
+use endmark_recovery::{Ending, Stop};
 use endmark_wire::reply::{Choice, Continuation as Further, ToolCall, Usage};
 use endmark_wire::sse;
 use http::Response;

@@ -1,6 +1,6 @@
 //! Drives the core's pipeline: it says what to ask, this asks.
 
-use endmark_core::{Pipeline, PipelineOutcome, PipelineStep};
+use endmark_recovery::{Pipeline, PipelineOutcome, PipelineStep};
 
 use super::ask::{Asker, Unanswered};
 use crate::reply::{ClientGone, Flow};

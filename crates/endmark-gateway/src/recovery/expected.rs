@@ -1,7 +1,8 @@
 //! What is known beforehand of the answer to a further call.
 
-use endmark_core::{Format, Join, Shown};
+use endmark_recovery::{Join, Shown};
 use endmark_store::Purpose;
+use endmark_text::Format;
 use endmark_wire::reply::{Choice, ToolCall};
 use serde::de::IgnoredAny;
 use serde_json::Value;

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
-use endmark_core::detect::Detector;
-use endmark_core::{
-    CutKind, Ending, Evidence, Format, Judgement, PieceRecord, PieceRole, Pipeline, PipelineOutcome,
-    PipelinePolicy, PipelineResult, ResumePolicy, Stop, Validate, Verdict, judge,
+use endmark_recovery::{
+    CutKind, Ending, Evidence, Judgement, PieceRecord, PieceRole, Pipeline, PipelineOutcome, PipelinePolicy,
+    PipelineResult, ResumePolicy, Stop, Validate, judge,
 };
+use endmark_text::detect::Detector;
+use endmark_text::{Format, Verdict};
 
 use super::account::Account;
 use super::ask::{Asker, has_room_to_restart};

@@ -1,7 +1,7 @@
 //! What became of one part of a reply.
 
 use bytes::Bytes;
-use endmark_core::CutKind;
+use endmark_recovery::CutKind;
 
 use super::suspect::Following;
 use crate::reply::Outcome;

@@ -1,8 +1,9 @@
 //! Handing on a continuation while it is still coming.
 
-use endmark_core::detect::Detector;
-use endmark_core::stitch::{Certain, StitchStream};
-use endmark_core::{AskedFrom, Format, Join, PromptedStream};
+use endmark_recovery::stitch::{Certain, StitchStream};
+use endmark_recovery::{AskedFrom, Join, PromptedStream};
+use endmark_text::Format;
+use endmark_text::detect::Detector;
 
 use super::expected::Expected;
 use crate::reply::{ClientGone, Flow};

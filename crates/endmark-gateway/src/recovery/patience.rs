@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use endmark_core::failover::{pause, wait_as_told};
+use endmark_recovery::failover::{pause, wait_as_told};
 use tokio::time::Instant;
 
 /// So many tries follow one another as soon as a server that was started anew may be there; what is not there by

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use endmark_core::{CutKind, PieceRecord};
+use endmark_recovery::{CutKind, PieceRecord};
 use endmark_store::{CutId, CutSettled, CutStarted, FinalStatus, Piece, Recorder, StoreError};
 use tokio::task::JoinHandle;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use endmark_core::{SchemaProblem, Validate};
+use endmark_recovery::{SchemaProblem, Validate};
 use serde_json::Value;
 
 /// A compiled JSON Schema. References are resolved inside it alone: nothing is ever fetched.

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use endmark_core::Ending;
-use endmark_core::failover::Finishing;
+use endmark_recovery::Ending;
+use endmark_recovery::failover::Finishing;
 use endmark_wire::request::Request;
 
 use super::case::Case;

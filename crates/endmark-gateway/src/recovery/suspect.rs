@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use endmark_core::{Ending, Format, Judgement, Reply, Stop, Validate};
+use endmark_recovery::{Ending, Judgement, Reply, Stop, Validate};
+use endmark_text::Format;
 use endmark_wire::reply::{Continuation, ToolCall};
 
 use super::mend::{Judged, judgement};

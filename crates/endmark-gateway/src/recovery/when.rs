@@ -1,6 +1,6 @@
 //! When a cut reply is resumed (PC-9).
 
-use endmark_core::CutKind;
+use endmark_recovery::CutKind;
 
 use crate::settings::Mode;
 

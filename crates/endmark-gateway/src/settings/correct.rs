@@ -1,6 +1,6 @@
 //! What corrections of a reply's form may do.
 
-use endmark_core::MAX_CORRECTION_ATTEMPTS;
+use endmark_recovery::MAX_CORRECTION_ATTEMPTS;
 
 /// What corrections of a reply's form may do (PC-6).
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use endmark_core::{MAX_RESUME_ATTEMPTS, OnAmbiguous, Strategies};
+use endmark_recovery::{MAX_RESUME_ATTEMPTS, OnAmbiguous, Strategies};
 
 /// When and how cut replies are resumed (PC-9).
 #[derive(Debug, Clone)]

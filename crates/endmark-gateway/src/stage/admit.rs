@@ -5,7 +5,7 @@ mod destinations;
 
 use std::sync::Arc;
 
-use endmark_core::Format;
+use endmark_text::Format;
 use endmark_wire::format::Found;
 use endmark_wire::request as wire;
 use http::request::Parts;

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use endmark_core::failover::{Admission, Circuit, RetryBudget};
+use endmark_recovery::failover::{Admission, Circuit, RetryBudget};
 
 use crate::settings::Settings;
 

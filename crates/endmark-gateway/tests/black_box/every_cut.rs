@@ -9,8 +9,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use endmark_core::detect::Detector;
-use endmark_core::{Ending, Evidence, Format, Judgement, Stop, judge};
+use endmark_recovery::{Ending, Evidence, Judgement, Stop, judge};
+use endmark_text::Format;
+use endmark_text::detect::Detector;
 use endmark_wire::format::named;
 use endmark_wire::reply::Choice;
 use endmark_wire::request::{Address, Request};

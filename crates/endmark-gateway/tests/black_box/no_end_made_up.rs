@@ -1,7 +1,7 @@
 //! What looks like the end of a reply and is none, and what only lives beside it.
 
-use endmark_core::Strategies;
 use endmark_gateway::Mode;
+use endmark_recovery::Strategies;
 use serde_json::json;
 use testkit::{Answer, Dialect, Fault, Request, Script};
 

@@ -1,8 +1,8 @@
 //! What further calls cost is told, also where nothing of their answers could be used.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use endmark_core::Strategies;
 use endmark_gateway::Mode;
+use endmark_recovery::Strategies;
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Script};
 

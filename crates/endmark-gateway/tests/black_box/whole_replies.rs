@@ -1,7 +1,7 @@
 //! Replies that come as a whole: cut ones are made whole, others pass byte for byte.
 
-use endmark_core::OnAmbiguous;
 use endmark_gateway::Mode;
+use endmark_recovery::OnAmbiguous;
 use endmark_store::FinalStatus;
 use serde_json::json;
 use testkit::{

@@ -1,7 +1,7 @@
 //! A cut call gets the arguments of no other call, whatever the upstream answers where it is asked for the rest.
 
-use endmark_core::Strategies;
 use endmark_gateway::Mode;
+use endmark_recovery::Strategies;
 use testkit::{Answer, Dialect, Received, Script};
 
 use crate::support::Endmark;

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use endmark_text::{CompleteError, complete};
+use endmark_text::{Format, UnfinishedKind};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::stitch::is_same_value;
-use crate::{Format, UnfinishedKind};
 
 /// Deeper documents are not compared: `serde_json` reads none.
 const MOST_LEVELS: usize = 120;

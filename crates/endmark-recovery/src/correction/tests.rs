@@ -1,8 +1,9 @@
+use endmark_text::Format;
+use endmark_text::detect::detect;
 use proptest::prelude::*;
 
 use super::{build_correction_prompt, closed_for_validation, extract_json, malformation};
-use crate::detect::detect;
-use crate::{Format, SchemaProblem};
+use crate::SchemaProblem;
 
 fn problem(path: &str, message: &str) -> SchemaProblem {
     SchemaProblem { path: path.to_owned(), message: message.to_owned() }

@@ -1,5 +1,7 @@
+use endmark_text::{Truncation, Verdict};
+
 use super::{CutKind, Evidence, Judgement, judge};
-use crate::{Ending, Stop, Truncation, Verdict};
+use crate::{Ending, Stop};
 
 const WHOLE: Judgement = Judgement::Whole { disclosed: false };
 const DISCLOSED: Judgement = Judgement::Whole { disclosed: true };

@@ -1,10 +1,11 @@
+use endmark_text::Format;
 use proptest::prelude::*;
 
 use super::{Pipeline, PipelineOutcome, PipelinePolicy, PipelineResult, PipelineStep};
 use crate::resume::tests_support::{answer, behaviour, cut_document};
 use crate::{
-    AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, ExhaustedCause, Format, Join, Judgement,
-    PieceRole, Reply, ResumePolicy, SchemaProblem, Stop, Validate,
+    AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, ExhaustedCause, Join, Judgement, PieceRole, Reply,
+    ResumePolicy, SchemaProblem, Stop, Validate,
 };
 
 /// Demands fields by name, and says so in reverse order.

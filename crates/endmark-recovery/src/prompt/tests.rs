@@ -1,7 +1,7 @@
+use endmark_text::Format;
 use proptest::prelude::*;
 
 use super::{PromptTemplateError, build_resume_prompt, check_prompt_template};
-use crate::Format;
 
 const JSON_INSTRUCTION: &str = "Continue the JSON payload from the last valid token. Output ONLY the remaining JSON. Do not repeat any content before the last valid token.";
 

@@ -1,7 +1,8 @@
 //! The same loop for programs that await their model (PC-5).
 
+use endmark_text::Format;
+
 use super::{AskFailure, Join, Reply, Resume, ResumeAsk, ResumeOutcome, ResumePolicy, ResumeStep};
-use crate::Format;
 
 /// [`resume_if_truncated`](crate::resume_if_truncated) for a function that is awaited (PC-5). It needs no particular runtime,
 /// and its future is `Send` where that of `ask` is.

@@ -1,8 +1,10 @@
 //! The text of a cut reply as far as it is joined, and what was received and fitted nowhere (PC-5).
 
-use crate::detect::detect;
+use endmark_text::detect::detect;
+use endmark_text::{Format, Verdict};
+
 use crate::stitch::{continue_message, continue_shown, merge_chunks, merge_unfinished};
-use crate::{AskedFrom, Format, Join, MergeError, Merged, Seam, SeamStyle, Verdict};
+use crate::{AskedFrom, Join, MergeError, Merged, Seam, SeamStyle};
 
 /// What a server leaves where it cut through a character.
 const CUT_CHARACTER: char = char::REPLACEMENT_CHARACTER;

@@ -1,8 +1,9 @@
 //! The answer to a prompt on its way: what of it is certain to belong to the text (PC-9).
 
+use endmark_text::Format;
+
 use super::proof::{Proof, Question};
 use super::shown::Shown;
-use crate::Format;
 use crate::stitch::{Certain, StitchStream, is_fence_line};
 
 /// The answer to a prompt while it comes: it flows once it proved its seam (PC-4, PC-9).

@@ -1,12 +1,14 @@
 //! The machine: it is fed replies, and answers what to ask next (PC-5).
 
+use endmark_text::Format;
+
 use super::body::Body;
 use super::placing::Earlier;
 use super::shown::{BackUp, Shown, back_up};
 use super::{Strategy, Wanted};
 use crate::{
-    AskFailure, CutKind, Ending, ExhaustedCause, Format, Join, Judgement, PieceRecord, PieceRole, Reply,
-    ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, build_resume_prompt,
+    AskFailure, CutKind, Ending, ExhaustedCause, Join, Judgement, PieceRecord, PieceRole, Reply, ResumeAsk,
+    ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, build_resume_prompt,
 };
 
 /// How many ways of asking may be refused in a row, where the policy does not allow more attempts than

@@ -1,12 +1,14 @@
 //! Places the answer to a prompt: where it proves its seam, where it goes on from the cut all the same, and where neither is
 //! certain (PC-4).
 
+use endmark_text::Format;
+use endmark_text::detect::Detector;
+
 use super::body::{Body, Refusal};
 use super::proof::{Proof, Question};
 use super::weight::has_unspaced;
-use crate::detect::Detector;
 use crate::stitch::{merge_proven, speaks_of_the_reply};
-use crate::{AskedFrom, Format, Join, MergeError, Merged, Seam, SeamStyle};
+use crate::{AskedFrom, Join, MergeError, Merged, Seam, SeamStyle};
 
 /// So many bytes are the same by no coincidence.
 const ALIKE_BYTES: usize = 24;

@@ -5,12 +5,14 @@
 //! where the answer joins is known, and the white space there as well. What is repeated is compared with white space,
 //! quotation marks, dashes and Markdown's signs of emphasis alike; the bytes that were received stay.
 
+use endmark_text::Format;
+use endmark_text::detect::detect;
+
 use super::recited::recites;
 use super::shown::Shown;
 use super::weight::{TELLING, TELLING_IN_DOUBT, weight};
-use crate::detect::detect;
+use crate::AskedFrom;
 use crate::stitch::{announces, is_fence_line};
-use crate::{AskedFrom, Format};
 
 /// An answer is looked through for what is repeated up to so many bytes: announcements are not longer.
 const ANNOUNCEMENT_LIMIT_BYTES: usize = 600;
@@ -256,7 +258,7 @@ impl Question<'_> {
 
     fn is_between_tokens(&self) -> bool {
         matches!(self.format, Format::Json | Format::Jsonl) && {
-            let mut detector = crate::detect::Detector::new(self.format);
+            let mut detector = endmark_text::detect::Detector::new(self.format);
             detector.push(self.so_far.as_bytes());
             // A space can go on behind a string's opening quote, and a raw line break cannot.
             detector.push(b"\n");

@@ -1,7 +1,9 @@
 //! What a driver feeds to the machines: replies as they were received, and calls that failed.
 
+use endmark_text::Verdict;
+
 use crate::judge::is_at_limit;
-use crate::{AskedFrom, Ending, Evidence, Stop, Verdict};
+use crate::{AskedFrom, Ending, Evidence, Stop};
 
 /// One reply, or one continuation, as the driver received it.
 #[derive(Debug, Clone, PartialEq, Eq)]

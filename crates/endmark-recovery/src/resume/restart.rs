@@ -1,8 +1,10 @@
 //! Takes the answer to the same request asked anew, after no rest could be joined (PC-5).
 
+use endmark_text::{Format, Verdict};
+
 use super::body::Body;
 use super::{Resume, why};
-use crate::{CutKind, ExhaustedCause, Format, Judgement, PieceRole, Reply, Verdict, judge};
+use crate::{CutKind, ExhaustedCause, Judgement, PieceRole, Reply, judge};
 
 impl Resume {
     /// Takes all of the reply anew: only where it is whole, and begins with what the client has.

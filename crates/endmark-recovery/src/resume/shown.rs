@@ -5,8 +5,8 @@
 mod json;
 
 use super::weight::{TELLING, TELLING_IN_DOUBT, weight};
-use crate::Format;
-use crate::detect::detect;
+use endmark_text::Format;
+use endmark_text::detect::detect;
 
 /// Signs behind which a clause begins without any white space, in scripts that have none between words.
 const CLAUSE_ENDS: [char; 7] = ['。', '，', '、', '！', '？', '；', '：'];

@@ -1,8 +1,9 @@
+use endmark_text::Format;
+
 use super::{Resume, resume_if_truncated};
 use crate::{
-    AskFailure, AskedFrom, CutKind, Ending, ExhaustedCause, Format, Join, Judgement, OnAmbiguous, PieceRole,
-    Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, SeamStyle, Stop,
-    Wanted,
+    AskFailure, AskedFrom, CutKind, Ending, ExhaustedCause, Join, Judgement, OnAmbiguous, PieceRole, Reply,
+    ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, SeamStyle, Stop, Wanted,
 };
 
 mod answers;

@@ -1,5 +1,7 @@
 //! What a reply means for a resume: a first one, and a continuation (PC-5).
 
+use endmark_text::Verdict;
+
 use super::body::{Refusal, without_cut_character};
 use super::machine::{Doubt, Refused};
 use super::placing::Earlier;
@@ -9,7 +11,7 @@ use super::{Resume, why};
 use crate::resume::body::Body;
 use crate::{
     CutKind, Ending, ExhaustedCause, Join, Judgement, Merged, OnAmbiguous, PieceRecord, PieceRole, Reply,
-    ResumeOutcome, ResumeStep, Verdict, judge,
+    ResumeOutcome, ResumeStep, judge,
 };
 
 impl Resume {

@@ -1,6 +1,8 @@
 //! The sentences that say why a piece was judged as it was, for the log and for people.
 
-use crate::{CutKind, Ending, Format, Judgement, Reply, Stop, Verdict};
+use endmark_text::{Format, Verdict};
+
+use crate::{CutKind, Ending, Judgement, Reply, Stop};
 
 /// Why a text was judged so, with this reply as its last piece.
 pub(super) fn judged(judgement: Judgement, reply: &Reply, grammar: Option<(&Format, &Verdict)>) -> String {

@@ -1,6 +1,6 @@
 //! Several continuations in a row: the answer of `endmark stitch` (PC-4, PC-5).
 
-use crate::Format;
+use endmark_text::Format;
 
 use super::chain::{self, Chained};
 use super::{AskedFrom, MergeError, Seam, merge_chunks};
@@ -111,15 +111,15 @@ fn one_by_one(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
         };
         return failed(text, seams, error);
     }
-    let verdict = verdict.unwrap_or_else(|| crate::detect::detect(text.as_bytes(), format).verdict);
+    let verdict = verdict.unwrap_or_else(|| endmark_text::detect::detect(text.as_bytes(), format).verdict);
     let error = match &verdict {
-        crate::Verdict::Whole => None,
+        endmark_text::Verdict::Whole => None,
         // Text is joined as far as it goes: nothing says where it ends, and nothing can be open in it.
-        crate::Verdict::Truncated(_) if *format == Format::Text => None,
-        crate::Verdict::Truncated(_) => {
+        endmark_text::Verdict::Truncated(_) if *format == Format::Text => None,
+        endmark_text::Verdict::Truncated(_) => {
             Some(StitchError { code: "still_truncated", message: "the text is not at its end".to_owned() })
         }
-        crate::Verdict::Malformed { index, reason } => {
+        endmark_text::Verdict::Malformed { index, reason } => {
             text.truncate(text.floor_char_boundary(*index));
             Some(StitchError { code: "malformed", message: format!("malformed at byte {index}: {reason}") })
         }

@@ -3,7 +3,7 @@
 //! Each way to join the parts so far is a path, and costs what its seams cost. The next part is joined to all of
 //! them; a path that it does not fit dies, and one that it fits well is the likelier for it.
 
-use crate::{Format, Verdict};
+use endmark_text::{Format, Verdict};
 
 use super::evidence::grammar::{
     HAIR, NOT_AT_ITS_END, SETTLED_BY_A_HAIR, SETTLED_BY_A_WORD, SETTLED_SLIGHTLY,
@@ -65,7 +65,7 @@ pub(super) fn follow(
     format: &Format,
     from: AskedFrom,
 ) -> Option<Chained> {
-    let verdict = crate::detect::detect(initial.as_bytes(), format).verdict;
+    let verdict = endmark_text::detect::detect(initial.as_bytes(), format).verdict;
     let first = Path {
         text: initial.to_owned(),
         verdict,
@@ -236,7 +236,7 @@ fn behind_space(path: Path, space: &str, format: &Format, from: AskedFrom) -> Ve
     let mut found = Vec::new();
     if is_content {
         let text = [path.text.as_str(), space].concat();
-        let verdict = crate::detect::detect(text.as_bytes(), format).verdict;
+        let verdict = endmark_text::detect::detect(text.as_bytes(), format).verdict;
         let mut seams = path.seams.clone();
         let style = SeamStyle::Exact;
         seams.push(Seam { style, dropped_bytes: 0, ..empty_seam(&path, space) });

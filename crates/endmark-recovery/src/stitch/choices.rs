@@ -1,10 +1,11 @@
 //! What a seam in doubt may give: the candidates, for people to choose from (PC-4).
 
+use endmark_text::{Format, Verdict};
+
 use super::evidence::weight;
 use super::joint::Joint;
 use super::seam::{AskedFrom, Merged};
 use super::{is_same_value, survivor, weighed};
-use crate::{Format, Verdict};
 
 /// So many candidates are shown at most.
 const MOST: usize = 4;

@@ -64,8 +64,8 @@ fn begun<'a>(joint: &Joint<'a>) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::Format;
     use crate::stitch::{AskedFrom, MergeError, Merged, merge_chunks};
+    use endmark_text::Format;
 
     const BEFORE: &str = r#"{"title": "A day at the sea", "text": "We had a coffee at the caf"#;
     const BEHIND: &str = r#" and went home."}"#;

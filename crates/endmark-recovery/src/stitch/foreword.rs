@@ -277,8 +277,8 @@ fn looks_like_code(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Format;
     use crate::stitch::AskedFrom;
+    use endmark_text::Format;
 
     fn ends(continuation: &str, in_text: bool) -> Vec<&str> {
         let initial = if in_text { "{\"a\": \"San Fran" } else { "{\"a\": [1, 2" };

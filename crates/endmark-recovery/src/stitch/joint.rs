@@ -3,8 +3,8 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 
-use crate::detect::Detector;
-use crate::{Format, Verdict};
+use endmark_text::detect::Detector;
+use endmark_text::{Format, Verdict};
 
 use super::fence;
 use super::overlap::Ends;

@@ -1,7 +1,7 @@
 //! In JSON, the ways a continuation can open before its part of the text begins, one after the other undone:
 //! announcement, fence, dots, whitespace.
 
-use crate::Verdict;
+use endmark_text::Verdict;
 
 use super::foreword::{Foreword, forewords};
 use super::joint::Joint;

@@ -133,7 +133,7 @@ pub(super) fn is_remark(mut rest: &str) -> bool {
 
 /// Whether a text is a beginning of JSON.
 pub(super) fn begins_json(text: &str) -> bool {
-    let mut detector = crate::detect::Detector::new(&crate::Format::Json);
+    let mut detector = endmark_text::detect::Detector::new(&endmark_text::Format::Json);
     detector.push(text.as_bytes());
     !detector.is_malformed()
 }

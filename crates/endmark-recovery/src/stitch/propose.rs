@@ -1,6 +1,6 @@
 //! Candidate seams in JSON: every way of joining the two parts that has a story, with what the story costs.
 
-use crate::Format;
+use endmark_text::Format;
 
 use super::candidate::Candidate;
 use super::escape;

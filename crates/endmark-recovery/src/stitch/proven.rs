@@ -3,12 +3,13 @@
 //! Who proved the seam did as asked, so the end of the answer is the end of the text. Left out is what a fence of the answer's
 //! own does not enclose, and what speaks to the reader behind a text that never does.
 
+use endmark_text::{Format, Verdict};
+
 use super::candidate::Candidate;
 use super::joint::{Asked, Joint};
 use super::opening::Opening;
 use super::seam::{AskedFrom, MergeError, Merged, SeamStyle};
 use super::{fence, no_seam, plain, rejected, rows, survivor};
-use crate::{Format, Verdict};
 
 /// Joins a cut text with what is proven to follow it, `before` which the answer has words or a fence of its own. Behind the end
 /// of the text that fence may be closed, or a remark stand, unless the answer `is_cut` itself.

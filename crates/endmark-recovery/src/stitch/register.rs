@@ -4,9 +4,8 @@
 //! The weights are those of two logistic regressions, in `bench/register`: how often each piece of a line stands in
 //! a bank of such lines and in lines of texts, and what form they have in joined pairs.
 
+use endmark_text::Format;
 use memchr::memmem;
-
-use crate::Format;
 
 use super::fence;
 use super::joint::{Asked, Joint};

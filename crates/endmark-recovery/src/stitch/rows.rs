@@ -1,9 +1,10 @@
 //! Rows of JSON Lines: each has a line of its own, also where the line break was lost at the seam or added there.
 
+use endmark_text::Format;
+use endmark_text::detect::Detector;
+
 use super::joint::Joint;
 use super::survivor::Survivor;
-use crate::Format;
-use crate::detect::Detector;
 
 /// So many lines before the seam are looked at.
 const MOST_LINES: usize = 20;
@@ -72,8 +73,8 @@ fn are_lines(kept: &str, rest: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::Format;
     use crate::stitch::{AskedFrom, merge_chunks};
+    use endmark_text::Format;
 
     fn joined(initial: &str, continuation: &str) -> String {
         merge_chunks(initial, continuation, &Format::Jsonl, AskedFrom::Cut).unwrap().text

@@ -1,6 +1,6 @@
 //! What stitching answers with: the seam, the merged text, and the reasons not to merge (PC-4).
 
-use crate::Verdict;
+use endmark_text::Verdict;
 
 /// Where the model was asked to go on (PC-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -7,7 +7,7 @@
 
 mod proven;
 
-use crate::{Format, Verdict};
+use endmark_text::{Format, Verdict};
 
 use super::joint::{Asked, Joint, Readings};
 use super::seam::{AskedFrom, SeamStyle};

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::detect::Detector;
-use crate::{Format, Verdict};
+use endmark_text::detect::Detector;
+use endmark_text::{Format, Verdict};
 
 use super::candidate::Candidate;
 use super::joint::Joint;

@@ -1,9 +1,10 @@
 //! The end of what has come behind a settled seam: how much of it is certain to belong to the text, and is no
 //! closing fence or remark (PC-9).
 
+use endmark_text::Format;
+use endmark_text::detect::Detector;
+
 use super::plain;
-use crate::Format;
-use crate::detect::Detector;
 
 /// Of a text without an end of its own, so many bytes at its end may be remarks.
 const HELD: usize = plain::MOST_LEFT_OUT;

@@ -1,9 +1,10 @@
 //! Whether an answer speaks to its reader about the reply, rather than being the rest of it (PC-4).
 
+use endmark_text::Format;
+
 use super::joint::Joint;
 use super::register::{self, Around};
 use super::seam::AskedFrom;
-use crate::Format;
 
 /// From here on an answer reads as one of its own, as a remark about the text, and as words in front of its rest, in bits.
 const ANSWERS: f64 = 1.5;

@@ -7,9 +7,9 @@ mod state;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use endmark_core::detect::detect;
-use endmark_core::{Detection, Format, InToken, Open, Verdict};
 use endmark_envelope::Warning;
+use endmark_text::detect::detect;
+use endmark_text::{Detection, Format, InToken, Open, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -180,7 +180,7 @@ impl<'a> Report<'a> {
             in_token: truncation.and_then(|truncation| truncation.in_token).map(InToken::name),
             index,
             reason,
-            hint: detection.hint.map(endmark_core::Hint::name),
+            hint: detection.hint.map(endmark_text::Hint::name),
             detected: detection.detected.as_ref().map(Format::name),
             reply: None,
             completed: closing,
@@ -255,7 +255,7 @@ fn shown_places(places: &str) -> String {
 /// How many signs of open brackets are worth reading.
 const SHOWN_SIGNS: usize = 40;
 
-fn signs(truncation: &endmark_core::Truncation) -> String {
+fn signs(truncation: &endmark_text::Truncation) -> String {
     let more = truncation.open.len().saturating_sub(SHOWN_SIGNS);
     let innermost: Vec<Cow<'_, str>> = truncation.open.iter().skip(more).map(Open::sign).collect();
     if more == 0 { innermost.join(" ") } else { format!("{more} more, then {}", innermost.join(" ")) }

@@ -12,8 +12,8 @@ mod sources;
 mod team;
 mod tokens;
 
-use endmark_core::findings::{Position, Remark};
 use endmark_envelope::Warning;
+use endmark_findings::{Position, Remark};
 use serde::Serialize;
 use serde_json::Value;
 

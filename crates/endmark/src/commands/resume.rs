@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use endmark_core::detect::detect;
-use endmark_core::{
-    AskFailure, Ending, Format, Join, Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, Stop,
-    Verdict, resume_if_truncated,
+use endmark_recovery::{
+    AskFailure, Ending, Join, Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, Stop,
+    resume_if_truncated,
 };
+use endmark_text::detect::detect;
+use endmark_text::{Format, Verdict};
 use endmark_wire::openai_chat::{ChatRequest, ChatResponse, Partial, Terms, read_error};
 use endmark_wire::saved::{SavedReply, saved_reply};
 use http::{Request, StatusCode};

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use endmark_core::findings::ResultForm;
 use endmark_envelope::schema::of_answer;
+use endmark_findings::ResultForm;
 use schemars::Schema;
 use serde_json::Value;
 

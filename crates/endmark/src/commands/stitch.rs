@@ -1,7 +1,7 @@
 //! `endmark stitch`: joins the pieces of a reply. (PC-4)
 
-use endmark_core::stitch::{AskedFrom, Merged, Outcome as Stitch, Seam, Stitched, candidates, stitch};
-use endmark_core::{Format, detect::detect};
+use endmark_recovery::stitch::{AskedFrom, Merged, Outcome as Stitch, Seam, Stitched, candidates, stitch};
+use endmark_text::{Format, detect::detect};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

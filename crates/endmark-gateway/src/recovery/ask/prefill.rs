@@ -1,6 +1,6 @@
 //! What an upstream does with an unfinished message, and what is remembered of that.
 
-use endmark_core::{Ending, Join, SeamStyle, Stop, Strategy};
+use endmark_recovery::{Ending, Join, SeamStyle, Stop, Strategy};
 use endmark_wire::ask::PrefillVariant;
 use endmark_wire::format::WireFormat;
 use endmark_wire::openai_chat::Chat;

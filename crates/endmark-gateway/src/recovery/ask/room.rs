@@ -1,6 +1,6 @@
 //! How many tokens a further call may take.
 
-use endmark_core::{AskFailure, CutKind};
+use endmark_recovery::{AskFailure, CutKind};
 
 use super::{Asker, Unanswered};
 use crate::recovery::account::Account;

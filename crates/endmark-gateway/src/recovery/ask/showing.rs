@@ -1,6 +1,6 @@
 //! What an upstream is shown of a part, and what is expected of its answer.
 
-use endmark_core::{Join, ResumeAsk};
+use endmark_recovery::{Join, ResumeAsk};
 use endmark_store::Purpose;
 use endmark_wire::ask::{Partial, Terms, ToolPrefill};
 use endmark_wire::reply::ToolCall;

@@ -1,6 +1,6 @@
 //! What a client demands of its reply's form.
 
-use endmark_core::Format;
+use endmark_text::Format;
 use endmark_wire::request as wire;
 use http::HeaderMap;
 

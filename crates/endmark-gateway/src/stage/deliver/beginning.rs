@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use bytes::BytesMut;
-use endmark_core::Ending;
+use endmark_recovery::Ending;
 use endmark_wire::sse::{Decoder, Frame, Tail};
 use endmark_wire::stream::Reader;
 use http_body_util::BodyExt;

@@ -1,6 +1,6 @@
 //! Answers that are no replies: the upstream's own errors.
 
-use endmark_core::Ending;
+use endmark_recovery::Ending;
 use endmark_wire::json::unmarked;
 use http::response::Parts;
 use http::{Response, header};

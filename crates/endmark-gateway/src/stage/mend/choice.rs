@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use endmark_core::{Ending, Reply, Stop};
+use endmark_recovery::{Ending, Reply, Stop};
 use endmark_wire::reply::{Choice, ToolCall};
 use endmark_wire::writer::End;
 

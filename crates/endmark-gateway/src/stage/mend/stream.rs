@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::pin::pin;
 
-use endmark_core::Ending;
+use endmark_recovery::Ending;
 use endmark_wire::reply::{Choice, Received, ToolCall};
 use endmark_wire::writer::{CutCall, End as ReplyEnd, Writer};
 use serde_json::value::RawValue;

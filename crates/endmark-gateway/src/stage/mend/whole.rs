@@ -1,6 +1,6 @@
 //! A reply that came as a whole, made whole part by part.
 
-use endmark_core::Ending;
+use endmark_recovery::Ending;
 
 use super::choice::{Settled, add};
 use crate::disclosure::Disclosure;

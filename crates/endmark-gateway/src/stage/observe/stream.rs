@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::pin::pin;
 
-use endmark_core::Ending;
+use endmark_recovery::Ending;
 use endmark_wire::error::ProviderError;
 use endmark_wire::reply::{Choice, Event, Piece, Received};
 use endmark_wire::sse::{Decoder, Frame, Tail};

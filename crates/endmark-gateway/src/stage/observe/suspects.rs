@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use endmark_core::{CutKind, Ending, Format, Judgement, Reply, Stop};
+use endmark_recovery::{CutKind, Ending, Judgement, Reply, Stop};
+use endmark_text::Format;
 use endmark_wire::error::ProviderError;
 use endmark_wire::reply::{Choice, Finish, ToolCall};
 

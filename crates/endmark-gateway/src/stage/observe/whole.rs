@@ -1,7 +1,7 @@
 //! A reply that comes as a whole, read and judged.
 
 use bytes::Bytes;
-use endmark_core::Ending;
+use endmark_recovery::Ending;
 use endmark_wire::error::ResponseError;
 use endmark_wire::response::{self as wire, Reply};
 use http::response::Parts;

@@ -1,6 +1,6 @@
 //! A reply that came as a stream, written down.
 
-use endmark_core::Ending;
+use endmark_recovery::Ending;
 
 use crate::exchange::Exchange;
 use crate::ledger::Ended;

@@ -1,8 +1,9 @@
 //! Where a question about a cut JSON text can end what it shows.
 
+use endmark_text::detect::detect;
+use endmark_text::{Format, Verdict};
+
 use super::{BackUp, QUOTED_LIMIT_CHARS, weight};
-use crate::detect::detect;
-use crate::{Format, Verdict};
 
 /// What a quoted member or element has to weigh at least: `"a":` does, and `7,` is quoted together with those before it.
 const QUOTED_MEMBER_WEIGHT: u32 = 4;

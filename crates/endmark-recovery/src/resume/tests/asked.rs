@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use endmark_text::Format;
+
 use super::{Reply, exhausted, limit, normal};
 use crate::{
-    ExhaustedCause, Format, Join, PromptedStream, Resume, ResumeAsk, ResumeOutcome, ResumePolicy, ResumeStep,
-    Stop, Wanted,
+    ExhaustedCause, Join, PromptedStream, Resume, ResumeAsk, ResumeOutcome, ResumePolicy, ResumeStep, Stop,
+    Wanted,
 };
 
 /// How a model that knows the document answers a question.

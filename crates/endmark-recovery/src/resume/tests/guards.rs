@@ -1,11 +1,13 @@
 //! PC-5: an identical continuation, nothing new, and the same cut again end it before the attempts do.
 
+use endmark_text::detect::detect;
+use endmark_text::{Format, Verdict};
+
 use super::{CUT, TOKEN, ask, exhausted, json, limit, normal, text, whole};
-use crate::detect::detect;
 use crate::resume::body::Refusal;
 use crate::{
-    AskedFrom, CutKind, Ending, ExhaustedCause, Format, Join, Judgement, Merged, Reply, Resume, ResumePolicy,
-    ResumeStep, Seam, SeamStyle, Stop, Verdict, Wanted,
+    AskedFrom, CutKind, Ending, ExhaustedCause, Join, Judgement, Merged, Reply, Resume, ResumePolicy,
+    ResumeStep, Seam, SeamStyle, Stop, Wanted,
 };
 
 fn patient(demanded: Option<Format>, first: Reply) -> Resume {

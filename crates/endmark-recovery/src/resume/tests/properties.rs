@@ -1,9 +1,10 @@
 //! What holds for every document, cut and behaviour of a model.
 
+use endmark_text::Format;
 use proptest::prelude::*;
 
 use crate::{
-    AskFailure, AskedFrom, Ending, ExhaustedCause, Format, Join, OnAmbiguous, Reply, Resume, ResumeExhausted,
+    AskFailure, AskedFrom, Ending, ExhaustedCause, Join, OnAmbiguous, Reply, Resume, ResumeExhausted,
     ResumeOutcome, ResumePolicy, ResumeStep, Stop,
 };
 

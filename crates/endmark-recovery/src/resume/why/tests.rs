@@ -1,5 +1,7 @@
+use endmark_text::{Format, Truncation, Verdict};
+
 use super::{ended, judged};
-use crate::{CutKind, Ending, Format, Judgement, Reply, Stop, Truncation, Verdict};
+use crate::{CutKind, Ending, Judgement, Reply, Stop};
 
 /// PC-7: the log says in words how a reply ended.
 #[test]

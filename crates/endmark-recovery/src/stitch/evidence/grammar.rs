@@ -1,8 +1,10 @@
 //! What speaks for and against a seam of a text whose grammar decides about it: JSON.
 
+use endmark_text::Format;
 use memchr::memmem;
 
-use crate::Format;
+use super::doubts::may_be_anew;
+use super::looks::{self, NEAR, longest_repetition, shared_end};
 use crate::stitch::candidate::Candidate;
 use crate::stitch::indent::Indents;
 use crate::stitch::joint::Joint;
@@ -16,9 +18,6 @@ use crate::stitch::shape::{self, Shape};
 use crate::stitch::survivor::Survivor;
 use crate::stitch::texture::Texture;
 use crate::stitch::units::{Reading, Units, character};
-
-use super::doubts::may_be_anew;
-use super::looks::{self, NEAR, longest_repetition, shared_end};
 
 /// Behind the place that all survivors share, so many units are looked at.
 const BEHIND: usize = 6;
@@ -483,7 +482,7 @@ fn is_document_of_its_own(joint: &Joint<'_>) -> bool {
     let root = |text: &str| text.trim_start().bytes().next();
     root(joint.initial) == root(joint.continuation)
         && joint.format == Format::Json
-        && crate::detect::detect(joint.continuation.as_bytes(), &joint.format).verdict.is_whole()
+        && endmark_text::detect::detect(joint.continuation.as_bytes(), &joint.format).verdict.is_whole()
 }
 
 /// Whether a continuation begins as a sentence does that is never found in the middle of one.

@@ -1,8 +1,8 @@
 //! Elements of tags that have nothing but text: whether it stands in one line, as in others of the same name.
 
+use endmark_text::Format;
 use memchr::memmem;
 
-use crate::Format;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 

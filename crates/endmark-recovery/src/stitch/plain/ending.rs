@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use endmark_text::Format;
+use endmark_text::detect::Detector;
+
 use super::nesting::root;
 use super::opening::MOST_PARAGRAPHS;
-use crate::Format;
-use crate::detect::Detector;
 use crate::stitch::joint::{Asked, Joint};
 use crate::stitch::opening::Opening;
 use crate::stitch::register::{self, Around, has_rule, is_rule};

@@ -1,7 +1,8 @@
 //! Form: fences, headings, dots and scripts that a text would not have at a seam.
 
+use endmark_text::Format;
+
 use super::story::closes_directly;
-use crate::Format;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 use crate::stitch::lines::begins_block;

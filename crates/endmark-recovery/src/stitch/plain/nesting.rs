@@ -1,8 +1,8 @@
 //! Tags that are well nested so far: what a seam would do to them.
 
+use endmark_text::Format;
 use memchr::memchr;
 
-use crate::Format;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 

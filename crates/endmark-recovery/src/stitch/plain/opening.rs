@@ -1,6 +1,7 @@
 //! What can stand before the text in a continuation: an announcement, a fence, dots, whitespace.
 
-use crate::Format;
+use endmark_text::Format;
+
 use crate::stitch::joint::{Asked, Joint};
 use crate::stitch::opening::Opening;
 use crate::stitch::register::{self, Around, has_rule, is_rule, steeper};

@@ -1,9 +1,10 @@
 //! How unlikely it is that a continuation is none of the stories: an answer, another document, the same again.
 
+use endmark_text::Format;
+
 use super::cost::self_similarity;
 use super::nesting::root;
 use super::story::only_closes;
-use crate::Format;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 use crate::stitch::lines::is_sentence;

@@ -1,6 +1,7 @@
 //! Rows of tables and items of lists: what a seam would do to them.
 
-use crate::Format;
+use endmark_text::Format;
+
 use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 

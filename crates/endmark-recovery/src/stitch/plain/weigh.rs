@@ -1,9 +1,10 @@
 //! Evidence: how much likelier than a text of its own each story makes the continuation, and when that is enough.
 
+use endmark_text::Format;
+
 use super::cost::{REACH, Scale, may_glue};
 use super::likeness::Likeness;
 use super::otherwise::something_else;
-use crate::Format;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::evidence::{Weighed, weight};
 use crate::stitch::joint::{Asked, Joint};

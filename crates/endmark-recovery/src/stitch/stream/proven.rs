@@ -1,8 +1,9 @@
 //! A continuation whose seam is proven before any is weighed.
 
+use endmark_text::Format;
+use endmark_text::detect::Detector;
+
 use super::{Place, State, StitchStream};
-use crate::Format;
-use crate::detect::Detector;
 use crate::stitch::rows;
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::tail::Tail;

@@ -1,6 +1,7 @@
+use endmark_text::Format;
+use endmark_text::detect::Detector;
+
 use super::{HELD, Tail};
-use crate::Format;
-use crate::detect::Detector;
 
 /// What of a text is certain behind a first part, read in one go and character by character.
 fn certain<'r>(format: &Format, initial: &str, rest: &'r str, fenced: bool) -> &'r str {

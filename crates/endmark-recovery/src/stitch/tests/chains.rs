@@ -1,6 +1,7 @@
 //! Several continuations in a row: what one of them leaves open the next decides, and what none tells is refused.
 
-use crate::Format::{self, Json, Jsonl, Text};
+use endmark_text::Format::{self, Json, Jsonl, Text};
+
 use crate::stitch::AskedFrom::{self, Cut, Unknown};
 use crate::stitch::{Outcome, stitch};
 

@@ -1,6 +1,7 @@
 //! What nothing tells is refused, and what a careful reader sees at once is not taken for the text.
 
-use crate::Format::{self, Auto, Json, Jsonl, Markdown, Tags, Text};
+use endmark_text::Format::{self, Auto, Json, Jsonl, Markdown, Tags, Text};
+
 use crate::stitch::AskedFrom::{self, Cut, Token, Unknown};
 use crate::stitch::{MergeError, Outcome, merge_chunks, stitch};
 

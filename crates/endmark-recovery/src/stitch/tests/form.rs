@@ -1,6 +1,7 @@
 //! What the form of a text tells about a seam: its rows and items, its elements, its blocks, its lines.
 
-use crate::Format::{self, Markdown, Tags, Text};
+use endmark_text::Format::{self, Markdown, Tags, Text};
+
 use crate::stitch::AskedFrom::{self, Cut, Token, Unknown};
 use crate::stitch::merge_chunks;
 

@@ -1,6 +1,7 @@
 //! Losses are not alike: words of a text left out are worse than a remark left in (PC-4).
 
-use crate::Format::{self, Json, Markdown, Text};
+use endmark_text::Format::{self, Json, Markdown, Text};
+
 use crate::stitch::AskedFrom::{self, Cut, Token, Unknown};
 use crate::stitch::{MergeError, SeamStyle, continue_message, merge_chunks};
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use endmark_text::Format;
+use endmark_text::detect::detect;
+
 use super::super::{AskedFrom, MergeError, merge_chunks};
 use super::generator::{JSON_KINDS, Kind, Random, STYLES, Style, TEXT_KINDS, continuation, document};
-use crate::Format;
-use crate::detect::detect;
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Count {

@@ -1,6 +1,7 @@
 //! A rest that is given in quotation marks, and quotations that are the text's own.
 
-use crate::Format::{Markdown, Text};
+use endmark_text::Format::{Markdown, Text};
+
 use crate::stitch::AskedFrom::{self, Cut, Unknown};
 use crate::stitch::{SeamStyle, StitchStream, merge_chunks};
 

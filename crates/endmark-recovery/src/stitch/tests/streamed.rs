@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use endmark_text::detect::detect;
+
 use super::super::{AskedFrom, MergeError, StitchStream, merge_chunks};
 use super::generator::{JSON_KINDS, Kind, Random, STYLES, Style, TEXT_KINDS, continuation, document};
 use super::properties::format_of;
-use crate::detect::detect;
 
 /// What became of the streams of one style.
 #[derive(Debug, Default, Clone, Copy)]
@@ -55,7 +56,13 @@ fn measure(kinds: &[Kind], rounds: usize) -> BTreeMap<Style, Count> {
 }
 
 /// All that flows of a continuation that comes in pieces of this size, behind the first part it keeps.
-fn flow(initial: &str, again: &str, format: &crate::Format, from: AskedFrom, size: usize) -> Option<String> {
+fn flow(
+    initial: &str,
+    again: &str,
+    format: &endmark_text::Format,
+    from: AskedFrom,
+    size: usize,
+) -> Option<String> {
     let mut stream = StitchStream::new(initial, format, from);
     let mut flowed: Option<String> = None;
     let mut rest = again;

@@ -1,6 +1,7 @@
 //! What tells a seam that was refused, or joined into another text: short repetitions, indentations, other versions.
 
-use crate::Format::{self, Json, Jsonl, Markdown, Tags, Text};
+use endmark_text::Format::{self, Json, Jsonl, Markdown, Tags, Text};
+
 use crate::stitch::AskedFrom::{self, Cut, Token, Unknown};
 use crate::stitch::{Outcome, merge_chunks, stitch};
 

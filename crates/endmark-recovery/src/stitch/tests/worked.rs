@@ -1,8 +1,9 @@
 //! Worked cases, one table for each family of seams. Each line reads: first part, continuation, where the
 //! model was asked to go on, what comes of it.
 
+use endmark_text::Format;
+
 use super::super::{AskedFrom, MergeError, Merged, Outcome, SeamStyle, merge_chunks, stitch};
-use crate::Format;
 use AskedFrom::{Cut, Token, Unknown};
 use Expected::{Ambiguous, Malformed, NoSeam, StillTruncated, Whole};
 

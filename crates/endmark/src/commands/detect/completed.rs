@@ -1,6 +1,6 @@
 //! A cut text that was closed, as it is answered. (PC-1)
 
-use endmark_core::{CompleteError, Completed, Format, Unfinished, complete};
+use endmark_text::{CompleteError, Completed, Format, Unfinished, complete};
 use serde::{Serialize, Serializer};
 
 /// How many bytes the pointers of an answer take together. Where brackets are nested so deeply that they

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use endmark_core::detect::{Detector, detect as detect_at_once};
-use endmark_core::{Detection, Format};
+use endmark_text::detect::{Detector, detect as detect_at_once};
+use endmark_text::{Detection, Format};
 
 use crate::arguments::Detect;
 use crate::error::CommandError;

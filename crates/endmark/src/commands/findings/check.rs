@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use endmark_core::findings::{AgentResult, Cut, FindingForm, FindingState, ReadFinding, Remark};
 use endmark_envelope::FieldPath;
+use endmark_findings::{AgentResult, Cut, FindingForm, FindingState, ReadFinding, Remark};
 use serde::Serialize;
 
 use super::arguments::Check;

@@ -1,10 +1,10 @@
 //! `endmark findings fit`: estimated before it is written, compressed where it would not fit. (AR-2)
 
-use endmark_core::findings::{
+use endmark_envelope::{ErrorBody, FieldPath, Warning};
+use endmark_findings::{
     CountTokens, Finding, FindingForm, FindingId, Receipt, RemarkKind, TOKENS_PER_FINDING, TOKENS_PER_RESULT,
     Writing, compress,
 };
-use endmark_envelope::{ErrorBody, FieldPath, Warning};
 use serde::Serialize;
 use serde_json::Value;
 

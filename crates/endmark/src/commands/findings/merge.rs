@@ -1,7 +1,7 @@
 //! `endmark findings merge` and `endmark findings report`: one list, and what may be missing from it. (AR-5, AR-6)
 
-use endmark_core::findings::{Disclosure, FinalReport, Merged, MergedFinding, NOT_NAMED, Team, Writing};
 use endmark_envelope::{ErrorBody, FieldPath, Warning};
+use endmark_findings::{Disclosure, FinalReport, Merged, MergedFinding, NOT_NAMED, Team, Writing};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -142,8 +142,7 @@ fn answered(data: Value, text: String, disclosure: &Disclosure, merged: &Merged)
         );
         Warning::truncation("AGENT_TRUNCATED", message)
     }));
-    let is_usable =
-        merged.handed().iter().any(|handed| handed.result.cut != endmark_core::findings::Cut::Severe);
+    let is_usable = merged.handed().iter().any(|handed| handed.result.cut != endmark_findings::Cut::Severe);
     if is_usable {
         return answer;
     }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use endmark_core::findings::{Merged, Recovery, RecoveryState, Run};
 use endmark_envelope::FieldPath;
+use endmark_findings::{Merged, Recovery, RecoveryState, Run};
 use serde::Serialize;
 
 use super::arguments::Plan;

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use endmark_core::findings::{Checkpoint, Remark, RemarkKind, missing_checkpoints};
 use endmark_envelope::{FieldPath, Warning};
+use endmark_findings::{Checkpoint, Remark, RemarkKind, missing_checkpoints};
 use serde::Serialize;
 
 use super::arguments::Progress;

@@ -1,6 +1,5 @@
 //! `endmark findings protocol`: the instructions for an agent's prompt. (AR-1, AR-2, AR-3)
 
-use endmark_core::findings;
 use serde::Serialize;
 
 use super::arguments::Protocol;
@@ -22,7 +21,7 @@ pub(super) fn run(arguments: &Protocol) -> Result<Answer, CommandError> {
     let dimensions: Vec<String> =
         list.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect();
     let agent_id = arguments.agent.as_deref();
-    let protocol = findings::Protocol {
+    let protocol = endmark_findings::Protocol {
         agent_id,
         dimensions: &dimensions,
         budget_left: arguments.budget_left,

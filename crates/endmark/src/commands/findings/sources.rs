@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use endmark_core::findings::{AgentResult, Cut, Handed, Remark, RemarkKind, Transcript, read};
+use endmark_findings::{AgentResult, Cut, Handed, Remark, RemarkKind, Transcript, read};
 
 use crate::context::Context;
 use crate::error::CommandError;

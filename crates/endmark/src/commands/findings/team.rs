@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 
-use endmark_core::findings::{Assignment, Merged, RecoveryPolicy, Team};
 use endmark_envelope::Warning;
+use endmark_findings::{Assignment, Merged, RecoveryPolicy, Team};
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 

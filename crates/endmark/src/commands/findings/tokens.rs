@@ -1,6 +1,6 @@
 //! The tokens of a text, really counted.
 
-use endmark_core::findings::CountTokens;
+use endmark_findings::CountTokens;
 
 /// The tokenizer of today's OpenAI models; others are within a few percent of it for code and English.
 pub(super) struct O200kBase;

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use endmark_core::detect::detect;
-use endmark_core::{CompleteError, Completed, Format, UnfinishedKind, Verdict, complete};
 use endmark_envelope::{Size, Warning};
+use endmark_text::detect::detect;
+use endmark_text::{CompleteError, Completed, Format, UnfinishedKind, Verdict, complete};
 use serde_json::Value;
 
 use super::lost::lost;
