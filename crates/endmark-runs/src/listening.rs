@@ -53,14 +53,18 @@ pub(crate) struct Listening<'s, 'a, 't> {
     pub(crate) stream: AgentStream,
     output: Option<Transcript>,
     errors: Option<Transcript>,
-    written: Instant,
+    /// When what is used was last written down.
+    written: Option<Instant>,
+    /// Whether there is more to be written than was.
+    is_behind: bool,
     last_usage: Usage,
 }
 
 impl<'s, 'a, 't> Listening<'s, 'a, 't> {
     pub(crate) fn new(scene: &'s mut Scene<'a, 't>, stream: AgentStream) -> Self {
         let [output, errors] = ["out", "err"].map(|ending| transcript(scene, ending));
-        Self { scene, stream, output, errors, written: Instant::now(), last_usage: Usage::default() }
+        let last_usage = Usage::default();
+        Self { scene, stream, output, errors, written: None, is_behind: false, last_usage }
     }
 
     /// Ends the transcripts; answers the stream.
@@ -74,19 +78,22 @@ impl<'s, 'a, 't> Listening<'s, 'a, 't> {
     }
 
     fn note_usage(&mut self) {
-        if *self.stream.usage() == self.last_usage {
-            return;
+        let mut notices = Vec::new();
+        if *self.stream.usage() != self.last_usage {
+            self.last_usage = self.stream.usage().clone();
+            self.is_behind = true;
+            let Scene { task, run, sheet, .. } = &mut *self.scene;
+            sheet.set_session(self.stream.session());
+            if let Some(model) = &self.last_usage.model {
+                run.learn_limit(task.models.find(model).and_then(|model| model.context_tokens));
+            }
+            let seconds = self.scene.seconds();
+            notices = self.scene.run.handle(RunEvent::Used(self.last_usage.clone(), seconds));
         }
-        self.last_usage = self.stream.usage().clone();
-        let Scene { task, run, sheet, .. } = &mut *self.scene;
-        sheet.set_session(self.stream.session());
-        if let Some(model) = &self.last_usage.model {
-            run.learn_limit(task.models.find(model).and_then(|model| model.context_tokens));
-        }
-        let seconds = self.scene.seconds();
-        let notices = self.scene.run.handle(RunEvent::Used(self.last_usage.clone(), seconds));
-        if !notices.is_empty() || self.written.elapsed() >= BETWEEN_SHEETS {
-            self.written = Instant::now();
+        let is_time = self.written.is_none_or(|written| written.elapsed() >= BETWEEN_SHEETS);
+        if !notices.is_empty() || (self.is_behind && is_time) {
+            self.written = Some(Instant::now());
+            self.is_behind = false;
             self.scene.tell(&notices);
         }
     }

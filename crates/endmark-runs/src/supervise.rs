@@ -65,8 +65,6 @@ pub async fn supervise(
             Err(error) => {
                 outcome.not_started = Some(error);
                 scene.handle(RunEvent::NotStarted);
-                // Where it was not the command that could not be started, it is running for the machine.
-                scene.handle(RunEvent::Interrupted);
                 break;
             }
         };

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -284,4 +284,63 @@ fn watching_shows_each_event_and_ends_when_nothing_goes_on() {
     let line: Value = serde_json::from_str(watched.output.trim()).unwrap();
     assert_eq!((watched.code, &line["event"]), (0, &Value::from("agent_run.succeeded")));
     assert_eq!(place.run(&["runs", "show", "nothing"]).code, 1);
+}
+
+#[test]
+fn a_signal_ends_the_agent_and_releases_the_run() {
+    let script = format!("trap 'touch asked; exit 0' TERM\n{STUB}touch ready\nwhile :; do sleep 0.1; done\n");
+    let place = place("agent.sh", &script);
+    let arguments = ["run", "--template", "criteria.yaml", "--artifact", "report.md", "--", "./agent.sh"];
+    let mut run = place.command(&arguments).stdin(Stdio::null()).spawn().unwrap();
+    while !place.path().join("ready").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    Command::new("kill").args(["-TERM", &run.id().to_string()]).status().unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(143));
+    assert!(place.path().join("asked").exists());
+    let envelope = place.run(&["runs", "--json"]).envelope();
+    let run = &envelope["data"]["runs"][0];
+    assert_eq!(
+        (&run["state"], &run["reason"], &run["attempt"]),
+        (&"released".into(), &"INTERRUPTED".into(), &1.into())
+    );
+}
+
+#[test]
+fn a_session_that_cannot_be_taken_up_is_begun_anew_with_the_task() {
+    // It crashes without a word where it is to go on.
+    let script = format!(
+        "printf '%s\\n' \"$@\" > said.$ENDMARK_ATTEMPT\ncase \"$*\" in *--resume*) exit 1;; esac\n{STUB}{}",
+        claude(10)
+    );
+    let place = place("claude", &script);
+    let command = ["./claude", "-p", "{prompt}", "--output-format", "stream-json"];
+    supervise(&place, &["--prompt", "Write the report."], &command);
+    let said = |attempt: u32| fs::read_to_string(place.path().join(format!("said.{attempt}"))).unwrap();
+    assert!(said(2).contains("--resume\nours\n"), "{}", said(2));
+    let third = said(3);
+    assert!(third.starts_with("-p\nWrite the report.\n") && third.contains("was begun already"), "{third}");
+    assert!(third.contains("--session-id\n") && third.contains("is not finished"), "{third}");
+}
+
+#[test]
+fn what_is_used_is_seen_while_the_agent_is_at_work() {
+    let said = claude(90_000);
+    let script = format!("{{\n{said}}} | head -2\nwhile ! [ -e go ]; do sleep 0.1; done\n{WHOLE}{said}");
+    let place = place("claude", &script);
+    let arguments =
+        ["run", "--template", "criteria.yaml", "--artifact", "report.md", "--", "./claude", "stream-json"];
+    let mut run = place.command(&arguments).stdin(Stdio::null()).spawn().unwrap();
+    let seen = loop {
+        let envelope: Value = serde_json::from_str(&place.run(&["runs", "--json"]).output).unwrap();
+        let run = envelope["data"]["runs"][0].clone();
+        if run["tokenUsage"]["total"].as_u64().is_some_and(|total| total > 0) {
+            break run;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    assert_eq!((&seen["state"], &seen["largestCallTokens"]), (&"running".into(), &90_010.into()));
+    assert_eq!(seen["session"], "ours");
+    fs::write(place.path().join("go"), "").unwrap();
+    assert!(run.wait().unwrap().success());
 }

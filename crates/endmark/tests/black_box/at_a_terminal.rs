@@ -8,6 +8,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 use testkit::Request;
 
+use crate::agent_run;
 use crate::run::Place;
 use crate::serve::in_runtime;
 
@@ -59,4 +60,27 @@ fn serving_begins_with_where_it_listens_and_logs_in_colours() {
     until(&mut screen, &mut said, "\0");
     assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
     assert!(!said.contains("panicked") && !said.contains("feature"), "{said}");
+}
+
+#[test]
+fn watched_runs_are_a_table_that_is_drawn_over_itself() {
+    let script = "while ! [ -e go ]; do sleep 0.1; done\nprintf '# Report\\n\\n## Summary\\n\\nAll is well.\\n' > report.md\n";
+    let place = agent_run::place("agent.sh", script);
+    let arguments = ["run", "--template", "criteria.yaml", "--artifact", "report.md", "--", "./agent.sh"];
+    let mut run = place.command(&arguments).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !place.run(&["runs", "--json"]).output.contains("\"running\"") {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let (mut screen, process) = terminal();
+    let mut command = place.command(&["runs", "watch", "--until-idle"]);
+    command.env("TERM", "xterm").stdin(Stdio::null()).stdout(process).stderr(Stdio::null());
+    let mut watch = command.spawn().unwrap();
+    drop(command);
+    let mut said = String::new();
+    until(&mut screen, &mut said, "running");
+    std::fs::write(place.path().join("go"), "").unwrap();
+    until(&mut screen, &mut said, "succeeded");
+    assert!(said.contains("1/3") && said.contains("report.md"), "{said}");
+    assert!(said.contains("\u{1b}[2A"), "the head and one run are drawn over: {said}");
+    assert_eq!((run.wait().unwrap().code(), watch.wait().unwrap().code()), (Some(0), Some(0)));
 }
