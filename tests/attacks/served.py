@@ -87,7 +87,7 @@ class Gateway:
         for line in self.process.stderr:
             self.said.append(line)
             if "listens on http" in line:
-                self.address = line.split("://")[1].split()[0]
+                self.address = line.split("://")[1].split()[0].rstrip(".")
                 break
         self.reader = threading.Thread(target=lambda: self.said.extend(self.process.stderr), daemon=True)
         self.reader.start()

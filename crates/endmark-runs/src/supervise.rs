@@ -27,7 +27,7 @@ pub struct RunOutcome {
     pub run: AgentRun,
     /// What its artifact lacks.
     pub findings: Vec<Finding>,
-    /// What is worth a look although the artifact is finished.
+    /// What is worth a look, whatever the run came to.
     pub warnings: Vec<String>,
     /// The signal that stopped the supervisor, if one did.
     pub signal: Option<i32>,
@@ -78,7 +78,13 @@ pub async fn supervise(
     if let Some(desk) = scene.desk.take() {
         desk.close(scene.watch).await;
     }
-    let warnings = last.as_ref().map(|last| last.warnings(scene.run.state())).unwrap_or_default();
+    let mut warnings = last.as_ref().map(|last| last.warnings(scene.run.state())).unwrap_or_default();
+    if scene.run.limit_tokens().is_none() && scene.run.token_usage().total > 0 {
+        warnings.push(
+            "nobody knows the limit of the model's context, so no risk of running out of it was computed"
+                .to_owned(),
+        );
+    }
     RunOutcome {
         run: scene.sheet.report(),
         findings: last.map(|last| last.seen.report.findings().to_vec()).unwrap_or_default(),

@@ -344,3 +344,27 @@ fn what_is_used_is_seen_while_the_agent_is_at_work() {
     fs::write(place.path().join("go"), "").unwrap();
     assert!(run.wait().unwrap().success());
 }
+
+#[test]
+fn where_no_limit_is_known_no_risk_is_computed_and_that_is_said() {
+    let script = format!(
+        "{WHOLE}cat <<'END'
+{{\"type\":\"thread.started\",\"thread_id\":\"t\"}}
+{{\"type\":\"item.completed\",\"item\":{{\"type\":\"agent_message\",\"text\":\"All of it is done.\"}}}}
+{{\"type\":\"turn.completed\",\"usage\":{{\"input_tokens\":900000,\"output_tokens\":10}}}}
+END
+"
+    );
+    let warned = |options: &[&str]| {
+        let place = place("codex", &script);
+        let envelope = supervise(&place, options, &["./codex", "exec", "--json"]).envelope();
+        (envelope["warnings"].to_string().contains("no risk"), events(&place))
+    };
+    assert_eq!(warned(&[]), (true, vec!["started".to_owned(), "succeeded".to_owned()]));
+    // The sum of all calls is above it: a warning, and no more.
+    let (is_unknown, events) = warned(&["--limit-tokens", "200000"]);
+    assert_eq!(
+        (is_unknown, events),
+        (false, ["started", "context_risk", "succeeded"].map(str::to_owned).to_vec())
+    );
+}

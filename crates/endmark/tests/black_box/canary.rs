@@ -99,7 +99,7 @@ fn start(place: &Place, log: &Path) -> Served {
     for _ in 0..1_000 {
         let said = String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned();
         let rest = said.split_once("listens on http://").map(|(_, rest)| rest);
-        if let Some((address, _)) = rest.and_then(|rest| rest.split_once(' ')) {
+        if let Some((address, _)) = rest.and_then(|rest| rest.split_once(". ")) {
             served.address = Some(address.parse().unwrap());
             return served;
         }

@@ -28,7 +28,7 @@ impl Served {
             line.clear();
             assert_ne!(errors.read_line(&mut line).unwrap(), 0, "it ended before it listened");
         }
-        let address = line.split("://").nth(1).unwrap().split_whitespace().next().unwrap();
+        let address = line.split("://").nth(1).unwrap().split(". ").next().unwrap().trim_end();
         Self { child, address: address.parse().unwrap(), errors }
     }
 
