@@ -40,6 +40,16 @@ pub struct Capped {
 }
 
 impl Capped {
+    /// The same where the full value is kept under another handle of the same length.
+    #[must_use]
+    pub fn with_handle(mut self, handle: &str, other: &str) -> Self {
+        self.text = self.text.replace(handle, other);
+        for named in self.warnings.iter_mut().filter_map(|warning| warning.handle.as_mut()) {
+            other.clone_into(named);
+        }
+        self
+    }
+
     /// The same where the full value could not be kept after all: nothing names its handle any more.
     #[must_use]
     pub fn without_handle(mut self, handle: &str) -> Self {

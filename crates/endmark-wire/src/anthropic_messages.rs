@@ -112,6 +112,10 @@ impl WireFormat for Messages {
         conversation::ORDER
     }
 
+    fn words_of_results(&self) -> &'static [&'static str] {
+        &["\"tool_result\""]
+    }
+
     fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {
         conversation::turn(item)
     }

@@ -6,12 +6,42 @@
 mod apply;
 mod read;
 
+use std::borrow::Cow;
+
 use endmark_context::conversation::{Changes, Conversation, Edit, EditError};
 
+use crate::edit::Edits;
 use crate::format::WireFormat;
 use crate::json::{JsonError, Kind, Value};
 pub use read::{Placed, Slot, Spot};
 pub(crate) use read::{media_in, text_of_parts};
+
+/// The member by which a client of Anthropic's marks up to where a prompt is to be cached.
+const CACHE_MARKER: &str = "cache_control";
+
+/// JSON without the markers in it.
+fn unmarked(json: &str) -> String {
+    let Ok(root) = Value::parse_str(json) else { return json.to_owned() };
+    let mut edits = Edits::of(root);
+    let mut open = vec![root];
+    // The parser bounds the nesting; what a tool was called with is the model's own.
+    while let Some(value) = open.pop() {
+        match value.kind() {
+            Kind::Array => open.extend(value.items()),
+            Kind::Object => {
+                for field in value.fields() {
+                    if field.is(CACHE_MARKER) {
+                        edits.remove_field(value, CACHE_MARKER);
+                    } else if !field.is("input") && !field.is("arguments") {
+                        open.push(field.value);
+                    }
+                }
+            }
+            Kind::String | Kind::Number | Kind::Bool | Kind::Null => {}
+        }
+    }
+    String::from_utf8(edits.finish()).unwrap_or_else(|_| json.to_owned())
+}
 
 /// Bytes that are no conversation of a format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -117,6 +147,52 @@ impl<'a> Dialogue<'a> {
     /// The list of turns as it is written.
     pub fn written(&self) -> &'a str {
         self.list.raw()
+    }
+
+    /// The items of the list as they are written; none where the conversation is one text.
+    pub fn items(&self) -> impl Iterator<Item = &'a str> {
+        let is_list = self.list.kind() == Kind::Array;
+        self.items.iter().filter(move |_| is_list).map(|item| item.raw())
+    }
+
+    /// An item without what only marks it for a provider's cache: that moves from turn to turn.
+    ///
+    /// ```
+    /// use endmark_wire::conversation::Dialogue;
+    /// let format = endmark_wire::format::named("anthropic_messages").unwrap();
+    /// let body = br#"[{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]}]"#;
+    /// let dialogue = Dialogue::read(format, body)?;
+    /// assert_eq!(dialogue.unmarked_item(0).unwrap(), r#"{"role":"user","content":[{"type":"text","text":"Hi"}]}"#);
+    /// # Ok::<(), endmark_wire::conversation::ConversationError>(())
+    /// ```
+    pub fn unmarked_item(&self, position: usize) -> Option<Cow<'a, str>> {
+        let raw = self.items.get(position)?.raw();
+        Some(if raw.contains(CACHE_MARKER) { Cow::Owned(unmarked(raw)) } else { Cow::Borrowed(raw) })
+    }
+
+    /// The document with other items in the place of the first ones.
+    ///
+    /// ```
+    /// use endmark_wire::conversation::Dialogue;
+    /// let format = endmark_wire::format::named("gemini").unwrap();
+    /// let body = br#"{"contents":[{"parts":[]},{"parts":[]},{"parts":[{"text":"c"}]}],"x":1.0}"#;
+    /// let dialogue = Dialogue::read(format, body)?;
+    /// let shorter = dialogue.with_beginning(2, &[r#"{"parts":[{"text":"both"}]}"#]);
+    /// assert_eq!(shorter, br#"{"contents":[{"parts":[{"text":"both"}]},{"parts":[{"text":"c"}]}],"x":1.0}"#);
+    /// # Ok::<(), endmark_wire::conversation::ConversationError>(())
+    /// ```
+    pub fn with_beginning(&self, turns: usize, items: &[impl AsRef<str>]) -> Vec<u8> {
+        let mut edits = Edits::of(self.root);
+        if self.list.kind() == Kind::Array {
+            let turns = turns.min(self.items.len());
+            for turn in 0..turns {
+                edits.remove_item(self.list, turn);
+            }
+            for item in items {
+                edits.insert_item(self.list, turns, item.as_ref());
+            }
+        }
+        edits.finish()
     }
 
     /// The document with these edits.

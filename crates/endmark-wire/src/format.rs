@@ -125,6 +125,9 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
     /// What is demanded of the order of turns.
     fn order(&self) -> Order;
 
+    /// What stands in a request that has results of tools: one of these, or there is none.
+    fn words_of_results(&self) -> &'static [&'static str];
+
     /// Who speaks in an item of a conversation, and its parts; what is wrong with it, where it is none.
     fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str>;
 

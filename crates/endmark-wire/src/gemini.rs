@@ -115,6 +115,10 @@ impl WireFormat for Gemini {
         conversation::ORDER
     }
 
+    fn words_of_results(&self) -> &'static [&'static str] {
+        &["\"functionResponse\"", "\"function_response\""]
+    }
+
     fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {
         conversation::turn(item)
     }

@@ -105,6 +105,10 @@ impl WireFormat for Responses {
         conversation::ORDER
     }
 
+    fn words_of_results(&self) -> &'static [&'static str] {
+        &["_output\""]
+    }
+
     fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {
         conversation::turn(item)
     }

@@ -64,6 +64,18 @@ pub struct View {
     pub only_passes: bool,
 }
 
+/// Fields by which a request asks its provider to shorten the conversation, or says that the provider keeps some of it,
+/// each with the word by which it asks for nothing (Anthropic and OpenAI: context management; OpenAI: truncation, the
+/// response or conversation before; Gemini: cached content).
+const KEPT_BY_PROVIDER: [(&str, Option<&str>); 6] = [
+    ("context_management", None),
+    ("truncation", Some("disabled")),
+    ("previous_response_id", None),
+    ("conversation", None),
+    ("cachedContent", None),
+    ("cached_content", None),
+];
+
 /// A tool that a request offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
@@ -139,6 +151,37 @@ impl Request {
     /// The request as its client sent it, byte for byte.
     pub fn body(&self) -> &[u8] {
         self.body.as_bytes()
+    }
+
+    /// Whether results of tools may stand in it: a look at its bytes, which is never wrong where it says no.
+    pub fn may_have_results(&self) -> bool {
+        let has = |word: &&str| memchr::memmem::find(self.body(), word.as_bytes()).is_some();
+        self.format.words_of_results().iter().any(has)
+    }
+
+    /// Why its conversation is not to be changed by anybody else: it asks its provider to shorten it, or only goes on from
+    /// what the provider keeps of it. None where all of it is in the request.
+    ///
+    /// ```
+    /// use endmark_wire::format::find;
+    /// use endmark_wire::request::Request;
+    /// let found = find("/v1/responses", None).unwrap();
+    /// let of = |body: &str| Request::parse(found.format, body.as_bytes(), &found.address).unwrap();
+    /// assert_eq!(of(r#"{"input":"Hi","previous_response_id":"r1"}"#).kept_by_provider(), Some("previous_response_id"));
+    /// assert_eq!(of(r#"{"input":"Hi","truncation":"auto"}"#).kept_by_provider(), Some("truncation"));
+    /// assert_eq!(of(r#"{"input":"Hi","truncation":"disabled"}"#).kept_by_provider(), None);
+    /// ```
+    pub fn kept_by_provider(&self) -> Option<&'static str> {
+        let fields: Vec<_> = self.root().fields().collect();
+        KEPT_BY_PROVIDER
+            .into_iter()
+            .find(|(name, unless)| {
+                let given = fields.iter().rfind(|field| field.is(name)).map(|field| field.value);
+                given.is_some_and(|value| {
+                    !value.is_null() && !unless.is_some_and(|word| value.text().as_deref() == Some(word))
+                })
+            })
+            .map(|(name, _)| name)
     }
 
     /// The tools it offers, in their order.

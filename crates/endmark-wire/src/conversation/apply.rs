@@ -66,15 +66,27 @@ fn set_text<'a>(
     match dialogue.slot(place) {
         Slot::Text(value) => edits.set_text(value, text),
         Slot::Field(object, field) => edits.set_field(object, field, &quoted(text)),
-        Slot::Output(object, field) => edits.set_field(object, field, &output(text)),
+        Slot::Output(object, field) => {
+            edits.set_field(object, field, &output(object.field(field), text));
+        }
         Slot::None => return Err(EditError::WrongKind { place }),
     }
     Ok(())
 }
 
-/// An object that holds a text.
-fn output(text: &str) -> String {
-    format!("{{\"output\":{}}}", quoted(text))
+/// The object that holds a text: the text itself where it is one, else one with the only member that it had before.
+fn output(before: Option<Value<'_>>, text: &str) -> String {
+    let new = Value::parse_str(text).ok().filter(|new| matches!(new.kind(), Kind::Object | Kind::Array));
+    let mut members = before.into_iter().flat_map(Value::fields);
+    match (members.next(), members.next(), new) {
+        (Some(only), None, new) if only.is("output") || only.is("result") || only.is("error") => {
+            let structured = new.filter(|new| new.kind() == only.value.kind());
+            let value = structured.map_or_else(|| quoted(text), |new| new.raw().to_owned());
+            format!("{{{}:{value}}}", only.key.raw())
+        }
+        (_, _, Some(new)) if new.kind() == Kind::Object => new.raw().to_owned(),
+        _ => format!("{{\"output\":{}}}", quoted(text)),
+    }
 }
 
 /// The items that a message is in the format.

@@ -116,6 +116,10 @@ impl WireFormat for Chat {
         conversation::ORDER
     }
 
+    fn words_of_results(&self) -> &'static [&'static str] {
+        &["\"tool_call_id\""]
+    }
+
     fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {
         conversation::turn(item)
     }
