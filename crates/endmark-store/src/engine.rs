@@ -2,6 +2,7 @@
 //! done on a [`Session`], and asks the functions of these modules for it.
 
 pub(crate) mod capabilities;
+pub(crate) mod compactions;
 mod connection;
 mod desk;
 mod fault;

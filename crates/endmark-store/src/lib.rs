@@ -23,6 +23,7 @@
 //! A [`Reader`] only reads, creates nothing, and blocks; it is what `endmark log` uses.
 
 mod calls;
+mod compactions;
 mod engine;
 mod error;
 mod files;
@@ -40,6 +41,7 @@ mod store;
 mod writer;
 
 pub use calls::{CallSettled, CallStarted, Purpose, Tokens, Word};
+pub use compactions::{CLIENT, KeptSummary};
 pub use engine::{
     CutSummary, KeptOutput, LogFilter, OutputPiece, Reader, ResumeCost, UsageReport, UsageRow, UsageSummary,
 };

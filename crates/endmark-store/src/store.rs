@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::{self, BUSY_TIMEOUT, LogFilter, Reader, outputs, recoveries, runs, usage};
+use crate::engine::{self, BUSY_TIMEOUT, LogFilter, Reader, compactions, outputs, recoveries, runs, usage};
 use crate::error::StoreError;
 use crate::late::Late;
 use crate::ledger::{Ledger, Slate};
@@ -138,6 +138,7 @@ impl Store {
             self.writer.write(move |connection| recoveries::forget(connection, keep_days)).await?;
         forgotten += self.writer.write(outputs::forget).await?;
         forgotten += self.writer.write(move |connection| runs::forget(connection, keep_days)).await?;
+        forgotten += self.writer.write(compactions::forget).await?;
         loop {
             match self.writer.write(move |connection| usage::forget(connection, keep_days)).await? {
                 0 => return Ok(forgotten),

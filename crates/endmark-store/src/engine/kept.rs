@@ -4,6 +4,7 @@ use std::ops::{ControlFlow, Range};
 
 use rusqlite::{OptionalExtension as _, params};
 
+use crate::compactions::CLIENT;
 use crate::engine::Reader;
 use crate::engine::outputs::has_expired;
 use crate::engine::recoveries::natural;
@@ -38,11 +39,27 @@ impl Reader {
     /// The output of this handle (CX-5). [`StoreError::NoOutput`] if there is none, or it is another owner's;
     /// [`StoreError::ExpiredOutput`] if it was not used for longer than it was to be kept.
     pub fn output(&self, handle: &Handle, owner: &str) -> Result<KeptOutput<'_>, StoreError> {
+        self.output_where("owner = ?2", handle, owner)
+    }
+
+    /// The same of any client of a gateway: for whoever may read the store's file anyway.
+    pub fn output_of_a_client(&self, handle: &Handle) -> Result<KeptOutput<'_>, StoreError> {
+        self.output_where("owner LIKE ?2 || '%'", handle, CLIENT)
+    }
+
+    fn output_where(
+        &self,
+        is_owner: &str,
+        handle: &Handle,
+        owner: &str,
+    ) -> Result<KeptOutput<'_>, StoreError> {
         let row = self
             .connection()
             .query_row(
-                "SELECT format, bytes, lines, last_used, keep_days FROM outputs
-                 WHERE handle = ?1 AND owner = ?2 AND bytes IS NOT NULL",
+                &format!(
+                    "SELECT format, bytes, lines, last_used, keep_days FROM outputs
+                     WHERE handle = ?1 AND bytes IS NOT NULL AND {is_owner}"
+                ),
                 params![handle.as_str(), owner],
                 |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
             )

@@ -48,6 +48,11 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/0008_usage_cache_writes.sqlite.sql"),
     },
     Migration { version: 9, name: "runs", sql: include_str!("../../migrations/0009_runs.sqlite.sql") },
+    Migration {
+        version: 10,
+        name: "compactions",
+        sql: include_str!("../../migrations/0010_compactions.sqlite.sql"),
+    },
 ];
 
 /// The newest migration this version knows.

@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 use crate::engine::Fault;
 use crate::outputs::NewOutput;
 
-const SECONDS_A_DAY: i64 = 86_400;
+pub(super) const SECONDS_A_DAY: i64 = 86_400;
 
 /// Seconds since 1970.
 pub(crate) fn now() -> i64 {

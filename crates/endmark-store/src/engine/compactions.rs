@@ -1,0 +1,110 @@
+//! The statements about what conversations were condensed to, and about the names of outputs.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::outputs::{SECONDS_A_DAY, now};
+use crate::compactions::KeptSummary;
+use crate::engine::Fault;
+
+/// Stands between items: no JSON has it in it.
+const BETWEEN_ITEMS: &str = "\u{1e}";
+
+/// What the beginnings of conversations with this first turn were condensed to; they count as used now.
+pub(crate) fn of(
+    connection: &Connection,
+    owner: &str,
+    first_sha256: &str,
+) -> Result<Vec<KeptSummary>, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT turns, sha256, items, mode, tokens_before, tokens_after, handle, bytes FROM compactions
+         WHERE owner = ?1 AND first_sha256 = ?2",
+    )?;
+    let rows = statement.query_map([owner, first_sha256], |row| {
+        let items: String = row.get(2)?;
+        let number =
+            |column: usize| Ok::<_, rusqlite::Error>(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0));
+        Ok(KeptSummary {
+            first_sha256: first_sha256.to_owned(),
+            turns: number(0)?,
+            sha256: row.get(1)?,
+            items: items.split(BETWEEN_ITEMS).map(str::to_owned).collect(),
+            mode: row.get(3)?,
+            tokens_before: number(4)?,
+            tokens_after: number(5)?,
+            handle: row.get(6)?,
+            bytes: number(7)?,
+        })
+    })?;
+    let found: Vec<KeptSummary> = rows.collect::<Result<_, _>>()?;
+    if !found.is_empty() {
+        connection
+            .prepare_cached("UPDATE compactions SET last_used = ?3 WHERE owner = ?1 AND first_sha256 = ?2 AND last_used < ?3 - 3600")?
+            .execute(params![owner, first_sha256, now()])?;
+    }
+    Ok(found)
+}
+
+/// Keeps one, in the place of another for the same turns.
+pub(crate) fn keep(
+    connection: &Connection,
+    owner: &str,
+    keep_days: u32,
+    kept: &KeptSummary,
+) -> Result<(), Fault> {
+    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO compactions (owner, first_sha256, turns, sha256, items, mode, tokens_before,
+               tokens_after, handle, bytes, keep_days, last_used) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        )?
+        .execute(params![
+            owner,
+            kept.first_sha256,
+            number(kept.turns),
+            kept.sha256,
+            kept.items.join(BETWEEN_ITEMS),
+            kept.mode,
+            number(kept.tokens_before),
+            number(kept.tokens_after),
+            kept.handle,
+            number(kept.bytes),
+            keep_days,
+            now()
+        ])?;
+    Ok(())
+}
+
+/// The bytes of the smallest request that was condensed, if one was.
+pub(crate) fn least_bytes(connection: &Connection) -> Result<Option<u64>, Fault> {
+    let least: Option<i64> =
+        connection.query_row("SELECT min(bytes) FROM compactions", [], |row| row.get(0))?;
+    Ok(least.and_then(|bytes| u64::try_from(bytes).ok()))
+}
+
+/// Removes what was not used for as long as it was to be kept; answers how many that were.
+pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
+    let forgotten = connection
+        .prepare_cached("DELETE FROM compactions WHERE keep_days > 0 AND last_used + keep_days * ?1 < ?2")?
+        .execute([SECONDS_A_DAY, now()])?;
+    Ok(forgotten as u64)
+}
+
+/// The handle under which a value of this name was kept, if it is still there.
+pub(crate) fn named(connection: &Connection, owner: &str, name: &str) -> Result<Option<String>, Fault> {
+    let handle = connection
+        .prepare_cached(
+            "SELECT handle FROM output_names JOIN outputs USING (handle)
+             WHERE output_names.owner = ?1 AND name = ?2 AND bytes IS NOT NULL",
+        )?
+        .query_row([owner, name], |row| row.get(0))
+        .optional()?;
+    Ok(handle)
+}
+
+/// Gives a kept value a name.
+pub(crate) fn name(connection: &Connection, handle: &str, owner: &str, name: &str) -> Result<(), Fault> {
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO output_names (owner, name, handle) VALUES (?1, ?2, ?3)")?
+        .execute([owner, name, handle])?;
+    Ok(())
+}
