@@ -22,7 +22,8 @@ use crate::ledger::{Call, Calls, Ended};
 use crate::recovery::{Case, Schema, Sender, StorePatience};
 use crate::request_body::Encoded;
 use crate::settings::Mode;
-use crate::upstream::Destination;
+use crate::shaping::{Condensed, Subject, compact_refused};
+use crate::upstream::{Destination, of_changed_body};
 
 /// One request for a reply, from the moment on at which its calls are counted.
 pub(crate) struct Exchange {
@@ -59,6 +60,10 @@ pub(crate) struct Exchange {
     pub(crate) set_aside: Option<Request>,
     /// What of the client's request was changed before it went upstream.
     pub(crate) changed: Changed,
+    /// The request before its older part was condensed, where it was.
+    pub(crate) uncondensed: Option<Request>,
+    /// Whether it may be condensed where its provider refuses it for length: once.
+    pub(crate) may_condense: bool,
     /// The request as it came, if it came compressed: for the upstream that it was sent to.
     pub(crate) encoded: Option<Encoded>,
     /// The grammar that the message text must follow, if one is demanded.
@@ -87,6 +92,33 @@ impl Exchange {
         } else if let Some(own) = self.set_aside.take() {
             self.request = own;
         }
+    }
+
+    /// Condenses a request that its provider refused for length; whether there is another one to be sent now.
+    pub(crate) async fn condense(&mut self) -> bool {
+        if !std::mem::replace(&mut self.may_condense, false) {
+            return false;
+        }
+        let subject = Subject {
+            shaping: &self.gateway.shaping,
+            settings: &self.gateway.settings,
+            store: &self.gateway.store,
+            id: &self.id,
+            credential: self.calls.credential(),
+            upstream: self.upstream_name(),
+        };
+        let refused = match &self.uncondensed {
+            Some(own) if self.stands_in => self.destination.adapted(own),
+            Some(own) => own.clone(),
+            None => self.request.clone(),
+        };
+        let condensed = compact_refused(&subject, &refused).await;
+        let Some(Condensed { request, summary }) = condensed else { return false };
+        self.request = request;
+        self.changed.summary = Some(summary);
+        self.encoded = None;
+        of_changed_body(&mut self.destination.headers);
+        true
     }
 
     /// Lets an answer pass as it comes, `ending` so as far as Endmark is concerned: its call is over when it ends.

@@ -14,6 +14,7 @@ use crate::metrics::Metrics;
 use crate::recovery::{Capabilities, Schema, SchemaError};
 use crate::scrub::Scrubber;
 use crate::settings::{Settings, Unfit, Upstream};
+use crate::shaping::Shaping;
 use crate::stopping::{Stage, Stopping};
 use crate::successors::Successors;
 use crate::tls::{TlsError, acceptor};
@@ -35,6 +36,7 @@ pub struct Gateway {
     pub(crate) held: Arc<Held>,
     pub(crate) successors: Arc<Successors>,
     pub(crate) stopping: Arc<Stopping>,
+    pub(crate) shaping: Arc<Shaping>,
 }
 
 /// Why a gateway cannot be built from its settings.
@@ -111,6 +113,7 @@ impl Gateway {
         next.successors = Arc::clone(&self.successors);
         next.metrics = Arc::clone(&self.metrics);
         next.stopping = Arc::clone(&self.stopping);
+        next.shaping = Arc::clone(&self.shaping);
         next.faults = Arc::clone(&self.faults);
         Ok(Arc::new(next))
     }
@@ -145,6 +148,7 @@ impl Gateway {
             schemas,
             metrics: Arc::new(Metrics::new()),
             stopping: Arc::default(),
+            shaping: Arc::default(),
             settings,
             store,
         })

@@ -21,6 +21,7 @@ mod rescue;
 mod route;
 mod scrub;
 mod settings;
+mod shaping;
 mod stack;
 mod stage;
 mod stopping;
@@ -36,10 +37,11 @@ pub use endmark_wire::http1::{HostName, OriginName};
 pub use gateway::{BuildError, Gateway};
 pub use scrub::Scrubber;
 pub use settings::{
-    Authorities, AuthoritiesError, BaseUrl, BaseUrlError, Conditions, CorrectSettings, FaultError, FaultPlan,
-    FaultSettings, FaultSide, FieldPattern, Limits, Mode, Pattern, Prefill, Proxy, ProxyError,
-    ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings, TlsFiles, Unfit, UnknownFaultSide,
-    UnknownMode, UnknownPrefill, UnusablePattern, Upstream,
+    Authorities, AuthoritiesError, BaseUrl, BaseUrlError, CapSettings, CompactSettings, Conditions,
+    CorrectSettings, EmergencySettings, FaultError, FaultPlan, FaultSettings, FaultSide, FieldPattern,
+    Limits, Mode, Pattern, Prefill, Proxy, ProxyError, ProxyVariableError, ResumeSettings, RetrySettings,
+    Secret, Settings, TlsFiles, Unfit, UnknownFaultSide, UnknownMode, UnknownPrefill, UnusablePattern,
+    Upstream, WindowSettings,
 };
 pub use telemetry::SPANS;
 pub use tls::TlsError;

@@ -121,6 +121,9 @@ pub(crate) enum Refusal {
         "the upstream `{upstream}` answered {what} where a JSON answer was expected: check that its base_url points at an API and not at a page or proxy"
     )]
     NotTheFormat { upstream: String, what: String },
+    /// What was asked for is in the store, which fails.
+    #[error("the store does not answer: {0}; try again")]
+    Store(String),
 }
 
 impl From<NoPlace> for Refusal {
@@ -152,7 +155,7 @@ impl Refusal {
             Self::BodyTooLong(_) | Self::UploadTooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyLost(_) | Self::HeadLate(_) | Self::GaveWay => StatusCode::REQUEST_TIMEOUT,
             Self::Stranger(_) => StatusCode::FORBIDDEN,
-            Self::Draining | Self::Interrupted | Self::NoPlace | Self::NoRoom(_) => {
+            Self::Draining | Self::Interrupted | Self::NoPlace | Self::NoRoom(_) | Self::Store(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Self::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
@@ -191,6 +194,7 @@ impl Refusal {
             Self::Unreadable { .. } => "endmark_upstream_unreadable",
             Self::AnswerLost { .. } => "endmark_upstream_answer_lost",
             Self::NotTheFormat { .. } => "endmark_upstream_not_an_api",
+            Self::Store(_) => "endmark_store_failed",
         }
     }
 

@@ -3,6 +3,7 @@
 mod authorities;
 mod base_url;
 mod conditions;
+mod context;
 mod correct;
 mod faults;
 mod limits;
@@ -16,12 +17,16 @@ mod upstream;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
+
+use endmark_context::Models;
 
 use crate::scrub::Scrubber;
 
 pub use authorities::{Authorities, AuthoritiesError};
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use conditions::{Conditions, FieldPattern, Pattern, UnusablePattern};
+pub use context::{CapSettings, CompactSettings, EmergencySettings, WindowSettings};
 pub use correct::CorrectSettings;
 pub(crate) use faults::{ALL, Fault, Kind, Place};
 pub use faults::{FaultError, FaultPlan, FaultSettings, FaultSide, UnknownFaultSide};
@@ -59,6 +64,14 @@ pub struct Settings {
     pub disclose_always: bool,
     /// Whether the texts of cut replies are kept beside their lengths and hashes.
     pub keep_text: bool,
+    /// For how many days without use full outputs and summaries are kept; 0: for ever.
+    pub keep_days: u32,
+    /// How long the results of tools may be on their way to an upstream (CX-5).
+    pub cap: CapSettings,
+    /// When conversations are compacted (CX-1, CX-2).
+    pub compact: CompactSettings,
+    /// What is known of models; the builtin table where there is no other.
+    pub models: Option<Arc<Models>>,
     /// JSON Schemas that a client may name in `x-endmark-schema`.
     pub schemas: BTreeMap<String, String>,
     /// How often and how long a failed request is tried again.
@@ -70,6 +83,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// What is known of models.
+    pub(crate) fn models(&self) -> &Models {
+        self.models.as_deref().unwrap_or_else(|| Models::builtin())
+    }
+
     /// Knows every secret that is in these settings.
     pub fn scrubber(&self) -> Scrubber {
         let keys = self.upstreams.iter().filter_map(|upstream| upstream.api_key.as_ref()).cloned();
@@ -93,6 +111,10 @@ impl Default for Settings {
             hold_tool_calls: false,
             disclose_always: false,
             keep_text: false,
+            keep_days: 30,
+            cap: CapSettings::default(),
+            compact: CompactSettings::default(),
+            models: None,
             schemas: BTreeMap::new(),
             retry: RetrySettings::default(),
             limits: Limits::default(),

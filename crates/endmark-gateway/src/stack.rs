@@ -70,7 +70,7 @@ async fn reply_to(
     let id = identified.id.clone();
     let span = tracing::info_span!("request", request = id);
     let rest = async move {
-        let shaped = shape(identified);
+        let shaped = shape(identified).await?;
         let reserved = reserve(shaped);
         match deliver(reserved).await? {
             Delivered::Passed(answer) => Ok(answer),

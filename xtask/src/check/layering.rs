@@ -16,7 +16,14 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("endmark-store", &["endmark-recovery", "endmark-text"]),
     (
         "endmark-gateway",
-        &["endmark-core", "endmark-recovery", "endmark-store", "endmark-text", "endmark-wire"],
+        &[
+            "endmark-context",
+            "endmark-core",
+            "endmark-recovery",
+            "endmark-store",
+            "endmark-text",
+            "endmark-wire",
+        ],
     ),
     ("endmark-process", &[]),
     ("endmark-runs", &["endmark-context", "endmark-guard", "endmark-process", "endmark-store"]),

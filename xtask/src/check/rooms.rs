@@ -33,6 +33,7 @@ const ROOMS: &[(&str, Rooms)] = &[(
         "telemetry",
         "ledger",
         "recovery",
+        "shaping",
         "gateway",
         "route",
         "exchange",

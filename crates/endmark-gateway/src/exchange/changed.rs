@@ -3,12 +3,17 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::metrics::Metrics;
+use crate::shaping::Summary;
 
 /// What was changed.
 #[derive(Debug, Default)]
 pub(crate) struct Changed {
     /// Calls in the conversation whose arguments were no JSON.
     pub(crate) repaired_calls: usize,
+    /// Results of tools that are capped.
+    pub(crate) capped: usize,
+    /// What its older part was condensed to, if it was.
+    pub(crate) summary: Option<Summary>,
     /// The response that the request goes on from, where it is another than its client said.
     pub(crate) goes_on_from: Option<String>,
 }
@@ -16,7 +21,7 @@ pub(crate) struct Changed {
 impl Changed {
     /// Whether the request goes on in other bytes than it came in.
     pub(crate) fn is_any(&self) -> bool {
-        self.repaired_calls > 0 || self.goes_on_from.is_some()
+        self.repaired_calls > 0 || self.goes_on_from.is_some() || self.capped > 0 || self.summary.is_some()
     }
 
     /// Counts it, and says it in the log.
@@ -35,6 +40,14 @@ impl Changed {
     pub(crate) fn write_headers(&self, headers: &mut HeaderMap) {
         if self.repaired_calls > 0 {
             headers.insert(HeaderName::from_static("x-endmark-repaired-calls"), self.repaired_calls.into());
+        }
+        if self.capped > 0 {
+            headers.insert(HeaderName::from_static("x-endmark-capped"), self.capped.into());
+        }
+        if let Some(value) =
+            self.summary.as_ref().and_then(|summary| HeaderValue::from_str(&summary.disclosed()).ok())
+        {
+            headers.insert(HeaderName::from_static("x-endmark-compacted"), value);
         }
         if let Some(id) = self.goes_on_from.as_ref().and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(HeaderName::from_static("x-endmark-previous-response"), id);

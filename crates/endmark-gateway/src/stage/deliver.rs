@@ -163,6 +163,11 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
             next = delivery.otherwise();
         }
         tracing::info!(request = exchange.id, upstream = name, ?failure, ?next, "no reply");
+        // Once: a provider that refuses what is left of it has the last word.
+        if failure == Failure::TooLong && matches!(next, Next::GiveUp) && exchange.condense().await {
+            exchange.retries += 1;
+            continue;
+        }
         match next {
             Next::Again(wait) => sleep(wait).await,
             Next::FallBack => return Tried::Left(said),

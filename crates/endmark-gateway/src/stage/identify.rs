@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::admit::{Admitted, named};
 use crate::rescue::Refusal;
-use crate::upstream::CREDENTIALS;
+use crate::upstream::{CREDENTIALS, credential};
 
 /// Characters of a session's hash: 64 bits are enough to keep sessions apart.
 const SESSION_DIGITS: usize = 16;
@@ -74,14 +74,6 @@ fn new_request_id() -> String {
     let mut noise = RandomState::new().build_hasher();
     noise.write_u64(COUNTER.fetch_add(1, Ordering::Relaxed));
     format!("em_{:011x}{:016x}", since_epoch.as_millis(), noise.finish())
-}
-
-/// The hash of the client's credential, if it sent one: whose a record is can be told, what the credential was cannot.
-pub(crate) fn credential(headers: &HeaderMap) -> Option<String> {
-    let credential = CREDENTIALS.iter().find_map(|name| headers.get(*name))?;
-    let mut digits = sha256_hex(credential.as_bytes());
-    digits.truncate(SESSION_DIGITS);
-    Some(digits)
 }
 
 /// The session a request belongs to: the credential together with the client's own session id, else with

@@ -18,7 +18,7 @@ use crate::upstream::{Destination, of_changed_body, secrets_in};
 ///
 /// It is on the heap, since it is handed on from step to step.
 pub(crate) fn reserve(shaped: Shaped) -> Box<Exchange> {
-    let Shaped { identified, changed } = shaped;
+    let Shaped { identified, changed, uncondensed, may_condense } = shaped;
     let admitted = identified.admitted;
     let gateway = admitted.gateway;
     let mut destination = admitted.destination;
@@ -66,6 +66,8 @@ pub(crate) fn reserve(shaped: Shaped) -> Box<Exchange> {
         // What came compressed are the bytes before that.
         encoded: admitted.encoded.filter(|_| !changed.is_any()),
         changed,
+        uncondensed,
+        may_condense,
         tool_schemas: ToolSchemas::default(),
         deadline: Instant::now() + gateway.settings.limits.total,
         _claim: admitted.claim,

@@ -5,24 +5,94 @@ mod passing;
 
 pub(crate) use passing::change_passing;
 
+use endmark_wire::request::Request;
+
+use super::admit::{Admitted, named};
 use super::identify::Identified;
 use crate::exchange::Changed;
+use crate::rescue::Refusal;
+use crate::shaping::{Condensed, Subject, cap_results, compact};
 
 /// A request as it goes upstream.
 pub(crate) struct Shaped {
     pub(super) identified: Identified,
     pub(super) changed: Changed,
+    /// The request before its older part was condensed, where it was.
+    pub(super) uncondensed: Option<Request>,
+    /// Whether it may be condensed where its provider refuses it for length.
+    pub(super) may_condense: bool,
 }
 
-/// Changes of a request what has to be changed, where its mode allows that.
-pub(crate) fn shape(mut identified: Identified) -> Shaped {
-    let admitted = &mut identified.admitted;
+/// Changes of a request what has to be changed, where its mode allows that: calls that no server can read, results that
+/// are too large, and an older part that is too long.
+///
+/// # Errors
+/// [`Refusal::BadRequest`] where the header that asks for it cannot be read.
+pub(crate) async fn shape(mut identified: Identified) -> Result<Shaped, Refusal> {
     let mut changed = Changed::default();
-    if admitted.wanted.mends() {
+    let mut uncondensed = None;
+    let wish = wish(&identified.admitted)?;
+    let mends = identified.admitted.wanted.mends();
+    if mends {
+        let Identified { admitted, credential, .. } = &mut identified;
         let upstream = &admitted.destination.upstream.name;
-        let credential = identified.credential.as_deref();
-        changed = history::change(&admitted.gateway, upstream, credential, &mut admitted.request);
+        changed = history::change(&admitted.gateway, upstream, credential.as_deref(), &mut admitted.request);
     }
+    let may_condense = wish != Wish::Off && (mends || wish == Wish::On);
+    let window = match wish {
+        Wish::On => true,
+        Wish::Settings => mends && identified.admitted.gateway.settings.compact.window.enabled,
+        Wish::Off => false,
+    };
+    let subject = identified.subject();
+    let request = &identified.admitted.request;
+    let capped = if mends { cap_results(&subject, request).await } else { None };
+    let condensed = if may_condense {
+        compact(&subject, capped.as_ref().map_or(request, |(capped, _)| capped), window).await
+    } else {
+        None
+    };
+    let request = &mut identified.admitted.request;
+    if let Some((capped, results)) = capped {
+        (*request, changed.capped) = (capped, results);
+    }
+    if let Some(Condensed { request: shorter, summary }) = condensed {
+        uncondensed = Some(std::mem::replace(request, shorter));
+        changed.summary = Some(summary);
+    }
+    let admitted = &identified.admitted;
     changed.note(&admitted.gateway.metrics, &admitted.destination.upstream.name, &identified.id);
-    Shaped { identified, changed }
+    Ok(Shaped { identified, changed, uncondensed, may_condense })
+}
+
+/// What a client wants of compaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    On,
+    Off,
+    /// What the settings say.
+    Settings,
+}
+
+fn wish(admitted: &Admitted) -> Result<Wish, Refusal> {
+    match named(&admitted.client.headers, "x-endmark-compact")? {
+        None => Ok(Wish::Settings),
+        Some("on") => Ok(Wish::On),
+        Some("off") => Ok(Wish::Off),
+        Some(other) => Err(Refusal::BadRequest(format!("x-endmark-compact is `{other}`: use on or off"))),
+    }
+}
+
+impl Identified {
+    fn subject(&self) -> Subject<'_> {
+        let gateway = &*self.admitted.gateway;
+        Subject {
+            shaping: &gateway.shaping,
+            settings: &gateway.settings,
+            store: &gateway.store,
+            id: &self.id,
+            credential: self.credential.as_deref(),
+            upstream: &self.admitted.destination.upstream.name,
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::request_body::{Incoming, RequestBody};
 use crate::rescue::Refusal;
 use crate::route::Target;
 use crate::stage::admit::mode_of;
-use crate::stage::identify;
+use crate::upstream::credential;
 
 /// Changes a request that is for no reply where it goes on from a response: counting what that has, or making it shorter, is
 /// of no use with the beginning of it alone.
@@ -32,7 +32,7 @@ pub(crate) async fn change_passing(
     let limits = &gateway.settings.limits;
     let (mut body, holding) = body.read_as_far_as_possible(headers, limits, &gateway.held).await?;
     if let Ok(mut request) = Request::parse(format, &body.plain, &Address::default()) {
-        let credential = identify::credential(headers);
+        let credential = credential(headers);
         changed.goes_on_from = go_on(gateway, &target.upstream.name, credential.as_deref(), &mut request);
         if changed.is_any() {
             body = RequestBody { plain: Bytes::copy_from_slice(request.body()), encoded: None };

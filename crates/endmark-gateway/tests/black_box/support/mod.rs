@@ -36,17 +36,19 @@ impl Endmark {
         change(&mut settings);
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&StoreLocation::sqlite(folder.path().join("endmark.db"))).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let gateway = Gateway::new(settings, store.clone()).unwrap();
-        let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(async move {
-            let until = async {
-                let _ = stopped.await;
-            };
-            let _ = serve(listener, Arc::clone(&gateway), until).await;
-        });
+        let (address, task, stop) = serving(settings, store.clone()).await;
         Self { address, upstream, store, task, stop: Some(stop), _folder: folder }
+    }
+
+    /// A gateway that knows only what is in the store of this one, before the same upstream.
+    pub(crate) async fn restarted(&self, change: impl FnOnce(&mut Settings)) -> Restarted {
+        let mut settings = Settings {
+            upstreams: vec![Target::new("scripted", self.upstream.base_url().parse().unwrap())],
+            ..Settings::default()
+        };
+        change(&mut settings);
+        let (address, task, stop) = serving(settings, self.store.clone()).await;
+        Restarted { address, task, _stop: stop }
     }
 
     /// Before two upstreams, the second of which has a key and a model of its own.
@@ -117,6 +119,33 @@ impl Endmark {
         drop(self.stop.take());
         (&mut self.task).await.unwrap();
     }
+}
+
+/// A further gateway; it stops when it is dropped.
+pub(crate) struct Restarted {
+    pub(crate) address: SocketAddr,
+    task: JoinHandle<()>,
+    _stop: oneshot::Sender<()>,
+}
+
+impl Drop for Restarted {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serving(settings: Settings, store: Store) -> (SocketAddr, JoinHandle<()>, oneshot::Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let gateway = Gateway::new(settings, store).unwrap();
+    let (stop, stopped) = oneshot::channel();
+    let task = tokio::spawn(async move {
+        let until = async {
+            let _ = stopped.await;
+        };
+        let _ = serve(listener, Arc::clone(&gateway), until).await;
+    });
+    (address, task, stop)
 }
 
 impl Drop for Endmark {

@@ -1,0 +1,89 @@
+//! `/endmark/api/outputs/HANDLE?page=N`: a full value that was kept, in pages, for the client it was kept for (CX-5).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use endmark_context::read::{PAGE_LOOK_BEHIND_BYTES, page_begin};
+use endmark_store::{Handle, KeptOutput, StoreError};
+use http::request::Parts;
+use http::{HeaderValue, Response, header};
+use serde_json::{Value, json};
+
+use crate::body::{AnyBody, full};
+use crate::gateway::Gateway;
+use crate::rescue::Refusal;
+use crate::shaping::owner;
+use crate::upstream::credential;
+
+/// Bytes from one page's place to the next: with what it may begin earlier, a page has at most 200,000.
+const PAGE_BYTES: u64 = 195_000;
+
+/// As much as is needed to see the end of a character.
+const LOOK_AHEAD_BYTES: u64 = 64;
+
+/// Answers with a page of a value; to whom it does not belong there is none.
+pub(super) async fn page(
+    gateway: &Gateway,
+    head: &Parts,
+    handle: &str,
+) -> Result<Response<AnyBody>, Refusal> {
+    let unknown = || Refusal::NotFound(format!("no output of yours has the handle `{handle}`"));
+    let handle = Handle::parse(handle).ok_or_else(unknown)?;
+    let number = number(head.uri.query())?;
+    let owner = owner(credential(&head.headers).as_deref());
+    let read = move |reader: &endmark_store::Reader| {
+        let output = reader.output(&handle, &owner)?;
+        part(&output, &handle, number)
+    };
+    let read = gateway.store.read(read).await;
+    match read {
+        Ok(Some(part)) => {
+            let mut response = Response::new(full(format!("{part}\n")));
+            let json = HeaderValue::from_static("application/json");
+            response.headers_mut().insert(header::CONTENT_TYPE, json);
+            Ok(response)
+        }
+        Ok(None) => Err(Refusal::NotFound(format!("the output has no page {number}: they count from 1"))),
+        Err(StoreError::NoOutput { .. }) => Err(unknown()),
+        Err(error @ StoreError::ExpiredOutput { .. }) => Err(Refusal::NotFound(error.to_string())),
+        Err(error) => Err(Refusal::Store(error.to_string())),
+    }
+}
+
+fn number(query: Option<&str>) -> Result<u64, Refusal> {
+    let given =
+        query.into_iter().flat_map(|query| query.split('&')).find_map(|pair| pair.strip_prefix("page="));
+    given.map_or(Ok(1), |given| {
+        given.parse().map_err(|_| Refusal::BadRequest(format!("the page is `{given}`: use a whole number")))
+    })
+}
+
+/// A page of an output; none where it has no such page.
+fn part(output: &KeptOutput<'_>, handle: &Handle, page: u64) -> Result<Option<Value>, StoreError> {
+    let pages = output.bytes.div_ceil(PAGE_BYTES).max(1);
+    if page == 0 || page > pages {
+        return Ok(None);
+    }
+    let begin = |page: u64| {
+        let place = page.saturating_mul(PAGE_BYTES).min(output.bytes);
+        if place == 0 || place == output.bytes {
+            return Ok::<u64, StoreError>(place);
+        }
+        let first = place.saturating_sub(PAGE_LOOK_BEHIND_BYTES as u64);
+        let near = output.read(first..place + LOOK_AHEAD_BYTES)?;
+        let before = usize::try_from(place - first).unwrap_or_default().min(near.len());
+        let (before, behind) = near.split_at(before);
+        Ok(place - page_begin(before, behind) as u64)
+    };
+    let (from, to) = (begin(page - 1)?, begin(page)?);
+    let bytes = output.read(from..to)?;
+    let text = str::from_utf8(&bytes).ok();
+    let mut part = json!({
+        "handle": handle.as_str(), "format": output.format, "text": text,
+        "page": page, "pages": pages, "bytes": [from, to],
+        "of_bytes": output.bytes, "of_lines": output.lines,
+    });
+    if text.is_none() {
+        part["base64"] = STANDARD.encode(&bytes).into();
+    }
+    Ok(Some(part))
+}

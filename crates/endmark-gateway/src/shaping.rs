@@ -1,0 +1,65 @@
+//! What is done for a conversation on its way to an upstream: the results of tools are capped (CX-5), and its older part
+//! is condensed (CX-1, CX-2). What is left out is kept in the store, and what stands for it is remembered, so that the same
+//! conversation has the same bytes in every later request.
+
+mod keep;
+mod results;
+mod summaries;
+mod tokens;
+
+use endmark_store::Store;
+use endmark_wire::request::Request;
+
+use crate::settings::Settings;
+
+pub(crate) use results::cap_results;
+pub(crate) use summaries::{Condensed, Summary, compact, compact_refused};
+
+/// What is remembered of all conversations.
+#[derive(Default)]
+pub(crate) struct Shaping {
+    results: results::Memory,
+    summaries: summaries::Memory,
+}
+
+/// Whose request it is, and what it may be changed with.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) shaping: &'a Shaping,
+    pub(crate) settings: &'a Settings,
+    pub(crate) store: &'a Store,
+    /// The request's id, for the log.
+    pub(crate) id: &'a str,
+    /// The hash of the client's credential, if it sent one.
+    pub(crate) credential: Option<&'a str>,
+    /// The upstream that the request is for.
+    pub(crate) upstream: &'a str,
+}
+
+impl Subject<'_> {
+    /// Who alone can read what is kept of the request.
+    fn owner(&self) -> String {
+        owner(self.credential)
+    }
+}
+
+/// Who owns what is kept for a client with this credential.
+pub(crate) fn owner(credential: Option<&str>) -> String {
+    format!("{}{}", endmark_store::CLIENT, credential.unwrap_or_default())
+}
+
+/// Requests of so many bytes are worked on by another thread: what is decided about them takes a while.
+const LONG_BYTES: usize = 128 * 1024;
+
+/// Works on a request where nobody waits for it.
+async fn worked<T: Send + 'static>(
+    request: &Request,
+    work: impl FnOnce(&Request) -> T + Send + 'static,
+) -> Option<T> {
+    if request.body().len() < LONG_BYTES {
+        return Some(work(request));
+    }
+    let request = request.clone();
+    // It only fails where the work does, and then the request stays as it is.
+    tokio::task::spawn_blocking(move || work(&request)).await.ok()
+}

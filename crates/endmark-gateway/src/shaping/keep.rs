@@ -1,0 +1,33 @@
+//! Full values, kept for whoever reads the rest.
+
+use std::time::Duration;
+
+use endmark_store::{Handle, NewOutput, StoreError};
+use tokio::time::timeout;
+
+use super::Subject;
+
+/// Long for a store that works; of one that does not, no client is to notice more.
+const STORE_PATIENCE: Duration = Duration::from_secs(2);
+
+impl Subject<'_> {
+    /// Waits for the store, and not for long: a request goes on without it.
+    pub(super) async fn patient<T>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        timeout(STORE_PATIENCE, work).await.unwrap_or_else(|_| {
+            let path = self.store.location().path().to_owned();
+            Err(StoreError::Failed { path, detail: format!("no answer within {STORE_PATIENCE:?}") })
+        })
+    }
+
+    /// Keeps a value under this handle.
+    pub(super) async fn keep(&self, handle: &Handle, value: &[u8], format: &str) -> Result<(), StoreError> {
+        let new =
+            NewOutput { handle: handle.clone(), owner: self.owner(), keep_days: self.settings.keep_days };
+        let mut draft = self.store.begin_output(new).await?;
+        draft.push(value).await?;
+        draft.keep(format).await
+    }
+}

@@ -1,0 +1,230 @@
+//! The results of tools in a request, capped: the same result always to the same bytes.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use endmark_context::cap::{Asked, Capped, Limits, Unit, cap};
+use endmark_context::conversation::{Edit, Place};
+use endmark_store::{Handle, StoreError, sha256_hex};
+use endmark_wire::conversation::Dialogue;
+use endmark_wire::request::Request;
+
+use super::{Subject, worked};
+use crate::settings::CapSettings;
+
+/// So much of what results became is remembered; more is made again.
+const REMEMBERED_BYTES: usize = 32 * 1024 * 1024;
+
+/// What results became, by who owns them and what they are.
+#[derive(Default)]
+pub(super) struct Memory(Mutex<Remembered>);
+
+#[derive(Default)]
+struct Remembered {
+    known: HashMap<String, Became>,
+    order: VecDeque<String>,
+    bytes: usize,
+}
+
+/// What a result became.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Became {
+    /// It stays as it is.
+    Same,
+    Capped(Arc<str>),
+}
+
+/// A result that may be too large.
+struct Large {
+    place: Place,
+    text: String,
+}
+
+/// Caps what is too large among the results in a request; answers the request and how many are capped, or none where all
+/// stay as they are. A store that fails only costs the way to read the rest.
+pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Option<(Request, usize)> {
+    let settings = subject.settings.cap;
+    // Smaller than that nothing can be too large.
+    let least = settings.max_chars.min(settings.max_items);
+    if !settings.enabled || request.body().len() <= least || !request.may_have_results() {
+        return None;
+    }
+    let large = worked(request, move |request| large_results(request, settings)).await?;
+    let mut edits = Vec::new();
+    for result in large {
+        if let Became::Capped(text) = became(subject, &result.text).await {
+            edits.push(Edit::SetText { place: result.place, text: text.as_ref().to_owned() });
+        }
+    }
+    if edits.is_empty() {
+        return None;
+    }
+    let count = edits.len();
+    let changed = worked(request, move |request| edited(request, &edits)).await??;
+    Some((changed, count))
+}
+
+/// The results that have more characters or items than they may, as far as a look at their bytes can show.
+fn large_results(request: &Request, settings: CapSettings) -> Vec<Large> {
+    let Ok(dialogue) = Dialogue::read(request.format(), request.body()) else { return Vec::new() };
+    let mut large = Vec::new();
+    for (turn, standing) in dialogue.conversation().turns.iter().enumerate() {
+        for (part, content) in standing.parts.iter().enumerate() {
+            // What has images in it can only be changed together with them.
+            let Some(result) = content.result().filter(|result| result.media.is_empty()) else { continue };
+            if is_large(&result.text, settings) {
+                large.push(Large { place: Place { turn, part }, text: result.text.to_string() });
+            }
+        }
+    }
+    large
+}
+
+/// Whether a text can have more characters or items than it may: every item but the last is followed by one of these.
+fn is_large(text: &str, settings: CapSettings) -> bool {
+    let separators = || text.bytes().filter(|byte| matches!(byte, b',' | b'\n')).count();
+    text.len() > settings.max_chars || (text.len() > settings.max_items && separators() >= settings.max_items)
+}
+
+fn edited(request: &Request, edits: &[Edit]) -> Option<Request> {
+    let dialogue = Dialogue::read(request.format(), request.body()).ok()?;
+    let body = dialogue.edited(edits).ok()?;
+    Request::parse(request.format(), &body, request.address()).ok()
+}
+
+async fn became(subject: &Subject<'_>, text: &str) -> Became {
+    let settings = subject.settings.cap;
+    let digest = sha256_hex(text.as_bytes());
+    // Another limit makes another text of it.
+    let name = format!("{digest}-{}-{}", settings.max_chars, settings.max_items);
+    let known = format!("{}/{name}", subject.owner());
+    if let Some(known) = subject.shaping.results.get(&known) {
+        return known;
+    }
+    let became = capped(subject, text, &name).await.map_or(Became::Same, Became::Capped);
+    subject.shaping.results.remember(known, became.clone());
+    became
+}
+
+/// A result that is too large, capped; none where it is not.
+async fn capped(subject: &Subject<'_>, text: &str, name: &str) -> Option<Arc<str>> {
+    let settings = subject.settings.cap;
+    let handle = Handle::random().ok();
+    let limits = Limits {
+        most: settings.max_chars,
+        unit: Unit::Chars,
+        max_items: settings.max_items,
+        handle: handle.as_ref().map(Handle::to_string),
+        ..Limits::default()
+    };
+    let value = text.to_owned();
+    let work = move || cap(value.as_bytes(), Asked::Auto, &limits);
+    let capped = match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(capped)) if capped.is_cut => capped,
+        Ok(Ok(_)) | Err(_) => return None,
+        Ok(Err(error)) => {
+            tracing::warn!(request = subject.id, %error, "a result cannot be capped: it goes on as it is");
+            return None;
+        }
+    };
+    let capped = match handle {
+        Some(handle) => kept(subject, capped, &handle, text, name).await,
+        None => capped,
+    };
+    for warning in &capped.warnings {
+        let (code, message, handle) = (&warning.code, &warning.message, warning.handle.as_deref());
+        tracing::info!(request = subject.id, code, message, handle, "the result of a tool is capped");
+    }
+    Some(capped.text.into())
+}
+
+/// Keeps the full value under its handle, or finds under which it was kept before; what is shown names it only if it is.
+async fn kept(subject: &Subject<'_>, capped: Capped, handle: &Handle, text: &str, name: &str) -> Capped {
+    match kept_under(subject, handle, text, capped.format.name(), name).await {
+        Ok(known) => capped.with_handle(handle.as_str(), known.as_str()),
+        Err(error) => {
+            tracing::error!(request = subject.id, %error, "the full result of a tool is not kept");
+            capped.without_handle(handle.as_str())
+        }
+    }
+}
+
+async fn kept_under(
+    subject: &Subject<'_>,
+    handle: &Handle,
+    text: &str,
+    format: &str,
+    name: &str,
+) -> Result<Handle, StoreError> {
+    let owner = subject.owner();
+    if let Some(known) = subject.patient(subject.store.output_named(&owner, name)).await? {
+        subject.patient(subject.store.touch_output(&known)).await?;
+        return Ok(known);
+    }
+    subject.patient(subject.keep(handle, text.as_bytes(), format)).await?;
+    subject.patient(subject.store.name_output(handle, &owner, name)).await?;
+    Ok(handle.clone())
+}
+
+impl Became {
+    fn bytes(&self) -> usize {
+        if let Self::Capped(text) = self { text.len() } else { 0 }
+    }
+}
+
+impl Memory {
+    fn get(&self, known: &str) -> Option<Became> {
+        self.lock().known.get(known).cloned()
+    }
+
+    fn remember(&self, known: String, became: Became) {
+        let mut remembered = self.lock();
+        remembered.bytes += known.len() + became.bytes();
+        if remembered.known.insert(known.clone(), became).is_none() {
+            remembered.order.push_back(known);
+        }
+        while remembered.bytes > REMEMBERED_BYTES {
+            let Some(oldest) = remembered.order.pop_front() else { break };
+            let freed = oldest.len() + remembered.known.remove(&oldest).map_or(0, |gone| gone.bytes());
+            remembered.bytes = remembered.bytes.saturating_sub(freed);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {
+        // It is whole after every operation, so a panic elsewhere cannot have spoilt it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_at_the_bytes_misses_nothing_that_is_too_large() {
+        let settings = CapSettings { enabled: true, max_chars: 300, max_items: 3 };
+        for (text, expected) in [
+            ("[1,2,3]", false),
+            ("[1,2,3,4]", true),
+            ("{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n", true),
+            ("short", false),
+        ] {
+            assert_eq!(is_large(text, settings), expected, "{text}");
+        }
+        assert!(is_large(&"x".repeat(301), settings));
+        assert!(!is_large(&"x".repeat(300), settings));
+    }
+
+    #[test]
+    fn what_was_remembered_longest_makes_room() {
+        let memory = Memory::default();
+        let large: Arc<str> = "x".repeat(REMEMBERED_BYTES / 2).into();
+        for name in ["a", "b", "c"] {
+            memory.remember(name.to_owned(), Became::Capped(Arc::clone(&large)));
+        }
+        assert_eq!(memory.get("a"), None);
+        assert_eq!(memory.get("c"), Some(Became::Capped(large)));
+        memory.remember("d".to_owned(), Became::Same);
+        assert_eq!(memory.get("d"), Some(Became::Same));
+    }
+}

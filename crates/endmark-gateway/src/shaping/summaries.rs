@@ -1,0 +1,343 @@
+//! The older part of a conversation, condensed: what stands for it is remembered by the beginning of the conversation that it
+//! stands for, so that every later request has it byte for byte, also after a restart.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use endmark_context::compact::{Mode, Policy, compact as compacted};
+use endmark_context::count::Family;
+use endmark_store::{Handle, KeptSummary, StoreError, sha256_hex};
+use endmark_wire::conversation::Dialogue;
+use endmark_wire::request::Request;
+use tokio::sync::OnceCell;
+
+use super::tokens::counter;
+use super::{Subject, worked};
+
+/// Where a request names no limit, and the model's window holds its reply, too: so much of it is left for that.
+const REPLY_TOKENS: u64 = 4_096;
+
+/// After the brake the history has so many tenths of what the model takes.
+const BUDGET_TENTHS: u64 = 6;
+
+/// Tokens that are estimated are rather too many: up to so many of each hundred that a window has may well fit, and
+/// whether they do is left to the provider, whose refusal is answered, too.
+const SLACK_PERCENT: u64 = 115;
+
+/// Where nothing is known of a window, a request that was refused keeps so much of its history.
+const KEPT_SHARE: f64 = 0.5;
+
+/// Requests of fewer bytes fit in every model.
+const LEAST_BYTES: usize = 4 * 1024;
+
+/// In fewer turns there is nothing between the first and the newest: they are not even counted.
+const LEAST_TURNS: usize = 3;
+
+/// Of so many models it is remembered that one refused for length.
+const MOST_WINDOWS: usize = 1_000;
+
+/// What is remembered beside the store.
+#[derive(Default)]
+pub(super) struct Memory {
+    /// By upstream and model, the tokens of a request that was too long.
+    refused: Mutex<HashMap<(String, String), u64>>,
+    /// The bytes of the smallest request that was condensed, once the store was asked.
+    least_bytes: OnceCell<AtomicU64>,
+}
+
+/// What a client is told of its conversation's summary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Summary {
+    pub(crate) mode: &'static str,
+    /// Tokens of the history before and after, when it was made.
+    pub(crate) tokens_before: u64,
+    pub(crate) tokens_after: u64,
+    /// Under which the request can be read that it was made of.
+    pub(crate) handle: Option<String>,
+}
+
+/// A request with a condensed beginning.
+pub(crate) struct Condensed {
+    pub(crate) request: Request,
+    pub(crate) summary: Summary,
+}
+
+/// Condenses a conversation where its size asks for it, or where that was done before; none where it stays as it is.
+/// `window` says whether the sliding window is on for it.
+pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bool) -> Option<Condensed> {
+    let settings = subject.settings.compact;
+    let bytes = request.body().len();
+    if bytes < LEAST_BYTES || !(window || settings.emergency.enabled) {
+        return None;
+    }
+    let limit = settings.emergency.enabled.then(|| limit_tokens(subject, request));
+    // A token has a byte at least.
+    let of_window = window.then_some(settings.window.trigger_tokens);
+    let least = of_window.into_iter().chain(limit).min()?;
+    let known = subject.shaping.summaries.least_bytes(subject).await;
+    if (bytes as u64) < least.min(known) {
+        return None;
+    }
+    if let Some(why) = request.kept_by_provider() {
+        tracing::debug!(
+            request = subject.id,
+            why,
+            "the provider keeps the conversation: it is not compacted"
+        );
+        return None;
+    }
+    let count = counter(&request.view().model);
+    let known_window = window_tokens(subject, request).unwrap_or(u64::MAX);
+    let policies = [
+        of_window.map(|_| Policy {
+            trigger_tokens: settings.window.trigger_tokens,
+            budget_tokens: settings.window.budget_tokens,
+            keep_turns: settings.window.keep_turns,
+            ..Policy::window(count)
+        }),
+        limit.map(|limit| Policy {
+            trigger_tokens: limit,
+            budget_tokens: (limit.min(known_window) / 10).saturating_mul(BUDGET_TENTHS),
+            keep_turns: settings.emergency.keep_turns,
+            ..Policy::emergency(count)
+        }),
+    ];
+    condensed(subject, request, policies.into_iter().flatten().collect()).await
+}
+
+/// Condenses a conversation that its provider refused for length; none where that can make nothing of it. This is the
+/// request as it was before any summary.
+pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) -> Option<Condensed> {
+    let settings = subject.settings.compact.emergency;
+    if !settings.enabled || request.kept_by_provider().is_some() {
+        return None;
+    }
+    let count = counter(&request.view().model);
+    let counted = worked(request, move |request| count(&String::from_utf8_lossy(request.body()))).await?;
+    subject.shaping.summaries.refuses(subject.upstream, &request.view().model, counted);
+    let known = window_tokens(subject, request).filter(|known| *known < counted);
+    let policy = Policy {
+        trigger_tokens: 0,
+        budget_tokens: known.unwrap_or(counted) / 10 * BUDGET_TENTHS,
+        keep_turns: settings.keep_turns,
+        keep_share: known.is_none().then_some(KEPT_SHARE),
+        ..Policy::emergency(count)
+    };
+    condensed(subject, request, vec![policy]).await
+}
+
+/// The tokens from which on a request is too long: as the settings say, and never more than its model takes.
+fn limit_tokens(subject: &Subject<'_>, request: &Request) -> u64 {
+    let most = subject.settings.compact.emergency.trigger_tokens;
+    let refused = subject.shaping.summaries.refused(subject.upstream, &request.view().model);
+    let is_exact = Family::of(&request.view().model).is_exact();
+    let slack = if is_exact { 100 } else { SLACK_PERCENT };
+    let known = window_tokens(subject, request).map(|window| window.saturating_mul(slack) / 100);
+    [Some(most), refused, known].into_iter().flatten().min().unwrap_or(most)
+}
+
+/// What the model's window leaves for a request, where it is known.
+fn window_tokens(subject: &Subject<'_>, request: &Request) -> Option<u64> {
+    let view = request.view();
+    let model = subject.settings.models().find(&view.model)?;
+    let window = model.context_tokens.map(|window| window.saturating_sub(view.limit.unwrap_or(REPLY_TOKENS)));
+    match (model.max_input_tokens, window) {
+        (Some(input), Some(window)) => Some(input.min(window.max(1))),
+        (input, window) => input.or(window),
+    }
+}
+
+/// A conversation as it came, and by what it is known.
+struct Known {
+    turns: usize,
+    /// The hash of the conversation up to and with each turn.
+    digests: Vec<String>,
+}
+
+async fn condensed(subject: &Subject<'_>, request: &Request, policies: Vec<Policy>) -> Option<Condensed> {
+    let known = worked(request, known).await??;
+    if known.turns < LEAST_TURNS {
+        return None;
+    }
+    let owner = subject.owner();
+    let before = match subject.patient(subject.store.summaries(&owner, known.digests.first()?)).await {
+        Ok(all) => longest(all, &known),
+        Err(error) => {
+            tracing::error!(request = subject.id, %error, "the store does not tell what a conversation was condensed to");
+            None
+        }
+    };
+    let (own, from) = (before.clone(), before.clone());
+    let made = worked(request, move |request| anew(request, from.as_ref(), &policies)).await?;
+    let Some(made) = made else {
+        let before = own?;
+        let summary = Summary::of(&before);
+        let request = worked(request, move |request| with(request, &before)).await??;
+        return Some(Condensed { request, summary });
+    };
+    let mut kept = KeptSummary {
+        first_sha256: known.digests.first()?.clone(),
+        turns: made.turns as u64,
+        sha256: known.digests.get(made.turns.checked_sub(1)?)?.clone(),
+        items: made.items,
+        mode: made.mode.to_owned(),
+        tokens_before: made.tokens_before,
+        tokens_after: made.tokens_after,
+        handle: None,
+        bytes: request.body().len() as u64,
+    };
+    if let Ok(handle) = Handle::random() {
+        match subject.patient(subject.keep(&handle, request.body(), "json")).await {
+            Ok(()) => kept.handle = Some(handle.to_string()),
+            Err(error) => {
+                tracing::error!(request = subject.id, %error, "the request that was condensed is not kept");
+            }
+        }
+    }
+    let keeping = subject.store.keep_summary(&owner, subject.settings.keep_days, kept.clone());
+    if let Some(least) = subject.shaping.summaries.least_bytes.get() {
+        least.fetch_min(kept.bytes, Ordering::Relaxed);
+    }
+    if let Err(error) = subject.patient(keeping).await {
+        tracing::error!(request = subject.id, %error, "a summary is not kept: the next request makes it again");
+    }
+    tracing::info!(
+        request = subject.id,
+        mode = kept.mode,
+        tokens_before = kept.tokens_before,
+        tokens_after = kept.tokens_after,
+        "the older part of a conversation is condensed"
+    );
+    let summary = Summary::of(&kept);
+    let request = worked(request, move |request| with(request, &kept)).await??;
+    Some(Condensed { request, summary })
+}
+
+fn known(request: &Request) -> Option<Known> {
+    let dialogue = Dialogue::read(request.format(), request.body()).ok()?;
+    let turns = dialogue.items().count();
+    let mut digests = Vec::with_capacity(turns);
+    let mut before = request.format().name().to_owned();
+    for turn in 0..turns {
+        before.push_str(&sha256_hex(dialogue.unmarked_item(turn)?.as_bytes()));
+        before = sha256_hex(before.as_bytes());
+        digests.push(before.clone());
+    }
+    Some(Known { turns, digests })
+}
+
+/// The one that stands for most of this conversation.
+fn longest(all: Vec<KeptSummary>, known: &Known) -> Option<KeptSummary> {
+    let stands = |summary: &KeptSummary| {
+        let last = usize::try_from(summary.turns).ok().and_then(|turns| turns.checked_sub(1));
+        last.filter(|last| *last < known.turns).and_then(|last| known.digests.get(last))
+            == Some(&summary.sha256)
+    };
+    all.into_iter().filter(stands).max_by_key(|summary| summary.turns)
+}
+
+/// A summary that was made just now.
+struct Made {
+    /// How many turns of the conversation as it came it stands for.
+    turns: usize,
+    items: Vec<String>,
+    mode: &'static str,
+    tokens_before: u64,
+    tokens_after: u64,
+}
+
+/// Condenses what is there beyond an earlier summary, by the first policy that asks for it.
+fn anew(request: &Request, before: Option<&KeptSummary>, policies: &[Policy]) -> Option<Made> {
+    let all = Dialogue::read(request.format(), request.body()).ok()?.items().count();
+    let shorter = before.and_then(|before| with(request, before));
+    let base = shorter.as_ref().unwrap_or(request);
+    let dialogue = Dialogue::read(base.format(), base.body()).ok()?;
+    policies.iter().find_map(|policy| {
+        let is_brake = policy.mode == Mode::Emergency;
+        let fixed_tokens = if is_brake { dialogue.around().map(policy.count).iter().sum() } else { 0 };
+        let budget_tokens = if is_brake {
+            policy.budget_tokens.saturating_sub(fixed_tokens).max(1)
+        } else {
+            policy.budget_tokens
+        };
+        let policy = Policy { fixed_tokens, budget_tokens, ..*policy };
+        let compacted = compacted(dialogue.conversation(), &policy);
+        if compacted.edits.is_empty() {
+            return None;
+        }
+        let edited = dialogue.edited(&compacted.edits).ok()?;
+        let after = Dialogue::read(base.format(), &edited).ok()?;
+        let (old, new): (Vec<&str>, Vec<&str>) = (dialogue.items().collect(), after.items().collect());
+        // What stands unchanged behind all edits is none of what the summary stands for.
+        let mine = before.map_or(0, |before| before.items.len());
+        let same = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+        let same = same.min(old.len().saturating_sub(mine));
+        let items = (0..new.len().saturating_sub(same)).filter_map(|turn| after.unmarked_item(turn));
+        Some(Made {
+            turns: all.saturating_sub(same),
+            items: items.map(Cow::into_owned).collect(),
+            mode: if is_brake { "emergency" } else { "window" },
+            tokens_before: compacted.receipt.tokens_before,
+            tokens_after: compacted.receipt.tokens_after,
+        })
+    })
+}
+
+/// The request with its beginning as this summary has it.
+fn with(request: &Request, summary: &KeptSummary) -> Option<Request> {
+    let dialogue = Dialogue::read(request.format(), request.body()).ok()?;
+    let body = dialogue.with_beginning(usize::try_from(summary.turns).ok()?, &summary.items);
+    Request::parse(request.format(), &body, request.address()).ok()
+}
+
+impl Summary {
+    /// As the header `x-endmark-compacted` has it.
+    pub(crate) fn disclosed(&self) -> String {
+        let mut disclosed =
+            format!("{}; before={}; after={}", self.mode, self.tokens_before, self.tokens_after);
+        if let Some(handle) = &self.handle {
+            disclosed.push_str("; handle=");
+            disclosed.push_str(handle);
+        }
+        disclosed
+    }
+
+    fn of(kept: &KeptSummary) -> Self {
+        Self {
+            mode: if kept.mode == "window" { "window" } else { "emergency" },
+            tokens_before: kept.tokens_before,
+            tokens_after: kept.tokens_after,
+            handle: kept.handle.clone(),
+        }
+    }
+}
+
+impl Memory {
+    /// The bytes of the smallest request that was condensed: for no smaller one anything is in the store.
+    async fn least_bytes(&self, subject: &Subject<'_>) -> u64 {
+        let known = self.least_bytes.get_or_try_init(|| async {
+            let least = subject.patient(subject.store.least_summarised_bytes()).await?;
+            Ok::<_, StoreError>(AtomicU64::new(least.unwrap_or(u64::MAX)))
+        });
+        known.await.map_or(u64::MAX, |least| least.load(Ordering::Relaxed))
+    }
+
+    fn refuses(&self, upstream: &str, model: &str, tokens: u64) {
+        let mut refused = self.lock();
+        if refused.len() < MOST_WINDOWS {
+            let least = refused.entry((upstream.to_owned(), model.to_owned())).or_insert(tokens);
+            *least = tokens.min(*least);
+        }
+    }
+
+    fn refused(&self, upstream: &str, model: &str) -> Option<u64> {
+        self.lock().get(&(upstream.to_owned(), model.to_owned())).copied()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), u64>> {
+        // It is whole after every operation, so a panic elsewhere cannot have spoilt it.
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,258 @@
+//! Conversations that have grown too long, on their way to an upstream (CX-1 to CX-3).
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use serde_json::{Value, json};
+use testkit::{Answer, Dialect, Reply, Request, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
+
+const TASK: &str = "Book order A-1 to the ledger, and never touch account 9000.";
+
+fn field(wire: Wire) -> &'static str {
+    match wire {
+        Wire::Chat | Wire::Other(Dialect::Messages) => "messages",
+        Wire::Other(Dialect::Responses) => "input",
+        Wire::Other(Dialect::Gemini) => "contents",
+    }
+}
+
+fn said(wire: Wire, is_user: bool, text: &str) -> Value {
+    match (wire, is_user) {
+        (Wire::Other(Dialect::Gemini), true) => json!({"role": "user", "parts": [{"text": text}]}),
+        (Wire::Other(Dialect::Gemini), false) => json!({"role": "model", "parts": [{"text": text}]}),
+        (Wire::Other(Dialect::Messages), true) => {
+            json!({"role": "user", "content": [{"type": "text", "text": text}]})
+        }
+        (_, true) => json!({"role": "user", "content": text}),
+        (_, false) => json!({"role": "assistant", "content": text}),
+    }
+}
+
+/// A conversation of so many rounds; the newest turn is the user's.
+fn conversation(wire: Wire, rounds: usize) -> Value {
+    let mut turns = vec![said(wire, true, TASK)];
+    for round in 0..rounds {
+        let words = format!("Order A-{round} was looked at in detail, and its amount of {round}17 agrees. ")
+            .repeat(12);
+        turns.push(said(wire, false, &words));
+        turns.push(said(wire, true, &format!("Go on with step {round} of the list")));
+    }
+    // Where a provider's cache is to be used a marker moves along with the newest turn.
+    if wire == Wire::Other(Dialect::Messages) {
+        turns.last_mut().unwrap()["content"][0]["cache_control"] = json!({"type": "ephemeral"});
+    }
+    let mut body = wire.request(false);
+    body[field(wire)] = json!(turns);
+    body
+}
+
+fn turns(wire: Wire, body: &[u8]) -> Vec<Value> {
+    let body: Value = serde_json::from_slice(body).unwrap();
+    body[field(wire)].as_array().unwrap().clone()
+}
+
+async fn ask(address: std::net::SocketAddr, wire: Wire, compact: Option<&str>, body: &Value) -> Reply {
+    let mut request = Request::post(address, wire.path(false)).header("authorization", "Bearer key");
+    if let Some(compact) = compact {
+        request = request.header("x-endmark-compact", compact);
+    }
+    request.json(body).send().await.read().await
+}
+
+async fn before(wire: Wire, script: Script) -> Endmark {
+    let answer = wire.answer(&[Said::Text("I see.")], End::Turn, false);
+    Endmark::start_with(script.otherwise(answer), |settings| {
+        settings.compact.window.trigger_tokens = 6_000;
+        settings.compact.window.budget_tokens = 8_000;
+    })
+    .await
+}
+
+/// How a provider says that a request is too long.
+fn refusal(wire: Wire) -> Answer {
+    let body = match wire {
+        Wire::Chat | Wire::Other(Dialect::Responses) => json!({"error": {
+            "message": "This model's maximum context length is 8192 tokens. However, your messages resulted in 12345 tokens.",
+            "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}}),
+        Wire::Other(Dialect::Messages) => json!({"type": "error", "error": {
+            "type": "invalid_request_error", "message": "prompt is too long: 12345 tokens > 8192 maximum"}}),
+        Wire::Other(Dialect::Gemini) => json!({"error": {"code": 400, "status": "INVALID_ARGUMENT",
+            "message": "The input token count (12345) exceeds the maximum number of tokens allowed (8192)."}}),
+    };
+    Answer::json(400, &body)
+}
+
+#[tokio::test]
+async fn with_the_window_on_a_long_history_goes_on_short_with_the_task_and_the_newest_turns() {
+    for wire in Wire::ALL {
+        let endmark = before(wire, Script::new()).await;
+        let long = conversation(wire, 60);
+        let reply = ask(endmark.address, wire, Some("on"), &long).await;
+        assert_eq!(reply.status, 200, "{wire:?}");
+        let disclosed = reply.header("x-endmark-compacted").unwrap();
+        assert!(disclosed.starts_with("window; before="), "{wire:?}: {disclosed}");
+        let received = endmark.upstream.requests().remove(0).body;
+        assert!(received.len() < long.to_string().len() / 2, "{wire:?}: {}", received.len());
+        let (before, after) = (turns(wire, long.to_string().as_bytes()), turns(wire, &received));
+        assert!(after.len() < before.len(), "{wire:?}");
+        assert_eq!(after[0], before[0], "{wire:?}");
+        assert_eq!(after.last(), before.last(), "{wire:?}");
+        // What was condensed is named in the summary.
+        assert!(String::from_utf8_lossy(&received).contains("A-7"), "{wire:?}");
+        // Its handle leads to all of it.
+        let (_, handle) = disclosed.split_once("handle=").unwrap();
+        let reader = endmark.store.reader().unwrap();
+        let handle = endmark_store::Handle::parse(handle).unwrap();
+        let kept = reader.output_of_a_client(&handle).unwrap().read(0..u64::MAX).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&kept).unwrap(), long, "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_prefix_stays_byte_for_byte_also_after_a_restart() {
+    for wire in Wire::ALL {
+        let endmark = before(wire, Script::new()).await;
+        ask(endmark.address, wire, Some("on"), &conversation(wire, 40)).await;
+        ask(endmark.address, wire, Some("on"), &conversation(wire, 42)).await;
+        let restarted = endmark
+            .restarted(|settings| {
+                settings.compact.window.trigger_tokens = 6_000;
+                settings.compact.window.budget_tokens = 8_000;
+            })
+            .await;
+        let reply = ask(restarted.address, wire, Some("on"), &conversation(wire, 43)).await;
+        assert!(reply.header("x-endmark-compacted").is_some(), "{wire:?}");
+        let received: Vec<Vec<u8>> =
+            endmark.upstream.requests().into_iter().map(|received| received.body).collect();
+        let first = turns(wire, &received[0]);
+        for later in &received[1..] {
+            let later = turns(wire, later);
+            // The newest turn of the first one had the marker that moved on.
+            let same = first.len() - 1;
+            assert_eq!(later[..same], first[..same], "{wire:?}");
+            assert!(later.len() > first.len(), "{wire:?}");
+        }
+        let shared = received[0].iter().zip(&received[1]).take_while(|(one, other)| one == other).count();
+        assert!(shared * 10 > received[0].len() * 8, "{wire:?}: {shared} of {}", received[0].len());
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_grows_on_is_condensed_again_and_keeps_what_was_said_first() {
+    for wire in Wire::ALL {
+        let endmark = before(wire, Script::new()).await;
+        for rounds in [40, 60, 80, 100, 120] {
+            let long = conversation(wire, rounds);
+            let reply = ask(endmark.address, wire, Some("on"), &long).await;
+            assert!(reply.header("x-endmark-compacted").is_some(), "{wire:?} {rounds}");
+            let received = endmark.upstream.requests().pop().unwrap().body;
+            assert!(received.len() < 50_000, "{wire:?} {rounds}: {}", received.len());
+            let after = turns(wire, &received);
+            assert_eq!(after[0], turns(wire, long.to_string().as_bytes())[0], "{wire:?} {rounds}");
+            let summaries = after.iter().filter(|turn| turn.to_string().contains("condensed"));
+            assert!(summaries.count() <= 1, "{wire:?} {rounds}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_brake_is_on_and_a_request_below_it_passes_byte_for_byte() {
+    for wire in Wire::ALL {
+        let endmark = before(wire, Script::new()).await;
+        let long = conversation(wire, 60);
+        ask(endmark.address, wire, None, &long).await;
+        assert_eq!(endmark.upstream.requests()[0].json(), long, "{wire:?}");
+        let braked = endmark.restarted(|settings| settings.compact.emergency.trigger_tokens = 6_000).await;
+        let reply = ask(braked.address, wire, None, &long).await;
+        let disclosed = reply.header("x-endmark-compacted").unwrap();
+        assert!(disclosed.starts_with("emergency; before="), "{wire:?}: {disclosed}");
+        let reply = ask(braked.address, wire, Some("off"), &long).await;
+        assert_eq!(reply.header("x-endmark-compacted"), None, "{wire:?}");
+        let received = endmark.upstream.requests();
+        assert!(received[1].body.len() < received[0].body.len() / 2, "{wire:?}");
+        assert_eq!(received[2].body, received[0].body, "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_s_own_window_brakes_earlier() {
+    let endmark = before(Wire::Chat, Script::new()).await;
+    let mut long = conversation(Wire::Chat, 60);
+    // Its window of 8,192 tokens is far below the brake of the settings.
+    long["model"] = json!("gpt-4");
+    long["max_tokens"] = json!(1_000);
+    let reply = ask(endmark.address, Wire::Chat, None, &long).await;
+    assert!(reply.header("x-endmark-compacted").is_some_and(|told| told.starts_with("emergency")));
+    assert!(endmark.upstream.requests()[0].body.len() < long.to_string().len() / 2);
+}
+
+#[tokio::test]
+async fn a_provider_that_refuses_for_length_is_asked_again_with_less() {
+    for wire in Wire::ALL {
+        let endmark = before(wire, Script::new().then(refusal(wire))).await;
+        let long = conversation(wire, 60);
+        let reply = ask(endmark.address, wire, None, &long).await;
+        assert_eq!(reply.status, 200, "{wire:?}: {}", reply.text());
+        let disclosed = reply.header("x-endmark-compacted").unwrap();
+        assert!(disclosed.starts_with("emergency; before="), "{wire:?}: {disclosed}");
+        let received = endmark.upstream.requests();
+        assert_eq!(received.len(), 2, "{wire:?}");
+        assert!(received[1].body.len() < received[0].body.len() * 7 / 10, "{wire:?}");
+        let after = turns(wire, &received[1].body);
+        assert_eq!(after[0], turns(wire, &received[0].body)[0], "{wire:?}");
+        // The next request is not refused for the same reason once more.
+        let longer = conversation(wire, 61);
+        ask(endmark.address, wire, None, &longer).await;
+        let received = endmark.upstream.requests();
+        assert_eq!(received.len(), 3, "{wire:?}");
+        assert_eq!(turns(wire, &received[2].body)[..after.len() - 1], after[..after.len() - 1], "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn refused_again_the_error_is_the_provider_s_unchanged() {
+    for wire in Wire::ALL {
+        let endmark = before(wire, Script::new().then(refusal(wire)).then(refusal(wire))).await;
+        let reply = ask(endmark.address, wire, None, &conversation(wire, 60)).await;
+        assert_eq!((reply.status, reply.body.as_slice()), (400, refusal(wire).body().as_slice()), "{wire:?}");
+        assert_eq!(endmark.calls(), 2, "{wire:?}");
+        // And where it is off, or nothing can be condensed, nothing is asked again.
+        let endmark = before(wire, Script::new().then(refusal(wire)).then(refusal(wire))).await;
+        ask(endmark.address, wire, Some("off"), &conversation(wire, 60)).await;
+        ask(endmark.address, wire, None, &conversation(wire, 0)).await;
+        assert_eq!(endmark.calls(), 2, "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_provider_keeps_or_shortens_itself_is_left_to_it() {
+    for (wire, name, value) in [
+        (Wire::Other(Dialect::Responses), "previous_response_id", json!("resp_0")),
+        (Wire::Other(Dialect::Responses), "truncation", json!("auto")),
+        (Wire::Other(Dialect::Messages), "context_management", json!({"edits": []})),
+        (Wire::Other(Dialect::Gemini), "cachedContent", json!("cachedContents/1")),
+    ] {
+        let endmark = before(wire, Script::new()).await;
+        let mut long = conversation(wire, 60);
+        long[name] = value;
+        let reply = ask(endmark.address, wire, Some("on"), &long).await;
+        assert_eq!(reply.header("x-endmark-compacted"), None, "{name}");
+        assert_eq!(endmark.upstream.requests()[0].json(), long, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn another_client_s_summary_is_never_used_and_an_unknown_word_is_refused() {
+    let endmark = before(Wire::Chat, Script::new()).await;
+    let long = conversation(Wire::Chat, 60);
+    ask(endmark.address, Wire::Chat, Some("on"), &long).await;
+    let (wire, path) = (Wire::Chat, Wire::Chat.path(false));
+    let other = Request::post(endmark.address, path).header("authorization", "Bearer another");
+    let reply = other.json(&long).send().await.read().await;
+    assert_eq!(reply.header("x-endmark-compacted"), None);
+    assert_eq!(endmark.upstream.requests()[1].json(), long);
+    let reply = ask(endmark.address, wire, Some("perhaps"), &long).await;
+    assert_eq!(reply.status, 400);
+    assert!(reply.text().contains("use on or off"), "{}", reply.text());
+}
