@@ -28,7 +28,12 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
     let limits = limits(arguments, settings)?;
     let handle = Handle::parse(&arguments.handle).ok_or_else(|| unknown(&arguments.handle))?;
     let reader = Reader::open(&settings.store).map_err(|error| CommandError::of_store(&error))?;
-    let output = reader.output(&handle, LOCAL_USER).map_err(|error| failed(&error))?;
+    let output = match reader.output(&handle, LOCAL_USER) {
+        // Who can read the store's file can read what its gateway keeps for its clients.
+        Err(StoreError::NoOutput { .. }) => reader.output_of_a_client(&handle),
+        own => own,
+    };
+    let output = output.map_err(|error| failed(&error))?;
     let outcome = part(context, &output, &arguments.part, limits, &handle)?;
     let mut warnings = configuration_warnings(&effective);
     warnings.extend(used(settings, &handle));

@@ -110,6 +110,22 @@ pub(crate) const LIMITS_UNREAD_SECONDS: &str = "ENDMARK_LIMITS_UNREAD_SECONDS";
 pub(crate) const CAP_MAX_CHARS: &str = "ENDMARK_CAP_MAX_CHARS";
 /// Most items of a list in it.
 pub(crate) const CAP_MAX_ITEMS: &str = "ENDMARK_CAP_MAX_ITEMS";
+/// Whether outputs of tools are capped on their way to an upstream.
+pub(crate) const CAP_ENABLED: &str = "ENDMARK_CAP_ENABLED";
+/// Whether the sliding window is on.
+pub(crate) const COMPACT_WINDOW_ENABLED: &str = "ENDMARK_COMPACT_WINDOW_ENABLED";
+/// Tokens of a history above which it is compacted.
+pub(crate) const COMPACT_WINDOW_TRIGGER_TOKENS: &str = "ENDMARK_COMPACT_WINDOW_TRIGGER_TOKENS";
+/// Most tokens of a history after that.
+pub(crate) const COMPACT_WINDOW_BUDGET_TOKENS: &str = "ENDMARK_COMPACT_WINDOW_BUDGET_TOKENS";
+/// Newest messages that stay in full.
+pub(crate) const COMPACT_WINDOW_KEEP_EVENTS: &str = "ENDMARK_COMPACT_WINDOW_KEEP_EVENTS";
+/// Whether the emergency brake is on.
+pub(crate) const COMPACT_EMERGENCY_ENABLED: &str = "ENDMARK_COMPACT_EMERGENCY_ENABLED";
+/// Tokens of a request above which it is braked.
+pub(crate) const COMPACT_EMERGENCY_TRIGGER_TOKENS: &str = "ENDMARK_COMPACT_EMERGENCY_TRIGGER_TOKENS";
+/// Newest messages that stay in full where it is.
+pub(crate) const COMPACT_EMERGENCY_KEEP_MESSAGES: &str = "ENDMARK_COMPACT_EMERGENCY_KEEP_MESSAGES";
 /// Whether a reply that needed nothing is marked as well.
 pub(crate) const DISCLOSE_ALWAYS: &str = "ENDMARK_DISCLOSE_ALWAYS";
 /// Whether the texts of cut replies are stored.
@@ -118,7 +134,8 @@ pub(crate) const STORE_POLICY_KEEP_TEXT: &str = "ENDMARK_STORE_POLICY_KEEP_TEXT"
 pub(crate) const STORE_POLICY_KEEP_DAYS: &str = "ENDMARK_STORE_POLICY_KEEP_DAYS";
 
 /// Variables of other names that set a key, too: those by which others know it. A name of ours beats them.
-pub(crate) const OTHER_NAMES: [(&str, &str); 1] = [("MAX_RESULT_CHARS", "cap.max_chars")];
+pub(crate) const OTHER_NAMES: [(&str, &str); 2] =
+    [("MAX_RESULT_CHARS", "cap.max_chars"), ("SAFE_TRIGGER_TOKENS", "compact.emergency.trigger_tokens")];
 
 /// The environment as it was when the process began, so that what is read from it can be tested.
 #[derive(Clone, Default)]

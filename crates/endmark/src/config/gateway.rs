@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::sync::Arc;
 use std::time::Duration;
 
 use endmark_gateway as gateway;
 
 use super::environment::Environment;
 use super::network::reached;
+use super::prices::models;
 use super::settings::{Limits, Settings, Upstream};
 use crate::error::CommandError;
 
@@ -44,6 +46,26 @@ pub(crate) fn for_gateway(
         hold_tool_calls: settings.tools.hold,
         disclose_always: settings.disclose.always,
         keep_text: settings.store_policy.keep_text,
+        keep_days: small(settings.store_policy.keep_days),
+        cap: gateway::CapSettings {
+            enabled: settings.cap.enabled,
+            max_chars: length(settings.cap.max_chars),
+            max_items: length(settings.cap.max_items),
+        },
+        compact: gateway::CompactSettings {
+            window: gateway::WindowSettings {
+                enabled: settings.compact.window.enabled,
+                trigger_tokens: settings.compact.window.trigger_tokens,
+                budget_tokens: settings.compact.window.budget_tokens,
+                keep_turns: length(settings.compact.window.keep_events),
+            },
+            emergency: gateway::EmergencySettings {
+                enabled: settings.compact.emergency.enabled,
+                trigger_tokens: settings.compact.emergency.trigger_tokens,
+                keep_turns: length(settings.compact.emergency.keep_messages),
+            },
+        },
+        models: Some(Arc::new(models(settings))),
         schemas: schemas(settings)?,
         retry: gateway::RetrySettings {
             max_retries: small(settings.retry.max_retries),
@@ -116,6 +138,11 @@ fn limits(limits: &Limits) -> gateway::Limits {
         reconnect: Duration::from_secs(limits.reconnect_seconds),
         drain: Duration::from_secs(limits.drain_seconds),
     }
+}
+
+/// A count of what is in memory.
+fn length(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 /// A count that is small in any sensible configuration.

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use endmark_context::cap;
 use endmark_core::{OnAmbiguous, Strategies};
 use endmark_gateway::{BaseUrl, Conditions, Mode, Prefill, Proxy};
 use endmark_store::StoreLocation;
@@ -34,6 +33,7 @@ pub(crate) struct Settings {
     pub(crate) retry: Retry,
     pub(crate) limits: Limits,
     pub(crate) cap: Cap,
+    pub(crate) compact: Compact,
     pub(crate) disclose: Disclose,
     pub(crate) store_policy: StorePolicy,
     pub(crate) schemas: Vec<Schema>,
@@ -174,8 +174,33 @@ pub(crate) struct Limits {
 /// CX-5.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cap {
+    pub(crate) enabled: bool,
     pub(crate) max_chars: u64,
     pub(crate) max_items: u64,
+}
+
+/// CX-1, CX-2.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Compact {
+    pub(crate) window: CompactWindow,
+    pub(crate) emergency: CompactEmergency,
+}
+
+/// The sliding window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CompactWindow {
+    pub(crate) enabled: bool,
+    pub(crate) trigger_tokens: u64,
+    pub(crate) budget_tokens: u64,
+    pub(crate) keep_events: u64,
+}
+
+/// The emergency brake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CompactEmergency {
+    pub(crate) enabled: bool,
+    pub(crate) trigger_tokens: u64,
+    pub(crate) keep_messages: u64,
 }
 
 /// PC-9, disclosure.
@@ -198,11 +223,43 @@ pub(crate) struct Schema {
     pub(crate) path: PathBuf,
 }
 
+impl Cap {
+    fn of(gateway: endmark_gateway::CapSettings) -> Self {
+        Self {
+            enabled: gateway.enabled,
+            max_chars: length(gateway.max_chars),
+            max_items: length(gateway.max_items),
+        }
+    }
+}
+
+impl Compact {
+    fn of(gateway: endmark_gateway::CompactSettings) -> Self {
+        Self {
+            window: CompactWindow {
+                enabled: gateway.window.enabled,
+                trigger_tokens: gateway.window.trigger_tokens,
+                budget_tokens: gateway.window.budget_tokens,
+                keep_events: length(gateway.window.keep_turns),
+            },
+            emergency: CompactEmergency {
+                enabled: gateway.emergency.enabled,
+                trigger_tokens: gateway.emergency.trigger_tokens,
+                keep_messages: length(gateway.emergency.keep_turns),
+            },
+        }
+    }
+}
+
+fn length(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
 impl Default for Settings {
     fn default() -> Self {
         let gateway = endmark_gateway::Settings::default();
         let limits = &gateway.limits;
-        let bytes = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let bytes = length;
         let seconds = |duration: Duration| duration.as_secs();
         Self {
             listen: gateway.listen,
@@ -260,9 +317,10 @@ impl Default for Settings {
                 keep_alive_seconds: seconds(limits.keep_alive),
                 unread_seconds: seconds(limits.unread),
             },
-            cap: Cap { max_chars: bytes(cap::DEFAULT_MAX_CHARS), max_items: bytes(cap::DEFAULT_MAX_ITEMS) },
+            cap: Cap::of(gateway.cap),
+            compact: Compact::of(gateway.compact),
             disclose: Disclose { always: gateway.disclose_always },
-            store_policy: StorePolicy { keep_text: gateway.keep_text, keep_days: 30 },
+            store_policy: StorePolicy { keep_text: gateway.keep_text, keep_days: gateway.keep_days.into() },
             schemas: Vec::new(),
             prices: Vec::new(),
         }

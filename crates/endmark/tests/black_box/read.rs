@@ -142,6 +142,9 @@ fn a_handle_that_is_unknown_foreign_or_expired_is_refused() {
     };
     change("UPDATE outputs SET owner = 'somebody'");
     assert_eq!(refused(&handle), unknown);
+    // Who can read the file can read what a gateway keeps in it for its clients.
+    change("UPDATE outputs SET owner = 'client:0123456789abcdef'");
+    assert_eq!(place.run(&["read", &handle]).code, 0);
     change("UPDATE outputs SET owner = 'local', last_used = last_used - 40 * 86400");
     assert_eq!(refused(&handle).0, "expired_handle");
     change("UPDATE outputs SET keep_days = 0");

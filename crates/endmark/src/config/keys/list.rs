@@ -23,6 +23,9 @@ const fn count(least: u64, access: Access<u64>) -> Place {
 /// The least characters that a tool's output may be given: there has to be room for markers with a handle.
 const LEAST_CAP: u64 = 200;
 
+/// The least tokens of a history that is compacted: a summary has to have room in it.
+const LEAST_COMPACT: u64 = 500;
+
 /// What a host has to be.
 fn host(name: &str) -> Result<(), Expected> {
     name.parse::<HostName>().map(|_| ()).map_err(|_| "host names, like [\"gateway.example.com\"]".to_owned())
@@ -319,6 +322,54 @@ pub(crate) static KEYS: &[Key] = &[
         environment::CAP_MAX_ITEMS,
         "most items of a list in a tool's output",
         count(1, access!(cap.max_items)),
+    ),
+    key(
+        "cap.enabled",
+        environment::CAP_ENABLED,
+        "whether outputs of tools are capped on their way to an upstream",
+        Place::Flag(access!(cap.enabled)),
+    ),
+    key(
+        "compact.window.enabled",
+        environment::COMPACT_WINDOW_ENABLED,
+        "whether the older part of a long history is condensed",
+        Place::Flag(access!(compact.window.enabled)),
+    ),
+    key(
+        "compact.window.trigger_tokens",
+        environment::COMPACT_WINDOW_TRIGGER_TOKENS,
+        "tokens of a history from which on that is done",
+        count(LEAST_COMPACT, access!(compact.window.trigger_tokens)),
+    ),
+    key(
+        "compact.window.budget_tokens",
+        environment::COMPACT_WINDOW_BUDGET_TOKENS,
+        "most tokens of a history afterwards",
+        count(LEAST_COMPACT, access!(compact.window.budget_tokens)),
+    ),
+    key(
+        "compact.window.keep_events",
+        environment::COMPACT_WINDOW_KEEP_EVENTS,
+        "newest messages that stay in full",
+        count(1, access!(compact.window.keep_events)),
+    ),
+    key(
+        "compact.emergency.enabled",
+        environment::COMPACT_EMERGENCY_ENABLED,
+        "whether a request is condensed that no model could take, or that its provider refused for length",
+        Place::Flag(access!(compact.emergency.enabled)),
+    ),
+    key(
+        "compact.emergency.trigger_tokens",
+        environment::COMPACT_EMERGENCY_TRIGGER_TOKENS,
+        "tokens of a request from which on that is done; fewer where its model takes fewer (SAFE_TRIGGER_TOKENS)",
+        count(LEAST_COMPACT, access!(compact.emergency.trigger_tokens)),
+    ),
+    key(
+        "compact.emergency.keep_messages",
+        environment::COMPACT_EMERGENCY_KEEP_MESSAGES,
+        "newest messages that stay in full then",
+        count(1, access!(compact.emergency.keep_messages)),
     ),
     key(
         "disclose.always",
