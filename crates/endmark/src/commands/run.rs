@@ -1,13 +1,14 @@
 //! `endmark run`: an agent's command, supervised until its artifact is finished or there is a reason to let it go. (CG-3 to CG-5)
 
 pub(crate) mod arguments;
+mod kept;
 mod span;
 mod telling;
 
 use std::fmt::Write;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use endmark_envelope::{ErrorBody, Warning};
 use endmark_guard::{Agent, Finding, RunLimits};
@@ -17,7 +18,7 @@ use endmark_store::{NoSecrets, Store};
 use serde::Serialize;
 
 use crate::answer::{Answer, to_data};
-use crate::config::models;
+use crate::config::{Settings, models};
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -63,11 +64,8 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Run) -> Result<Answe
         hint: None,
     };
     let id = run_id().map_err(system)?;
-    let transcripts = arguments.output_folder.clone().unwrap_or_else(|| {
-        let mut beside = effective.settings.store.path().as_os_str().to_owned();
-        beside.push("-runs");
-        PathBuf::from(beside).join(&id)
-    });
+    let transcripts =
+        arguments.output_folder.clone().unwrap_or_else(|| beside_store(&effective.settings, &id));
     let models = models(&effective.settings);
     let task = Task {
         id,
@@ -99,6 +97,19 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Run) -> Result<Answe
     let warnings: Vec<Warning> = warnings.map(|message| Warning::notice("AGENT_RUN", message)).collect();
     let answer = answer(context, outcome, &transcripts)?;
     Ok(answer.with_warnings(configuration_warnings(&effective)).with_warnings(warnings))
+}
+
+/// The folder of a run beside the store; those of runs that are too old are removed on the way.
+fn beside_store(settings: &Settings, id: &str) -> PathBuf {
+    let mut folder = settings.store.path().as_os_str().to_owned();
+    folder.push("-runs");
+    let folder = PathBuf::from(folder);
+    // As in the store, 0 days are for ever.
+    let days = u32::try_from(settings.store_policy.keep_days).unwrap_or(u32::MAX);
+    if days > 0 {
+        kept::forget(&folder, Duration::from_hours(24) * days, SystemTime::now());
+    }
+    folder.join(id)
 }
 
 /// The agent that is named, or known by its program; it has to print what can be read.

@@ -368,3 +368,18 @@ END
         (false, ["started", "context_risk", "succeeded"].map(str::to_owned).to_vec())
     );
 }
+
+#[test]
+fn what_old_runs_printed_is_forgotten() {
+    let place = place("agent.sh", WHOLE);
+    let folders = place.path().join("endmark.db-runs");
+    for (name, age) in [("run_00000000000a", "40 days ago"), ("run_00000000000b", "1 day ago")] {
+        fs::create_dir_all(folders.join(name)).unwrap();
+        let touched = Command::new("touch").args(["-d", age]).arg(folders.join(name)).status().unwrap();
+        assert!(touched.success());
+    }
+    assert_eq!(supervise(&place, &[], &["./agent.sh"]).code, 0);
+    assert!(!folders.join("run_00000000000a").exists());
+    assert!(folders.join("run_00000000000b").exists());
+    assert_eq!(fs::read_dir(&folders).unwrap().count(), 2);
+}
