@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use endmark_context::compact::{Mode, Policy, compact as compacted};
 use endmark_context::count::Family;
@@ -12,6 +13,7 @@ use endmark_store::{Handle, KeptSummary, StoreError, sha256_hex};
 use endmark_wire::conversation::Dialogue;
 use endmark_wire::request::Request;
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 
 use super::tokens::counter;
 use super::{Subject, worked};
@@ -32,6 +34,9 @@ const KEPT_SHARE: f64 = 0.5;
 /// Requests of fewer bytes fit in every model.
 const LEAST_BYTES: usize = 4 * 1024;
 
+/// So long nobody waits again for a store that did not answer.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
+
 /// In fewer turns there is nothing between the first and the newest: they are not even counted.
 const LEAST_TURNS: usize = 3;
 
@@ -45,6 +50,8 @@ pub(super) struct Memory {
     refused: Mutex<HashMap<(String, String), u64>>,
     /// The bytes of the smallest request that was condensed, once the store was asked.
     least_bytes: OnceCell<AtomicU64>,
+    /// When the store did not say it: so that not every request waits for a store that hangs.
+    asked_in_vain: Mutex<Option<Instant>>,
 }
 
 /// What a client is told of its conversation's summary.
@@ -317,11 +324,23 @@ impl Summary {
 impl Memory {
     /// The bytes of the smallest request that was condensed: for no smaller one anything is in the store.
     async fn least_bytes(&self, subject: &Subject<'_>) -> u64 {
+        let lately = |asked: &Instant| asked.elapsed() < ASKED_AGAIN_AFTER;
+        let asked = || self.asked_in_vain.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.least_bytes.get().is_none() && asked().as_ref().is_some_and(lately) {
+            return u64::MAX;
+        }
         let known = self.least_bytes.get_or_try_init(|| async {
             let least = subject.patient(subject.store.least_summarised_bytes()).await?;
             Ok::<_, StoreError>(AtomicU64::new(least.unwrap_or(u64::MAX)))
         });
-        known.await.map_or(u64::MAX, |least| least.load(Ordering::Relaxed))
+        match known.await {
+            Ok(least) => least.load(Ordering::Relaxed),
+            Err(error) => {
+                tracing::error!(request = subject.id, %error, "the store does not tell what was condensed");
+                *asked() = Some(Instant::now());
+                u64::MAX
+            }
+        }
     }
 
     fn refuses(&self, upstream: &str, model: &str, tokens: u64) {
