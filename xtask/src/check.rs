@@ -1,7 +1,7 @@
 //! The checks, in the order they are run.
 
-mod core_dependencies;
 mod crate_count;
+mod direct_dependencies;
 mod file_size;
 mod layering;
 mod purity;
@@ -22,7 +22,7 @@ pub(crate) const CHECKS: &[Check] = &[
     Check { name: "layering", run: layering::run },
     Check { name: "rooms", run: rooms::run },
     Check { name: "purity", run: purity::run },
-    Check { name: "core-deps", run: core_dependencies::run },
+    Check { name: "direct-deps", run: direct_dependencies::run },
     Check { name: "crate-count", run: crate_count::run },
     Check { name: "file-size", run: file_size::run },
     Check { name: "words", run: words::run },

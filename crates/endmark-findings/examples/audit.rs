@@ -1,6 +1,6 @@
 //! An audit of twelve agents and 300 findings: how long it takes to read, merge and report it.
 //!
-//!     cargo run --release --package endmark-core --example audit [FINDINGS]
+//!     cargo run --release --package endmark-findings --example audit [FINDINGS]
 //!
 //! With another number of findings it shows how the time grows. Prints the shortest and the median of its rounds. Two of the agents are cut off, one of them beyond use.
 

@@ -1,6 +1,6 @@
 //! What a client is told of what was done for its reply (PC-9).
 
-use endmark_core::CutKind;
+use endmark_recovery::CutKind;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 use serde_json::value::RawValue;

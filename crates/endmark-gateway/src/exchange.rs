@@ -9,8 +9,9 @@ pub(crate) use tool_schemas::ToolSchemas;
 use std::sync::Arc;
 use std::time::Duration;
 
-use endmark_core::{Ending, Format};
+use endmark_recovery::Ending;
 use endmark_store::Recorder;
+use endmark_text::Format;
 use endmark_wire::request::Request;
 use tokio::time::Instant;
 

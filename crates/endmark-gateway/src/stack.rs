@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use endmark_core::Ending;
+use endmark_recovery::Ending;
 use endmark_wire::format::{Found, WireFormat};
 use http::{Request, Response};
 use tracing::Instrument as _;

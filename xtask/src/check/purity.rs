@@ -8,7 +8,6 @@ use crate::workspace::{Workspace, WorkspaceError};
 /// Crates in which every decision is a function of its arguments.
 const PURE: &[&str] = &[
     "endmark-context",
-    "endmark-core",
     "endmark-envelope",
     "endmark-findings",
     "endmark-guard",

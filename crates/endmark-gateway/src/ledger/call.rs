@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use endmark_core::{Ending, Judgement};
+use endmark_recovery::{Ending, Judgement};
 use endmark_store::{CallSettled, CallStarted, OpenCall, Purpose, Recorder, Tokens};
 use endmark_wire::format::WireFormat;
 use http::StatusCode;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use endmark_core::Ending;
+use endmark_recovery::Ending;
 use endmark_store::Purpose;
 use endmark_wire::error::ProviderError;
 use endmark_wire::format::WireFormat;

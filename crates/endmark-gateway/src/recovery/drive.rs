@@ -1,4 +1,4 @@
-//! Drives the core's pipeline: it says what to ask, this asks.
+//! Drives the pipeline: it says what to ask, this asks.
 
 use endmark_recovery::{Pipeline, PipelineOutcome, PipelineStep};
 

@@ -245,7 +245,7 @@ async fn resumed(
     Ok(mended)
 }
 
-/// The core's machine for this part, with what the settings and the client's reading allow.
+/// The machine for this part, with what the settings and the client's reading allow.
 fn pipeline(
     case: &Case<'_>,
     suspect: &Suspect,

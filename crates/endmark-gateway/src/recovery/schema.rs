@@ -1,4 +1,4 @@
-//! JSON Schemas at the rim: the core knows only that something validates.
+//! JSON Schemas at the rim: the pipeline knows only that something validates.
 
 use std::sync::Arc;
 

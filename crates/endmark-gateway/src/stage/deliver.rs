@@ -1,6 +1,6 @@
 //! From a request to the beginning of its reply: tried again, and left to another upstream, where that helps.
 //!
-//! What follows a failure is decided in `endmark_core::failover`; this sends, waits and remembers. Nothing is
+//! What follows a failure is decided in `endmark_recovery::failover`; this sends, waits and remembers. Nothing is
 //! tried again once something of a reply is there.
 
 mod beginning;
@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
-use endmark_core::Ending;
-use endmark_core::failover::{Admission, Delivery, Failure, Next, RetryPolicy};
+use endmark_recovery::Ending;
+use endmark_recovery::failover::{Admission, Delivery, Failure, Next, RetryPolicy};
 use endmark_store::Purpose;
 use endmark_wire::error::ProviderError;
 use endmark_wire::json::Value;

@@ -7,8 +7,8 @@ mod reference;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use endmark_core::{OnAmbiguous, Strategies, Strategy};
 use endmark_gateway::Mode;
+use endmark_recovery::{OnAmbiguous, Strategies, Strategy};
 use endmark_store::StoreLocation;
 use serde_json::{Value, json};
 

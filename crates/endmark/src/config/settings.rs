@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use endmark_core::{OnAmbiguous, Strategies};
 use endmark_gateway::{BaseUrl, Conditions, Mode, Prefill, Proxy};
+use endmark_recovery::{OnAmbiguous, Strategies};
 use endmark_store::StoreLocation;
 use endmark_wire::openai_chat::OPENAI;
 use endmark_wire::provider::Provider;

@@ -1,6 +1,6 @@
 //! The end of a stream, as its client gets it.
 
-use endmark_core::Ending;
+use endmark_recovery::Ending;
 use endmark_wire::reply::Usage;
 use endmark_wire::writer::{ChoiceEnd, Closing, StreamError};
 

@@ -1,6 +1,6 @@
 //! What the client is given of a reply that came as a whole: its own bytes where it needed nothing.
 
-use endmark_core::Stop;
+use endmark_recovery::Stop;
 use endmark_wire::reply::Choice;
 use endmark_wire::response::{self as wire, Reply, ReplyEdit};
 use endmark_wire::writer::End;

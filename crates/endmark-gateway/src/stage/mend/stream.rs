@@ -182,7 +182,7 @@ impl Mending<'_> {
         let mended = mend(&self.exchange.case(), part, &mut self.account, &mut flow).await?;
         if let (Flow::Live(slot), Some(text)) = (&mut flow, mended.text()) {
             let sent = slot.sent();
-            // What the client has is the beginning of the text: the core refuses any other join.
+            // What the client has is the beginning of the text: the machine refuses any other join.
             slot.extend(text.get(sent..).unwrap_or_default()).await?;
         }
         if let Flow::Live(slot) = &flow {

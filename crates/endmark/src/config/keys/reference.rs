@@ -45,7 +45,7 @@ fn accepted(place: &Place) -> String {
         Place::Count { least, .. } => format!("a number, at least {least}"),
         Place::Flag(_) => "`true`, `false`".to_owned(),
         Place::Mode(_) => words::<endmark_gateway::Mode>(),
-        Place::OnAmbiguous(_) => words::<endmark_core::OnAmbiguous>(),
+        Place::OnAmbiguous(_) => words::<endmark_recovery::OnAmbiguous>(),
         Place::Strategies(_) => "a list of ways".to_owned(),
     }
 }
