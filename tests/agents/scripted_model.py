@@ -108,8 +108,9 @@ def responses(body: dict, following) -> list[dict]:
     results = sum(str(item.get("type", "")).endswith("_output") for item in conversation)
     command = following(conversation, results)
     if command:
+        # Without this Codex hands on 10,000 tokens, whatever its settings say.
         item = {"type": "function_call", "id": f"fc_{results}", "call_id": f"call_{results}", "name": "exec_command",
-                "arguments": json.dumps({"cmd": command}), "status": "completed"}  # fmt: skip
+                "arguments": json.dumps({"cmd": command, "max_output_tokens": 400_000}), "status": "completed"}  # fmt: skip
     else:
         item = {"type": "message", "id": f"m_{results}", "role": "assistant", "status": "completed",
                 "content": [{"type": "output_text", "text": "Done.", "annotations": []}]}  # fmt: skip

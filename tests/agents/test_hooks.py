@@ -4,7 +4,7 @@
     cargo build --release --package endmark
     python3 tests/agents/test_hooks.py [--only NAME] [--document] [--program target/debug/endmark]
 
-A scripted model has each agent run a command that prints 1.7 MB with one row that reports an error, and stop without having
+A scripted model has each agent run a command that prints 1.6 MB (Codex: 1 MB) with one row that reports an error, and stop without having
 written the report that it was asked for. With hooks the model's next request is to be small and to have the row, and the
 agent is to be held until the report is there. The agents have dummy keys, homes of their own and the loopback address.
 """
@@ -30,14 +30,16 @@ from model_server import run as run_quietly  # noqa: E402
 from scripted_model import ScriptedModel  # noqa: E402
 
 DOCUMENT = REPOSITORY / "docs" / "hooks.md"
-CANARY = "ERROR row 9871: checksum mismatch in ledger.csv"
+CANARY = "ERROR row 4711: checksum mismatch in ledger.csv"
 FLOOD = f"""\
-for row in range(20000):
-    if row == 9871:
+import sys
+for row in range(int(sys.argv[1])):
+    if row == int(sys.argv[1]) // 2:
         print("{CANARY}")
     print(f"row {{row:06d}} ok: processed a batch of 100 records, next cursor {{row * 7919 % 1000003}}")
 """
 REPORT = "# Report\n\nThe nets were counted twice, and none is missing.\n"
+LIMIT = "8000"
 TASK = "Run the check and write report.md."
 
 
@@ -53,10 +55,10 @@ class Agent:
     # Settings of its own, with the model's address as ORIGIN.
     files: tuple[tuple[str, str], ...] = ()
     # How many characters its tool result has at most without a hook is its own affair; with one it is this.
-    limit: str = "8000"
-    # Codex cuts outputs before its hooks see them: its own setting, and the middle of what is above 1 MiB.
-    keeps_row: bool = True
-    row_kept: str = "row 015000 ok"
+    # How many rows the command prints, of 83 bytes each.
+    rows: int = 20_000
+    # What stands at the head of its settings where hooks are installed.
+    setting_with_hooks: str = ""
 
     def install(self) -> Path:
         folder = FOLDER / "hooks" / self.name
@@ -84,7 +86,8 @@ AGENTS = [
         (("OPENAI_API_KEY", "dummy"),),
         ((".codex/config.toml", 'model_provider = "scripted"\n[model_providers.scripted]\nname = "scripted"\n'
           'base_url = "ORIGIN/v1"\nwire_api = "responses"\nenv_key = "OPENAI_API_KEY"\n'),),
-        keeps_row=False, row_kept="row 019990 ok",
+        # Before its hooks it cuts what is above 1 MiB; and what is above this, which `docs/hooks.md` says to set.
+        rows=12_000, setting_with_hooks="tool_output_token_limit = 400000\n",
     ),
     Agent(
         "gemini", "Gemini CLI", "@google/gemini-cli@0.61.0",
@@ -104,55 +107,81 @@ class Work:
     # By how many characters the request that followed the command was longer than the one before, and whether the row was in it.
     growth: int
     has_row: bool
-    # Where the rest of the output can be read, if that was said.
-    handle: str | None
+    # Whether the rest of the output can be read where the request says.
     is_read: bool
     report: bool
 
 
-def work(agent: Agent, program: Path, endmark: Path, is_hooked: bool) -> Work:
-    home = FOLDER / "homes" / f"{agent.name}-{'hooked' if is_hooked else 'bare'}"
-    shutil.rmtree(home, ignore_errors=True)
-    project = home / "project"
-    project.mkdir(parents=True)
-    (project / "check.py").write_text(FLOOD)
-    with ScriptedModel("python3 check.py", f"printf '{REPORT}' > report.md".replace("\n", "\\n")) as model:
-        environment = {
+class Home:
+    """An agent in a home of its own, with a model."""
+
+    def __init__(self, agent: Agent, program: Path, endmark: Path, name: str, model: ScriptedModel):
+        self.agent, self.program, self.endmark, self.model = agent, program, endmark, model
+        home = FOLDER / "homes" / f"{agent.name}-{name}"
+        shutil.rmtree(home, ignore_errors=True)
+        self.project = home / "project"
+        self.project.mkdir(parents=True)
+        (self.project / "check.py").write_text(FLOOD)
+        self.environment = {
             "HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "dumb", "CI": "1",
             "NO_PROXY": "127.0.0.1", "HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9",
             **{name: value.replace("ORIGIN", model.origin) for name, value in agent.environment},
         }  # fmt: skip
-        for name, text in agent.files:
-            (home / name).parent.mkdir(parents=True, exist_ok=True)
-            (home / name).write_text(text.replace("ORIGIN", model.origin))
+        for path, text in agent.files:
+            head = agent.setting_with_hooks if name != "bare" else ""
+            (home / path).parent.mkdir(parents=True, exist_ok=True)
+            (home / path).write_text(head + text.replace("ORIGIN", model.origin))
 
-        def run(*arguments: str) -> str:
-            done = subprocess.run([endmark, *arguments], env=environment, cwd=project, capture_output=True, text=True)
-            return done.stdout
+    def run(self, *arguments: str) -> str:
+        command = [self.endmark, *arguments]
+        return subprocess.run(command, env=self.environment, cwd=self.project, capture_output=True, text=True).stdout
 
-        if is_hooked:
-            run("hook", "install", "--agent", agent.name, "tool", "stop", "--max-chars", agent.limit, "--artifact", "report.md")
-        done = subprocess.Popen(
-            [program, *agent.arguments], env=environment, cwd=project, stdin=subprocess.DEVNULL,
+    def ask(self, *arguments: str) -> tuple[int, str]:
+        started = subprocess.Popen(
+            [self.program, *arguments], env=self.environment, cwd=self.project, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
         )  # fmt: skip
         try:
-            output, _ = done.communicate(timeout=PATIENCE_SECONDS)
+            output, _ = started.communicate(timeout=PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             # With what it has started: it has a session of its own.
-            os.killpg(done.pid, 9)
-            output, _ = done.communicate()
-        following = model.requests[1] if len(model.requests) > 1 else ""
+            os.killpg(started.pid, 9)
+            output, _ = started.communicate()
+        return started.returncode, output
+
+
+def work(agent: Agent, program: Path, endmark: Path, name: str) -> Work:
+    report = f"printf '{REPORT}' > report.md".replace("\n", "\\n")
+    with ScriptedModel(f"python3 check.py {agent.rows}", report) as model:
+        home = Home(agent, program, endmark, name, model)
+        if name != "bare":
+            hooks = ("tool", "stop", "--max-chars", LIMIT, "--artifact", "report.md")
+            home.run("hook", "install", "--agent", agent.name, *hooks)
+        code, output = home.ask(*agent.arguments)
+        before, following = (*model.requests, "", "")[:2]
         handle = re.search(r"endmark read (h\w+)", following)
-        is_read = bool(handle) and agent.row_kept in run("read", handle[1], "--grep", agent.row_kept)
-        return Work(
-            done.returncode, output, len(following) - len(model.requests[0]) if following else 0, CANARY in following, handle and handle[1], is_read,
-            (project / "report.md").exists(),
-        )  # fmt: skip
+        row = f"row {agent.rows * 2 // 3:06d} ok"
+        is_read = bool(handle) and row in home.run("read", handle[1], "--grep", row)
+        is_written = (home.project / "report.md").exists()
+        return Work(code, output, max(0, len(following) - len(before)), CANARY in following, is_read, is_written)
+
+
+def remembered(agent: Agent, program: Path, endmark: Path, name: str) -> bool:
+    """Whether a file that a command named is known to the model after Claude Code's own compaction, which says "Done."."""
+    with ScriptedModel("echo order ord_9f3a is in src/ledger.rs", "") as model:
+        home = Home(agent, program, endmark, f"compacted-{name}" if name != "bare" else name, model)
+        if name != "bare":
+            home.run("hook", "install", "--agent", agent.name, "compact")
+        session = "11111111-2222-4333-8444-555555555555"
+        home.ask("--print", "Look at it.", "--session-id", session, "--allowedTools", "Bash")
+        home.ask("--print", "/compact", "--resume", session)
+        before = len(model.requests)
+        home.ask("--print", "What now?", "--resume", session)
+        return "src/ledger.rs" in (*model.requests[before:], "")[0]
 
 
 def is_right(agent: Agent, bare: Work, hooked: Work) -> bool:
-    first = 0 < hooked.growth < 12_000 and hooked.is_read and (hooked.has_row or not agent.keeps_row)
+    first = 0 < hooked.growth < 12_000 and hooked.is_read and hooked.has_row
     return bool(first) and hooked.report and not bare.report and not bare.has_row and hooked.code == bare.code == 0
 
 
@@ -174,13 +203,17 @@ def main() -> int:
     failed, lines = 0, ["| agent | without hooks: what its model gets of 1.6 MB, and the end | with hooks |", "|---|---|---|"]
     for agent in (agent for agent in AGENTS if given.only in agent.name):
         program = agent.install()
-        bare, hooked = (work(agent, program, given.program.resolve(), is_hooked) for is_hooked in (False, True))
+        bare, hooked = (work(agent, program, given.program.resolve(), name) for name in ("bare", "hooked"))
         right = is_right(agent, bare, hooked)
         failed += not right
         lines.append(line(agent, bare, hooked))
         print(f"{'ok  ' if right else 'FAIL'}  {lines[-1]}", flush=True)
         if not right:
             print(bare, hooked, sep="\n")
+        if agent.name == "claude":
+            known = [remembered(agent, program, given.program.resolve(), name) for name in ("bare", "hooked")]
+            failed += known != [False, True]
+            print(f"{'ok  ' if known == [False, True] else 'FAIL'}  a file is known after a compaction: {known}", flush=True)
     if given.document:
         marked = re.compile(r"(<!-- hooks: written by tests/agents/test_hooks.py -->\n).*?(<!-- end -->)", re.DOTALL)
         DOCUMENT.write_text(marked.sub(lambda found: found[1] + "\n".join(lines) + "\n" + found[2], DOCUMENT.read_text()))

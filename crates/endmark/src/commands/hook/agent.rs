@@ -135,8 +135,8 @@ impl HookAgent {
             Self::Codex => &[
                 "Codex runs hooks only after they were trusted: once with `/hooks` in a session, or in headless runs with \
                  --dangerously-bypass-hook-trust; else it leaves them out without a word.",
-                "Codex hands on at most the first and the last 512 KiB of an output, and of these what \
-                 `tool_output_token_limit` in its config.toml leaves: what it cut before, no hook can bring back.",
+                "Codex cuts outputs before its hooks see them: set `tool_output_token_limit` in its config.toml high, as to 400000. \
+                 What it has cut, no hook can bring back.",
             ],
             Self::Gemini => {
                 &["Gemini CLI shows a capped result as an error of the tool; the text says that it is none."]
