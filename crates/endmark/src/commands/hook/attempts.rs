@@ -19,9 +19,9 @@ use crate::error::CommandError;
 /// What is known of an agent's attempts at one artifact in one session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
-    agent: String,
-    session: String,
-    artifact: String,
+    pub(super) agent: String,
+    pub(super) session: String,
+    pub(super) artifact: String,
     /// How often it wanted to stop.
     pub(super) attempts: u32,
     /// How many of the last attempts left everything as it was.
@@ -52,6 +52,8 @@ impl Record {
 pub(super) struct Decided {
     pub(super) decision: Decision,
     pub(super) record: Record,
+    /// Whether the agent was let go before.
+    pub(super) was_released: bool,
 }
 
 /// The place of one record.
@@ -103,11 +105,12 @@ impl Attempts {
         if record.state == State::Succeeded {
             record = self.new.clone();
         }
+        let was_released = record.state == State::Released;
         let decision = decide(&mut record);
         let text = serde_json::to_vec(&record).map_err(|error| CommandError::Bug(error.to_string()))?;
         put(&self.path, &text).map_err(failed)?;
         forget_old(&self.folder, self.keep);
-        Ok(Decided { decision, record })
+        Ok(Decided { decision, record, was_released })
     }
 }
 

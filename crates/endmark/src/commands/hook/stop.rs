@@ -1,6 +1,9 @@
 //! `endmark hook stop`: an agent that says it is done is held to its artifact, so often and no more. (CG-1, CG-5)
 
+mod recorded;
+
 use std::io;
+use std::path::{Path, PathBuf};
 
 use endmark_guard::{
     Artifact, AttemptVerdict, Ceiling, Decision, Facts, Guard, Reason, Report, RetryPrompt, State, decide,
@@ -46,6 +49,17 @@ pub(super) fn run(context: &Context, arguments: &Stop) -> Result<Option<Value>, 
         decision
     })?;
     let attempt = decided.record.attempts;
+    let project = resolved(Path::new("")).display().to_string();
+    // Once is enough, however often it stops afterwards.
+    let is_noted = decided.was_released && decided.record.state == State::Released;
+    let recorded = if is_noted {
+        Ok(())
+    } else {
+        recorded::record(&effective.settings, &decided.record, project, &report, held_to.attempts)
+    };
+    if let Err(error) = recorded {
+        context.terminal.warn(&format!("what became of the agent is not recorded: {error}"));
+    }
     Ok(match decided.decision {
         Decision::Succeed => None,
         Decision::Retry(_) => {
@@ -73,11 +87,7 @@ pub(super) fn run(context: &Context, arguments: &Stop) -> Result<Option<Value>, 
     })
 }
 
-fn guard(
-    context: &Context,
-    held_to: &HeldTo,
-    template: Option<std::path::PathBuf>,
-) -> Result<Guard, CommandError> {
+fn guard(context: &Context, held_to: &HeldTo, template: Option<PathBuf>) -> Result<Guard, CommandError> {
     judging::criteria::guard(
         context,
         &judging::arguments::Guard {

@@ -36,6 +36,11 @@ fn an_agent_goes_on_until_its_artifact_is_whole() {
         fs::write(place.path().join("report.md"), format!("{WHOLE}\n## Risks\n\nThere are none.\n")).unwrap();
         let whole = hook(&place, &arguments, &event);
         assert_eq!((whole.output.as_str(), whole.errors.as_str()), ("", ""), "{agent}");
+        let runs = place.run(&["runs", "--json"]).envelope();
+        assert_eq!(
+            (&runs["data"]["runs"][0]["state"], &runs["data"]["runs"][0]["attempt"]),
+            (&json!("succeeded"), &json!(3))
+        );
     }
 }
 
@@ -66,6 +71,11 @@ fn at_the_ceiling_it_is_let_go_and_that_is_said_and_recorded() {
     let [record] = &records[..] else { panic!("{records:?}") };
     let record: serde_json::Value = serde_json::from_str(record).unwrap();
     assert_eq!((&record["state"], &record["attempts"]), (&json!("released"), &json!(2)));
+
+    let runs = place.run(&["runs", "--json"]).envelope();
+    let [run] = &runs["data"]["runs"].as_array().unwrap()[..] else { panic!("{runs}") };
+    assert_eq!((&run["state"], &run["reason"]), (&json!("released"), &json!("CONTEXT_EXHAUSTION")));
+    assert_eq!(run["session"], event["session_id"]);
 
     // Another session has tries of its own.
     let mut other = event.clone();
