@@ -1,7 +1,7 @@
 //! `endmark detect`: is this text whole? (PC-1)
 
 mod completed;
-mod saved;
+pub(super) mod saved;
 mod state;
 
 use std::borrow::Cow;
@@ -34,11 +34,17 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
             .map(Outcome::Streamed);
     }
     let raw = input.bytes()?;
-    let is_text_alone = arguments.complete || arguments.state.is_some() || arguments.save_state.is_some();
     if format == Format::Auto
-        && !is_text_alone
+        && arguments.state.is_none()
         && let Some(judged) = saved::judged(&raw)
     {
+        if arguments.complete || arguments.save_state.is_some() {
+            return Err(CommandError::input(
+                "saved_reply",
+                "this is a saved reply of a provider, and a document around the text that matters",
+                "`--format json` takes the document for itself; else put the text into a file of its own.",
+            ));
+        }
         return of_saved(context, &judged).map(Outcome::from);
     }
     let detection = state::detect(&raw, &format, arguments)?;

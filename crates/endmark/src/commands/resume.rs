@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use endmark_recovery::{
-    AskFailure, Ending, Join, Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, Stop,
-    resume_if_truncated,
+    AskFailure, Ending, Join, Judgement, Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy,
+    Stop, resume_if_truncated,
 };
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
@@ -19,6 +19,7 @@ use serde_json::json;
 use crate::answer::{Answer, to_data};
 use crate::arguments::Resume;
 use crate::client::Client;
+use crate::commands::detect::saved;
 use crate::commands::stitch::SeamReport;
 use crate::config::{Settings, base_url, reached_at};
 use crate::context::{Context, configuration_warnings};
@@ -33,7 +34,7 @@ const UNKNOWN_QUESTION: &str = "Write the text.";
 /// Asks until the text is whole or nothing more can be asked.
 pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, CommandError> {
     let effective = context.configuration(Vec::new())?;
-    let text = of_saved(Input::open(Some(&arguments.file), context.terminal)?.text()?)?;
+    let (text, stop) = of_saved(Input::open(Some(&arguments.file), context.terminal)?.text()?)?;
     if text.trim().is_empty() {
         return Err(CommandError::input(
             "empty",
@@ -52,7 +53,7 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
     };
     let runtime = runtime::new()?;
     let (mut answered, mut refused) = (false, None);
-    let outcome = resume_if_truncated(policy, demanded, Reply::stopped(text, Stop::Limit), |ask| {
+    let outcome = resume_if_truncated(policy, demanded, Reply::stopped(text, stop), |ask| {
         context.terminal.progress(&format!("Asking {} for the rest ({}).", arguments.model, ask.attempt));
         let reply = runtime.block_on(server.ask(ask));
         match &reply {
@@ -72,21 +73,24 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
     Ok(answer(outcome)?.with_warnings(configuration_warnings(&effective)))
 }
 
-/// The text in a provider's reply that was saved, else the text itself.
-fn of_saved(text: String) -> Result<String, CommandError> {
-    let Some(SavedReply { reply, .. }) = saved_reply(text.as_bytes()) else { return Ok(text) };
+/// The text in a provider's reply that was saved, and how that ended; else the text itself, which is cut.
+fn of_saved(text: String) -> Result<(String, Stop), CommandError> {
+    let Some(SavedReply { reply, .. }) = saved_reply(text.as_bytes()) else { return Ok((text, Stop::Limit)) };
+    let refused = |message: &str, hint: &str| Err(CommandError::input("invalid_reply", message, hint));
     match reply.choices.as_slice() {
-        [choice] if choice.tool_calls.is_empty() && choice.mendable => Ok(choice.text.clone()),
-        [_] => Err(CommandError::input(
-            "invalid_reply",
+        [choice] if choice.tool_calls.is_empty() && choice.mendable => match saved::text_judged(choice) {
+            Judgement::Cut(_) => Ok((choice.text.clone(), Stop::Limit)),
+            Judgement::Whole { .. } => Ok((choice.text.clone(), Stop::Normal)),
+            Judgement::Passed => refused(
+                "the saved reply ended with a refusal, a filter or a pause, and is never continued",
+                "Nothing was asked. `endmark detect` says which word it ended with.",
+            ),
+        },
+        [_] => refused(
             "the saved reply has a tool call, and only a text can be continued here",
             "Send such requests through `endmark serve`, which resumes calls.",
-        )),
-        _ => Err(CommandError::input(
-            "invalid_reply",
-            "the saved reply has several choices",
-            "Put the text of one of them into a file.",
-        )),
+        ),
+        _ => refused("the saved reply has several choices", "Put the text of one of them into a file."),
     }
 }
 

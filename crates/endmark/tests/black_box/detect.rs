@@ -105,6 +105,18 @@ fn a_saved_reply_that_is_whole_or_hides_its_cut_is_recognised_as_such() {
         (&data["verdict"], &data["reply"]["part"], &data["reply"]["cut"]),
         (&json!("truncated"), &json!("choice 0, arguments of save"), &json!("format"))
     );
+    // A limit cuts the last part, and not the text before it.
+    let both = json!({"role": "assistant", "content": "I write.", "tool_calls": [call]});
+    let data = place.run_with_input(&["detect", "--json"], reply("length", both)).envelope()["data"].clone();
+    assert_eq!(
+        (&data["reply"]["part"], &data["reply"]["cut"]),
+        (&json!("choice 0, arguments of save"), &json!("limit"))
+    );
+    // Only the text in it could be closed or gone on with.
+    for flags in [&["--complete"][..], &["--save-state", "state"]] {
+        let run = place.run_with_input(&[&["detect"], flags].concat(), &whole);
+        assert_eq!((run.code, run.output.as_str()), (2, ""), "{flags:?}: {}", run.errors);
+    }
 }
 
 #[test]

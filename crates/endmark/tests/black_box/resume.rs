@@ -27,15 +27,20 @@ fn the_rest_is_asked_for_and_stitched() {
 }
 
 #[test]
-fn of_a_saved_reply_the_text_is_continued() {
-    let reply = |content: &str| {
+fn of_a_saved_reply_the_text_is_continued_if_it_was_cut() {
+    let reply = |content: &str, finish: &str| {
         let message = serde_json::json!({"role": "assistant", "content": content});
-        let choice = serde_json::json!({"index": 0, "finish_reason": "length", "message": message});
+        let choice = serde_json::json!({"index": 0, "finish_reason": finish, "message": message});
         serde_json::json!({"object": "chat.completion", "choices": [choice]}).to_string()
     };
-    let (run, calls) =
-        resume(ScriptedModel::new(JSON).prompted(Prompted::FromToken), &reply(&JSON[..28]), &[]);
+    let model = || ScriptedModel::new(JSON).prompted(Prompted::FromToken);
+    let (run, calls) = resume(model(), &reply(&JSON[..28], "length"), &[]);
     assert_eq!((run.code, run.output.as_str(), calls), (0, JSON, 1), "{}", run.errors);
+    // What ended by itself is whole, and nobody goes on from a filter.
+    let (run, calls) = resume(model(), &reply("All is well", "stop"), &[]);
+    assert_eq!((run.code, run.output.as_str(), calls), (0, "All is well", 0), "{}", run.errors);
+    let (run, calls) = resume(model(), &reply("All is we", "content_filter"), &[]);
+    assert_eq!((run.code, run.output.as_str(), calls), (2, "", 0), "{}", run.errors);
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! A saved reply of a provider: the text and the calls in it are judged, together with the reason it gives for its end. (PC-8)
 
-use std::borrow::Cow;
-
-use endmark_recovery::{Ending, Evidence, Judgement, judge};
+use endmark_recovery::{Ending, Evidence, Judgement, Stop, judge};
 use endmark_text::detect::detect;
 use endmark_text::{Detection, Format, Truncation, Verdict};
 use endmark_wire::reply::Choice;
@@ -42,9 +40,17 @@ impl Source {
 /// One text of a reply.
 struct Part<'a> {
     name: String,
-    text: Cow<'a, str>,
+    text: &'a str,
     /// The grammar that it must have.
     demanded: Option<Format>,
+    /// Whether nothing of the choice comes behind it: the limit of a reply cuts its last part, and no other.
+    is_last: bool,
+}
+
+/// What a text is judged to be that is all there is of a choice: whole, cut, or ended by what nobody goes on from.
+pub(in crate::commands) fn text_judged(choice: &Choice) -> Judgement {
+    let text = Part { name: String::new(), text: &choice.text, demanded: None, is_last: true };
+    judgement(choice, &text, &detect(choice.text.as_bytes(), &Format::Auto))
 }
 
 /// Judges a saved reply; none where the bytes are something else.
@@ -75,38 +81,46 @@ pub(super) fn judged(raw: &[u8]) -> Option<Judged> {
 
 /// The text of a choice and the arguments of its calls; a choice without either has an empty text.
 fn parts(choice: &Choice) -> Vec<Part<'_>> {
-    let calls = choice.tool_calls.iter().map(|call| Part {
+    let is_text_last = choice.tool_calls.is_empty() || choice.last_call_at < choice.text.len();
+    let last_call = choice.tool_calls.len().saturating_sub(1);
+    let calls = choice.tool_calls.iter().enumerate().map(|(at, call)| Part {
         name: format!("arguments of {}", call.name),
-        text: Cow::Borrowed(&call.arguments),
+        text: &call.arguments,
         demanded: Some(Format::Json),
+        is_last: at == last_call && !is_text_last,
     });
-    let text = Part { name: "text".to_owned(), text: Cow::Borrowed(&choice.text), demanded: None };
+    let text = Part { name: "text".to_owned(), text: &choice.text, demanded: None, is_last: is_text_last };
     let has_text = !choice.text.is_empty() || choice.tool_calls.is_empty();
     has_text.then_some(text).into_iter().chain(calls).collect()
 }
 
-/// What its own text says, unless it is whole and the provider says that it was cut.
-fn part_judged(choice: &Choice, part: &Part<'_>) -> (Detection, Option<&'static str>) {
-    let format = part.demanded.clone().unwrap_or(Format::Auto);
-    let mut detection = detect(part.text.as_bytes(), &format);
+/// What the table of PC-8 says of a part.
+fn judgement(choice: &Choice, part: &Part<'_>, detection: &Detection) -> Judgement {
     let grammar = part.demanded.as_ref().or(detection.detected.as_ref());
-    let testifies = grammar.is_some_and(|format| format.testifies(&detection.verdict, &part.text));
-    let judgement = judge(&Evidence {
+    let testifies = grammar.is_some_and(|format| format.testifies(&detection.verdict, part.text));
+    let stop = choice.finish.as_ref().and_then(|finish| finish.stop);
+    judge(&Evidence {
         ending: Ending::Clean,
-        stop: choice.finish.as_ref().and_then(|finish| finish.stop),
+        stop: stop.filter(|stop| part.is_last || *stop != Stop::Limit),
         grammar: testifies.then_some(&detection.verdict),
         marker: false,
         output_tokens: None,
         limit: None,
         has_text: !part.text.trim().is_empty(),
         reasoned: choice.reasoned,
-    });
+    })
+}
+
+/// What its own text says, unless it is whole and the provider says that it was cut.
+fn part_judged(choice: &Choice, part: &Part<'_>) -> (Detection, Option<&'static str>) {
+    let mut detection = detect(part.text.as_bytes(), part.demanded.as_ref().unwrap_or(&Format::Auto));
+    let judgement = judgement(choice, part, &detection);
     let Judgement::Cut(kind) = judgement else { return (detection, None) };
     if detection.verdict.is_whole() {
         detection.verdict = Verdict::Truncated(Truncation {
             truncation_index: part.text.len(),
             balanced_index: 0,
-            last_valid_token: last_line(&part.text).to_owned(),
+            last_valid_token: last_line(part.text).to_owned(),
             open: Vec::new(),
             in_token: None,
         });
