@@ -28,6 +28,11 @@ impl Moment {
         Some(Self(day.days_since_1970()? * SECONDS_PER_DAY + hour * 3_600 + minute * 60))
     }
 
+    /// Seconds since 1970-01-01, UTC.
+    pub fn unix_seconds(self) -> u64 {
+        self.0
+    }
+
     /// Its day.
     pub fn day(self) -> Day {
         Day::from_days_since_1970(self.0 / SECONDS_PER_DAY)
@@ -51,6 +56,11 @@ impl Day {
         let is_there =
             parts.next().is_none() && Self::from_days_since_1970(parsed.days_since_1970()?) == parsed;
         is_there.then_some(parsed)
+    }
+
+    /// Year, month and day of the month.
+    pub(crate) fn parts(self) -> (u16, u8, u8) {
+        (self.year, self.month, self.of_month)
     }
 
     /// Years begin in March here, so that the leap day is the last one of them.

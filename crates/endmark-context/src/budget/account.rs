@@ -1,0 +1,93 @@
+//! One budget in one window: what is spent, held and left of it.
+
+/// Bytes that count as a token where a provider reported none.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// Where a budget stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Account {
+    /// How much there is, with what was added since.
+    pub limit: u64,
+    /// What calls that are over did cost.
+    pub spent: u64,
+    /// The most that calls under way can cost.
+    pub held: u64,
+    /// Its closing call was granted: it is used up, whatever is left of it.
+    pub is_closed: bool,
+}
+
+/// How far a budget is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Level {
+    /// Less than 80 percent.
+    #[default]
+    Low,
+    /// 80 percent or more.
+    High,
+    /// 95 percent or more.
+    NearlyUsedUp,
+}
+
+impl Level {
+    /// In percent, as it is stored; 0 for the lowest.
+    pub fn percent(self) -> u8 {
+        match self {
+            Self::Low => 0,
+            Self::High => 80,
+            Self::NearlyUsedUp => 95,
+        }
+    }
+}
+
+impl Account {
+    /// What is left, holds taken off.
+    pub fn left(&self) -> u64 {
+        self.limit.saturating_sub(self.spent).saturating_sub(self.held)
+    }
+
+    /// Whether a call that can cost so much may be made.
+    ///
+    /// ```
+    /// use endmark_context::budget::Account;
+    /// let account = Account { limit: 100, spent: 60, held: 30, is_closed: false };
+    /// assert!(account.admits(10) && !account.admits(11));
+    /// ```
+    pub fn admits(&self, amount: u64) -> bool {
+        !self.is_closed && amount <= self.left()
+    }
+
+    /// How far it is used up, holds included.
+    pub fn level(&self) -> Level {
+        let used = u128::from(self.spent) + u128::from(self.held);
+        let reaches = |percent: u128| used * 100 >= u128::from(self.limit) * percent;
+        match (reaches(95), reaches(80)) {
+            (true, _) => Level::NearlyUsedUp,
+            (false, true) => Level::High,
+            (false, false) => Level::Low,
+        }
+    }
+}
+
+/// The tokens that a call is charged with when it is over: what its provider reports; where it reports nothing, what its
+/// bytes come to, as far as that was held.
+///
+/// `reported` is the prompt and the reply. `answered` says whether a reply began, `sent` and `received` are the bytes of
+/// the bodies.
+///
+/// ```
+/// use endmark_context::budget::charged_tokens;
+/// assert_eq!(charged_tokens(Some(17), 100, true, 400, 4_000), 17);
+/// assert_eq!(charged_tokens(None, 100, true, 40, 80), 30);
+/// assert_eq!(charged_tokens(None, 100, true, 40, 8_000), 100);
+/// assert_eq!(charged_tokens(None, 100, false, 40, 0), 0);
+/// ```
+pub fn charged_tokens(reported: Option<u64>, held: u64, answered: bool, sent: u64, received: u64) -> u64 {
+    match reported {
+        Some(tokens) => tokens,
+        None if !answered => 0,
+        None => {
+            let estimate = sent.div_ceil(BYTES_PER_TOKEN).saturating_add(received.div_ceil(BYTES_PER_TOKEN));
+            estimate.min(held)
+        }
+    }
+}
