@@ -18,11 +18,14 @@ pub enum Purpose {
     Resume,
     /// The same content in the demanded form.
     Correction,
+    /// The one call that a used-up session is still given, for its summary (CX-7).
+    Closing,
 }
 
 impl Purpose {
     /// All of them, in the order in which they come up.
-    pub const ALL: [Self; 5] = [Self::Reply, Self::Retry, Self::Fallback, Self::Resume, Self::Correction];
+    pub const ALL: [Self; 6] =
+        [Self::Reply, Self::Retry, Self::Fallback, Self::Resume, Self::Correction, Self::Closing];
 
     /// The literal in the table.
     pub fn name(self) -> &'static str {
@@ -32,6 +35,7 @@ impl Purpose {
             Self::Fallback => "fallback",
             Self::Resume => "resume",
             Self::Correction => "correction",
+            Self::Closing => "closing",
         }
     }
 }
@@ -82,6 +86,8 @@ pub struct CallSettled {
     pub cut_kind: Option<Word>,
     /// The tokens it took.
     pub tokens: Tokens,
+    /// What they cost in nano-dollars; none where the model has no price (CX-6).
+    pub nano_usd: Option<u64>,
     /// Bytes of the answer's body.
     pub received_bytes: u64,
     /// From the beginning to the first byte of the answer's body, in microseconds.

@@ -1,6 +1,7 @@
 //! The engine that holds the rows: SQLite. Nothing outside of this folder knows it; what is outside hands over work that is
 //! done on a [`Session`], and asks the functions of these modules for it.
 
+pub(crate) mod budgets;
 pub(crate) mod capabilities;
 pub(crate) mod compactions;
 mod connection;

@@ -22,6 +22,7 @@
 //!
 //! A [`Reader`] only reads, creates nothing, and blocks; it is what `endmark log` uses.
 
+mod budgets;
 mod calls;
 mod compactions;
 mod engine;
@@ -40,6 +41,7 @@ mod scrub;
 mod store;
 mod writer;
 
+pub use budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
 pub use calls::{CallSettled, CallStarted, Purpose, Tokens, Word};
 pub use compactions::{CLIENT, KeptSummary};
 pub use engine::{

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::budgets::{Held, Hold};
 use crate::calls::CallStarted;
-use crate::engine::{Fault, capabilities, recoveries};
+use crate::engine::{Fault, budgets, capabilities, recoveries};
 use crate::error::StoreError;
 use crate::ledger::OpenCall;
 use crate::records::{CutId, CutSettled, CutStarted};
@@ -30,6 +31,19 @@ impl Recorder {
     pub async fn open_call(&self, started: CallStarted) -> OpenCall {
         let started = clean(started, &*self.secrets);
         self.store.ledger.open(started, Arc::clone(&self.secrets)).await
+    }
+
+    /// Holds a call that is about to be made in all its budgets (CX-7), or says which one does not admit it. Answers once
+    /// it is committed. What is held is settled with the row of the call.
+    pub async fn hold(&self, hold: Hold) -> Result<Held, StoreError> {
+        let owner = Arc::clone(&self.store.owner);
+        self.store.writer.write(move |session| budgets::hold(session, &owner, &hold)).await
+    }
+
+    /// Lets go of what a call holds that was never made; one that was to close its session (`closes`) leaves it open.
+    pub async fn release(&self, request_id: &str, call: u32, closes: bool) -> Result<(), StoreError> {
+        let request_id = request_id.to_owned();
+        self.store.writer.write(move |session| budgets::release(session, &request_id, call, closes)).await
     }
 
     /// Leaves a durable intent: a reply was cut, and its outcome is to follow. Answers once it is committed.

@@ -80,6 +80,7 @@ impl Record for CallSettled {
             verdict: _,
             cut_kind: _,
             tokens: _,
+            nano_usd: _,
             received_bytes: _,
             first_byte_us: _,
             total_us: _,

@@ -4,7 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::{self, BUSY_TIMEOUT, LogFilter, Reader, compactions, outputs, recoveries, runs, usage};
+use endmark_context::budget::Unit;
+
+use crate::engine::{
+    self, BUSY_TIMEOUT, LogFilter, Reader, budgets, compactions, outputs, recoveries, runs, usage,
+};
 use crate::error::StoreError;
 use crate::late::Late;
 use crate::ledger::{Ledger, Slate};
@@ -141,10 +145,21 @@ impl Store {
         forgotten += self.writer.write(compactions::forget).await?;
         loop {
             match self.writer.write(move |connection| usage::forget(connection, keep_days)).await? {
-                0 => return Ok(forgotten),
+                0 => break,
                 calls => forgotten += calls,
             }
         }
+        self.writer.write(budgets::forget).await?;
+        Ok(forgotten)
+    }
+
+    /// Adds to the budget of a session (CX-7), which goes on where it was used up; answers whether it is known. The unit is
+    /// `tokens` or `nano_usd`.
+    pub async fn raise_budget(&self, session: &str, unit: Unit, by: u64) -> Result<bool, StoreError> {
+        let session = session.to_owned();
+        let raised =
+            self.writer.write(move |engine| budgets::raise(engine, &session, unit.name(), by)).await?;
+        Ok(raised > 0)
     }
 
     /// Goes once through the queue, the writer and the file, for a readiness check.

@@ -32,6 +32,7 @@ fn settled() -> CallSettled {
         verdict: Some("cut".into()),
         cut_kind: Some("limit".into()),
         tokens: Tokens { prompt: Some(7), output: Some(3), total: Some(10), ..Tokens::default() },
+        nano_usd: None,
         received_bytes: 99,
         first_byte_us: Some(1_500),
         total_us: 20_250,

@@ -12,7 +12,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("endmark-context", &["endmark-envelope", "endmark-text"]),
     ("endmark-guard", &["endmark-text"]),
     ("endmark-wire", &["endmark-context", "endmark-recovery", "endmark-text"]),
-    ("endmark-store", &["endmark-recovery", "endmark-text"]),
+    ("endmark-store", &["endmark-context", "endmark-recovery", "endmark-text"]),
     (
         "endmark-gateway",
         &["endmark-context", "endmark-recovery", "endmark-store", "endmark-text", "endmark-wire"],

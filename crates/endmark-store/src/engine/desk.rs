@@ -190,6 +190,12 @@ impl Desk {
     fn transact(&self, writes: &mut [Box<dyn Write>], rows: &[Row]) -> Result<(), StoreError> {
         let connection = self.connection()?;
         self.execute("BEGIN IMMEDIATE")?;
+        // What was spent before what is asked: a hold sees every call that is over.
+        for row in rows {
+            if let Err(error) = usage::record(connection, &row.call) {
+                self.row_failed(connection, row, &error)?;
+            }
+        }
         for write in writes {
             self.execute("SAVEPOINT one")?;
             let result = write.run(connection);
@@ -201,11 +207,6 @@ impl Desk {
                 self.execute("ROLLBACK TO one")?;
             }
             self.execute("RELEASE one")?;
-        }
-        for row in rows {
-            if let Err(error) = usage::record(connection, &row.call) {
-                self.row_failed(connection, row, &error)?;
-            }
         }
         self.execute("COMMIT")
     }

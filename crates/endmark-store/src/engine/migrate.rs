@@ -53,6 +53,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "compactions",
         sql: include_str!("../../migrations/0010_compactions.sqlite.sql"),
     },
+    Migration { version: 11, name: "budgets", sql: include_str!("../../migrations/0011_budgets.sqlite.sql") },
 ];
 
 /// The newest migration this version knows.

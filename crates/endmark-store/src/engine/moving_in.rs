@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::engine::{migrate, recoveries, runs, usage};
+use crate::engine::{budgets, migrate, recoveries, runs, usage};
 use crate::error::StoreError;
 use crate::{ledger, owner};
 
@@ -28,6 +28,7 @@ pub(crate) fn move_in<T>(
             usage::record(&transaction, &call).map_err(failed)?;
         }
     }
+    budgets::settle_interrupted(&transaction, path).map_err(failed)?;
     let registered = register().map_err(io_failed)?;
     transaction.commit().map_err(failed)?;
     // What stood on their slates is safe now.

@@ -3,8 +3,8 @@
 use rusqlite::{Connection, params};
 
 use crate::calls::{Call, Tokens};
-use crate::engine::Fault;
 use crate::engine::moment::utc;
+use crate::engine::{Fault, budgets};
 use crate::ledger::clipped;
 
 /// Rows forgotten in one transaction: others wait for milliseconds, not for seconds.
@@ -73,6 +73,7 @@ pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<b
                 integer(tokens.cache_written_1h.unwrap_or(0)),
             ])?;
     }
+    budgets::settle(connection, call)?;
     Ok(written > 0)
 }
 

@@ -42,6 +42,7 @@ pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Ve
         for count in [prompt, output, cached, cache_written, cache_written_1h, reasoning, total] {
             writer.maybe(count);
         }
+        writer.maybe(settled.nano_usd);
         writer.number(settled.received_bytes);
         writer.maybe(settled.first_byte_us);
         writer.number(settled.total_us);
@@ -92,6 +93,7 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
                 reasoning: reader.maybe()?,
                 total: reader.maybe()?,
             },
+            nano_usd: reader.maybe()?,
             received_bytes: reader.number()?,
             first_byte_us: reader.maybe()?,
             total_us: reader.number()?,
@@ -234,6 +236,7 @@ mod tests {
             verdict: Some("cut".into()),
             cut_kind: Some("limit".into()),
             tokens: Tokens { prompt: Some(3), output: Some(4), total: Some(7), ..Tokens::default() },
+            nano_usd: Some(8),
             received_bytes: 99,
             first_byte_us: Some(5),
             total_us: 6,

@@ -1,0 +1,339 @@
+//! The statements about budgets. A hold is one transaction over all budgets of a call, and it is settled in the one that
+//! writes the call's row: so counters and ledger cannot drift apart.
+
+use std::path::Path;
+
+use endmark_context::budget::{Account, Level, Scope, Unit, charged_tokens};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
+use crate::calls::Call;
+use crate::engine::recoveries::natural;
+use crate::engine::{Fault, Reader};
+use crate::error::StoreError;
+use crate::ledger::clipped;
+use crate::owner;
+
+/// Holds a call in all its budgets, or says which one does not admit it.
+pub(crate) fn hold(connection: &Connection, owner: &str, hold: &Hold) -> Result<Held, Fault> {
+    // It came so late that its call is over already: whoever asked did not wait, and nothing would settle it.
+    let is_over: bool = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM usage WHERE request_id = ?1 AND call = ?2)")?
+        .query_row(params![clipped(&hold.request_id), hold.call], |row| row.get(0))?;
+    if is_over {
+        return Ok(Held::Fits { warnings: Vec::new(), least_left: None });
+    }
+    let mut accounts = Vec::with_capacity(hold.claims.len());
+    for claim in &hold.claims {
+        accounts.push((claim, account(connection, claim)?));
+    }
+    let Some(first) = accounts.iter().position(|(claim, account)| !account.admits(claim.amount)) else {
+        let mut warnings = Vec::new();
+        for (claim, _) in &accounts {
+            enter(connection, owner, hold, claim, claim.amount)?;
+            warnings.extend(warning(connection, claim)?);
+        }
+        let left = |(claim, account): &(&Claim, Account)| {
+            (claim.scope, claim.unit, account.left().saturating_sub(claim.amount))
+        };
+        let share = |(claim, account): &&(&Claim, Account)| {
+            u128::from(account.left().saturating_sub(claim.amount)) * 1_000 / u128::from(account.limit.max(1))
+        };
+        let least_left = accounts.iter().min_by_key(share).map(left);
+        return Ok(Held::Fits { warnings, least_left });
+    };
+    let (claim, account) = (accounts[first].0.clone(), accounts[first].1);
+    let used_up = Held::UsedUp(UsedUp { claim, account });
+    let is_closable = |(claim, account): &(&Claim, Account)| match claim.scope {
+        Scope::Session => !account.is_closed,
+        _ => account.admits(claim.closing_amount),
+    };
+    if !hold.may_close || !accounts.iter().all(is_closable) {
+        return Ok(used_up);
+    }
+    for (claim, account) in &accounts {
+        enter(connection, owner, hold, claim, claim.closing_amount)?;
+        if claim.scope == Scope::Session && !account.admits(claim.amount) {
+            connection
+                .prepare_cached(
+                    "UPDATE budgets SET is_closed = 1
+                     WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4",
+                )?
+                .execute(params![claim.scope.name(), claim.subject, claim.window, claim.unit.name()])?;
+        }
+    }
+    Ok(Held::Closing)
+}
+
+/// How a budget stands.
+fn account(connection: &Connection, claim: &Claim) -> rusqlite::Result<Account> {
+    let found = connection
+        .prepare_cached(
+            "SELECT spent, held, extra, is_closed FROM budgets
+             WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4",
+        )?
+        .query_row(params![claim.scope.name(), claim.subject, claim.window, claim.unit.name()], |row| {
+            Ok(Account {
+                spent: natural(row.get(0)?),
+                held: natural(row.get(1)?),
+                limit: claim.limit.saturating_add(natural(row.get(2)?)),
+                is_closed: row.get(3)?,
+            })
+        })
+        .optional()?;
+    Ok(found.unwrap_or(Account { limit: claim.limit, ..Account::default() }))
+}
+
+/// Writes the entry of a call in one budget.
+fn enter(
+    connection: &Connection,
+    owner: &str,
+    hold: &Hold,
+    claim: &Claim,
+    amount: u64,
+) -> rusqlite::Result<()> {
+    let amount = integer(amount);
+    let (scope, unit) = (claim.scope.name(), claim.unit.name());
+    connection
+        .prepare_cached(
+            "INSERT INTO budgets (scope, subject, window, unit, held) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (scope, subject, window, unit) DO UPDATE SET held = held + excluded.held",
+        )?
+        .execute(params![scope, claim.subject, claim.window, unit, amount])?;
+    connection
+        .prepare_cached(
+            "INSERT INTO budget_entries (request_id, call, scope, unit, subject, window, owner, held)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            clipped(&hold.request_id),
+            hold.call,
+            scope,
+            unit,
+            claim.subject,
+            claim.window,
+            owner,
+            amount
+        ])?;
+    Ok(())
+}
+
+/// The level that a budget has come to, once in its window.
+fn warning(connection: &Connection, claim: &Claim) -> rusqlite::Result<Option<BudgetWarning>> {
+    let level = account(connection, claim)?.level();
+    if level == Level::Low {
+        return Ok(None);
+    }
+    let is_news = connection
+        .prepare_cached(
+            "UPDATE budgets SET warned_percent = ?5
+             WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4 AND warned_percent < ?5",
+        )?
+        .execute(params![
+            claim.scope.name(),
+            claim.subject,
+            claim.window,
+            claim.unit.name(),
+            level.percent()
+        ])?;
+    Ok((is_news > 0).then(|| BudgetWarning { claim: claim.clone(), level }))
+}
+
+/// What is known of an entry that is held.
+struct Open {
+    scope: String,
+    unit: String,
+    subject: String,
+    window: String,
+    held: u64,
+}
+
+fn open_entries(connection: &Connection, request_id: &str, call: u32) -> rusqlite::Result<Vec<Open>> {
+    connection
+        .prepare_cached(
+            "SELECT scope, unit, subject, window, held FROM budget_entries
+             WHERE request_id = ?1 AND call = ?2 AND spent IS NULL",
+        )?
+        .query_map(params![clipped(request_id), call], |row| {
+            Ok(Open {
+                scope: row.get(0)?,
+                unit: row.get(1)?,
+                subject: row.get(2)?,
+                window: row.get(3)?,
+                held: natural(row.get(4)?),
+            })
+        })?
+        .collect()
+}
+
+/// Settles what a call holds, in the transaction that writes its row. Of one that was killed what it held is spent: nobody
+/// knows what it did cost.
+pub(crate) fn settle(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
+    let (request_id, number) = (&call.started.request_id, call.started.call);
+    for entry in open_entries(connection, request_id, number)? {
+        let spent = match &call.settled {
+            None => entry.held,
+            Some(settled) if entry.unit == Unit::NanoUsd.name() => settled.nano_usd.unwrap_or(0),
+            Some(settled) => {
+                let tokens = settled.tokens;
+                let reported = (tokens.prompt.is_some() || tokens.output.is_some())
+                    .then(|| tokens.prompt.unwrap_or(0).saturating_add(tokens.output.unwrap_or(0)));
+                let answered = settled.http_status.is_some_and(|status| (200..300).contains(&status));
+                charged_tokens(
+                    reported,
+                    entry.held,
+                    answered,
+                    call.started.sent_bytes,
+                    settled.received_bytes,
+                )
+            }
+        };
+        close(connection, request_id, number, &entry, spent)?;
+    }
+    Ok(())
+}
+
+/// Turns a hold into what was spent.
+fn close(
+    connection: &Connection,
+    request_id: &str,
+    call: u32,
+    entry: &Open,
+    spent: u64,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE budget_entries SET spent = ?5 WHERE request_id = ?1 AND call = ?2 AND scope = ?3 AND unit = ?4",
+        )?
+        .execute(params![clipped(request_id), call, entry.scope, entry.unit, integer(spent)])?;
+    connection
+        .prepare_cached(
+            "UPDATE budgets SET held = held - ?5, spent = spent + ?6
+             WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4",
+        )?
+        .execute(params![
+            entry.scope,
+            entry.subject,
+            entry.window,
+            entry.unit,
+            integer(entry.held),
+            integer(spent)
+        ])?;
+    Ok(())
+}
+
+/// Lets go of what a call holds that was never made. A session that it was to close goes on.
+pub(crate) fn release(
+    connection: &Connection,
+    request_id: &str,
+    call: u32,
+    closes: bool,
+) -> Result<(), Fault> {
+    for entry in open_entries(connection, request_id, call)? {
+        connection
+            .prepare_cached(
+                "UPDATE budgets SET held = held - ?5, is_closed = is_closed AND NOT (?6 AND scope = 'session')
+                 WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4",
+            )?
+            .execute(params![
+                entry.scope,
+                entry.subject,
+                entry.window,
+                entry.unit,
+                integer(entry.held),
+                closes
+            ])?;
+    }
+    connection
+        .prepare_cached("DELETE FROM budget_entries WHERE request_id = ?1 AND call = ?2 AND spent IS NULL")?
+        .execute(params![clipped(request_id), call])?;
+    Ok(())
+}
+
+/// Counts as spent what the dead held, and of which no row came to light: what was in flight may have been billed. The
+/// caller holds the database's write lock.
+pub(crate) fn settle_interrupted(connection: &Connection, database: &Path) -> rusqlite::Result<()> {
+    let owners: Vec<String> = connection
+        .prepare("SELECT DISTINCT owner FROM budget_entries WHERE spent IS NULL")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for dead in owners.iter().filter(|name| !owner::is_alive(database, name)) {
+        let calls: Vec<(String, u32)> = connection
+            .prepare(
+                "SELECT DISTINCT request_id, call FROM budget_entries WHERE owner = ?1 AND spent IS NULL",
+            )?
+            .query_map([dead], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        for (request_id, call) in calls {
+            for entry in open_entries(connection, &request_id, call)? {
+                close(connection, &request_id, call, &entry, entry.held)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds to a session's budget; a session that was closed goes on. Answers how many budgets that were: one that nobody has
+/// used yet is none.
+pub(crate) fn raise(connection: &Connection, session: &str, unit: &str, by: u64) -> Result<usize, Fault> {
+    let raised = connection
+        .prepare_cached(
+            "UPDATE budgets SET extra = extra + ?3, is_closed = 0, warned_percent = 0
+             WHERE scope = 'session' AND subject = ?1 AND unit = ?2",
+        )?
+        .execute(params![session, unit, integer(by)])?;
+    Ok(raised)
+}
+
+/// Forgets entries that belong to no row of the ledger any more; what they came to stays counted.
+pub(crate) fn forget(connection: &Connection) -> Result<(), Fault> {
+    connection.execute_batch(
+        "UPDATE budgets SET forgotten = forgotten + (SELECT coalesce(sum(e.spent), 0) FROM budget_entries e
+           WHERE e.spent IS NOT NULL AND e.scope = budgets.scope AND e.subject = budgets.subject
+             AND e.window = budgets.window AND e.unit = budgets.unit
+             AND NOT EXISTS (SELECT 1 FROM usage u WHERE u.request_id = e.request_id AND u.call = e.call));
+         DELETE FROM budget_entries WHERE spent IS NOT NULL
+           AND NOT EXISTS (SELECT 1 FROM usage u
+             WHERE u.request_id = budget_entries.request_id AND u.call = budget_entries.call);",
+    )?;
+    Ok(())
+}
+
+impl Reader {
+    /// How all budgets stand, each recomputed from its entries (CX-7); the newest windows first.
+    pub fn budgets(&self) -> Result<Vec<BudgetRow>, StoreError> {
+        let read = || {
+            self.connection()
+                .prepare(
+                    "SELECT b.scope, b.subject, b.window, b.unit, b.spent, b.held, b.extra, b.is_closed,
+                       b.forgotten + coalesce(sum(e.spent), 0),
+                       coalesce(sum(CASE WHEN e.spent IS NULL THEN e.held END), 0)
+                     FROM budgets b LEFT JOIN budget_entries e ON e.scope = b.scope AND e.subject = b.subject
+                       AND e.window = b.window AND e.unit = b.unit
+                     GROUP BY b.scope, b.subject, b.window, b.unit
+                     ORDER BY b.window DESC, b.scope, b.subject, b.unit",
+                )?
+                .query_map([], |row| {
+                    let amount = |column: usize| row.get::<_, i64>(column).map(natural);
+                    Ok(BudgetRow {
+                        scope: row.get(0)?,
+                        subject: row.get(1)?,
+                        window: row.get(2)?,
+                        unit: row.get(3)?,
+                        spent: amount(4)?,
+                        held: amount(5)?,
+                        extra: amount(6)?,
+                        is_closed: row.get(7)?,
+                        recomputed: (amount(8)?, amount(9)?),
+                    })
+                })?
+                .collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+}
+
+/// SQLite's integers are signed; no amount comes near their end.
+fn integer(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,174 @@
+//! Budgets: held before a call, settled with its row, and never overdrawn by calls made at once.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+use std::sync::Arc;
+
+use endmark_context::budget::{Level, Scope, Unit};
+use endmark_store::{
+    BudgetRow, CallSettled, CallStarted, Claim, Held, Hold, NoSecrets, Purpose, Reader, Store, StoreLocation,
+    Tokens,
+};
+use tokio::sync::Barrier;
+
+fn claim(scope: Scope, subject: &str, limit: u64, amount: u64) -> Claim {
+    let window = if scope == Scope::Session { "ever" } else { "2026-11-24" };
+    Claim {
+        scope,
+        subject: subject.to_owned(),
+        window: window.to_owned(),
+        unit: Unit::Tokens,
+        limit,
+        amount,
+        closing_amount: amount,
+    }
+}
+
+fn hold(request_id: &str, claims: Vec<Claim>) -> Hold {
+    Hold { request_id: request_id.to_owned(), call: 1, claims, may_close: true }
+}
+
+fn started(request_id: &str) -> CallStarted {
+    CallStarted {
+        request_id: request_id.to_owned(),
+        call: 1,
+        purpose: Purpose::Reply,
+        session: "s".to_owned(),
+        credential: None,
+        upstream: "local".to_owned(),
+        format: "openai_chat".into(),
+        model: "m".to_owned(),
+        streamed: false,
+        mode: "auto".into(),
+        started_ms: 1_700_000_000_123,
+        sent_bytes: 40,
+    }
+}
+
+fn settled(prompt: u64, output: u64) -> CallSettled {
+    CallSettled {
+        http_status: Some(200),
+        ending: "clean".into(),
+        tokens: Tokens { prompt: Some(prompt), output: Some(output), ..Tokens::default() },
+        ..CallSettled::default()
+    }
+}
+
+fn stands(location: &StoreLocation, scope: &str) -> BudgetRow {
+    let rows = Reader::open(location).unwrap().budgets().unwrap();
+    for row in &rows {
+        assert_eq!((row.spent, row.held), row.recomputed, "{row:?}");
+    }
+    rows.into_iter().find(|row| row.scope == scope).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_thousand_calls_at_once_do_not_overdraw_a_budget() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let store = Store::open(&location).unwrap();
+    let barrier = Arc::new(Barrier::new(1_000));
+    let tasks: Vec<_> = (0..1_000)
+        .map(|number| {
+            let (recorder, barrier) = (store.recorder(NoSecrets), Arc::clone(&barrier));
+            tokio::spawn(async move {
+                barrier.wait().await;
+                let request_id = format!("em_{number}");
+                let claims = vec![
+                    claim(Scope::Session, "s", 300, 10),
+                    claim(Scope::Model, if number % 2 == 0 { "a" } else { "b" }, 100_000, 10),
+                    claim(Scope::All, "", 100_000, 10),
+                ];
+                let held = recorder.hold(hold(&request_id, claims)).await.unwrap();
+                match held {
+                    Held::Fits { .. } => {
+                        recorder.open_call(started(&request_id)).await.settle(settled(6, 4));
+                        "fits"
+                    }
+                    Held::Closing => {
+                        recorder.open_call(started(&request_id)).await.settle(settled(6, 4));
+                        "closing"
+                    }
+                    Held::UsedUp(used_up) => {
+                        assert_eq!(used_up.claim.scope, Scope::Session);
+                        "refused"
+                    }
+                }
+            })
+        })
+        .collect();
+    let mut outcomes = Vec::new();
+    for task in tasks {
+        outcomes.push(task.await.unwrap());
+    }
+    store.close().await;
+    let count = |word: &str| outcomes.iter().filter(|outcome| **outcome == word).count();
+    assert_eq!((count("fits"), count("closing"), count("refused")), (30, 1, 969));
+    let session = stands(&location, "session");
+    assert_eq!((session.spent, session.held, session.is_closed), (310, 0, true));
+    assert_eq!(stands(&location, "all").spent, 310);
+    let models = Reader::open(&location).unwrap().budgets().unwrap();
+    let models: u64 = models.iter().filter(|row| row.scope == "model").map(|row| row.spent).sum();
+    assert_eq!(models, 310, "what is refused by one budget is held in no other");
+}
+
+#[tokio::test]
+async fn a_hold_gives_way_to_what_a_call_did_cost_before_the_next_one_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let store = Store::open(&location).unwrap();
+    let recorder = store.recorder(NoSecrets);
+    for number in 0..9 {
+        let request_id = format!("em_{number}");
+        let held = recorder.hold(hold(&request_id, vec![claim(Scope::All, "", 100, 90)])).await.unwrap();
+        assert!(matches!(held, Held::Fits { .. }), "{number}: {held:?}");
+        recorder.open_call(started(&request_id)).await.settle(settled(1, 0));
+    }
+    let held = recorder.hold(hold("em_late", vec![claim(Scope::All, "", 100, 92)])).await.unwrap();
+    let Held::UsedUp(used_up) = held else { panic!("{held:?}") };
+    assert_eq!((used_up.account.spent, used_up.account.held), (9, 0));
+    // One that is let go of was never there.
+    recorder.hold(hold("em_unmade", vec![claim(Scope::All, "", 100, 90)])).await.unwrap();
+    recorder.release("em_unmade", 1, false).await.unwrap();
+    store.close().await;
+    assert_eq!((stands(&location, "all").spent, stands(&location, "all").held), (9, 0));
+}
+
+#[tokio::test]
+async fn what_the_dead_held_is_spent() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let store = Store::open(&location).unwrap();
+    let recorder = store.recorder(NoSecrets);
+    recorder.hold(hold("em_1", vec![claim(Scope::Session, "s", 100, 40)])).await.unwrap();
+    assert_eq!((stands(&location, "session").spent, stands(&location, "session").held), (0, 40));
+    store.close().await;
+    let store = Store::open(&location).unwrap();
+    assert_eq!((stands(&location, "session").spent, stands(&location, "session").held), (40, 0));
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_used_up_session_is_closed_once_and_goes_on_when_it_is_raised() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let store = Store::open(&location).unwrap();
+    let recorder = store.recorder(NoSecrets);
+    let ask = async |id: &str, amount: u64| {
+        recorder.hold(hold(id, vec![claim(Scope::Session, "s", 100, amount)])).await.unwrap()
+    };
+    let Held::Fits { warnings, least_left } = ask("em_1", 80).await else { panic!("it fits") };
+    assert_eq!(warnings.iter().map(|warning| warning.level).collect::<Vec<_>>(), [Level::High]);
+    assert_eq!(least_left, Some((Scope::Session, Unit::Tokens, 20)));
+    let Held::Fits { warnings, .. } = ask("em_2", 5).await else { panic!("it fits") };
+    assert!(warnings.is_empty(), "once a window: {warnings:?}");
+    assert_eq!(ask("em_3", 16).await, Held::Closing);
+    assert!(matches!(ask("em_4", 1).await, Held::UsedUp(used_up) if used_up.account.is_closed));
+    assert!(store.raise_budget("s", Unit::Tokens, 50).await.unwrap());
+    assert!(!store.raise_budget("another", Unit::Tokens, 50).await.unwrap());
+    assert!(matches!(ask("em_5", 40).await, Held::Fits { .. }));
+    // A closing call that was never made leaves its session open.
+    assert_eq!(ask("em_6", 40).await, Held::Closing);
+    recorder.release("em_6", 1, true).await.unwrap();
+    assert!(matches!(ask("em_7", 1).await, Held::Fits { .. }));
+    store.close().await;
+}
