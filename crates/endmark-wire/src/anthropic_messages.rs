@@ -21,6 +21,7 @@ mod writer;
 use endmark_context::conversation::{Order, Role};
 
 use crate::ask::{Ask, Asked, Terms};
+use crate::closing::LimitPlace;
 use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
@@ -77,6 +78,14 @@ impl WireFormat for Messages {
     }
 
     fn limit_is_required(&self) -> bool {
+        true
+    }
+
+    fn limit_place(&self) -> LimitPlace {
+        LimitPlace { within: &[], names: &["max_tokens"] }
+    }
+
+    fn calls_need_tools(&self) -> bool {
         true
     }
 

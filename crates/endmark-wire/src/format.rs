@@ -8,6 +8,7 @@ use std::fmt;
 use endmark_context::conversation::{Order, Role};
 
 use crate::ask::{Ask, Asked, Terms};
+use crate::closing::LimitPlace;
 use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
 use crate::history::CallMade;
@@ -89,6 +90,14 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
 
     /// Whether every request has to name a limit, so that one says little of what its client wants.
     fn limit_is_required(&self) -> bool {
+        false
+    }
+
+    /// Where a request limits its reply.
+    fn limit_place(&self) -> LimitPlace;
+
+    /// Whether a conversation in which tools were called has to offer tools.
+    fn calls_need_tools(&self) -> bool {
         false
     }
 

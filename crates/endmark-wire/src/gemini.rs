@@ -29,6 +29,7 @@ mod writer;
 use endmark_context::conversation::{Order, Role};
 
 use crate::ask::{Ask, Asked, Terms};
+use crate::closing::LimitPlace;
 use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
@@ -89,6 +90,10 @@ impl WireFormat for Gemini {
 
     fn credential(&self) -> (&'static str, &'static str) {
         ("x-goog-api-key", "")
+    }
+
+    fn limit_place(&self) -> LimitPlace {
+        LimitPlace { within: &request::CONFIG, names: &request::MAX_OUTPUT }
     }
 
     fn hint(&self) -> &'static str {

@@ -2,6 +2,7 @@
 
 pub mod anthropic_messages;
 pub mod ask;
+pub mod closing;
 pub mod conversation;
 pub mod edit;
 pub mod error;

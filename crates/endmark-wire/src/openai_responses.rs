@@ -23,6 +23,7 @@ mod writer;
 use endmark_context::conversation::{Order, Role};
 
 use crate::ask::{Ask, Asked, Terms};
+use crate::closing::LimitPlace;
 use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
@@ -66,6 +67,10 @@ impl WireFormat for Responses {
 
     fn address(&self, path: &str, _query: Option<&str>) -> Option<Address> {
         PATHS.contains(&path).then(Address::default)
+    }
+
+    fn limit_place(&self) -> LimitPlace {
+        LimitPlace { within: &[], names: &["max_output_tokens"] }
     }
 
     fn hint(&self) -> &'static str {

@@ -10,6 +10,7 @@ use super::response::{ResponseEdit, read_reply};
 use super::writer::ChatWriter;
 use super::{ChatRequest, ChatStream, error_body};
 use crate::ask::{Ask, Asked, Terms};
+use crate::closing::LimitPlace;
 use crate::conversation::Placed;
 use crate::edit::Edits;
 use crate::error::{ProviderError, ResponseError};
@@ -82,6 +83,10 @@ impl WireFormat for Chat {
             None => return None,
         };
         Some(Address { model, ..Address::default() })
+    }
+
+    fn limit_place(&self) -> LimitPlace {
+        LimitPlace { within: &[], names: &["max_completion_tokens", "max_tokens"] }
     }
 
     fn hint(&self) -> &'static str {
