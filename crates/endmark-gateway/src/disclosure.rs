@@ -1,5 +1,6 @@
 //! What a client is told of what was done for its reply (PC-9).
 
+use endmark_context::dollars;
 use endmark_recovery::CutKind;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
@@ -169,8 +170,26 @@ impl Disclosure {
         serde_json::value::to_raw_value(&told).ok()
     }
 
+    /// What the calls of a reply did cost, as a response header: where it is disclosed at all, or has a budget.
+    pub(crate) fn write_cost(&self, exchange: &Exchange, headers: &mut HeaderMap) {
+        let cost = exchange.calls.cost().filter(|_| self.something || exchange.calls.have_budgets());
+        if let Some(value) = cost.and_then(|cost| HeaderValue::from_str(&dollars(cost)).ok()) {
+            headers.insert(HeaderName::from_static("x-endmark-cost-usd"), value);
+        }
+    }
+
     /// Why the reply is not whole, for an error's message.
     pub(crate) fn reason(&self) -> &str {
         self.reason.as_deref().unwrap_or("the upstream broke off")
     }
+}
+
+/// An `endmark` object with what the calls of its reply did cost, where that is known: only now all of them are over.
+pub(crate) fn with_cost(told: &RawValue, nano_usd: Option<u64>) -> Box<RawValue> {
+    let with = || {
+        let mut object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(told.get()).ok()?;
+        object.insert("cost_usd".to_owned(), dollars(nano_usd?).into());
+        serde_json::value::to_raw_value(&object).ok()
+    };
+    with().unwrap_or_else(|| told.to_owned())
 }

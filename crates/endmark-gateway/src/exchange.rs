@@ -1,8 +1,10 @@
 //! A request for a reply, in any format, on its way: what all stages from its delivery on know of it.
 
+mod budget_told;
 mod changed;
 mod tool_schemas;
 
+pub(crate) use budget_told::BudgetTold;
 pub(crate) use changed::Changed;
 pub(crate) use tool_schemas::ToolSchemas;
 
@@ -53,6 +55,10 @@ pub(crate) struct Exchange {
     pub(crate) fallback: Option<Destination>,
     /// Whether the upstream that answers stands in for another.
     pub(crate) stands_in: bool,
+    /// Whether it is the last one of its session, whose budget is used up.
+    pub(crate) is_closing: bool,
+    /// What the client is told of its budgets.
+    pub(crate) budget: BudgetTold,
     /// Further tries that were made before there was a reply.
     pub(crate) retries: u32,
     /// The request as the upstream that answers gets it.

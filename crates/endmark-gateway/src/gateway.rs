@@ -9,6 +9,7 @@ use http::HeaderValue;
 use tokio_rustls::TlsAcceptor;
 
 use crate::admission::Held;
+use crate::budget::Budgets;
 use crate::faults::Faults;
 use crate::metrics::Metrics;
 use crate::recovery::{Capabilities, Schema, SchemaError};
@@ -30,6 +31,7 @@ pub struct Gateway {
     pub(crate) standing: Standing,
     pub(crate) faults: Arc<Faults>,
     pub(crate) schemas: BTreeMap<String, Schema>,
+    pub(crate) budgets: Arc<Budgets>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) visitors: Visitors,
     pub(crate) tls: Option<TlsAcceptor>,
@@ -146,6 +148,7 @@ impl Gateway {
             capabilities: Capabilities::default(),
             scrubber: Arc::new(settings.scrubber()),
             schemas,
+            budgets: Arc::new(Budgets::new(&settings)),
             metrics: Arc::new(Metrics::new()),
             stopping: Arc::default(),
             shaping: Arc::default(),

@@ -2,9 +2,10 @@
 
 mod body;
 mod call;
+mod cost;
 mod ended;
 mod watch;
 
-pub(crate) use call::{Call, Calls};
+pub(crate) use call::{Call, Calls, FirstCall};
 pub(crate) use ended::{CallEnd, Ended};
 pub(crate) use watch::Watch;

@@ -3,6 +3,7 @@
 mod admin;
 mod admission;
 mod body;
+mod budget;
 mod causes;
 mod coding;
 mod disclosure;
@@ -37,11 +38,11 @@ pub use endmark_wire::http1::{HostName, OriginName};
 pub use gateway::{BuildError, Gateway};
 pub use scrub::Scrubber;
 pub use settings::{
-    Authorities, AuthoritiesError, BaseUrl, BaseUrlError, CapSettings, CompactSettings, Conditions,
-    CorrectSettings, EmergencySettings, FaultError, FaultPlan, FaultSettings, FaultSide, FieldPattern,
-    Limits, Mode, Pattern, Prefill, Proxy, ProxyError, ProxyVariableError, ResumeSettings, RetrySettings,
-    Secret, Settings, TlsFiles, Unfit, UnknownFaultSide, UnknownMode, UnknownPrefill, UnusablePattern,
-    Upstream, WindowSettings,
+    Authorities, AuthoritiesError, BaseUrl, BaseUrlError, BudgetSettings, CapSettings, CompactSettings,
+    Conditions, CorrectSettings, EmergencySettings, FaultError, FaultPlan, FaultSettings, FaultSide,
+    FieldPattern, Limits, Mode, Pattern, Prefill, Proxy, ProxyError, ProxyVariableError, ResumeSettings,
+    RetrySettings, Secret, Settings, TlsFiles, Unfit, UnknownFaultSide, UnknownMode, UnknownPrefill,
+    UnusablePattern, Upstream, WindowSettings,
 };
 pub use telemetry::SPANS;
 pub use tls::TlsError;

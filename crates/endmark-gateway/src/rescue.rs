@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use endmark_wire::edit::Edits;
 use endmark_wire::format::WireFormat;
 use endmark_wire::http1::{Fault, Stranger};
 use endmark_wire::openai_chat::Chat;
@@ -9,6 +10,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 
 use crate::admission::NoPlace;
 use crate::body::{AnyBody, full};
+use crate::budget::NotAdmitted;
 use crate::coding::UNDERSTOOD;
 use crate::settings::Upstream;
 use crate::upstream::{ReadError, UpstreamError};
@@ -103,6 +105,9 @@ pub(crate) enum Refusal {
          add `[upstreams.NAME]` without `for_models`, `for_headers` and `for_paths` to the configuration"
     )]
     NoConditionMet(String),
+    /// A budget does not admit it.
+    #[error("{0}")]
+    Budget(NotAdmitted),
     /// The upstream gave no answer.
     #[error(
         "the upstream `{upstream}` at {address} cannot be reached ({error}): check that it runs and that its base_url is right"
@@ -155,6 +160,8 @@ impl Refusal {
             Self::BodyTooLong(_) | Self::UploadTooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyLost(_) | Self::HeadLate(_) | Self::GaveWay => StatusCode::REQUEST_TIMEOUT,
             Self::Stranger(_) => StatusCode::FORBIDDEN,
+            Self::Budget(NotAdmitted::StoreFails(_)) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Budget(_) => StatusCode::PAYMENT_REQUIRED,
             Self::Draining | Self::Interrupted | Self::NoPlace | Self::NoRoom(_) | Self::Store(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
@@ -184,6 +191,7 @@ impl Refusal {
             Self::NoPlace | Self::NoRoom(_) => "endmark_overloaded",
             Self::TooManyRequests { .. } => "endmark_too_many_requests",
             Self::TookTooLong(_) => "endmark_took_too_long",
+            Self::Budget(_) => "endmark_budget",
             Self::BodyTooLong(_) | Self::UploadTooLong(_) => "endmark_body_too_large",
             Self::BodyLost(_) => "endmark_body_lost",
             Self::Encoding(_) => "endmark_unsupported_encoding",
@@ -241,11 +249,32 @@ fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
     if matches!(refusal, Refusal::Encoding(_)) {
         response.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static(UNDERSTOOD));
     }
+    if let Refusal::Budget(why) = refusal {
+        // What is used up is not there a moment later: an official client would ask again and again.
+        response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
+        if let Some(details) = why.details() {
+            add(&mut response, format, refusal, &details);
+        }
+    }
     if let Some(seconds) = refusal.retry_after() {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
     response.extensions_mut().insert(Refused(refusal.kind()));
     response
+}
+
+/// Puts what programs want to know of an error beside the provider's own fields.
+fn add(
+    response: &mut Response<AnyBody>,
+    format: &dyn WireFormat,
+    refusal: &Refusal,
+    details: &serde_json::Value,
+) {
+    let body = format.error_body(refusal.status().as_u16(), refusal.kind(), &refusal.to_string());
+    let Ok(mut edits) = Edits::new(&body) else { return };
+    if edits.set("endmark", &details.to_string()).is_ok() {
+        *response.body_mut() = full(edits.finish());
+    }
 }
 
 /// Marks an answer as an error of the gateway's own, by its word, for whoever counts what goes to the client.

@@ -2,6 +2,7 @@
 
 mod authorities;
 mod base_url;
+mod budget;
 mod conditions;
 mod context;
 mod correct;
@@ -25,6 +26,7 @@ use crate::scrub::Scrubber;
 
 pub use authorities::{Authorities, AuthoritiesError};
 pub use base_url::{BaseUrl, BaseUrlError};
+pub use budget::BudgetSettings;
 pub use conditions::{Conditions, FieldPattern, Pattern, UnusablePattern};
 pub use context::{CapSettings, CompactSettings, EmergencySettings, WindowSettings};
 pub use correct::CorrectSettings;
@@ -72,6 +74,8 @@ pub struct Settings {
     pub compact: CompactSettings,
     /// What is known of models; the builtin table where there is no other.
     pub models: Option<Arc<Models>>,
+    /// What may be spent (CX-7).
+    pub budget: BudgetSettings,
     /// JSON Schemas that a client may name in `x-endmark-schema`.
     pub schemas: BTreeMap<String, String>,
     /// How often and how long a failed request is tried again.
@@ -115,6 +119,7 @@ impl Default for Settings {
             cap: CapSettings::default(),
             compact: CompactSettings::default(),
             models: None,
+            budget: BudgetSettings::default(),
             schemas: BTreeMap::new(),
             retry: RetrySettings::default(),
             limits: Limits::default(),

@@ -71,7 +71,7 @@ async fn reply_to(
     let span = tracing::info_span!("request", request = id);
     let rest = async move {
         let shaped = shape(identified).await?;
-        let reserved = reserve(shaped);
+        let reserved = reserve(shaped).await?;
         match deliver(reserved).await? {
             Delivered::Passed(answer) => Ok(answer),
             Delivered::Streamed(exchange, answer) => Ok(streamed(exchange, answer)),

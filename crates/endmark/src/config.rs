@@ -1,5 +1,6 @@
 //! The configuration: read in layers, each value with the place it came from.
 
+mod budget;
 mod environment;
 mod error;
 mod file;

@@ -26,6 +26,7 @@ const ROOMS: &[(&str, Rooms)] = &[(
         "body",
         "coding",
         "upstream",
+        "budget",
         "rescue",
         "request_body",
         "faults",

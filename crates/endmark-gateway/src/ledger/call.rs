@@ -1,10 +1,11 @@
 //! One upstream call from before it is made until it is over, and all calls of one request.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use endmark_context::budget::{Scope, Unit};
 use endmark_recovery::{Ending, Judgement};
 use endmark_store::{CallSettled, CallStarted, OpenCall, Purpose, Recorder, Tokens};
 use endmark_wire::format::WireFormat;
@@ -13,9 +14,11 @@ use http_body_util::BodyExt as _;
 use tracing::Span;
 
 use super::body::{Gauge, Metered};
+use super::cost::{self, Cost};
 use super::ended::CallEnd;
 use super::watch::Watch;
 use crate::body::AnyBody;
+use crate::budget::{Budgets, NotAdmitted, Planned, Reserved};
 use crate::settings::Mode;
 use crate::telemetry;
 
@@ -31,6 +34,13 @@ pub(crate) struct Calls {
     format: &'static dyn WireFormat,
     made: AtomicU32,
     resumes: Arc<AtomicU32>,
+    budgets: Arc<Budgets>,
+    /// Numbers that were given to calls.
+    numbered: AtomicU32,
+    /// The first call, held before the request was made ready for it.
+    first: Mutex<Option<Reserved>>,
+    /// What those that are over did cost.
+    cost: Arc<Cost>,
 }
 
 impl Calls {
@@ -43,8 +53,13 @@ impl Calls {
         credential: Option<String>,
         mode: Mode,
         format: &'static dyn WireFormat,
+        budgets: Arc<Budgets>,
     ) -> Self {
         Self {
+            budgets,
+            numbered: AtomicU32::new(0),
+            first: Mutex::default(),
+            cost: Arc::default(),
             recorder,
             watch: Arc::new(watch),
             request_id,
@@ -72,16 +87,61 @@ impl Calls {
         Arc::clone(&self.resumes)
     }
 
-    /// Notes a call that is about to be made; whatever happens to it now, it has its row.
+    /// What its calls that are over did cost, in nano-dollars; none where a price is missing, or none is over.
+    pub(crate) fn cost(&self) -> Option<u64> {
+        self.cost.nano_usd()
+    }
+
+    /// Whether any budget concerns calls.
+    pub(crate) fn have_budgets(&self) -> bool {
+        self.budgets.are_any()
+    }
+
+    /// Holds the first call in its budgets, before anything of it is made; answers how it is held.
+    pub(crate) async fn reserve_first(&self, model: &str, body: &[u8]) -> Result<FirstCall, NotAdmitted> {
+        let reserved = self.reserve(model, body, true).await?;
+        let first = FirstCall {
+            is_closing: reserved.is_closing,
+            least_left: reserved.least_left,
+            percent: reserved.percent,
+        };
+        *self.first.lock().unwrap_or_else(PoisonError::into_inner) = Some(reserved);
+        Ok(first)
+    }
+
+    async fn reserve(&self, model: &str, body: &[u8], may_close: bool) -> Result<Reserved, NotAdmitted> {
+        let planned = Planned {
+            request_id: &self.request_id,
+            call: self.numbered.fetch_add(1, Ordering::Relaxed) + 1,
+            session: &self.session,
+            credential: self.credential.as_deref(),
+            model,
+            format: self.format,
+            body,
+            may_close,
+        };
+        self.budgets.reserve(&self.recorder, planned).await
+    }
+
+    /// Holds a call that is about to be made in its budgets, and notes it; whatever happens to it now, it has its row.
+    ///
+    /// # Errors
+    /// [`NotAdmitted`] where a budget does not admit it: it is not to be made.
     pub(crate) async fn open(
         &self,
         purpose: Purpose,
         upstream: &str,
         model: &str,
         streamed: bool,
-        sent_bytes: usize,
-    ) -> Call {
-        let call = self.made.fetch_add(1, Ordering::Relaxed) + 1;
+        body: &[u8],
+    ) -> Result<Call, NotAdmitted> {
+        let held = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut reserved = match held {
+            Some(reserved) => reserved,
+            None => self.reserve(model, body, false).await?,
+        };
+        let (call, sent_bytes) = (reserved.call, body.len());
+        self.made.fetch_add(1, Ordering::Relaxed);
         if purpose == Purpose::Resume {
             self.resumes.fetch_add(1, Ordering::Relaxed);
         }
@@ -103,6 +163,7 @@ impl Calls {
                 sent_bytes: sent_bytes as u64,
             })
             .await;
+        reserved.keep();
         if call == 1 {
             self.watch.sent();
         }
@@ -110,8 +171,27 @@ impl Calls {
             .started()
             .map_or_else(Span::none, |started| telemetry::call(self.watch.span(), self.format, started));
         let gauge = Arc::new(Gauge::new(Instant::now()));
-        Call { open: Some(open), watch: Arc::clone(&self.watch), gauge, status: None, span }
+        Ok(Call {
+            open: Some(open),
+            watch: Arc::clone(&self.watch),
+            gauge,
+            status: None,
+            span,
+            budgets: Arc::clone(&self.budgets),
+            cost: Arc::clone(&self.cost),
+        })
     }
+}
+
+/// How the first call of a request is held.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FirstCall {
+    /// It is the closing call of its session.
+    pub(crate) is_closing: bool,
+    /// What is left of the budget of which least is left.
+    pub(crate) least_left: Option<(Scope, Unit, u64)>,
+    /// The level that a budget came to by it, in percent; 0 where none did.
+    pub(crate) percent: u8,
 }
 
 /// A call under way. If it is dropped before it is settled, nobody waits for its answer any more, and that is
@@ -122,6 +202,8 @@ pub(crate) struct Call {
     gauge: Arc<Gauge>,
     status: Option<StatusCode>,
     span: Span,
+    budgets: Arc<Budgets>,
+    cost: Arc<Cost>,
 }
 
 impl Call {
@@ -163,6 +245,12 @@ impl Call {
         if let Some(started) = open.started() {
             self.watch.called(started, self.status, first_byte, total, end.usage.as_ref());
         }
+        let counted = end.usage.as_ref().map(cost::tokens);
+        let nano_usd = counted.as_ref().zip(open.started()).and_then(|(tokens, started)| {
+            self.budgets.learn(&started.session, started.sent_bytes, tokens.prompt);
+            self.budgets.price(end.model.iter().chain([&started.model]).map(String::as_str), tokens)
+        });
+        self.cost.add(nano_usd, counted.is_some());
         let (verdict, cut_kind) = match end.judged {
             None if end.unread => (Some("unread"), None),
             None => (None, None),
@@ -186,6 +274,7 @@ impl Call {
                 reasoning: usage.reasoning,
                 total: Some(usage.total),
             }),
+            nano_usd,
             received_bytes: self.gauge.bytes(),
             first_byte_us: first_byte,
             total_us: total,

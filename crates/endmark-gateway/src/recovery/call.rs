@@ -87,7 +87,9 @@ pub(super) async fn send(
         *request.headers_mut() = site.destination.headers.clone();
         of_another_body(request.headers_mut());
         let model = &site.request.view().model;
-        let mut call = case.calls.open(purpose, name, model, streamed, body.len()).await;
+        // What is left of a budget is the client's own to spend: the reply stays as it is.
+        let opened = case.calls.open(purpose, name, model, streamed, &body).await;
+        let mut call = opened.map_err(|error| CallFailure::Lost(error.to_string()))?;
         let client = &case.sender.client;
         let sent =
             case.sender.rehearsal.send(client, &site.destination.upstream, request, first_byte.min(longest));

@@ -19,6 +19,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header
 use tokio::time::{Instant, sleep};
 
 use crate::body::{AnyBody, full};
+use crate::budget::NotAdmitted;
 use crate::exchange::Exchange;
 use crate::ledger::{Call, CallEnd, Ended};
 use crate::rescue::Refusal;
@@ -145,7 +146,11 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
     let mut delivery = Delivery::new(policy, has_fallback);
     standing.request(exchange.upstream_name());
     loop {
-        let (failure, said) = match send(exchange).await {
+        let call = match open(exchange).await {
+            Ok(call) => call,
+            Err(why) => return Tried::GivenUp(Err(Refusal::Budget(why))),
+        };
+        let (failure, said) = match send(exchange, call).await {
             Ok((answer, call)) => {
                 standing.succeeded(exchange.upstream_name());
                 exchange.call = Some(call);
@@ -177,16 +182,21 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
     }
 }
 
-/// Sends the request once. A refusal that no further try can mend is an answer.
-async fn send(exchange: &Exchange) -> Result<(Response<AnyBody>, Call), (Failure, Said)> {
+/// Notes a call that is about to be made, where its budgets admit it.
+async fn open(exchange: &Exchange) -> Result<Call, NotAdmitted> {
     let purpose = match exchange.calls.made() {
         _ if exchange.stands_in => Purpose::Fallback,
+        0 if exchange.is_closing => Purpose::Closing,
         0 => Purpose::Reply,
         _ => Purpose::Retry,
     };
-    let (view, sent_bytes) = (exchange.request.view(), exchange.request.body().len());
+    let (request, view) = (&exchange.request, exchange.request.view());
     let upstream = exchange.upstream_name();
-    let mut call = exchange.calls.open(purpose, upstream, &view.model, view.stream, sent_bytes).await;
+    exchange.calls.open(purpose, upstream, &view.model, view.stream, request.body()).await
+}
+
+/// Sends the request once. A refusal that no further try can mend is an answer.
+async fn send(exchange: &Exchange, mut call: Call) -> Result<(Response<AnyBody>, Call), (Failure, Said)> {
     match sent(exchange, &mut call).await {
         Ok(answer) => Ok((answer, call)),
         Err(failed) => {
@@ -361,6 +371,7 @@ fn disclose(exchange: &Exchange, headers: &mut HeaderMap) {
         headers.insert(HeaderName::from_static("x-endmark-retries"), exchange.retries.into());
     }
     exchange.changed.write_headers(headers);
+    exchange.budget.write_headers(headers);
     if exchange.stands_in
         && let Ok(name) = HeaderValue::from_str(exchange.upstream_name())
     {

@@ -7,17 +7,51 @@ use http::request::Parts;
 use tokio::time::Instant;
 
 use super::shape::Shaped;
-use crate::exchange::{Exchange, ToolSchemas};
+use crate::budget::{CLOSING_OUTPUT_TOKENS, CLOSING_WORDS};
+use crate::exchange::{BudgetTold, Exchange, ToolSchemas};
 use crate::gateway::Gateway;
-use crate::ledger::{Calls, Watch};
+use crate::ledger::{Calls, Ended, Watch};
 use crate::recovery::StorePatience;
+use crate::rescue::Refusal;
 use crate::scrub::{Scrubber, Secrets};
 use crate::upstream::{Destination, of_changed_body, secrets_in};
 
 /// Opens the account of a request's calls. From here on every one of them is noted before it is made.
 ///
 /// It is on the heap, since it is handed on from step to step.
-pub(crate) fn reserve(shaped: Shaped) -> Box<Exchange> {
+///
+/// # Errors
+/// [`Refusal::Budget`] where a budget does not admit the request.
+pub(crate) async fn reserve(shaped: Shaped) -> Result<Box<Exchange>, Refusal> {
+    let mut exchange = opened(shaped);
+    if exchange.calls.have_budgets() {
+        let held = admitted(&mut exchange).await;
+        held.inspect_err(|_| exchange.calls.watch.end(Ended::Failed))?;
+    }
+    Ok(exchange)
+}
+
+/// Has the first call held, and makes the request a closing one where it is the last of its session.
+async fn admitted(exchange: &mut Exchange) -> Result<(), Refusal> {
+    let request = &exchange.request;
+    let first = exchange.calls.reserve_first(&request.view().model, request.body()).await;
+    let first = first.map_err(Refusal::Budget)?;
+    exchange.budget = BudgetTold::new(&first);
+    if first.is_closing {
+        let closing = request.closing(CLOSING_WORDS, CLOSING_OUTPUT_TOKENS);
+        exchange.request = closing.map_err(|error| {
+            Refusal::BadRequest(format!(
+                "the budget of its session is used up, and it cannot be its last request: {error}"
+            ))
+        })?;
+        exchange.is_closing = true;
+        exchange.encoded = None;
+        of_changed_body(&mut exchange.destination.headers);
+    }
+    Ok(())
+}
+
+fn opened(shaped: Shaped) -> Box<Exchange> {
     let Shaped { identified, changed, uncondensed, may_condense } = shaped;
     let admitted = identified.admitted;
     let gateway = admitted.gateway;
@@ -46,6 +80,7 @@ pub(crate) fn reserve(shaped: Shaped) -> Box<Exchange> {
             identified.credential,
             admitted.mode,
             format,
+            Arc::clone(&gateway.budgets),
         ),
         recorder,
         store_patience: StorePatience::default(),
@@ -58,6 +93,8 @@ pub(crate) fn reserve(shaped: Shaped) -> Box<Exchange> {
         destination,
         fallback: admitted.fallback,
         stands_in: false,
+        is_closing: false,
+        budget: BudgetTold::default(),
         retries: 0,
         set_aside: None,
         demanded: admitted.demanded,

@@ -126,6 +126,30 @@ pub(crate) const COMPACT_EMERGENCY_ENABLED: &str = "ENDMARK_COMPACT_EMERGENCY_EN
 pub(crate) const COMPACT_EMERGENCY_TRIGGER_TOKENS: &str = "ENDMARK_COMPACT_EMERGENCY_TRIGGER_TOKENS";
 /// Newest messages that stay in full where it is.
 pub(crate) const COMPACT_EMERGENCY_KEEP_MESSAGES: &str = "ENDMARK_COMPACT_EMERGENCY_KEEP_MESSAGES";
+/// Tokens that a session may take.
+pub(crate) const BUDGET_SESSION_TOKENS: &str = "ENDMARK_BUDGET_SESSION_TOKENS";
+/// Dollars that a session may cost.
+pub(crate) const BUDGET_SESSION_USD: &str = "ENDMARK_BUDGET_SESSION_USD";
+/// Tokens that all requests may take on one day.
+pub(crate) const BUDGET_DAY_TOKENS: &str = "ENDMARK_BUDGET_DAY_TOKENS";
+/// Dollars that all requests may cost on one day.
+pub(crate) const BUDGET_DAY_USD: &str = "ENDMARK_BUDGET_DAY_USD";
+/// Tokens that a key may take on one day.
+pub(crate) const BUDGET_KEY_DAY_TOKENS: &str = "ENDMARK_BUDGET_KEY_DAY_TOKENS";
+/// Dollars that a key may cost on one day.
+pub(crate) const BUDGET_KEY_DAY_USD: &str = "ENDMARK_BUDGET_KEY_DAY_USD";
+/// Tokens that a model may take on one day.
+pub(crate) const BUDGET_MODEL_DAY_TOKENS: &str = "ENDMARK_BUDGET_MODEL_DAY_TOKENS";
+/// Dollars that a model may cost on one day.
+pub(crate) const BUDGET_MODEL_DAY_USD: &str = "ENDMARK_BUDGET_MODEL_DAY_USD";
+/// Tokens of output held for a call that names no limit.
+pub(crate) const BUDGET_ASSUME_OUTPUT_TOKENS: &str = "ENDMARK_BUDGET_ASSUME_OUTPUT_TOKENS";
+/// What is done where the store fails.
+pub(crate) const BUDGET_ON_STORE_ERROR: &str = "ENDMARK_BUDGET_ON_STORE_ERROR";
+/// What is done with a model without a price.
+pub(crate) const BUDGET_UNKNOWN_PRICE: &str = "ENDMARK_BUDGET_UNKNOWN_PRICE";
+/// The zone in which days begin.
+pub(crate) const BUDGET_ZONE: &str = "ENDMARK_BUDGET_ZONE";
 /// Whether a reply that needed nothing is marked as well.
 pub(crate) const DISCLOSE_ALWAYS: &str = "ENDMARK_DISCLOSE_ALWAYS";
 /// Whether the texts of cut replies are stored.
@@ -133,9 +157,14 @@ pub(crate) const STORE_POLICY_KEEP_TEXT: &str = "ENDMARK_STORE_POLICY_KEEP_TEXT"
 /// For how long records are kept.
 pub(crate) const STORE_POLICY_KEEP_DAYS: &str = "ENDMARK_STORE_POLICY_KEEP_DAYS";
 
-/// Variables of other names that set a key, too: those by which others know it. A name of ours beats them.
-pub(crate) const OTHER_NAMES: [(&str, &str); 2] =
-    [("MAX_RESULT_CHARS", "cap.max_chars"), ("SAFE_TRIGGER_TOKENS", "compact.emergency.trigger_tokens")];
+/// Variables of other names that set a key, too: those by which others know it. A later one beats those before it, and the
+/// systematic name beats them all.
+pub(crate) const OTHER_NAMES: [(&str, &str); 4] = [
+    ("MAX_RESULT_CHARS", "cap.max_chars"),
+    ("SAFE_TRIGGER_TOKENS", "compact.emergency.trigger_tokens"),
+    ("SRE_AGENT_TOKEN_BUDGET", "budget.session_tokens"),
+    ("ENDMARK_TOKEN_BUDGET", "budget.session_tokens"),
+];
 
 /// The environment as it was when the process began, so that what is read from it can be tested.
 #[derive(Clone, Default)]

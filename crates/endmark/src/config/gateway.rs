@@ -66,6 +66,7 @@ pub(crate) fn for_gateway(
             },
         },
         models: Some(Arc::new(models(settings))),
+        budget: settings.budget.for_gateway(),
         schemas: schemas(settings)?,
         retry: gateway::RetrySettings {
             max_retries: small(settings.retry.max_retries),

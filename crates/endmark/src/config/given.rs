@@ -86,6 +86,12 @@ impl Given {
             .map_err(|error| format!("a number of dollars per million tokens ({error})"))
     }
 
+    /// The value in nano-dollars, from dollars.
+    pub(crate) fn dollars(&self) -> Result<u64, Expected> {
+        // A rate is nano-dollars for a million of something: here for one thing.
+        self.rate().map_err(|_| "a number of dollars, 0 or more, like 2.50".to_owned())
+    }
+
     /// The value as yes or no.
     pub(crate) fn flag(&self) -> Result<bool, Expected> {
         match self {

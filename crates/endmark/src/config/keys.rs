@@ -7,11 +7,13 @@ mod reference;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use endmark_context::budget::Zone;
 use endmark_gateway::Mode;
 use endmark_recovery::{OnAmbiguous, Strategies, Strategy};
 use endmark_store::StoreLocation;
 use serde_json::{Value, json};
 
+use super::budget::{OnStoreError, UnknownPrice};
 use super::given::{Expected, Given};
 use super::settings::{Choice, Settings};
 
@@ -44,6 +46,11 @@ enum Place {
     Mode(Access<Mode>),
     OnAmbiguous(Access<OnAmbiguous>),
     Strategies(Access<Strategies>),
+    /// Nano-dollars, written in dollars.
+    Dollars(Access<u64>),
+    OnStoreError(Access<OnStoreError>),
+    UnknownPrice(Access<UnknownPrice>),
+    Zone(Access<Zone>),
 }
 
 struct Access<T> {
@@ -71,6 +78,13 @@ impl Key {
             Place::Mode(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::OnAmbiguous(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::Strategies(access) => *(access.get_mut)(settings) = strategies(given)?,
+            Place::Dollars(access) => *(access.get_mut)(settings) = given.dollars()?,
+            Place::OnStoreError(access) => *(access.get_mut)(settings) = given.choice()?,
+            Place::UnknownPrice(access) => *(access.get_mut)(settings) = given.choice()?,
+            Place::Zone(access) => {
+                let zone = given.text()?.parse();
+                *(access.get_mut)(settings) = zone.map_err(|_| ZONES.to_owned())?;
+            }
         }
         Ok(())
     }
@@ -90,6 +104,14 @@ impl Key {
             Place::Strategies(access) => {
                 json!((access.get)(settings).ways().iter().map(|way| way.name()).collect::<Vec<_>>())
             }
+            #[expect(clippy::cast_precision_loss, reason = "no budget has 16 digits")]
+            Place::Dollars(access) => match *(access.get)(settings) {
+                0 => json!(0),
+                nano_usd => json!(nano_usd as f64 / 1e9),
+            },
+            Place::OnStoreError(access) => json!((access.get)(settings).word()),
+            Place::UnknownPrice(access) => json!((access.get)(settings).word()),
+            Place::Zone(access) => json!((access.get)(settings).to_string()),
         }
     }
 
@@ -112,6 +134,9 @@ impl Key {
         KEYS.iter().find(|key| key.environment == variable)
     }
 }
+
+/// What a zone has to be.
+const ZONES: &str = "`UTC`, or hours and minutes east of it, like `+02:00`";
 
 /// The ways to get the rest of a cut reply, in their order.
 fn strategies(given: &Given) -> Result<Strategies, Expected> {

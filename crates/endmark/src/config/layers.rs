@@ -98,6 +98,9 @@ impl Layers {
         for (variable, value) in environment.beginning_with(environment::PREFIX) {
             let origin = Origin::Environment(variable.to_owned());
             let given = Given::Written(value.to_owned());
+            if environment::OTHER_NAMES.iter().any(|(other, _)| *other == variable) {
+                continue;
+            }
             if let Some(name) = self.key_of_variable(variable) {
                 self.set(&name, &given, origin, None)?;
             } else if ![environment::CONFIG, environment::LOG].contains(&variable) {

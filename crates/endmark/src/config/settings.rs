@@ -10,6 +10,7 @@ use endmark_store::StoreLocation;
 use endmark_wire::openai_chat::OPENAI;
 use endmark_wire::provider::Provider;
 
+use super::budget::Budget;
 use super::prices::Price;
 use super::secret_source::SecretSource;
 
@@ -34,6 +35,7 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) cap: Cap,
     pub(crate) compact: Compact,
+    pub(crate) budget: Budget,
     pub(crate) disclose: Disclose,
     pub(crate) store_policy: StorePolicy,
     pub(crate) schemas: Vec<Schema>,
@@ -319,6 +321,8 @@ impl Default for Settings {
             },
             cap: Cap::of(gateway.cap),
             compact: Compact::of(gateway.compact),
+            budget: Budget::default(),
+            cap: Cap { max_chars: bytes(cap::DEFAULT_MAX_CHARS), max_items: bytes(cap::DEFAULT_MAX_ITEMS) },
             disclose: Disclose { always: gateway.disclose_always },
             store_policy: StorePolicy { keep_text: gateway.keep_text, keep_days: gateway.keep_days.into() },
             schemas: Vec::new(),

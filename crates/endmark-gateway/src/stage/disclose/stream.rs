@@ -3,8 +3,9 @@
 use endmark_recovery::Ending;
 use endmark_wire::reply::Usage;
 use endmark_wire::writer::{ChoiceEnd, Closing, StreamError};
+use serde_json::value::RawValue;
 
-use crate::disclosure::Disclosure;
+use crate::disclosure::{Disclosure, with_cost};
 use crate::exchange::Exchange;
 use crate::reply::{ClientGone, ClientStream};
 use crate::stage::mend::stream::{GivenUp, Mended};
@@ -26,14 +27,23 @@ pub(crate) async fn stream(
         .failed
         .as_ref()
         .map(|disclosure| (mended.what_broke(exchange, disclosure), disclosure.json()));
+    let cost = exchange.calls.cost();
+    let error = error.map(|(message, told)| (message, told.map(|told| with_cost(&told, cost))));
+    let told: Vec<Option<Box<RawValue>>> = mended
+        .result
+        .ends
+        .iter()
+        .map(|end| end.endmark.as_deref().map(|told| with_cost(told, cost)))
+        .collect();
     let ends: Vec<ChoiceEnd<'_>> = mended
         .result
         .ends
         .iter()
-        .map(|other| ChoiceEnd {
+        .zip(&told)
+        .map(|(other, told)| ChoiceEnd {
             choice: other.choice,
             end: other.end,
-            endmark: other.endmark.as_deref(),
+            endmark: told.as_deref(),
             rewritten: other.rewritten,
         })
         .collect();

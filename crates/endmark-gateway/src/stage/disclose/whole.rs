@@ -21,6 +21,7 @@ pub(crate) fn whole(reply: SettledReply) -> Response<AnyBody> {
     let (exchange, response) = (&*observed.exchange, &observed.response);
     let (mut head, body) = (observed.head, observed.body);
     disclosure.write_headers(&mut head.headers);
+    disclosure.write_cost(exchange, &mut head.headers);
     if !disclosure.has_something() {
         return Response::from_parts(head, full(body));
     }

@@ -47,6 +47,10 @@ fn accepted(place: &Place) -> String {
         Place::Mode(_) => words::<endmark_gateway::Mode>(),
         Place::OnAmbiguous(_) => words::<endmark_recovery::OnAmbiguous>(),
         Place::Strategies(_) => "a list of ways".to_owned(),
+        Place::Dollars(_) => "dollars".to_owned(),
+        Place::OnStoreError(_) => words::<super::super::budget::OnStoreError>(),
+        Place::UnknownPrice(_) => words::<super::super::budget::UnknownPrice>(),
+        Place::Zone(_) => "`UTC`, or `+HH:MM`".to_owned(),
     }
 }
 

@@ -1,0 +1,209 @@
+//! What a call may cost, asked of the store before it is made (CX-7).
+//!
+//! What a budget is, and when it admits a call, is decided in `endmark_context::budget`; this estimates the call, asks, and
+//! holds until the call has its own row.
+
+mod estimate;
+mod refused;
+mod reserved;
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use endmark_context::budget::{Rule, Scope, Unit};
+use endmark_context::{Models, Moment, Tokens};
+use endmark_store::{Claim, Held, Hold, Recorder};
+use endmark_wire::format::WireFormat;
+
+pub(crate) use refused::NotAdmitted;
+pub(crate) use reserved::Reserved;
+
+use crate::settings::{BudgetSettings, Settings};
+use estimate::Calibrations;
+
+/// The most tokens of output that the closing call of a session may have.
+pub(crate) const CLOSING_OUTPUT_TOKENS: u64 = 1_024;
+
+/// What the agent is asked for with it.
+pub(crate) const CLOSING_WORDS: &str = "The budget of this session is used up, and this is its last reply. Summarise your \
+    findings now, with the data you have: what is established, what is still open, and where to go on. No tools are available.";
+
+/// Tokens that this adds to the prompt, generously.
+const CLOSING_PROMPT_TOKENS: u64 = 96;
+
+/// How long a call waits for the store to hold it.
+const STORE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// The budgets of a gateway, and what is known for them.
+#[derive(Debug)]
+pub(crate) struct Budgets {
+    settings: BudgetSettings,
+    models: Arc<Models>,
+    calibrations: Calibrations,
+}
+
+/// A call that is to be held.
+pub(crate) struct Planned<'a> {
+    pub(crate) request_id: &'a str,
+    pub(crate) call: u32,
+    pub(crate) session: &'a str,
+    pub(crate) credential: Option<&'a str>,
+    pub(crate) model: &'a str,
+    pub(crate) format: &'static dyn WireFormat,
+    pub(crate) body: &'a [u8],
+    /// Whether it may be the closing call of its session.
+    pub(crate) may_close: bool,
+}
+
+impl Budgets {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        // One table for all gateways that have no other.
+        static BUILTIN: OnceLock<Arc<Models>> = OnceLock::new();
+        let builtin = || Arc::clone(BUILTIN.get_or_init(|| Arc::new(Models::builtin().clone())));
+        Self {
+            settings: settings.budget.clone(),
+            models: settings.models.clone().unwrap_or_else(builtin),
+            calibrations: Calibrations::default(),
+        }
+    }
+
+    /// Whether there is any budget.
+    pub(crate) fn are_any(&self) -> bool {
+        !self.settings.rules.is_empty()
+    }
+
+    /// What tokens cost at the standard price of now, in nano-dollars; none for a model without a price.
+    pub(crate) fn price<'a>(&self, names: impl IntoIterator<Item = &'a str>, tokens: &Tokens) -> Option<u64> {
+        let named = names.into_iter().filter(|name| !name.is_empty());
+        let model = named.into_iter().find_map(|name| self.models.find(name))?;
+        model.prices.cost(tokens, now(), None).map(|cost| cost.nano_usd)
+    }
+
+    /// Learns from what a provider reports how many bytes of a session are a token.
+    pub(crate) fn learn(&self, session: &str, sent_bytes: u64, prompt_tokens: u64) {
+        if self.are_any() {
+            self.calibrations.learn(session, sent_bytes, prompt_tokens);
+        }
+    }
+
+    /// Holds a call in every budget that it is counted in, before it is made.
+    pub(crate) async fn reserve(
+        &self,
+        recorder: &Recorder,
+        planned: Planned<'_>,
+    ) -> Result<Reserved, NotAdmitted> {
+        let mut reserved = Reserved::new(recorder.clone(), planned.request_id.to_owned(), planned.call);
+        if !self.are_any() {
+            reserved.keep();
+            return Ok(reserved);
+        }
+        let at = now();
+        let claims = self.claims(&planned, at)?;
+        let hold = Hold {
+            request_id: planned.request_id.to_owned(),
+            call: planned.call,
+            claims,
+            may_close: planned.may_close,
+        };
+        let held = match tokio::time::timeout(STORE_PATIENCE, recorder.hold(hold)).await {
+            Ok(Ok(held)) => held,
+            Ok(Err(error)) => return self.without_store(reserved, error.to_string()),
+            Err(_) => return self.without_store(reserved, "it does not answer".to_owned()),
+        };
+        match held {
+            Held::Fits { warnings, least_left } => {
+                for warning in warnings {
+                    let (claim, percent) = (&warning.claim, warning.level.percent());
+                    tracing::warn!(
+                        budget = claim.scope.name(),
+                        subject = claim.subject,
+                        window = claim.window,
+                        unit = claim.unit.name(),
+                        percent,
+                        "a budget is nearly used up"
+                    );
+                    reserved.percent = reserved.percent.max(percent);
+                }
+                reserved.least_left = least_left;
+            }
+            Held::Closing => {
+                tracing::warn!(
+                    session = planned.session,
+                    "the budget of a session is used up: its closing call is made"
+                );
+                reserved.is_closing = true;
+            }
+            Held::UsedUp(used_up) => {
+                reserved.keep();
+                return Err(NotAdmitted::used_up(used_up, &self.settings, at));
+            }
+        }
+        Ok(reserved)
+    }
+
+    /// What is done where nobody knows what was spent.
+    fn without_store(&self, mut reserved: Reserved, error: String) -> Result<Reserved, NotAdmitted> {
+        if self.settings.is_closed_on_store_error {
+            return Err(NotAdmitted::StoreFails(error));
+        }
+        tracing::error!(error, "a call is made without being held in its budgets: the store fails");
+        // What may still be held late is settled with the row of the call.
+        reserved.keep();
+        Ok(reserved)
+    }
+
+    /// What a call can cost in each of its budgets.
+    fn claims(&self, planned: &Planned<'_>, at: Moment) -> Result<Vec<Claim>, NotAdmitted> {
+        let prompt = self.calibrations.prompt(planned.session, planned.model, planned.body);
+        let output = estimate::output(planned.format, planned.body, self.settings.assume_output_tokens);
+        let full = Tokens { prompt, completion: output, ..Tokens::default() };
+        let closing = Tokens {
+            prompt: prompt.saturating_add(CLOSING_PROMPT_TOKENS),
+            completion: output.min(CLOSING_OUTPUT_TOKENS),
+            ..Tokens::default()
+        };
+        let mut claims = Vec::with_capacity(self.settings.rules.len());
+        for rule in &self.settings.rules {
+            let (amount, closing_amount) = match rule.unit {
+                Unit::Tokens => (both(&full), both(&closing)),
+                Unit::NanoUsd => {
+                    let price = |tokens| self.price([planned.model], tokens);
+                    match price(&full).zip(price(&closing)) {
+                        Some(amounts) => amounts,
+                        None if self.settings.admits_unpriced => continue,
+                        None => return Err(NotAdmitted::NoPrice(planned.model.to_owned())),
+                    }
+                }
+            };
+            claims.push(Claim {
+                scope: rule.scope,
+                subject: subject(rule, planned),
+                window: rule.period.window(at, self.settings.zone),
+                unit: rule.unit,
+                limit: rule.limit,
+                amount,
+                closing_amount,
+            });
+        }
+        Ok(claims)
+    }
+}
+
+/// Whose spending a rule counts this call to.
+fn subject(rule: &Rule, planned: &Planned<'_>) -> String {
+    match rule.scope {
+        Scope::Session => planned.session.to_owned(),
+        Scope::Key => planned.credential.unwrap_or_default().to_owned(),
+        Scope::Model => planned.model.to_owned(),
+        Scope::All => String::new(),
+    }
+}
+
+fn both(tokens: &Tokens) -> u64 {
+    tokens.prompt.saturating_add(tokens.completion)
+}
+
+fn now() -> Moment {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Moment::from_unix_seconds(since_epoch.as_secs())
+}

@@ -1,0 +1,106 @@
+//! How much a call can cost, before it is made.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use endmark_context::count;
+use endmark_wire::format::WireFormat;
+use endmark_wire::request::{Address, Request};
+
+/// Sessions whose bytes are known; when there are more, all are learned anew.
+const MAX_SESSIONS: usize = 4_096;
+/// Tokens for so many bytes, where nothing is known of a session: more than any text but the densest has.
+const PARTS: u64 = 1_024;
+const USUAL_TOKENS: u64 = PARTS / 3;
+/// A body from this size on is counted, and not measured: it may hold images, whose bytes say nothing.
+const MEASURED_BYTES: usize = 32 << 10;
+/// A session is taken for what it was, and a tenth more.
+const MARGIN_PERCENT: u64 = 110;
+/// What a session can have learned: from one token in 32 bytes to one in each.
+const FEWEST_TOKENS: u64 = PARTS / 32;
+
+/// How many tokens each session's bytes came to when they were last reported.
+#[derive(Debug, Default)]
+pub(super) struct Calibrations(Mutex<HashMap<String, u64>>);
+
+impl Calibrations {
+    /// Tokens of a request's prompt: by what its session came to before, else by its size or a count of its family.
+    pub(super) fn prompt(&self, session: &str, model: &str, body: &[u8]) -> u64 {
+        let learned = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(session).copied();
+        let bytes = body.len() as u64;
+        if let Some(tokens) = learned {
+            return (bytes.saturating_mul(tokens) / PARTS).saturating_mul(MARGIN_PERCENT).div_ceil(100);
+        }
+        if body.len() > MEASURED_BYTES
+            && let Some(counted) =
+                std::str::from_utf8(body).ok().and_then(|text| count::request(text, model).ok())
+        {
+            return counted.tokens.saturating_mul(MARGIN_PERCENT).div_ceil(100);
+        }
+        bytes.saturating_mul(USUAL_TOKENS).div_ceil(PARTS)
+    }
+
+    /// Learns what a call's prompt came to.
+    pub(super) fn learn(&self, session: &str, bytes: u64, tokens: u64) {
+        if bytes == 0 || tokens == 0 {
+            return;
+        }
+        let learned = (tokens.saturating_mul(PARTS) / bytes).clamp(FEWEST_TOKENS, PARTS);
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if sessions.len() >= MAX_SESSIONS && !sessions.contains_key(session) {
+            sessions.clear();
+        }
+        sessions.insert(session.to_owned(), learned);
+    }
+}
+
+/// Tokens of output that a call can have: the limit that it names, for each of its choices.
+pub(super) fn output(format: &'static dyn WireFormat, body: &[u8], assumed: u64) -> u64 {
+    let Ok(request) = Request::parse(format, body, &Address::default()) else { return assumed };
+    let view = request.view();
+    view.limit.unwrap_or(assumed).saturating_mul(u64::from(view.choices.max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use endmark_wire::format::named;
+
+    use super::*;
+
+    #[test]
+    fn a_session_is_estimated_by_what_it_came_to() {
+        let calibrations = Calibrations::default();
+        let body = vec![b' '; 3_072];
+        assert_eq!(calibrations.prompt("s", "m", &body), 1_023);
+        calibrations.learn("s", 1_000, 250);
+        assert_eq!(calibrations.prompt("s", "m", &body), 845);
+        assert_eq!(calibrations.prompt("t", "m", &body), 1_023);
+        // A report that cannot be is not believed.
+        calibrations.learn("s", 10, 1_000_000);
+        assert_eq!(calibrations.prompt("s", "m", &body), 3_380);
+        calibrations.learn("s", 1_000_000, 1);
+        assert_eq!(calibrations.prompt("s", "m", &body), 106);
+        for number in 0..2 * MAX_SESSIONS {
+            calibrations.learn(&number.to_string(), 10, 5);
+        }
+        assert!(calibrations.0.lock().unwrap().len() <= MAX_SESSIONS);
+    }
+
+    #[test]
+    fn a_large_body_is_counted() {
+        let image = "A".repeat(400_000);
+        let body = format!(
+            r#"{{"messages":[{{"role":"user","content":[{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{image}"}}}}]}}]}}"#
+        );
+        assert!(Calibrations::default().prompt("s", "gpt-5", body.as_bytes()) < 3_000);
+    }
+
+    #[test]
+    fn a_limit_counts_for_each_choice() {
+        let chat = named("openai_chat").unwrap();
+        assert_eq!(output(chat, br#"{"messages":[],"max_tokens":10,"n":3}"#, 4_096), 30);
+        assert_eq!(output(chat, br#"{"messages":[]}"#, 4_096), 4_096);
+        let gemini = named("gemini").unwrap();
+        assert_eq!(output(gemini, br#"{"contents":[],"generationConfig":{"maxOutputTokens":7}}"#, 4_096), 7);
+    }
+}

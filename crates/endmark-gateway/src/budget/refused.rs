@@ -1,0 +1,84 @@
+//! Why a call is not made.
+
+use endmark_context::Moment;
+use endmark_context::budget::{Account, Period, Scope};
+use endmark_store::{Claim, UsedUp};
+use serde_json::{Value, json};
+
+use crate::settings::BudgetSettings;
+
+/// Why a call is not made.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum NotAdmitted {
+    /// A budget is used up, or would be.
+    #[error("{}", said(.claim, .account, *.resets_at))]
+    UsedUp {
+        claim: Box<Claim>,
+        account: Account,
+        /// Seconds since 1970; none where it never begins anew.
+        resets_at: Option<u64>,
+    },
+    /// What it costs is not known.
+    #[error(
+        "there is a budget in dollars, and the model `{0}` has no price: give it one under [prices.\"{0}\"], or set [budget] unknown_price = \"count_tokens_only\""
+    )]
+    NoPrice(String),
+    /// Nobody knows what was spent.
+    #[error(
+        "the store that keeps the budgets fails ({0}): put it right, or set [budget] on_store_error = \"open\" to go on without"
+    )]
+    StoreFails(String),
+}
+
+impl NotAdmitted {
+    pub(super) fn used_up(used_up: UsedUp, settings: &BudgetSettings, at: Moment) -> Self {
+        let UsedUp { claim, account } = used_up;
+        let period = if claim.window == "ever" { Period::Ever } else { Period::Day };
+        let resets_at = period.resets_at(at, settings.zone);
+        Self::UsedUp { claim: Box::new(claim), account, resets_at }
+    }
+
+    /// The same for programs; none where no budget is meant.
+    pub(crate) fn details(&self) -> Option<Value> {
+        let Self::UsedUp { claim, account, resets_at } = self else { return None };
+        Some(json!({
+            "budget": claim.scope.name(),
+            "subject": claim.subject,
+            "window": claim.window,
+            "unit": claim.unit.name(),
+            "limit": account.limit,
+            "spent": account.spent,
+            "held": account.held,
+            "needed": claim.amount,
+            "resets_at": resets_at,
+        }))
+    }
+}
+
+/// Which budget it is, how it stands, and what to do.
+fn said(claim: &Claim, account: &Account, resets_at: Option<u64>) -> String {
+    let whose = match claim.scope {
+        Scope::Session => format!("of the session {}", claim.subject),
+        Scope::Key if claim.subject.is_empty() => "of requests without a key".to_owned(),
+        Scope::Key => format!("of the key {}", claim.subject),
+        Scope::Model => format!("of the model {}", claim.subject),
+        Scope::All => "of all requests".to_owned(),
+    };
+    let unit = claim.unit;
+    let window = if claim.window == "ever" { String::new() } else { format!(" on {}", claim.window) };
+    let next = match (claim.scope, resets_at) {
+        (Scope::Session, _) => format!("`endmark budget raise {} +N` adds to it", claim.subject),
+        (_, Some(at)) => {
+            format!("it begins anew at {at} (seconds since 1970), or raise its limit under [budget]")
+        }
+        (_, None) => "raise its limit under [budget]".to_owned(),
+    };
+    let why = if account.is_closed { "is used up" } else { "does not admit this request" };
+    format!(
+        "the budget {whose}{window} {why}: {} spent and {} held of {}, and this request may need {}; {next}",
+        unit.shown(account.spent),
+        unit.shown(account.held),
+        unit.shown(account.limit),
+        unit.shown(claim.amount),
+    )
+}

@@ -1,0 +1,37 @@
+//! What a client is told of its budgets (CX-7).
+
+use endmark_context::budget::{Scope, Unit};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::ledger::FirstCall;
+
+/// What a client is told of its budgets; nothing where it has none.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct BudgetTold {
+    is_closing: bool,
+    percent: u8,
+    least_left: Option<(Scope, Unit, u64)>,
+}
+
+impl BudgetTold {
+    pub(crate) fn new(first: &FirstCall) -> Self {
+        Self { is_closing: first.is_closing, percent: first.percent, least_left: first.least_left }
+    }
+
+    /// As response headers.
+    pub(crate) fn write_headers(&self, headers: &mut HeaderMap) {
+        let mut set = |name: &'static str, value: String| {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        };
+        if self.is_closing {
+            set("x-endmark-budget", "closing".to_owned());
+        } else if self.percent > 0 {
+            set("x-endmark-budget", format!("{}%", self.percent));
+        }
+        if let Some((scope, unit, left)) = self.least_left {
+            set("x-endmark-budget-remaining", format!("{} of {}", unit.shown(left), scope.name()));
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What may be spent, and what is done where that cannot be known.
+
+use endmark_context::budget::{Rule, Zone};
+
+/// What may be spent (CX-7).
+#[derive(Debug, Clone, Default)]
+pub struct BudgetSettings {
+    /// The budgets; without any nothing is held.
+    pub rules: Vec<Rule>,
+    /// The zone in which their days begin.
+    pub zone: Zone,
+    /// Tokens of output that are held for a call that names no limit.
+    pub assume_output_tokens: u64,
+    /// Where the store does not answer, calls are refused; else they go on unheld.
+    pub is_closed_on_store_error: bool,
+    /// A model without a price is counted in tokens alone; else it is refused where a budget is in dollars.
+    pub admits_unpriced: bool,
+}

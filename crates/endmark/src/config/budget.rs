@@ -1,0 +1,98 @@
+//! What may be spent. (CX-7)
+
+use endmark_context::budget::{Period, Rule, Scope, Unit, Zone};
+use endmark_gateway::BudgetSettings;
+
+use super::settings::Choice;
+
+/// Budgets; 0 is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Budget {
+    pub(crate) session_tokens: u64,
+    /// Nano-dollars, as all that follow in dollars.
+    pub(crate) session_usd: u64,
+    pub(crate) day_tokens: u64,
+    pub(crate) day_usd: u64,
+    pub(crate) key_day_tokens: u64,
+    pub(crate) key_day_usd: u64,
+    pub(crate) model_day_tokens: u64,
+    pub(crate) model_day_usd: u64,
+    pub(crate) assume_output_tokens: u64,
+    pub(crate) on_store_error: OnStoreError,
+    pub(crate) unknown_price: UnknownPrice,
+    pub(crate) zone: Zone,
+}
+
+/// What is done with a call that cannot be held, since the store fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnStoreError {
+    /// It is made.
+    Open,
+    /// It is refused.
+    Closed,
+}
+
+/// What is done with a call whose price is not known, where a budget is in dollars.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnknownPrice {
+    /// It is refused.
+    Refuse,
+    /// It counts in budgets of tokens alone.
+    CountTokensOnly,
+}
+
+impl Choice for OnStoreError {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("open", Self::Open), ("closed", Self::Closed)]
+    }
+}
+
+impl Choice for UnknownPrice {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("refuse", Self::Refuse), ("count_tokens_only", Self::CountTokensOnly)]
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            session_tokens: 0,
+            session_usd: 0,
+            day_tokens: 0,
+            day_usd: 0,
+            key_day_tokens: 0,
+            key_day_usd: 0,
+            model_day_tokens: 0,
+            model_day_usd: 0,
+            assume_output_tokens: 4_096,
+            on_store_error: OnStoreError::Open,
+            unknown_price: UnknownPrice::Refuse,
+            zone: Zone::default(),
+        }
+    }
+}
+
+impl Budget {
+    /// The same for the gateway.
+    pub(crate) fn for_gateway(&self) -> BudgetSettings {
+        use {Period::Day, Period::Ever, Unit::NanoUsd, Unit::Tokens};
+        let rules = [
+            (Scope::Session, Ever, Tokens, self.session_tokens),
+            (Scope::Session, Ever, NanoUsd, self.session_usd),
+            (Scope::Key, Day, Tokens, self.key_day_tokens),
+            (Scope::Key, Day, NanoUsd, self.key_day_usd),
+            (Scope::Model, Day, Tokens, self.model_day_tokens),
+            (Scope::Model, Day, NanoUsd, self.model_day_usd),
+            (Scope::All, Day, Tokens, self.day_tokens),
+            (Scope::All, Day, NanoUsd, self.day_usd),
+        ];
+        let rule = |(scope, period, unit, limit)| Rule { scope, unit, period, limit };
+        BudgetSettings {
+            rules: rules.into_iter().filter(|(.., limit)| *limit > 0).map(rule).collect(),
+            zone: self.zone,
+            assume_output_tokens: self.assume_output_tokens,
+            is_closed_on_store_error: self.on_store_error == OnStoreError::Closed,
+            admits_unpriced: self.unknown_price == UnknownPrice::CountTokensOnly,
+        }
+    }
+}
