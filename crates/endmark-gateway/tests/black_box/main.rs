@@ -8,6 +8,7 @@ mod bad_input;
 mod behind_a_call;
 mod beside_a_search;
 mod bounds_of_recovery;
+mod budgets;
 mod calls_at_the_limit;
 mod calls_in_place_of_the_rest;
 mod calls_numbered_alike;

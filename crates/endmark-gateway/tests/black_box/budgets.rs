@@ -1,0 +1,236 @@
+//! Budgets: held before a call, settled by what is reported, and never overdrawn. (CX-7)
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use endmark_context::budget::{Period, Rule, Scope, Unit};
+use endmark_context::{Model, Models, Prices, Rates};
+use endmark_gateway::{BudgetSettings, Mode, Settings};
+use endmark_store::BudgetRow;
+use serde_json::{Value, json};
+use testkit::{Answer, Request, Script, ScriptedModel, Speaking, chat_reply};
+use tokio::sync::Barrier;
+
+use crate::support::spoken::Wire;
+use crate::support::{Endmark, request, text};
+
+/// What the scripted upstream bills for each call.
+const BILLED: u64 = 30;
+
+fn good() -> Answer {
+    Answer::json(200, &chat_reply("Yes.", "stop", (20, BILLED - 20)))
+}
+
+fn rule(scope: Scope, unit: Unit, limit: u64) -> Rule {
+    let period = if scope == Scope::Session { Period::Ever } else { Period::Day };
+    Rule { scope, unit, period, limit }
+}
+
+fn with(rules: Vec<Rule>) -> impl FnOnce(&mut Settings) {
+    move |settings| {
+        settings.budget = BudgetSettings { rules, assume_output_tokens: 10, ..BudgetSettings::default() };
+    }
+}
+
+/// How a budget stands, when no call is held in it any more.
+async fn settled(endmark: &Endmark, scope: &str) -> BudgetRow {
+    for _ in 0..200 {
+        let rows = endmark.store.reader().unwrap().budgets().unwrap();
+        if rows.iter().all(|row| row.held == 0)
+            && let Some(row) = rows.into_iter().find(|row| row.scope == scope)
+        {
+            assert_eq!((row.spent, row.held), row.recomputed, "{row:?}");
+            return row;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("it is never settled: {:?}", endmark.store.reader().unwrap().budgets());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_thousand_requests_at_once_on_one_session_do_not_overdraw_its_budget() {
+    const REQUESTS: usize = 1_000;
+    // Thirty calls, with what is held of each: the prompt by its bytes, and the limit.
+    let held = 10 + (request(10).to_string().len() as u64 * 341).div_ceil(1_024);
+    let limit = 30 * held;
+    let slow = || Script::new().otherwise(good().wait(Duration::from_millis(300)));
+    let endmark = Endmark::start_with(slow(), |settings| {
+        with(vec![rule(Scope::Session, Unit::Tokens, limit)])(settings);
+        settings.limits.requests = 2 * REQUESTS;
+        settings.limits.connections = 2 * REQUESTS;
+    })
+    .await;
+    let barrier = Arc::new(Barrier::new(REQUESTS));
+    let tasks: Vec<_> = (0..REQUESTS)
+        .map(|_| {
+            let (barrier, asked) = (Arc::clone(&barrier), endmark.ask_later(&request(10)));
+            tokio::spawn(async move {
+                barrier.wait().await;
+                asked.await
+            })
+        })
+        .collect();
+    let (mut served, mut closing) = (0, 0);
+    for task in tasks {
+        let reply = task.await.unwrap();
+        match reply.status {
+            200 if reply.header("x-endmark-budget") == Some("closing") => closing += 1,
+            200 => served += 1,
+            402 => assert_eq!(reply.json()["endmark"]["limit"], limit),
+            other => panic!("{other}: {}", reply.text()),
+        }
+    }
+    assert_eq!(closing, 1, "one closing call, and no more");
+    assert!(served >= 30, "what fits is served: {served}");
+    let billed = endmark.calls() as u64 * BILLED;
+    assert_eq!(endmark.calls(), served + closing);
+    assert!(billed <= limit + BILLED, "{billed} billed of {limit}");
+    let session = settled(&endmark, "session").await;
+    assert_eq!(session.spent, billed, "the budget knows what was billed");
+}
+
+#[tokio::test]
+async fn what_is_reported_counts_and_a_refusal_says_all_of_the_budget() {
+    let endmark =
+        Endmark::start_with(Script::new().otherwise(good()), with(vec![rule(Scope::All, Unit::Tokens, 300)]))
+            .await;
+    let mut asked = request(100);
+    for calls in 1..=6 {
+        asked["user"] = json!(calls.to_string());
+        let reply = endmark.ask(&asked).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        assert!(reply.header("x-endmark-budget-remaining").unwrap().ends_with(" tokens of all"));
+    }
+    assert_eq!(settled(&endmark, "all").await.spent, 6 * BILLED);
+    let refused = endmark.ask(&request(200)).await;
+    assert_eq!((refused.status, refused.header("x-should-retry")), (402, Some("false")));
+    assert_eq!(refused.header("retry-after"), None);
+    let body = refused.json();
+    assert_eq!(body["error"]["type"], "endmark_budget");
+    let details = &body["endmark"];
+    assert_eq!(
+        (&details["budget"], &details["spent"], &details["held"], &details["limit"], &details["unit"]),
+        (&json!("all"), &json!(180), &json!(0), &json!(300), &json!("tokens"))
+    );
+    assert!(details["window"].as_str().unwrap().starts_with("20"), "{details}");
+    assert!(details["resets_at"].as_u64().unwrap() > 1_700_000_000, "{details}");
+    assert_eq!(endmark.calls(), 6, "nothing of it goes upstream");
+    // What is smaller still fits: a day is not closed.
+    assert_eq!(endmark.ask(&request(10)).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_closing_call_of_a_session_has_no_tools_and_asks_for_a_summary_in_every_format() {
+    for wire in Wire::ALL {
+        let model = || ScriptedModel::new("All that was found.");
+        let change = with(vec![rule(Scope::Session, Unit::Tokens, 5_000)]);
+        let endmark = match wire {
+            Wire::Chat => Endmark::start_with(model(), change).await,
+            Wire::Other(dialect) => Endmark::start_with(Speaking::new(dialect, model()), change).await,
+        };
+        // It may need more than there is: its limit is 8,192.
+        let body = wire.request(false);
+        let asked = || Request::post(endmark.address, wire.path(false)).json(&body);
+        let reply = asked().send().await.read().await;
+        assert_eq!((reply.status, reply.header("x-endmark-budget")), (200, Some("closing")), "{wire:?}");
+        assert!(reply.text().contains("All that was found."), "{wire:?}: {}", reply.text());
+        let sent = endmark.upstream.requests()[0].json();
+        assert_eq!(sent.get("tools"), None, "{wire:?}");
+        assert!(sent.to_string().contains("1024"), "{wire:?}: {sent}");
+        let last = ["messages", "input", "contents"].iter().find_map(|name| sent[*name].as_array()?.last());
+        assert!(last.unwrap().to_string().contains("Summarise your findings"), "{wire:?}: {sent}");
+        let refused = asked().send().await.read().await;
+        assert_eq!(refused.status, 402, "{wire:?}: {}", refused.text());
+        assert_eq!(refused.json()["endmark"]["budget"], "session", "{wire:?}");
+        assert_eq!(endmark.calls(), 1);
+        let session = settled(&endmark, "session").await;
+        assert!(session.is_closed);
+        // `endmark budget raise` lets it go on.
+        assert!(endmark.store.raise_budget(&session.subject, Unit::Tokens, 50_000).await.unwrap());
+        let reply = asked().send().await.read().await;
+        assert_eq!((reply.status, reply.header("x-endmark-budget")), (200, None), "{wire:?}");
+        let rows = endmark.store.reader().unwrap().recent_calls(9).unwrap();
+        assert!(rows.iter().any(|row| row.purpose == "closing"), "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_rest_of_a_reply_gives_way_to_a_budget_and_the_reply_stays() {
+    let whole =
+        "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen";
+    let run = async |limit: u64| {
+        let endmark = Endmark::start_with(ScriptedModel::new(whole), |settings| {
+            with(vec![rule(Scope::Session, Unit::Tokens, limit)])(settings);
+            settings.resume.mode = Mode::On;
+        })
+        .await;
+        let reply = endmark.ask(&request(8)).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        (text(&reply), endmark.calls())
+    };
+    let (resumed, calls) = run(100_000).await;
+    assert_eq!(resumed, whole);
+    assert!(calls > 1);
+    let (cut, calls) = run(60).await;
+    assert!(whole.starts_with(&cut) && cut.len() < whole.len(), "{cut}");
+    assert_eq!(calls, 1);
+}
+
+#[tokio::test]
+async fn dollars_are_held_and_a_model_without_a_price_is_refused() {
+    let mut models = Models::builtin().clone();
+    // A dollar for a thousand tokens, whatever they are.
+    let rates = Rates { input: Some(1_000_000_000_000), output: Some(1_000_000_000_000), ..Rates::default() };
+    models.add("scripted", Model { prices: Prices::flat(rates), ..Model::default() });
+    let models = Arc::new(models);
+    let cents = |cents: u64| rule(Scope::Model, Unit::NanoUsd, cents * 10_000_000);
+    let endmark = Endmark::start_with(Script::new().otherwise(good()), |settings| {
+        settings.models = Some(Arc::clone(&models));
+        with(vec![cents(10)])(settings);
+    })
+    .await;
+    let reply = endmark.ask(&request(10)).await;
+    assert_eq!((reply.status, reply.header("x-endmark-cost-usd")), (200, Some("0.030000000")));
+    assert_eq!(settled(&endmark, "model").await.spent, 30_000_000);
+    let refused = endmark.ask(&request(100)).await;
+    assert_eq!(refused.status, 402);
+    assert_eq!(refused.json()["endmark"]["unit"], "nano_usd");
+    let mut other = request(10);
+    other["model"] = json!("a-model-of-nobody");
+    let refused = endmark.ask(&other).await;
+    assert_eq!(refused.status, 402);
+    assert!(refused.text().contains("has no price"), "{}", refused.text());
+
+    let endmark = Endmark::start_with(Script::new().otherwise(good()), |settings| {
+        with(vec![cents(10)])(settings);
+        settings.budget.admits_unpriced = true;
+    })
+    .await;
+    assert_eq!(endmark.ask(&other).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_call_that_failed_or_was_never_made_costs_nothing() {
+    let failing = Answer::error(400, "invalid_request_error", None, "no");
+    let endmark = Endmark::start_with(
+        Script::new().then(failing).otherwise(good()),
+        with(vec![rule(Scope::Key, Unit::Tokens, 10_000)]),
+    )
+    .await;
+    assert_eq!(endmark.ask(&request(10)).await.status, 400);
+    assert_eq!(settled(&endmark, "key").await.spent, 0);
+    assert_eq!(endmark.ask(&request(10)).await.status, 200);
+    assert_eq!(settled(&endmark, "key").await.spent, BILLED);
+}
+
+#[tokio::test]
+async fn a_request_without_a_budget_is_held_nowhere_and_is_told_nothing() {
+    let endmark = Endmark::start(Script::new().otherwise(good())).await;
+    let reply = endmark.ask(&request(10)).await;
+    assert_eq!(reply.status, 200);
+    for name in ["x-endmark-budget", "x-endmark-budget-remaining", "x-endmark-cost-usd"] {
+        assert_eq!(reply.header(name), None);
+    }
+    assert_eq!(endmark.store.reader().unwrap().budgets().unwrap(), Vec::new());
+    let _: Value = reply.json();
+}
