@@ -74,8 +74,8 @@ impl Budgets {
 
     /// What tokens cost at the standard price of now, in nano-dollars; none for a model without a price.
     pub(crate) fn price<'a>(&self, names: impl IntoIterator<Item = &'a str>, tokens: &Tokens) -> Option<u64> {
-        let named = names.into_iter().filter(|name| !name.is_empty());
-        let model = named.into_iter().find_map(|name| self.models.find(name))?;
+        let mut told = names.into_iter().filter(|name| !name.is_empty());
+        let model = told.find_map(|name| self.models.find(name))?;
         model.prices.cost(tokens, now(), None).map(|cost| cost.nano_usd)
     }
 
@@ -99,18 +99,18 @@ impl Budgets {
         }
         let at = now();
         let claims = self.claims(&planned, at)?;
-        let hold = Hold {
+        let asked = Hold {
             request_id: planned.request_id.to_owned(),
             call: planned.call,
             claims,
             may_close: planned.may_close,
         };
-        let held = match tokio::time::timeout(STORE_PATIENCE, recorder.hold(hold)).await {
-            Ok(Ok(held)) => held,
+        let answer = match tokio::time::timeout(STORE_PATIENCE, recorder.hold(asked)).await {
+            Ok(Ok(answer)) => answer,
             Ok(Err(error)) => return self.without_store(reserved, error.to_string()),
             Err(_) => return self.without_store(reserved, "it does not answer".to_owned()),
         };
-        match held {
+        match answer {
             Held::Fits { warnings, least_left } => {
                 for warning in warnings {
                     let (claim, percent) = (&warning.claim, warning.level.percent());

@@ -6,6 +6,6 @@ mod cost;
 mod ended;
 mod watch;
 
-pub(crate) use call::{Call, Calls, FirstCall};
+pub(crate) use call::{Call, Caller, Calls, FirstCall};
 pub(crate) use ended::{CallEnd, Ended};
 pub(crate) use watch::Watch;

@@ -11,6 +11,7 @@ use clap_complete::Shell;
 use endmark_envelope::{Limits, TooLarge};
 
 use self::store::{Doctor, StoreArgument};
+use crate::commands::budget::arguments::{Budget, BudgetCommand};
 use crate::commands::cap::arguments::Cap;
 use crate::commands::compact::arguments::Compact;
 use crate::commands::count::arguments::Count;
@@ -264,6 +265,13 @@ Examples:
 Calls for the rest of a cut reply are in it: `--by purpose` shows what they cost. A model without a price has none, and
 not 0; `[prices.\"NAME\"]` in the configuration gives it one.")]
     Usage(Usage),
+    /// How budgets stand, and more of one for a session
+    #[command(after_help = "\
+Examples:
+  endmark budget
+  endmark budget raise 0f3c9a… +50000
+  endmark budget raise 0f3c9a… +2.50 --usd")]
+    Budget(Budget),
     /// Count the tokens of a text or a conversation, and what sending it costs
     #[command(after_help = "\
 Examples:
@@ -323,6 +331,10 @@ impl Command {
             Self::Report(arguments) => arguments.check_limits(),
             Self::Usage(arguments) => arguments.check_limits(),
             Self::Count(arguments) => arguments.check_limits(),
+            Self::Budget(arguments) => match &arguments.command {
+                Some(BudgetCommand::Raise(raise)) => raise.check_limits(),
+                None => arguments.store.check_limits(),
+            },
             Self::Log(arguments) => arguments.store.check_limits(),
             Self::Doctor(arguments) => arguments.check_limits(),
             Self::Findings(arguments) => arguments.check_limits(),

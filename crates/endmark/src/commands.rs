@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+pub(crate) mod budget;
 pub(crate) mod cap;
 pub(crate) mod compact;
 mod completions;
@@ -53,6 +54,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Log(arguments) => log::run(context, &arguments).map(Outcome::from),
         Command::Report(arguments) => report::run(context, &arguments).map(Outcome::from),
         Command::Usage(arguments) => usage::run(context, &arguments).map(Outcome::from),
+        Command::Budget(arguments) => budget::run(context, &arguments).map(Outcome::from),
         Command::Count(arguments) => count::run(context, &arguments).map(Outcome::from),
         Command::Config(arguments) => config::run(context, &arguments).map(Outcome::from),
         Command::Doctor(arguments) => doctor::run(context, &arguments).map(Outcome::from),

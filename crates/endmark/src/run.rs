@@ -74,6 +74,7 @@ fn is_answered_on_signals(command: &Command) -> bool {
         | Command::Report(_)
         | Command::Usage(_)
         | Command::Count(_)
+        | Command::Budget(_)
         | Command::Config(_)
         | Command::Doctor(_)
         | Command::Completions { .. }

@@ -43,14 +43,22 @@ pub(crate) struct Calls {
     cost: Arc<Cost>,
 }
 
+/// Whose calls they are.
+pub(crate) struct Caller {
+    /// The id that `endmark log show` explains.
+    pub(crate) request_id: String,
+    /// The session's hash.
+    pub(crate) session: String,
+    /// The hash of the client's credential, if it sent one.
+    pub(crate) credential: Option<String>,
+}
+
 impl Calls {
     /// Of a request for which none was made yet.
     pub(crate) fn new(
         recorder: Recorder,
         watch: Watch,
-        request_id: String,
-        session: String,
-        credential: Option<String>,
+        caller: Caller,
         mode: Mode,
         format: &'static dyn WireFormat,
         budgets: Arc<Budgets>,
@@ -62,9 +70,9 @@ impl Calls {
             cost: Arc::default(),
             recorder,
             watch: Arc::new(watch),
-            request_id,
-            session,
-            credential,
+            request_id: caller.request_id,
+            session: caller.session,
+            credential: caller.credential,
             mode,
             format,
             made: AtomicU32::new(0),

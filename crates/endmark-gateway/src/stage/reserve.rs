@@ -10,7 +10,7 @@ use super::shape::Shaped;
 use crate::budget::{CLOSING_OUTPUT_TOKENS, CLOSING_WORDS};
 use crate::exchange::{BudgetTold, Exchange, ToolSchemas};
 use crate::gateway::Gateway;
-use crate::ledger::{Calls, Ended, Watch};
+use crate::ledger::{Caller, Calls, Ended, Watch};
 use crate::recovery::StorePatience;
 use crate::rescue::Refusal;
 use crate::scrub::{Scrubber, Secrets};
@@ -71,13 +71,16 @@ fn opened(shaped: Shaped) -> Box<Exchange> {
         admitted.request.view().stream,
         &admitted.client.headers,
     );
+    let caller = Caller {
+        request_id: identified.id.clone(),
+        session: identified.session,
+        credential: identified.credential,
+    };
     Box::new(Exchange {
         calls: Calls::new(
             recorder.clone(),
             watch,
-            identified.id.clone(),
-            identified.session,
-            identified.credential,
+            caller,
             admitted.mode,
             format,
             Arc::clone(&gateway.budgets),

@@ -59,7 +59,10 @@ fn store(effective: &Effective) -> Check {
         ),
         Err(error) => told_by_store(&error),
         Ok(reader) => match reader.check() {
-            Ok(faults) if faults.is_empty() => Check::passed("store", format!("`{location}` is sound")),
+            Ok(faults) if faults.is_empty() => match drift(&reader) {
+                None => Check::passed("store", format!("`{location}` is sound, and its budgets add up")),
+                Some(check) => check,
+            },
             Ok(faults) => Check::failed(
                 "store",
                 format!("`{location}` is damaged: {}", faults.join("; ")),
@@ -68,6 +71,24 @@ fn store(effective: &Effective) -> Check {
             Err(error) => told_by_store(&error),
         },
     }
+}
+
+/// Budgets whose counters are not what their entries come to: only somebody who changes the tables makes them so.
+fn drift(reader: &Reader) -> Option<Check> {
+    let rows = match reader.budgets() {
+        Ok(rows) => rows,
+        Err(error) => return Some(told_by_store(&error)),
+    };
+    let row = rows.into_iter().find(|row| (row.spent, row.held) != row.recomputed)?;
+    let (spent, held) = row.recomputed;
+    Some(Check::failed(
+        "store.budgets",
+        format!(
+            "the budget of {} `{}` in {} says {} {} spent and {} held, and its entries come to {spent} and {held}",
+            row.scope, row.subject, row.window, row.spent, row.unit, row.held
+        ),
+        "Somebody changed the tables `budgets` or `budget_entries`: set the budget to what its entries come to.",
+    ))
 }
 
 /// The store's errors say themselves what to do.

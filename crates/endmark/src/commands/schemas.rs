@@ -9,7 +9,7 @@ use schemars::Schema;
 use serde_json::Value;
 
 use super::{
-    cap, compact, completions, config, count, demo, detect, findings, guard, hook, log, man, read, report,
+    budget, cap, compact, completions, config, count, demo, detect, findings, guard, hook, log, man, read, report,
     resume, run, runs, serve, setup, stitch, usage,
 };
 use crate::checks;
@@ -21,6 +21,7 @@ const UPDATE: &str = "ENDMARK_UPDATE_SCHEMAS";
 /// The answers, by the words of their commands.
 fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
+        ("budget", of_answer::<budget::Report>()),
         ("cap", of_answer::<cap::Report<'_>>()),
         ("compact", of_answer::<compact::Report>()),
         ("completions", of_answer::<completions::Report<'_>>()),

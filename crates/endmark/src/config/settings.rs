@@ -322,7 +322,6 @@ impl Default for Settings {
             cap: Cap::of(gateway.cap),
             compact: Compact::of(gateway.compact),
             budget: Budget::default(),
-            cap: Cap { max_chars: bytes(cap::DEFAULT_MAX_CHARS), max_items: bytes(cap::DEFAULT_MAX_ITEMS) },
             disclose: Disclose { always: gateway.disclose_always },
             store_policy: StorePolicy { keep_text: gateway.keep_text, keep_days: gateway.keep_days.into() },
             schemas: Vec::new(),

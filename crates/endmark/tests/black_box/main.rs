@@ -5,6 +5,7 @@
 mod agent_run;
 mod agent_run_killed;
 mod at_a_terminal;
+mod budget;
 mod canary;
 mod cap;
 mod clouds;

@@ -11,7 +11,6 @@ use endmark_gateway::{Gateway, Mode, Secret, Settings, Upstream as Target, serve
 use endmark_store::{LogFilter, LogRow, Store, StoreLocation};
 use serde_json::{Value, json};
 use testkit::{Reply, Request, Respond, Upstream};
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -135,7 +134,7 @@ impl Drop for Restarted {
 }
 
 async fn serving(settings: Settings, store: Store) -> (SocketAddr, JoinHandle<()>, oneshot::Sender<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = endmark_gateway::listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let gateway = Gateway::new(settings, store).unwrap();
     let (stop, stopped) = oneshot::channel();

@@ -1,0 +1,148 @@
+//! `endmark budget`: how budgets stand, and more of one for a session. (CX-7)
+
+pub(crate) mod arguments;
+
+use std::fmt::Write as _;
+
+use endmark_context::budget::Unit;
+use endmark_context::{dollars, rate_from_dollars};
+use endmark_store::{BudgetRow, Reader, Store};
+use serde::Serialize;
+
+use self::arguments::{Budget, BudgetCommand, Raise};
+use crate::answer::{Answer, to_data};
+use crate::config::Effective;
+use crate::context::{Context, configuration_warnings};
+use crate::error::CommandError;
+use crate::runtime;
+
+/// What it answers.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::commands) struct Report {
+    /// Budgets by window, the newest first.
+    rows: Vec<Row>,
+}
+
+/// One budget in one window.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Row {
+    /// Whose it is: `session`, `key`, `model` or `all`.
+    scope: String,
+    /// Which session, key or model; empty for all.
+    subject: String,
+    /// `ever`, or the day.
+    window: String,
+    /// `tokens` or `nano_usd`.
+    unit: String,
+    /// What is configured; null where there is no such budget any more.
+    limit: Option<u64>,
+    /// What was added to that.
+    extra: u64,
+    /// What calls that are over did cost.
+    spent: u64,
+    /// What calls under way hold.
+    held: u64,
+    /// Whether its closing call was made.
+    closed: bool,
+}
+
+/// Shows budgets, or raises one.
+pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, CommandError> {
+    let effective = context.configuration(arguments.store.overrides())?;
+    if let Some(BudgetCommand::Raise(raise)) = &arguments.command {
+        raised(&effective, raise)?;
+    }
+    let failed = |error| CommandError::of_store(&error);
+    let reader = Reader::open(&effective.settings.store).map_err(failed)?;
+    let rows = reader.budgets().map_err(failed)?;
+    let report = Report { rows: rows.iter().map(|row| Row::of(row, &effective)).collect() };
+    let text = text(&report.rows);
+    Ok(Answer::yes(to_data(&report)?, text).with_warnings(configuration_warnings(&effective)))
+}
+
+/// Adds to a session's budget.
+fn raised(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
+    let number = raise.by.strip_prefix('+').unwrap_or(&raise.by).replace(['_', ','], "");
+    let amount = if raise.usd {
+        number.parse().ok().and_then(|dollars| rate_from_dollars(dollars).ok())
+    } else {
+        number.parse().ok()
+    };
+    let amount = amount.filter(|amount| *amount > 0).ok_or_else(|| {
+        CommandError::input(
+            "bad_amount",
+            format!("`{}` is nothing that can be added", raise.by),
+            "Write tokens, as in `+50000`, or dollars, as in `+2.50 --usd`.",
+        )
+    })?;
+    let unit = if raise.usd { Unit::NanoUsd } else { Unit::Tokens };
+    let failed = |error| CommandError::of_store(&error);
+    let known = runtime::block_on(async {
+        let store = Store::open(&effective.settings.store).map_err(failed)?;
+        let known = store.raise_budget(&raise.session, unit, amount).await.map_err(failed);
+        store.close().await;
+        known
+    })??;
+    if known {
+        return Ok(());
+    }
+    Err(CommandError::input(
+        "unknown_session",
+        format!("no budget in {} is known of the session `{}`", unit.name(), raise.session),
+        "`endmark budget` lists the sessions that have used theirs.",
+    ))
+}
+
+impl Row {
+    fn of(row: &BudgetRow, effective: &Effective) -> Self {
+        let rules = effective.settings.budget.for_gateway().rules;
+        let rule = rules.iter().find(|rule| {
+            rule.scope.name() == row.scope
+                && rule.unit.name() == row.unit
+                && (row.window == "ever") == (rule.period == endmark_context::budget::Period::Ever)
+        });
+        Self {
+            scope: row.scope.clone(),
+            subject: row.subject.clone(),
+            window: row.window.clone(),
+            unit: row.unit.clone(),
+            limit: rule.map(|rule| rule.limit),
+            extra: row.extra,
+            spent: row.spent,
+            held: row.held,
+            closed: row.is_closed,
+        }
+    }
+}
+
+/// The same for people.
+fn text(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return "No call was counted in a budget. Set one under [budget], as in `session_tokens = 850_000`.\n".to_owned();
+    }
+    let mut text = String::new();
+    for row in rows {
+        let shown = |amount: u64| {
+            if row.unit == Unit::NanoUsd.name() {
+                format!("${}", dollars(amount))
+            } else {
+                amount.to_string()
+            }
+        };
+        let subject = if row.subject.is_empty() { String::new() } else { format!(" {}", row.subject) };
+        let limit = row.limit.map_or("no limit any more".to_owned(), |limit| {
+            format!("of {}", shown(limit.saturating_add(row.extra)))
+        });
+        let closed = if row.closed { ", used up" } else { "" };
+        let (spent, held) = (shown(row.spent), shown(row.held));
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{}{subject}  {}  {spent} spent, {held} held {limit}{closed}",
+            row.scope, row.window
+        );
+    }
+    text
+}

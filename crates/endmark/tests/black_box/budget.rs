@@ -1,0 +1,70 @@
+//! Budgets of a served gateway, as its users meet them. (CX-7)
+
+use serde_json::{Value, json};
+use testkit::{Request, ScriptedModel, Upstream};
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+
+/// Asks for a reply of so many tokens; answers the status and the body.
+async fn ask(served: &Served, limit: u64) -> (u16, Value) {
+    let body =
+        json!({"model": "m", "max_tokens": limit, "messages": [{"role": "user", "content": "Count."}]});
+    let reply = Request::post(served.address, "/v1/chat/completions").json(&body).send().await.read().await;
+    (reply.status, reply.json())
+}
+
+#[test]
+fn a_session_is_closed_survives_a_kill_and_goes_on_when_it_is_raised() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
+        // The variable by which others know it; ours beats it.
+        let place = Place::new()
+            .with_variable("SRE_AGENT_TOKEN_BUDGET", "7")
+            .with_variable("ENDMARK_TOKEN_BUDGET", "1,500");
+        let arguments = ["--upstream", &upstream.base_url()];
+        let served = Served::start(&place, &arguments);
+        assert_eq!(ask(&served, 100).await.0, 200);
+        assert_eq!(ask(&served, 9_000).await.0, 200, "the closing call");
+        let (status, refused) = ask(&served, 1).await;
+        assert_eq!((status, &refused["error"]["type"]), (402, &json!("endmark_budget")), "{refused}");
+        assert_eq!(refused["endmark"]["limit"], 1_500);
+        let session = refused["endmark"]["subject"].as_str().unwrap().to_owned();
+        assert_eq!(served.end("-KILL").0, None);
+
+        let served = Served::start(&place, &arguments);
+        assert_eq!(ask(&served, 1).await.0, 402, "a kill forgets nothing");
+        let shown = place.run(&["budget", "--json"]).envelope()["data"]["rows"][0].clone();
+        assert_eq!(
+            (&shown["subject"], &shown["limit"], &shown["closed"]),
+            (&json!(session), &json!(1_500), &json!(true))
+        );
+        assert!(shown["spent"].as_u64().unwrap() > 0, "{shown}");
+        let raised = place.run(&["budget", "raise", &session, "+50_000"]);
+        assert_eq!(raised.code, 0, "{}", raised.errors);
+        assert!(raised.output.contains("of 51500"), "{}", raised.output);
+        assert_eq!(ask(&served, 100).await.0, 200, "while it is served");
+        assert_eq!(place.run(&["budget", "raise", "nobody", "+5"]).code, 2);
+        assert_eq!(place.run(&["budget", "raise", &session, "-5"]).code, 2);
+        let doctor = place.run(&["doctor", "--json"]);
+        assert!(doctor.output.contains("its budgets add up"), "{}", doctor.output);
+        assert_eq!(served.end("-TERM").0, Some(0));
+    });
+}
+
+#[test]
+fn what_cannot_be_a_budget_is_an_error_that_says_what_can() {
+    for (setting, said) in [
+        ("session_usd = -1", "a number of dollars, 0 or more"),
+        ("session_tokens = -1", "a whole number, 0 or more"),
+        ("zone = \"Europe/Berlin\"", "like `+02:00`"),
+        ("on_store_error = \"maybe\"", "`open`, `closed`"),
+    ] {
+        let place = Place::new().with_file("endmark.toml", format!("[budget]\n{setting}\n"));
+        let run = place.run(&["config", "check"]);
+        assert_eq!(run.code, 2, "{setting}");
+        assert!(run.errors.contains(said), "{setting}: {}", run.errors);
+    }
+    let place = Place::new().with_file("endmark.toml", "[budget]\nsession_tokens = 0\nday_usd = 2.50\n");
+    assert_eq!(place.run(&["config", "check"]).code, 0, "0 is no budget");
+}
