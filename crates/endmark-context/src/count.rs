@@ -3,6 +3,7 @@
 //! A count says whether it is exact. Text of models whose vocabulary is published is; all else is an estimate by the
 //! family of the model, whose figures stand with their source in [`Family`].
 
+mod claude;
 mod family;
 mod image;
 mod request;

@@ -1,5 +1,6 @@
 //! Models that read text alike.
 
+use super::claude::{self, Generation};
 use super::image::Dimensions;
 
 /// Models that have one vocabulary, as far as it is known here.
@@ -11,23 +12,20 @@ pub enum Family {
     Cl100k,
     /// OpenAI's models from gpt-6 on: not published; they are counted as `o200k_base`.
     LaterOpenAi,
-    /// Claude up to 4.6.
-    EarlyClaude,
-    /// Claude from 4.7 on, which has more tokens for the same text.
-    LateClaude,
+    /// Claude 3 to 4.6.
+    Claude3,
+    /// Claude 4.7, which has more tokens for the same text.
+    Claude47,
+    /// Claude from 4.8 on.
+    Claude48,
     /// Gemini and Gemma.
     Gemini,
     /// All others.
     Other,
 }
 
-/// Tokens for each hundred of `o200k_base`.
-///
-/// Claude: the highest of five kinds of text (tool JSON, dialogue, Rust, Python, Markdown) by the measured reconstruction
-/// `ctok` 1.3.0 (MIT), since an estimate that is too low brakes too late: 1.07 to 1.29 up to 4.6, 1.29 to 1.68 later.
-/// Others: what is not known is not to be undercounted.
-const EARLY_CLAUDE_PERCENT: u64 = 130;
-const LATE_CLAUDE_PERCENT: u64 = 168;
+/// Tokens for each hundred of `o200k_base`: what is not known is not to be undercounted, since a brake that is told too
+/// few comes too late.
 const OTHER_PERCENT: u64 = 115;
 
 impl Family {
@@ -36,15 +34,19 @@ impl Family {
     /// ```
     /// use endmark_context::count::Family;
     /// assert_eq!(Family::of("openrouter/openai/gpt-5-mini"), Family::O200k);
-    /// assert_eq!(Family::of("claude-sonnet-4-5-20250929"), Family::EarlyClaude);
-    /// assert_eq!(Family::of("us.anthropic.claude-opus-4-8-v1:0"), Family::LateClaude);
+    /// assert_eq!(Family::of("claude-sonnet-4-5-20250929"), Family::Claude3);
+    /// assert_eq!(Family::of("us.anthropic.claude-opus-4-8-v1:0"), Family::Claude48);
     /// assert_eq!(Family::of("my-model"), Family::Other);
     /// ```
     pub fn of(model: &str) -> Self {
         let name = model.trim().to_lowercase();
         let own = name.rsplit('/').next().unwrap_or(&name);
         if let Some(at) = own.find("claude") {
-            return if claude_version(&own[at..]) < (4, 7) { Self::EarlyClaude } else { Self::LateClaude };
+            return match claude_version(&own[at..]) {
+                version if version < (4, 7) => Self::Claude3,
+                version if version < (4, 8) => Self::Claude47,
+                _ => Self::Claude48,
+            };
         }
         if own.starts_with("gemini") || own.starts_with("gemma") {
             return Self::Gemini;
@@ -72,8 +74,9 @@ impl Family {
         match self {
             Self::O200k | Self::LaterOpenAi => o200k(),
             Self::Cl100k => bpe_openai::cl100k_base().count(text) as u64,
-            Self::EarlyClaude => more(EARLY_CLAUDE_PERCENT),
-            Self::LateClaude => more(LATE_CLAUDE_PERCENT),
+            Self::Claude3 => claude::tokens(text, Generation::Three),
+            Self::Claude47 => claude::tokens(text, Generation::FourSeven),
+            Self::Claude48 => claude::tokens(text, Generation::FourEight),
             Self::Gemini | Self::Other => more(OTHER_PERCENT),
         }
     }
@@ -89,8 +92,9 @@ impl Family {
             Self::O200k => "o200k_base",
             Self::Cl100k => "cl100k_base",
             Self::LaterOpenAi => "openai_later",
-            Self::EarlyClaude => "claude_early",
-            Self::LateClaude => "claude_late",
+            Self::Claude3 => "claude_3",
+            Self::Claude47 => "claude_4_7",
+            Self::Claude48 => "claude_4_8",
             Self::Gemini => "gemini",
             Self::Other => "other",
         }
@@ -100,11 +104,11 @@ impl Family {
     /// `JOHNISKING/image-token-cost`): patches of the model's own size after the image was scaled down to its limits.
     pub fn image_tokens(self, image: Dimensions) -> u64 {
         match self {
-            Self::EarlyClaude => {
+            Self::Claude3 => {
                 let fitted = image.within_edge(1_568);
                 fitted.patches(28).min(1_568) + if image.long_edge() > 2_000 { 32 } else { 0 }
             }
-            Self::LateClaude | Self::Other => {
+            Self::Claude47 | Self::Claude48 | Self::Other => {
                 let fitted = image.within_edge(2_000);
                 fitted.patches(28).min(4_784) + if image.long_edge() > 2_000 { 40 } else { 0 }
             }

@@ -1,0 +1,63 @@
+//! Claude's tokens, counted offline: our own reading of the rules that `ctok` 1.3.0 (PyPI, MIT) measured and published,
+//! over its vocabularies in `data/`. What it counts is a reconstruction, not the provider's word.
+//!
+//! A text is normalised, split into runs of characters of one class, and written as a stream in which word boundaries and
+//! capitals are characters of their own; the fewest pieces of the vocabulary that make up that stream are its tokens.
+
+mod class;
+mod normal;
+mod runs;
+mod stream;
+mod vocabulary;
+
+use vocabulary::Vocabulary;
+
+/// A generation of Claude's tokenizer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Generation {
+    /// Claude 3 to 4.6.
+    Three,
+    /// Claude 4.7.
+    FourSeven,
+    /// Claude 4.8 and later: the vocabulary of 4.7, and messages that begin otherwise.
+    FourEight,
+}
+
+impl Generation {
+    /// Whether curly quotes are read as straight ones.
+    fn folds_quotes(self) -> bool {
+        self == Self::Three
+    }
+
+    /// From how many capitals on a word of capitals is written in small letters behind a mark.
+    fn least_capitals(self) -> Option<usize> {
+        (self == Self::Three).then_some(4)
+    }
+
+    /// Whether what stands before a message ends in a word boundary.
+    fn frame_ends_in_boundary(self) -> bool {
+        self != Self::FourEight
+    }
+
+    fn vocabulary(self) -> &'static Vocabulary {
+        match self {
+            Self::Three => Vocabulary::of_three(),
+            Self::FourSeven | Self::FourEight => Vocabulary::of_four_seven(),
+        }
+    }
+}
+
+/// Tokens of a text as a single message has them, without the message's frame.
+pub(super) fn tokens(text: &str, generation: Generation) -> u64 {
+    let vocabulary = generation.vocabulary();
+    let normal = normal::normalised(text, generation.folds_quotes());
+    let body = normal.trim_end_matches('\n');
+    // What frames a message begins with two newlines, into which those at its end can reach.
+    let newlines = normal.len() - body.len();
+    let tail = if newlines == 0 { 0 } else { vocabulary.tokens(&"\n".repeat(newlines + 2)) - 1 };
+    let stream = stream::marked(body, generation, text.starts_with(' '));
+    vocabulary.tokens(&stream) + tail
+}
+
+#[cfg(test)]
+mod tests;

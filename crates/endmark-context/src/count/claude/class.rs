@@ -1,0 +1,244 @@
+//! The classes of characters. Lists stand for measured facts that follow from no property of Unicode's.
+
+use unicode_general_category::{GeneralCategory as Category, get_general_category};
+use unicode_normalization::char::canonical_combining_class;
+
+/// A word begins: it stands for the space before it, too.
+pub(super) const BEGIN: char = '\u{fdd0}';
+/// A word ends.
+pub(super) const END: char = '\u{fdd1}';
+/// What comes begins with a capital.
+pub(super) const CAPITAL: char = '\u{fdd3}';
+/// What comes is in capitals.
+pub(super) const CAPITALS: char = '\u{fdd4}';
+
+/// Where a text itself holds one of these characters it is written as a private one, of which there are none left.
+const MARKS: [char; 5] = [BEGIN, END, '\u{fdd2}', CAPITAL, CAPITALS];
+const FIRST_ESCAPE: u32 = 0xe000;
+
+/// Symbols that stand among punctuation, and not alone.
+const PUNCTUATION_LIKE: &[char] = &[
+    '\u{a3}', '\u{a7}', '\u{ab}', '\u{b0}', '\u{b7}', '\u{bb}', '\u{f0d}', '\u{2013}', '\u{2014}',
+    '\u{201e}', '\u{2020}', '\u{2022}', '\u{2026}', '\u{20ac}', '\u{2116}', '\u{2192}', '\u{2212}',
+    '\u{221a}', '\u{2500}', '\u{2502}', '\u{2514}', '\u{2550}', '\u{2588}', '\u{ff08}',
+];
+const IDEOGRAPHIC_SYMBOLS: &[char] =
+    &['\u{3004}', '\u{3012}', '\u{3013}', '\u{3020}', '\u{3036}', '\u{3037}', '\u{303e}', '\u{303f}'];
+/// Marks of iteration and closing that go on in the ideographs before them.
+const IDEOGRAPHIC_LETTERS: &[char] = &[
+    '\u{3005}', '\u{3006}', '\u{3031}', '\u{3032}', '\u{3033}', '\u{3034}', '\u{3035}', '\u{303b}',
+    '\u{303c}',
+];
+
+/// What a run of characters is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    /// A word.
+    Word,
+    /// Characters that stand for themselves: ideographs, emoji, most symbols.
+    Hard,
+    Digit,
+    Punctuation,
+    Space,
+    /// Combining marks with nothing before them to combine with.
+    StrayMark,
+}
+
+/// A character of the text in the place of one of ours.
+pub(super) fn escaped(c: char) -> char {
+    let place = MARKS.iter().position(|mark| *mark == c);
+    let escape = place.and_then(|place| char::from_u32(FIRST_ESCAPE + u32::try_from(place).ok()?));
+    escape.unwrap_or(c)
+}
+
+/// The way back.
+pub(super) fn literal(c: char) -> char {
+    let place = u32::from(c).checked_sub(FIRST_ESCAPE).and_then(|place| usize::try_from(place).ok());
+    place.and_then(|place| MARKS.get(place)).copied().unwrap_or(c)
+}
+
+/// Whether it is one of our own characters.
+pub(super) fn is_mark(c: char) -> bool {
+    matches!(c, BEGIN | END | CAPITAL | CAPITALS)
+}
+
+fn category(c: char) -> Category {
+    get_general_category(c)
+}
+
+fn is_astral(c: char) -> bool {
+    u32::from(c) >= 0x1_0000
+}
+
+fn is_combining(c: char) -> bool {
+    matches!(category(c), Category::NonspacingMark | Category::SpacingMark | Category::EnclosingMark)
+}
+
+fn is_letter(category: Category) -> bool {
+    matches!(
+        category,
+        Category::UppercaseLetter
+            | Category::LowercaseLetter
+            | Category::TitlecaseLetter
+            | Category::ModifierLetter
+            | Category::OtherLetter
+    )
+}
+
+/// Whether it is a letter or a mark.
+pub(super) fn is_letter_or_mark(c: char) -> bool {
+    is_letter(category(c)) || is_combining(c)
+}
+
+fn is_punctuation_or_symbol(category: Category) -> bool {
+    matches!(
+        category,
+        Category::ConnectorPunctuation
+            | Category::DashPunctuation
+            | Category::OpenPunctuation
+            | Category::ClosePunctuation
+            | Category::InitialPunctuation
+            | Category::FinalPunctuation
+            | Category::OtherPunctuation
+    ) || is_symbol(category)
+}
+
+fn is_symbol(category: Category) -> bool {
+    matches!(
+        category,
+        Category::MathSymbol | Category::CurrencySymbol | Category::ModifierSymbol | Category::OtherSymbol
+    )
+}
+
+/// Variation selectors ride the character before them.
+pub(super) fn is_selector(c: char) -> bool {
+    matches!(c, '\u{fe00}'..='\u{fe0f}')
+}
+
+/// Letters that stand alone, each for itself.
+fn is_hard_letter(c: char) -> bool {
+    is_astral(c)
+        || matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}')
+        || IDEOGRAPHIC_LETTERS.contains(&c)
+}
+
+/// Symbols that are written as letters.
+fn is_symbol_letter(c: char) -> bool {
+    matches!(c, '\u{16ee}'..='\u{16f0}' | '\u{2160}'..='\u{2188}' | '\u{24b6}'..='\u{24e9}' | '\u{a6e6}'..='\u{a6ef}')
+}
+
+/// The class of a character by itself.
+pub(super) fn class(c: char) -> Class {
+    // Most texts are mostly this.
+    if c.is_ascii_alphabetic() {
+        return Class::Word;
+    }
+    let category = category(c);
+    let is_decimal = category == Category::DecimalNumber;
+    let is_space =
+        matches!(category, Category::SpaceSeparator | Category::LineSeparator | Category::ParagraphSeparator);
+    if is_new_cased(c) {
+        Class::Word
+    } else if is_space || matches!(c, '\t' | '\n') {
+        Class::Space
+    } else if is_symbol_letter(c) {
+        Class::Word
+    } else if is_decimal && (c.is_ascii() || matches!(c, '\u{660}'..='\u{669}' | '\u{6f0}'..='\u{6f9}')) {
+        Class::Digit
+    } else if (c.is_ascii() && is_punctuation_or_symbol(category)) || PUNCTUATION_LIKE.contains(&c) {
+        Class::Punctuation
+    } else if is_selector(c) {
+        Class::Hard
+    } else if is_combining(c) {
+        if !is_astral(c) && c.is_alphabetic() { Class::Word } else { Class::Hard }
+    } else if is_letter(category) && !is_hard_letter(c) {
+        Class::Word
+    } else {
+        Class::Hard
+    }
+}
+
+/// A mark that closes the word before it.
+pub(super) fn is_separator(c: char) -> bool {
+    !is_astral(c) && is_combining(c) && !is_selector(c) && !c.is_alphabetic()
+}
+
+/// A mark that, with nothing before it to combine with, opens a word.
+pub(super) fn is_stray(c: char) -> bool {
+    let is_syriac_vowel = matches!(c, '\u{711}' | '\u{730}'..='\u{73f}');
+    !is_syriac_vowel && canonical_combining_class(c) != 0 && !is_separator(c)
+}
+
+/// Whether a hard character takes borders as punctuation does.
+pub(super) fn is_like_punctuation(c: char) -> bool {
+    let c = literal(c);
+    if is_astral(c) {
+        return false;
+    }
+    if is_separator(c) {
+        return true;
+    }
+    let category = category(c);
+    let is_punctuation = is_punctuation_or_symbol(category) && !is_symbol(category);
+    let is_ideographic =
+        matches!(c, '\u{3001}'..='\u{303f}') && (is_punctuation || IDEOGRAPHIC_SYMBOLS.contains(&c));
+    let takes =
+        is_punctuation_or_symbol(category) || matches!(category, Category::Format | Category::Unassigned);
+    takes && !is_ideographic
+}
+
+/// Whether a digit takes borders.
+pub(super) fn is_border_digit(c: char) -> bool {
+    let category = category(c);
+    let is_number =
+        category == Category::OtherNumber || (category == Category::DecimalNumber && !c.is_ascii());
+    is_number && !is_astral(c)
+}
+
+/// Whether a run is of decimal digits alone, or of other numbers alone.
+pub(super) fn is_of_digits(run: &str) -> bool {
+    let Some(first) = run.chars().next().map(category) else { return false };
+    matches!(first, Category::DecimalNumber | Category::OtherNumber)
+        && run.chars().all(|c| category(c) == first)
+}
+
+/// Pairs of cases that are newer than most tables.
+fn is_new_cased(c: char) -> bool {
+    matches!(c, '\u{1c89}' | '\u{1c8a}' | '\u{a7cb}' | '\u{264}')
+}
+
+/// A character in small letters, without regard to what stands around it.
+pub(super) fn lower(c: char, into: &mut String) {
+    match c {
+        // Unicode calls it a capital; it is measured as none.
+        '\u{3f4}' => into.push(c),
+        '\u{1c89}' => into.push('\u{1c8a}'),
+        '\u{a7cb}' => into.push('\u{264}'),
+        _ => into.extend(c.to_lowercase()),
+    }
+}
+
+/// A capital is what is another character in small letters.
+pub(super) fn is_upper(c: char) -> bool {
+    match c {
+        '\u{3f4}' => false,
+        '\u{1c89}' | '\u{a7cb}' => true,
+        _ => c.is_uppercase() && !is_its_own_lower(c),
+    }
+}
+
+pub(super) fn is_its_own_lower(c: char) -> bool {
+    let mut lowered = String::new();
+    lower(c, &mut lowered);
+    let mut chars = lowered.chars();
+    chars.next() == Some(c) && chars.next().is_none()
+}
+
+pub(super) fn is_lower(c: char) -> bool {
+    matches!(c, '\u{1c8a}' | '\u{264}') || c.is_lowercase()
+}
+
+/// Whether a capital letter cannot be told from it.
+pub(super) fn is_caseless_letter(c: char) -> bool {
+    (is_new_cased(c) || is_letter_or_mark(c)) && !is_lower(c) && (!is_upper(c) || is_its_own_lower(c))
+}

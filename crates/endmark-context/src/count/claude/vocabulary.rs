@@ -1,0 +1,166 @@
+//! The pieces of a vocabulary, and the fewest of them that make up a stream.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
+
+use super::class::{is_mark, literal};
+
+const THREE: &str = include_str!("../../../data/claude-3.txt");
+const FOUR_SEVEN: &str = include_str!("../../../data/claude-4.7.txt");
+
+/// Letters that stand in a table of their own, since most pieces begin with one.
+const ROOT_LETTERS: usize = 128;
+
+/// A vocabulary, ready to count.
+pub(super) struct Vocabulary {
+    /// The edges of each node of the tree of pieces: where they begin among all, and how many they are.
+    nodes: Vec<Node>,
+    /// Letters in their order, and the nodes that they lead to.
+    edges: Vec<(char, u32)>,
+    /// The nodes that the most frequent first letters lead to.
+    root: [u32; ROOT_LETTERS],
+    /// Beginnings of characters in UTF-8 that are one token.
+    byte_prefixes: HashSet<Vec<u8>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Node {
+    first_edge: u32,
+    edges: u32,
+    is_piece: bool,
+}
+
+impl Vocabulary {
+    pub(super) fn of_three() -> &'static Self {
+        static VOCABULARY: OnceLock<Vocabulary> = OnceLock::new();
+        VOCABULARY.get_or_init(|| Self::read(THREE))
+    }
+
+    pub(super) fn of_four_seven() -> &'static Self {
+        static VOCABULARY: OnceLock<Vocabulary> = OnceLock::new();
+        VOCABULARY.get_or_init(|| Self::read(FOUR_SEVEN))
+    }
+
+    /// Reads the file's form: what it is, an empty line, pieces, an empty line, byte prefixes.
+    fn read(file: &str) -> Self {
+        let mut sections = file.split("\n\n").skip(1);
+        let pieces = sections.next().unwrap_or_default().lines().map(unescaped);
+        let mut children: Vec<HashMap<char, u32>> = vec![HashMap::new()];
+        let mut is_piece = vec![false];
+        for piece in pieces {
+            let mut node = 0;
+            for c in piece.chars() {
+                let next = u32::try_from(children.len()).unwrap_or(u32::MAX);
+                let found = children.get_mut(node).map_or(0, |of| *of.entry(c).or_insert(next));
+                if found == next {
+                    children.push(HashMap::new());
+                    is_piece.push(false);
+                }
+                node = found as usize;
+            }
+            if let Some(end) = is_piece.get_mut(node) {
+                *end = true;
+            }
+        }
+        let (mut nodes, mut edges) = (Vec::with_capacity(children.len()), Vec::new());
+        for (of, is_piece) in children.iter().zip(is_piece) {
+            let first_edge = u32::try_from(edges.len()).unwrap_or(u32::MAX);
+            let mut own: Vec<(char, u32)> = of.iter().map(|(c, node)| (*c, *node)).collect();
+            own.sort_unstable();
+            nodes.push(Node { first_edge, edges: u32::try_from(own.len()).unwrap_or(0), is_piece });
+            edges.extend(own);
+        }
+        let mut root = [0; ROOT_LETTERS];
+        for (c, node) in children.first().into_iter().flatten() {
+            if let Some(place) = root.get_mut(*c as usize) {
+                *place = *node;
+            }
+        }
+        let bytes = |hex: &str| {
+            let digits = hex.as_bytes().chunks(2);
+            digits.filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+        };
+        let byte_prefixes = sections.next().unwrap_or_default().lines().map(bytes).collect();
+        Self { nodes, edges, root, byte_prefixes }
+    }
+
+    /// The node that a letter leads to; 0 where none does, since nothing leads back to the root.
+    fn step(&self, node: u32, c: char) -> u32 {
+        if node == 0
+            && let Some(found) = self.root.get(c as usize)
+        {
+            return *found;
+        }
+        let Some(of) = self.nodes.get(node as usize) else { return 0 };
+        let from = of.first_edge as usize;
+        let own = self.edges.get(from..from + of.edges as usize).unwrap_or_default();
+        own.binary_search_by_key(&c, |edge| edge.0).ok().and_then(|at| own.get(at)).map_or(0, |edge| edge.1)
+    }
+
+    fn is_piece(&self, node: u32) -> bool {
+        self.nodes.get(node as usize).is_some_and(|node| node.is_piece)
+    }
+
+    /// The fewest tokens that make up a stream.
+    pub(super) fn tokens(&self, stream: &str) -> u64 {
+        let letters: Vec<char> = stream.chars().collect();
+        let mut fewest = vec![u64::MAX; letters.len() + 1];
+        fewest[0] = 0;
+        for from in 0..letters.len() {
+            let so_far = fewest[from];
+            let alone = self.step(0, letters[from]);
+            let cost = if self.is_piece(alone) { 1 } else { self.alone(letters[from]) };
+            fewest[from + 1] = fewest[from + 1].min(so_far + cost);
+            let mut node = alone;
+            for (at, c) in letters.iter().enumerate().skip(from + 1) {
+                if node == 0 {
+                    break;
+                }
+                node = self.step(node, *c);
+                if self.is_piece(node) {
+                    fewest[at + 1] = fewest[at + 1].min(so_far + 1);
+                }
+            }
+        }
+        fewest.last().copied().unwrap_or(0)
+    }
+
+    /// Tokens of a character that is no piece: one of our own marks is one, others are the fewest pieces of their bytes.
+    fn alone(&self, c: char) -> u64 {
+        if is_mark(c) {
+            return 1;
+        }
+        let c = literal(c);
+        let mut buffer = [0; 4];
+        let bytes = c.encode_utf8(&mut buffer).as_bytes();
+        let mut fewest = [u64::MAX; 5];
+        fewest[0] = 0;
+        for to in 1..=bytes.len() {
+            for from in 0..to {
+                let is_token = to - from == 1 || self.byte_prefixes.contains(&bytes[from..to]);
+                if is_token && fewest[from] != u64::MAX {
+                    fewest[to] = fewest[to].min(fewest[from] + 1);
+                }
+            }
+        }
+        fewest[bytes.len()]
+    }
+}
+
+/// A piece as the file has it: newlines, tabs and backslashes are escaped.
+fn unescaped(line: &str) -> String {
+    let mut piece = String::with_capacity(line.len());
+    let mut letters = line.chars();
+    while let Some(c) = letters.next() {
+        piece.push(match c {
+            '\\' => match letters.next() {
+                Some('n') => '\n',
+                Some('t') => '\t',
+                Some(other) => other,
+                None => '\\',
+            },
+            other => other,
+        });
+    }
+    piece
+}
