@@ -9,8 +9,8 @@ use schemars::Schema;
 use serde_json::Value;
 
 use super::{
-    budget, cap, compact, completions, config, count, demo, detect, findings, guard, hook, log, man, read, report,
-    resume, run, runs, serve, setup, stitch, usage,
+    budget, cap, compact, completions, config, count, demo, detect, findings, guard, hook, log, man, read,
+    report, resume, run, runs, serve, setup, stitch, usage,
 };
 use crate::checks;
 use crate::definition::definition;
