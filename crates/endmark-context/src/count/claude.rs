@@ -1,4 +1,4 @@
-//! Claude's tokens, counted offline: our own reading of the rules that `ctok` 1.3.0 (PyPI, MIT) measured and published,
+//! Claude's tokens, counted offline: our own reading of the rules that `ctok` 1.3.0 (MIT) measured and published,
 //! over its vocabularies in `data/`. What it counts is a reconstruction, not the provider's word.
 //!
 //! A text is normalised, split into runs of characters of one class, and written as a stream in which word boundaries and

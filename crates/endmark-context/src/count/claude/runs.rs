@@ -21,7 +21,6 @@ pub(super) fn runs(text: &str) -> Vec<Run<'_>> {
         let own = class(c);
         let is_stray = own == Class::Word && is_stray(c);
         let next = match current {
-            Some(Class::StrayMark) if is_stray => Class::StrayMark,
             Some(Class::Word) => own,
             _ if is_stray => Class::StrayMark,
             _ => own,
