@@ -8,8 +8,9 @@ pub(super) fn counter(model: &str) -> Count {
     match Family::of(model) {
         Family::O200k | Family::LaterOpenAi => |text| Family::O200k.tokens(text),
         Family::Cl100k => |text| Family::Cl100k.tokens(text),
-        Family::EarlyClaude => |text| Family::EarlyClaude.tokens(text),
-        Family::LateClaude => |text| Family::LateClaude.tokens(text),
+        Family::Claude3 => |text| Family::Claude3.tokens(text),
+        Family::Claude47 => |text| Family::Claude47.tokens(text),
+        Family::Claude48 => |text| Family::Claude48.tokens(text),
         Family::Gemini => |text| Family::Gemini.tokens(text),
         Family::Other => |text| Family::Other.tokens(text),
     }
