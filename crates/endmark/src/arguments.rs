@@ -23,6 +23,7 @@ use crate::commands::run::arguments as run;
 use crate::commands::runs::arguments as runs;
 use crate::commands::setup::arguments::Setup;
 use crate::commands::usage::arguments::Usage;
+use crate::config::Override;
 
 /// The formats a text can be in, as they are typed.
 const FORMATS: [&str; 7] = ["auto", "json", "jsonl", "markdown", "tags", "text", "marker"];
@@ -530,7 +531,17 @@ pub(crate) enum LogCommand {
         /// The row's number, or the request's id from the header x-endmark-request
         #[arg(value_name = "ID")]
         id: String,
+        #[command(flatten)]
+        store: StoreArgument,
     },
+}
+
+impl Log {
+    /// What is typed of the configuration, wherever it stands.
+    pub(crate) fn overrides(&self) -> Vec<Override> {
+        let of_subcommand = self.command.iter().flat_map(|LogCommand::Show { store, .. }| store.overrides());
+        self.store.overrides().into_iter().chain(of_subcommand).collect()
+    }
 }
 
 /// The arguments of `report`.

@@ -83,6 +83,7 @@ pub(crate) fn load(
     let file = find(environment, named);
     let mut layers = Layers::default();
     layers.settings.store = default_store(environment);
+    layers.home = environment.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     if let Some(path) = &file {
         let text =
             fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.clone(), source })?;

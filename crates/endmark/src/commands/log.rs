@@ -23,12 +23,12 @@ use crate::terminal::Painter;
 
 /// Lists recoveries, or explains one.
 pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandError> {
-    let effective = context.configuration(arguments.store.overrides())?;
+    let effective = context.configuration(arguments.overrides())?;
     let warnings = configuration_warnings(&effective);
     let reader = Reader::open(&effective.settings.store).map_err(|error| CommandError::of_store(&error))?;
     let painter = context.terminal.output;
     let answer = match &arguments.command {
-        Some(LogCommand::Show { id }) => shown(&reader, id, painter)?,
+        Some(LogCommand::Show { id, .. }) => shown(&reader, id, painter)?,
         None => {
             let filter = LogFilter { final_status: arguments.status.map(status), ..LogFilter::default() };
             let rows =

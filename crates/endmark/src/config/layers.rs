@@ -36,9 +36,21 @@ pub(crate) const UPSTREAM_KEYS: [&str; 11] = [
 pub(crate) struct Layers {
     pub(crate) settings: Settings,
     pub(crate) provenance: Provenance,
+    /// What `~` stands for at the beginning of the store's path.
+    pub(crate) home: Option<PathBuf>,
 }
 
 impl Layers {
+    /// The store in the home folder, as documentation and shells write it: no shell expands it in a file, nor behind `sqlite:`.
+    fn at_home(&self, name: &str, given: &Given) -> Given {
+        let text = given.text().ok().filter(|_| name == "store");
+        let below = text.as_deref().and_then(|text| text.trim().strip_prefix("sqlite:~/"));
+        match (below, &self.home) {
+            (Some(below), Some(home)) => Given::Text(format!("sqlite:{}", home.join(below).display())),
+            _ => given.clone(),
+        }
+    }
+
     /// Sets one key, given by its full name; paths are relative to `folder`.
     pub(crate) fn set(
         &mut self,
@@ -64,7 +76,8 @@ impl Layers {
             }
             _ => match Key::named(name) {
                 Some(key) => {
-                    let set = key.set(&mut self.settings, given);
+                    let given = self.at_home(name, given);
+                    let set = key.set(&mut self.settings, &given);
                     if let Some(folder) = folder {
                         key.place_below(&mut self.settings, folder);
                     }

@@ -201,3 +201,16 @@ fn the_help_shows_an_id_as_requests_have_it() {
     let help = Place::new().run(&["log", "--help"]).output;
     assert!(help.contains("endmark log show em_") && !help.contains("req_"), "{help}");
 }
+
+#[test]
+fn a_store_in_the_home_folder_is_named_as_a_shell_would_and_behind_each_subcommand() {
+    let place = Place::new().with_file("endmark.toml", "store = \"sqlite:~/kept.db\"\n");
+    let home = place.path().join("home");
+    std::fs::create_dir_all(&home).unwrap();
+    let place = place.with_variable("HOME", home.to_str().unwrap());
+    let envelope = place.run(&["config", "--json"]).envelope();
+    assert!(envelope.to_string().contains(home.join("kept.db").to_str().unwrap()), "{envelope}");
+    let run = place.run(&["log", "show", "1", "--store", "sqlite:~/kept.db"]);
+    assert_eq!(run.code, 4, "{}", run.errors);
+    assert!(run.errors.contains(home.join("kept.db").to_str().unwrap()), "{}", run.errors);
+}
