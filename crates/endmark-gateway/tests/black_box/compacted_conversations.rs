@@ -115,12 +115,10 @@ async fn the_prefix_stays_byte_for_byte_also_after_a_restart() {
         let endmark = before(wire, Script::new()).await;
         ask(endmark.address, wire, Some("on"), &conversation(wire, 40)).await;
         ask(endmark.address, wire, Some("on"), &conversation(wire, 42)).await;
-        let restarted = endmark
-            .restarted(|settings| {
-                settings.compact.window.trigger_tokens = 6_000;
-                settings.compact.window.budget_tokens = 8_000;
-            })
-            .await;
+        let restarted = endmark.restarted(|settings| {
+            settings.compact.window.trigger_tokens = 6_000;
+            settings.compact.window.budget_tokens = 8_000;
+        });
         let reply = ask(restarted.address, wire, Some("on"), &conversation(wire, 43)).await;
         assert!(reply.header("x-endmark-compacted").is_some(), "{wire:?}");
         let received: Vec<Vec<u8>> =
@@ -163,7 +161,7 @@ async fn the_brake_is_on_and_a_request_below_it_passes_byte_for_byte() {
         let long = conversation(wire, 60);
         ask(endmark.address, wire, None, &long).await;
         assert_eq!(endmark.upstream.requests()[0].json(), long, "{wire:?}");
-        let braked = endmark.restarted(|settings| settings.compact.emergency.trigger_tokens = 6_000).await;
+        let braked = endmark.restarted(|settings| settings.compact.emergency.trigger_tokens = 6_000);
         let reply = ask(braked.address, wire, None, &long).await;
         let disclosed = reply.header("x-endmark-compacted").unwrap();
         assert!(disclosed.starts_with("emergency; before="), "{wire:?}: {disclosed}");

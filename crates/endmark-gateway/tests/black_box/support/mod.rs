@@ -35,18 +35,18 @@ impl Endmark {
         change(&mut settings);
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&StoreLocation::sqlite(folder.path().join("endmark.db"))).unwrap();
-        let (address, task, stop) = serving(settings, store.clone()).await;
+        let (address, task, stop) = serving(settings, store.clone());
         Self { address, upstream, store, task, stop: Some(stop), _folder: folder }
     }
 
     /// A gateway that knows only what is in the store of this one, before the same upstream.
-    pub(crate) async fn restarted(&self, change: impl FnOnce(&mut Settings)) -> Restarted {
+    pub(crate) fn restarted(&self, change: impl FnOnce(&mut Settings)) -> Restarted {
         let mut settings = Settings {
             upstreams: vec![Target::new("scripted", self.upstream.base_url().parse().unwrap())],
             ..Settings::default()
         };
         change(&mut settings);
-        let (address, task, stop) = serving(settings, self.store.clone()).await;
+        let (address, task, stop) = serving(settings, self.store.clone());
         Restarted { address, task, _stop: stop }
     }
 
@@ -133,7 +133,7 @@ impl Drop for Restarted {
     }
 }
 
-async fn serving(settings: Settings, store: Store) -> (SocketAddr, JoinHandle<()>, oneshot::Sender<()>) {
+fn serving(settings: Settings, store: Store) -> (SocketAddr, JoinHandle<()>, oneshot::Sender<()>) {
     let listener = endmark_gateway::listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let gateway = Gateway::new(settings, store).unwrap();
