@@ -43,6 +43,10 @@ pub(super) async fn checks(context: &Context) -> Result<Vec<Check>, CommandError
         }
         if !installed.is_empty() {
             checks.push(version::check(agent).await);
+            // What no canary shows: whether the agent calls its hooks at all, and what it cuts before.
+            checks.extend(agent.notes().iter().map(|note| {
+                Check::passed(format!("hooks.{}.note", agent.name()), format!("not checked: {note}"))
+            }));
         }
     }
     if checks.is_empty() {

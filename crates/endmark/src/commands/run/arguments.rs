@@ -20,8 +20,8 @@ Examples:
 The agent is started, its stream is read, and when it stops the artifact is judged. If that is not finished, the agent goes
 on in its session with what is missing; the words stand for {prompt} in the command, or else on standard input, and in
 ENDMARK_RETRY_PROMPT. What the agent says of itself, and its exit code, are never enough.
-Exit codes: 0 the artifact is finished; 1 the run was released with the artifact as it is; 2 the criteria or the command
-cannot be used, nothing was started; 3 the agent failed; 129, 130 and 143 a signal ended it.";
+Exit codes: 0 the artifact is finished; 1 the run was released with the artifact as it is; 2 the criteria or an option
+cannot be used, nothing was started; 3 the agent failed or could not be started; 129, 130 and 143 a signal ended it.";
 
 /// The arguments of `run`.
 #[derive(Debug, Args, Limits)]

@@ -39,6 +39,11 @@ fn every_hook_that_was_installed_passes_and_leaves_nothing_behind() {
         "{found:?}"
     );
     assert!(found.iter().any(|(_, _, message)| message.contains("and the row that reports an error")));
+    // What no canary can show is said all the same.
+    assert!(
+        found.iter().any(|(name, _, message)| name == "hooks.codex.note" && message.contains("trust")),
+        "{found:?}"
+    );
     assert!(!place.path().join(".local").exists());
 }
 
