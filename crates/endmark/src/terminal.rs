@@ -107,10 +107,10 @@ impl Terminal {
             .and_then(|()| output.flush())
             .map_err(CommandError::Write)?;
         for warning in &answer.warnings {
-            match &warning.field {
-                Some(field) => self.warn(&format!("`{field}`: {}", warning.message)),
-                None => self.warn(&warning.message),
-            }
+            let field = warning.field.as_ref().map(|field| format!("`{field}`: ")).unwrap_or_default();
+            // A marker in the text may have had no room for it.
+            let way = warning.handle.as_ref().map(|handle| format!("; all of it: `endmark read {handle}`"));
+            self.warn(&format!("{field}{}{}", warning.message, way.unwrap_or_default()));
         }
         if let Some(refusal) = answer.refusal.as_ref().filter(|refusal| !refusal.is_in_text) {
             self.complain(&refusal.error);
