@@ -6,7 +6,7 @@
 mod account;
 mod window;
 
-pub use account::{Account, Level, charged_tokens};
+pub use account::{Account, BYTES_PER_TOKEN, Level, charged_tokens};
 pub use window::{Period, Zone, ZoneError};
 
 /// Whose spending is counted together.

@@ -90,6 +90,8 @@ pub struct CallSettled {
     pub nano_usd: Option<u64>,
     /// Bytes of the answer's body.
     pub received_bytes: u64,
+    /// Bytes of the text and the arguments of calls in it; none where nobody read it.
+    pub text_bytes: Option<u64>,
     /// From the beginning to the first byte of the answer's body, in microseconds.
     pub first_byte_us: Option<u64>,
     /// From the beginning to the end, in microseconds.
@@ -113,6 +115,13 @@ pub struct Tokens {
     pub reasoning: Option<u64>,
     /// All together.
     pub total: Option<u64>,
+}
+
+impl Tokens {
+    /// Whether the provider reported any.
+    pub fn is_reported(&self) -> bool {
+        self.prompt.is_some() || self.output.is_some()
+    }
 }
 
 /// A call with what is known of its end: nothing, if the process was killed before it was over.

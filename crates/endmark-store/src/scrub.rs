@@ -82,6 +82,7 @@ impl Record for CallSettled {
             tokens: _,
             nano_usd: _,
             received_bytes: _,
+            text_bytes: _,
             first_byte_us: _,
             total_us: _,
         } = self;

@@ -133,6 +133,29 @@ async fn a_hold_gives_way_to_what_a_call_did_cost_before_the_next_one_is_asked_f
     assert_eq!((stands(&location, "all").spent, stands(&location, "all").held), (9, 0));
 }
 
+/// A client that went away, or a provider that reports nothing, leaves an estimate, and it is never free.
+#[tokio::test]
+async fn a_call_without_a_report_costs_what_is_estimated_and_no_more_than_was_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let store = Store::open(&location).unwrap();
+    let recorder = store.recorder(NoSecrets);
+    let dollars = Claim { unit: Unit::NanoUsd, ..claim(Scope::All, "", 1_000, 90) };
+    for (request_id, nano_usd, spent) in
+        [("em_1", Some(30), 30), ("em_2", Some(500), 120), ("em_3", None, 120)]
+    {
+        recorder.hold(hold(request_id, vec![dollars.clone()])).await.unwrap();
+        let tokens = Tokens::default();
+        let unreported = CallSettled { tokens, nano_usd, text_bytes: Some(8), ..settled(0, 0) };
+        recorder.open_call(started(request_id)).await.settle(unreported);
+        // A further hold sees every call that is over.
+        recorder.hold(hold("em_look", vec![dollars.clone()])).await.unwrap();
+        recorder.release("em_look", 1, false).await.unwrap();
+        assert_eq!(stands(&location, "all").spent, spent, "{request_id}");
+    }
+    store.close().await;
+}
+
 #[tokio::test]
 async fn what_the_dead_held_is_spent() {
     let folder = tempfile::tempdir().unwrap();

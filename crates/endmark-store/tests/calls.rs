@@ -34,6 +34,7 @@ fn settled() -> CallSettled {
         tokens: Tokens { prompt: Some(7), output: Some(3), total: Some(10), ..Tokens::default() },
         nano_usd: None,
         received_bytes: 99,
+        text_bytes: Some(12),
         first_byte_us: Some(1_500),
         total_us: 20_250,
     }

@@ -1,7 +1,7 @@
 //! One budget in one window: what is spent, held and left of it.
 
 /// Bytes that count as a token where a provider reported none.
-const BYTES_PER_TOKEN: u64 = 4;
+pub const BYTES_PER_TOKEN: u64 = 4;
 
 /// Where a budget stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -19,13 +19,15 @@ use crate::body::{AnyBody, BodyError};
 pub(super) struct Gauge {
     began: Instant,
     bytes: AtomicU64,
+    /// One more than the bytes of text and arguments that were read in it; 0 where nobody reads it.
+    text: AtomicU64,
     /// Microseconds from the beginning to the first byte; 0 before it.
     first_byte: AtomicU64,
 }
 
 impl Gauge {
     pub(super) fn new(began: Instant) -> Self {
-        Self { began, bytes: AtomicU64::new(0), first_byte: AtomicU64::new(0) }
+        Self { began, bytes: AtomicU64::new(0), text: AtomicU64::new(0), first_byte: AtomicU64::new(0) }
     }
 
     fn count(&self, data: &[u8]) {
@@ -44,6 +46,15 @@ impl Gauge {
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of how much text was read in it so far; none where it passes unread from here on.
+    pub(super) fn read(&self, text_bytes: Option<u64>) {
+        self.text.store(text_bytes.map_or(0, |bytes| bytes.saturating_add(1)), Ordering::Relaxed);
+    }
+
+    pub(super) fn text_bytes(&self) -> Option<u64> {
+        self.text.load(Ordering::Relaxed).checked_sub(1)
     }
 
     pub(super) fn first_byte(&self) -> Option<u64> {

@@ -9,6 +9,7 @@ use endmark_context::budget::{Scope, Unit};
 use endmark_recovery::{Ending, Judgement};
 use endmark_store::{CallSettled, CallStarted, OpenCall, Purpose, Recorder, Tokens};
 use endmark_wire::format::WireFormat;
+use endmark_wire::reply::Choice;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 use tracing::Span;
@@ -221,6 +222,13 @@ impl Call {
         Metered { inner: body, gauge: Arc::clone(&self.gauge), call: None }.boxed_unsync()
     }
 
+    /// Takes note of what was read in the answer so far, or that it passes unread from here on: what it took is estimated from
+    /// its text where the upstream reports no tokens.
+    pub(crate) fn read(&self, choices: Option<&[Choice]>) {
+        let bytes = |choices: &[Choice]| choices.iter().map(|choice| choice.received as u64).sum();
+        self.gauge.read(choices.map(bytes));
+    }
+
     /// A body that passes unread, and settles the call when it ends: so, where it ends well.
     pub(crate) fn follow(self, body: AnyBody, ending: Ending) -> AnyBody {
         // It is counted already.
@@ -254,11 +262,21 @@ impl Call {
             self.watch.called(started, self.status, first_byte, total, end.usage.as_ref());
         }
         let counted = end.usage.as_ref().map(cost::tokens);
-        let nano_usd = counted.as_ref().zip(open.started()).and_then(|(tokens, started)| {
-            self.budgets.learn(&started.session, started.sent_bytes, tokens.prompt);
-            self.budgets.price(end.model.iter().chain([&started.model]).map(String::as_str), tokens)
+        let text_bytes = self.gauge.text_bytes();
+        let nano_usd = open.started().and_then(|started| {
+            let tokens = match &counted {
+                Some(tokens) => {
+                    self.budgets.learn(&started.session, started.sent_bytes, tokens.prompt);
+                    *tokens
+                }
+                None if self.status.is_some_and(|status| status.is_success()) => {
+                    cost::estimate(started.sent_bytes, text_bytes.unwrap_or_else(|| self.gauge.bytes()))
+                }
+                None => return None,
+            };
+            self.budgets.price(end.model.iter().chain([&started.model]).map(String::as_str), &tokens)
         });
-        self.cost.add(nano_usd, counted.is_some());
+        self.cost.add(nano_usd.filter(|_| counted.is_some()), counted.is_some());
         let (verdict, cut_kind) = match end.judged {
             None if end.unread => (Some("unread"), None),
             None => (None, None),
@@ -284,6 +302,7 @@ impl Call {
             }),
             nano_usd,
             received_bytes: self.gauge.bytes(),
+            text_bytes,
             first_byte_us: first_byte,
             total_us: total,
         });

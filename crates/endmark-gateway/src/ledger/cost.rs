@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use endmark_context::Tokens;
+use endmark_context::budget::BYTES_PER_TOKEN;
 use endmark_wire::reply::Usage;
 
 /// A sum that is only told where nothing is missing in it.
@@ -42,6 +43,15 @@ pub(super) fn tokens(usage: &Usage) -> Tokens {
         cache_write_1h: written_1h,
         completion: usage.completion,
         reasoning: usage.reasoning.unwrap_or(0),
+        ..Tokens::default()
+    }
+}
+
+/// What a call is taken for that was answered, and whose upstream reported nothing.
+pub(super) fn estimate(sent_bytes: u64, answer_bytes: u64) -> Tokens {
+    Tokens {
+        prompt: sent_bytes.div_ceil(BYTES_PER_TOKEN),
+        completion: answer_bytes.div_ceil(BYTES_PER_TOKEN),
         ..Tokens::default()
     }
 }

@@ -104,6 +104,7 @@ async fn whole(
         }
     };
     let reply = response.reply();
+    call.read(Some(&reply.choices));
     call.settle(CallEnd {
         stop: reply.choices.first().and_then(|choice| choice.finish.as_ref()?.stop),
         usage: reply.usage.clone(),
@@ -219,6 +220,7 @@ async fn streamed(
         heard.or_alive(flow).await?;
     };
     let all = stream.received();
+    call.read(Some(all.choices()));
     call.settle(CallEnd {
         stop: all.choices().first().and_then(|choice| choice.finish.as_ref()?.stop),
         usage: all.usage().cloned(),

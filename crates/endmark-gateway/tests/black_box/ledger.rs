@@ -127,6 +127,29 @@ async fn a_refusal_a_lost_answer_and_one_over_the_cap_have_their_rows() {
     assert_eq!(words(&rows(&no_api, 1).await[0]), ("reply", "upstream_error", None, Some(200)));
 }
 
+/// The frames of a stream have many times the bytes of the text in them.
+#[tokio::test]
+async fn where_no_tokens_are_reported_the_length_of_the_text_is_written() {
+    let frames = ChatFrames::new().text("one ").text("two ").text("three").finish("stop").done();
+    for (answer, body) in [
+        (Answer::sse(frames), stream_request(500)),
+        (Answer::json(200, &unreported("one two three")), request(500)),
+    ] {
+        let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+        endmark.ask(&body).await;
+        let row = rows(&endmark, 1).await.remove(0);
+        assert_eq!((row.tokens.output, row.text_bytes), (None, Some(13)), "{row:?}");
+        assert!(row.received_bytes > Some(130), "{row:?}");
+    }
+}
+
+/// A reply whose server says nothing of its tokens.
+fn unreported(text: &str) -> serde_json::Value {
+    let mut reply = chat_reply(text, "stop", (1, 1));
+    reply.as_object_mut().unwrap().remove("usage");
+    reply
+}
+
 #[tokio::test]
 async fn a_client_that_goes_away_leaves_a_row() {
     let slow = Answer::sse(ChatFrames::new().text("one ").text("two ").text("three").finish("stop").done())

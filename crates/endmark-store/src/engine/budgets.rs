@@ -173,10 +173,15 @@ pub(crate) fn settle(connection: &Connection, call: &Call) -> rusqlite::Result<(
     for entry in open_entries(connection, request_id, number)? {
         let spent = match &call.settled {
             None => entry.held,
-            Some(settled) if entry.unit == Unit::NanoUsd.name() => settled.nano_usd.unwrap_or(0),
+            // What is only estimated is never more than what was held.
+            Some(settled) if entry.unit == Unit::NanoUsd.name() => {
+                let nano_usd = settled.nano_usd.unwrap_or(0);
+                if settled.tokens.is_reported() { nano_usd } else { nano_usd.min(entry.held) }
+            }
             Some(settled) => {
                 let tokens = settled.tokens;
-                let reported = (tokens.prompt.is_some() || tokens.output.is_some())
+                let reported = tokens
+                    .is_reported()
                     .then(|| tokens.prompt.unwrap_or(0).saturating_add(tokens.output.unwrap_or(0)));
                 let answered = settled.http_status.is_some_and(|status| (200..300).contains(&status));
                 charged_tokens(
@@ -184,7 +189,7 @@ pub(crate) fn settle(connection: &Connection, call: &Call) -> rusqlite::Result<(
                     entry.held,
                     answered,
                     call.started.sent_bytes,
-                    settled.received_bytes,
+                    settled.text_bytes.unwrap_or(settled.received_bytes),
                 )
             }
         };

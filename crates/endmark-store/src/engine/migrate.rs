@@ -54,6 +54,11 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/0010_compactions.sqlite.sql"),
     },
     Migration { version: 11, name: "budgets", sql: include_str!("../../migrations/0011_budgets.sqlite.sql") },
+    Migration {
+        version: 12,
+        name: "usage texts",
+        sql: include_str!("../../migrations/0012_usage_texts.sqlite.sql"),
+    },
 ];
 
 /// The newest migration this version knows.

@@ -73,6 +73,15 @@ pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<b
                 integer(tokens.cache_written_1h.unwrap_or(0)),
             ])?;
     }
+    let text_bytes = settled.as_ref().and_then(|settled| settled.text_bytes);
+    if let Some(text_bytes) = text_bytes.filter(|_| written > 0 && tokens.output.is_none()) {
+        connection
+            .prepare_cached(
+                "INSERT INTO usage_texts (request_id, call, text_bytes) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (request_id, call) DO NOTHING",
+            )?
+            .execute(params![clipped(&started.request_id), started.call, integer(text_bytes)])?;
+    }
     budgets::settle(connection, call)?;
     Ok(written > 0)
 }
@@ -84,7 +93,7 @@ pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fau
         .query_row([keep_days], |row| row.get(0))?;
     // What stands beside the ledger first, while the rows that it belongs to are there to be chosen.
     let mut forgotten = 0;
-    for table in ["usage_cache_writes", "usage"] {
+    for table in ["usage_cache_writes", "usage_texts", "usage"] {
         forgotten = connection
             .prepare_cached(&format!(
                 "DELETE FROM {table} WHERE (request_id, call) IN (SELECT request_id, call FROM usage

@@ -44,6 +44,7 @@ pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Ve
         }
         writer.maybe(settled.nano_usd);
         writer.number(settled.received_bytes);
+        writer.maybe(settled.text_bytes);
         writer.maybe(settled.first_byte_us);
         writer.number(settled.total_us);
     }
@@ -95,6 +96,7 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
             },
             nano_usd: reader.maybe()?,
             received_bytes: reader.number()?,
+            text_bytes: reader.maybe()?,
             first_byte_us: reader.maybe()?,
             total_us: reader.number()?,
         })
@@ -238,6 +240,7 @@ mod tests {
             tokens: Tokens { prompt: Some(3), output: Some(4), total: Some(7), ..Tokens::default() },
             nano_usd: Some(8),
             received_bytes: 99,
+            text_bytes: Some(12),
             first_byte_us: Some(5),
             total_us: 6,
         }

@@ -122,7 +122,11 @@ pub(crate) async fn stream(
             Ok(None) => break observer.ending_at_close(),
             Err(ending) => break ending,
         };
-        if let Some(ending) = observer.read(&data) {
+        let ended = observer.read(&data);
+        if let Some(call) = &call {
+            call.read((!observer.unread).then(|| observer.reader.received().choices()));
+        }
+        if let Some(ending) = ended {
             break ending;
         }
         client.send(std::mem::take(&mut observer.outgoing)).await?;

@@ -80,6 +80,9 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
         return Ok(Seen::Unread(Response::from_parts(head, full(body))));
     }
     let parts = parts(&exchange, reply);
+    if let Some(call) = &call {
+        call.read(Some(&reply.choices));
+    }
     settle(call, ended(reply, &parts));
     Ok(Seen::Read(Box::new(Observed { exchange, head, body, response, parts, _holding: holding })))
 }

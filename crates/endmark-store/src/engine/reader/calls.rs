@@ -52,6 +52,8 @@ pub struct UsageRow {
     pub sent_bytes: u64,
     /// Bytes of the answer's body; none if the process was killed.
     pub received_bytes: Option<u64>,
+    /// Bytes of the text in it, where the provider reported no tokens and the answer was read.
+    pub text_bytes: Option<u64>,
     /// From the beginning to the first byte of the answer's body, in milliseconds.
     pub first_byte_ms: Option<f64>,
     /// From the beginning to the end, in milliseconds.
@@ -61,7 +63,8 @@ pub struct UsageRow {
 const COLUMNS: &str = "SELECT request_id, call, purpose, session, credential, upstream, format, model, answered_model,
   streamed, mode, started_at, ended_at, http_status, ending, stop, verdict, cut_kind, prompt_tokens, output_tokens,
   cached_tokens, reasoning_tokens, total_tokens, sent_bytes, received_bytes, first_byte_ms, total_ms, w.tokens,
-  w.tokens_1h FROM usage LEFT JOIN usage_cache_writes w USING (request_id, call)";
+  w.tokens_1h, t.text_bytes FROM usage LEFT JOIN usage_cache_writes w USING (request_id, call)
+  LEFT JOIN usage_texts t USING (request_id, call)";
 
 impl Reader {
     /// The upstream calls of one request, in the order in which they were made.
@@ -151,6 +154,7 @@ fn usage_row(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
         },
         sent_bytes: natural(row.get(23)?),
         received_bytes: count(24)?,
+        text_bytes: count(29)?,
         first_byte_ms: row.get(25)?,
         total_ms: row.get(26)?,
     })

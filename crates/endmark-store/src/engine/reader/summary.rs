@@ -87,7 +87,7 @@ const DAYS: &str = "SELECT substr(started_at, 1, 10) AS day, upstream, model, co
 // A reply may have several cut parts: the worst outcome stands for it, as it does for the client.
 const CUTS: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), coalesce(r.outcome, 'interrupted') AS outcome,
     count(*),
-    sum(coalesce(u.prompt_tokens, u.sent_bytes / 4) + coalesce(u.output_tokens, u.received_bytes / 4, 0)),
+    sum(coalesce(u.prompt_tokens, u.sent_bytes / 4) + coalesce(u.output_tokens, t.text_bytes / 4, u.received_bytes / 4, 0)),
     count(*) FILTER (WHERE u.prompt_tokens IS NULL OR u.output_tokens IS NULL)
   FROM usage u LEFT JOIN (
     SELECT request_id, CASE max(CASE outcome WHEN 'exhausted' THEN 5 WHEN 'cut' THEN 4 WHEN 'interrupted' THEN 3
@@ -95,6 +95,7 @@ const CUTS: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), coales
       WHEN 5 THEN 'exhausted' WHEN 4 THEN 'cut' WHEN 3 THEN 'interrupted' WHEN 2 THEN 'cancelled'
       WHEN 1 THEN 'corrected' ELSE 'resumed' END AS outcome
     FROM recoveries GROUP BY request_id) r ON r.request_id = u.request_id
+  LEFT JOIN usage_texts t ON t.request_id = u.request_id AND t.call = u.call
   WHERE u.started_at >= ?1 AND u.verdict = 'cut'
   GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC, 1, 2, 3, 4";
 

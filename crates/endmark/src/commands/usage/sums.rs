@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use endmark_context::budget::BYTES_PER_TOKEN;
 use endmark_context::{Models, Moment, Tokens, dollars};
 use endmark_store::UsageRow;
 use serde::Serialize;
@@ -11,8 +12,8 @@ use super::arguments::UsageKey;
 use crate::answer::to_data;
 use crate::error::CommandError;
 
-/// Bytes that count as a token where the provider reported none.
-const BYTES_PER_TOKEN: u64 = 4;
+/// How a call ended whose process was killed.
+const INTERRUPTED: &str = "interrupted";
 
 /// Sums over calls.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -149,10 +150,12 @@ fn key(by: UsageKey, call: &UsageRow) -> String {
 fn tokens(call: &UsageRow) -> (Tokens, bool) {
     let reported = &call.tokens;
     if reported.prompt.is_none() && reported.output.is_none() {
-        let was_served = call.http_status.is_some_and(|status| (200..300).contains(&status));
+        // Of one whose gateway was killed nobody knows what came: its prompt went out.
+        let was_served =
+            call.http_status.is_some_and(|status| (200..300).contains(&status)) || call.ending == INTERRUPTED;
         let estimated = Tokens {
             prompt: call.sent_bytes.div_ceil(BYTES_PER_TOKEN),
-            completion: call.received_bytes.unwrap_or(0).div_ceil(BYTES_PER_TOKEN),
+            completion: call.text_bytes.or(call.received_bytes).unwrap_or(0).div_ceil(BYTES_PER_TOKEN),
             ..Tokens::default()
         };
         return (if was_served { estimated } else { Tokens::default() }, was_served);
