@@ -1,6 +1,6 @@
 """Whether the text alone decides what was meant. No stitcher is asked: the simple readings are enumerated.
 
-The rule, in words, is in docs/recovery.md. A *reading* is one way to join the first chunk and what the model meant as
+The rule, in words, is in bench/recovery/METHOD.md. A *reading* is one way to join the first chunk and what the model meant as
 the continuation: as it stands, without its repeated beginning, without its leading white space. In formats with a
 grammar only readings that are whole texts count. Which of them are plausible is said by PC-4: a short overlap is
 ordinary and not removed where the raw join is whole; a long one that is found nowhere else is.

@@ -5,7 +5,7 @@ examples:
   run.py --command "endmark stitch --batch"                    2,000 cases and the built-in peers
   run.py --command "./mine" --style fence --kind array --show 5  five failing cases of one style
   run.py --cases 12000 --seed 1 --seed 2 --command "./mine" --gate
-  run.py --command "./mine" --name mine --page docs/recovery.md  fills the tables of a page
+  run.py --command "./mine" --name mine --page bench/recovery/RESULTS.md  fills the tables of a page
   run.py --recorded --command "./mine"                         what real models wrote
   run.py --write cases.jsonl --cases 500                       the cases themselves, for another program
   run.py --invented                                            no file of this machine is read: same cases everywhere

@@ -1,4 +1,4 @@
-"""Whether a text decides: each rule of docs/recovery.md by an example."""
+"""Whether a text decides: each rule of bench/recovery/METHOD.md by an example."""
 
 import unittest
 
