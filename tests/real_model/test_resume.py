@@ -33,6 +33,7 @@ if __name__ == "__main__" and Path(sys.prefix).resolve() != (FOLDER / "venv").re
     os.execv(python, [str(python), *sys.argv])
 
 from conversation import Question, Reply, Speaker, call_questions, document_questions, text_questions  # noqa: E402
+import gateway  # noqa: E402
 from gateway import Gateway  # noqa: E402
 from oracle import (  # noqa: E402
     UNCUT_TOKENS,
@@ -288,7 +289,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="more cuts, every mode")
     parser.add_argument("--only", action="append", choices=SUBJECTS, help="only this subject; may be repeated")
+    parser.add_argument("--program", type=Path, help="the endmark to test, in place of the release build")
     arguments = parser.parse_args()
+    if arguments.program:
+        gateway.program = lambda: arguments.program.resolve()
     # A plain kill, too, stops what was started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     begun = time.monotonic()
