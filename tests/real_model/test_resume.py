@@ -303,8 +303,8 @@ def main() -> int:
             "prompt": {**upstream, "base_url": server.base_url, "prefill": "never"},
         }
         # A small model can talk without end; its continuation needs no more than the uncut reply may have.
-        with Gateway(FOLDER / "test", upstreams, {"mode": "auto", "continuation_tokens": UNCUT_TOKENS}) as gateway:
-            trial = Trial(server, gateway, arguments.full)
+        with Gateway(FOLDER / "test", upstreams, {"mode": "auto", "continuation_tokens": UNCUT_TOKENS}) as endmark:
+            trial = Trial(server, endmark, arguments.full)
             for subject in arguments.only or SUBJECTS:
                 started = time.monotonic()
                 SUBJECTS[subject](trial)
