@@ -62,6 +62,8 @@ pub enum Reason {
     Budget,
     /// The agent hung, or its tries change nothing.
     Stalled,
+    /// An attempt took longer than it may.
+    AttemptTime,
     /// The agent ended without an end of its work.
     AgentCrash,
     /// Somebody stopped the supervisor.
@@ -72,11 +74,12 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::ContextGuardFail,
         Self::ContextExhaustion,
         Self::Budget,
         Self::Stalled,
+        Self::AttemptTime,
         Self::AgentCrash,
         Self::Interrupted,
         Self::SupervisorLost,
@@ -89,6 +92,7 @@ impl Reason {
             Self::ContextExhaustion => "CONTEXT_EXHAUSTION",
             Self::Budget => "BUDGET",
             Self::Stalled => "STALLED",
+            Self::AttemptTime => "ATTEMPT_TIME",
             Self::AgentCrash => "AGENT_CRASH",
             Self::Interrupted => "INTERRUPTED",
             Self::SupervisorLost => "SUPERVISOR_LOST",
@@ -116,21 +120,24 @@ pub enum AttemptVerdict {
     ContextExhausted,
     /// It reached a limit on turns or money of its own.
     Budget,
-    /// It had to be stopped, since nothing came from it any more or it took too long.
+    /// It had to be stopped, since nothing came from it any more.
     Stuck,
+    /// It had to be stopped, since it took longer than an attempt may.
+    TimedOut,
     /// Its process or its stream broke off.
     Crashed,
 }
 
 impl AttemptVerdict {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Whole,
         Self::Truncated,
         Self::WrappedUp,
         Self::ContextExhausted,
         Self::Budget,
         Self::Stuck,
+        Self::TimedOut,
         Self::Crashed,
     ];
 
@@ -143,6 +150,7 @@ impl AttemptVerdict {
             Self::ContextExhausted => "context_exhausted",
             Self::Budget => "budget",
             Self::Stuck => "stuck",
+            Self::TimedOut => "timed_out",
             Self::Crashed => "crashed",
         }
     }
@@ -219,6 +227,7 @@ pub fn decide(facts: Facts) -> Decision {
         AttemptVerdict::ContextExhausted => Decision::Release(Reason::ContextExhaustion),
         AttemptVerdict::Budget => Decision::Release(Reason::Budget),
         AttemptVerdict::Stuck => once_more(facts, Reason::Stalled),
+        AttemptVerdict::TimedOut => once_more(facts, Reason::AttemptTime),
         AttemptVerdict::Crashed => once_more(facts, Reason::AgentCrash),
     }
 }
@@ -264,7 +273,9 @@ mod tests {
 
     #[test]
     fn the_table_is_the_requirement() {
-        use AttemptVerdict::{Budget, ContextExhausted, Crashed, Stuck, Truncated, Whole, WrappedUp};
+        use AttemptVerdict::{
+            Budget, ContextExhausted, Crashed, Stuck, TimedOut, Truncated, Whole, WrappedUp,
+        };
         use Decision::{Fail, Release, Retry, Succeed};
         let with = |verdict| Facts { verdict, ..FINE };
         let last = |facts: Facts| Facts { tries_left: 0, ..facts };
@@ -280,6 +291,8 @@ mod tests {
             (with(Budget), Release(Reason::Budget)),
             (with(Stuck), Retry(Reason::Stalled)),
             (last(with(Stuck)), Fail(Reason::Stalled)),
+            (with(TimedOut), Retry(Reason::AttemptTime)),
+            (last(with(TimedOut)), Fail(Reason::AttemptTime)),
             (with(Crashed), Retry(Reason::AgentCrash)),
             (last(with(Crashed)), Fail(Reason::AgentCrash)),
             (lacking(Whole), Retry(Reason::ContextGuardFail)),

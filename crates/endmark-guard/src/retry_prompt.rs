@@ -108,6 +108,7 @@ impl RetryPrompt<'_> {
             AttemptVerdict::ContextExhausted => "its context was full",
             AttemptVerdict::Budget => "it reached a limit on its turns or its cost",
             AttemptVerdict::Stuck => "it had to be stopped, since nothing came from it any more",
+            AttemptVerdict::TimedOut => "it had to be stopped, since it took longer than an attempt may",
             AttemptVerdict::Crashed => "it broke off",
         };
         let _ = writeln!(text, "\nWhat was done: in the last attempt {ended}.");

@@ -207,9 +207,10 @@ impl AgentStream {
             Some(StoppedFor::Silence) if !account.is_over => {
                 stuck("nothing came from the agent for longer than it may be silent; it was stopped")
             }
-            Some(StoppedFor::Time) if !account.is_over => {
-                stuck("the attempt took longer than it may; it was stopped")
-            }
+            Some(StoppedFor::Time) if !account.is_over => AttemptJudgement::new(
+                AttemptVerdict::TimedOut,
+                "the attempt took longer than it may; it was stopped",
+            ),
             Some(StoppedFor::Ceiling) if !account.is_over => AttemptJudgement::new(
                 AttemptVerdict::Budget,
                 "a ceiling of the run was reached; the agent was stopped",

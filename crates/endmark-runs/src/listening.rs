@@ -12,8 +12,8 @@ use crate::task::{Task, Watch};
 const BETWEEN_SHEETS: Duration = Duration::from_millis(500);
 
 /// A run under way: the machine, its sheet, and who is told.
-pub(crate) struct Scene<'a, 't> {
-    pub(crate) task: &'a Task<'t>,
+pub(crate) struct Scene<'a> {
+    pub(crate) task: &'a Task,
     pub(crate) run: Run,
     pub(crate) sheet: Sheet,
     pub(crate) desk: Option<Desk>,
@@ -21,7 +21,7 @@ pub(crate) struct Scene<'a, 't> {
     pub(crate) began: Instant,
 }
 
-impl Scene<'_, '_> {
+impl Scene<'_> {
     /// Hands an event to the machine; what follows is written down and reported.
     pub(crate) fn handle(&mut self, event: RunEvent) {
         let notices = self.run.handle(event);
@@ -48,8 +48,8 @@ impl Scene<'_, '_> {
 }
 
 /// Hears one attempt.
-pub(crate) struct Listening<'s, 'a, 't> {
-    pub(crate) scene: &'s mut Scene<'a, 't>,
+pub(crate) struct Listening<'s, 'a> {
+    pub(crate) scene: &'s mut Scene<'a>,
     pub(crate) stream: AgentStream,
     output: Option<Transcript>,
     errors: Option<Transcript>,
@@ -60,8 +60,8 @@ pub(crate) struct Listening<'s, 'a, 't> {
     last_usage: Usage,
 }
 
-impl<'s, 'a, 't> Listening<'s, 'a, 't> {
-    pub(crate) fn new(scene: &'s mut Scene<'a, 't>, stream: AgentStream) -> Self {
+impl<'s, 'a> Listening<'s, 'a> {
+    pub(crate) fn new(scene: &'s mut Scene<'a>, stream: AgentStream) -> Self {
         let [output, errors] = ["out", "err"].map(|ending| transcript(scene, ending));
         let last_usage = Usage::default();
         Self { scene, stream, output, errors, written: None, is_behind: false, last_usage }
@@ -99,7 +99,7 @@ impl<'s, 'a, 't> Listening<'s, 'a, 't> {
     }
 }
 
-impl Listener for Listening<'_, '_, '_> {
+impl Listener for Listening<'_, '_> {
     fn started(&mut self, process: Option<u32>) {
         self.scene.sheet.set_process(process);
         self.scene.handle(RunEvent::Started);
@@ -128,7 +128,7 @@ impl Listener for Listening<'_, '_, '_> {
 }
 
 /// The file for what this attempt prints. Without one the run goes on.
-fn transcript(scene: &mut Scene<'_, '_>, ending: &str) -> Option<Transcript> {
+fn transcript(scene: &mut Scene<'_>, ending: &str) -> Option<Transcript> {
     let folder = scene.task.transcripts.as_ref()?;
     let path = folder.join(format!("{}.{ending}", scene.run.attempt() + 1));
     match Transcript::create(&path, scene.task.transcript_bytes) {

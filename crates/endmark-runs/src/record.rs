@@ -1,9 +1,10 @@
 //! What is known of a run while it is supervised, and how it comes into the store.
 
 use std::ffi::OsStr;
+use std::time::SystemTime;
 
 use endmark_guard::{AttemptJudgement, Notice, Reason, Risk, Run, State};
-use endmark_store::{Recorder, RunEventRecord, RunRecord, StoreError};
+use endmark_store::{Recorder, RunEventRecord, RunRecord, StoreError, utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
@@ -14,10 +15,12 @@ use crate::task::{Task, Watch};
 #[derive(Debug, Clone)]
 pub(crate) struct Sheet {
     record: RunRecord,
+    /// When the run began, in UTC.
+    started_at: String,
 }
 
 impl Sheet {
-    pub(crate) fn new(task: &Task<'_>) -> Self {
+    pub(crate) fn new(task: &Task) -> Self {
         let words: Vec<String> =
             task.command.iter().map(|word| OsStr::to_string_lossy(word).into_owned()).collect();
         let record = RunRecord {
@@ -32,7 +35,7 @@ impl Sheet {
             max_attempts: task.limits.attempts.get(),
             ..RunRecord::default()
         };
-        Self { record }
+        Self { record, started_at: now() }
     }
 
     pub(crate) fn set_process(&mut self, process: Option<u32>) {
@@ -67,7 +70,16 @@ impl Sheet {
     }
 
     pub(crate) fn report(&self) -> AgentRun {
-        AgentRun::of_record(self.record.clone())
+        let at = now();
+        let run = AgentRun::of_record(self.record.clone());
+        let is_over = run.is_over();
+        AgentRun {
+            started_at: Some(self.started_at.clone()),
+            ended_at: Some(at.clone()).filter(|_| is_over),
+            updated_at: Some(at),
+            is_supervised: !is_over,
+            ..run
+        }
     }
 
     /// What happened, in words.
@@ -97,6 +109,7 @@ impl Sheet {
                         format!("{lacking} in `{}`, and no room or no try left", record.artifact)
                     }
                     Reason::Budget => "a ceiling is reached".to_owned(),
+                    Reason::AttemptTime => "it took longer than an attempt may".to_owned(),
                     Reason::Stalled => "nothing comes from the agent, or its tries change nothing".to_owned(),
                     Reason::AgentCrash => "the agent did not come to its own end".to_owned(),
                     Reason::Interrupted => "somebody stopped it".to_owned(),
@@ -110,7 +123,7 @@ impl Sheet {
         };
         RunEventReport {
             run: record.id.clone(),
-            at: None,
+            at: Some(now()),
             event: notice.name().to_owned(),
             attempt: record.attempt,
             state: record.state.clone(),
@@ -118,6 +131,12 @@ impl Sheet {
             message,
         }
     }
+}
+
+/// The moment, in UTC, as the store writes it.
+fn now() -> String {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    utc(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Writes sheets into the store in the order in which they come, while an agent is listened to.

@@ -51,7 +51,7 @@ pub struct AgentRun {
     pub evidence: Vec<String>,
     /// How many findings the artifact had when it was last judged.
     pub findings: Option<u64>,
-    /// When it began, in UTC; none before it is in the store.
+    /// When it began, in UTC.
     pub started_at: Option<String>,
     /// When it was last written, in UTC.
     pub updated_at: Option<String>,
@@ -68,7 +68,7 @@ pub struct AgentRun {
 pub struct RunEventReport {
     /// The run's id.
     pub run: String,
-    /// When, in UTC; none before it is in the store.
+    /// When, in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
     /// Its name, as `agent_run.started`.

@@ -37,7 +37,7 @@ pub struct RunOutcome {
 
 /// Supervises a run to its end. Where there is a recorder, it is in the store before its agent is started.
 pub async fn supervise(
-    task: &Task<'_>,
+    task: &Task,
     recorder: Option<Recorder>,
     watch: &mut dyn Watch,
     signals: &mut Signals,
@@ -101,7 +101,7 @@ struct Outcome {
 }
 
 /// Has the run written down, and makes room for what its agent prints.
-async fn enter(scene: &mut Scene<'_, '_>, recorder: Option<Recorder>) {
+async fn enter(scene: &mut Scene<'_>, recorder: Option<Recorder>) {
     if let Some(recorder) = recorder {
         let desk = Desk::open(recorder.clone());
         desk.put(&scene.sheet, &[]);
@@ -116,8 +116,8 @@ async fn enter(scene: &mut Scene<'_, '_>, recorder: Option<Recorder>) {
     }
 }
 
-fn first_session(task: &Task<'_>) -> Session {
-    if !can_choose(task.agent, task.command) {
+fn first_session(task: &Task) -> Session {
+    if !can_choose(task.agent, &task.command) {
         return Session::Fresh;
     }
     session_id().map_or(Session::Fresh, Session::Chosen)
@@ -161,10 +161,10 @@ impl Over {
 }
 
 /// Runs the agent once, and judges what it leaves.
-async fn attempt(scene: &mut Scene<'_, '_>, memory: &mut Memory, signals: &mut Signals) -> io::Result<Over> {
+async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signals) -> io::Result<Over> {
     let task = scene.task;
     let number = scene.run.attempt() + 1;
-    let call = Call::new(task.agent, task.command, &memory.session, memory.prompt.as_deref());
+    let call = Call::new(task.agent, &task.command, &memory.session, memory.prompt.as_deref());
     let (program, arguments) =
         call.words.split_first().ok_or_else(|| io::Error::other("there is no command"))?;
     let mut variables = vec![
@@ -236,7 +236,7 @@ fn input(text: Option<&str>) -> io::Result<Stdin> {
 }
 
 /// Tells the machine how an attempt ended.
-fn settle(scene: &mut Scene<'_, '_>, over: &Over) {
+fn settle(scene: &mut Scene<'_>, over: &Over) {
     scene.sheet.set_process(None);
     scene.sheet.set_session(over.stream.session());
     scene.sheet.set_judgement(&over.judged, over.seen.report.findings().len());
@@ -257,12 +257,12 @@ fn settle(scene: &mut Scene<'_, '_>, over: &Over) {
 
 impl Memory {
     /// Decides in which session the next attempt works, and what it is told.
-    fn prepare(&mut self, scene: &Scene<'_, '_>, over: &Over) {
+    fn prepare(&mut self, scene: &Scene<'_>, over: &Over) {
         let task = scene.task;
         // A session that could not be taken up is not taken up again.
         let is_lost =
             over.was_resumed && over.judged.verdict == AttemptVerdict::Crashed && !over.stream.has_events();
-        let goes_on = can_resume(task.agent, task.command) && !is_lost;
+        let goes_on = can_resume(task.agent, &task.command) && !is_lost;
         if let Some(session) = over.stream.session().filter(|_| goes_on) {
             self.session = Session::Resumed(session.to_owned());
             self.used = over.stream.session_usage();

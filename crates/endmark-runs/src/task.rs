@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use endmark_context::Models;
@@ -12,13 +13,13 @@ use crate::report::{AgentRun, RunEventReport};
 
 /// A run as it is asked for.
 #[derive(Debug)]
-pub struct Task<'a> {
+pub struct Task {
     /// Its id.
     pub id: String,
     /// The agent.
     pub agent: Agent,
     /// Its command; `{prompt}` stands for the prompt.
-    pub command: &'a [OsString],
+    pub command: Vec<OsString>,
     /// Where it works.
     pub folder: PathBuf,
     /// What it is to write.
@@ -34,7 +35,7 @@ pub struct Task<'a> {
     /// The model's limit, where the user says it.
     pub limit_tokens: Option<u64>,
     /// Models by name, for their limits.
-    pub models: &'a Models,
+    pub models: Arc<Models>,
     /// How long an attempt may say nothing.
     pub silence: Duration,
     /// How long an attempt may take.
@@ -49,7 +50,7 @@ pub struct Task<'a> {
     pub transcript_bytes: u64,
 }
 
-impl Task<'_> {
+impl Task {
     /// The agent that a command's program is known as; [`Agent::Plain`] for any other.
     pub fn agent_of(program: &OsString) -> Agent {
         agent_of(program)

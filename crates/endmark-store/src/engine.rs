@@ -25,6 +25,7 @@ pub(crate) use desk::Desk;
 pub(crate) use fault::Fault;
 pub use kept::{KeptOutput, OutputPiece};
 pub(crate) use migrate::known as known_schema;
+pub use moment::utc;
 pub use reader::{CutSummary, LogFilter, Reader, ResumeCost, UsageReport, UsageRow, UsageSummary};
 /// An open session of the engine. To the rest of the crate it is opaque: it is what the functions of this folder take.
 pub(crate) use rusqlite::Connection as Session;

@@ -260,7 +260,7 @@ fn what_was_stopped_is_stuck_unless_it_was_done() {
         r#"{"type":"result","subtype":"success","is_error":false,"result":"Done.","stop_reason":"end_turn"}"#;
     for (lines, end, expected) in [
         (&[][..], StoppedFor::Silence, AttemptVerdict::Stuck),
-        (&[], StoppedFor::Time, AttemptVerdict::Stuck),
+        (&[], StoppedFor::Time, AttemptVerdict::TimedOut),
         (&[], StoppedFor::Ceiling, AttemptVerdict::Budget),
         (&[done], StoppedFor::Lingering, AttemptVerdict::Whole),
         (&[done], StoppedFor::Silence, AttemptVerdict::Whole),

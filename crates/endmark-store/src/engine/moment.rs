@@ -3,7 +3,7 @@
 /// UTC with milliseconds, as `strftime('%Y-%m-%d %H:%M:%f', …)` writes it, from milliseconds since 1970.
 ///
 /// SQLite could do it in the statement, but reads its pattern anew for each row, in a tenth of the time that the row takes.
-pub(crate) fn utc(milliseconds: u64) -> String {
+pub fn utc(milliseconds: u64) -> String {
     let (seconds, millisecond) = (milliseconds / 1_000, milliseconds % 1_000);
     let (minutes, second) = (seconds / 60, seconds % 60);
     let (hours, minute) = (minutes / 60, minutes % 60);

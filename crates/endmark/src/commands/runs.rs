@@ -1,7 +1,7 @@
 //! `endmark runs`: supervised runs, as they stand, one in full, or live. (CG-6)
 
 pub(crate) mod arguments;
-mod table;
+pub(super) mod table;
 mod watch;
 
 use std::fmt::Write;

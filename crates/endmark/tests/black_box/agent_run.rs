@@ -26,7 +26,12 @@ pub(crate) fn place(name: &str, script: &str) -> Place {
 }
 
 fn supervise(place: &Place, options: &[&str], command: &[&str]) -> Run {
-    let mut arguments = vec!["run", "--json", "--template", "criteria.yaml", "--artifact", "report.md"];
+    let mut arguments = vec!["run", "--json"];
+    for usual in [["--template", "criteria.yaml"], ["--artifact", "report.md"]] {
+        if !options.contains(&usual[0]) {
+            arguments.extend(usual);
+        }
+    }
     arguments.extend(options);
     arguments.push("--");
     arguments.extend(command);
@@ -65,6 +70,8 @@ fn a_stub_is_finished_at_the_second_try() {
     assert_eq!(lines.len(), 4);
     assert_eq!(lines[1]["reason"], "CONTEXT_GUARD_FAIL");
     assert_eq!(lines[3]["agentRun"]["tokenUsage"]["total"], 0);
+    assert!(lines[0]["at"].is_string() && lines[0]["agentRun"]["endedAt"].is_null());
+    assert!(run_of(&envelope)["endedAt"].is_string());
     let listed = place.run(&["runs"]);
     assert!(listed.output.contains("succeeded") && listed.output.contains("2/3"), "{}", listed.output);
 }
@@ -128,7 +135,7 @@ fn one_that_ignores_the_request_to_end_is_ended() {
     let place = place("agent.sh", &script);
     let options = ["--attempt-time", "1s", "--grace", "1s", "--max-attempts", "1"];
     let envelope = supervise(&place, &options, &["./agent.sh"]).envelope();
-    assert_eq!(run_of(&envelope)["verdict"], "stuck");
+    assert_eq!(run_of(&envelope)["verdict"], "timed_out");
     let child = fs::read_to_string(place.path().join("child")).unwrap();
     assert!(!is_running(child.trim()), "process {child} is left");
 }
@@ -242,6 +249,19 @@ fn a_ceiling_on_money_ends_the_run() {
 }
 
 #[test]
+fn one_that_prints_without_end_has_the_word_of_the_limit_that_ended_it() {
+    let place = place("agent.sh", &format!("{WHOLE}yes\n"));
+    let options = ["--attempt-time", "1s", "--max-attempts", "1", "--events", "/dev/full"];
+    let envelope = supervise(&place, &options, &["./agent.sh"]).envelope();
+    let run = run_of(&envelope);
+    assert_eq!((&run["state"], &run["reason"]), (&"failed".into(), &"ATTEMPT_TIME".into()));
+    // Two events could not be written, which is said once.
+    let warnings = envelope["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0]["message"].as_str().unwrap().contains("`/dev/full`"), "{warnings:?}");
+}
+
+#[test]
 fn what_cannot_be_used_is_said_before_anything_is_started() {
     let place = place("agent.sh", "touch started\n").with_file("none.yaml", "");
     for (options, command, said) in [
@@ -253,6 +273,8 @@ fn what_cannot_be_used_is_said_before_anything_is_started() {
         (&["--agent", "claude"], &["./agent.sh"], "prints no events"),
         (&["--template", "none.yaml"], &["./agent.sh"], ""),
         (&["--events", "no/such/folder"], &["./agent.sh"], "cannot write events"),
+        (&["--artifact", "."], &["./agent.sh"], "is a folder"),
+        (&["--artifact", "no/report.md"], &["./agent.sh"], "a folder that is not there"),
     ] {
         let ran = supervise(&place, options, command);
         assert_eq!(ran.code, 2, "{options:?}: {}", ran.output);

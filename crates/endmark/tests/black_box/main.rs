@@ -4,6 +4,7 @@
 
 mod agent_run;
 mod agent_run_killed;
+mod agent_run_many;
 mod at_a_terminal;
 mod budget;
 mod canary;

@@ -114,6 +114,11 @@ fn wanted(context: &Context, arguments: &Install, kinds: &[HookKind]) -> Result<
     let program = env::current_exe().map_err(|error| CommandError::Bug(error.to_string()))?;
     let program = command::program(&program, context.environment.get("PATH"));
     let mut wanted = Vec::new();
+    if let Some(template) = arguments.held_to.template.as_deref().filter(|_| kinds.contains(&HookKind::Stop))
+    {
+        // A hook that cannot read it lets every agent go.
+        crate::commands::guard::of_template(context, template)?;
+    }
     for &kind in kinds {
         let command = command::of(&program, kind, arguments)?;
         let entry = |at: &At| Wanted { kind, at: *at, entry: arguments.agent.entry(*at, kind, &command) };

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use endmark_envelope::Limits;
 use endmark_guard::Agent;
+use serde::Deserialize;
 
 use crate::arguments::store::StoreArgument;
 
@@ -16,24 +17,26 @@ Examples:
     claude -p {prompt} --output-format stream-json --verbose --permission-mode acceptEdits
   endmark run --template report.yaml --artifact report.md --prompt 'Write report.md' -- codex exec --json {prompt}
   endmark run --template report.yaml --artifact report.md -- ./agent.sh        (reads what is missing on standard input)
+  endmark run --spec runs.toml --parallel 4
 
 The agent is started, its stream is read, and when it stops the artifact is judged. If that is not finished, the agent goes
 on in its session with what is missing; the words stand for {prompt} in the command, or else on standard input, and in
 ENDMARK_RETRY_PROMPT. What the agent says of itself, and its exit code, are never enough.
 Exit codes: 0 the artifact is finished; 1 the run was released with the artifact as it is; 2 the criteria or an option
-cannot be used, nothing was started; 3 the agent failed or could not be started; 129, 130 and 143 a signal ended it.";
+cannot be used, nothing was started; 3 the agent failed or could not be started; 129, 130 and 143 a signal ended it. Of
+several runs it is the worst.";
 
 /// The arguments of `run`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Run {
     /// Hold the artifact to this: a Markdown template with `successCriteria`, or criteria in YAML, TOML or JSON
-    #[arg(long, value_name = "TEMPLATE")]
+    #[arg(long, value_name = "TEMPLATE", required_unless_present = "spec")]
     #[limits(skip)]
-    pub(crate) template: PathBuf,
+    pub(crate) template: Option<PathBuf>,
     /// The file that the agent is to write
-    #[arg(long, value_name = "ARTIFACT")]
+    #[arg(long, value_name = "ARTIFACT", required_unless_present = "spec")]
     #[limits(skip)]
-    pub(crate) artifact: PathBuf,
+    pub(crate) artifact: Option<PathBuf>,
     /// Whose stream the command prints; by its program, if it is not said
     #[arg(long, value_name = "AGENT")]
     #[limits(skip)]
@@ -72,6 +75,13 @@ pub(crate) struct Run {
     /// How many tokens the model's context has, where neither the agent nor the table of models says so
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit_tokens: Option<u64>,
+    /// Start the runs of this TOML file: a table `[[run]]` for each, which takes what it does not say from these options
+    #[arg(long, value_name = "FILE")]
+    #[limits(skip)]
+    pub(crate) spec: Option<PathBuf>,
+    /// Have so many runs of the file under way at a time
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256), requires = "spec")]
+    pub(crate) parallel: u16,
     /// Append what happens to this file, as JSON Lines
     #[arg(long, value_name = "FILE")]
     #[limits(skip)]
@@ -83,13 +93,14 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) store: StoreArgument,
     /// The agent's command and its arguments, behind `--`; no shell is between
-    #[arg(value_name = "COMMAND", last = true, required = true)]
+    #[arg(value_name = "COMMAND", last = true, required_unless_present = "spec")]
     #[limits(skip)]
     pub(crate) command: Vec<OsString>,
 }
 
 /// An agent, as it is typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum AgentChoice {
     /// Claude Code
     Claude,

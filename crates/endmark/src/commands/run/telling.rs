@@ -5,16 +5,18 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use endmark_runs::{AgentRun, RunEventReport, Watch};
+use endmark_runs::{AgentRun, RunEventReport};
 use serde::Serialize;
 
 use crate::error::CommandError;
 use crate::terminal::{Paint, Terminal, in_one_line};
 
-/// Who watches a run that was started here.
+/// Who watches runs that were started here.
 pub(super) struct Telling {
     terminal: Terminal,
     events: Option<(PathBuf, File)>,
+    /// Whether an event could not be written; that is said once.
+    is_missing_events: bool,
     /// What was not as it should be.
     pub(super) warnings: Vec<String>,
 }
@@ -45,12 +47,11 @@ impl Telling {
                 Some((path.to_owned(), file))
             }
         };
-        Ok(Self { terminal, events, warnings: Vec::new() })
+        Ok(Self { terminal, events, is_missing_events: false, warnings: Vec::new() })
     }
-}
 
-impl Watch for Telling {
-    fn event(&mut self, run: &AgentRun, event: &RunEventReport) {
+    /// Something happened to the run, which people may have a name for.
+    pub(super) fn event(&mut self, name: Option<&str>, run: &AgentRun, event: &RunEventReport) {
         let paint = match event.event.as_str() {
             "agent_run.succeeded" => Paint::Good,
             "agent_run.started" => Paint::Strong,
@@ -58,8 +59,10 @@ impl Watch for Telling {
             _ => Paint::Doubt,
         };
         let reason = event.reason.as_ref().map(|reason| format!(" {reason}")).unwrap_or_default();
-        let name = self.terminal.errors.paint(paint, &event.event);
-        self.terminal.progress(&format!("{} {name}{reason}: {}", event.run, in_one_line(&event.message)));
+        let whose = name.map(|name| format!(" [{}]", in_one_line(name))).unwrap_or_default();
+        let what = self.terminal.errors.paint(paint, &event.event);
+        let message = in_one_line(&event.message);
+        self.terminal.progress(&format!("{}{whose} {what}{reason}: {message}", event.run));
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let at_ms = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);
         let Some((path, file)) = &mut self.events else { return };
@@ -67,13 +70,16 @@ impl Watch for Telling {
         let written = line
             .map_err(std::io::Error::other)
             .and_then(|line| file.write_all(format!("{line}\n").as_bytes()));
-        if let Err(error) = written {
-            let message = format!("an event is missing in `{}`: {error}", path.display());
+        if let Err(error) = written
+            && !std::mem::replace(&mut self.is_missing_events, true)
+        {
+            let message = format!("events are missing in `{}`: {error}", path.display());
             self.warn(&message);
         }
     }
 
-    fn warn(&mut self, message: &str) {
+    /// Something is not as it should be, and the runs go on all the same.
+    pub(super) fn warn(&mut self, message: &str) {
         self.terminal.warn(message);
         self.warnings.push(message.to_owned());
     }

@@ -10,7 +10,7 @@ const BAR: u64 = 10;
 const HEAD: &str = "run               state         try    context             tokens  reason";
 
 /// The head, and a line for each run; each is at most `width` signs wide, where a width is given.
-pub(super) fn lines(runs: &[AgentRun], painter: Painter, width: Option<usize>) -> Vec<String> {
+pub(in crate::commands) fn lines(runs: &[AgentRun], painter: Painter, width: Option<usize>) -> Vec<String> {
     let mut lines = vec![painter.paint(Paint::Faint, &clipped(HEAD, width))];
     lines.extend(runs.iter().map(|run| line(run, painter, width)));
     lines

@@ -53,7 +53,7 @@ fn a_hook_that_does_not_work_fails_with_the_reason() {
     assert_eq!(none.len(), 1);
     assert!(!none[0].1 && none[0].2.contains("no agent has a hook"), "{none:?}");
 
-    let place = place();
+    let place = place().with_file("gone.md", "---\nsuccessCriteria:\n  minLines: 3\n---\n");
     place.run(&[
         "hook",
         "install",
@@ -66,6 +66,7 @@ fn a_hook_that_does_not_work_fails_with_the_reason() {
         "--template",
         "gone.md",
     ]);
+    fs::remove_file(place.path().join("gone.md")).unwrap();
     let path = place.path().join(".claude/settings.json");
     let settings = fs::read_to_string(&path).unwrap();
     let program = env!("CARGO_BIN_EXE_endmark");

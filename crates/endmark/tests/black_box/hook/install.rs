@@ -34,6 +34,16 @@ const EVENTS: [(&str, [&str; 2]); 3] = [
 ];
 
 #[test]
+fn a_stop_hook_whose_criteria_cannot_be_read_is_not_installed() {
+    let place = with_settings("claude", "{}\n");
+    let install =
+        ["hook", "install", "--agent", "claude", "stop", "--artifact", "report.md", "--template", "none.md"];
+    let ran = place.run(&install);
+    assert_eq!((ran.code, text(&place, "claude").as_str()), (2, "{}\n"), "{}", ran.errors);
+    assert!(ran.errors.contains("none.md"), "{}", ran.errors);
+}
+
+#[test]
 fn what_is_installed_comes_out_again_byte_for_byte() {
     for (agent, [tool, stop]) in EVENTS {
         let others = format!(

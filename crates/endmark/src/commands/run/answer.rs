@@ -1,0 +1,167 @@
+//! What runs came to, for people and for programs.
+
+use std::fmt::Write;
+
+use endmark_envelope::ErrorBody;
+use endmark_guard::Finding;
+use endmark_runs::AgentRun;
+use serde::Serialize;
+
+use super::many::{AllOver, Over};
+use crate::answer::{Answer, to_data};
+use crate::commands::runs::table;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::terminal::{Paint, Painter, in_one_line};
+
+/// What `run` answers.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub(in crate::commands) enum Report {
+    /// Of a command that was typed.
+    One(Box<One>),
+    /// Of a file of runs.
+    #[serde(rename_all = "camelCase")]
+    All {
+        /// In the order of the file.
+        runs: Vec<Named>,
+        /// Runs that a signal kept from being started.
+        not_started: Vec<String>,
+    },
+}
+
+/// A run that is over.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub(in crate::commands) struct One {
+    agent_run: AgentRun,
+    /// What the artifact lacks.
+    findings: Vec<Finding>,
+    /// Where what the agent printed is kept.
+    output_folder: Option<String>,
+}
+
+/// One of a file.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::commands) struct Named {
+    /// As it is called in the file.
+    name: Option<String>,
+    #[serde(flatten)]
+    one: One,
+}
+
+/// How the process ends with a run.
+fn exit_of(over: &Over) -> Exit {
+    over.outcome.signal.and_then(exit_of_signal).unwrap_or(match over.outcome.run.state.as_str() {
+        "succeeded" => Exit::Success,
+        "released" => Exit::No,
+        _ => Exit::Upstream,
+    })
+}
+
+fn exit_of_signal(signal: i32) -> Option<Exit> {
+    match signal {
+        1 => Some(Exit::HungUp),
+        2 => Some(Exit::Interrupted),
+        15 => Some(Exit::Terminated),
+        _ => None,
+    }
+}
+
+/// The answer of one run.
+pub(super) fn of_one(painter: Painter, over: Over) -> Result<Answer, CommandError> {
+    let exit = exit_of(&over);
+    let run = &over.outcome.run;
+    let paint = match run.state.as_str() {
+        "succeeded" => Paint::Good,
+        "released" => Paint::Doubt,
+        _ => Paint::Bad,
+    };
+    let mut text = format!("{}: {}", run.id, painter.paint(paint, &run.state));
+    if let Some(reason) = &run.reason {
+        // Writing to a string cannot fail.
+        let _ = write!(text, " {reason}");
+    }
+    let _ = writeln!(text, " after {} of {} attempts", run.attempt, run.max_attempts);
+    add_findings(&mut text, &over);
+    let reason = run.reason.clone().unwrap_or_else(|| run.state.clone());
+    let transcripts = over.transcripts.as_ref().map(|folder| folder.display().to_string());
+    let (message, hint) = match &over.outcome.not_started {
+        Some(error) => {
+            (format!("the agent cannot be started: {error}"), "Check the command behind `--`.".to_owned())
+        }
+        None => (
+            format!("the artifact is not finished: {reason}"),
+            format!("What the agent printed is in `{}`.", transcripts.unwrap_or_default()),
+        ),
+    };
+    let answer = Answer::yes(to_data(&Report::One(Box::new(One::of(over))))?, text);
+    if exit == Exit::Success {
+        return Ok(answer);
+    }
+    Ok(answer.with_error(ErrorBody::new(reason.to_lowercase(), exit.code(), message).with_hint(hint)))
+}
+
+/// The answer of several: a table, what is lacking, and the worst exit.
+pub(super) fn of_all(painter: Painter, all: AllOver) -> Result<Answer, CommandError> {
+    let runs: Vec<AgentRun> = all.over.iter().map(|over| over.outcome.run.clone()).collect();
+    let mut text = table::lines(&runs, painter, None).join("\n") + "\n";
+    for over in &all.over {
+        add_findings(&mut text, over);
+        if let Some(error) = &over.outcome.not_started {
+            let command = over.outcome.run.command.first().map_or("", String::as_str);
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "  `{}` cannot be started: {error}", in_one_line(command));
+        }
+    }
+    let name = |run: &super::wish::Planned| {
+        run.name.clone().unwrap_or_else(|| run.task.artifact.display().to_string())
+    };
+    let not_started: Vec<String> = all.not_started.iter().map(name).collect();
+    for name in &not_started {
+        let _ = writeln!(text, "  {} was not started", in_one_line(name));
+    }
+    // A signal may come between two runs; then none of those that are over was ended by it.
+    let exits = all.over.iter().map(exit_of).chain(all.signal.and_then(exit_of_signal));
+    let exit = exits.max_by_key(|exit| exit.code()).unwrap_or(Exit::Success);
+    let count = all.over.len() + not_started.len();
+    let finished = all.over.iter().filter(|over| over.outcome.run.state == "succeeded").count();
+    let _ = writeln!(text, "{finished} of {count} runs succeeded");
+    let runs =
+        all.over.into_iter().map(|over| Named { name: over.name.clone(), one: One::of(over) }).collect();
+    let answer = Answer::yes(to_data(&Report::All { runs, not_started })?, text);
+    if exit == Exit::Success {
+        return Ok(answer);
+    }
+    let message = format!("{} of {count} runs did not succeed", count - finished);
+    let body = ErrorBody::new("runs_unfinished", exit.code(), message);
+    Ok(answer.with_error(body.with_hint("`endmark runs show ID` has everything about one.")))
+}
+
+impl One {
+    fn of(over: Over) -> Self {
+        Self {
+            agent_run: over.outcome.run,
+            findings: over.outcome.findings,
+            output_folder: over.transcripts.map(|folder| folder.display().to_string()),
+        }
+    }
+}
+
+fn add_findings(text: &mut String, over: &Over) {
+    for finding in &over.outcome.findings {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "  {}:{}:{} {}: {}",
+            in_one_line(&over.outcome.run.artifact),
+            finding.line,
+            finding.column,
+            finding.check.name(),
+            in_one_line(&finding.why)
+        );
+    }
+}

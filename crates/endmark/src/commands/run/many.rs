@@ -1,0 +1,92 @@
+//! Runs beside one another, each with the same ears for a signal.
+
+use std::cell::RefCell;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use endmark_process::Signals;
+use endmark_runs::{AgentRun, RunEventReport, RunOutcome, Watch, supervise};
+use endmark_store::Recorder;
+use tokio::task::{JoinSet, LocalSet};
+
+use super::telling::Telling;
+use super::wish::Planned;
+
+/// A run that is over.
+pub(super) struct Over {
+    pub(super) name: Option<String>,
+    pub(super) transcripts: Option<PathBuf>,
+    pub(super) outcome: RunOutcome,
+}
+
+/// What runs came to, in the order in which they were asked for.
+pub(super) struct AllOver {
+    pub(super) over: Vec<Over>,
+    /// Those that a signal kept from being started.
+    pub(super) not_started: Vec<Planned>,
+    /// The signal, if one came before all were over.
+    pub(super) signal: Option<i32>,
+}
+
+/// Supervises all of them, so many at a time. A signal ends those under way, and no other is started.
+pub(super) async fn supervise_all(
+    planned: Vec<Planned>,
+    at_once: NonZeroUsize,
+    recorder: &Recorder,
+    telling: &Rc<RefCell<Telling>>,
+) -> io::Result<AllOver> {
+    LocalSet::new()
+        .run_until(async {
+            let mut stopped = Signals::watch()?;
+            let mut signal = None;
+            let mut waiting = planned.into_iter().enumerate();
+            let mut under_way = JoinSet::new();
+            let mut over = Vec::new();
+            loop {
+                while signal.is_none() && under_way.len() < at_once.get() {
+                    let Some((index, run)) = waiting.next() else { break };
+                    let mut signals = Signals::watch()?;
+                    let recorder = recorder.clone();
+                    let mut told = Told { name: run.name.clone(), telling: Rc::clone(telling) };
+                    under_way.spawn_local(async move {
+                        let Planned { name, task } = run;
+                        let outcome =
+                            Box::pin(supervise(&task, Some(recorder), &mut told, &mut signals)).await;
+                        (index, Over { name, transcripts: task.transcripts, outcome })
+                    });
+                }
+                tokio::select! {
+                    ended = under_way.join_next() => match ended {
+                        Some(ended) => over.push(ended.map_err(io::Error::other)?),
+                        None => break,
+                    },
+                    came = stopped.next(), if signal.is_none() => signal = Some(came.as_raw()),
+                }
+            }
+            over.sort_by_key(|(index, _)| *index);
+            Ok(AllOver {
+                over: over.into_iter().map(|(_, over)| over).collect(),
+                not_started: waiting.map(|(_, run)| run).collect(),
+                signal,
+            })
+        })
+        .await
+}
+
+/// One of several that are told of in one place.
+struct Told {
+    name: Option<String>,
+    telling: Rc<RefCell<Telling>>,
+}
+
+impl Watch for Told {
+    fn event(&mut self, run: &AgentRun, event: &RunEventReport) {
+        self.telling.borrow_mut().event(self.name.as_deref(), run, event);
+    }
+
+    fn warn(&mut self, message: &str) {
+        self.telling.borrow_mut().warn(message);
+    }
+}

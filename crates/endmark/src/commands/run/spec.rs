@@ -1,0 +1,74 @@
+//! A file of runs: each of its tables is checked before any run is started.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::wish::{Planned, Shared, Wish};
+use crate::error::CommandError;
+use crate::input::Input;
+
+/// What stands in it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Spec {
+    /// What holds for each run that does not say it.
+    defaults: Wish,
+    run: Vec<Spanned<Wish>>,
+}
+
+/// The runs of a file; what they do not say is what was typed.
+pub(super) fn read(shared: &Shared<'_>, path: &Path, typed: &Wish) -> Result<Vec<Planned>, CommandError> {
+    let text = Input::open(Some(path), shared.context.terminal)?.text()?;
+    let spec: Spec = toml::from_str(&text).map_err(|error| {
+        let line = line_of(&text, error.span().map_or(0, |span| span.start));
+        let message = error.message().lines().collect::<Vec<_>>().join("; ");
+        CommandError::input(
+            "invalid_spec",
+            format!("{}:{line}: {message}", path.display()),
+            "A run is a table `[[run]]` with template, artifact and command; `[defaults]` has what they share.",
+        )
+    })?;
+    let given = spec.defaults.or(typed);
+    let mut planned = Vec::new();
+    let mut taken: HashMap<PathBuf, usize> = HashMap::new();
+    for wish in spec.run {
+        let line = line_of(&text, wish.span().start);
+        let here = |error| at_line(path, line, error);
+        let run = wish.into_inner().or(&given).check(shared).map_err(here)?;
+        let artifact = run.task.folder.join(&run.task.artifact);
+        if let Some(other) = taken.insert(artifact, line) {
+            let message = format!("the run of line {other} has the same artifact");
+            return Err(here(CommandError::input("usage", message, "Give each run an artifact of its own.")));
+        }
+        planned.push(run);
+    }
+    if planned.is_empty() {
+        let message = format!("`{}` has no run", path.display());
+        return Err(CommandError::input("invalid_spec", message, "Write a table `[[run]]` for each."));
+    }
+    Ok(planned)
+}
+
+/// The line of a byte, from 1.
+fn line_of(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// The error of the run that stands there.
+fn at_line(path: &Path, line: usize, error: CommandError) -> CommandError {
+    let place = format!("{}:{line}", path.display());
+    match error {
+        CommandError::Input { code, message, hint } => {
+            CommandError::Input { code, message: format!("{place}: {message}"), hint }
+        }
+        CommandError::Read { path, source } => CommandError::Input {
+            code: "unreadable",
+            message: format!("{place}: cannot read `{}`: {source}", path.display()),
+            hint: None,
+        },
+        other => other,
+    }
+}

@@ -1,0 +1,224 @@
+//! A run as it is asked for, typed or from a file of runs, and checked before anything is started.
+
+use std::ffi::OsString;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use endmark_context::Models;
+use endmark_guard::{Agent, RunLimits};
+use endmark_runs::{Task, missing_stream, run_id};
+use serde::{Deserialize, Deserializer};
+
+use super::arguments::{self, AgentChoice};
+use super::span;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::input::Input;
+
+/// How long an agent may go on behind its last event; opencode is known to hang there.
+const LAST_WORD: Duration = Duration::from_secs(5);
+/// How much of what an agent prints is kept for each attempt, in bytes.
+const TRANSCRIPT_BYTES: u64 = 64 << 20;
+
+/// What is said of a run. What is not said is taken from elsewhere.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Wish {
+    /// What people call it.
+    pub(super) name: Option<String>,
+    pub(super) template: Option<PathBuf>,
+    pub(super) artifact: Option<PathBuf>,
+    /// Where the agent works; the artifact is looked for from there.
+    pub(super) folder: Option<PathBuf>,
+    pub(super) agent: Option<AgentChoice>,
+    #[serde(deserialize_with = "words")]
+    pub(super) command: Option<Vec<OsString>>,
+    pub(super) prompt: Option<String>,
+    pub(super) prompt_file: Option<PathBuf>,
+    pub(super) max_attempts: Option<u32>,
+    pub(super) max_time: Option<String>,
+    pub(super) max_usd: Option<f64>,
+    pub(super) attempt_time: Option<String>,
+    pub(super) silence: Option<String>,
+    pub(super) grace: Option<String>,
+    pub(super) limit_tokens: Option<u64>,
+}
+
+fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<OsString>>, D::Error> {
+    let words = Vec::<String>::deserialize(deserializer)?;
+    Ok(Some(words.into_iter().map(OsString::from).collect()))
+}
+
+/// A run that can be started.
+pub(super) struct Planned {
+    pub(super) name: Option<String>,
+    pub(super) task: Task,
+}
+
+/// What runs that are asked for together share.
+pub(super) struct Shared<'a> {
+    pub(super) context: &'a Context,
+    pub(super) models: Arc<Models>,
+    /// Where what agents print is kept: a folder for each run in it, or the folder of the only one.
+    pub(super) transcripts: &'a dyn Fn(&str) -> PathBuf,
+}
+
+impl Wish {
+    /// What was typed.
+    pub(super) fn typed(arguments: &arguments::Run) -> Self {
+        Self {
+            name: None,
+            template: arguments.template.clone(),
+            artifact: arguments.artifact.clone(),
+            folder: None,
+            agent: arguments.agent,
+            command: Some(arguments.command.clone()).filter(|command| !command.is_empty()),
+            prompt: arguments.prompt.clone(),
+            prompt_file: arguments.prompt_file.clone(),
+            max_attempts: Some(arguments.max_attempts),
+            max_time: Some(arguments.max_time.clone()),
+            max_usd: arguments.max_usd,
+            attempt_time: Some(arguments.attempt_time.clone()),
+            silence: Some(arguments.silence.clone()),
+            grace: Some(arguments.grace.clone()),
+            limit_tokens: arguments.limit_tokens,
+        }
+    }
+
+    /// With what is said elsewhere, where nothing is said here.
+    pub(super) fn or(self, other: &Self) -> Self {
+        // Either of them is the prompt.
+        let has_prompt = self.prompt.is_some() || self.prompt_file.is_some();
+        let inherited =
+            if has_prompt { (None, None) } else { (other.prompt.clone(), other.prompt_file.clone()) };
+        Self {
+            name: self.name,
+            template: self.template.or_else(|| other.template.clone()),
+            artifact: self.artifact.or_else(|| other.artifact.clone()),
+            folder: self.folder.or_else(|| other.folder.clone()),
+            agent: self.agent.or(other.agent),
+            command: self.command.or_else(|| other.command.clone()),
+            prompt: self.prompt.or(inherited.0),
+            prompt_file: self.prompt_file.or(inherited.1),
+            max_attempts: self.max_attempts.or(other.max_attempts),
+            max_time: self.max_time.or_else(|| other.max_time.clone()),
+            max_usd: self.max_usd.or(other.max_usd),
+            attempt_time: self.attempt_time.or_else(|| other.attempt_time.clone()),
+            silence: self.silence.or_else(|| other.silence.clone()),
+            grace: self.grace.or_else(|| other.grace.clone()),
+            limit_tokens: self.limit_tokens.or(other.limit_tokens),
+        }
+    }
+
+    /// Checks all of it; answers what can be started.
+    pub(super) fn check(self, shared: &Shared<'_>) -> Result<Planned, CommandError> {
+        let context = shared.context;
+        let template = self.template.as_deref().ok_or_else(|| missing("template", "--template"))?;
+        let artifact = self.artifact.as_deref().ok_or_else(|| missing("artifact", "--artifact"))?;
+        let command = self.command.clone().filter(|command| !command.is_empty());
+        let command = command.ok_or_else(|| missing("command", "--"))?;
+        let guard = crate::commands::guard::of_template(context, template)?;
+        let agent = agent(self.agent, &command)?;
+        let prompt = self.prompt(context, &command)?;
+        let attempts = self.max_attempts.and_then(NonZeroU32::new).filter(|attempts| attempts.get() <= 1000);
+        let attempts = attempts.ok_or_else(|| {
+            CommandError::input("usage", "max_attempts is not in 1..=1000", "Write a number from 1 to 1000.")
+        })?;
+        let span =
+            |option, value: &Option<String>| span::seconds(option, value.as_deref().unwrap_or_default());
+        let limits = RunLimits {
+            attempts,
+            seconds: span("--max-time", &self.max_time)?,
+            nanodollars: self.max_usd.map(span::nanodollars).transpose()?,
+        };
+        let attempt_time = span("--attempt-time", &self.attempt_time)?;
+        let silence = span("--silence", &self.silence)?;
+        let grace = span("--grace", &self.grace)?;
+        let folder = std::env::current_dir().map_err(|error| super::of_system(&error))?;
+        let folder = self.folder.as_ref().map_or(folder.clone(), |inner| folder.join(inner));
+        check_places(&folder, artifact)?;
+        let id = run_id().map_err(|error| super::of_system(&error))?;
+        let transcripts = (shared.transcripts)(&id);
+        let task = Task {
+            id,
+            agent,
+            command,
+            folder,
+            artifact: artifact.to_owned(),
+            template: Some(template.display().to_string()),
+            guard,
+            prompt,
+            limits,
+            limit_tokens: self.limit_tokens,
+            models: Arc::clone(&shared.models),
+            silence: Duration::from_secs(silence.get()),
+            attempt_time: Duration::from_secs(attempt_time.get()),
+            last_word: LAST_WORD,
+            grace: Duration::from_secs(grace.get()),
+            transcripts: Some(transcripts),
+            transcript_bytes: TRANSCRIPT_BYTES,
+        };
+        Ok(Planned { name: self.name, task })
+    }
+
+    fn prompt(&self, context: &Context, command: &[OsString]) -> Result<Option<String>, CommandError> {
+        let prompt = match (&self.prompt, &self.prompt_file) {
+            (Some(_), Some(_)) => {
+                let message = "there are a prompt and a file with a prompt";
+                return Err(CommandError::input("usage", message, "Leave one of them out."));
+            }
+            (Some(prompt), None) => Some(prompt.clone()),
+            (None, Some(path)) => Some(Input::open(Some(path), context.terminal)?.text()?),
+            (None, None) => None,
+        };
+        let is_wanted =
+            command.iter().any(|word| word.to_str().is_some_and(|word| word.contains("{prompt}")));
+        if is_wanted && prompt.is_none() {
+            let message = "the command has a place for a prompt, and there is none";
+            return Err(CommandError::input("usage", message, "Give it with --prompt or --prompt-file."));
+        }
+        Ok(prompt)
+    }
+}
+
+fn missing(what: &str, option: &str) -> CommandError {
+    let hint = format!("Say it as `{what}` in the file, or for all of its runs with `{option}`.");
+    CommandError::input("usage", format!("no {what} is named"), hint)
+}
+
+/// An agent whose artifact cannot come about would be sent back until no try is left.
+fn check_places(folder: &Path, artifact: &Path) -> Result<(), CommandError> {
+    let refuse = |what: String, hint: &str| Err(CommandError::input("usage", what, hint));
+    if !folder.is_dir() {
+        return refuse(format!("`{}` is no folder", folder.display()), "Name a folder that is there.");
+    }
+    let path = folder.join(artifact);
+    if path.is_dir() || artifact.as_os_str().is_empty() {
+        return refuse(format!("the artifact `{}` is a folder", artifact.display()), "Name a file in it.");
+    }
+    match path.parent() {
+        Some(parent) if !parent.is_dir() => refuse(
+            format!("the artifact `{}` is to be in a folder that is not there", artifact.display()),
+            "Make the folder first, or check the path.",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// The agent that is named, or known by its program; it has to print what can be read.
+fn agent(named: Option<AgentChoice>, command: &[OsString]) -> Result<Agent, CommandError> {
+    let known = command.first().map_or(Agent::Plain, Task::agent_of);
+    let agent = named.map_or(known, Agent::from);
+    match missing_stream(agent, command) {
+        None => Ok(agent),
+        Some(words) => Err(CommandError::input(
+            "usage",
+            format!("the command of `{}` prints no events that could be read", agent.name()),
+            format!(
+                "Add `{words}` to it, or say `--agent plain`: then nothing but its end and the artifact counts."
+            ),
+        )),
+    }
+}
