@@ -48,6 +48,8 @@ pub(crate) struct Planned<'a> {
     pub(crate) call: u32,
     pub(crate) session: &'a str,
     pub(crate) credential: Option<&'a str>,
+    /// The budget of its key.
+    pub(crate) of_key: Option<Rule>,
     pub(crate) model: &'a str,
     pub(crate) format: &'static dyn WireFormat,
     pub(crate) body: &'a [u8],
@@ -67,9 +69,9 @@ impl Budgets {
         }
     }
 
-    /// Whether there is any budget.
-    pub(crate) fn are_any(&self) -> bool {
-        !self.settings.rules.is_empty()
+    /// Whether there is any budget for calls with a key that has this one.
+    pub(crate) fn are_any(&self, of_key: Option<Rule>) -> bool {
+        of_key.is_some() || !self.settings.rules.is_empty()
     }
 
     /// What tokens cost at the standard price of now, in nano-dollars; none for a model without a price.
@@ -79,11 +81,9 @@ impl Budgets {
         model.prices.cost(tokens, now(), None).map(|cost| cost.nano_usd)
     }
 
-    /// Learns from what a provider reports how many bytes of a session are a token.
+    /// Learns from what a provider reports how many bytes of a session are a token; of use where there is any budget.
     pub(crate) fn learn(&self, session: &str, sent_bytes: u64, prompt_tokens: u64) {
-        if self.are_any() {
-            self.calibrations.learn(session, sent_bytes, prompt_tokens);
-        }
+        self.calibrations.learn(session, sent_bytes, prompt_tokens);
     }
 
     /// Holds a call in every budget that it is counted in, before it is made.
@@ -93,7 +93,7 @@ impl Budgets {
         planned: Planned<'_>,
     ) -> Result<Reserved, NotAdmitted> {
         let mut reserved = Reserved::new(recorder.clone(), planned.request_id.to_owned(), planned.call);
-        if !self.are_any() {
+        if !self.are_any(planned.of_key) {
             reserved.keep();
             return Ok(reserved);
         }
@@ -162,8 +162,12 @@ impl Budgets {
             completion: output.min(CLOSING_OUTPUT_TOKENS),
             ..Tokens::default()
         };
-        let mut claims = Vec::with_capacity(self.settings.rules.len());
-        for rule in &self.settings.rules {
+        // What a key has of its own stands in the place of what all keys have, in the same unit.
+        let is_replaced =
+            |rule: &Rule| planned.of_key.is_some_and(|own| (own.scope, own.unit) == (rule.scope, rule.unit));
+        let of_all = self.settings.rules.iter().filter(|rule| !is_replaced(rule));
+        let mut claims = Vec::with_capacity(self.settings.rules.len() + 1);
+        for rule in of_all.chain(&planned.of_key) {
             let (amount, closing_amount) = match rule.unit {
                 Unit::Tokens => (both(&full), both(&closing)),
                 Unit::NanoUsd => {

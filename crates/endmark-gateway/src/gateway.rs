@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use endmark_store::Store;
 use endmark_wire::http1::{NotAllowable, Visitors};
-use http::HeaderValue;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Uri};
 use tokio_rustls::TlsAcceptor;
 
 use crate::admission::Held;
 use crate::budget::Budgets;
 use crate::faults::Faults;
+use crate::keys::{Keys, OwnKey};
 use crate::metrics::Metrics;
 use crate::recovery::{Capabilities, Schema, SchemaError};
+use crate::rescue::Refusal;
 use crate::scrub::Scrubber;
 use crate::settings::{Settings, Unfit, Upstream};
 use crate::shaping::Shaping;
@@ -32,6 +35,7 @@ pub struct Gateway {
     pub(crate) faults: Arc<Faults>,
     pub(crate) schemas: BTreeMap<String, Schema>,
     pub(crate) budgets: Arc<Budgets>,
+    pub(crate) keys: Keys,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) visitors: Visitors,
     pub(crate) tls: Option<TlsAcceptor>,
@@ -149,12 +153,37 @@ impl Gateway {
             scrubber: Arc::new(settings.scrubber()),
             schemas,
             budgets: Arc::new(Budgets::new(&settings)),
+            keys: Keys::default(),
             metrics: Arc::new(Metrics::new()),
             stopping: Arc::default(),
             shaping: Arc::default(),
             settings,
             store,
         })
+    }
+
+    /// The gateway's own key that a request has, if it has one.
+    ///
+    /// # Errors
+    /// [`Refusal`] where it lets nobody in, or none is there and one is required.
+    pub(crate) async fn own_key(
+        &self,
+        headers: &HeaderMap,
+        uri: &Uri,
+    ) -> Result<Option<Arc<OwnKey>>, Refusal> {
+        self.keys.of(&self.store, self.settings.require_key, headers, uri).await
+    }
+
+    /// Notes on the head of a request for one of the gateway's own pages who its client is. They require no key: each says by
+    /// itself to whom it answers.
+    ///
+    /// # Errors
+    /// [`Refusal`] where a key is there that lets nobody in.
+    pub(crate) async fn recognise(&self, head: &mut Parts) -> Result<(), Refusal> {
+        if let Some(key) = self.keys.of(&self.store, false, &head.headers, &head.uri).await? {
+            head.extensions.insert(key.identity());
+        }
+        Ok(())
     }
 
     /// The upstream of that name.

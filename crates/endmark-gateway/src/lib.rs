@@ -11,6 +11,7 @@ mod edge;
 mod exchange;
 mod faults;
 mod gateway;
+mod keys;
 mod ledger;
 mod metrics;
 mod pass_through;

@@ -21,7 +21,7 @@ pub(crate) async fn pass_through(
     request: Request<Incoming>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let (head, body) = request.into_parts();
-    let (body, changed) = change_passing(gateway, target, &head.headers, body).await?;
+    let (body, changed) = change_passing(gateway, target, &head, body).await?;
     let (body, _holding) = body.unchanged();
     if let Some(claim) = head.extensions.get::<Arc<Claim>>() {
         claim.take().await?;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use endmark_store::SECRETS_BEGIN;
 use endmark_wire::percent_decoded;
 
 /// Where clients of Google's interfaces have their credentials in a query, by the names of its system parameters
@@ -21,9 +22,16 @@ pub(crate) fn key_in(query: Option<&str>) -> Option<String> {
 
 /// A query without the credentials in it; none where nothing else is in it.
 pub(crate) fn without_credentials(query: &str) -> Option<String> {
-    let others: Vec<&str> =
-        query.split('&').filter(|pair| !CREDENTIALS.contains(&name_of(pair).as_ref())).collect();
+    let others: Vec<&str> = query
+        .split('&')
+        .filter(|pair| !CREDENTIALS.contains(&name_of(pair).as_ref()) && !holds_own_key(pair))
+        .collect();
     if others.is_empty() { None } else { Some(others.join("&")) }
+}
+
+/// Whether a key of the gateway's own stands in a parameter, whatever that is called.
+fn holds_own_key(pair: &str) -> bool {
+    percent_decoded(pair).contains(SECRETS_BEGIN)
 }
 
 /// The values in a query that may be secrets, as they stand there and as they are meant.
@@ -61,6 +69,7 @@ mod tests {
             assert_eq!(without_credentials(pair), None, "{pair}");
         }
         assert_eq!(without_credentials("access_token=S&oauth%5Ftoken=S"), None);
+        assert_eq!(without_credentials("a=b&other=em%5Fsk_1").as_deref(), Some("a=b"));
         assert_eq!(key_in(Some("monkey=x&keys=y&k%2565y=z")), None);
     }
 

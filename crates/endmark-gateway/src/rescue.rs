@@ -12,6 +12,7 @@ use crate::admission::NoPlace;
 use crate::body::{AnyBody, full};
 use crate::budget::NotAdmitted;
 use crate::coding::UNDERSTOOD;
+use crate::keys::refused::KeyRefused;
 use crate::settings::Upstream;
 use crate::upstream::{ReadError, UpstreamError};
 
@@ -105,6 +106,9 @@ pub(crate) enum Refusal {
          add `[upstreams.NAME]` without `for_models`, `for_headers` and `for_paths` to the configuration"
     )]
     NoConditionMet(String),
+    /// Its key does not admit it.
+    #[error("{0}")]
+    Key(KeyRefused),
     /// A budget does not admit it.
     #[error("{0}")]
     Budget(NotAdmitted),
@@ -160,6 +164,7 @@ impl Refusal {
             Self::BodyTooLong(_) | Self::UploadTooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyLost(_) | Self::HeadLate(_) | Self::GaveWay => StatusCode::REQUEST_TIMEOUT,
             Self::Stranger(_) => StatusCode::FORBIDDEN,
+            Self::Key(why) => why.status(),
             Self::Budget(NotAdmitted::StoreFails(_)) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Budget(_) => StatusCode::PAYMENT_REQUIRED,
             Self::Draining | Self::Interrupted | Self::NoPlace | Self::NoRoom(_) | Self::Store(_) => {
@@ -191,6 +196,7 @@ impl Refusal {
             Self::NoPlace | Self::NoRoom(_) => "endmark_overloaded",
             Self::TooManyRequests { .. } => "endmark_too_many_requests",
             Self::TookTooLong(_) => "endmark_took_too_long",
+            Self::Key(why) => why.kind(),
             Self::Budget(_) => "endmark_budget",
             Self::BodyTooLong(_) | Self::UploadTooLong(_) => "endmark_body_too_large",
             Self::BodyLost(_) => "endmark_body_lost",

@@ -136,11 +136,7 @@ pub(crate) fn find<'a>(
 /// The format that a request is in, be it one for a reply or another to the same provider: the first format where
 /// nothing tells.
 pub(crate) fn format_of(uri: &Uri, headers: &HeaderMap) -> &'static dyn WireFormat {
-    let path = match uri.path().strip_prefix("/u/") {
-        Some(named) => named.find('/').map_or("", |at| named.split_at(at).1),
-        None => uri.path(),
-    };
-    Meant::by(path, uri.query(), headers).format()
+    Meant::by(model::at_upstream(uri.path()), uri.query(), headers).format()
 }
 
 fn no_upstream(format: &dyn WireFormat) -> Refusal {

@@ -42,6 +42,7 @@ pub use stand_in::Unfit;
 pub use upstream::{Prefill, UnknownPrefill, Upstream};
 
 /// Everything that shapes the gateway's behaviour.
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the configuration")]
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Where it listens.
@@ -53,6 +54,8 @@ pub struct Settings {
     pub allowed_hosts: Vec<String>,
     /// Origins of pages that may send requests, beside the gateway's own; `*` allows all.
     pub allowed_origins: Vec<String>,
+    /// Whether nobody is let in without one of the gateway's own keys.
+    pub require_key: bool,
     /// The upstreams by name; never empty. A request is for the first one whose conditions it meets, else for the first
     /// without conditions that speaks its format.
     pub upstreams: Vec<Upstream>,
@@ -109,6 +112,7 @@ impl Default for Settings {
             tls: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            require_key: false,
             upstreams: Upstream::public(),
             resume: ResumeSettings::default(),
             correct: CorrectSettings::default(),

@@ -7,13 +7,15 @@ use std::sync::Arc;
 
 use endmark_recovery::Ending;
 use endmark_wire::format::{Found, WireFormat};
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use tracing::Instrument as _;
 
 use crate::body::{AnyBody, made, passing};
 use crate::exchange::Exchange;
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
+use crate::keys::refused::KeyRefused;
+use crate::keys::{Asked, OwnKey};
 use crate::pass_through::pass_through;
 use crate::reply::{ClientGone, ClientStream};
 use crate::request_body::Incoming;
@@ -30,16 +32,32 @@ use crate::upstream::of_another_body;
 /// Answers one request to an upstream; it speaks of errors as `format` does.
 pub(crate) async fn respond(
     gateway: Arc<Gateway>,
-    request: Request<AnyBody>,
+    mut request: Request<AnyBody>,
     format: &'static dyn WireFormat,
 ) -> Response<AnyBody> {
     let refuse = |refusal: Refusal| rescue::respond(&refusal, format);
-    let (model, request) = match route::named(&gateway, request).await {
+    // Before anything of the body is read.
+    let key = match gateway.own_key(request.headers(), request.uri()).await {
+        Ok(key) => key,
+        Err(refusal) => return refuse(refusal),
+    };
+    if let Some(key) = &key {
+        request.extensions_mut().insert(key.identity());
+        request.extensions_mut().insert(Arc::clone(key));
+    }
+    let has_to_name = key.as_ref().is_some_and(|key| key.is_for_some_models());
+    let (model, request) = match route::named(&gateway, request, has_to_name).await {
         Ok(named) => named,
         Err(refusal) => return refuse(refusal),
     };
     let model = model.as_deref();
-    let answered = match route::find(&gateway, request.method(), request.uri(), request.headers(), model) {
+    let route = route::find(&gateway, request.method(), request.uri(), request.headers(), model);
+    if let Some(key) = &key
+        && let Err(refused) = admitted(key, &route, request.method(), model)
+    {
+        return refuse(refused.into());
+    }
+    let answered = match route {
         Route::Reply(target, found) => {
             let rehearsal = Arc::new(gateway.faults.draw(format));
             let answered = match rehearsal.instead() {
@@ -54,6 +72,17 @@ pub(crate) async fn respond(
         Route::Unserved(refusal) => Err(refusal),
     };
     answered.unwrap_or_else(refuse)
+}
+
+/// Whether a client with this key may have what it asks for.
+fn admitted(key: &OwnKey, route: &Route<'_>, method: &Method, model: Option<&str>) -> Result<(), KeyRefused> {
+    let (target, is_for_a_reply) = match route {
+        Route::Reply(target, _) => (target, true),
+        Route::PassThrough(target) => (target, false),
+        Route::Unknown(_) | Route::Unserved(_) => return Ok(()),
+    };
+    let path = target.path_and_query.split('?').next().unwrap_or_default();
+    key.admits(target.upstream, model, &Asked { method, path, is_for_a_reply })
 }
 
 /// A request for a reply that can be read.

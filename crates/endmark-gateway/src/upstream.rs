@@ -14,7 +14,7 @@ pub use connector::{ClientError, Connector};
 pub use link::Link;
 
 pub(crate) use client::{Client, Read, ReadError, UpstreamError, read_up_to, read_whole};
-pub(crate) use credential::credential;
+pub(crate) use credential::{Recognised, credential};
 pub(crate) use destination::Destination;
 pub(crate) use headers::{
     CREDENTIALS, KEYS, for_fallback, for_upstream, from_upstream, is_event_stream, of_another_body,

@@ -8,6 +8,7 @@ mod connection;
 mod desk;
 mod fault;
 mod kept;
+pub(crate) mod keys;
 mod migrate;
 mod moment;
 mod moving_in;

@@ -29,6 +29,7 @@ mod engine;
 mod error;
 mod files;
 mod fingerprint;
+mod keys;
 mod late;
 mod ledger;
 mod location;
@@ -50,6 +51,7 @@ pub use engine::{
 };
 pub use error::StoreError;
 pub use fingerprint::sha256_hex;
+pub use keys::{Key, KeyBudget, KeyError, KeyOfSecret, KeySecret, KeyState, NewKey, SECRETS_BEGIN};
 pub use ledger::OpenCall;
 pub use location::{LocationError, StoreLocation};
 pub use outputs::{Handle, NewOutput, OutputDraft};

@@ -18,6 +18,7 @@ use crate::commands::count::arguments::Count;
 use crate::commands::findings::arguments::Findings;
 use crate::commands::guard::arguments as guard;
 use crate::commands::hook::arguments as hook;
+use crate::commands::keys::arguments::Keys;
 use crate::commands::read::arguments::Read;
 use crate::commands::run::arguments as run;
 use crate::commands::runs::arguments as runs;
@@ -273,6 +274,18 @@ Examples:
   endmark budget raise 0f3c9a… +50000
   endmark budget raise 0f3c9a… +2.50 --usd")]
     Budget(Budget),
+    /// Keys of the gateway's own: who may come in, for which models, with which budget
+    #[command(after_help = "\
+Examples:
+  endmark keys add alice --models 'gpt-5*' --models claude-sonnet-5 --budget-usd 20 --per month
+  endmark keys add ci --budget-tokens 2000000 --per day --until 2027-01-01
+  endmark keys list
+  endmark keys rotate alice --overlap 2d
+  endmark keys revoke alice
+
+A key is sent where its format has the provider's: the gateway puts the upstream's own in its place. With `require_key = true`
+nobody is let in without one. The secret is printed once, and only its hash is kept.")]
+    Keys(Keys),
     /// Count the tokens of a text or a conversation, and what sending it costs
     #[command(after_help = "\
 Examples:
@@ -336,6 +349,7 @@ impl Command {
                 Some(BudgetCommand::Raise(raise)) => raise.check_limits(),
                 None => arguments.store.check_limits(),
             },
+            Self::Keys(arguments) => arguments.command.check_limits(),
             Self::Log(arguments) => arguments.store.check_limits(),
             Self::Doctor(arguments) => arguments.check_limits(),
             Self::Findings(arguments) => arguments.check_limits(),

@@ -13,6 +13,7 @@ mod exec;
 pub(crate) mod findings;
 pub(crate) mod guard;
 pub(crate) mod hook;
+pub(crate) mod keys;
 pub(crate) mod log;
 mod man;
 pub(crate) mod read;
@@ -55,6 +56,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Report(arguments) => report::run(context, &arguments).map(Outcome::from),
         Command::Usage(arguments) => usage::run(context, &arguments).map(Outcome::from),
         Command::Budget(arguments) => budget::run(context, &arguments).map(Outcome::from),
+        Command::Keys(arguments) => keys::run(context, &arguments).map(Outcome::from),
         Command::Count(arguments) => count::run(context, &arguments).map(Outcome::from),
         Command::Config(arguments) => config::run(context, &arguments).map(Outcome::from),
         Command::Doctor(arguments) => doctor::run(context, &arguments).map(Outcome::from),

@@ -75,6 +75,7 @@ fn is_answered_on_signals(command: &Command) -> bool {
         | Command::Usage(_)
         | Command::Count(_)
         | Command::Budget(_)
+        | Command::Keys(_)
         | Command::Config(_)
         | Command::Doctor(_)
         | Command::Completions { .. }

@@ -31,6 +31,16 @@ fn a_window_depends_on_the_time_and_the_zone_alone() {
     assert_ne!(Period::Day.window(before, utc), Period::Day.window(after, utc));
     assert_eq!(Period::Day.window(before, utc), "2026-11-24");
     assert_eq!(Period::Ever.resets_at(before, utc), None);
+    for (moment, zone, window, resets) in [
+        ("2026-11-01 00:00", "UTC", "2026-11", "2026-12-01 00:00"),
+        ("2026-12-31 23:59", "UTC", "2026-12", "2027-01-01 00:00"),
+        ("2028-02-29 23:30", "+01:00", "2028-03", "2028-03-31 23:00"),
+    ] {
+        let zone: Zone = zone.parse().unwrap();
+        assert_eq!(Period::Month.window(at(moment), zone), window, "{moment} {zone}");
+        let resets = Some(at(resets).unix_seconds());
+        assert_eq!(Period::Month.resets_at(at(moment), zone), resets, "{moment} {zone}");
+    }
     for text in ["", "2", "+2:00", "+02:60", "+15:00", "02:00", "Europe/Berlin", "+0200"] {
         assert!(text.parse::<Zone>().is_err(), "{text}");
     }

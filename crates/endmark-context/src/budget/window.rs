@@ -18,6 +18,8 @@ pub enum Period {
     Ever,
     /// At midnight.
     Day,
+    /// At midnight, on the first day of a month.
+    Month,
 }
 
 /// A distance from UTC.
@@ -78,7 +80,33 @@ impl fmt::Display for Zone {
 }
 
 impl Period {
-    /// The name of the window that a moment is in: `ever`, or the day there as `YYYY-MM-DD`.
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Ever, Self::Day, Self::Month];
+
+    /// The literal in the table and in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ever => "ever",
+            Self::Day => "day",
+            Self::Month => "month",
+        }
+    }
+
+    /// The period that has windows of this name.
+    ///
+    /// ```
+    /// use endmark_context::budget::Period;
+    /// assert_eq!(["ever", "2026-11-24", "2026-11"].map(Period::of_window), [Period::Ever, Period::Day, Period::Month]);
+    /// ```
+    pub fn of_window(window: &str) -> Self {
+        match window.split('-').count() {
+            1 => Self::Ever,
+            2 => Self::Month,
+            _ => Self::Day,
+        }
+    }
+
+    /// The name of the window that a moment is in: `ever`, the day there as `YYYY-MM-DD`, or the month as `YYYY-MM`.
     ///
     /// ```
     /// use endmark_context::Moment;
@@ -92,18 +120,26 @@ impl Period {
         match self {
             Self::Ever => "ever".to_owned(),
             Self::Day => local(at, zone).day().to_string(),
+            Self::Month => {
+                let (year, month, _) = local(at, zone).day().parts();
+                format!("{year:04}-{month:02}")
+            }
         }
     }
 
     /// The first moment after the window that a moment is in, in seconds since 1970; none where it has no end.
     pub fn resets_at(self, at: Moment, zone: Zone) -> Option<u64> {
-        match self {
-            Self::Ever => None,
-            Self::Day => {
-                let midnight = (local(at, zone).unix_seconds() / SECONDS_PER_DAY + 1) * SECONDS_PER_DAY;
-                midnight.checked_add_signed(-zone.minutes_east * SECONDS_PER_MINUTE)
+        let today = local(at, zone).unix_seconds() / SECONDS_PER_DAY;
+        let first_day_after = match self {
+            Self::Ever => return None,
+            Self::Day => today + 1,
+            Self::Month => {
+                let is_later =
+                    |day: &u64| Moment::from_unix_seconds(day * SECONDS_PER_DAY).day().parts().2 == 1;
+                (today + 1..today + 32).find(is_later)?
             }
-        }
+        };
+        (first_day_after * SECONDS_PER_DAY).checked_add_signed(-zone.minutes_east * SECONDS_PER_MINUTE)
     }
 }
 

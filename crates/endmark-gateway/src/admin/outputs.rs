@@ -29,7 +29,7 @@ pub(super) async fn page(
     let unknown = || Refusal::NotFound(format!("no output of yours has the handle `{handle}`"));
     let handle = Handle::parse(handle).ok_or_else(unknown)?;
     let number = number(head.uri.query())?;
-    let owner = owner(credential(&head.headers).as_deref());
+    let owner = owner(credential(&head.headers, &head.extensions).as_deref());
     let read = move |reader: &endmark_store::Reader| {
         let output = reader.output(&handle, &owner)?;
         part(&output, &handle, number)

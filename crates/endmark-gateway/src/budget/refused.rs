@@ -33,8 +33,7 @@ pub(crate) enum NotAdmitted {
 impl NotAdmitted {
     pub(super) fn used_up(used_up: UsedUp, settings: &BudgetSettings, at: Moment) -> Self {
         let UsedUp { claim, account } = used_up;
-        let period = if claim.window == "ever" { Period::Ever } else { Period::Day };
-        let resets_at = period.resets_at(at, settings.zone);
+        let resets_at = Period::of_window(&claim.window).resets_at(at, settings.zone);
         Self::UsedUp { claim: Box::new(claim), account, resets_at }
     }
 
@@ -60,12 +59,16 @@ fn said(claim: &Claim, account: &Account, resets_at: Option<u64>) -> String {
     let whose = match claim.scope {
         Scope::Session => format!("of the session {}", claim.subject),
         Scope::Key if claim.subject.is_empty() => "of requests without a key".to_owned(),
-        Scope::Key => format!("of the key {}", claim.subject),
+        Scope::Key => format!("of the key {}", claim.subject.strip_prefix("key:").unwrap_or(&claim.subject)),
         Scope::Model => format!("of the model {}", claim.subject),
         Scope::All => "of all requests".to_owned(),
     };
     let unit = claim.unit;
-    let window = if claim.window == "ever" { String::new() } else { format!(" on {}", claim.window) };
+    let window = match Period::of_window(&claim.window) {
+        Period::Ever => String::new(),
+        Period::Day => format!(" on {}", claim.window),
+        Period::Month => format!(" in {}", claim.window),
+    };
     let next = match (claim.scope, resets_at) {
         (Scope::Session, _) => format!("`endmark budget raise {} +N` adds to it", claim.subject),
         (_, Some(at)) => {

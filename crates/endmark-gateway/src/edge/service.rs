@@ -93,7 +93,10 @@ async fn behind(
     format: &'static dyn WireFormat,
 ) -> Response<AnyBody> {
     if route::is_own(request.uri().path()) {
-        let (head, _) = request.into_parts();
+        let (mut head, _) = request.into_parts();
+        if let Err(refusal) = gateway.recognise(&mut head).await {
+            return rescue::respond(&refusal, format);
+        }
         let answered = admin::respond(&gateway, &head).await;
         return answered.unwrap_or_else(|refusal| rescue::respond(&refusal, format));
     }

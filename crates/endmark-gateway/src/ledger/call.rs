@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use endmark_context::budget::{Scope, Unit};
+use endmark_context::budget::{Rule, Scope, Unit};
 use endmark_recovery::{Ending, Judgement};
 use endmark_store::{CallSettled, CallStarted, OpenCall, Purpose, Recorder, Tokens};
 use endmark_wire::format::WireFormat;
@@ -31,6 +31,7 @@ pub(crate) struct Calls {
     request_id: String,
     session: String,
     credential: Option<String>,
+    key_budget: Option<Rule>,
     mode: Mode,
     format: &'static dyn WireFormat,
     made: AtomicU32,
@@ -50,8 +51,10 @@ pub(crate) struct Caller {
     pub(crate) request_id: String,
     /// The session's hash.
     pub(crate) session: String,
-    /// The hash of the client's credential, if it sent one.
+    /// The hash of the client's credential, if it sent one, or the name of its key.
     pub(crate) credential: Option<String>,
+    /// The budget of its key.
+    pub(crate) key_budget: Option<Rule>,
 }
 
 impl Calls {
@@ -74,6 +77,7 @@ impl Calls {
             request_id: caller.request_id,
             session: caller.session,
             credential: caller.credential,
+            key_budget: caller.key_budget,
             mode,
             format,
             made: AtomicU32::new(0),
@@ -103,7 +107,7 @@ impl Calls {
 
     /// Whether any budget concerns calls.
     pub(crate) fn have_budgets(&self) -> bool {
-        self.budgets.are_any()
+        self.budgets.are_any(self.key_budget)
     }
 
     /// Holds the first call in its budgets, before anything of it is made; answers how it is held.
@@ -124,6 +128,7 @@ impl Calls {
             call: self.numbered.fetch_add(1, Ordering::Relaxed) + 1,
             session: &self.session,
             credential: self.credential.as_deref(),
+            of_key: self.key_budget,
             model,
             format: self.format,
             body,
@@ -187,6 +192,7 @@ impl Calls {
             status: None,
             span,
             budgets: Arc::clone(&self.budgets),
+            is_held: self.have_budgets(),
             cost: Arc::clone(&self.cost),
         })
     }
@@ -212,6 +218,8 @@ pub(crate) struct Call {
     status: Option<StatusCode>,
     span: Span,
     budgets: Arc<Budgets>,
+    /// Whether any budget concerns it.
+    is_held: bool,
     cost: Arc<Cost>,
 }
 
@@ -266,7 +274,9 @@ impl Call {
         let nano_usd = open.started().and_then(|started| {
             let tokens = match &counted {
                 Some(tokens) => {
-                    self.budgets.learn(&started.session, started.sent_bytes, tokens.prompt);
+                    if self.is_held {
+                        self.budgets.learn(&started.session, started.sent_bytes, tokens.prompt);
+                    }
                     *tokens
                 }
                 None if self.status.is_some_and(|status| status.is_success()) => {

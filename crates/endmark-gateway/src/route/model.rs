@@ -13,17 +13,18 @@ use crate::request_body::Incoming;
 use crate::rescue::Refusal;
 
 /// The model that a request is for, and the request. Its body is read only where an upstream may be chosen by what
-/// stands in it.
+/// stands in it, or the model has to be known.
 pub(crate) async fn named(
     gateway: &Gateway,
     request: Request<AnyBody>,
+    has_to: bool,
 ) -> Result<(Option<String>, Request<Incoming>), Refusal> {
     let (head, body) = request.into_parts();
     let body = Incoming::Arriving(body);
-    if !counts(gateway, &head) {
+    if !has_to && !counts(gateway, &head) {
         return Ok((None, Request::from_parts(head, body)));
     }
-    if let Some(model) = model_in_path(head.uri.path()) {
+    if let Some(model) = model_in_path(at_upstream(head.uri.path())) {
         return Ok((Some(model), Request::from_parts(head, body)));
     }
     let limits = &gateway.settings.limits;
@@ -51,7 +52,12 @@ fn counts(gateway: &Gateway, head: &Parts) -> bool {
 
 /// Whether it is for a reply, which has to be read in any case.
 fn is_for_a_reply(head: &Parts) -> bool {
-    head.method == Method::POST && format::find(head.uri.path(), head.uri.query()).is_some()
+    head.method == Method::POST && format::find(at_upstream(head.uri.path()), head.uri.query()).is_some()
+}
+
+/// The path as the upstream sees it, where another stands before it that names one.
+pub(super) fn at_upstream(path: &str) -> &str {
+    path.strip_prefix("/u/").map_or(path, |named| named.find('/').map_or("", |at| named.split_at(at).1))
 }
 
 fn in_body(body: &Bytes) -> Option<String> {

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::admit::{Admitted, named};
 use crate::rescue::Refusal;
-use crate::upstream::{CREDENTIALS, credential};
+use crate::upstream::{CREDENTIALS, Recognised, credential};
 
 /// Characters of a session's hash: 64 bits are enough to keep sessions apart.
 const SESSION_DIGITS: usize = 16;
@@ -43,11 +43,12 @@ pub(crate) fn identify(admitted: Admitted) -> Result<Identified, Refusal> {
         None => admitted.request.view().assistant_turns.saturating_add(1),
     };
     let conversation = conversation(&admitted.request);
-    let session = session(headers, named(headers, "x-endmark-session")?, &conversation);
+    let recognised = admitted.client.extensions.get::<Recognised>();
+    let session = session(headers, recognised, named(headers, "x-endmark-session")?, &conversation);
     let task_id = named(headers, "x-endmark-task")?.map_or_else(|| session.clone(), str::to_owned);
     Ok(Identified {
         id: new_request_id(),
-        credential: credential(headers),
+        credential: credential(headers, &admitted.client.extensions),
         session,
         task_id,
         turn_number,
@@ -78,9 +79,14 @@ fn new_request_id() -> String {
 
 /// The session a request belongs to: the credential together with the client's own session id, else with
 /// the beginning of the conversation. Only the hash is kept.
-fn session(headers: &HeaderMap, named: Option<&str>, conversation: &str) -> String {
-    let credential =
-        CREDENTIALS.iter().find_map(|name| headers.get(*name)).map_or(&b""[..], HeaderValue::as_bytes);
+fn session(
+    headers: &HeaderMap,
+    recognised: Option<&Recognised>,
+    named: Option<&str>,
+    conversation: &str,
+) -> String {
+    let sent = || CREDENTIALS.iter().find_map(|name| headers.get(*name)).map(HeaderValue::as_bytes);
+    let credential = recognised.map(|own| own.0.as_bytes()).or_else(sent).unwrap_or_default();
     // The zero keeps a credential's end from passing for a session's beginning.
     let identity = [credential, &[0], named.unwrap_or(conversation).as_bytes()].concat();
     let mut digits = sha256_hex(&identity);
@@ -105,10 +111,18 @@ mod tests {
         let with_key = |key: &'static str| {
             HeaderMap::from_iter([(header::AUTHORIZATION, http::HeaderValue::from_static(key))])
         };
-        let one = session(&with_key("a"), None, "Hello");
-        assert_eq!(one, session(&with_key("a"), None, "Hello"));
-        assert_ne!(one, session(&with_key("b"), None, "Hello"));
-        assert_ne!(one, session(&with_key("a"), None, "Good day"));
-        assert_eq!(session(&with_key("a"), Some("s"), "x"), session(&with_key("a"), Some("s"), "y"));
+        let one = session(&with_key("a"), None, None, "Hello");
+        assert_eq!(one, session(&with_key("a"), None, None, "Hello"));
+        assert_ne!(one, session(&with_key("b"), None, None, "Hello"));
+        assert_ne!(one, session(&with_key("a"), None, None, "Good day"));
+        assert_eq!(
+            session(&with_key("a"), None, Some("s"), "x"),
+            session(&with_key("a"), None, Some("s"), "y")
+        );
+        let own = Recognised("key:a".into());
+        assert_eq!(
+            session(&with_key("a"), Some(&own), None, "x"),
+            session(&with_key("b"), Some(&own), None, "x")
+        );
     }
 }

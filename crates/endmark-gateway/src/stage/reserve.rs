@@ -10,6 +10,7 @@ use super::shape::Shaped;
 use crate::budget::{CLOSING_OUTPUT_TOKENS, CLOSING_WORDS};
 use crate::exchange::{BudgetTold, Exchange, ToolSchemas};
 use crate::gateway::Gateway;
+use crate::keys::OwnKey;
 use crate::ledger::{Caller, Calls, Ended, Watch};
 use crate::recovery::StorePatience;
 use crate::rescue::Refusal;
@@ -75,6 +76,7 @@ fn opened(shaped: Shaped) -> Box<Exchange> {
         request_id: identified.id.clone(),
         session: identified.session,
         credential: identified.credential,
+        key_budget: admitted.client.extensions.get::<Arc<OwnKey>>().and_then(|key| key.budget()),
     };
     Box::new(Exchange {
         calls: Calls::new(

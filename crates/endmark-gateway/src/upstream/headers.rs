@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use endmark_store::SECRETS_BEGIN;
 use endmark_wire::anthropic_messages::ANTHROPIC;
 use endmark_wire::format::WireFormat;
 use http::Uri;
@@ -69,6 +70,7 @@ const BEARER: Credential = ("authorization", "Bearer ");
 pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Option<Credential>) -> HeaderMap {
     let mut headers = end_to_end(client.clone());
     remove(&mut headers, |name| matches!(name, "host" | "expect") || name.starts_with(OWN));
+    without_own_keys(&mut headers);
     for (name, value) in &mut headers {
         if CREDENTIALS.contains(&name.as_str()) {
             // No formatter prints them, and HTTP/2 never keeps them in its table.
@@ -86,6 +88,20 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Opti
         headers.insert(HeaderName::from_static(name), value);
     }
     headers
+}
+
+/// Takes away what holds a key of the gateway's own where no provider has keys: it is nothing to an upstream.
+fn without_own_keys(headers: &mut HeaderMap) {
+    let begin = SECRETS_BEGIN.as_bytes();
+    let holds = |value: &HeaderValue| value.as_bytes().windows(begin.len()).any(|part| part == begin);
+    let holding: Vec<HeaderName> = headers
+        .iter()
+        .filter(|(name, value)| !CREDENTIALS.contains(&name.as_str()) && holds(value))
+        .map(|(name, _)| name.clone())
+        .collect();
+    for name in holding {
+        headers.remove(name);
+    }
 }
 
 /// The headers of a client's request as a fallback gets them: only those that say nothing of who the client is, and

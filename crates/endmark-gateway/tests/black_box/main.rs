@@ -39,6 +39,7 @@ mod metrics;
 mod no_end_made_up;
 mod old_clients;
 mod other_paths;
+mod own_keys;
 mod own_words;
 mod parallel_calls;
 mod responses;

@@ -339,6 +339,6 @@ impl Reader {
 }
 
 /// SQLite's integers are signed; no amount comes near their end.
-fn integer(value: u64) -> i64 {
+pub(super) fn integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

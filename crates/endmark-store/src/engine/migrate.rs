@@ -59,6 +59,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "usage texts",
         sql: include_str!("../../migrations/0012_usage_texts.sqlite.sql"),
     },
+    Migration { version: 13, name: "keys", sql: include_str!("../../migrations/0013_keys.sqlite.sql") },
 ];
 
 /// The newest migration this version knows.

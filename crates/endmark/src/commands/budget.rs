@@ -4,9 +4,9 @@ pub(crate) mod arguments;
 
 use std::fmt::Write as _;
 
-use endmark_context::budget::Unit;
+use endmark_context::budget::{Period, Rule, Scope, Unit};
 use endmark_context::{dollars, rate_from_dollars};
-use endmark_store::{BudgetRow, Reader, Store};
+use endmark_store::{BudgetRow, Key, KeyBudget, Reader, Store};
 use serde::Serialize;
 
 use self::arguments::{Budget, BudgetCommand, Raise};
@@ -57,7 +57,9 @@ pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, Comma
     let failed = |error| CommandError::of_store(&error);
     let reader = Reader::open(&effective.settings.store).map_err(failed)?;
     let rows = reader.budgets().map_err(failed)?;
-    let report = Report { rows: rows.iter().map(|row| Row::of(row, &effective)).collect() };
+    let rules = effective.settings.budget.for_gateway().rules;
+    let keys = reader.keys().map_err(failed)?;
+    let report = Report { rows: rows.iter().map(|row| Row::of(row, &rules, &keys)).collect() };
     let text = text(&report.rows);
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(configuration_warnings(&effective)))
 }
@@ -96,12 +98,16 @@ fn raised(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
 }
 
 impl Row {
-    fn of(row: &BudgetRow, effective: &Effective) -> Self {
-        let rules = effective.settings.budget.for_gateway().rules;
-        let rule = rules.iter().find(|rule| {
+    fn of(row: &BudgetRow, rules: &[Rule], keys: &[Key]) -> Self {
+        let of_key = keys
+            .iter()
+            .filter(|key| row.scope == Scope::Key.name() && row.subject == key.identity())
+            .filter_map(|key| key.budget.map(KeyBudget::rule));
+        let rules = of_key.chain(rules.iter().copied());
+        let rule = rules.into_iter().find(|rule| {
             rule.scope.name() == row.scope
                 && rule.unit.name() == row.unit
-                && (row.window == "ever") == (rule.period == endmark_context::budget::Period::Ever)
+                && Period::of_window(&row.window) == rule.period
         });
         Self {
             scope: row.scope.clone(),

@@ -9,8 +9,8 @@ use schemars::Schema;
 use serde_json::Value;
 
 use super::{
-    budget, cap, compact, completions, config, count, demo, detect, findings, guard, hook, log, man, read,
-    report, resume, run, runs, serve, setup, stitch, usage,
+    budget, cap, compact, completions, config, count, demo, detect, findings, guard, hook, keys, log, man,
+    read, report, resume, run, runs, serve, setup, stitch, usage,
 };
 use crate::checks;
 use crate::definition::definition;
@@ -45,6 +45,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("findings-result", schemars::schema_for!(ResultForm)),
         ("guard", of_answer::<guard::GuardReport<'_>>()),
         ("hook-install", of_answer::<hook::install::Report>()),
+        ("keys", of_answer::<keys::Report>()),
         ("log", of_answer::<log::Report<'_>>()),
         ("man", of_answer::<man::Report<'_>>()),
         ("read", of_answer::<read::Report<'_>>()),

@@ -18,6 +18,8 @@ pub(crate) const LISTEN: &str = "ENDMARK_LISTEN";
 pub(crate) const ALLOWED_HOSTS: &str = "ENDMARK_ALLOWED_HOSTS";
 /// Origins of pages that may send requests.
 pub(crate) const ALLOWED_ORIGINS: &str = "ENDMARK_ALLOWED_ORIGINS";
+/// Whether nobody is let in without one of the gateway's own keys.
+pub(crate) const REQUIRE_KEY: &str = "ENDMARK_REQUIRE_KEY";
 /// The listener's certificate.
 pub(crate) const TLS_CERTIFICATE: &str = "ENDMARK_TLS_CERTIFICATE";
 /// The certificate's key.

@@ -27,6 +27,7 @@ pub(crate) fn for_gateway(
         tls: tls(settings),
         allowed_hosts: settings.allowed_hosts.clone(),
         allowed_origins: settings.allowed_origins.clone(),
+        require_key: settings.require_key,
         upstreams,
         resume: gateway::ResumeSettings {
             mode: settings.resume.mode,

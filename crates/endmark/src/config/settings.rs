@@ -20,6 +20,8 @@ pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
+    /// Whether nobody is let in without one of the gateway's own keys.
+    pub(crate) require_key: bool,
     pub(crate) tls: Tls,
     pub(crate) store: StoreLocation,
     /// Certificate authorities that upstreams may be certified by, beside the system's.
@@ -267,6 +269,7 @@ impl Default for Settings {
             listen: gateway.listen,
             allowed_hosts: gateway.allowed_hosts,
             allowed_origins: gateway.allowed_origins,
+            require_key: gateway.require_key,
             tls: Tls::default(),
             store: StoreLocation::sqlite(super::SHOWN_STORE),
             ca_file: None,

@@ -24,6 +24,7 @@ mod formats;
 mod gemini;
 mod guard;
 mod hook;
+mod keys;
 mod killed;
 mod load;
 mod log;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use endmark_wire::format::FORMATS;
 use endmark_wire::request::{Address, Request};
-use http::HeaderMap;
+use http::request::Parts;
 
 use super::history::go_on;
 use crate::exchange::Changed;
@@ -19,9 +19,10 @@ use crate::upstream::credential;
 pub(crate) async fn change_passing(
     gateway: &Gateway,
     target: &Target<'_>,
-    headers: &HeaderMap,
+    head: &Parts,
     body: Incoming,
 ) -> Result<(Incoming, Changed), Refusal> {
+    let headers = &head.headers;
     let mut changed = Changed::default();
     let path = target.path_and_query.split('?').next().unwrap_or_default();
     let format = FORMATS.into_iter().find(|format| format.goes_on_in(path));
@@ -32,7 +33,7 @@ pub(crate) async fn change_passing(
     let limits = &gateway.settings.limits;
     let (mut body, holding) = body.read_as_far_as_possible(headers, limits, &gateway.held).await?;
     if let Ok(mut request) = Request::parse(format, &body.plain, &Address::default()) {
-        let credential = credential(headers);
+        let credential = credential(headers, &head.extensions);
         changed.goes_on_from = go_on(gateway, &target.upstream.name, credential.as_deref(), &mut request);
         if changed.is_any() {
             body = RequestBody { plain: Bytes::copy_from_slice(request.body()), encoded: None };

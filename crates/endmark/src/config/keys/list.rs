@@ -54,6 +54,12 @@ pub(crate) static KEYS: &[Key] = &[
         Place::Names(access!(allowed_origins), origin),
     ),
     key(
+        "require_key",
+        environment::REQUIRE_KEY,
+        "whether nobody is let in without one of the gateway's own keys (endmark keys)",
+        Place::Flag(access!(require_key)),
+    ),
+    key(
         "store",
         environment::STORE,
         "where recoveries are recorded: sqlite:PATH",

@@ -1,0 +1,197 @@
+//! The gateway's own keys (CX-7): who a client is by one of them, and what it may ask for.
+//!
+//! What a key is stands in the store, where `endmark keys` writes it while the gateway serves. It is looked up at most once a
+//! second for each secret, so that one that is revoked lets nobody in a second later.
+
+pub(crate) mod refused;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use endmark_context::budget::Rule;
+use endmark_store::{KeyOfSecret, KeyState, SECRETS_BEGIN, Store};
+use http::{HeaderMap, Method, Uri};
+use tokio::sync::Semaphore;
+
+use crate::rescue::Refusal;
+use crate::settings::{Pattern, Upstream};
+use crate::upstream::{CREDENTIALS, Recognised, secrets_in};
+use refused::KeyRefused;
+
+/// How long what is known of a secret is taken for true.
+const KNOWN_FOR: Duration = Duration::from_secs(1);
+
+/// Secrets that are known at once; when there are more, all are looked up anew.
+const MAX_KNOWN: usize = 4_096;
+
+/// Secrets that are looked up at once, whatever clients send.
+const LOOKED_UP_AT_ONCE: usize = 2;
+
+/// What is known of the secrets that clients sent lately.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    known: Mutex<HashMap<String, (Instant, Arc<OwnKey>)>>,
+    looking_up: Semaphore,
+}
+
+/// A key of the gateway's own that let a client in.
+#[derive(Debug)]
+pub(crate) struct OwnKey {
+    found: KeyOfSecret,
+    models: Vec<Pattern>,
+    identity: Arc<str>,
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Self { known: Mutex::default(), looking_up: Semaphore::new(LOOKED_UP_AT_ONCE) }
+    }
+}
+
+impl Keys {
+    /// The gateway's own key that a request has, wherever its format has keys; none where it has another one or none.
+    ///
+    /// # Errors
+    /// [`Refusal::Key`] where the key lets nobody in, or none is there and one is required; [`Refusal::Store`] where that
+    /// cannot be found out.
+    pub(crate) async fn of(
+        &self,
+        store: &Store,
+        is_required: bool,
+        headers: &HeaderMap,
+        uri: &Uri,
+    ) -> Result<Option<Arc<OwnKey>>, Refusal> {
+        let Some(secret) = secret_in(headers, uri) else {
+            return if is_required { Err(KeyRefused::Missing.into()) } else { Ok(None) };
+        };
+        let key = match self.known(&secret) {
+            Some(key) => key,
+            None => self.looked_up(store, &secret).await?,
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        match key.found.state(now) {
+            KeyState::Valid => Ok(Some(key)),
+            KeyState::Ended => Err(KeyRefused::Ended(key.found.key.name.clone()).into()),
+            KeyState::Revoked => Err(KeyRefused::Revoked(key.found.key.name.clone()).into()),
+        }
+    }
+
+    fn known(&self, secret: &str) -> Option<Arc<OwnKey>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, key) = known.get(secret)?;
+        (since.elapsed() < KNOWN_FOR).then(|| Arc::clone(key))
+    }
+
+    async fn looked_up(&self, store: &Store, secret: &str) -> Result<Arc<OwnKey>, Refusal> {
+        // It is never closed.
+        let _turn = self.looking_up.acquire().await.map_err(|_| Refusal::Draining)?;
+        // Another request may have asked for it meanwhile.
+        if let Some(key) = self.known(secret) {
+            return Ok(key);
+        }
+        let found = store.key_of(secret).await.map_err(|error| Refusal::Store(error.to_string()))?;
+        let key = Arc::new(OwnKey::new(found.ok_or(KeyRefused::Unknown)?));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX_KNOWN {
+            known.clear();
+        }
+        known.insert(secret.to_owned(), (Instant::now(), Arc::clone(&key)));
+        Ok(key)
+    }
+}
+
+impl OwnKey {
+    fn new(found: KeyOfSecret) -> Self {
+        let models = found.key.models.iter().filter_map(|model| model.parse().ok()).collect();
+        let identity = found.key.identity().into();
+        Self { found, models, identity }
+    }
+
+    /// Who its client is.
+    pub(crate) fn identity(&self) -> Recognised {
+        Recognised(Arc::clone(&self.identity))
+    }
+
+    /// What may be spent with it.
+    pub(crate) fn budget(&self) -> Option<Rule> {
+        self.found.key.budget.map(endmark_store::KeyBudget::rule)
+    }
+
+    /// Whether the model of a request has to be known before it may pass.
+    pub(crate) fn is_for_some_models(&self) -> bool {
+        !self.found.key.models.is_empty()
+    }
+
+    /// Whether a request for this model may go to this upstream, which has to have a key of its own: this one is nothing to
+    /// it.
+    ///
+    /// # Errors
+    /// [`KeyRefused`] where it may not.
+    pub(crate) fn admits(
+        &self,
+        upstream: &Upstream,
+        model: Option<&str>,
+        asked: &Asked<'_>,
+    ) -> Result<(), KeyRefused> {
+        let name = || self.found.key.name.clone();
+        if upstream.api_key.is_none() {
+            return Err(KeyRefused::NoUpstreamKey(upstream.name.clone()));
+        }
+        if asked.only_reads() {
+            return Ok(());
+        }
+        if self.is_for_some_models()
+            && !model.is_some_and(|model| self.models.iter().any(|of| of.matches(model)))
+        {
+            return Err(KeyRefused::Model {
+                name: name(),
+                model: model.map(str::to_owned),
+                models: self.found.key.models.join(", "),
+            });
+        }
+        if self.budget().is_some() && !asked.is_for_a_reply && !asked.only_counts() {
+            return Err(KeyRefused::Uncounted { name: name(), path: asked.path.to_owned() });
+        }
+        Ok(())
+    }
+}
+
+impl From<KeyRefused> for Refusal {
+    fn from(why: KeyRefused) -> Self {
+        Self::Key(why)
+    }
+}
+
+/// What a request is, for the question whether a key admits it.
+pub(crate) struct Asked<'a> {
+    pub(crate) method: &'a Method,
+    /// The path at the upstream.
+    pub(crate) path: &'a str,
+    /// Its reply is read, so that its cost is known.
+    pub(crate) is_for_a_reply: bool,
+}
+
+impl Asked<'_> {
+    /// It makes no model work.
+    fn only_reads(&self) -> bool {
+        matches!(*self.method, Method::GET | Method::HEAD | Method::OPTIONS | Method::DELETE)
+    }
+
+    /// It asks how many tokens there are, which costs nothing.
+    fn only_counts(&self) -> bool {
+        ["/count_tokens", ":countTokens", "/input_tokens"].iter().any(|end| self.path.ends_with(end))
+    }
+}
+
+/// The first secret of the gateway's own in a request.
+fn secret_in(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    let is_in = |value: &http::HeaderValue| {
+        value.as_bytes().windows(SECRETS_BEGIN.len()).any(|part| part == SECRETS_BEGIN.as_bytes())
+    };
+    // Most requests have none: nothing is taken apart for them.
+    if uri.query().is_none() && !CREDENTIALS.iter().flat_map(|name| headers.get_all(*name)).any(is_in) {
+        return None;
+    }
+    secrets_in(headers, uri).into_iter().find(|secret| secret.starts_with(SECRETS_BEGIN))
+}

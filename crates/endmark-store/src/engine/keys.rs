@@ -1,0 +1,129 @@
+//! The statements about keys. Of a secret they see its hash alone.
+
+use endmark_context::budget::{Period, Unit};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::budgets::integer;
+use super::outputs::now;
+use super::recoveries::natural;
+use crate::engine::{Fault, Reader};
+use crate::error::StoreError;
+use crate::keys::{Key, KeyBudget, KeyOfSecret, NewKey};
+
+/// Makes a key with one secret; answers whether its name was free.
+pub(crate) fn add(connection: &Connection, new: &NewKey, secret_sha256: &str) -> Result<bool, Fault> {
+    let added = connection
+        .prepare_cached(
+            "INSERT OR IGNORE INTO keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute(params![
+            new.name,
+            new.models.join("\n"),
+            new.budget.map(|budget| budget.unit.name()),
+            new.budget.map(|budget| budget.period.name()),
+            new.budget.map(|budget| integer(budget.limit)),
+            new.ends_at.map(integer),
+            now(),
+        ])?;
+    if added > 0 {
+        add_secret(connection, &new.name, secret_sha256)?;
+    }
+    Ok(added > 0)
+}
+
+fn add_secret(connection: &Connection, name: &str, secret_sha256: &str) -> Result<(), Fault> {
+    connection
+        .prepare_cached("INSERT INTO key_secrets (sha256, name) VALUES (?1, ?2)")?
+        .execute([secret_sha256, name])?;
+    Ok(())
+}
+
+/// Gives a key another secret; those that it has end after the overlap, if they do not end before. Answers whether there is
+/// such a key.
+pub(crate) fn rotate(
+    connection: &Connection,
+    name: &str,
+    secret_sha256: &str,
+    overlap_seconds: u64,
+) -> Result<bool, Fault> {
+    let is_there: bool = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM keys WHERE name = ?1 AND revoked_at IS NULL)")?
+        .query_row([name], |row| row.get(0))?;
+    if !is_there {
+        return Ok(false);
+    }
+    connection
+        .prepare_cached("DELETE FROM key_secrets WHERE name = ?1 AND ends_at <= ?2")?
+        .execute(params![name, now()])?;
+    connection
+        .prepare_cached("UPDATE key_secrets SET ends_at = min(coalesce(ends_at, ?2), ?2) WHERE name = ?1")?
+        .execute(params![name, now().saturating_add(integer(overlap_seconds))])?;
+    add_secret(connection, name, secret_sha256)?;
+    Ok(true)
+}
+
+/// Revokes a key; answers whether there is one that was not.
+pub(crate) fn revoke(connection: &Connection, name: &str) -> Result<bool, Fault> {
+    let revoked = connection
+        .prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL")?
+        .execute(params![name, now()])?;
+    Ok(revoked > 0)
+}
+
+const COLUMNS: &str =
+    "SELECT k.name, k.models, k.budget_unit, k.budget_period, k.budget_limit, k.ends_at, k.created_at,
+  k.revoked_at";
+
+impl Reader {
+    /// All keys, by name (CX-7).
+    pub fn keys(&self) -> Result<Vec<Key>, StoreError> {
+        let read = || {
+            self.connection()
+                .prepare(&format!("{COLUMNS} FROM keys k ORDER BY k.name"))?
+                .query_map([], key)?
+                .collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+
+    /// The key whose secret has this hash.
+    pub(crate) fn key_of_secret(&self, sha256: &str) -> Result<Option<KeyOfSecret>, StoreError> {
+        let read = || {
+            self.connection()
+                .prepare(&format!(
+                    "{COLUMNS}, s.ends_at FROM key_secrets s JOIN keys k USING (name) WHERE s.sha256 = ?1"
+                ))?
+                .query_row([sha256], |row| {
+                    let secret_ends_at = row.get::<_, Option<i64>>(8)?.map(natural);
+                    Ok(KeyOfSecret { key: key(row)?, secret_ends_at })
+                })
+                .optional()
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+}
+
+fn key(row: &Row<'_>) -> rusqlite::Result<Key> {
+    let models: String = row.get(1)?;
+    let (unit, period): (Option<String>, Option<String>) = (row.get(2)?, row.get(3)?);
+    let limit: Option<i64> = row.get(4)?;
+    let moment = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(natural));
+    let budget = limit.map(|limit| KeyBudget {
+        unit: if unit.as_deref() == Some(Unit::NanoUsd.name()) { Unit::NanoUsd } else { Unit::Tokens },
+        limit: natural(limit),
+        // The table has no other words; the longest window is the strictest.
+        period: Period::ALL
+            .into_iter()
+            .find(|known| period.as_deref() == Some(known.name()))
+            .unwrap_or(Period::Ever),
+    });
+    Ok(Key {
+        name: row.get(0)?,
+        models: models.lines().map(str::to_owned).collect(),
+        budget,
+        ends_at: moment(5)?,
+        created_at: natural(row.get(6)?),
+        revoked_at: moment(7)?,
+    })
+}

@@ -1,0 +1,203 @@
+//! `endmark keys`: who may come into the gateway, for which models, with which budget, and until when. (CX-7)
+
+pub(crate) mod arguments;
+mod typed;
+
+use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use endmark_context::Moment;
+use endmark_context::budget::{Period, Unit};
+use endmark_store::{Key, KeyError, KeyState, NewKey, Reader, Store};
+use serde::Serialize;
+
+use self::arguments::{Add, Keys, KeysCommand, Rotate};
+use crate::answer::{Answer, to_data};
+use crate::arguments::store::StoreArgument;
+use crate::config::Effective;
+use crate::context::{Context, configuration_warnings};
+use crate::error::CommandError;
+use crate::runtime;
+
+/// What it answers.
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::commands) struct Report {
+    /// All keys, by name.
+    keys: Vec<Row>,
+    /// The secret of a key that was made or rotated; it is not shown again.
+    secret: Option<String>,
+}
+
+/// One key.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Row {
+    /// Its name.
+    name: String,
+    /// `valid`, `ended` or `revoked`.
+    state: &'static str,
+    /// Patterns of the models that it is for; empty for all.
+    models: Vec<String>,
+    /// What may be spent with it; null for no budget of its own.
+    budget: Option<Budget>,
+    /// When it ends, in seconds since 1970; null for never.
+    ends_at: Option<u64>,
+    /// When it was made, in seconds since 1970.
+    created_at: u64,
+}
+
+/// What may be spent with a key.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Budget {
+    /// `tokens` or `nano_usd`.
+    unit: &'static str,
+    /// How much.
+    limit: u64,
+    /// `day`, `month` or `ever`.
+    per: &'static str,
+}
+
+/// Makes, shows, rotates or revokes keys.
+pub(crate) fn run(context: &Context, arguments: &Keys) -> Result<Answer, CommandError> {
+    match &arguments.command {
+        KeysCommand::Add(add) => added(context, add),
+        KeysCommand::List(list) => {
+            let effective = effective(context, &list.store)?;
+            let report = Report { keys: rows(&effective)?, secret: None };
+            let text = text(&report.keys);
+            answer(&effective, &report, text)
+        }
+        KeysCommand::Rotate(rotate) => rotated(context, rotate),
+        KeysCommand::Revoke(revoke) => {
+            let effective = effective(context, &revoke.store)?;
+            changed(&effective, async |store| store.revoke_key(&revoke.name).await)?;
+            let report = Report { keys: rows(&effective)?, secret: None };
+            answer(&effective, &report, format!("The key {} lets nobody in any more.\n", revoke.name))
+        }
+    }
+}
+
+fn added(context: &Context, add: &Add) -> Result<Answer, CommandError> {
+    let effective = effective(context, &add.store)?;
+    let new = NewKey {
+        name: add.name.clone(),
+        models: add.models.iter().map(|pattern| pattern.trim().to_owned()).collect(),
+        budget: typed::budget(add)?,
+        ends_at: add.until.as_deref().map(|until| typed::end(until, now())).transpose()?,
+    };
+    let secret = changed(&effective, async |store| store.add_key(new).await)?.reveal().to_owned();
+    let text = format!("{secret}\n");
+    let report = Report { keys: rows(&effective)?, secret: Some(secret) };
+    answer(&effective, &report, text)
+}
+
+fn rotated(context: &Context, rotate: &Rotate) -> Result<Answer, CommandError> {
+    let effective = effective(context, &rotate.store)?;
+    let overlap = typed::overlap(&rotate.overlap)?;
+    let secret = changed(&effective, async |store| store.rotate_key(&rotate.name, overlap).await)?;
+    let text = format!("{}\n", secret.reveal());
+    let report = Report { keys: rows(&effective)?, secret: Some(secret.reveal().to_owned()) };
+    answer(&effective, &report, text)
+}
+
+fn effective(context: &Context, store: &StoreArgument) -> Result<Effective, CommandError> {
+    context.configuration(store.overrides())
+}
+
+fn answer(effective: &Effective, report: &Report, text: String) -> Result<Answer, CommandError> {
+    Ok(Answer::yes(to_data(report)?, text).with_warnings(configuration_warnings(effective)))
+}
+
+/// Changes keys in the store.
+fn changed<T>(
+    effective: &Effective,
+    change: impl AsyncFnOnce(&Store) -> Result<T, KeyError>,
+) -> Result<T, CommandError> {
+    let failed = |error| CommandError::of_store(&error);
+    let done = runtime::block_on(async {
+        let store = Store::open(&effective.settings.store).map_err(failed)?;
+        let done = change(&store).await;
+        store.close().await;
+        Ok::<_, CommandError>(done)
+    })??;
+    done.map_err(|error| match error {
+        KeyError::Store(error) => CommandError::of_store(&error),
+        KeyError::NoRandomBytes(_) => CommandError::Bug(error.to_string()),
+        KeyError::Unknown(_) => {
+            CommandError::input("unknown_key", error.to_string(), "`endmark keys list` shows all of them.")
+        }
+        KeyError::Taken(_) => CommandError::input(
+            "key_exists",
+            error.to_string(),
+            "`endmark keys rotate` gives it a new secret.",
+        ),
+        KeyError::BadName(_) => {
+            CommandError::input("bad_name", error.to_string(), "As in `endmark keys add team-a`.")
+        }
+        KeyError::BadModel(_) => {
+            CommandError::input("bad_pattern", error.to_string(), "`*` stands for anything, as in `gpt-5*`.")
+        }
+    })
+}
+
+fn rows(effective: &Effective) -> Result<Vec<Row>, CommandError> {
+    let failed = |error| CommandError::of_store(&error);
+    let reader = Reader::open(&effective.settings.store).map_err(failed)?;
+    let now = now();
+    Ok(reader.keys().map_err(failed)?.into_iter().map(|key| Row::of(key, now)).collect())
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+impl Row {
+    fn of(key: Key, now: u64) -> Self {
+        let state = match key.state(now) {
+            KeyState::Valid => "valid",
+            KeyState::Ended => "ended",
+            KeyState::Revoked => "revoked",
+        };
+        let budget = key.budget.map(|budget| Budget {
+            unit: budget.unit.name(),
+            limit: budget.limit,
+            per: budget.period.name(),
+        });
+        Self {
+            name: key.name,
+            state,
+            models: key.models,
+            budget,
+            ends_at: key.ends_at,
+            created_at: key.created_at,
+        }
+    }
+}
+
+/// The same for people.
+fn text(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return "There are no keys. `endmark keys add NAME` makes one.\n".to_owned();
+    }
+    let mut text = String::new();
+    for row in rows {
+        let models = if row.models.is_empty() { "all models".to_owned() } else { row.models.join(", ") };
+        let budget = row.budget.as_ref().map_or_else(|| "no budget of its own".to_owned(), Budget::shown);
+        let end = row
+            .ends_at
+            .map_or_else(String::new, |at| format!("  until {}", Moment::from_unix_seconds(at).day()));
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}  {}  {models}  {budget}{end}", row.name, row.state);
+    }
+    text
+}
+
+impl Budget {
+    fn shown(&self) -> String {
+        let unit = if self.unit == Unit::NanoUsd.name() { Unit::NanoUsd } else { Unit::Tokens };
+        let amount = unit.shown(self.limit);
+        if self.per == Period::Ever.name() { amount } else { format!("{amount} a {}", self.per) }
+    }
+}

@@ -1,0 +1,53 @@
+//! Amounts and moments as they are typed.
+
+use endmark_context::budget::Unit;
+use endmark_context::{Day, Moment, rate_from_dollars};
+use endmark_store::KeyBudget;
+
+use super::arguments::Add;
+use crate::commands::report;
+use crate::error::CommandError;
+
+/// The budget that was typed; 0 is none.
+pub(super) fn budget(add: &Add) -> Result<Option<KeyBudget>, CommandError> {
+    let plain = |typed: &str| typed.replace(['_', ','], "");
+    let (typed, unit, limit) = match (&add.budget_tokens, &add.budget_usd) {
+        (Some(typed), _) => (typed, Unit::Tokens, plain(typed).parse().ok()),
+        (None, Some(typed)) => {
+            let dollars = plain(typed).parse().ok();
+            (typed, Unit::NanoUsd, dollars.and_then(|dollars| rate_from_dollars(dollars).ok()))
+        }
+        (None, None) => return Ok(None),
+    };
+    let limit: u64 = limit.ok_or_else(|| {
+        CommandError::input(
+            "bad_amount",
+            format!("`{typed}` is no budget"),
+            "Write tokens, as in `--budget-tokens 500000`, or dollars, as in `--budget-usd 2.50`; 0 is no budget.",
+        )
+    })?;
+    let budget = KeyBudget { unit, limit, period: add.per.period() };
+    Ok((limit > 0).then_some(budget))
+}
+
+/// When a key ends that was made now, in seconds since 1970.
+pub(super) fn end(typed: &str, now: u64) -> Result<u64, CommandError> {
+    let unusable = |why: &str| {
+        CommandError::input(
+            "bad_moment",
+            format!("`{typed}` {why}"),
+            "Write a day to come, as in `--until 2027-01-01`, or a number with m, h, d or w behind it, as in `--until 30d`.",
+        )
+    };
+    let ends_at = match Day::parse(typed) {
+        Some(_) => Moment::parse(&format!("{typed} 00:00")).map(Moment::unix_seconds),
+        None => report::seconds(typed).ok().and_then(|seconds| now.checked_add(seconds)),
+    };
+    let ends_at = ends_at.ok_or_else(|| unusable("is no day and no span of time"))?;
+    if ends_at <= now { Err(unusable("is over")) } else { Ok(ends_at) }
+}
+
+/// For how long an old secret goes on, in seconds.
+pub(super) fn overlap(typed: &str) -> Result<u64, CommandError> {
+    if typed == "0" { Ok(0) } else { report::seconds(typed) }
+}

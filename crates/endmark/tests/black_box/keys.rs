@@ -1,0 +1,109 @@
+//! `endmark keys`, beside a gateway that is served. (CX-7)
+
+use serde_json::{Value, json};
+use testkit::{Request, ScriptedModel, Upstream};
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+
+async fn ask(served: &Served, secret: &str) -> u16 {
+    let body = json!({"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "Count."}]});
+    let sent = Request::post(served.address, "/v1/chat/completions");
+    sent.header("authorization", &format!("Bearer {secret}")).json(&body).send().await.read().await.status
+}
+
+#[test]
+fn keys_are_made_rotated_and_revoked_while_the_gateway_serves() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
+        let configuration = format!(
+            "require_key = true\n[upstreams.local]\nbase_url = \"{}\"\napi_key = \"sk-own\"\n",
+            upstream.base_url()
+        );
+        let place = Place::new().with_file("endmark.toml", configuration);
+        let served = Served::start(&place, &[]);
+        assert_eq!(ask(&served, "sk-of-a-provider").await, 401);
+        let made = place.run(&[
+            "keys",
+            "add",
+            "alice",
+            "--models",
+            "m",
+            "--budget-usd",
+            "2.50",
+            "--per",
+            "month",
+            "--until",
+            "30d",
+        ]);
+        assert_eq!(made.code, 0, "{}", made.errors);
+        let secret = made.output.trim_end().to_owned();
+        assert!(secret.starts_with("em_sk_") && !secret.contains(char::is_whitespace), "{secret}");
+        // There is no price for `m`, and a budget in dollars: it is let in, and refused for that.
+        assert_eq!(ask(&served, &secret).await, 402);
+        let made = place.run(&["keys", "add", "bob", "--budget-tokens", "2_000_000", "--json"]).envelope();
+        let bob = made["data"]["secret"].as_str().unwrap().to_owned();
+        assert_eq!(ask(&served, &bob).await, 200);
+
+        let listed = place.run(&["keys", "list", "--json"]).envelope();
+        assert_eq!(listed["data"]["secret"], Value::Null);
+        let alice = &listed["data"]["keys"][0];
+        assert_eq!(
+            (&alice["name"], &alice["state"], &alice["models"]),
+            (&json!("alice"), &json!("valid"), &json!(["m"]))
+        );
+        assert_eq!(alice["budget"], json!({"unit": "nano_usd", "limit": 2_500_000_000_u64, "per": "month"}));
+        assert!(!listed.to_string().contains("em_sk_"), "{listed}");
+        let budgets = place.run(&["budget", "--json"]).envelope();
+        let row = &budgets["data"]["rows"][0];
+        assert_eq!((&row["subject"], &row["limit"]), (&json!("key:bob"), &json!(2_000_000)), "{budgets}");
+
+        let rotated = place.run(&["keys", "rotate", "bob", "--overlap", "2d"]);
+        assert_eq!(ask(&served, rotated.output.trim_end()).await, 200, "{}", rotated.errors);
+        assert_eq!(ask(&served, &bob).await, 200, "for two days");
+        assert_eq!(place.run(&["keys", "revoke", "bob"]).code, 0);
+        let mut status = 200;
+        for _ in 0..200 {
+            status = ask(&served, &bob).await;
+            if status != 200 {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+        }
+        assert_eq!(status, 401, "a second later");
+        let (code, said) = served.end("-TERM");
+        assert_eq!(code, Some(0));
+        assert!(![&secret, &bob].iter().any(|secret| said.contains(&secret["em_sk_".len()..])), "{said}");
+        let usage = place.run(&["usage", "--by", "key", "--json"]).envelope();
+        assert_eq!(usage["data"]["rows"][0]["key"], "key:bob", "{usage}");
+    });
+}
+
+#[test]
+fn what_cannot_be_a_key_is_an_error_that_says_what_can() {
+    let place = Place::new();
+    assert_eq!(place.run(&["keys", "add", "a"]).code, 0);
+    for (arguments, said) in [
+        (&["add", "a"][..], "already"),
+        (&["add", "a b"], "letters, digits"),
+        (&["add", "b", "--models", " "], "no model's name"),
+        (&["add", "b", "--budget-tokens", "-5"], "is no budget"),
+        (&["add", "b", "--budget-usd", "-0.5"], "is no budget"),
+        (&["add", "b", "--budget-usd", "much"], "is no budget"),
+        (&["add", "b", "--until", "2020-01-01"], "is over"),
+        (&["add", "b", "--until", "2027-02-30"], "no day"),
+        (&["add", "b", "--per", "year"], "possible values"),
+        (&["rotate", "nobody"], "there is no key `nobody`"),
+        (&["rotate", "a", "--overlap", "soon"], "span"),
+        (&["revoke", "nobody"], "there is no key `nobody`"),
+    ] {
+        let typed: Vec<&str> = ["keys"].into_iter().chain(arguments.iter().copied()).collect();
+        let run = place.run(&typed);
+        assert_eq!(run.code, 2, "{arguments:?}: {}{}", run.output, run.errors);
+        assert!(run.errors.contains(said), "{arguments:?}: {}", run.errors);
+    }
+    let made = place.run(&["keys", "add", "free", "--budget-tokens", "0"]);
+    assert_eq!(made.code, 0, "0 is no budget: {}", made.errors);
+    let listed = place.run(&["keys", "list"]).output;
+    assert!(listed.contains("free  valid  all models  no budget of its own"), "{listed}");
+}
