@@ -9,6 +9,9 @@ mod window;
 pub use account::{Account, BYTES_PER_TOKEN, Level, charged_tokens};
 pub use window::{Period, Zone, ZoneError};
 
+/// The most tokens of output that the closing call of a session may have.
+pub const CLOSING_OUTPUT_TOKENS: u64 = 1_024;
+
 /// Whose spending is counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {

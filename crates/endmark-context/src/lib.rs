@@ -5,12 +5,14 @@ pub mod cap;
 pub mod compact;
 pub mod conversation;
 pub mod count;
+mod meter;
 mod models;
 mod moment;
 mod price;
 pub mod read;
 mod tokens;
 
+pub use meter::{Admitted, AfterCall, BeforeCall, CallCost, Meter, NotAdmitted, SessionUsage};
 pub use models::{Model, Models, ModelsError, Source};
 pub use moment::{Day, Moment};
 pub use price::{Cost, PriceEntry, PriceError, Prices, Rate, Rates, Span, dollars, rate_from_dollars};

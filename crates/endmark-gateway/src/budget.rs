@@ -10,6 +10,7 @@ mod reserved;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub(crate) use endmark_context::budget::CLOSING_OUTPUT_TOKENS;
 use endmark_context::budget::{Rule, Scope, Unit};
 use endmark_context::{Models, Moment, Tokens};
 use endmark_store::{Claim, Held, Hold, Recorder};
@@ -20,9 +21,6 @@ pub(crate) use reserved::Reserved;
 
 use crate::settings::{BudgetSettings, Settings};
 use estimate::Calibrations;
-
-/// The most tokens of output that the closing call of a session may have.
-pub(crate) const CLOSING_OUTPUT_TOKENS: u64 = 1_024;
 
 /// What the agent is asked for with it.
 pub(crate) const CLOSING_WORDS: &str = "The budget of this session is used up, and this is its last reply. Summarise your \

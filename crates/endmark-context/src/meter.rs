@@ -1,0 +1,265 @@
+//! A meter around a program's own calls of models (CX-6, CX-7): [`Meter::before_call`] and [`Meter::after_call`].
+
+use crate::budget::{Account, CLOSING_OUTPUT_TOKENS, Level, Unit, charged_tokens};
+use crate::models::Models;
+use crate::moment::Moment;
+use crate::tokens::Tokens;
+
+/// What one session may spend, and what it did spend. It knows no clock and makes no call: it is asked before each, and
+/// receives the outcome after it. Calls may be under way at once; what they hold counts as spent.
+///
+/// ```
+/// use endmark_context::{AfterCall, BeforeCall, Meter, Models, Moment, Tokens, dollars};
+///
+/// let mut meter = Meter::new(Models::builtin()).with_tokens(10_000);
+/// let at = Moment::parse("2026-11-24 12:00").unwrap();
+/// let before = BeforeCall { model: "gpt-5", prompt_tokens: 900, max_output_tokens: 500, sent_bytes: 3_600 };
+/// let admitted = meter.before_call(&before, at)?;
+/// assert_eq!((admitted.max_output_tokens, meter.held(), meter.left()), (500, 1_400, Some(8_600)));
+/// // … the call is made; its provider reports what it took …
+/// let tokens = Tokens { prompt: 880, cached: 512, completion: 240, ..Tokens::default() };
+/// let cost = meter.after_call(admitted, &AfterCall::Reported(tokens), at);
+/// assert_eq!((cost.tokens, dollars(cost.nano_usd.unwrap()).as_str()), (1_120, "0.002924000"));
+/// assert_eq!((meter.held(), meter.left()), (0, Some(8_880)));
+/// # Ok::<(), endmark_context::NotAdmitted>(())
+/// ```
+#[derive(Debug)]
+pub struct Meter<'a> {
+    models: &'a Models,
+    tokens: Option<Account>,
+    nano_usd: Option<Account>,
+    warned: Level,
+    held: u64,
+    usage: SessionUsage,
+}
+
+/// What a session did spend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SessionUsage {
+    /// Calls that were answered.
+    pub calls: u64,
+    /// Of these, those whose tokens are estimated: nobody reported them.
+    pub estimated_calls: u64,
+    /// Of these, those whose model has no price.
+    pub unpriced_calls: u64,
+    /// The tokens of all.
+    pub tokens: Tokens,
+    /// What those with a price did cost, in nano-dollars.
+    pub nano_usd: u64,
+}
+
+/// A call that is about to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BeforeCall<'a> {
+    /// The model that is asked.
+    pub model: &'a str,
+    /// Tokens of its prompt, as an estimate: [`crate::count::request`] makes one.
+    pub prompt_tokens: u64,
+    /// The most that it may generate.
+    pub max_output_tokens: u64,
+    /// Bytes of the request's body: the prompt is estimated from them where nobody reports its tokens.
+    pub sent_bytes: u64,
+}
+
+/// A call that may be made. It has to be given back to [`Meter::after_call`]: until then it is held.
+#[must_use = "what it holds is held until it is given back"]
+#[derive(Debug, PartialEq, Eq)]
+pub struct Admitted {
+    model: String,
+    held_tokens: u64,
+    held_nano_usd: u64,
+    sent_bytes: u64,
+    /// The most that it may generate.
+    pub max_output_tokens: u64,
+    /// It is the session's last: it is to be made without tools, and to ask for a summary of the findings.
+    pub is_closing: bool,
+    /// The level that the budget came to by it, for the first time.
+    pub warning: Option<Level>,
+}
+
+/// How a call went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterCall {
+    /// Its provider reported what it took.
+    Reported(Tokens),
+    /// It was answered, or its answer broke off, and nobody reported what it took: it is estimated from the bytes of the
+    /// answer's text.
+    Unreported {
+        /// Bytes of the text that came.
+        text_bytes: u64,
+    },
+    /// It was not made, or not answered: it costs nothing.
+    Unanswered,
+}
+
+/// What one call did cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallCost {
+    /// Tokens of the prompt and those generated.
+    pub tokens: u64,
+    /// Nano-dollars; none for a model without a price.
+    pub nano_usd: Option<u64>,
+    /// Whether it is an estimate.
+    pub is_estimated: bool,
+}
+
+/// Why a call is not to be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotAdmitted {
+    /// The budget does not admit it, and its closing call was made.
+    #[error("the budget is used up: {} spent and {} held of {}", unit.shown(account.spent), unit.shown(account.held), unit.shown(account.limit))]
+    UsedUp {
+        /// What is counted.
+        unit: Unit,
+        /// How the budget stands.
+        account: Account,
+    },
+    /// There is a budget in dollars, and nobody knows what it costs.
+    #[error("there is a budget in dollars, and the model `{0}` has no price")]
+    NoPrice(String),
+}
+
+impl<'a> Meter<'a> {
+    /// A session without a budget, by this table of prices.
+    pub fn new(models: &'a Models) -> Self {
+        let usage = SessionUsage::default();
+        Self { models, tokens: None, nano_usd: None, warned: Level::Low, held: 0, usage }
+    }
+
+    /// With so many tokens to spend; 0 is no budget.
+    #[must_use]
+    pub fn with_tokens(self, limit: u64) -> Self {
+        let tokens = (limit > 0).then_some(Account { limit, ..Account::default() });
+        Self { tokens, ..self }
+    }
+
+    /// With so many nano-dollars to spend; 0 is no budget.
+    #[must_use]
+    pub fn with_nano_usd(self, limit: u64) -> Self {
+        let nano_usd = (limit > 0).then_some(Account { limit, ..Account::default() });
+        Self { nano_usd, ..self }
+    }
+
+    /// What was spent.
+    pub fn usage(&self) -> &SessionUsage {
+        &self.usage
+    }
+
+    /// Tokens that calls under way hold.
+    pub fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// Tokens that are left, holds taken off; none without a budget in tokens.
+    pub fn left(&self) -> Option<u64> {
+        self.tokens.map(|account| account.left())
+    }
+
+    /// Asks whether a call may be made, and holds the most that it can cost. The first one that does not fit is admitted as
+    /// the closing call, with at most [`CLOSING_OUTPUT_TOKENS`] of output, and none after it.
+    ///
+    /// # Errors
+    /// [`NotAdmitted`]: it is not to be made.
+    pub fn before_call(&mut self, call: &BeforeCall<'_>, at: Moment) -> Result<Admitted, NotAdmitted> {
+        let full = self.hold_of(call, call.max_output_tokens, at)?;
+        let Some(not_admitted) = self.refusal(full) else { return Ok(self.hold(call, full, false)) };
+        let is_closed = |account: &Option<Account>| account.is_some_and(|account| account.is_closed);
+        if is_closed(&self.tokens) || is_closed(&self.nano_usd) {
+            return Err(not_admitted);
+        }
+        let output = call.max_output_tokens.min(CLOSING_OUTPUT_TOKENS);
+        let closing = self.hold_of(call, output, at)?;
+        for account in [&mut self.tokens, &mut self.nano_usd].into_iter().flatten() {
+            account.is_closed = true;
+        }
+        Ok(Admitted { max_output_tokens: output, ..self.hold(call, closing, true) })
+    }
+
+    /// Lets the hold of a call give way to what it did cost.
+    pub fn after_call(&mut self, admitted: Admitted, after: &AfterCall, at: Moment) -> CallCost {
+        let Admitted { model, held_tokens, held_nano_usd, sent_bytes, .. } = admitted;
+        let (reported, answered, text_bytes) = match *after {
+            AfterCall::Reported(tokens) => (Some(tokens), true, 0),
+            AfterCall::Unreported { text_bytes } => (None, true, text_bytes),
+            AfterCall::Unanswered => (None, false, 0),
+        };
+        let counted = reported.map(|tokens| tokens.prompt.saturating_add(tokens.completion));
+        let tokens = charged_tokens(counted, held_tokens, answered, sent_bytes, text_bytes);
+        let taken = reported.unwrap_or_else(|| {
+            let prompt = charged_tokens(None, tokens, answered, sent_bytes, 0);
+            Tokens { prompt, completion: tokens.saturating_sub(prompt), ..Tokens::default() }
+        });
+        // An estimate is never more than what was held, where there was anything to hold.
+        let has_budget = self.nano_usd.is_some();
+        let at_most = |cost: u64| if has_budget { cost.min(held_nano_usd) } else { cost };
+        let price = self.price(&model, &taken, at);
+        let nano_usd = if reported.is_some() { price } else { price.map(at_most) };
+        self.held = self.held.saturating_sub(held_tokens);
+        settle(&mut self.tokens, held_tokens, tokens);
+        settle(&mut self.nano_usd, held_nano_usd, nano_usd.unwrap_or(0));
+        if answered {
+            self.usage.calls += 1;
+            self.usage.estimated_calls += u64::from(reported.is_none());
+            self.usage.unpriced_calls += u64::from(nano_usd.is_none());
+            self.usage.tokens = self.usage.tokens + taken;
+            self.usage.nano_usd = self.usage.nano_usd.saturating_add(nano_usd.unwrap_or(0));
+        }
+        CallCost { tokens, nano_usd, is_estimated: answered && reported.is_none() }
+    }
+
+    /// The most that a call can cost: tokens, and nano-dollars where there is a budget in them.
+    fn hold_of(&self, call: &BeforeCall<'_>, output: u64, at: Moment) -> Result<(u64, u64), NotAdmitted> {
+        let tokens = Tokens { prompt: call.prompt_tokens, completion: output, ..Tokens::default() };
+        let nano_usd = match self.nano_usd {
+            None => 0,
+            Some(_) => self
+                .price(call.model, &tokens, at)
+                .ok_or_else(|| NotAdmitted::NoPrice(call.model.to_owned()))?,
+        };
+        Ok((call.prompt_tokens.saturating_add(output), nano_usd))
+    }
+
+    fn price(&self, model: &str, tokens: &Tokens, at: Moment) -> Option<u64> {
+        self.models.find(model)?.prices.cost(tokens, at, None).map(|cost| cost.nano_usd)
+    }
+
+    fn refusal(&self, (tokens, nano_usd): (u64, u64)) -> Option<NotAdmitted> {
+        let of = |unit, account: Option<Account>, amount| {
+            let account = account.filter(|account| !account.admits(amount))?;
+            Some(NotAdmitted::UsedUp { unit, account })
+        };
+        of(Unit::Tokens, self.tokens, tokens).or_else(|| of(Unit::NanoUsd, self.nano_usd, nano_usd))
+    }
+
+    fn hold(&mut self, call: &BeforeCall<'_>, (tokens, nano_usd): (u64, u64), is_closing: bool) -> Admitted {
+        self.held = self.held.saturating_add(tokens);
+        let mut level = Level::Low;
+        for (account, amount) in [(&mut self.tokens, tokens), (&mut self.nano_usd, nano_usd)] {
+            if let Some(account) = account {
+                account.held = account.held.saturating_add(amount);
+                level = level.max(account.level());
+            }
+        }
+        let is_news = level > self.warned;
+        self.warned = self.warned.max(level);
+        Admitted {
+            model: call.model.to_owned(),
+            held_tokens: tokens,
+            held_nano_usd: nano_usd,
+            sent_bytes: call.sent_bytes,
+            max_output_tokens: call.max_output_tokens,
+            is_closing,
+            warning: is_news.then_some(level),
+        }
+    }
+}
+
+fn settle(account: &mut Option<Account>, held: u64, spent: u64) {
+    if let Some(account) = account {
+        account.held = account.held.saturating_sub(held);
+        account.spent = account.spent.saturating_add(spent);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! The meter around calls that are made up.
+
+use super::{AfterCall, BeforeCall, Meter, NotAdmitted};
+use crate::budget::{Level, Unit};
+use crate::{Model, Models, Moment, Prices, Rates, Tokens};
+
+fn at() -> Moment {
+    Moment::parse("2026-11-24 12:00").unwrap()
+}
+
+/// A thousandth of a dollar for each token.
+fn models() -> Models {
+    let mut models = Models::builtin().clone();
+    let rate = Some(1_000_000_000_000);
+    let rates = Rates { input: rate, output: rate, ..Rates::default() };
+    models.add("dear", Model { prices: Prices::flat(rates), ..Model::default() });
+    models
+}
+
+fn call(model: &str, prompt_tokens: u64, max_output_tokens: u64) -> BeforeCall<'_> {
+    BeforeCall { model, prompt_tokens, max_output_tokens, sent_bytes: prompt_tokens.saturating_mul(4) }
+}
+
+fn reported(prompt: u64, completion: u64) -> AfterCall {
+    AfterCall::Reported(Tokens { prompt, completion, ..Tokens::default() })
+}
+
+#[test]
+fn calls_at_once_cannot_overdraw_and_the_last_one_closes() {
+    let models = models();
+    let mut meter = Meter::new(&models).with_tokens(10_000);
+    let first = meter.before_call(&call("m", 1_000, 4_000), at()).unwrap();
+    let second = meter.before_call(&call("m", 1_000, 2_000), at()).unwrap();
+    assert_eq!((first.warning, second.warning), (None, Some(Level::High)));
+    let closing = meter.before_call(&call("m", 1_000, 4_000), at()).unwrap();
+    assert!(closing.is_closing);
+    assert_eq!((closing.max_output_tokens, closing.warning), (1_024, Some(Level::NearlyUsedUp)));
+    let refused = meter.before_call(&call("m", 1, 1), at());
+    assert!(
+        matches!(&refused, Err(NotAdmitted::UsedUp { unit: Unit::Tokens, account }) if account.held == 10_024)
+    );
+    assert_eq!(meter.after_call(first, &reported(900, 100), at()).tokens, 1_000);
+    assert_eq!(meter.after_call(second, &AfterCall::Unanswered, at()).tokens, 0);
+    let cost = meter.after_call(closing, &AfterCall::Unreported { text_bytes: 400 }, at());
+    assert_eq!((cost.tokens, cost.is_estimated), (1_100, true));
+    assert_eq!((meter.held(), meter.left()), (0, Some(7_900)));
+    assert!(meter.before_call(&call("m", 1, 1), at()).is_err(), "it is closed, whatever is left");
+    let usage = meter.usage();
+    assert_eq!((usage.calls, usage.estimated_calls, usage.unpriced_calls), (2, 1, 2));
+    assert_eq!((usage.tokens.prompt, usage.tokens.completion), (1_900, 200));
+}
+
+#[test]
+fn dollars_are_held_and_a_model_without_a_price_is_not_admitted() {
+    let models = models();
+    let mut meter = Meter::new(&models).with_nano_usd(1_000_000_000);
+    assert_eq!(
+        meter.before_call(&call("of-nobody", 1, 1), at()),
+        Err(NotAdmitted::NoPrice("of-nobody".to_owned()))
+    );
+    let admitted = meter.before_call(&call("dear", 500, 400), at()).unwrap();
+    assert_eq!(admitted.warning, Some(Level::High));
+    let cost = meter.after_call(admitted, &reported(500, 100), at());
+    assert_eq!((cost.tokens, cost.nano_usd), (600, Some(600_000_000)));
+    // An estimate is never more than was held.
+    let admitted = meter.before_call(&call("dear", 100, 100), at()).unwrap();
+    let cost = meter.after_call(admitted, &AfterCall::Unreported { text_bytes: 40_000 }, at());
+    assert_eq!((cost.nano_usd, meter.usage().nano_usd), (Some(200_000_000), 800_000_000));
+}
+
+#[test]
+fn nothing_is_no_budget() {
+    let models = models();
+    let mut meter = Meter::new(&models).with_tokens(0).with_nano_usd(0);
+    let admitted = meter.before_call(&call("of-nobody", u64::MAX, u64::MAX), at()).unwrap();
+    assert!(!admitted.is_closing);
+    assert_eq!((meter.left(), meter.held()), (None, u64::MAX));
+    assert_eq!(meter.after_call(admitted, &reported(1, 1), at()).nano_usd, None);
+}

@@ -1,0 +1,71 @@
+//! A program with a budget of its own around whatever calls its model: `cargo run --example metered`.
+//!
+//! `ask` stands for any client. The meter makes no call and knows no clock; it is asked before each call, and receives the outcome after it.
+#![expect(clippy::print_stdout, reason = "it is an example, and prints what it does")]
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use endmark::context::{AfterCall, BeforeCall, Meter, Models, Moment, NotAdmitted, Tokens, count, dollars};
+
+const MODEL: &str = "gpt-5";
+
+/// Stands for a provider, which reports what a call took.
+fn ask(prompt: &str, max_output_tokens: u64) -> (String, Tokens) {
+    let reply = format!("{} words were looked at.", prompt.split_whitespace().count());
+    let completion = count::text(&reply, MODEL).tokens.min(max_output_tokens);
+    (reply, Tokens { prompt: count::text(prompt, MODEL).tokens, completion, ..Tokens::default() })
+}
+
+fn now() -> Moment {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Moment::from_unix_seconds(since_epoch.as_secs())
+}
+
+/// Works until its budget is used up; answers how many calls that were.
+fn work(meter: &mut Meter<'_>) -> u64 {
+    for number in 1.. {
+        let part = format!("Look at part {number}: {}", "and at this ".repeat(40));
+        let call = BeforeCall {
+            model: MODEL,
+            prompt_tokens: count::text(&part, MODEL).tokens,
+            max_output_tokens: 200,
+            sent_bytes: part.len() as u64,
+        };
+        let admitted = match meter.before_call(&call, now()) {
+            Ok(admitted) => admitted,
+            Err(NotAdmitted::UsedUp { .. }) => break,
+            Err(other) => {
+                println!("{other}");
+                break;
+            }
+        };
+        if let Some(level) = admitted.warning {
+            println!("{} % of the budget are spent or held", level.percent());
+        }
+        let prompt = if admitted.is_closing { "Summarise what you found." } else { &part };
+        let (reply, tokens) = ask(prompt, admitted.max_output_tokens);
+        let closing = if admitted.is_closing { " (the last one)" } else { "" };
+        let cost = meter.after_call(admitted, &AfterCall::Reported(tokens), now());
+        let usd = cost.nano_usd.map_or("no price".to_owned(), |cost| format!("${}", dollars(cost)));
+        println!("call {number}: {} tokens, {usd}{closing}: {reply}", cost.tokens);
+    }
+    meter.usage().calls
+}
+
+fn main() {
+    let mut meter = Meter::new(Models::builtin()).with_tokens(1_000);
+    let calls = work(&mut meter);
+    let usage = meter.usage();
+    let all = usage.tokens.prompt + usage.tokens.completion;
+    println!("{calls} calls, {all} tokens, ${}", dollars(usage.nano_usd));
+}
+
+#[test]
+fn it_works_until_its_budget_is_used_up() {
+    let mut meter = Meter::new(Models::builtin()).with_tokens(1_000);
+    let calls = work(&mut meter);
+    let usage = *meter.usage();
+    assert!((2..20).contains(&calls), "{usage:?}");
+    assert!(usage.tokens.prompt + usage.tokens.completion <= 1_000 && usage.nano_usd > 0, "{usage:?}");
+    assert_eq!((usage.unpriced_calls, usage.estimated_calls, meter.held()), (0, 0, 0));
+}
