@@ -23,7 +23,7 @@ pub(crate) use json::tape as json_tape;
 pub use capper::{Capper, LARGEST_DOCUMENT_BYTES};
 pub use format::{Asked, FORMATS, Format};
 pub use limits::{
-    CountTokens, DEFAULT_MAX_CHARS, DEFAULT_MAX_ITEMS, Keep, LEAST_LIMIT, LimitError, Limits, Unit,
+    CountTokens, DEFAULT_MAX_CHARS, DEFAULT_MAX_ITEMS, Keep, LEAST_LIMIT, LimitError, Limits, Unit, Way,
 };
 
 /// A value within its limits.
@@ -53,7 +53,9 @@ impl Capped {
     /// The same where the full value could not be kept after all: nothing names its handle any more.
     #[must_use]
     pub fn without_handle(mut self, handle: &str) -> Self {
-        self.text = self.text.replace(&marker::way_to_read(Some(handle)), "");
+        for way in Way::ALL {
+            self.text = self.text.replace(&marker::way_to_read(handle, way), "");
+        }
         self.text = self.text.replace(&format!("\"{handle}\""), "null");
         self.warnings.iter_mut().for_each(|warning| warning.handle = None);
         self

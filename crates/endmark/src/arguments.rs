@@ -19,6 +19,7 @@ use crate::commands::findings::arguments::Findings;
 use crate::commands::guard::arguments as guard;
 use crate::commands::hook::arguments as hook;
 use crate::commands::keys::arguments::Keys;
+use crate::commands::mcp::arguments as mcp;
 use crate::commands::read::arguments::Read;
 use crate::commands::run::arguments as run;
 use crate::commands::runs::arguments as runs;
@@ -222,6 +223,9 @@ docs/findings.md has the whole story."
     /// Cap, guard and remember inside an agent, through its own hooks
     #[command(subcommand_required = true, arg_required_else_help = true, after_help = hook::EXAMPLES)]
     Hook(hook::Hook),
+    /// Any MCP server, its results kept small and in full
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Mcp(mcp::Mcp),
     /// Point a client at Endmark: show what it needs, write it into its configuration, or take it back
     #[command(after_help = "\
 Examples:
@@ -357,6 +361,7 @@ impl Command {
             Self::Run(arguments) => arguments.check_limits(),
             Self::Runs(arguments) => arguments.check_limits(),
             Self::Hook(arguments) => arguments.check_limits(),
+            Self::Mcp(arguments) => arguments.check_limits(),
             Self::Setup(arguments) => arguments.check_limits(),
             // `exec` checks what it is given by its manifest; the others take words from a list, or look something up.
             Self::Demo | Self::Exec(_) | Self::Config(_) | Self::Completions { .. } | Self::Man { .. } => {

@@ -16,6 +16,7 @@ pub(crate) mod hook;
 pub(crate) mod keys;
 pub(crate) mod log;
 mod man;
+pub(crate) mod mcp;
 pub(crate) mod read;
 mod report;
 mod resume;
@@ -51,6 +52,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Findings(arguments) => findings::run(context, &arguments),
         Command::Guard(arguments) => guard::run(context, &arguments),
         Command::Hook(arguments) => hook::run(context, &arguments),
+        Command::Mcp(arguments) => mcp::run(context, &arguments),
         Command::Setup(arguments) => setup::run(context, &arguments).map(Outcome::from),
         Command::Log(arguments) => log::run(context, &arguments).map(Outcome::from),
         Command::Report(arguments) => report::run(context, &arguments).map(Outcome::from),

@@ -57,7 +57,7 @@ fn run_and_show(typed: Vec<OsString>, environment: Environment, early: Early) ->
 /// Whether a signal is answered here: not where a command has its own way of ending, or has answered in part.
 fn is_answered_on_signals(command: &Command) -> bool {
     match command {
-        Command::Serve(_) | Command::Exec(_) | Command::Run(_) => false,
+        Command::Serve(_) | Command::Exec(_) | Command::Run(_) | Command::Mcp(_) => false,
         Command::Runs(arguments) => !arguments.is_watch(),
         Command::Detect(arguments) => !arguments.batch,
         Command::Stitch(arguments) => !arguments.batch,

@@ -7,7 +7,7 @@ use super::format::{self, Asked, Format};
 use super::json::Cut;
 use super::limits::Limits;
 use super::lines::Foreign;
-use super::marker::{grouped, way_to_read};
+use super::marker::grouped;
 use super::table::{self, Table};
 use super::text::{Landmarks, Text};
 use super::{CapError, Capped};
@@ -164,7 +164,7 @@ impl Capper {
             }
             Stage::Beginning(_) => Ok(self.capped(String::new(), Format::Text, Vec::new(), 0)),
             Stage::Binary(what) => {
-                let handle = way_to_read(self.limits.shown_handle());
+                let handle = self.limits.way_to_read();
                 let text = format!("[… {} bytes of {what} are not shown …]{handle}", grouped(self.bytes));
                 let original = Size { bytes: self.bytes, chars: 0 };
                 let returned = Size::default();

@@ -1,5 +1,7 @@
 //! How large a capped value may be, and in what.
 
+use super::marker::way_to_read;
+
 /// Counts the tokens of a text; the crate knows no tokenizer itself.
 pub type CountTokens = fn(&str) -> usize;
 
@@ -26,6 +28,28 @@ pub enum Keep {
     Tail,
 }
 
+/// By what the rest of a value can be read where a marker stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Way {
+    /// The command `endmark read HANDLE`.
+    #[default]
+    Command,
+    /// The tool `endmark_read`, where a model is offered it.
+    Tool,
+}
+
+impl Way {
+    pub(super) const ALL: [Self; 2] = [Self::Command, Self::Tool];
+
+    /// What stands before the handle.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Command => "endmark read",
+            Self::Tool => "endmark_read",
+        }
+    }
+}
+
 /// The limits of one value (CX-5).
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -39,6 +63,8 @@ pub struct Limits {
     pub keep: Keep,
     /// Under what name the full value can be read; stands in warnings, and where there is room for it in markers.
     pub handle: Option<String>,
+    /// By what the reader of a marker can read the full value.
+    pub way: Way,
 }
 
 /// The limit of characters where none is given (CX-5).
@@ -76,6 +102,7 @@ impl Default for Limits {
             max_items: DEFAULT_MAX_ITEMS,
             keep: Keep::Both,
             handle: None,
+            way: Way::Command,
         }
     }
 }
@@ -93,6 +120,11 @@ impl Limits {
     pub(super) fn shown_handle(&self) -> Option<&str> {
         let handle = self.handle.as_deref();
         handle.filter(|handle| self.most >= LEAST_LIMIT + HANDLE_ROOM + handle.len())
+    }
+
+    /// What stands behind the first marker of a text: how to read the rest, where there is room for that.
+    pub(super) fn way_to_read(&self) -> String {
+        self.shown_handle().map(|handle| way_to_read(handle, self.way)).unwrap_or_default()
     }
 
     /// How many characters or bytes have to be held until it is certain that a value is too large. A text with more

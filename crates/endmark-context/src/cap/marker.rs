@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::limits::Way;
+
 const OPEN: &str = "[… ";
 const CLOSE: &str = " left out …]";
 
@@ -30,8 +32,8 @@ pub(super) fn of_text(left_out: LeftOut) -> String {
 }
 
 /// How to read what is left out, to stand behind the first marker of a text.
-pub(super) fn way_to_read(handle: Option<&str>) -> String {
-    handle.map(|handle| format!(" endmark read {handle}")).unwrap_or_default()
+pub(super) fn way_to_read(handle: &str, way: Way) -> String {
+    format!(" {} {handle}", way.words())
 }
 
 /// The marker in a text of one line.
@@ -43,7 +45,8 @@ pub(super) fn of_string(chars: u64) -> String {
 pub(super) fn in_line(line: &str) -> Option<LeftOut> {
     let line = line.trim_end_matches(['\n', '\r']);
     let (inside, behind) = line.strip_prefix(OPEN)?.split_once(CLOSE)?;
-    if !behind.is_empty() && !behind.starts_with(" endmark read ") {
+    let names_way = |way: Way| behind.strip_prefix(' ').is_some_and(|behind| behind.starts_with(way.words()));
+    if !behind.is_empty() && !Way::ALL.into_iter().any(names_way) {
         return None;
     }
     let (lines, chars) = inside.split_once(" (")?;
@@ -123,7 +126,9 @@ mod tests {
         ] {
             let left_out = LeftOut { lines, chars };
             assert_eq!(of_text(left_out), text);
-            assert_eq!(in_line(&format!("{text} endmark read h1\r\n")), Some(left_out));
+            for way in Way::ALL {
+                assert_eq!(in_line(&format!("{text}{}\r\n", way_to_read("h1", way))), Some(left_out));
+            }
             assert_eq!(in_line(text), Some(left_out));
         }
         for other in

@@ -259,9 +259,7 @@ impl Read {
         let marker = self.marker(widest, widest.lines + self.omitted_before(), "");
         let (first, gap) = match self.kind {
             Kind::JsonLines => (marker.len(), 0),
-            Kind::Csv(_) => {
-                (marker.len() + marker::way_to_read(self.limits.shown_handle()).len(), marker.len())
-            }
+            Kind::Csv(_) => (marker.len() + self.limits.way_to_read().len(), marker.len()),
         };
         let room = most.saturating_sub(self.limits.size(&header) + first + 2);
         let choice = Choice { room, most: self.limits.max_items, keep: self.limits.keep, gap };
@@ -331,7 +329,7 @@ impl Read {
             after = row.before.and(row.weight);
         }
         gap(&mut body, self.total, after);
-        let behind = marker::way_to_read(self.limits.shown_handle());
+        let behind = self.limits.way_to_read();
         let line_end = if header.is_empty() || header.ends_with('\n') { "" } else { "\n" };
         format!("{header}{line_end}{}{body}", self.marker(left_out, 0, &behind))
     }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use self::invariants::{check, words};
-use super::{Asked, Capper, Format, Keep, Limits, Unit, cap};
+use super::{Asked, Capper, Format, Keep, Limits, Unit, Way, cap};
 
 fn limits(most: usize) -> Limits {
     Limits { most, ..Limits::default() }
@@ -22,8 +22,16 @@ fn unit() -> impl Strategy<Value = Unit> {
 
 fn any_limits() -> impl Strategy<Value = Limits> {
     let handle = proptest::option::of(Just("h0123456789abcdef".to_owned()));
-    (140_usize..3_000, unit(), 1_usize..60, keep(), handle)
-        .prop_map(|(most, unit, max_items, keep, handle)| Limits { most, unit, max_items, keep, handle })
+    (140_usize..3_000, unit(), 1_usize..60, keep(), handle).prop_map(
+        |(most, unit, max_items, keep, handle)| Limits {
+            most,
+            unit,
+            max_items,
+            keep,
+            handle,
+            way: Way::Command,
+        },
+    )
 }
 
 fn line() -> impl Strategy<Value = String> {

@@ -210,7 +210,7 @@ impl Kept {
         // What every marker takes at most, with the line breaks around it.
         let widest = self.total.and(self.capped_before.unwrap_or_default());
         let marker = marker::of_text(widest.and(LeftOut { lines: 2, chars: 0 })).len() + 2;
-        let first = marker + marker::way_to_read(self.limits.shown_handle()).len();
+        let first = marker + self.limits.way_to_read().len();
         let room = most.saturating_sub(first);
         let for_found = (most * self.landmarks.percent() / 100).min(room);
         // Those near an end are shown with it, and cost nothing.
@@ -268,7 +268,7 @@ impl Kept {
             body.push_str(part.text);
             (next, after) = (part.at + 1, part.before.and(part.weight));
         }
-        let first = marker::of_text(left_out) + &marker::way_to_read(self.limits.shown_handle());
+        let first = marker::of_text(left_out) + &self.limits.way_to_read();
         let text = if body.is_empty() { first } else { format!("{first}\n{body}") };
         Shortened { text, left_out: Some(left_out), returned, original: self.original() }
     }

@@ -4,6 +4,7 @@ pub(crate) mod arguments;
 mod batch;
 mod keeper;
 mod limits;
+mod share;
 
 use endmark_context::cap::{CapError, Capped, Capper, cap};
 use endmark_envelope::FieldPath;
@@ -14,6 +15,7 @@ use arguments::Cap;
 pub(super) use keeper::Keeper;
 pub(super) use keeper::LOCAL_USER;
 pub(super) use limits::{Asked, for_hook, most};
+pub(super) use share::{LEAST_SHARE, share, size};
 
 use crate::answer::{Answer, Outcome, to_data};
 use crate::context::{Context, configuration_warnings};

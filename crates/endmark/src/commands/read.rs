@@ -4,6 +4,8 @@ pub(crate) mod arguments;
 mod lines;
 mod slice;
 
+use std::io::{self, Write};
+
 use arguments::{Part, Read};
 use endmark_context::cap::{Asked, Capped, Capper, DEFAULT_MAX_ITEMS, Limits, Unit};
 use endmark_context::read::{Span, pointed_to};
@@ -16,6 +18,7 @@ use crate::answer::{Answer, Outcome, to_data};
 use crate::config::Settings;
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
+use crate::exit::Exit;
 use crate::runtime;
 
 /// The largest output that a pointer can point into: it is read as a whole.
@@ -34,22 +37,44 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
         own => own,
     };
     let output = output.map_err(|error| failed(&error))?;
-    let outcome = part(context, &output, &arguments.part, limits, &handle)?;
+    let read = part(&output, &arguments.part, limits, &handle)?;
     let mut warnings = configuration_warnings(&effective);
     warnings.extend(used(settings, &handle));
-    Ok(match outcome {
-        Outcome::Answer(answer) => Outcome::from(answer.with_warnings(warnings)),
-        Outcome::Streamed(exit) => Outcome::Streamed(exit),
-    })
+    if let Some([page, pages]) = read.page.filter(|[page, pages]| page < pages) {
+        context.terminal.progress(&format!("Page {page} of {pages}; `--page {}` goes on.", page + 1));
+    }
+    match read.raw {
+        Some(bytes) if !context.terminal.json => {
+            io::stdout().lock().write_all(&bytes).map_err(CommandError::Write)?;
+            Ok(Outcome::Streamed(Exit::Success))
+        }
+        _ => Ok(read.answer.with_warnings(warnings).into()),
+    }
 }
 
-fn part(
-    context: &Context,
+/// A part of an output, ready to be shown.
+pub(super) struct ReadPart {
+    /// The part, as text and with all there is to know about it.
+    pub(super) answer: Answer,
+    /// The part where it is no text.
+    pub(super) raw: Option<Vec<u8>>,
+    /// Which page of how many it is, if it is one.
+    pub(super) page: Option<[u64; 2]>,
+}
+
+impl From<Answer> for ReadPart {
+    fn from(answer: Answer) -> Self {
+        Self { answer, raw: None, page: None }
+    }
+}
+
+/// Reads a part of an output, within the limits.
+pub(super) fn part(
     output: &KeptOutput<'_>,
     part: &Part,
     limits: Limits,
     handle: &Handle,
-) -> Result<Outcome, CommandError> {
+) -> Result<ReadPart, CommandError> {
     if let Some(pointer) = &part.pointer {
         return Ok(pointed(output, pointer, limits, handle)?.into());
     }
@@ -63,7 +88,7 @@ fn part(
         Some(bytes) => slice::of_bytes(output, span("bytes", bytes)?, limits.most),
         None => slice::of_page(output, part.page.unwrap_or(1), limits.most),
     };
-    slice?.answer(context, output, handle)
+    slice?.answer(output, handle)
 }
 
 /// What a pointer points to, capped as JSON.
@@ -124,7 +149,7 @@ fn span(what: &str, text: &str) -> Result<Span, CommandError> {
 }
 
 /// Its days begin anew; where that cannot be noted, it is said.
-fn used(settings: &Settings, handle: &Handle) -> Option<Warning> {
+pub(super) fn used(settings: &Settings, handle: &Handle) -> Option<Warning> {
     let noted = || {
         let store = Store::open(&settings.store).map_err(|error| error.to_string())?;
         let noted = runtime::block_on(async {
@@ -138,11 +163,11 @@ fn used(settings: &Settings, handle: &Handle) -> Option<Warning> {
     Some(Warning::notice("NOT_NOTED", format!("that the output was read cannot be noted: {error}")))
 }
 
-fn unknown(handle: &str) -> CommandError {
+pub(super) fn unknown(handle: &str) -> CommandError {
     failed(&StoreError::NoOutput { handle: handle.to_owned() })
 }
 
-fn failed(error: &StoreError) -> CommandError {
+pub(super) fn failed(error: &StoreError) -> CommandError {
     let code = match error {
         StoreError::NoOutput { .. } => "unknown_handle",
         StoreError::ExpiredOutput { .. } => "expired_handle",

@@ -30,6 +30,7 @@ mod load;
 mod log;
 mod logging;
 mod many_calls;
+mod mcp;
 mod output;
 mod read;
 mod reload;

@@ -31,7 +31,7 @@ fn as_text(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
     let unit = if matches!(limits.unit, Unit::Bytes) { Unit::Bytes } else { Unit::Chars };
     let mut room = most;
     for _ in 0..4 {
-        let own = Limits { most: room, unit, keep: limits.keep, handle: None, max_items: limits.max_items };
+        let own = Limits { most: room, handle: None, unit, ..limits.clone() };
         let mut capper = Text::new(&own, Landmarks::Errors, Foreign::Refused);
         capper.push(text.as_bytes()).ok()?;
         let (shortened, _) = capper.finish().ok()?;

@@ -91,7 +91,7 @@ fn asked(request: &Request<'_>, default: &Asked) -> Result<Asked, String> {
         unit,
         max_items: request.max_items.map_or(default.limits.max_items, limits::count),
         keep: request.keep.as_deref().map_or(Ok(default.limits.keep), limits::keep)?,
-        handle: None,
+        ..Limits::default()
     };
     let format = request.format.as_deref().map_or(Ok(default.format), limits::format)?;
     Ok(Asked { format, limits })

@@ -38,7 +38,7 @@ pub(super) fn of_arguments(arguments: &Cap, settings: &CapSettings) -> Result<As
             KeepChoice::Head => Keep::Head,
             KeepChoice::Tail => Keep::Tail,
         },
-        handle: None,
+        ..Limits::default()
     };
     limits.check().map_err(|error| super::refused(&error.into()))?;
     let format = AskedFormat::named(&arguments.format).unwrap_or_default();

@@ -6,18 +6,15 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Component, Path};
 
-use endmark_context::cap::{LEAST_LIMIT, Unit};
 use serde_json::Value;
 
 use super::agent::Shortened;
 use super::arguments::{HookAgent, Tool};
 use super::event::Event;
-use crate::commands::cap::{Asked, Keeper, cap_and_keep, for_hook};
+use crate::commands::cap::{Asked, Keeper, LEAST_SHARE, cap_and_keep, for_hook, share, size};
 use crate::context::Context;
 use crate::error::CommandError;
 
-/// A text within a result is not cut below this: there would be nothing left to read.
-const LEAST_SHARE: usize = 4 * LEAST_LIMIT;
 /// What was printed is read up to this size.
 const MOST_BYTES: u64 = 256 << 20;
 
@@ -77,7 +74,7 @@ impl Capping<'_> {
         let unit = self.asked.limits.unit;
         let mut found = texts::texts_in(&mut value);
         let sizes: Vec<usize> = found.iter().map(|text| size(text, unit)).collect();
-        let Some(share) = texts::share(&sizes, self.asked.limits.most) else { return Ok(None) };
+        let Some(share) = share(&sizes, self.asked.limits.most) else { return Ok(None) };
         if share < LEAST_SHARE {
             let message = "the result has too many texts to shorten each of them";
             return Err(CommandError::input("too_many_texts", message, "It stays as it is."));
@@ -95,14 +92,6 @@ impl Capping<'_> {
         let not_kept = capped.warnings.iter().find(|warning| warning.code == "NOT_KEPT");
         self.not_kept = self.not_kept.take().or_else(|| not_kept.map(|warning| warning.message.clone()));
         Ok(capped.text)
-    }
-}
-
-fn size(text: &str, unit: Unit) -> usize {
-    match unit {
-        Unit::Chars => text.chars().count(),
-        Unit::Bytes => text.len(),
-        Unit::Tokens(count) => count(text),
     }
 }
 

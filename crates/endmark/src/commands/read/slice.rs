@@ -1,17 +1,13 @@
 //! Bytes of an output as they are: a page, or a range.
 
-use std::io::{self, Write};
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use endmark_context::read::{PAGE_LOOK_BEHIND_BYTES, Span, page_begin};
 use endmark_store::{Handle, KeptOutput};
 
-use super::{Report, failed};
-use crate::answer::{Answer, Outcome, to_data};
-use crate::context::Context;
+use super::{ReadPart, Report, failed};
+use crate::answer::{Answer, to_data};
 use crate::error::CommandError;
-use crate::exit::Exit;
 
 /// As much as is needed to see the end of a character.
 const LOOK_AHEAD_BYTES: u64 = 64;
@@ -67,18 +63,9 @@ pub(super) fn of_bytes(output: &KeptOutput<'_>, span: Span, most: usize) -> Resu
 }
 
 impl Slice {
-    /// The text, or for programs Base64 and for others the bytes themselves where it is none.
-    pub(super) fn answer(
-        self,
-        context: &Context,
-        output: &KeptOutput<'_>,
-        handle: &Handle,
-    ) -> Result<Outcome, CommandError> {
+    /// The text, or Base64 where it is none.
+    pub(super) fn answer(self, output: &KeptOutput<'_>, handle: &Handle) -> Result<ReadPart, CommandError> {
         let text = str::from_utf8(&self.bytes).ok();
-        if text.is_none() && !context.terminal.json {
-            io::stdout().lock().write_all(&self.bytes).map_err(CommandError::Write)?;
-            return Ok(Outcome::Streamed(Exit::Success));
-        }
         let report = Report {
             handle: handle.as_str(),
             text,
@@ -91,11 +78,9 @@ impl Slice {
             of_lines: Some(output.lines),
             ..Report::default()
         };
-        if let Some([page, pages]) = self.page.filter(|[page, pages]| page < pages) {
-            context.terminal.progress(&format!("Page {page} of {pages}; `--page {}` goes on.", page + 1));
-        }
         let mut answer = Answer::yes(to_data(&report)?, text.unwrap_or_default());
         answer.max_response_bytes = usize::MAX;
-        Ok(answer.into())
+        let is_text = text.is_some();
+        Ok(ReadPart { answer, page: self.page, raw: (!is_text).then_some(self.bytes) })
     }
 }

@@ -43,48 +43,18 @@ pub(super) fn text_of(response: &Value) -> Option<String> {
     }
 }
 
-/// How much each of several texts may have, so that all of them have at most `most` together and no short one gives way to
-/// a long one. None where they have no more as they are.
-pub(super) fn share(sizes: &[usize], most: usize) -> Option<usize> {
-    let mut sorted = sizes.to_vec();
-    sorted.sort_unstable();
-    let mut room = most;
-    for (index, size) in sorted.iter().enumerate() {
-        let share = room / (sorted.len() - index);
-        if *size > share {
-            return Some(share);
-        }
-        room -= size;
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
 
     #[test]
-    fn a_medium_is_no_text_and_short_texts_do_not_give_way() {
+    fn a_medium_is_no_text() {
         let mut value = json!({"stdout": "a", "n": 1, "list": ["b", {"type": "image", "data": "xxxx"}]});
         assert_eq!(texts_in(&mut value).len(), 2);
         assert_eq!(texts_in(&mut json!({"stdout": "data:", "isImage": true})), Vec::<&mut String>::new());
         assert_eq!(text_of(&json!({"llmContent": [{"text": "a"}, {"text": "b"}]})).as_deref(), Some("a\nb"));
         assert_eq!(text_of(&json!({"llmContent": [{"inlineData": {"data": "x"}}]})), None);
-        assert_eq!(share(&[10, 1000, 2000], 1010), Some(500));
-        assert_eq!(share(&[10, 20], 30), None);
-    }
-
-    proptest! {
-        #[test]
-        fn all_together_never_have_more(sizes in prop::collection::vec(0usize..5_000, 0..40), most in 0usize..20_000) {
-            let total = |share: usize| sizes.iter().map(|size| (*size).min(share)).sum::<usize>();
-            match share(&sizes, most) {
-                None => prop_assert!(sizes.iter().sum::<usize>() <= most),
-                Some(share) => prop_assert!(total(share) <= most && total(usize::MAX) > most),
-            }
-        }
     }
 }

@@ -1,0 +1,20 @@
+//! `endmark mcp`: any MCP server, its results kept small and in full. (CX-5)
+
+pub(crate) mod arguments;
+mod read_tool;
+mod results;
+mod session;
+mod wrap;
+
+use arguments::{Mcp, McpCommand};
+
+use crate::answer::Outcome;
+use crate::context::Context;
+use crate::error::CommandError;
+
+/// Wraps a server until its client is gone.
+pub(crate) fn run(context: &Context, arguments: &Mcp) -> Result<Outcome, CommandError> {
+    match &arguments.command {
+        McpCommand::Wrap(arguments) => wrap::run(context, arguments),
+    }
+}

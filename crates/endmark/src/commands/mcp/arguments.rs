@@ -1,0 +1,62 @@
+//! What can be typed behind `endmark mcp`.
+
+use std::ffi::OsString;
+
+use clap::{Args, Subcommand};
+use endmark_envelope::{Limits, TooLarge};
+
+use crate::arguments::store::StoreArgument;
+use crate::commands::cap::arguments::Most;
+
+/// What its help ends with.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  endmark mcp wrap -- uvx mcp-server-git
+  endmark mcp wrap --max-chars 20000 -- npx -y @modelcontextprotocol/server-filesystem /srv
+  claude mcp add git -- endmark mcp wrap -- uvx mcp-server-git
+  codex mcp add git -- endmark mcp wrap -- uvx mcp-server-git
+
+The server speaks over standard input and output. A tool's result within the limits passes byte for byte, and so does
+everything else. Of a longer one the model sees the parts that matter, with markers; all of it is kept in the store, and the
+tool `endmark_read` pages through it and searches it.
+Exit codes: 0 the client is gone; 2 bad usage; 3 the server could not be started, or ended first.";
+
+/// The arguments of `mcp`.
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    #[command(subcommand)]
+    pub(crate) command: McpCommand,
+}
+
+/// What is done with a server.
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// Run an MCP server with its results capped, and a tool that reads what was left out
+    #[command(after_help = EXAMPLES)]
+    Wrap(Wrap),
+}
+
+impl Mcp {
+    /// Fails if an argument is larger than it may be (EN-4).
+    pub(crate) fn check_limits(&self) -> Result<(), TooLarge> {
+        match &self.command {
+            McpCommand::Wrap(arguments) => arguments.check_limits(),
+        }
+    }
+}
+
+/// The arguments of `mcp wrap`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Wrap {
+    #[command(flatten)]
+    pub(crate) most: Most,
+    /// Items of a list, rows of a table (key `cap.max_items`)
+    #[arg(long, value_name = "N")]
+    pub(crate) max_items: Option<u64>,
+    #[command(flatten)]
+    pub(crate) store: StoreArgument,
+    /// The server, and its arguments
+    #[arg(value_name = "SERVER", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[limits(skip)]
+    pub(crate) server: Vec<OsString>,
+}

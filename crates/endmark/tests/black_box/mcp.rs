@@ -1,0 +1,159 @@
+//! `endmark mcp wrap` around a small server; tests/mcp has published ones and the official client.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout};
+
+use serde_json::{Value, json};
+
+use crate::run::Place;
+
+/// Answers in the spelling of its own, so that what is not touched can be seen to be what it wrote.
+const SERVER: &str = r#"
+import json, os, sys
+rows = "".join(f"row {n} ok\n" for n in range(200_000)).replace("row 123456 ok", "row 123456 ERROR: disk is full")
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    answer = {"jsonrpc": "2.0", "id": asked["id"]}
+    if asked["method"] == "tools/list":
+        answer["result"] = {"tools": [{"name": "log", "inputSchema": {}, "outputSchema": {"type": "object"}}]}
+    elif asked["method"] == "tools/call" and asked["params"]["name"] == "log":
+        answer["result"] = {"content": [{"type": "text", "text": rows}, {"type": "image", "data": "aGk="}], "n": 1.50,
+                            "structuredContent": {"rows": rows.splitlines()}}
+    elif asked["method"] == "tools/call" and asked["params"]["name"] == "many":
+        answer["result"] = {"content": [{"type": "text", "text": f"part {n}: " + "x" * 100} for n in range(2_000)]}
+    elif asked["method"] == "die":
+        os._exit(3)
+    else:
+        answer["result"] = {"asked": asked}
+    print(json.dumps(answer, indent=None, separators=(" , ", " : ")), flush=True)
+"#;
+
+struct Client {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Client {
+    fn start(place: &Place, options: &[&str]) -> Self {
+        let server = ["--", "/usr/bin/env", "PATH=/usr/local/bin:/usr/bin:/bin", "python3", "-c", SERVER];
+        let mut child = place.command(&[&["mcp", "wrap"], options, &server].concat()).spawn().unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        Self { child, input, output }
+    }
+
+    fn say(&mut self, message: &Value) {
+        writeln!(self.input, "{message}").unwrap();
+    }
+
+    fn hear(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line
+    }
+
+    fn ask(&mut self, id: u64, method: &str, parameters: &Value) -> Value {
+        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters}));
+        let answer: Value = serde_json::from_str(&self.hear()).unwrap();
+        assert_eq!(answer["id"], id);
+        answer
+    }
+
+    fn call(&mut self, id: u64, tool: &str, arguments: &Value) -> Value {
+        self.ask(id, "tools/call", &json!({"name": tool, "arguments": arguments}))["result"].take()
+    }
+}
+
+fn handle_in(text: &str) -> String {
+    let at = text.find("endmark_read ").unwrap() + "endmark_read ".len();
+    text[at..].split_whitespace().next().unwrap().to_owned()
+}
+
+#[test]
+fn a_long_result_is_capped_and_its_rest_is_read_by_a_tool() {
+    let place = Place::new();
+    let mut client = Client::start(&place, &[]);
+    let listed = client.ask(1, "tools/list", &json!({}));
+    assert_eq!(listed["result"]["tools"][0], json!({"name": "log", "inputSchema": {}}));
+    assert_eq!(listed["result"]["tools"][1]["name"], "endmark_read");
+
+    let result = client.call(2, "log", &json!({}));
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.chars().count() <= 60_000, "{}", text.len());
+    assert!(text.contains("row 0 ok") && text.contains("row 123456 ERROR: disk is full"));
+    assert_eq!(result["content"][1], json!({"type": "image", "data": "aGk="}));
+    assert_eq!(result["n"].to_string(), "1.5");
+    let structured = &result["structuredContent"];
+    assert!(structured.to_string().len() < 70_000);
+    let rows = structured["rows"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row == "row 123456 ERROR: disk is full"), "{structured}");
+
+    let handle = handle_in(text);
+    let found = client.call(3, "endmark_read", &json!({"handle": handle, "grep": "disk is"}));
+    assert_eq!(found["content"][0]["text"], "123457:row 123456 ERROR: disk is full\n");
+    assert_eq!(found["isError"], false);
+    let lines = client.call(4, "endmark_read", &json!({"handle": handle, "lines": "150000:150001"}));
+    assert_eq!(lines["content"][0]["text"], "row 149999 ok\nrow 150000 ok\n");
+    let page = client.call(5, "endmark_read", &json!({"handle": handle}));
+    assert!(page["content"][0]["text"].as_str().unwrap().contains("\n[page 1 of "), "{page}");
+    for bad in [
+        json!({"handle": "h0"}),
+        json!({"handle": handle, "page": 0}),
+        json!({}),
+        json!({"handle": handle, "page": 1, "lines": "1:2"}),
+    ] {
+        let refused = client.call(6, "endmark_read", &bad);
+        assert_eq!(refused["isError"], true, "{refused}");
+    }
+}
+
+#[test]
+fn many_small_texts_are_capped_as_one() {
+    let mut client = Client::start(&Place::new(), &["--max-chars", "20000"]);
+    client.ask(1, "tools/list", &json!({}));
+    let result = client.call(2, "many", &json!({}));
+    let content = result["content"].as_array().unwrap();
+    assert_eq!(content.len(), 1);
+    let text = content[0]["text"].as_str().unwrap();
+    assert!(text.chars().count() <= 20_000 && text.contains("part 0:") && text.contains("part 1999:"));
+    let handle = handle_in(text);
+    let read = client.call(3, "endmark_read", &json!({"handle": handle, "grep": "part 1234:"}));
+    assert!(read["content"][0]["text"].as_str().unwrap().contains("part 1234:"), "{read}");
+}
+
+#[test]
+fn all_else_passes_byte_for_byte() {
+    let place = Place::new();
+    let mut client = Client::start(&place, &[]);
+    let odd = r#"{ "jsonrpc":"2.0","id":"a/1" ,"method":"x/y","params":{"n":1.0e2,"n":3} }"#;
+    writeln!(client.input, "{odd}").unwrap();
+    let answer = client.hear();
+    assert!(answer.starts_with(r#"{"jsonrpc" : "2.0" , "id" : "a/1" , "result" : "#), "{answer}");
+    // A tool of that name is the server's own as long as none was offered.
+    let own = client.call(2, "endmark_read", &json!({"handle": "h"}));
+    assert_eq!(own["asked"]["params"]["arguments"]["handle"], "h");
+    drop(client.input);
+    assert_eq!(client.child.wait().unwrap().code(), Some(0));
+    assert!(!place.store().exists(), "there was nothing to keep");
+}
+
+#[test]
+fn a_server_that_dies_leaves_no_request_without_an_answer() {
+    let place = Place::new();
+    let mut client = Client::start(&place, &[]);
+    client.say(&json!({"jsonrpc": "2.0", "id": 9, "method": "die"}));
+    let answer: Value = serde_json::from_str(&client.hear()).unwrap();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(9), &json!(-32_000)));
+    let output = client.child.wait_with_output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{errors}");
+    assert!(errors.contains("exit status: 3"), "{errors}");
+    let none = place.run(&["mcp", "wrap", "--", "no-such-server"]);
+    assert_eq!(none.code, 3);
+    assert!(none.errors.contains("`no-such-server` cannot be started"), "{}", none.errors);
+
+    let message = place.run(&["mcp", "wrap", "--json", "--", "x"]).output;
+    assert!(message.contains("has no room for an envelope"), "{message}");
+}
