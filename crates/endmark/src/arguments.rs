@@ -224,7 +224,7 @@ docs/findings.md has the whole story."
     #[command(subcommand_required = true, arg_required_else_help = true, after_help = hook::EXAMPLES)]
     Hook(hook::Hook),
     /// Any MCP server, its results kept small and in full
-    #[command(subcommand_required = true, arg_required_else_help = true)]
+    #[command(subcommand_required = true, arg_required_else_help = true, after_help = mcp::EXAMPLES)]
     Mcp(mcp::Mcp),
     /// Point a client at Endmark: show what it needs, write it into its configuration, or take it back
     #[command(after_help = "\
