@@ -68,6 +68,7 @@ struct Resolve {
 #[derive(Deserialize)]
 struct Node {
     id: String,
+    features: Vec<String>,
     deps: Vec<Edge>,
 }
 
@@ -104,6 +105,14 @@ impl Workspace {
     /// The member of this name.
     pub(crate) fn member(&self, name: &'static str) -> Result<&Package, WorkspaceError> {
         self.members().find(|package| package.name == name).ok_or(WorkspaceError::NoMember(name))
+    }
+
+    /// Whether a package is built with this feature, by whichever crate of the workspace.
+    pub(crate) fn has_feature(&self, package: &str, feature: &str) -> bool {
+        let of =
+            |id: &str| self.metadata.packages.iter().any(|other| other.id == id && other.name == package);
+        let nodes = &self.metadata.resolve.nodes;
+        nodes.iter().any(|node| node.features.iter().any(|own| own == feature) && of(&node.id))
     }
 
     /// The names of all packages that this one is built with, through normal and build dependencies, without those that

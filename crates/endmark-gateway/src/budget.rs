@@ -180,7 +180,7 @@ impl Budgets {
             claims.push(Claim {
                 scope: rule.scope,
                 subject: subject(rule, planned),
-                window: rule.period.window(at, self.settings.zone),
+                window: rule.period.window(at, &self.settings.zone),
                 unit: rule.unit,
                 limit: rule.limit,
                 amount,

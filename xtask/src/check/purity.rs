@@ -20,6 +20,9 @@ const PURE: &[&str] = &[
 /// authors of commands take on its own is one crate, and its rim is one module of it.
 const RIMS: &[(&str, &str, &[&str])] = &[("endmark-envelope", "run", &["signal-hook"])];
 
+/// Packages that read clocks and files with their feature `std` alone, and the pure crates that have them without it.
+const WITHOUT_STD: &[(&str, &str)] = &[("endmark-context", "jiff")];
+
 /// Packages that do I/O, read clocks or keep state of the process; none may be below a pure crate.
 const IMPURE: &[&str] = &[
     "async-std",
@@ -61,7 +64,12 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
     let files = workspace.rust_files()?;
     for name in PURE {
         let package = workspace.member(name)?;
-        let below = workspace.closure(package, is_of_rim);
+        let below = workspace.closure(package, is_apart);
+        let has_std =
+            WITHOUT_STD.iter().filter(|(of, other)| of == name && workspace.has_feature(other, "std"));
+        failures.extend(has_std.map(|(_, other)| {
+            format!("`{name}` is pure, but `{other}` is built with its feature `std`, which reads the clock")
+        }));
         failures.extend(IMPURE.iter().filter(|name| below.contains(*name)).map(|name| {
             format!(
                 "`{}` is pure, but `{name}` is among its dependencies: take the feature or crate out that brings it (`cargo tree -p {} -e normal,build -i {name}`)",
@@ -79,9 +87,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
     Ok(failures)
 }
 
-/// Whether one package is among another's dependencies for its rim alone.
-fn is_of_rim(package: &str, dependency: &str) -> bool {
-    RIMS.iter().any(|(name, _, packages)| *name == package && packages.contains(&dependency))
+/// Whether one package is among another's dependencies for its rim alone, or without what makes it impure.
+fn is_apart(package: &str, dependency: &str) -> bool {
+    WITHOUT_STD.contains(&(package, dependency))
+        || RIMS.iter().any(|(name, _, packages)| *name == package && packages.contains(&dependency))
 }
 
 /// Whether a file in a package's `src` is its rim.
@@ -141,7 +150,7 @@ mod tests {
         ] {
             assert_eq!(is_rim(package, Path::new(file)), expected, "{package} {file}");
         }
-        assert!(is_of_rim("endmark-envelope", "signal-hook") && !is_of_rim("endmark-text", "signal-hook"));
+        assert!(is_apart("endmark-envelope", "signal-hook") && !is_apart("endmark-text", "signal-hook"));
     }
 
     #[test]

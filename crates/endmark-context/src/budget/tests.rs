@@ -19,30 +19,58 @@ fn a_window_depends_on_the_time_and_the_zone_alone() {
         ("2028-02-28 23:00", "+01:00", "2028-02-29", "2028-02-29 23:00"),
     ] {
         let zone: Zone = zone.parse().unwrap();
-        assert_eq!(Period::Day.window(at(moment), zone), window, "{moment} {zone}");
+        assert_eq!(Period::Day.window(at(moment), &zone), window, "{moment} {zone}");
         assert_eq!(
-            Period::Day.resets_at(at(moment), zone),
+            Period::Day.resets_at(at(moment), &zone),
             Some(at(resets).unix_seconds()),
             "{moment} {zone}"
         );
     }
     // A clock that jumps back over midnight is in the window before, as it was.
     let (before, after) = (at("2026-11-24 23:59"), at("2026-11-25 00:01"));
-    assert_ne!(Period::Day.window(before, utc), Period::Day.window(after, utc));
-    assert_eq!(Period::Day.window(before, utc), "2026-11-24");
-    assert_eq!(Period::Ever.resets_at(before, utc), None);
+    assert_ne!(Period::Day.window(before, &utc), Period::Day.window(after, &utc));
+    assert_eq!(Period::Day.window(before, &utc), "2026-11-24");
+    assert_eq!(Period::Ever.resets_at(before, &utc), None);
     for (moment, zone, window, resets) in [
         ("2026-11-01 00:00", "UTC", "2026-11", "2026-12-01 00:00"),
         ("2026-12-31 23:59", "UTC", "2026-12", "2027-01-01 00:00"),
         ("2028-02-29 23:30", "+01:00", "2028-03", "2028-03-31 23:00"),
     ] {
         let zone: Zone = zone.parse().unwrap();
-        assert_eq!(Period::Month.window(at(moment), zone), window, "{moment} {zone}");
+        assert_eq!(Period::Month.window(at(moment), &zone), window, "{moment} {zone}");
         let resets = Some(at(resets).unix_seconds());
-        assert_eq!(Period::Month.resets_at(at(moment), zone), resets, "{moment} {zone}");
+        assert_eq!(Period::Month.resets_at(at(moment), &zone), resets, "{moment} {zone}");
     }
-    for text in ["", "2", "+2:00", "+02:60", "+15:00", "02:00", "Europe/Berlin", "+0200"] {
+    for text in ["", "2", "+2:00", "+02:60", "+15:00", "02:00", "Europe/Atlantis", "+0200", "Etc/Unknown"] {
         assert!(text.parse::<Zone>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_day_of_a_zone_is_as_long_as_its_clocks_say() {
+    for (moment, zone, period, window, resets) in [
+        // The clocks go forward at 02:00, and back at 03:00: days of 23 and 25 hours.
+        ("2026-03-28 23:00", "Europe/Berlin", Period::Day, "2026-03-29", "2026-03-29 22:00"),
+        ("2026-10-24 22:00", "Europe/Berlin", Period::Day, "2026-10-25", "2026-10-25 23:00"),
+        ("2026-10-31 22:59", "Europe/Berlin", Period::Month, "2026-10", "2026-10-31 23:00"),
+        ("2026-11-24 04:59", "America/New_York", Period::Day, "2026-11-23", "2026-11-24 05:00"),
+        ("2026-07-24 03:59", "America/New_York", Period::Day, "2026-07-23", "2026-07-24 04:00"),
+        ("2026-11-24 18:29", "Asia/Kolkata", Period::Day, "2026-11-24", "2026-11-24 18:30"),
+        // At midnight the clocks went forward to 01:00.
+        ("2026-04-23 21:59", "Africa/Cairo", Period::Day, "2026-04-23", "2026-04-23 22:00"),
+        // There was no 30th of December.
+        ("2011-12-30 09:59", "Pacific/Apia", Period::Day, "2011-12-29", "2011-12-30 10:00"),
+        ("2011-12-30 10:00", "Pacific/Apia", Period::Day, "2011-12-31", "2011-12-31 10:00"),
+    ] {
+        let zone: Zone = zone.parse().unwrap();
+        assert_eq!(period.window(at(moment), &zone), window, "{moment} {zone}");
+        let resets_at = period.resets_at(at(moment), &zone);
+        assert_eq!(resets_at, Some(at(resets).unix_seconds()), "{moment} {zone}");
+        // What begins then is another window.
+        let next = Moment::from_unix_seconds(resets_at.unwrap());
+        assert_ne!(period.window(next, &zone), window, "{moment} {zone}");
+        let last = Moment::from_unix_seconds(resets_at.unwrap() - 1);
+        assert_eq!(period.window(last, &zone), window, "{moment} {zone}");
     }
 }
 

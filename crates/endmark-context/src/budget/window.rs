@@ -4,12 +4,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::{Offset, TimeZone, TimeZoneDatabase};
+
 use crate::moment::{Day, Moment};
 
-const SECONDS_PER_MINUTE: i64 = 60;
-const SECONDS_PER_DAY: u64 = 86_400;
+const SECONDS_PER_MINUTE: i32 = 60;
 /// No zone is further from UTC.
-const FURTHEST_MINUTES: i64 = 14 * 60;
+const FURTHEST_MINUTES: i32 = 14 * 60;
 
 /// How often a budget begins anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,23 +25,31 @@ pub enum Period {
     Month,
 }
 
-/// A distance from UTC.
+/// A zone of the world, by its name in the time zone database, or a fixed distance from UTC. The database is in the program:
+/// what a window is depends on no file of the machine.
 ///
 /// ```
 /// use endmark_context::budget::Zone;
 /// assert_eq!("UTC".parse::<Zone>().unwrap(), Zone::default());
 /// assert_eq!("+05:30".parse::<Zone>().unwrap().to_string(), "+05:30");
-/// assert!("Europe/Berlin".parse::<Zone>().is_err());
+/// assert_eq!("europe/berlin".parse::<Zone>().unwrap().to_string(), "Europe/Berlin");
+/// assert!("Europe/Atlantis".parse::<Zone>().is_err());
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Zone {
-    minutes_east: i64,
-}
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Zone(TimeZone);
 
 /// Text that is no zone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no zone: write `UTC`, or hours and minutes east of it, like `+02:00`")]
+#[error(
+    "`{0}` is no zone: write `UTC`, hours and minutes east of it, like `+02:00`, or a name, like `Europe/Berlin`"
+)]
 pub struct ZoneError(String);
+
+impl Default for Zone {
+    fn default() -> Self {
+        Self(TimeZone::UTC)
+    }
+}
 
 impl FromStr for Zone {
     type Err = ZoneError;
@@ -48,34 +59,42 @@ impl FromStr for Zone {
         if matches!(text, "UTC" | "utc" | "Z") {
             return Ok(Self::default());
         }
-        let parsed = || {
-            let (sign, rest) = match text.split_at_checked(1)? {
-                ("+", rest) => (1, rest),
-                ("-", rest) => (-1, rest),
-                _ => return None,
-            };
-            let (hours, minutes) = rest.split_once(':')?;
-            let is_written_out =
-                |digits: &str| digits.len() == 2 && digits.bytes().all(|b| b.is_ascii_digit());
-            if !is_written_out(hours) || !is_written_out(minutes) {
-                return None;
-            }
-            let (hours, minutes) = (hours.parse::<i64>().ok()?, minutes.parse::<i64>().ok()?);
-            let east = hours * 60 + minutes;
-            (minutes < 60 && east <= FURTHEST_MINUTES).then_some(Self { minutes_east: sign * east })
-        };
-        parsed().ok_or_else(|| ZoneError(text.to_owned()))
+        let fixed =
+            || minutes_east(text).and_then(|minutes| Offset::from_seconds(minutes * SECONDS_PER_MINUTE).ok());
+        let named = || TimeZoneDatabase::bundled().get(text).ok().filter(|zone| !zone.is_unknown());
+        let zone = fixed().map(TimeZone::fixed).or_else(named);
+        zone.map(Self).ok_or_else(|| ZoneError(text.to_owned()))
     }
+}
+
+/// Of a fixed distance, written `+HH:MM` or `-HH:MM`.
+fn minutes_east(text: &str) -> Option<i32> {
+    let (sign, rest) = match text.split_at_checked(1)? {
+        ("+", rest) => (1, rest),
+        ("-", rest) => (-1, rest),
+        _ => return None,
+    };
+    let (hours, minutes) = rest.split_once(':')?;
+    let is_written_out = |digits: &str| digits.len() == 2 && digits.bytes().all(|b| b.is_ascii_digit());
+    if !is_written_out(hours) || !is_written_out(minutes) {
+        return None;
+    }
+    let (hours, minutes) = (hours.parse::<i32>().ok()?, minutes.parse::<i32>().ok()?);
+    let east = hours * 60 + minutes;
+    (minutes < 60 && east <= FURTHEST_MINUTES).then_some(sign * east)
 }
 
 impl fmt::Display for Zone {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.minutes_east == 0 {
-            return formatter.write_str("UTC");
+        match (self.0.iana_name(), self.0.to_fixed_offset()) {
+            (Some(name), _) => formatter.write_str(name),
+            (None, Ok(offset)) if offset != Offset::UTC => {
+                let minutes = offset.seconds() / SECONDS_PER_MINUTE;
+                let sign = if minutes < 0 { '-' } else { '+' };
+                write!(formatter, "{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60)
+            }
+            (None, _) => formatter.write_str("UTC"),
         }
-        let sign = if self.minutes_east < 0 { '-' } else { '+' };
-        let distance = self.minutes_east.abs();
-        write!(formatter, "{sign}{:02}:{:02}", distance / 60, distance % 60)
     }
 }
 
@@ -112,41 +131,37 @@ impl Period {
     /// use endmark_context::Moment;
     /// use endmark_context::budget::{Period, Zone};
     /// let late = Moment::parse("2026-11-24 23:30").unwrap();
-    /// assert_eq!(Period::Day.window(late, Zone::default()), "2026-11-24");
-    /// assert_eq!(Period::Day.window(late, "+01:00".parse().unwrap()), "2026-11-25");
-    /// assert_eq!(Period::Ever.window(late, Zone::default()), "ever");
+    /// assert_eq!(Period::Day.window(late, &Zone::default()), "2026-11-24");
+    /// assert_eq!(Period::Day.window(late, &"+01:00".parse().unwrap()), "2026-11-25");
+    /// assert_eq!(Period::Ever.window(late, &Zone::default()), "ever");
     /// ```
-    pub fn window(self, at: Moment, zone: Zone) -> String {
+    pub fn window(self, at: Moment, zone: &Zone) -> String {
+        let today = local_day(at, zone);
         match self {
             Self::Ever => "ever".to_owned(),
-            Self::Day => local(at, zone).day().to_string(),
-            Self::Month => {
-                let (year, month, _) = local(at, zone).day().parts();
-                format!("{year:04}-{month:02}")
-            }
+            Self::Day => format!("{:04}-{:02}-{:02}", today.year(), today.month(), today.day()),
+            Self::Month => format!("{:04}-{:02}", today.year(), today.month()),
         }
     }
 
-    /// The first moment after the window that a moment is in, in seconds since 1970; none where it has no end.
-    pub fn resets_at(self, at: Moment, zone: Zone) -> Option<u64> {
-        let today = local(at, zone).unix_seconds() / SECONDS_PER_DAY;
-        let first_day_after = match self {
+    /// The first moment after the window that a moment is in, in seconds since 1970; none where it has no end. Where a
+    /// clock is put forward over midnight, the day begins with the first moment after that.
+    pub fn resets_at(self, at: Moment, zone: &Zone) -> Option<u64> {
+        let today = local_day(at, zone);
+        let last_day = match self {
             Self::Ever => return None,
-            Self::Day => today + 1,
-            Self::Month => {
-                let is_later =
-                    |day: &u64| Moment::from_unix_seconds(day * SECONDS_PER_DAY).day().parts().2 == 1;
-                (today + 1..today + 32).find(is_later)?
-            }
+            Self::Day => today,
+            Self::Month => today.last_of_month(),
         };
-        (first_day_after * SECONDS_PER_DAY).checked_add_signed(-zone.minutes_east * SECONDS_PER_MINUTE)
+        let midnight = last_day.tomorrow().ok()?.at(0, 0, 0, 0);
+        u64::try_from(zone.0.to_timestamp(midnight).ok()?.as_second()).ok()
     }
 }
 
-/// The moment whose date and time in UTC are those on a clock there.
-fn local(at: Moment, zone: Zone) -> Moment {
-    let seconds = at.unix_seconds().saturating_add_signed(zone.minutes_east * SECONDS_PER_MINUTE);
-    Moment::from_unix_seconds(seconds)
+/// The day on a calendar there.
+fn local_day(at: Moment, zone: &Zone) -> Date {
+    let second = i64::try_from(at.unix_seconds()).ok().and_then(|second| Timestamp::from_second(second).ok());
+    zone.0.to_datetime(second.unwrap_or(Timestamp::MAX)).date()
 }
 
 impl fmt::Display for Day {

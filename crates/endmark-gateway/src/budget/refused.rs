@@ -33,7 +33,7 @@ pub(crate) enum NotAdmitted {
 impl NotAdmitted {
     pub(super) fn used_up(used_up: UsedUp, settings: &BudgetSettings, at: Moment) -> Self {
         let UsedUp { claim, account } = used_up;
-        let resets_at = Period::of_window(&claim.window).resets_at(at, settings.zone);
+        let resets_at = Period::of_window(&claim.window).resets_at(at, &settings.zone);
         Self::UsedUp { claim: Box::new(claim), account, resets_at }
     }
 

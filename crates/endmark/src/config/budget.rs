@@ -89,7 +89,7 @@ impl Budget {
         let rule = |(scope, period, unit, limit)| Rule { scope, unit, period, limit };
         BudgetSettings {
             rules: rules.into_iter().filter(|(.., limit)| *limit > 0).map(rule).collect(),
-            zone: self.zone,
+            zone: self.zone.clone(),
             assume_output_tokens: self.assume_output_tokens,
             is_closed_on_store_error: self.on_store_error == OnStoreError::Closed,
             admits_unpriced: self.unknown_price == UnknownPrice::CountTokensOnly,

@@ -136,7 +136,7 @@ impl Key {
 }
 
 /// What a zone has to be.
-const ZONES: &str = "`UTC`, or hours and minutes east of it, like `+02:00`";
+const ZONES: &str = "`UTC`, hours and minutes east of it, like `+02:00`, or a name, like `Europe/Berlin`";
 
 /// The ways to get the rest of a cut reply, in their order.
 fn strategies(given: &Given) -> Result<Strategies, Expected> {

@@ -57,7 +57,7 @@ fn what_cannot_be_a_budget_is_an_error_that_says_what_can() {
     for (setting, said) in [
         ("session_usd = -1", "a number of dollars, 0 or more"),
         ("session_tokens = -1", "a whole number, 0 or more"),
-        ("zone = \"Europe/Berlin\"", "like `+02:00`"),
+        ("zone = \"Europe/Atlantis\"", "like `Europe/Berlin`"),
         ("on_store_error = \"maybe\"", "`open`, `closed`"),
     ] {
         let place = Place::new().with_file("endmark.toml", format!("[budget]\n{setting}\n"));
@@ -65,6 +65,9 @@ fn what_cannot_be_a_budget_is_an_error_that_says_what_can() {
         assert_eq!(run.code, 2, "{setting}");
         assert!(run.errors.contains(said), "{setting}: {}", run.errors);
     }
-    let place = Place::new().with_file("endmark.toml", "[budget]\nsession_tokens = 0\nday_usd = 2.50\n");
+    let place = Place::new().with_file(
+        "endmark.toml",
+        "[budget]\nsession_tokens = 0\nday_usd = 2.50\nzone = \"Europe/Berlin\"\n",
+    );
     assert_eq!(place.run(&["config", "check"]).code, 0, "0 is no budget");
 }

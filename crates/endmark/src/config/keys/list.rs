@@ -446,7 +446,7 @@ pub(crate) static KEYS: &[Key] = &[
     key(
         "budget.zone",
         environment::BUDGET_ZONE,
-        "the zone in which a day begins at midnight: UTC, or like +02:00",
+        "the zone in which days and months begin at midnight: UTC, +02:00, Europe/Berlin",
         Place::Zone(access!(budget.zone)),
     ),
     key(

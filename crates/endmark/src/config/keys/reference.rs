@@ -50,7 +50,7 @@ fn accepted(place: &Place) -> String {
         Place::Dollars(_) => "dollars".to_owned(),
         Place::OnStoreError(_) => words::<super::super::budget::OnStoreError>(),
         Place::UnknownPrice(_) => words::<super::super::budget::UnknownPrice>(),
-        Place::Zone(_) => "`UTC`, or `+HH:MM`".to_owned(),
+        Place::Zone(_) => "`UTC`, `+HH:MM`, or a name like `Europe/Berlin`".to_owned(),
     }
 }
 
