@@ -20,6 +20,6 @@ pub use guard::Guard;
 pub use outcome::{AttemptVerdict, Ceiling, Decision, Facts, Reason, State, decide};
 pub use render::{Judged, github, junit, sarif};
 pub use retry_prompt::RetryPrompt;
-pub use run::{Attempted, Notice, RiskRule, Run, RunEvent, RunLimits, RunStep};
+pub use run::{Attempted, Before, Notice, RiskRule, Run, RunEvent, RunLimits, RunStep};
 pub use streams::{Agent, AgentStream, AttemptEnd, AttemptJudgement, ProcessEnd, StoppedFor};
 pub use usage::{Risk, TokenUsage, Usage, risk};

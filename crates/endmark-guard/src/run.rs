@@ -25,6 +25,19 @@ pub struct RiskRule {
     pub limit_tokens: Option<u64>,
 }
 
+/// What was done of a run before its supervisor was killed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Before {
+    /// How many attempts came to an end.
+    pub attempts_over: u32,
+    /// What all of them used, with the one that was under way.
+    pub usage: TokenUsage,
+    /// What they cost, in billionths of a US dollar, as far as the agent says so.
+    pub nanodollars: Option<u64>,
+    /// How long the run had taken, in seconds.
+    pub seconds: u64,
+}
+
 /// What an attempt came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempted {
@@ -173,6 +186,18 @@ impl Run {
             seconds: 0,
             last_fingerprint: None,
             without_progress: 0,
+        }
+    }
+
+    /// A run that is taken up again after its supervisor was killed. The attempt that was under way then was not the agent's to end: it
+    /// counts for what it used and took, and not as a try.
+    pub fn taken_up(limits: RunLimits, rule: RiskRule, before: Before) -> Self {
+        Self {
+            attempt: before.attempts_over,
+            spent: before.usage,
+            spent_nanodollars: before.nanodollars,
+            seconds: before.seconds,
+            ..Self::new(limits, rule)
         }
     }
 

@@ -11,10 +11,12 @@ mod listening;
 mod record;
 mod report;
 mod supervise;
+mod taken_up;
 mod task;
 
 pub use call::{Call, Session, missing_stream};
 pub use identity::{run_id, session_id};
 pub use report::{AgentRun, RunEventReport};
 pub use supervise::{RunOutcome, supervise};
+pub use taken_up::TakenUp;
 pub use task::{Task, Watch};

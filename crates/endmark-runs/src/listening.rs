@@ -8,9 +8,6 @@ use endmark_process::{Hearing, Listener, Transcript};
 use crate::record::{Desk, Sheet};
 use crate::task::{Task, Watch};
 
-/// How often what is used is written down at most: people look at it, and the store has other things to do.
-const BETWEEN_SHEETS: Duration = Duration::from_millis(500);
-
 /// A run under way: the machine, its sheet, and who is told.
 pub(crate) struct Scene<'a> {
     pub(crate) task: &'a Task,
@@ -31,6 +28,7 @@ impl Scene<'_> {
     /// Writes down how the run stands, and reports what happened.
     pub(crate) fn tell(&mut self, notices: &[Notice]) {
         self.sheet.follow(&self.run);
+        self.sheet.set_seconds(self.seconds());
         let events: Vec<_> = notices.iter().map(|notice| self.sheet.event(*notice)).collect();
         if let Some(desk) = &self.desk {
             desk.put(&self.sheet, &events);
@@ -41,9 +39,15 @@ impl Scene<'_> {
         }
     }
 
-    /// How long the run has taken.
+    /// How long the run has taken, with what it took before it was taken up.
+    pub(crate) fn took(&self) -> Duration {
+        let before = self.task.taken_up.as_ref().map_or(0, |taken_up| taken_up.before.seconds);
+        Duration::from_secs(before) + self.began.elapsed()
+    }
+
+    /// How long that is in whole seconds.
     pub(crate) fn seconds(&self) -> u64 {
-        self.began.elapsed().as_secs()
+        self.took().as_secs()
     }
 }
 
@@ -53,10 +57,6 @@ pub(crate) struct Listening<'s, 'a> {
     pub(crate) stream: AgentStream,
     output: Option<Transcript>,
     errors: Option<Transcript>,
-    /// When what is used was last written down.
-    written: Option<Instant>,
-    /// Whether there is more to be written than was.
-    is_behind: bool,
     last_usage: Usage,
 }
 
@@ -64,7 +64,7 @@ impl<'s, 'a> Listening<'s, 'a> {
     pub(crate) fn new(scene: &'s mut Scene<'a>, stream: AgentStream) -> Self {
         let [output, errors] = ["out", "err"].map(|ending| transcript(scene, ending));
         let last_usage = Usage::default();
-        Self { scene, stream, output, errors, written: None, is_behind: false, last_usage }
+        Self { scene, stream, output, errors, last_usage }
     }
 
     /// Ends the transcripts; answers the stream.
@@ -78,24 +78,17 @@ impl<'s, 'a> Listening<'s, 'a> {
     }
 
     fn note_usage(&mut self) {
-        let mut notices = Vec::new();
-        if *self.stream.usage() != self.last_usage {
-            self.last_usage = self.stream.usage().clone();
-            self.is_behind = true;
-            let Scene { task, run, sheet, .. } = &mut *self.scene;
-            sheet.set_session(self.stream.session());
-            if let Some(model) = &self.last_usage.model {
-                run.learn_limit(task.models.find(model).and_then(|model| model.context_tokens));
-            }
-            let seconds = self.scene.seconds();
-            notices = self.scene.run.handle(RunEvent::Used(self.last_usage.clone(), seconds));
+        if *self.stream.usage() == self.last_usage {
+            return;
         }
-        let is_time = self.written.is_none_or(|written| written.elapsed() >= BETWEEN_SHEETS);
-        if !notices.is_empty() || (self.is_behind && is_time) {
-            self.written = Some(Instant::now());
-            self.is_behind = false;
-            self.scene.tell(&notices);
+        self.last_usage = self.stream.usage().clone();
+        let Scene { task, run, sheet, .. } = &mut *self.scene;
+        sheet.set_session(&self.stream);
+        if let Some(model) = &self.last_usage.model {
+            run.learn_limit(task.models.find(model).and_then(|model| model.context_tokens));
         }
+        let seconds = self.scene.seconds();
+        self.scene.handle(RunEvent::Used(self.last_usage.clone(), seconds));
     }
 }
 

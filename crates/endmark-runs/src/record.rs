@@ -1,15 +1,19 @@
 //! What is known of a run while it is supervised, and how it comes into the store.
 
 use std::ffi::OsStr;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use endmark_guard::{AttemptJudgement, Notice, Reason, Risk, Run, State};
-use endmark_store::{Recorder, RunEventRecord, RunRecord, StoreError, utc};
+use endmark_guard::{AgentStream, AttemptJudgement, Notice, Reason, Risk, Run, State};
+use endmark_store::{Recorder, RunEventRecord, RunRecord, RunTask, StoreError, utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 
 use crate::report::{AgentRun, RunEventReport};
 use crate::task::{Task, Watch};
+
+/// How often what is used is written down at most: people look at it, and the store has other things to do.
+const BETWEEN_SHEETS: Duration = Duration::from_millis(500);
 
 /// The run as it is written down.
 #[derive(Debug, Clone)]
@@ -33,18 +37,33 @@ impl Sheet {
             artifact: task.artifact.display().to_string(),
             template: task.template.clone(),
             max_attempts: task.limits.attempts.get(),
+            name: task.name.clone(),
+            task: task.asked.as_ref().map(|asked| RunTask { asked: asked.clone(), ..RunTask::default() }),
             ..RunRecord::default()
         };
-        Self { record, started_at: now() }
+        let started_at = task.taken_up.as_ref().map_or_else(now, |before| before.started_at.clone());
+        Self { record, started_at }
     }
 
     pub(crate) fn set_process(&mut self, process: Option<u32>) {
         self.record.process = process;
     }
 
-    pub(crate) fn set_session(&mut self, session: Option<&str>) {
-        if let Some(session) = session {
+    /// The agent's session, with what it has used.
+    pub(crate) fn set_session(&mut self, stream: &AgentStream) {
+        if let Some(session) = stream.session() {
             self.record.session = Some(session.to_owned());
+        }
+        if let Some(task) = &mut self.record.task {
+            let used = stream.session_usage();
+            (task.session_input_tokens, task.session_output_tokens) = (used.input, used.output);
+        }
+    }
+
+    /// How long the run has taken.
+    pub(crate) fn set_seconds(&mut self, seconds: u64) {
+        if let Some(task) = &mut self.record.task {
+            task.seconds = seconds;
         }
     }
 
@@ -170,15 +189,31 @@ impl Desk {
     }
 }
 
+/// Writes what happened at once, and what was used now and then.
 async fn write_all(
     recorder: Recorder,
     mut sheets: UnboundedReceiver<(RunRecord, Vec<RunEventRecord>)>,
 ) -> Option<StoreError> {
     let mut failure = None;
-    while let Some((run, events)) = sheets.recv().await {
+    let mut waiting: Option<RunRecord> = None;
+    let mut next = Instant::now();
+    loop {
+        let came = match waiting.take() {
+            None => sheets.recv().await,
+            Some(run) => match timeout_at(next, sheets.recv()).await {
+                // What waited is in what comes later.
+                Ok(Some(came)) => Some(came),
+                Ok(None) | Err(_) => Some((run, Vec::new())).inspect(|_| next = Instant::now()),
+            },
+        };
+        let Some((run, events)) = came else { return failure };
+        if events.is_empty() && Instant::now() < next {
+            waiting = Some(run);
+            continue;
+        }
         if let Err(error) = recorder.record_run(run, events).await {
             failure = failure.or(Some(error));
         }
+        next = Instant::now() + BETWEEN_SHEETS;
     }
-    failure
 }

@@ -11,6 +11,8 @@ use serde::Serialize;
 pub struct AgentRun {
     /// Its id.
     pub id: String,
+    /// What people call it.
+    pub name: Option<String>,
     /// `queued`, `running`, `retry-queued`, `succeeded`, `released` or `failed`.
     pub state: String,
     /// Why, where there is more to say.
@@ -92,6 +94,7 @@ impl AgentRun {
             cost_usd: run.cost_nanodollars.map(dollars),
             evidence: run.evidence.lines().map(str::to_owned).collect(),
             id: run.id,
+            name: run.name,
             state: run.state,
             reason: run.reason,
             agent: run.agent,

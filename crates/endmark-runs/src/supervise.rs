@@ -46,17 +46,15 @@ pub async fn supervise(
         threshold: task.guard.criteria().token_usage_warning_threshold,
         limit_tokens: task.limit_tokens,
     };
-    let mut scene = Scene {
-        task,
-        run: Run::new(task.limits, rule),
-        sheet: Sheet::new(task),
-        desk: None,
-        watch,
-        began: Instant::now(),
+    let run = match &task.taken_up {
+        Some(taken_up) => Run::taken_up(task.limits, rule, taken_up.before),
+        None => Run::new(task.limits, rule),
     };
+    let mut scene = Scene { task, run, sheet: Sheet::new(task), desk: None, watch, began: Instant::now() };
+    scene.sheet.follow(&scene.run);
+    scene.sheet.set_seconds(scene.seconds());
     enter(&mut scene, recorder).await;
-    let mut memory =
-        Memory { session: first_session(task), used: TokenUsage::default(), prompt: task.prompt.clone() };
+    let mut memory = Memory::new(&mut scene);
     let mut last = None;
     let mut outcome = Outcome::default();
     while let RunStep::Start(_) = scene.run.next_step() {
@@ -129,6 +127,8 @@ struct Memory {
     /// What the session used before.
     used: TokenUsage,
     prompt: Option<String>,
+    /// Whether that says what is missing.
+    is_retry: bool,
 }
 
 /// An attempt that is over.
@@ -171,10 +171,10 @@ async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signa
         ("ENDMARK_RUN".to_owned(), task.id.clone().into()),
         ("ENDMARK_ATTEMPT".to_owned(), number.to_string().into()),
     ];
-    if let Some(prompt) = memory.prompt.as_ref().filter(|_| number > 1) {
+    if let Some(prompt) = memory.prompt.as_ref().filter(|_| memory.is_retry) {
         variables.push(("ENDMARK_RETRY_PROMPT".to_owned(), prompt.into()));
     }
-    let left = Duration::from_secs(task.limits.seconds.get()).saturating_sub(scene.began.elapsed());
+    let left = Duration::from_secs(task.limits.seconds.get()).saturating_sub(scene.took());
     let keeper = Keeper::start()?;
     let plan = Plan {
         program,
@@ -216,14 +216,20 @@ async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signa
         _ => None,
     };
     let judged = stream.finish(AttemptEnd { process, stopped });
-    let seen = match see(&task.folder.join(&task.artifact), &task.guard) {
+    let seen = look(scene);
+    Ok(Over { judged, stream, seen, end, stopped, signal, was_resumed })
+}
+
+/// The artifact as it is now.
+fn look(scene: &mut Scene<'_>) -> Seen {
+    let task = scene.task;
+    match see(&task.folder.join(&task.artifact), &task.guard) {
         Ok(seen) => seen,
         Err(error) => {
             scene.watch.warn(&format!("`{}` cannot be read: {error}", task.artifact.display()));
             Seen { text: None, report: endmark_guard::Report::of_missing(), fingerprint: error.to_string() }
         }
-    };
-    Ok(Over { judged, stream, seen, end, stopped, signal, was_resumed })
+    }
 }
 
 /// What an agent reads, in a file without a name.
@@ -238,7 +244,7 @@ fn input(text: Option<&str>) -> io::Result<Stdin> {
 /// Tells the machine how an attempt ended.
 fn settle(scene: &mut Scene<'_>, over: &Over) {
     scene.sheet.set_process(None);
-    scene.sheet.set_session(over.stream.session());
+    scene.sheet.set_session(&over.stream);
     scene.sheet.set_judgement(&over.judged, over.seen.report.findings().len());
     let event = if over.signal.is_some() {
         RunEvent::Interrupted
@@ -256,6 +262,28 @@ fn settle(scene: &mut Scene<'_>, over: &Over) {
 }
 
 impl Memory {
+    /// What the first attempt begins with: its task, or what is missing where the run is taken up.
+    fn new(scene: &mut Scene<'_>) -> Self {
+        let task = scene.task;
+        let mut memory = Self {
+            session: first_session(task),
+            used: TokenUsage::default(),
+            prompt: task.prompt.clone(),
+            is_retry: false,
+        };
+        if let Some(taken_up) = task.taken_up.as_ref().filter(|taken_up| taken_up.has_begun) {
+            if let Some(session) = taken_up.session.clone().filter(|_| can_resume(task.agent, &task.command))
+            {
+                memory.session = Session::Resumed(session);
+                memory.used = taken_up.session_usage;
+            }
+            let seen = look(scene);
+            let evidence = ["its supervisor was killed, and it was ended with it".to_owned()];
+            memory.ask(scene, &seen, scene.run.attempt() + 1, AttemptVerdict::Crashed, &evidence, "");
+        }
+        memory
+    }
+
     /// Decides in which session the next attempt works, and what it is told.
     fn prepare(&mut self, scene: &Scene<'_>, over: &Over) {
         let task = scene.task;
@@ -270,19 +298,35 @@ impl Memory {
             self.session = first_session(task);
             self.used = TokenUsage::default();
         }
+        let AttemptJudgement { verdict, evidence } = &over.judged;
+        self.ask(scene, &over.seen, scene.run.attempt(), *verdict, evidence, over.stream.said());
+    }
+
+    /// Has the next attempt told what is missing, and how the last one ended.
+    fn ask(
+        &mut self,
+        scene: &Scene<'_>,
+        seen: &Seen,
+        attempt: u32,
+        verdict: AttemptVerdict,
+        evidence: &[String],
+        said: &str,
+    ) {
+        let task = scene.task;
         let is_fresh = !matches!(self.session, Session::Resumed(_));
         let path = task.artifact.display().to_string();
-        let artifact = over.seen.text.as_deref().map(|text| Artifact::read_file(text, &path));
+        let artifact = seen.text.as_deref().map(|text| Artifact::read_file(text, &path));
         let prompt = RetryPrompt {
             path: &path,
             artifact: artifact.as_ref(),
-            report: &over.seen.report,
-            attempt: (scene.run.attempt(), scene.run.limits().attempts.get()),
-            verdict: over.judged.verdict,
-            evidence: &over.judged.evidence,
-            said: over.stream.said(),
+            report: &seen.report,
+            attempt: (attempt, scene.run.limits().attempts.get()),
+            verdict,
+            evidence,
+            said,
             task: task.prompt.as_deref().filter(|_| is_fresh),
         };
         self.prompt = Some(prompt.text());
+        self.is_retry = true;
     }
 }

@@ -10,12 +10,19 @@ use endmark_guard::{Agent, Guard, RunLimits};
 
 use crate::call::agent_of;
 use crate::report::{AgentRun, RunEventReport};
+use crate::taken_up::TakenUp;
 
 /// A run as it is asked for.
 #[derive(Debug)]
 pub struct Task {
     /// Its id.
     pub id: String,
+    /// What people call it.
+    pub name: Option<String>,
+    /// How it was asked for, to be kept for whoever takes it up; none if that cannot be written.
+    pub asked: Option<String>,
+    /// What was done before, where it is taken up.
+    pub taken_up: Option<TakenUp>,
     /// The agent.
     pub agent: Agent,
     /// Its command; `{prompt}` stands for the prompt.

@@ -60,6 +60,6 @@ pub use records::{
     Condition, CutId, CutSettled, CutStarted, FinalStatus, Health, Leftover, LogRow, LoggedPiece, Piece,
     Recovery,
 };
-pub use runs::{RunEventRecord, RunRecord, StoredRun, StoredRunEvent};
+pub use runs::{RunEventRecord, RunRecord, RunTask, StoredRun, StoredRunEvent};
 pub use scrub::{NoSecrets, Scrub};
 pub use store::Store;

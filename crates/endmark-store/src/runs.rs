@@ -53,6 +53,23 @@ pub struct RunRecord {
     pub evidence: String,
     /// How many findings the artifact had when it was last judged.
     pub findings: Option<u64>,
+    /// What people call it.
+    pub name: Option<String>,
+    /// What it takes to go on with it; none if nobody here can.
+    pub task: Option<RunTask>,
+}
+
+/// What it takes to go on with a run whose supervisor was killed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunTask {
+    /// How it was asked for, in the words of who asked.
+    pub asked: String,
+    /// How long it has taken, in seconds.
+    pub seconds: u64,
+    /// What the agent's session has read, in tokens.
+    pub session_input_tokens: u64,
+    /// What it has written, in tokens.
+    pub session_output_tokens: u64,
 }
 
 /// Something that happened to a run.
@@ -104,11 +121,24 @@ impl Recorder {
     /// Writes how a run stands and what happened, in one transaction; answers once it is committed.
     pub async fn record_run(&self, run: RunRecord, events: Vec<RunEventRecord>) -> Result<(), StoreError> {
         let run = RunRecord { command: self.clean(&run.command), evidence: self.clean(&run.evidence), ..run };
+        let run = match run.task {
+            // What had to be cleaned is not what was asked for any more.
+            Some(task) if self.clean(&task.asked) != task.asked => RunRecord { task: None, ..run },
+            task => RunRecord { task, ..run },
+        };
         let events: Vec<RunEventRecord> = events
             .into_iter()
             .map(|event| RunEventRecord { message: self.clean(&event.message), ..event })
             .collect();
         let owner = Arc::clone(&self.store.owner);
         self.store.writer.write(move |session| engine::runs::write(session, &owner, &run, &events)).await
+    }
+
+    /// Takes a run up whose supervisor was killed: from now on this process supervises it. False if it is not such a run, or
+    /// another process was faster.
+    pub async fn take_up_run(&self, id: &str) -> Result<bool, StoreError> {
+        let owner = Arc::clone(&self.store.owner);
+        let id = id.to_owned();
+        self.store.writer.write(move |session| engine::runs::take_up(session, &owner, &id)).await
     }
 }

@@ -58,7 +58,7 @@ fn run_and_show(typed: Vec<OsString>, environment: Environment, early: Early) ->
 fn is_answered_on_signals(command: &Command) -> bool {
     match command {
         Command::Serve(_) | Command::Exec(_) | Command::Run(_) | Command::Mcp(_) => false,
-        Command::Runs(arguments) => !arguments.is_watch(),
+        Command::Runs(arguments) => !arguments.ends_by_itself(),
         Command::Detect(arguments) => !arguments.batch,
         Command::Stitch(arguments) => !arguments.batch,
         Command::Cap(arguments) => !arguments.batch,

@@ -47,6 +47,22 @@ fn what_is_never_finished_is_released_with_its_event_once() {
 }
 
 #[test]
+fn one_that_is_taken_up_has_the_tries_and_the_means_that_are_left() {
+    let limits = RunLimits { nanodollars: NonZeroU64::new(10), ..*run_of(2).limits() };
+    let rule = RiskRule { threshold: 0.85, limit_tokens: None };
+    let usage = TokenUsage::new(100, 10);
+    let before = Before { attempts_over: 1, usage, nanodollars: Some(6), seconds: 5 };
+    let mut run = Run::taken_up(limits, rule, before);
+    assert_eq!((run.state(), run.next_step(), run.token_usage()), (State::Queued, RunStep::Start(2), usage));
+    run.handle(RunEvent::Started);
+    let cost = Usage { run: usage, cost_nanodollars: Some(4), ..Usage::default() };
+    run.handle(RunEvent::Used(cost.clone(), 6));
+    assert_eq!((run.next_step(), run.token_usage().total, run.nanodollars()), (RunStep::Stop, 220, Some(10)));
+    let notices = run.handle(RunEvent::Ended(Attempted { usage: cost, ..stub("a") }));
+    assert_eq!(notices, [Notice::ContextExhausted, Notice::Released(Reason::ContextExhaustion)]);
+}
+
+#[test]
 fn two_tries_that_change_nothing_are_enough() {
     let mut run = run_of(9);
     for _ in 0..2 {

@@ -60,6 +60,11 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/0012_usage_texts.sqlite.sql"),
     },
     Migration { version: 13, name: "keys", sql: include_str!("../../migrations/0013_keys.sqlite.sql") },
+    Migration {
+        version: 14,
+        name: "run tasks",
+        sql: include_str!("../../migrations/0014_run_tasks.sqlite.sql"),
+    },
 ];
 
 /// The newest migration this version knows.

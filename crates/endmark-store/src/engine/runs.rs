@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 
 use crate::engine::Fault;
 use crate::owner;
-use crate::runs::{RunEventRecord, RunRecord};
+use crate::runs::{RunEventRecord, RunRecord, RunTask};
 
 /// What is written of a run whose supervisor is gone.
 const LOST: (&str, &str, &str, &str) = (
@@ -67,6 +67,26 @@ pub(crate) fn write(
             run.findings.map(integer),
             is_over,
         ])?;
+    if run.task.is_some() || run.name.is_some() {
+        let task = run.task.as_ref();
+        let of_task = |count: fn(&RunTask) -> u64| task.map_or(0, |task| integer(count(task)));
+        connection
+            .prepare_cached(
+                "INSERT INTO run_tasks (run_id, name, asked, seconds, session_input_tokens, session_output_tokens)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                 ON CONFLICT (run_id) DO UPDATE SET seconds = excluded.seconds,
+                   session_input_tokens = excluded.session_input_tokens,
+                   session_output_tokens = excluded.session_output_tokens",
+            )?
+            .execute(params![
+                run.id,
+                run.name,
+                task.map(|task| &task.asked),
+                of_task(|task| task.seconds),
+                of_task(|task| task.session_input_tokens),
+                of_task(|task| task.session_output_tokens),
+            ])?;
+    }
     for event in events {
         connection
             .prepare_cached(
@@ -105,6 +125,18 @@ pub(crate) fn mark_lost(connection: &Connection, database: &Path) -> rusqlite::R
         )?;
     }
     Ok(lost)
+}
+
+/// Makes this owner the supervisor of a run that was lost; false if it is none.
+pub(crate) fn take_up(connection: &Connection, owner: &str, id: &str) -> Result<bool, Fault> {
+    let (state, reason, ..) = LOST;
+    let taken = connection.execute(
+        "UPDATE runs SET owner = ?1, state = 'queued', reason = NULL, ended_at = NULL,
+           updated_at = strftime('%Y-%m-%d %H:%M:%f', 'now')
+         WHERE id = ?2 AND state = ?3 AND reason = ?4",
+        params![owner, id, state, reason],
+    )?;
+    Ok(taken == 1)
 }
 
 /// Forgets runs that were over so many days ago, with their events; answers how many there were.

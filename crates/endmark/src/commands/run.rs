@@ -6,6 +6,7 @@ mod kept;
 mod many;
 mod span;
 mod spec;
+mod take_up;
 mod telling;
 mod wish;
 
@@ -18,7 +19,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use endmark_envelope::Warning;
+use endmark_runs::Task;
 use endmark_store::{NoSecrets, Store};
+use tokio::runtime::Runtime;
 
 use crate::answer::Answer;
 use crate::config::{Settings, models};
@@ -26,6 +29,8 @@ use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 #[cfg(test)]
 pub(in crate::commands) use answer::Report;
+use many::AllOver;
+pub(super) use take_up::take_up;
 use telling::Telling;
 use wish::{Shared, Wish};
 
@@ -41,29 +46,14 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Run) -> Result<Answe
     let models = Arc::new(models(&effective.settings));
     let shared = Shared { context, models, transcripts: &transcripts };
     let typed = Wish::typed(arguments);
-    let planned = match &arguments.spec {
+    let tasks = match &arguments.spec {
         Some(path) => spec::read(&shared, path, &typed)?,
         None => vec![typed.check(&shared)?],
     };
-    let telling = Rc::new(RefCell::new(Telling::new(context.terminal, arguments.events.as_deref())?));
+    let telling = Telling::new(context.terminal, arguments.events.as_deref())?;
     let store = Store::open(&effective.settings.store).map_err(|error| CommandError::of_store(&error))?;
     forget_old(&effective.settings, &kept);
-    let at_once = NonZeroUsize::new(arguments.parallel.into()).unwrap_or(NonZeroUsize::MIN);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| of_system(&error))?;
-    let all = runtime.block_on(async {
-        let recorder = store.recorder(NoSecrets);
-        let all = many::supervise_all(planned, at_once, &recorder, &telling).await;
-        drop(recorder);
-        store.close().await;
-        all.map_err(|error| of_system(&error))
-    })?;
-    let outcomes = all.over.iter().flat_map(|over| &over.outcome.warnings);
-    let telling = telling.borrow();
-    let warnings: Vec<Warning> =
-        outcomes.chain(&telling.warnings).map(|message| Warning::notice("AGENT_RUN", message)).collect();
+    let (all, warnings) = supervised(&store, tasks, arguments.parallel, telling)?;
     let painter = context.terminal.output;
     let answer = if arguments.spec.is_some() {
         answer::of_all(painter, all)?
@@ -72,6 +62,34 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Run) -> Result<Answe
         answer::of_one(painter, over.ok_or_else(|| CommandError::Bug("no run is over".to_owned()))?)?
     };
     Ok(answer.with_warnings(configuration_warnings(&effective)).with_warnings(warnings))
+}
+
+/// Supervises all of them, so many at a time, and closes the store; answers what was not as it should be, too.
+fn supervised(
+    store: &Store,
+    tasks: Vec<Task>,
+    at_once: u16,
+    telling: Telling,
+) -> Result<(AllOver, Vec<Warning>), CommandError> {
+    let telling = Rc::new(RefCell::new(telling));
+    let at_once = NonZeroUsize::new(at_once.into()).unwrap_or(NonZeroUsize::MIN);
+    let all = runtime()?.block_on(async {
+        let recorder = store.recorder(NoSecrets);
+        let all = many::supervise_all(tasks, at_once, &recorder, &telling).await;
+        drop(recorder);
+        store.close().await;
+        all.map_err(|error| of_system(&error))
+    })?;
+    let outcomes = all.over.iter().flat_map(|over| &over.outcome.warnings);
+    let telling = telling.borrow();
+    let warnings =
+        outcomes.chain(&telling.warnings).map(|message| Warning::notice("AGENT_RUN", message)).collect();
+    Ok((all, warnings))
+}
+
+fn runtime() -> Result<Runtime, CommandError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| of_system(&error))
 }
 
 fn of_system(error: &io::Error) -> CommandError {

@@ -34,6 +34,9 @@ pub(in crate::commands) struct Report {
 /// Lists runs, shows one, or watches them.
 pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outcome, CommandError> {
     let effective = context.configuration(arguments.overrides())?;
+    if let Some(RunsCommand::Resume(resume)) = &arguments.command {
+        return super::run::take_up(context, resume, &effective).map(Outcome::from);
+    }
     let failed = |error: StoreError| CommandError::of_store(&error);
     let location = &effective.settings.store;
     let mut reader = Reader::open(location).map_err(failed)?;
@@ -48,7 +51,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
             return watch::watch(context, &reader, arguments.limit, *until_idle).map(Outcome::Streamed);
         }
         Some(RunsCommand::Show { id, .. }) => shown(&reader, id, painter)?,
-        None => {
+        Some(RunsCommand::Resume(_)) | None => {
             let runs: Vec<AgentRun> =
                 reader.runs(arguments.limit).map_err(failed)?.into_iter().map(AgentRun::from).collect();
             let text = if runs.is_empty() {
@@ -60,6 +63,11 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
         }
     };
     Ok(answer.with_warnings(configuration_warnings(&effective)).into())
+}
+
+/// Runs as the data of an answer.
+pub(super) fn data_of(runs: Vec<AgentRun>) -> Result<Value, CommandError> {
+    to_data(&Report { runs, events: None })
 }
 
 /// Whether a run is said to be under way whose supervisor is gone.

@@ -72,7 +72,10 @@ fn runs_of_a_file_go_on_beside_one_another_and_the_worst_counts() {
         (artifact.to_owned(), state.to_owned(), reason.to_owned(), Some(attempt))
     });
     assert_eq!(runs.iter().map(came_to).collect::<Vec<_>>(), expected);
-    assert_eq!((&runs[0]["name"], &runs[1]["name"]), (&"the good one".into(), &Value::Null));
+    assert_eq!(
+        (&runs[0]["agentRun"]["name"], &runs[1]["agentRun"]["name"]),
+        (&"the good one".into(), &Value::Null)
+    );
     assert!(
         runs.iter()
             .all(|run| run["agentRun"]["startedAt"].is_string() && run["agentRun"]["endedAt"].is_string())

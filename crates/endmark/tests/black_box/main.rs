@@ -5,6 +5,7 @@
 mod agent_run;
 mod agent_run_killed;
 mod agent_run_many;
+mod agent_run_resumed;
 mod at_a_terminal;
 mod budget;
 mod canary;

@@ -6,12 +6,14 @@ use crate::engine::Reader;
 use crate::engine::recoveries::natural;
 use crate::error::StoreError;
 use crate::owner;
-use crate::runs::{RunRecord, StoredRun, StoredRunEvent};
+use crate::runs::{RunRecord, RunTask, StoredRun, StoredRunEvent};
 
 const COLUMNS: &str =
     "SELECT id, state, reason, agent, command, folder, artifact, template, attempt, max_attempts, process,
   session, model, input_tokens, output_tokens, largest_call_tokens, limit_tokens, context_exhaustion_risk,
-  cost_nanodollars, verdict, evidence, findings, started_at, updated_at, ended_at, owner FROM runs";
+  cost_nanodollars, verdict, evidence, findings, started_at, updated_at, ended_at, owner,
+  name, asked, seconds, session_input_tokens, session_output_tokens
+  FROM runs LEFT JOIN run_tasks ON run_id = id";
 
 impl Reader {
     /// The newest runs, newest first, at most `limit` of them.
@@ -97,6 +99,16 @@ impl Reader {
                 verdict: row.get(19)?,
                 evidence: row.get(20)?,
                 findings: count(21)?,
+                name: row.get(26)?,
+                task: match row.get(27)? {
+                    Some(asked) => Some(RunTask {
+                        asked,
+                        seconds: natural(row.get(28)?),
+                        session_input_tokens: natural(row.get(29)?),
+                        session_output_tokens: natural(row.get(30)?),
+                    }),
+                    None => None,
+                },
             },
             is_supervised: ended_at.is_none() && owner::is_alive(&self.path, &owner),
             started_at: row.get(22)?,

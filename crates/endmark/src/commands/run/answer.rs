@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use endmark_envelope::ErrorBody;
 use endmark_guard::Finding;
-use endmark_runs::AgentRun;
+use endmark_runs::{AgentRun, Task};
 use serde::Serialize;
 
 use super::many::{AllOver, Over};
@@ -25,7 +25,7 @@ pub(in crate::commands) enum Report {
     #[serde(rename_all = "camelCase")]
     All {
         /// In the order of the file.
-        runs: Vec<Named>,
+        runs: Vec<One>,
         /// Runs that a signal kept from being started.
         not_started: Vec<String>,
     },
@@ -41,16 +41,6 @@ pub(in crate::commands) struct One {
     findings: Vec<Finding>,
     /// Where what the agent printed is kept.
     output_folder: Option<String>,
-}
-
-/// One of a file.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(in crate::commands) struct Named {
-    /// As it is called in the file.
-    name: Option<String>,
-    #[serde(flatten)]
-    one: One,
 }
 
 /// How the process ends with a run.
@@ -117,9 +107,7 @@ pub(super) fn of_all(painter: Painter, all: AllOver) -> Result<Answer, CommandEr
             let _ = writeln!(text, "  `{}` cannot be started: {error}", in_one_line(command));
         }
     }
-    let name = |run: &super::wish::Planned| {
-        run.name.clone().unwrap_or_else(|| run.task.artifact.display().to_string())
-    };
+    let name = |task: &Task| task.name.clone().unwrap_or_else(|| task.artifact.display().to_string());
     let not_started: Vec<String> = all.not_started.iter().map(name).collect();
     for name in &not_started {
         let _ = writeln!(text, "  {} was not started", in_one_line(name));
@@ -130,8 +118,7 @@ pub(super) fn of_all(painter: Painter, all: AllOver) -> Result<Answer, CommandEr
     let count = all.over.len() + not_started.len();
     let finished = all.over.iter().filter(|over| over.outcome.run.state == "succeeded").count();
     let _ = writeln!(text, "{finished} of {count} runs succeeded");
-    let runs =
-        all.over.into_iter().map(|over| Named { name: over.name.clone(), one: One::of(over) }).collect();
+    let runs = all.over.into_iter().map(One::of).collect();
     let answer = Answer::yes(to_data(&Report::All { runs, not_started })?, text);
     if exit == Exit::Success {
         return Ok(answer);

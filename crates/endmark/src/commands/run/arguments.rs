@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use endmark_envelope::Limits;
 use endmark_guard::Agent;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::arguments::store::StoreArgument;
 
@@ -99,7 +99,7 @@ pub(crate) struct Run {
 }
 
 /// An agent, as it is typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AgentChoice {
     /// Claude Code

@@ -7,16 +7,14 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use endmark_process::Signals;
-use endmark_runs::{AgentRun, RunEventReport, RunOutcome, Watch, supervise};
+use endmark_runs::{AgentRun, RunEventReport, RunOutcome, Task, Watch, supervise};
 use endmark_store::Recorder;
 use tokio::task::{JoinSet, LocalSet};
 
 use super::telling::Telling;
-use super::wish::Planned;
 
 /// A run that is over.
 pub(super) struct Over {
-    pub(super) name: Option<String>,
     pub(super) transcripts: Option<PathBuf>,
     pub(super) outcome: RunOutcome,
 }
@@ -25,14 +23,14 @@ pub(super) struct Over {
 pub(super) struct AllOver {
     pub(super) over: Vec<Over>,
     /// Those that a signal kept from being started.
-    pub(super) not_started: Vec<Planned>,
+    pub(super) not_started: Vec<Task>,
     /// The signal, if one came before all were over.
     pub(super) signal: Option<i32>,
 }
 
 /// Supervises all of them, so many at a time. A signal ends those under way, and no other is started.
 pub(super) async fn supervise_all(
-    planned: Vec<Planned>,
+    tasks: Vec<Task>,
     at_once: NonZeroUsize,
     recorder: &Recorder,
     telling: &Rc<RefCell<Telling>>,
@@ -41,20 +39,19 @@ pub(super) async fn supervise_all(
         .run_until(async {
             let mut stopped = Signals::watch()?;
             let mut signal = None;
-            let mut waiting = planned.into_iter().enumerate();
+            let mut waiting = tasks.into_iter().enumerate();
             let mut under_way = JoinSet::new();
             let mut over = Vec::new();
             loop {
                 while signal.is_none() && under_way.len() < at_once.get() {
-                    let Some((index, run)) = waiting.next() else { break };
+                    let Some((index, task)) = waiting.next() else { break };
                     let mut signals = Signals::watch()?;
                     let recorder = recorder.clone();
-                    let mut told = Told { name: run.name.clone(), telling: Rc::clone(telling) };
+                    let mut told = Told { telling: Rc::clone(telling) };
                     under_way.spawn_local(async move {
-                        let Planned { name, task } = run;
                         let outcome =
                             Box::pin(supervise(&task, Some(recorder), &mut told, &mut signals)).await;
-                        (index, Over { name, transcripts: task.transcripts, outcome })
+                        (index, Over { transcripts: task.transcripts, outcome })
                     });
                 }
                 tokio::select! {
@@ -68,7 +65,7 @@ pub(super) async fn supervise_all(
             over.sort_by_key(|(index, _)| *index);
             Ok(AllOver {
                 over: over.into_iter().map(|(_, over)| over).collect(),
-                not_started: waiting.map(|(_, run)| run).collect(),
+                not_started: waiting.map(|(_, task)| task).collect(),
                 signal,
             })
         })
@@ -77,13 +74,12 @@ pub(super) async fn supervise_all(
 
 /// One of several that are told of in one place.
 struct Told {
-    name: Option<String>,
     telling: Rc<RefCell<Telling>>,
 }
 
 impl Watch for Told {
     fn event(&mut self, run: &AgentRun, event: &RunEventReport) {
-        self.telling.borrow_mut().event(self.name.as_deref(), run, event);
+        self.telling.borrow_mut().event(run, event);
     }
 
     fn warn(&mut self, message: &str) {

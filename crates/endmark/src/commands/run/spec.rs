@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use endmark_runs::Task;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::wish::{Planned, Shared, Wish};
+use super::wish::{Shared, Wish};
 use crate::error::CommandError;
 use crate::input::Input;
 
@@ -20,7 +21,7 @@ struct Spec {
 }
 
 /// The runs of a file; what they do not say is what was typed.
-pub(super) fn read(shared: &Shared<'_>, path: &Path, typed: &Wish) -> Result<Vec<Planned>, CommandError> {
+pub(super) fn read(shared: &Shared<'_>, path: &Path, typed: &Wish) -> Result<Vec<Task>, CommandError> {
     let text = Input::open(Some(path), shared.context.terminal)?.text()?;
     let spec: Spec = toml::from_str(&text).map_err(|error| {
         let line = line_of(&text, error.span().map_or(0, |span| span.start));
@@ -38,7 +39,7 @@ pub(super) fn read(shared: &Shared<'_>, path: &Path, typed: &Wish) -> Result<Vec
         let line = line_of(&text, wish.span().start);
         let here = |error| at_line(path, line, error);
         let run = wish.into_inner().or(&given).check(shared).map_err(here)?;
-        let artifact = run.task.folder.join(&run.task.artifact);
+        let artifact = run.folder.join(&run.artifact);
         if let Some(other) = taken.insert(artifact, line) {
             let message = format!("the run of line {other} has the same artifact");
             return Err(here(CommandError::input("usage", message, "Give each run an artifact of its own.")));

@@ -50,8 +50,8 @@ impl Telling {
         Ok(Self { terminal, events, is_missing_events: false, warnings: Vec::new() })
     }
 
-    /// Something happened to the run, which people may have a name for.
-    pub(super) fn event(&mut self, name: Option<&str>, run: &AgentRun, event: &RunEventReport) {
+    /// Something happened to the run.
+    pub(super) fn event(&mut self, run: &AgentRun, event: &RunEventReport) {
         let paint = match event.event.as_str() {
             "agent_run.succeeded" => Paint::Good,
             "agent_run.started" => Paint::Strong,
@@ -59,7 +59,7 @@ impl Telling {
             _ => Paint::Doubt,
         };
         let reason = event.reason.as_ref().map(|reason| format!(" {reason}")).unwrap_or_default();
-        let whose = name.map(|name| format!(" [{}]", in_one_line(name))).unwrap_or_default();
+        let whose = run.name.as_deref().map(|name| format!(" [{}]", in_one_line(name))).unwrap_or_default();
         let what = self.terminal.errors.paint(paint, &event.event);
         let message = in_one_line(&event.message);
         self.terminal.progress(&format!("{}{whose} {what}{reason}: {message}", event.run));

@@ -9,7 +9,8 @@ use std::time::Duration;
 use endmark_context::Models;
 use endmark_guard::{Agent, RunLimits};
 use endmark_runs::{Task, missing_stream, run_id};
-use serde::{Deserialize, Deserializer};
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::arguments::{self, AgentChoice};
 use super::span;
@@ -23,7 +24,7 @@ const LAST_WORD: Duration = Duration::from_secs(5);
 const TRANSCRIPT_BYTES: u64 = 64 << 20;
 
 /// What is said of a run. What is not said is taken from elsewhere.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Wish {
     /// What people call it.
@@ -33,7 +34,7 @@ pub(super) struct Wish {
     /// Where the agent works; the artifact is looked for from there.
     pub(super) folder: Option<PathBuf>,
     pub(super) agent: Option<AgentChoice>,
-    #[serde(deserialize_with = "words")]
+    #[serde(deserialize_with = "words", serialize_with = "as_words")]
     pub(super) command: Option<Vec<OsString>>,
     pub(super) prompt: Option<String>,
     pub(super) prompt_file: Option<PathBuf>,
@@ -44,6 +45,8 @@ pub(super) struct Wish {
     pub(super) silence: Option<String>,
     pub(super) grace: Option<String>,
     pub(super) limit_tokens: Option<u64>,
+    /// Where what the agent prints is kept.
+    pub(super) output_folder: Option<PathBuf>,
 }
 
 fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<OsString>>, D::Error> {
@@ -51,10 +54,11 @@ fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<OsStri
     Ok(Some(words.into_iter().map(OsString::from).collect()))
 }
 
-/// A run that can be started.
-pub(super) struct Planned {
-    pub(super) name: Option<String>,
-    pub(super) task: Task,
+#[expect(clippy::ref_option, reason = "serde calls it with a reference to the field")]
+fn as_words<S: Serializer>(words: &Option<Vec<OsString>>, serializer: S) -> Result<S::Ok, S::Error> {
+    let words = words.iter().flatten().map(|word| word.to_str());
+    let words: Option<Vec<&str>> = words.collect();
+    words.ok_or_else(|| S::Error::custom("a word of the command is not UTF-8"))?.serialize(serializer)
 }
 
 /// What runs that are asked for together share.
@@ -84,6 +88,7 @@ impl Wish {
             silence: Some(arguments.silence.clone()),
             grace: Some(arguments.grace.clone()),
             limit_tokens: arguments.limit_tokens,
+            output_folder: None,
         }
     }
 
@@ -109,11 +114,12 @@ impl Wish {
             silence: self.silence.or_else(|| other.silence.clone()),
             grace: self.grace.or_else(|| other.grace.clone()),
             limit_tokens: self.limit_tokens.or(other.limit_tokens),
+            output_folder: self.output_folder.or_else(|| other.output_folder.clone()),
         }
     }
 
     /// Checks all of it; answers what can be started.
-    pub(super) fn check(self, shared: &Shared<'_>) -> Result<Planned, CommandError> {
+    pub(super) fn check(self, shared: &Shared<'_>) -> Result<Task, CommandError> {
         let context = shared.context;
         let template = self.template.as_deref().ok_or_else(|| missing("template", "--template"))?;
         let artifact = self.artifact.as_deref().ok_or_else(|| missing("artifact", "--artifact"))?;
@@ -140,9 +146,14 @@ impl Wish {
         let folder = self.folder.as_ref().map_or(folder.clone(), |inner| folder.join(inner));
         check_places(&folder, artifact)?;
         let id = run_id().map_err(|error| super::of_system(&error))?;
-        let transcripts = (shared.transcripts)(&id);
+        let transcripts = self.output_folder.clone().unwrap_or_else(|| (shared.transcripts)(&id));
+        let asked = self.absolute(&folder, &transcripts, prompt.clone());
         let task = Task {
             id,
+            name: self.name,
+            // One that cannot be written cannot be taken up, and that is all.
+            asked: asked.and_then(|asked| serde_json::to_string(&asked).ok()),
+            taken_up: None,
             agent,
             command,
             folder,
@@ -160,7 +171,20 @@ impl Wish {
             transcripts: Some(transcripts),
             transcript_bytes: TRANSCRIPT_BYTES,
         };
-        Ok(Planned { name: self.name, task })
+        Ok(task)
+    }
+
+    /// The same for whoever takes the run up, from wherever: with what a file said, and not with where it was.
+    fn absolute(&self, folder: &Path, transcripts: &Path, prompt: Option<String>) -> Option<Self> {
+        let absolute = |path: &Path| std::path::absolute(path).ok();
+        Some(Self {
+            template: Some(absolute(self.template.as_deref()?)?),
+            folder: Some(absolute(folder)?),
+            output_folder: Some(absolute(transcripts)?),
+            prompt,
+            prompt_file: None,
+            ..self.clone()
+        })
     }
 
     fn prompt(&self, context: &Context, command: &[OsString]) -> Result<Option<String>, CommandError> {

@@ -28,8 +28,9 @@ fn line(run: &AgentRun, painter: Painter, width: Option<usize>) -> String {
     let state = format!("{:<13}", run.state);
     let attempt = format!("{}/{}", run.attempt, run.max_attempts);
     let reason = run.reason.as_deref().unwrap_or("-");
+    let called = run.name.as_ref().map(|name| format!(" ({})", in_one_line(name))).unwrap_or_default();
     let after = format!(
-        " {attempt:<6} {}{risk} {:>8}  {:<18}  {}",
+        " {attempt:<6} {}{risk} {:>8}  {:<18}  {}{called}",
         bar(run),
         run.token_usage.total,
         reason,

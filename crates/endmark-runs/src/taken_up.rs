@@ -1,0 +1,62 @@
+//! A run whose supervisor was killed, as far as it had come. (CG-4)
+
+use std::fs;
+
+use endmark_guard::{Before, Reason, State, TokenUsage};
+use endmark_store::{StoredRun, StoredRunEvent};
+
+/// What was done of a run before its supervisor was killed.
+#[derive(Debug, Clone)]
+pub struct TakenUp {
+    /// What counts against its limits.
+    pub before: Before,
+    /// Whether its agent was ever started.
+    pub(crate) has_begun: bool,
+    /// The session that its agent was in.
+    pub(crate) session: Option<String>,
+    /// What that had used.
+    pub(crate) session_usage: TokenUsage,
+    /// When the run began, in UTC.
+    pub(crate) started_at: String,
+}
+
+impl TakenUp {
+    /// What can be taken up of a run with these events; none if its supervisor was not killed, or nobody knows how it was asked for.
+    pub fn of(stored: &StoredRun, events: &[StoredRunEvent]) -> Option<Self> {
+        let run = &stored.run;
+        let task = run.task.as_ref()?;
+        if run.reason.as_deref() != Some(Reason::SupervisorLost.name()) {
+            return None;
+        }
+        // The last event is that it was lost; the one before says where it stood.
+        let stood =
+            events.iter().rev().find(|event| event.reason.as_deref() != Some(Reason::SupervisorLost.name()));
+        let was_running = stood.is_some_and(|event| event.state == State::Running.name());
+        Some(Self {
+            before: Before {
+                attempts_over: run.attempt.saturating_sub(u32::from(was_running)),
+                usage: TokenUsage::new(run.input_tokens, run.output_tokens),
+                nanodollars: run.cost_nanodollars,
+                seconds: task.seconds,
+            },
+            has_begun: run.attempt > 0,
+            session: run.session.clone(),
+            session_usage: TokenUsage::new(task.session_input_tokens, task.session_output_tokens),
+            started_at: stored.started_at.clone(),
+        })
+    }
+
+    /// Whether a process of the run's agent is still there: it is ended within seconds of its supervisor, and two agents must not write
+    /// one artifact.
+    pub fn is_agent_left(run_id: &str) -> bool {
+        let mark = format!("ENDMARK_RUN={run_id}");
+        let is_marked =
+            |environment: Vec<u8>| environment.split(|byte| *byte == 0).any(|word| word == mark.as_bytes());
+        let Ok(processes) = fs::read_dir("/proc") else { return false };
+        // A process of somebody else cannot be read, and is none of the run's.
+        let mut environments = processes
+            .filter_map(Result::ok)
+            .filter_map(|process| fs::read(process.path().join("environ")).ok());
+        environments.any(is_marked)
+    }
+}

@@ -1,0 +1,134 @@
+//! `endmark runs resume`: runs whose supervisor was killed go on, with the tries, the time and the money that are left. (CG-4)
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use endmark_runs::{TakenUp, Task};
+use endmark_store::{NoSecrets, Reader, Store, StoreError, StoredRun};
+
+use super::telling::Telling;
+use super::wish::{Shared, Wish};
+use super::{answer, kept_in, runtime, supervised};
+use crate::answer::Answer;
+use crate::commands::runs::arguments::Resume;
+use crate::config::{Effective, models};
+use crate::context::{Context, configuration_warnings};
+use crate::error::CommandError;
+
+/// How many runs are looked at for those that were lost.
+const MOST_RUNS: u32 = 10_000;
+/// How many events of a run are looked at.
+const MOST_EVENTS: u32 = 100_000;
+/// An agent is ended within two seconds of its supervisor, and killed after its grace; this is longer.
+const LOOKS_FOR_AGENT: u32 = 150;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+
+/// Takes runs up, and supervises them to their ends. All of them are checked before any is started.
+pub(in crate::commands) fn take_up(
+    context: &Context,
+    arguments: &Resume,
+    effective: &Effective,
+) -> Result<Answer, CommandError> {
+    let failed = |error: StoreError| CommandError::of_store(&error);
+    let location = &effective.settings.store;
+    // Whoever opens the store for writing marks the runs whose supervisors are gone.
+    let store = Store::open(location).map_err(failed)?;
+    let reader = Reader::open(location).map_err(failed)?;
+    let kept = kept_in(&effective.settings);
+    let transcripts = |id: &str| kept.join(id);
+    let shared = Shared { context, models: Arc::new(models(&effective.settings)), transcripts: &transcripts };
+    let mut tasks = Vec::new();
+    for stored in chosen(&reader, arguments)? {
+        let events = reader.run_events(Some(&stored.run.id), 0, MOST_EVENTS).map_err(failed)?;
+        tasks.push(task_of(&shared, &stored, TakenUp::of(&stored, &events))?);
+    }
+    let telling = Telling::new(context.terminal, arguments.events.as_deref())?;
+    for task in &tasks {
+        wait_for_agent(&task.id)?;
+        let taken = runtime()?.block_on(store.recorder(NoSecrets).take_up_run(&task.id)).map_err(failed)?;
+        if !taken {
+            return Err(refused(&task.id, "another process has taken it up"));
+        }
+    }
+    let (all, warnings) = supervised(&store, tasks, arguments.parallel, telling)?;
+    let runs = all.over.iter().map(|over| over.outcome.run.clone()).collect();
+    let mut answer = answer::of_all(context.terminal.output, all)?;
+    answer.data = crate::commands::runs::data_of(runs)?;
+    Ok(answer.with_warnings(configuration_warnings(effective)).with_warnings(warnings))
+}
+
+/// Those that are named, or all that were lost.
+fn chosen(reader: &Reader, arguments: &Resume) -> Result<Vec<StoredRun>, CommandError> {
+    let failed = |error: StoreError| CommandError::of_store(&error);
+    if arguments.all {
+        let mut runs = reader.runs(MOST_RUNS).map_err(failed)?;
+        // The newest run first: one whose artifact was begun anew since then is over.
+        let mut seen = HashSet::new();
+        runs.retain(|stored| seen.insert(artifact(stored)) && TakenUp::of(stored, &[]).is_some());
+        return Ok(runs);
+    }
+    let found = |id: &String| {
+        reader.run(id).map_err(failed)?.ok_or_else(|| {
+            CommandError::input(
+                "not_found",
+                format!("no run `{id}` is recorded, or more than one begins with that"),
+                "`endmark runs` lists them.",
+            )
+        })
+    };
+    let runs: Vec<StoredRun> = arguments.ids.iter().map(found).collect::<Result<_, _>>()?;
+    let mut seen = HashSet::new();
+    match runs.iter().find(|stored| !seen.insert(artifact(stored))) {
+        Some(twice) => Err(refused(&twice.run.id, "another one that is named has the same artifact")),
+        None => Ok(runs),
+    }
+}
+
+fn artifact(stored: &StoredRun) -> PathBuf {
+    Path::new(&stored.run.folder).join(&stored.run.artifact)
+}
+
+fn task_of(shared: &Shared<'_>, stored: &StoredRun, taken_up: Option<TakenUp>) -> Result<Task, CommandError> {
+    let id = &stored.run.id;
+    let (Some(taken_up), Some(asked)) = (taken_up, &stored.run.task) else {
+        return Err(refused(id, "its supervisor was not killed, or nobody knows how it was asked for"));
+    };
+    let wish: Wish = serde_json::from_str(&asked.asked)
+        .map_err(|error| refused(id, &format!("what was asked for cannot be read: {error}")))?;
+    let mut task = wish.check(shared).map_err(|error| match error {
+        CommandError::Input { code, message, hint } => {
+            CommandError::Input { code, message: format!("{id}: {message}"), hint }
+        }
+        other => other,
+    })?;
+    let spent = taken_up.before.nanodollars.unwrap_or(0);
+    if taken_up.before.seconds >= task.limits.seconds.get()
+        || task.limits.nanodollars.is_some_and(|ceiling| spent >= ceiling.get())
+    {
+        return Err(refused(id, "its ceiling on time or money is reached"));
+    }
+    task.id.clone_from(id);
+    task.taken_up = Some(taken_up);
+    Ok(task)
+}
+
+/// Waits until the agent that was ended with its supervisor is gone: two must not write one artifact.
+fn wait_for_agent(id: &str) -> Result<(), CommandError> {
+    for _ in 0..LOOKS_FOR_AGENT {
+        if !TakenUp::is_agent_left(id) {
+            return Ok(());
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
+    Err(refused(id, "its agent is still there"))
+}
+
+fn refused(id: &str, why: &str) -> CommandError {
+    CommandError::input(
+        "not_resumable",
+        format!("{id} cannot be taken up: {why}"),
+        "`endmark runs show ID` has all that is known.",
+    )
+}

@@ -1,0 +1,92 @@
+//! `runs resume`: a run whose supervisor was killed goes on, and what it had used counts.
+
+use std::fs;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::agent_run::place;
+use crate::run::Place;
+
+/// Says what it is told, uses 100 tokens in each attempt, and hangs until it may go on; then it leaves a stub at its first try.
+const AGENT: &str = r##"cat > told.$ENDMARK_ATTEMPT.$(ls | grep -c ^told)
+printf '%s\n' "$@" > arguments
+echo '{"type":"system","subtype":"init","session_id":"ours","model":"claude-sonnet-4-5"}'
+echo '{"type":"assistant","session_id":"ours","parent_tool_use_id":null,"message":{"id":"m'$$'","content":[{"type":"text","text":"Done."}],"usage":{"input_tokens":90,"output_tokens":10}}}'
+while ! [ -e go ]; do sleep 0.05; done
+if [ $ENDMARK_ATTEMPT = 1 ]; then text=TBD; else text='All is well. The harbour was quiet.'; fi
+printf "# Report\n\n## Summary\n\n$text\n" > report.md
+echo '{"type":"result","subtype":"success","is_error":false,"result":"Done.","stop_reason":"end_turn","session_id":"ours"}'
+"##;
+
+fn newest(place: &Place) -> Value {
+    let listed = place.run(&["runs", "--json"]);
+    if listed.code == 0 { listed.envelope()["data"]["runs"][0].clone() } else { Value::Null }
+}
+
+/// Starts a run, and kills its supervisor once its agent has used something.
+fn killed(place: &Place) -> String {
+    let command = ["./claude", "-p", "--output-format", "stream-json"];
+    let mut arguments = vec!["run", "--template", "criteria.yaml", "--artifact", "report.md"];
+    arguments.extend(["--prompt", "Write the report.", "--max-attempts", "2", "--"]);
+    arguments.extend(command);
+    let mut supervisor = place.command(&arguments).stdin(Stdio::null()).spawn().unwrap();
+    // One that was killed before is not it.
+    let is_at_work = |run: &Value| run["state"] == "running" && run["tokenUsage"]["total"] == 100;
+    while !is_at_work(&newest(place)) {
+        thread::sleep(Duration::from_millis(50));
+    }
+    supervisor.kill().unwrap();
+    supervisor.wait().unwrap();
+    newest(place)["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_killed_run_goes_on_in_its_session_with_what_it_had() {
+    let place = place("claude", AGENT);
+    let id = killed(&place);
+    assert_eq!(newest(&place)["reason"], "SUPERVISOR_LOST");
+    fs::write(place.path().join("go"), "").unwrap();
+    // From another folder, as by whoever finds it.
+    let mut resume = place.command(&["runs", "resume", &id, "--json", "--store", "sqlite:../endmark.db"]);
+    fs::create_dir(place.path().join("elsewhere")).unwrap();
+    let output = resume.current_dir(place.path().join("elsewhere")).output().unwrap();
+    let ran = crate::run::Run::of(&output);
+    let envelope = ran.envelope();
+    let run = &envelope["data"]["runs"][0];
+    assert_eq!(
+        (ran.code, &run["id"], &run["state"]),
+        (0, &id.as_str().into(), &"succeeded".into()),
+        "{envelope}"
+    );
+    // The attempt that was killed is no try, and its tokens count: three attempts of 100 tokens, two tries.
+    assert_eq!((&run["attempt"], &run["tokenUsage"]["total"]), (&2.into(), &300.into()));
+    assert_eq!(fs::read_to_string(place.path().join("told.1.0")).unwrap(), "Write the report.");
+    let told = fs::read_to_string(place.path().join("told.1.1")).unwrap();
+    assert!(
+        told.contains("`report.md` is not finished (attempt 1 of 2)") && told.contains("supervisor"),
+        "{told}"
+    );
+    assert!(fs::read_to_string(place.path().join("arguments")).unwrap().contains("--resume\nours\n"));
+    let again = place.run(&["runs", "resume", &id]);
+    assert_eq!(again.code, 2);
+    assert!(again.errors.contains("cannot be taken up"), "{}", again.errors);
+}
+
+#[test]
+fn all_that_were_lost_are_those_whose_artifact_was_not_begun_anew() {
+    let place = place("claude", AGENT);
+    let (first, second) = (killed(&place), killed(&place));
+    assert_ne!(first, second);
+    fs::write(place.path().join("go"), "").unwrap();
+    let envelope = place.run(&["runs", "resume", "--all", "--json"]).envelope();
+    let runs = envelope["data"]["runs"].as_array().unwrap();
+    assert_eq!(runs.iter().map(|run| run["id"].as_str().unwrap()).collect::<Vec<_>>(), [second]);
+    assert_eq!(
+        place.run(&["runs", "resume", "--all", "--json"]).envelope()["data"]["runs"],
+        serde_json::json!([])
+    );
+    assert_eq!(place.run(&["runs", "resume"]).code, 2);
+}
