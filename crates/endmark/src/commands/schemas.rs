@@ -47,6 +47,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("hook-install", of_answer::<hook::install::Report>()),
         ("keys", of_answer::<keys::Report>()),
         ("log", of_answer::<log::Report<'_>>()),
+        ("mcp", of_answer::<()>()),
         ("man", of_answer::<man::Report<'_>>()),
         ("read", of_answer::<read::Report<'_>>()),
         ("report", of_answer::<report::Report<'_>>()),
