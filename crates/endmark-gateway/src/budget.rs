@@ -15,11 +15,13 @@ use endmark_context::budget::{Rule, Scope, Unit};
 use endmark_context::{Models, Moment, Tokens};
 use endmark_store::{Claim, Held, Hold, Recorder};
 use endmark_wire::format::WireFormat;
+use serde_json::json;
 
 pub(crate) use refused::NotAdmitted;
 pub(crate) use reserved::Reserved;
 
 use crate::settings::{BudgetSettings, Settings};
+use crate::webhook::{Webhook, WebhookError};
 use estimate::Calibrations;
 
 /// What the agent is asked for with it.
@@ -38,6 +40,7 @@ pub(crate) struct Budgets {
     settings: BudgetSettings,
     models: Arc<Models>,
     calibrations: Calibrations,
+    webhook: Option<Webhook>,
 }
 
 /// A call that is to be held.
@@ -56,15 +59,20 @@ pub(crate) struct Planned<'a> {
 }
 
 impl Budgets {
-    pub(crate) fn new(settings: &Settings) -> Self {
+    /// # Errors
+    /// [`WebhookError`] where nothing can be sent to the configured address.
+    pub(crate) fn new(settings: &Settings) -> Result<Self, WebhookError> {
         // One table for all gateways that have no other.
         static BUILTIN: OnceLock<Arc<Models>> = OnceLock::new();
         let builtin = || Arc::clone(BUILTIN.get_or_init(|| Arc::new(Models::builtin().clone())));
-        Self {
-            settings: settings.budget.clone(),
+        let budget = &settings.budget;
+        let to = |address: &String| Webhook::new(address, budget.webhook_secret.clone());
+        Ok(Self {
+            webhook: budget.webhook.as_ref().map(to).transpose()?,
+            settings: budget.clone(),
             models: settings.models.clone().unwrap_or_else(builtin),
             calibrations: Calibrations::default(),
-        }
+        })
     }
 
     /// Whether there is any budget for calls with a key that has this one.
@@ -112,6 +120,7 @@ impl Budgets {
             Held::Fits { warnings, least_left } => {
                 for warning in warnings {
                     let (claim, percent) = (&warning.claim, warning.level.percent());
+                    self.report(claim, percent, at);
                     tracing::warn!(
                         budget = claim.scope.name(),
                         subject = claim.subject,
@@ -120,7 +129,7 @@ impl Budgets {
                         percent,
                         "a budget is nearly used up"
                     );
-                    reserved.percent = reserved.percent.max(percent);
+                    reserved.warned.push((claim.scope, percent));
                 }
                 reserved.least_left = least_left;
             }
@@ -137,6 +146,22 @@ impl Budgets {
             }
         }
         Ok(reserved)
+    }
+
+    /// Reports to whoever is to know that a budget is nearly used up.
+    fn report(&self, claim: &Claim, percent: u8, at: Moment) {
+        if let Some(webhook) = &self.webhook {
+            webhook.send(&json!({
+                "event": "budget_warning",
+                "percent": percent,
+                "budget": claim.scope.name(),
+                "subject": claim.subject,
+                "window": claim.window,
+                "unit": claim.unit.name(),
+                "limit": claim.limit,
+                "at": at.unix_seconds(),
+            }));
+        }
     }
 
     /// What is done where nobody knows what was spent.

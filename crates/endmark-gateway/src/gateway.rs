@@ -23,6 +23,7 @@ use crate::stopping::{Stage, Stopping};
 use crate::successors::Successors;
 use crate::tls::{TlsError, acceptor};
 use crate::upstream::{Client, ClientError, Standing};
+use crate::webhook::WebhookError;
 
 /// A gateway, ready to serve.
 pub struct Gateway {
@@ -83,6 +84,9 @@ pub enum BuildError {
     /// A host or origin that is allowed can never be.
     #[error(transparent)]
     NotAllowable(#[from] NotAllowable),
+    /// Nothing can be sent to the webhook for budgets.
+    #[error(transparent)]
+    Webhook(#[from] WebhookError),
     /// A configured schema is no JSON Schema.
     #[error("the schema `{name}` cannot be used")]
     Schema {
@@ -152,7 +156,7 @@ impl Gateway {
             capabilities: Capabilities::default(),
             scrubber: Arc::new(settings.scrubber()),
             schemas,
-            budgets: Arc::new(Budgets::new(&settings)),
+            budgets: Arc::new(Budgets::new(&settings)?),
             keys: Keys::default(),
             metrics: Arc::new(Metrics::new()),
             stopping: Arc::default(),

@@ -32,6 +32,7 @@ mod telemetry;
 mod tls;
 mod turn;
 mod upstream;
+mod webhook;
 
 pub use causes::with_causes;
 pub use edge::{ServeError, Server, listen, serve};
@@ -48,3 +49,4 @@ pub use settings::{
 pub use telemetry::SPANS;
 pub use tls::TlsError;
 pub use upstream::{ClientError, Connector, Link};
+pub use webhook::{Webhook, WebhookError};

@@ -19,7 +19,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use labels::{CallLabels, CutLabels, KindLabels, RequestLabels, TokenLabels, UpstreamLabels};
+use labels::{BudgetLabels, CallLabels, CutLabels, KindLabels, RequestLabels, TokenLabels, UpstreamLabels};
 
 /// From a reply of a small model in the same room to a long answer of a large one, in seconds.
 const LATENCIES: [f64; 14] =
@@ -37,6 +37,7 @@ pub(crate) struct Metrics {
     cuts: Family<CutLabels, Counter>,
     repaired: Family<UpstreamLabels, Counter>,
     lost_ends: Family<UpstreamLabels, Counter>,
+    budgets: Family<BudgetLabels, Counter>,
     tokens: Family<TokenLabels, Counter>,
     first_byte: Family<UpstreamLabels, Histogram>,
     duration: Family<UpstreamLabels, Histogram>,
@@ -76,6 +77,7 @@ impl Metrics {
             cuts: Family::default(),
             repaired: Family::default(),
             lost_ends: Family::default(),
+            budgets: Family::default(),
             tokens: Family::default(),
             first_byte: Family::new_with_constructor(latencies),
             duration: Family::new_with_constructor(latencies),
@@ -91,7 +93,7 @@ impl Metrics {
     }
 
     fn register(&mut self) {
-        let Self { registry, store, .. } = self;
+        let Self { registry, .. } = self;
         registry.register(
             "log_lines_lost",
             "Lines of the log that nobody read in time",
@@ -118,6 +120,11 @@ impl Metrics {
             "lost_ends",
             "Streams that broke off behind the end of their reply",
             self.lost_ends.clone(),
+        );
+        registry.register(
+            "budget_warnings",
+            "Budgets that came to 80 or 95 percent, once in each window",
+            self.budgets.clone(),
         );
         registry.register("tokens", "Tokens, as upstreams report them", self.tokens.clone());
         let seconds = Unit::Seconds;
@@ -149,6 +156,11 @@ impl Metrics {
             "Whether an upstream with a fallback is taken for down",
             self.circuits.clone(),
         );
+        self.register_store();
+    }
+
+    fn register_store(&mut self) {
+        let Self { registry, store, .. } = self;
         registry.register("store_calls_open", "Upstream calls under way", store.calls_open.clone());
         registry.register(
             "store_rows_waiting",
@@ -238,6 +250,11 @@ impl Metrics {
     /// A stream broke off behind the end of its reply.
     pub(crate) fn end_lost(&self, upstream: &str) {
         self.lost_ends.get_or_create(&UpstreamLabels::of(upstream)).inc();
+    }
+
+    /// A budget came to a level for the first time in its window.
+    pub(crate) fn budget_warning(&self, budget: &'static str, percent: u8) {
+        self.budgets.get_or_create(&BudgetLabels { budget, percent }).inc();
     }
 
     /// Whether an upstream is taken for down.

@@ -26,6 +26,7 @@ const ROOMS: &[(&str, Rooms)] = &[(
         "body",
         "coding",
         "upstream",
+        "webhook",
         "budget",
         "keys::refused",
         "rescue",

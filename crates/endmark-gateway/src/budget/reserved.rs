@@ -14,14 +14,19 @@ pub(crate) struct Reserved {
     pub(crate) is_closing: bool,
     /// The budget of which least is left.
     pub(crate) least_left: Option<(Scope, Unit, u64)>,
-    /// The level that a budget came to by it; 0 where none did.
-    pub(crate) percent: u8,
+    /// The budgets that came to a level by it, with that in percent.
+    pub(crate) warned: Vec<(Scope, u8)>,
 }
 
 impl Reserved {
     pub(super) fn new(recorder: Recorder, request_id: String, call: u32) -> Self {
         let recorder = Some(recorder);
-        Self { recorder, request_id, call, is_closing: false, least_left: None, percent: 0 }
+        Self { recorder, request_id, call, is_closing: false, least_left: None, warned: Vec::new() }
+    }
+
+    /// The highest level that a budget came to by it; 0 where none did.
+    pub(crate) fn percent(&self) -> u8 {
+        self.warned.iter().map(|(_, percent)| *percent).max().unwrap_or(0)
     }
 
     /// Its call is noted, or nothing is held: from now on there is nothing to let go of.

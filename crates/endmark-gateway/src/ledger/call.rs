@@ -116,7 +116,7 @@ impl Calls {
         let first = FirstCall {
             is_closing: reserved.is_closing,
             least_left: reserved.least_left,
-            percent: reserved.percent,
+            percent: reserved.percent(),
         };
         *self.first.lock().unwrap_or_else(PoisonError::into_inner) = Some(reserved);
         Ok(first)
@@ -134,7 +134,11 @@ impl Calls {
             body,
             may_close,
         };
-        self.budgets.reserve(&self.recorder, planned).await
+        let reserved = self.budgets.reserve(&self.recorder, planned).await?;
+        for (scope, percent) in &reserved.warned {
+            self.watch.budget_warning(scope.name(), *percent);
+        }
+        Ok(reserved)
     }
 
     /// Holds a call that is about to be made in its budgets, and notes it; whatever happens to it now, it has its row.

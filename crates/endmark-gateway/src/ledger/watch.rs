@@ -85,6 +85,11 @@ impl Watch {
         self.sent_after.store(micros(self.began.elapsed()), Ordering::Relaxed);
     }
 
+    /// A budget came to a level by one of its calls.
+    pub(super) fn budget_warning(&self, budget: &'static str, percent: u8) {
+        self.metrics.budget_warning(budget, percent);
+    }
+
     /// A call is over.
     pub(super) fn called(
         &self,

@@ -37,6 +37,12 @@ pub(super) struct TokenLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct BudgetLabels {
+    pub(super) budget: &'static str,
+    pub(super) percent: u8,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct UpstreamLabels {
     pub(super) upstream: String,
 }

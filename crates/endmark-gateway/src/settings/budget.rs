@@ -2,6 +2,8 @@
 
 use endmark_context::budget::{Rule, Zone};
 
+use super::secret::Secret;
+
 /// What may be spent (CX-7).
 #[derive(Debug, Clone, Default)]
 pub struct BudgetSettings {
@@ -13,6 +15,10 @@ pub struct BudgetSettings {
     pub assume_output_tokens: u64,
     /// Where the store does not answer, calls are refused; else they go on unheld.
     pub is_closed_on_store_error: bool,
+    /// Where it is reported that a budget is nearly used up.
+    pub webhook: Option<String>,
+    /// What reports are signed with.
+    pub webhook_secret: Option<Secret>,
     /// A model without a price is counted in tokens alone; else it is refused where a budget is in dollars.
     pub admits_unpriced: bool,
 }

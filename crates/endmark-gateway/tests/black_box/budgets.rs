@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use endmark_context::budget::{Period, Rule, Scope, Unit};
 use endmark_context::{Model, Models, Prices, Rates};
-use endmark_gateway::{BudgetSettings, Mode, Settings};
+use endmark_gateway::{BudgetSettings, Mode, Secret, Settings};
 use endmark_store::BudgetRow;
 use serde_json::{Value, json};
-use testkit::{Answer, Request, Script, ScriptedModel, Speaking, chat_reply};
+use testkit::{Answer, Request, Script, ScriptedModel, Speaking, Upstream, chat_reply};
 use tokio::sync::Barrier;
 
 use crate::support::spoken::Wire;
@@ -234,4 +234,29 @@ async fn a_request_without_a_budget_is_held_nowhere_and_is_told_nothing() {
     }
     assert_eq!(endmark.store.reader().unwrap().budgets().unwrap(), Vec::new());
     let _: Value = reply.json();
+}
+
+#[tokio::test]
+async fn a_budget_that_is_nearly_used_up_is_reported_once_by_every_way() {
+    let receiver = Upstream::start(Script::new().otherwise(Answer::json(200, &Value::Null))).await;
+    let endmark = Endmark::start_with(Script::new().otherwise(good()), |settings| {
+        with(vec![rule(Scope::Model, Unit::Tokens, 100), rule(Scope::All, Unit::Tokens, 1_000)])(settings);
+        settings.budget.webhook = Some(format!("http://{}/hook", receiver.address()));
+        settings.budget.webhook_secret = Some(Secret::new("shared".to_owned()));
+    })
+    .await;
+    let headers = |reply: &testkit::Reply| reply.header("x-endmark-budget").map(str::to_owned);
+    assert_eq!(headers(&endmark.ask(&request(60)).await), Some("80%".to_owned()), "held");
+    assert_eq!(settled(&endmark, "model").await.spent, BILLED);
+    assert_eq!(headers(&endmark.ask(&request(10)).await), None, "not again");
+    receiver.wait_for_requests(1).await;
+    let came = receiver.requests();
+    let event = came[0].json();
+    let said = ["event", "percent", "budget", "subject", "unit", "limit"].map(|name| event[name].clone());
+    let expected =
+        [json!("budget_warning"), json!(80), json!("model"), json!("scripted"), json!("tokens"), json!(100)];
+    assert_eq!((came.len(), said), (1, expected));
+    assert!(came[0].header("x-endmark-signature").unwrap().starts_with("sha256="));
+    let metrics = Request::get(endmark.address, "/endmark/metrics").send().await.read().await.text();
+    assert!(metrics.contains(r#"endmark_budget_warnings_total{budget="model",percent="80"} 1"#), "{metrics}");
 }

@@ -1,7 +1,7 @@
 //! What may be spent. (CX-7)
 
 use endmark_context::budget::{Period, Rule, Scope, Unit, Zone};
-use endmark_gateway::BudgetSettings;
+use endmark_gateway::{BudgetSettings, Secret};
 
 use super::settings::Choice;
 
@@ -21,6 +21,9 @@ pub(crate) struct Budget {
     pub(crate) on_store_error: OnStoreError,
     pub(crate) unknown_price: UnknownPrice,
     pub(crate) zone: Zone,
+    /// Its address is enough to send something there.
+    pub(crate) webhook: Option<Secret>,
+    pub(crate) webhook_secret: Option<Secret>,
 }
 
 /// What is done with a call that cannot be held, since the store fails.
@@ -68,6 +71,8 @@ impl Default for Budget {
             on_store_error: OnStoreError::Open,
             unknown_price: UnknownPrice::Refuse,
             zone: Zone::default(),
+            webhook: None,
+            webhook_secret: None,
         }
     }
 }
@@ -90,6 +95,8 @@ impl Budget {
         BudgetSettings {
             rules: rules.into_iter().filter(|(.., limit)| *limit > 0).map(rule).collect(),
             zone: self.zone.clone(),
+            webhook: self.webhook.as_ref().map(|address| address.reveal().to_owned()),
+            webhook_secret: self.webhook_secret.clone(),
             assume_output_tokens: self.assume_output_tokens,
             is_closed_on_store_error: self.on_store_error == OnStoreError::Closed,
             admits_unpriced: self.unknown_price == UnknownPrice::CountTokensOnly,

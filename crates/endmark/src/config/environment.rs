@@ -152,6 +152,10 @@ pub(crate) const BUDGET_ON_STORE_ERROR: &str = "ENDMARK_BUDGET_ON_STORE_ERROR";
 pub(crate) const BUDGET_UNKNOWN_PRICE: &str = "ENDMARK_BUDGET_UNKNOWN_PRICE";
 /// The zone in which days begin.
 pub(crate) const BUDGET_ZONE: &str = "ENDMARK_BUDGET_ZONE";
+/// Where it is reported that a budget is nearly used up.
+pub(crate) const BUDGET_WEBHOOK: &str = "ENDMARK_BUDGET_WEBHOOK";
+/// What such a report is signed with.
+pub(crate) const BUDGET_WEBHOOK_SECRET: &str = "ENDMARK_BUDGET_WEBHOOK_SECRET";
 /// Whether a reply that needed nothing is marked as well.
 pub(crate) const DISCLOSE_ALWAYS: &str = "ENDMARK_DISCLOSE_ALWAYS";
 /// Whether the texts of cut replies are stored.

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use endmark_context::budget::Zone;
-use endmark_gateway::Mode;
+use endmark_gateway::{Mode, Secret};
 use endmark_recovery::{OnAmbiguous, Strategies, Strategy};
 use endmark_store::StoreLocation;
 use serde_json::{Value, json};
@@ -51,6 +51,8 @@ enum Place {
     OnStoreError(Access<OnStoreError>),
     UnknownPrice(Access<UnknownPrice>),
     Zone(Access<Zone>),
+    /// It is never shown.
+    Secret(Access<Option<Secret>>),
 }
 
 struct Access<T> {
@@ -81,6 +83,7 @@ impl Key {
             Place::Dollars(access) => *(access.get_mut)(settings) = given.dollars()?,
             Place::OnStoreError(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::UnknownPrice(access) => *(access.get_mut)(settings) = given.choice()?,
+            Place::Secret(access) => *(access.get_mut)(settings) = given.optional_text()?.map(Secret::new),
             Place::Zone(access) => {
                 let zone = given.text()?.parse();
                 *(access.get_mut)(settings) = zone.map_err(|_| ZONES.to_owned())?;
@@ -112,6 +115,7 @@ impl Key {
             Place::OnStoreError(access) => json!((access.get)(settings).word()),
             Place::UnknownPrice(access) => json!((access.get)(settings).word()),
             Place::Zone(access) => json!((access.get)(settings).to_string()),
+            Place::Secret(access) => json!((access.get)(settings).as_ref().map(|_| "***")),
         }
     }
 

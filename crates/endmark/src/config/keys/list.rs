@@ -450,6 +450,18 @@ pub(crate) static KEYS: &[Key] = &[
         Place::Zone(access!(budget.zone)),
     ),
     key(
+        "budget.webhook",
+        environment::BUDGET_WEBHOOK,
+        "an address that is sent an event when a budget comes to 80 or 95 percent",
+        Place::Secret(access!(budget.webhook)),
+    ),
+    key(
+        "budget.webhook_secret",
+        environment::BUDGET_WEBHOOK_SECRET,
+        "what these events are signed with (HMAC-SHA256, in x-endmark-signature)",
+        Place::Secret(access!(budget.webhook_secret)),
+    ),
+    key(
         "disclose.always",
         environment::DISCLOSE_ALWAYS,
         "whether a reply that needed nothing is marked as well",
