@@ -15,13 +15,14 @@ use endmark_recovery::Ending;
 use endmark_store::Recorder;
 use endmark_text::Format;
 use endmark_wire::request::Request;
+use http::HeaderMap;
 use tokio::time::Instant;
 
 use crate::admission::{Claim, Holding};
 use crate::body::{AnyBody, unbroken};
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
-use crate::ledger::{Call, Calls, Ended};
+use crate::ledger::{Call, Calls, Ended, Listener};
 use crate::recovery::{Case, Schema, Sender, StorePatience};
 use crate::request_body::Encoded;
 use crate::settings::Mode;
@@ -133,9 +134,20 @@ impl Exchange {
         self.calls.watch.end(Ended::Unread);
         let body = unbroken(body, self.gateway.settings.limits.idle);
         match self.call.take() {
-            Some(call) => call.follow(body, ending),
+            Some(call) => call.follow(body, ending, None),
             None => body,
         }
+    }
+
+    /// The same for an answer that nothing is done for: it is only heard what it says of its tokens.
+    pub(crate) fn pass_heard(&mut self, head: &HeaderMap, body: AnyBody) -> AnyBody {
+        self.calls.watch.end(Ended::Unread);
+        let limits = &self.gateway.settings.limits;
+        let body = unbroken(body, limits.idle);
+        let Some(call) = self.call.take() else { return body };
+        let holding = self.gateway.held.part(limits.held_bytes);
+        let listener = Listener::new(self.request.clone(), head, limits.reply_bytes, holding);
+        call.follow(body, Ending::Clean, Some(listener))
     }
 
     /// The schema of the arguments of this tool, if it has one.

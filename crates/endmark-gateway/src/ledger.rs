@@ -4,8 +4,10 @@ mod body;
 mod call;
 mod cost;
 mod ended;
+mod listener;
 mod watch;
 
 pub(crate) use call::{Call, Caller, Calls, FirstCall};
 pub(crate) use ended::{CallEnd, Ended};
+pub(crate) use listener::Listener;
 pub(crate) use watch::Watch;

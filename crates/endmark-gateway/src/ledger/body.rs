@@ -12,6 +12,7 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use super::call::Call;
 use super::ended::CallEnd;
+use super::listener::{Listener, Said};
 use crate::body::{AnyBody, BodyError};
 
 /// How much of an answer's body came, and when it began.
@@ -68,12 +69,33 @@ pub(super) struct Metered {
     pub(super) gauge: Arc<Gauge>,
     /// The call to settle, and how it has ended where the body ends well.
     pub(super) call: Option<(Call, Ending)>,
+    /// Hears what it says of its tokens.
+    pub(super) listener: Option<Listener>,
 }
 
 impl Metered {
     fn settle(&mut self, failed: bool) {
         if let Some((call, ending)) = self.call.take() {
-            call.settle(CallEnd::unread(if failed { Ending::Dropped } else { ending }));
+            let said = self.said(&call, !failed);
+            let ending = if failed { Ending::Dropped } else { ending };
+            call.settle(CallEnd { usage: said.usage, model: said.model, ..CallEnd::unread(ending) });
+        }
+    }
+
+    /// What was heard of an answer that is over.
+    fn said(&mut self, call: &Call, ended: bool) -> Said {
+        let said = self.listener.take().map(|listener| listener.said(ended)).unwrap_or_default();
+        call.read_bytes(said.text_bytes);
+        said
+    }
+}
+
+/// Its client is gone.
+impl Drop for Metered {
+    fn drop(&mut self) {
+        if let Some((call, _)) = self.call.take() {
+            let said = self.said(&call, false);
+            call.left(said.usage, said.model);
         }
     }
 }
@@ -91,6 +113,9 @@ impl Body for Metered {
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(data) = frame.data_ref() {
                     self.gauge.count(data);
+                    if let Some(listener) = &mut self.listener {
+                        listener.hear(data);
+                    }
                 }
                 // hyper does not ask again where the length says that nothing follows.
                 if self.inner.is_end_stream() {

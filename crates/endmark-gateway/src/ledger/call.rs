@@ -9,7 +9,7 @@ use endmark_context::budget::{Rule, Scope, Unit};
 use endmark_recovery::{Ending, Judgement};
 use endmark_store::{CallSettled, CallStarted, OpenCall, Purpose, Recorder, Tokens};
 use endmark_wire::format::WireFormat;
-use endmark_wire::reply::Choice;
+use endmark_wire::reply::{Choice, Usage};
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 use tracing::Span;
@@ -17,6 +17,7 @@ use tracing::Span;
 use super::body::{Gauge, Metered};
 use super::cost::{self, Cost};
 use super::ended::CallEnd;
+use super::listener::Listener;
 use super::watch::Watch;
 use crate::body::AnyBody;
 use crate::budget::{Budgets, NotAdmitted, Planned, Reserved};
@@ -231,7 +232,7 @@ impl Call {
     /// The upstream answered: with this status, and with a body that is counted from now on.
     pub(crate) fn answered(&mut self, status: StatusCode, body: AnyBody) -> AnyBody {
         self.status = Some(status);
-        Metered { inner: body, gauge: Arc::clone(&self.gauge), call: None }.boxed_unsync()
+        Metered { inner: body, gauge: Arc::clone(&self.gauge), call: None, listener: None }.boxed_unsync()
     }
 
     /// Takes note of what was read in the answer so far, or that it passes unread from here on: what it took is estimated from
@@ -241,11 +242,23 @@ impl Call {
         self.gauge.read(choices.map(bytes));
     }
 
-    /// A body that passes unread, and settles the call when it ends: so, where it ends well.
-    pub(crate) fn follow(self, body: AnyBody, ending: Ending) -> AnyBody {
+    /// The same, of an answer that passes.
+    pub(super) fn read_bytes(&self, text_bytes: Option<u64>) {
+        self.gauge.read(text_bytes);
+    }
+
+    /// Nobody waits for its answer any more, which has said so much of its tokens.
+    pub(super) fn left(mut self, usage: Option<Usage>, model: Option<String>) {
+        let ending = self.watch.left_by();
+        self.over(CallEnd { usage, model, ..CallEnd::new(ending) });
+    }
+
+    /// A body that passes, and settles the call when it ends: so, where it ends well. What it says of its tokens is heard by
+    /// the listener.
+    pub(crate) fn follow(self, body: AnyBody, ending: Ending, listener: Option<Listener>) -> AnyBody {
         // It is counted already.
         let gauge = Arc::new(Gauge::new(Instant::now()));
-        Metered { inner: body, gauge, call: Some((self, ending)) }.boxed_unsync()
+        Metered { inner: body, gauge, call: Some((self, ending)), listener }.boxed_unsync()
     }
 
     /// Writes down how it ended. The row is safe when this returns.

@@ -75,7 +75,13 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
         delivered(&mut exchange).await.inspect_err(|_| exchange.calls.watch.end(Ended::Failed))?;
     disclose(&exchange, answer.headers_mut());
     if exchange.mode == Mode::Off {
-        return Ok(Delivered::Passed(answer.map(|body| exchange.pass_unread(body, Ending::Clean))));
+        let (head, body) = answer.into_parts();
+        let body = if head.status.is_success() {
+            exchange.pass_heard(&head.headers, body)
+        } else {
+            exchange.pass_unread(body, Ending::Clean)
+        };
+        return Ok(Delivered::Passed(Response::from_parts(head, body)));
     }
     if !answer.status().is_success() {
         exchange.calls.watch.end(Ended::Refused);

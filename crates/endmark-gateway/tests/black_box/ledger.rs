@@ -10,6 +10,7 @@ use testkit::{Answer, ChatFrames, Fault, Prefill, Script, ScriptedModel, Upstrea
 use tokio::io::AsyncWriteExt as _;
 
 use crate::support::raw::Raw;
+use crate::support::spoken::{End, Said, Wire};
 use crate::support::{Endmark, request, stream_request, streamed, text};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
@@ -61,6 +62,35 @@ async fn an_answer_that_passes_unread_is_not_said_to_be_whole() {
     endmark.chat(&request(500)).header("x-endmark-resume", "off").send().await.read().await;
     for row in rows(&endmark, 2).await {
         assert_eq!(words(&row), ("reply", "clean", Some("unread"), Some(200)));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_passes_untouched_is_heard_what_it_says_of_its_tokens() {
+    for wire in Wire::ALL {
+        for (stream, compressed) in [(false, false), (true, false), (false, true), (true, true)] {
+            let plain = wire.answer(&[Said::Text("one two three")], End::Turn, stream);
+            let answer = if compressed {
+                let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+                std::io::Write::write_all(&mut packed, &plain.body()).unwrap();
+                let kind = if stream { "text/event-stream" } else { "application/json" };
+                Answer::new(200, kind, packed.finish().unwrap()).header("content-encoding", "gzip")
+            } else {
+                plain
+            };
+            let sent = answer.body();
+            let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+            let asked =
+                testkit::Request::post(endmark.address, wire.path(stream)).header("x-endmark-resume", "off");
+            let reply = asked.json(&wire.request(stream)).send().await.read().await;
+            let what = format!("{wire:?} {stream} {compressed}");
+            assert_eq!((reply.status, &reply.body), (200, &sent), "{what}");
+            let row = rows(&endmark, 1).await.remove(0);
+            assert_eq!(words(&row), ("reply", "clean", Some("unread"), Some(200)), "{what}");
+            // A stream of Chat counts only where its client asks for it.
+            let counted = if stream && wire == Wire::Chat { (None, None) } else { (Some(5), Some(7)) };
+            assert_eq!((row.tokens.prompt, row.tokens.output), counted, "{what}");
+        }
     }
 }
 

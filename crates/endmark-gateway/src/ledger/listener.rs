@@ -1,0 +1,136 @@
+//! What an answer says of its tokens, heard while it passes untouched.
+
+use bytes::Bytes;
+use endmark_wire::reply::{Choice, Usage};
+use endmark_wire::request::Request;
+use endmark_wire::sse;
+use endmark_wire::stream::Reader;
+use http::HeaderMap;
+
+use crate::admission::Holding;
+use crate::coding::{Codings, Decoder};
+use crate::upstream::is_event_stream;
+
+/// Hears an answer that nothing is done for. It holds up nothing and changes nothing; of what it cannot read, or has no room
+/// for, the tokens are estimated.
+pub(crate) struct Listener {
+    request: Request,
+    decoder: Option<Decoder>,
+    heard: Heard,
+    holding: Holding,
+    /// The most bytes of an answer that it hears.
+    limit: usize,
+}
+
+enum Heard {
+    Whole(Vec<u8>),
+    Stream(sse::Decoder, Box<dyn Reader>),
+    /// It does not listen any more.
+    Nothing,
+}
+
+/// What was heard of an answer.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub(super) usage: Option<Usage>,
+    pub(super) model: Option<String>,
+    /// Bytes of its text.
+    pub(super) text_bytes: Option<u64>,
+}
+
+impl Listener {
+    /// For the answer to this request that has these headers, up to so many bytes of it.
+    pub(crate) fn new(request: Request, headers: &HeaderMap, limit: usize, holding: Holding) -> Self {
+        let codings = Codings::of(headers).ok();
+        let heard = match codings {
+            None => Heard::Nothing,
+            Some(_) if is_event_stream(headers) => {
+                Heard::Stream(sse::Decoder::new(limit), request.stream(limit))
+            }
+            Some(_) => Heard::Whole(Vec::new()),
+        };
+        let decoder = codings.filter(|codings| !codings.is_empty()).map(|codings| Decoder::new(&codings));
+        Self { request, decoder, heard, holding, limit }
+    }
+
+    pub(super) fn hear(&mut self, data: &[u8]) {
+        if matches!(self.heard, Heard::Nothing) {
+            return;
+        }
+        let Some(decoder) = &mut self.decoder else { return self.hear_plain(data) };
+        decoder.push(data);
+        self.hear_decoded();
+    }
+
+    fn hear_decoded(&mut self) {
+        while let Some(decoder) = &mut self.decoder {
+            match decoder.pull() {
+                Ok(plain) if plain.is_empty() => return,
+                Ok(plain) => {
+                    let plain: Bytes = plain;
+                    self.hear_plain(&plain);
+                }
+                Err(_) => self.heard = Heard::Nothing,
+            }
+            if matches!(self.heard, Heard::Nothing) {
+                return;
+            }
+        }
+    }
+
+    fn hear_plain(&mut self, data: &[u8]) {
+        let has_room = data.len() <= self.limit && self.holding.grow(data.len());
+        self.limit = self.limit.saturating_sub(data.len());
+        let is_heard = has_room
+            && match &mut self.heard {
+                Heard::Whole(bytes) => {
+                    bytes.extend_from_slice(data);
+                    true
+                }
+                Heard::Stream(decoder, reader) => {
+                    let is_read = decoder.push(data).is_ok();
+                    is_read
+                        && std::iter::from_fn(|| decoder.next_frame())
+                            .all(|frame| reader.frame(&frame).is_ok())
+                }
+                Heard::Nothing => false,
+            };
+        if !is_heard {
+            self.heard = Heard::Nothing;
+        }
+    }
+
+    /// What was heard; of an answer that comes as a whole nothing before it has `ended`.
+    pub(super) fn said(mut self, ended: bool) -> Said {
+        if let Some(decoder) = &mut self.decoder
+            && ended
+        {
+            decoder.end();
+            self.hear_decoded();
+        }
+        let bytes = |choices: &[Choice]| choices.iter().map(|choice| choice.received as u64).sum();
+        match self.heard {
+            Heard::Stream(decoder, mut reader) => {
+                if let sse::Tail::Frame(frame) = decoder.finish() {
+                    // What cannot be read of it says nothing.
+                    let _ = reader.frame(&frame);
+                }
+                let received = reader.received();
+                Said {
+                    usage: received.usage().cloned(),
+                    model: received.model().map(str::to_owned),
+                    text_bytes: Some(bytes(received.choices())),
+                }
+            }
+            Heard::Whole(body) if ended => match self.request.response(&body) {
+                Ok(response) => Said {
+                    usage: response.reply().usage.clone(),
+                    model: Some(response.reply().model.clone()),
+                    text_bytes: Some(bytes(&response.reply().choices)),
+                },
+                Err(_) => Said::default(),
+            },
+            Heard::Whole(_) | Heard::Nothing => Said::default(),
+        }
+    }
+}
