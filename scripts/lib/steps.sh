@@ -1,6 +1,8 @@
 # Named, timed steps for the scripts next to this folder.
 
 started=$SECONDS
+# Packages by others are installed once for all copies of this repository; the folder can be deleted at any time.
+export ENDMARK_TEST_CACHE="${ENDMARK_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/endmark-tests}"
 
 # step NAME COMMAND…: runs it, and says how long it took or that it failed.
 step() {

@@ -12,6 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "real_model"))
 
+from installed import installed  # noqa: E402
 from model_server import new_environment, run  # noqa: E402
 
 FOLDER = HERE.parent.parent / ".agents"
@@ -19,6 +20,11 @@ FOLDER = HERE.parent.parent / ".agents"
 PATIENCE_SECONDS = 150
 TEXT = "The harbour was quiet that morning, and the gulls had not yet found the boats. Mira counted the nets twice."
 REPORT = "The harbour was quiet.\nThe nets were counted twice.\n"
+
+
+def install_from_npm(place: Path, *packages: str) -> None:
+    (place / "package.json").write_text('{"private": true}\n')
+    run(["npm", "install", "--prefix", str(place), "--no-audit", "--no-fund", "--silent", "--save-exact", *packages])
 
 
 @dataclass(frozen=True)
@@ -54,21 +60,16 @@ class Agent:
 
     def install(self) -> None:
         """Installs it into a folder of its own, or finds it there."""
-        stamp = self.folder / "installed"
-        wanted = repr((self.packages, self.needs))
-        if stamp.exists() and stamp.read_text() == wanted:
-            return
-        self.folder.mkdir(parents=True, exist_ok=True)
+        installed(self.folder, repr((self.packages, self.needs)).encode(), self.fill)
+
+    def fill(self, place: Path) -> None:
         if self.kind == "pip":
-            install = new_environment(self.folder / "venv")
+            install = new_environment(place / "venv")
             run([*install, *(["--no-deps"] if self.needs else []), *self.packages])
             if self.needs:
                 run([*install, *self.needs])
         else:
-            (self.folder / "package.json").write_text('{"private": true}\n')
-            run(["npm", "install", "--prefix", str(self.folder), "--no-audit", "--no-fund", "--silent",
-                 "--save-exact", *self.packages])  # fmt: skip
-        stamp.write_text(wanted)
+            install_from_npm(place, *self.packages)
 
     @property
     def executable(self) -> Path:

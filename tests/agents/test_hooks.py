@@ -12,7 +12,6 @@ agent is to be held until the report is there. The agents have dummy keys, homes
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import shutil
@@ -25,8 +24,8 @@ HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
 sys.path[:0] = [str(HERE.parent / "real_model")]
 
-from agents import FOLDER, PATIENCE_SECONDS  # noqa: E402
-from model_server import run as run_quietly  # noqa: E402
+from agents import FOLDER, PATIENCE_SECONDS, install_from_npm  # noqa: E402
+from installed import installed  # noqa: E402
 from scripted_model import ScriptedModel  # noqa: E402
 
 DOCUMENT = REPOSITORY / "docs" / "hooks.md"
@@ -62,14 +61,8 @@ class Agent:
 
     def install(self) -> Path:
         folder = FOLDER / "hooks" / self.name
-        program = folder / "node_modules" / ".bin" / self.name
-        if not program.exists() or json.loads((folder / "package.json").read_text()).get("wanted") != self.package:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "package.json").write_text('{"private": true}\n')
-            run_quietly(["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--silent", "--save-exact", self.package])
-            package = json.loads((folder / "package.json").read_text())
-            (folder / "package.json").write_text(json.dumps({**package, "wanted": self.package}))
-        return program
+        installed(folder, self.package.encode(), lambda place: install_from_npm(place, self.package))
+        return folder / "node_modules" / ".bin" / self.name
 
 
 AGENTS = [

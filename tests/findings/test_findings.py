@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import hashlib
 import importlib.util
 import json
 import os
@@ -27,6 +26,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "real_model"))
 
+from installed import installed  # noqa: E402
 from model_server import new_environment, run  # noqa: E402
 
 FOLDER = ROOT / ".findings"
@@ -51,16 +51,14 @@ WEAKNESSES = [
 def install() -> None:
     """Sets the readers up in one folder that can be deleted at any time, or finds them there."""
     requirements, schema = HERE / "requirements.txt", HERE / "schema.txt"
-    stamp = FOLDER / "installed"
-    wanted = hashlib.sha256(requirements.read_bytes() + schema.read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == wanted and PYTHON.exists():
-        return
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    install_packages = new_environment(FOLDER / "venv")
-    run([*install_packages, "-r", str(requirements)])
-    # Of this one only the schema is used, whatever Python its code asks for.
-    run([*install_packages, "--no-deps", "--ignore-requires-python", "-r", str(schema)])
-    stamp.write_text(wanted)
+
+    def fill(place: Path) -> None:
+        install_packages = new_environment(place / "venv")
+        run([*install_packages, "-r", str(requirements)])
+        # Of this one only the schema is used, whatever Python its code asks for.
+        run([*install_packages, "--no-deps", "--ignore-requires-python", "-r", str(schema)])
+
+    installed(FOLDER, requirements.read_bytes() + schema.read_bytes(), fill)
 
 
 def transcript(agent: int, count: int = 25) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "real_model"))
 
+from installed import installed  # noqa: E402
 from model_server import DIRECT, free_port, new_environment, run, stop_process, wait_until_ready  # noqa: E402
 
 FOLDER = HERE.parent.parent / ".graders"
@@ -21,15 +21,13 @@ PYTHON = FOLDER / "venv" / "bin" / "python"
 def install() -> None:
     """Sets both up in one folder that can be deleted at any time, or finds them there."""
     requirements, package = HERE / "requirements.txt", HERE / "package.json"
-    stamp = FOLDER / "installed"
-    wanted = hashlib.sha256(requirements.read_bytes() + package.read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == wanted and PYTHON.exists():
-        return
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    run([*new_environment(FOLDER / "venv"), "-r", str(requirements)])
-    (FOLDER / "package.json").write_bytes(package.read_bytes())
-    run(["npm", "install", "--prefix", str(FOLDER), "--no-audit", "--no-fund", "--silent"])
-    stamp.write_text(wanted)
+
+    def fill(place: Path) -> None:
+        run([*new_environment(place / "venv"), "-r", str(requirements)])
+        (place / "package.json").write_bytes(package.read_bytes())
+        run(["npm", "install", "--prefix", str(place), "--no-audit", "--no-fund", "--silent"])
+
+    installed(FOLDER, requirements.read_bytes() + package.read_bytes(), fill)
 
 
 class Process:

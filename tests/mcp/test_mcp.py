@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import hashlib
 import os
 import re
 import subprocess
@@ -23,6 +22,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "real_model"))
 
+from installed import installed  # noqa: E402
 from model_server import new_environment, run  # noqa: E402
 
 FOLDER = ROOT / ".mcp"
@@ -34,12 +34,9 @@ ERROR = "ERROR: the disk was full"
 def install() -> None:
     """Sets server and client up in one folder that can be deleted at any time, or finds them there."""
     requirements = HERE / "requirements.txt"
-    stamp, wanted = FOLDER / "installed", hashlib.sha256(requirements.read_bytes()).hexdigest()
-    if not (stamp.exists() and stamp.read_text() == wanted):
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        run([*new_environment(FOLDER / "venv"), "-r", str(requirements)])
-        stamp.write_text(wanted)
-    if Path(sys.prefix) != FOLDER / "venv":
+    fill = lambda place: run([*new_environment(place / "venv"), "-r", str(requirements)])  # noqa: E731
+    installed(FOLDER, requirements.read_bytes(), fill)
+    if Path(sys.prefix).resolve() != (FOLDER / "venv").resolve():
         os.execv(PYTHON, [str(PYTHON), *sys.argv])
 
 

